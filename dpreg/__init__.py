@@ -1,0 +1,1 @@
+"""Differentially private variable selection and linear regression."""

@@ -1,0 +1,1 @@
+"""Public calls: check arguments, make a request, wire the rooms."""

@@ -1,0 +1,53 @@
+"""The errors and the warning that dpreg raises.
+
+What an error says, and whether it is raised, depends on public facts alone: the call, the
+formula, the schema, the names and declared kinds of columns. No row ever has a part in it.
+"""
+
+__all__ = [
+    "ArgumentError",
+    "BudgetError",
+    "DataError",
+    "DatasetError",
+    "DpregError",
+    "DpregWarning",
+    "FormulaError",
+    "NotReleased",
+    "SchemaError",
+]
+
+
+class DpregError(Exception):
+    """Base of every error that dpreg raises on purpose."""
+
+
+class ArgumentError(DpregError, ValueError):
+    """An argument of the call is out of its range or of the wrong kind."""
+
+
+class SchemaError(DpregError, ValueError):
+    """The schema, or its bounds carried through the formula, cannot be used."""
+
+
+class FormulaError(DpregError, ValueError):
+    """The formula holds something that dpreg refuses or cannot parse."""
+
+
+class BudgetError(DpregError, ValueError):
+    """A privacy budget is malformed, or would be overspent."""
+
+
+class DataError(DpregError, ValueError):
+    """A table lacks a column that the call needs, or holds it as the wrong public kind."""
+
+
+class NotReleased(DpregError, AttributeError):  # noqa: N818 - reads as a statement of fact
+    """The quantity asked for is computed from raw rows and is never released."""
+
+
+class DatasetError(DpregError, FileNotFoundError):
+    """A data set that does not ship with dpreg is not where it was looked for."""
+
+
+class DpregWarning(UserWarning):
+    """A warning whose occurrence and text depend on public facts alone."""

@@ -1,0 +1,1 @@
+"""Coefficients and their uncertainty from noisy moments."""

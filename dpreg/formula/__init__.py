@@ -1,0 +1,1 @@
+"""From a formula and a schema to scaled design columns, without a look at the rows."""

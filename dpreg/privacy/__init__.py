@@ -1,0 +1,1 @@
+"""Budgets, sensitivities with their proofs, and the mechanisms that draw noise."""

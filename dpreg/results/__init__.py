@@ -1,0 +1,1 @@
+"""Frozen results: released numbers and public facts, never rows."""

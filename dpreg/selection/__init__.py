@@ -1,0 +1,1 @@
+"""Scores of models, the spaces they come from, and how a model is drawn."""

@@ -1,0 +1,1 @@
+"""Curator-only studies: exact, not private, not for release."""
