@@ -27,6 +27,7 @@ Ding, Z. et al. (2021). The permute-and-flip mechanism is identical to report-no
 exponential noise. arXiv:2105.07260.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
@@ -67,7 +68,7 @@ def _permute_and_flip(s: Floats, copies: Floats) -> Floats:
     edges = [0.0]
     while edges[-1] < 1.0:
         edges.append(min(1.0, max(edges[-1] * 4, 1.0 / max(total, 1.0))))
-    panels = [_quadrature(lo, hi) for lo, hi in zip(edges[:-1], edges[1:], strict=True)]
+    panels = [_quadrature(lo, hi) for lo, hi in itertools.pairwise(edges)]
     u = np.concatenate([nodes for nodes, _ in panels])
     weights = np.concatenate([w for _, w in panels])
     log_keep = np.zeros_like(u)
@@ -97,8 +98,7 @@ def _laplace_panels(s: Floats) -> Iterator[tuple[Floats, Floats]]:
     for first in range(0, len(edges) - 1, 32):
         cut = edges[first : first + 33]
         panels = [
-            _quadrature(lo, hi, 12 if hi - lo > 0.2 else 6)
-            for lo, hi in zip(cut[:-1], cut[1:], strict=True)
+            _quadrature(lo, hi, 12 if hi - lo > 0.2 else 6) for lo, hi in itertools.pairwise(cut)
         ]
         yield np.concatenate([x for x, _ in panels]), np.concatenate([w for _, w in panels])
 

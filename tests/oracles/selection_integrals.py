@@ -5,6 +5,7 @@ rational coefficients and integrated term by term. Laplace: Arb integrates each 
 kinks with a certified error.
 """
 
+import itertools
 from fractions import Fraction
 
 import flint
@@ -46,7 +47,7 @@ def laplace(gaps: list[float]) -> list[float]:
         return [
             float(
                 sum(
-                    (integral(r, lo, hi) for lo, hi in zip(edges[:-1], edges[1:], strict=True)),
+                    (integral(r, lo, hi) for lo, hi in itertools.pairwise(edges)),
                     flint.acb(0),
                 ).real
             )
