@@ -1,0 +1,87 @@
+# Everything a developer or a reader runs. `make help` lists it.
+#
+# The virtual environment is built once for each set of needs; a stamp file beside it remembers,
+# so that a second `make test` starts testing at once.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PYTEST_ARGS ?= -n auto
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# Pins hold for what pip builds with, too. PIP_CONSTRAINT is read by pip itself.
+export PIP_CONSTRAINT := $(abspath constraints.txt)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --no-input
+
+.PHONY: help venv demo test unit lint audit bench docs fresh lock clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ---- the environment ---------------------------------------------------------------------------
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "dpreg needs Python 3.11 or later; say which with make PYTHON=..." >&2; exit 1; }
+	$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || scripts/apt_packages.sh python
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.dpreg-run: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) -e .
+	touch $@
+
+$(VENV)/.dpreg-test: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) -e '.[test,plot]'
+	touch $@ $(VENV)/.dpreg-run
+
+$(VENV)/.dpreg-docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) -e '.[docs,plot]'
+	touch $@ $(VENV)/.dpreg-run
+
+venv: $(VENV)/.dpreg-test $(VENV)/.dpreg-docs  ## set up .venv with all that development needs
+
+# ---- what readers run --------------------------------------------------------------------------
+
+demo: $(VENV)/.dpreg-run  ## select variables in the RAND health data at eps = 1
+	$(BIN)/python examples/demo.py
+
+# ---- what developers run -----------------------------------------------------------------------
+
+# The checks of the R package and the vignettes become further prerequisites of `test`.
+test: unit lint  ## run the tests and every static check
+
+unit: $(VENV)/.dpreg-test
+	$(BIN)/python -m pytest --doctest-modules tests dpreg $(PYTEST_ARGS)
+
+lint: $(VENV)/.dpreg-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+audit: $(VENV)/.dpreg-test  ## run the privacy audits (slow)
+	$(BIN)/python -m pytest -m audit
+
+bench: $(VENV)/.dpreg-test  ## time dpreg against its peers
+	for script in $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)); do \
+		$(BIN)/python "$$script"; \
+	done
+
+docs: $(VENV)/.dpreg-docs  ## build the API reference into docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -n -q -b html docs docs/_build/html
+
+fresh:  ## run the README's commands in a bare Debian chroot (root, debootstrap)
+	scripts/fresh.sh
+
+# PIP_CONSTRAINT is unset here: the point is to leave the old pins behind.
+lock:  ## write constraints.txt anew from the newest releases that pyproject.toml admits
+	PYTHON="$(PYTHON)" PIP_CONSTRAINT= scripts/lock.sh constraints.txt
+
+clean:  ## remove what the other targets made, .venv included
+	rm -rf $(VENV) docs/_build docs/api build dist audit-out .pytest_cache .mypy_cache .ruff_cache \
+		.import_linter_cache .hypothesis

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Install the Debian packages of a group of packages.apt that this machine lacks.
+#
+#     scripts/apt_packages.sh GROUP
+#
+# Calls apt only when something is missing. Without apt, or without root, it says what to install
+# and fails.
+set -euo pipefail
+group=${1:?usage: scripts/apt_packages.sh GROUP}
+list="$(dirname "${BASH_SOURCE[0]}")/../packages.apt"
+
+mapfile -t wanted < <(awk -v group="$group" '!/^[[:space:]]*#/ && $2 == group { print $1 }' "$list")
+if ((${#wanted[@]} == 0)); then
+    echo "apt_packages.sh: packages.apt has no group '$group'" >&2
+    exit 2
+fi
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    echo "This machine has no apt. Install the equivalents of: ${wanted[*]}" >&2
+    exit 1
+fi
+
+missing=()
+for package in "${wanted[@]}"; do
+    # An absent package makes dpkg-query fail: that is an answer, not an error.
+    state="$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)"
+    [[ $state == installed ]] || missing+=("$package")
+done
+((${#missing[@]})) || exit 0
+
+if ((EUID != 0)); then
+    echo "Missing Debian packages. Please run:  sudo apt-get install ${missing[*]}" >&2
+    exit 1
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -q
+apt-get install -q -y --no-install-recommends "${missing[@]}"
