@@ -1,0 +1,327 @@
+"""Privacy budgets as exact values: what was spent, on which step, and how spends add up.
+
+Every number is a `fractions.Fraction` of the decimal that the caller typed, so fifty spends of
+0.1 make 5 and nothing is ever lost to rounding. A number with no finite decimal, such as a third
+of 1, is shown as what it is: "1/3".
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from dpreg.errors import ArgumentError, BudgetError, DpregError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "ALL_ROWS",
+    "Budget",
+    "BudgetTable",
+    "Spend",
+    "decimal_string",
+    "exact",
+    "in_parallel",
+    "together",
+]
+
+ALL_ROWS: Final = "all"
+"""The label of a spend that reads every row."""
+
+_LARGEST_EXPONENT: Final = 400  # beyond any float; keeps "1e999999999" from filling the memory
+
+
+def exact(value: object, name: str, error: type[DpregError] = ArgumentError) -> Fraction:
+    """Return the number that the caller typed, exactly.
+
+    Parameters
+    ----------
+    value : int, float, str, Decimal or Fraction
+        A float stands for the shortest decimal that names it: 0.1 is one tenth. A string may be a
+        decimal or a ratio ("1/3").
+    name : str
+        The argument's name, for the message of an error.
+    error : type, default ArgumentError
+        The exception class to raise.
+
+    Returns
+    -------
+    Fraction
+
+    Raises
+    ------
+    ArgumentError
+        For a bool, NaN, an infinity, or anything that is not a number.
+    """
+    if isinstance(value, bool | np.bool_):
+        raise error(f"{name} must be a number, not {bool(value)}")
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, numbers.Integral):
+        return Fraction(int(value))
+    if isinstance(value, float | np.floating):
+        value = str(value)
+    if isinstance(value, str):
+        top, slash, bottom = value.partition("/")
+        below = _finite(bottom, name, error) if slash else Fraction(1)
+        if below == 0:
+            raise error(f"{name} divides by zero")
+        return _finite(top, name, error) / below
+    if isinstance(value, Decimal):
+        return _finite(value, name, error)
+    if isinstance(value, numbers.Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    raise error(f"{name} must be a number, not {type(value).__name__}")
+
+
+def _finite(value: str | Decimal, name: str, error: type[DpregError]) -> Fraction:
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        raise error(f"{name} must be a number, got {value!r}") from None
+    if not number.is_finite():
+        raise error(f"{name} must be finite, got {str(number).lower()}")
+    if number and abs(number.adjusted()) > _LARGEST_EXPONENT:
+        raise error(f"{name} must lie between 1e-{_LARGEST_EXPONENT} and 1e{_LARGEST_EXPONENT}")
+    return Fraction(number)
+
+
+def decimal_string(value: Fraction) -> str:
+    """Write an exact number exactly: as a finite decimal if it has one, else as a ratio.
+
+    Examples
+    --------
+    >>> decimal_string(Fraction(1, 8)), decimal_string(Fraction(1, 3))
+    ('0.125', '1/3')
+    """
+    rest = value.denominator
+    twos = (rest & -rest).bit_length() - 1
+    rest >>= twos
+    fives = 0
+    while rest % 5 == 0:
+        rest //= 5
+        fives += 1
+    if rest != 1:
+        return f"{value.numerator}/{value.denominator}"
+    places = max(twos, fives)
+    digits = abs(value.numerator) * 10**places // value.denominator
+    sign = int(value < 0)
+    return str(Decimal((sign, tuple(int(digit) for digit in str(digits)), -places))).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """An amount of privacy, (eps, delta), exact and immutable.
+
+    Parameters
+    ----------
+    eps : int, float, str, Decimal or Fraction
+        At least 0; the decimal typed is taken exactly.
+    delta : int, float, str, Decimal or Fraction, default 0
+        In [0, 1).
+
+    Raises
+    ------
+    BudgetError
+        For NaN, an infinity, a bool, a negative number, or a delta of 1 or more.
+
+    Notes
+    -----
+    `a + b` composes in sequence (basic composition, adaptive; Dwork et al. 2006), `a * 3` is three
+    times the same, `covers` compares both parts.
+    """
+
+    eps: Fraction
+    delta: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        eps = exact(self.eps, "eps", BudgetError)
+        delta = exact(self.delta, "delta", BudgetError)
+        if eps < 0:
+            raise BudgetError(f"eps must be at least 0, got {decimal_string(eps)}")
+        if not 0 <= delta < 1:
+            raise BudgetError(f"delta must lie in [0, 1), got {decimal_string(delta)}")
+        object.__setattr__(self, "eps", eps)
+        object.__setattr__(self, "delta", delta)
+
+    def __add__(self, other: Budget) -> Budget:
+        if not isinstance(other, Budget):
+            return NotImplemented
+        return Budget(self.eps + other.eps, self.delta + other.delta)
+
+    def __sub__(self, other: Budget) -> Budget:
+        if not isinstance(other, Budget):
+            return NotImplemented
+        if not self.covers(other):
+            raise BudgetError(f"{other} is more than the {self} that is left")
+        return Budget(self.eps - other.eps, self.delta - other.delta)
+
+    def __mul__(self, times: object) -> Budget:
+        factor = exact(times, "the factor of a budget", BudgetError)
+        return Budget(self.eps * factor, self.delta * factor)
+
+    __rmul__ = __mul__
+
+    def covers(self, other: Budget) -> bool:
+        """Tell whether both parts of `other` fit into this budget."""
+        return other.eps <= self.eps and other.delta <= self.delta
+
+    def as_decimal(self) -> tuple[str, str]:
+        """Return (eps, delta) as exact strings; a ratio where no finite decimal exists."""
+        return decimal_string(self.eps), decimal_string(self.delta)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return a JSON-ready mapping from which `from_dict` makes an equal budget."""
+        eps, delta = self.as_decimal()
+        return {"eps": eps, "delta": delta}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, str]) -> Budget:
+        """Read what `to_dict` wrote, exactly."""
+        return cls(
+            exact(values["eps"], "eps", BudgetError), exact(values["delta"], "delta", BudgetError)
+        )
+
+    def __str__(self) -> str:
+        eps, delta = self.as_decimal()
+        return f"eps={eps}" if self.delta == 0 else f"eps={eps}, delta={delta}"
+
+    def __repr__(self) -> str:
+        eps, delta = self.as_decimal()
+        return f"Budget({eps!r}, {delta!r})"
+
+
+def together(budgets: Iterable[Budget]) -> Budget:
+    """Compose releases that read the same rows: epsilons add, deltas add.
+
+    Basic adaptive composition (Dwork, McSherry, Nissim and Smith 2006; Dwork and Lei 2009). The
+    sum is exact. A sum of deltas of 1 or more is a BudgetError: it would promise nothing.
+    """
+    total = Budget(Fraction(0))
+    for budget in budgets:
+        total = total + budget
+    return total
+
+
+def in_parallel(budgets: Iterable[Budget]) -> Budget:
+    """Compose releases that read disjoint groups of rows: the largest eps and the largest delta.
+
+    Statement
+    ---------
+    Secure coins, independent of the rows' values, send each row to one group; release g reads only
+    group g and costs at most (a eps_g, delta_g) when a k of the k rows of a person lie in group g,
+    for every a in [0, 1]. Then all releases together cost (max eps_g, max delta_g) under both
+    neighbour relations, provided that k = 1 or at most one of them has delta > 0.
+
+    Proof
+    -----
+    Fix the coins. Under replace-one a row's coin belongs to its position, under add-remove a new
+    row brings its own coin: either way neighbours see equal coins on the common rows. The person's
+    rows then fall into groups by shares a_g with sum 1. Pure releases compose to
+    sum a_g eps_g <= max eps_g. A release with delta adds (a eps, delta), and the sum of the
+    epsilons is again at most the maximum. With k = 1 only one group holds the person. Averaging
+    over the coins keeps (eps, delta).
+
+    The condition holds for dpreg's mechanisms. Noise calibrated to k times the change by one row
+    costs a eps for a k rows when it is pure (`score_range` is linear in k for that reason). For
+    Gaussian noise with ratio m = sensitivity/sigma, let d(e, m) = Phi(-e/m + m/2) -
+    exp(e) Phi(-e/m - m/2) be its exact delta; d(a e, a m) rises with a, for its derivative is
+    exp(a e) (m phi(x) - e Phi(-x)) at x = e/m + a m/2 >= e/m, and Phi(-x) <= phi(x)/x. Hence
+    a k rows cost (a eps, delta).
+    """
+    parts = list(budgets)
+    zero = Fraction(0)
+    return Budget(
+        max((part.eps for part in parts), default=zero),
+        max((part.delta for part in parts), default=zero),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """One line of a budget table: a step, how it drew, what it cost and which rows it read.
+
+    `rows` is "all", or the name of one of several disjoint groups of rows ("half 1"); spends on
+    different groups compose in parallel.
+    """
+
+    step: str
+    mechanism: str
+    eps: Fraction
+    delta: Fraction = Fraction(0)
+    note: str = ""
+    rows: str = ALL_ROWS
+
+    def __post_init__(self) -> None:
+        budget = Budget(self.eps, self.delta)
+        object.__setattr__(self, "eps", budget.eps)
+        object.__setattr__(self, "delta", budget.delta)
+
+    @property
+    def budget(self) -> Budget:
+        """The cost of this line."""
+        return Budget(self.eps, self.delta)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return a JSON-ready mapping."""
+        told = {"step": self.step, "mechanism": self.mechanism, **self.budget.to_dict()}
+        return {**told, "note": self.note, "rows": self.rows}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, str]) -> Spend:
+        """Read what `to_dict` wrote, exactly."""
+        cost = Budget.from_dict(values)
+        told = (values["step"], values["mechanism"], cost.eps, cost.delta)
+        return cls(*told, values.get("note", ""), values.get("rows", ALL_ROWS))
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetTable:
+    """The spends of one call, in order, and their exact total."""
+
+    spends: tuple[Spend, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spends", tuple(self.spends))
+
+    def __iter__(self) -> Iterator[Spend]:
+        return iter(self.spends)
+
+    def __len__(self) -> int:
+        return len(self.spends)
+
+    def __add__(self, more: Spend | BudgetTable) -> BudgetTable:
+        return BudgetTable(self.spends + ((more,) if isinstance(more, Spend) else more.spends))
+
+    @property
+    def total(self) -> Budget:
+        """The whole cost: spends on all rows add up, groups of rows compose in parallel."""
+        groups: dict[str, Budget] = {}
+        for spend in self.spends:
+            groups[spend.rows] = groups.get(spend.rows, Budget(Fraction(0))) + spend.budget
+        whole = groups.pop(ALL_ROWS, Budget(Fraction(0)))
+        return whole + in_parallel(groups.values())
+
+    def frame(self) -> pd.DataFrame:
+        """Return the table: step, mechanism, eps, delta, the last two as exact decimal strings.
+
+        A column `rows` joins them when some spend reads only a group of the rows.
+        """
+        import pandas as pd
+
+        columns: dict[str, list[str]] = {
+            "step": [spend.step for spend in self.spends],
+            "mechanism": [spend.mechanism for spend in self.spends],
+            "eps": [decimal_string(spend.eps) for spend in self.spends],
+            "delta": [decimal_string(spend.delta) for spend in self.spends],
+        }
+        if any(spend.rows != ALL_ROWS for spend in self.spends):
+            columns["rows"] = [spend.rows for spend in self.spends]
+        return pd.DataFrame(columns)

@@ -1,0 +1,62 @@
+"""NOT PRIVATE: the mechanisms' laws from a seeded NumPy generator, for tests and teaching.
+
+Whoever knows or guesses the seed can take the noise off again, and NumPy's generators are not
+cryptographic in any case. Nothing drawn here may be released as differentially private; every view
+of a result that was drawn here says "NOT PRIVATE: seeded". The laws are those of the private
+draws: the continuous exponential and Gumbel noises and the discrete Laplace, at the same scale.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from dpreg.errors import ArgumentError
+
+__all__ = ["NOT_PRIVATE", "choose", "discrete_laplace", "generator"]
+
+NOT_PRIVATE: Final = "NOT PRIVATE: seeded"
+"""The stamp of every result that was drawn from a seed."""
+
+
+def generator(unsafe_seed: int | Generator | None) -> Generator | None:
+    """Turn the argument `unsafe_seed` into a generator; None, the default, means private noise.
+
+    Anything but None makes the result **not private**.
+    """
+    if unsafe_seed is None or isinstance(unsafe_seed, Generator):
+        return unsafe_seed
+    if isinstance(unsafe_seed, bool) or not isinstance(unsafe_seed, int | np.integer):
+        raise ArgumentError("unsafe_seed must be an integer, a numpy Generator or None")
+    if unsafe_seed < 0:
+        raise ArgumentError("unsafe_seed must not be negative")
+    return np.random.default_rng(int(unsafe_seed))
+
+
+def choose(scores: NDArray[np.int64], *, scale: float, mechanism: str, rng: Generator) -> int:
+    """Draw an index by the same law as `dpreg.privacy.mechanisms.choose`; **not private**.
+
+    The scores are shifted by their minimum, a common shift that changes no law, in uint64, where
+    the difference of two int64 never overflows.
+    """
+    lifted = scores.astype(np.uint64) - np.uint64(int(scores.min()) % 2**64)
+    size = scores.size
+    if mechanism == "permute-and-flip":
+        return int(np.argmin(lifted / scale - rng.exponential(size=size)))
+    if mechanism == "exponential":
+        return int(np.argmin(lifted / scale - rng.gumbel(size=size)))
+    noise = discrete_laplace(scale, size, rng)
+    noisy = [int(gap) + int(z) for gap, z in zip(lifted.tolist(), noise.tolist(), strict=True)]
+    return noisy.index(min(noisy))
+
+
+def discrete_laplace(scale: float, size: int, rng: Generator) -> NDArray[np.int64]:
+    """Draw integers z with probability proportional to exp(-|z| / scale); **not private**.
+
+    The difference of two independent geometric variables, each the floor of an exponential one.
+    """
+    first = np.floor(rng.exponential(scale, size=size))
+    return (first - np.floor(rng.exponential(scale, size=size))).astype(np.int64)
