@@ -1,0 +1,115 @@
+"""What every released result can do: be printed, compared, saved and read back.
+
+A result is its JSON: equality, hash, pickle and `copy` all go through it, so nothing that the JSON
+does not show can hide in a result. The design that `predict` uses is not part of it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from dpreg.results import serialize
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dpreg.privacy.budget import Budget
+    from dpreg.results.claim import PrivacyClaim
+    from dpreg.results.summary import Summary
+
+__all__ = ["Released"]
+
+
+class Released:
+    """The part that selection and regression results share."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+
+    if TYPE_CHECKING:
+
+        @property
+        def claim(self) -> PrivacyClaim: ...
+
+    @property
+    def budget(self) -> pd.DataFrame:
+        """What each step cost: step, mechanism, eps, delta, as exact decimal strings."""
+        return self.claim.marked(self.claim.spends.frame())
+
+    @property
+    def spent(self) -> Budget:
+        """The total cost, a `Budget` with `.eps` and `.delta`, exact."""
+        return self.claim.spent
+
+    @property
+    def privacy(self) -> str:
+        """The sentence that states exactly what is claimed."""
+        return self.claim.sentence
+
+    @property
+    def neighbors(self) -> str:
+        """The neighbour relation: "replace-one" or "add-remove"."""
+        return self.claim.neighbors
+
+    @property
+    def contributions(self) -> int:
+        """The number of rows that one person may own."""
+        return self.claim.contributions
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the noise was seeded; then nothing is private."""
+        return self.claim.seeded
+
+    def summary(self) -> Summary:
+        """Return the printable tables of the result."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the JSON holds: plain mappings, lists, strings and numbers."""
+        return serialize.encode(self)
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the result as JSON.
+
+        Exact numbers are strings ("0.1", "1/3"), floats keep every bit, and floats that JSON
+        cannot write are "NaN", "Inf" and "-Inf".
+        """
+        return serialize.dumps(self.to_dict(), indent)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote. Runs no code from the text; raises ArgumentError."""
+        return cls(**serialize.decode(serialize.loads(text), cls.kind))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result to a JSON file; `dpreg.load` reads it."""
+        Path(path).write_text(self.to_json(indent=1) + "\n", encoding="utf-8")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Released):
+            return NotImplemented
+        return self.kind == other.kind and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return type(self).from_json, (self.to_json(),)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __str__(self) -> str:
+        return self.summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+    def _repr_latex_(self) -> str:
+        return self.summary().as_latex()

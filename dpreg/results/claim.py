@@ -1,0 +1,127 @@
+"""What a release claims: the neighbour relation, the budget, and the sentence that says it.
+
+The claim travels with every result and stands in each of its views. It is made of public facts
+alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from dpreg.errors import ArgumentError, NotReleased
+from dpreg.privacy.budget import Budget, BudgetTable, decimal_string
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["NEIGHBORS", "STAMP", "PrivacyClaim", "Withheld"]
+
+STAMP: Final = "NOT PRIVATE: seeded"
+"""The mark on every view of a result whose noise came from a seeded generator."""
+
+NEIGHBORS: Final = ("replace-one", "add-remove")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivacyClaim:
+    """The privacy claim of a release.
+
+    Parameters
+    ----------
+    neighbors : {"replace-one", "add-remove"}
+        Which tables count as neighbours. Under replace-one n is public.
+    contributions : int
+        k: the largest number of rows that one person owns.
+    spends : BudgetTable
+        What each step cost; its total is what the release cost.
+    seeded : bool
+        True when the noise came from `unsafe_seed`: nothing is claimed then.
+    caveats : tuple of str
+        Sentences that bound what the mechanism leaves out (precision of the noise, say). They
+        become part of the claim.
+    """
+
+    neighbors: str
+    contributions: int
+    spends: BudgetTable
+    seeded: bool
+    caveats: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.neighbors not in NEIGHBORS:
+            raise ArgumentError(f"neighbors must be one of {NEIGHBORS}, got {self.neighbors!r}")
+        if self.contributions < 1:
+            raise ArgumentError(f"contributions must be at least 1, got {self.contributions}")
+        object.__setattr__(self, "caveats", tuple(self.caveats))
+
+    @property
+    def spent(self) -> Budget:
+        """The total cost, exact."""
+        return self.spends.total
+
+    @property
+    def stamp(self) -> str | None:
+        """`STAMP` for a seeded release, else None."""
+        return STAMP if self.seeded else None
+
+    @property
+    def sentence(self) -> str:
+        """State exactly what is claimed."""
+        body = " ".join((_guarantee(self), *self.caveats))
+        if not self.seeded:
+            return body
+        return (
+            f"{STAMP}. The noise came from a seeded generator that anyone can run again, so these "
+            f"numbers protect nobody. The same call without a seed would claim: {body}"
+        )
+
+    def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return `frame` with the stamp, if there is one, in its `attrs`."""
+        if self.stamp:
+            frame.attrs["privacy"] = self.stamp
+        return frame
+
+    def marked_series(self, series: pd.Series) -> pd.Series:
+        """Return `series` with the stamp, if there is one, in its `attrs`."""
+        if self.stamp:
+            series.attrs["privacy"] = self.stamp
+        return series
+
+
+def _guarantee(claim: PrivacyClaim) -> str:
+    eps, delta = decimal_string(claim.spent.eps), decimal_string(claim.spent.delta)
+    k = claim.contributions
+    owns = "row" if k == 1 else "rows"
+    if claim.neighbors == "replace-one":
+        change = "replacing the data of any one person, at a fixed and public number of rows,"
+    else:
+        change = "adding or removing any one person, the number of rows being private,"
+    slack = "" if claim.spent.delta == 0 else f" plus {delta}"
+    return (
+        f"Differentially private with eps = {eps} and delta = {delta}: {change} changes the "
+        f"probability of any set of outcomes by at most a factor exp({eps}){slack}. One person "
+        f"is whoever owns up to {k} {owns} of the table; who owns more is protected less. Formula, "
+        f"schema and the arguments of the call count as public."
+    )
+
+
+class Withheld:
+    """An attribute that statistics packages have and dpreg does not release.
+
+    Reading it raises `NotReleased` (an AttributeError, so `hasattr` is False) with the reason.
+    """
+
+    __slots__ = ("name", "reason")
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object, owner: type | None = None) -> Withheld:
+        if instance is None:
+            return self
+        raise NotReleased(f"{self.name} is not released: {self.reason}")
