@@ -1,0 +1,148 @@
+"""Exact integer moments of the scaled rows: all that selection and fitting ever read.
+
+A row is z = (1, x_1..x_p, y) with cells in [-1, 1]. Each cell is rounded to the grid 2**-20, and
+the moments sum_i z_i z_i' are computed **exactly**, as integers in units of 2**-40.
+
+Statement. `accumulate` returns the exact integer sums, whatever the order of the rows, the sizes
+of the chunks, the BLAS, its number of threads and its order of summation.
+
+Proof. A gridded cell is an integer in [-2**20, 2**20], held exactly by a float64. A product of two
+is an integer of at most 2**40, and the sum of at most 8192 = 2**13 of them, in any order and in
+any grouping, never leaves [-2**53, 2**53], where every integer is a float64: no operation of the
+block's product rounds, fused or not. A block's product is therefore the exact integer matrix; it
+is added in int64, which holds 512 = 2**9 blocks (|sum| <= 2**62 < 2**63), and flushed to Python
+integers at least that often. Integer addition is associative and commutative, so nothing else of
+the input's order or chunking is left in the result. QED
+
+Nothing here raises, warns or branches on a value: a NaN counts as a zero cell, infinities as +-1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.errors import ArgumentError
+
+__all__ = ["CELL_BITS", "MOMENT_BITS", "Moments", "accumulate"]
+
+CELL_BITS = 20
+"""A stored cell is an integer in units of 2**-CELL_BITS."""
+MOMENT_BITS = 2 * CELL_BITS
+"""A moment is an integer in units of 2**-MOMENT_BITS."""
+
+_BLOCK_ROWS = 8192  # 2**13 products of at most 2**40 stay within float64's 2**53 integers
+_FLUSH_BLOCKS = 512  # 2**9 blocks of at most 2**53 stay within int64
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """The exact second moments of a set of rows; moments of disjoint sets add.
+
+    Attributes
+    ----------
+    rows : int
+        Rows seen, complete or not. Private under add-remove.
+    cells : tuple of tuples of int
+        sum_i z_i z_i', D x D and symmetric, in units of 2**-40; index 0 is the constant, the last
+        one the response. ``cells[0][0]`` counts the complete rows (times 2**40).
+    """
+
+    rows: int
+    cells: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def zero(cls, D: int) -> Moments:
+        """Return the moments of no rows at all."""
+        return cls(0, tuple((0,) * D for _ in range(D)))
+
+    @property
+    def size(self) -> int:
+        """D: the constant, the p design columns and the response."""
+        return len(self.cells)
+
+    def __add__(self, other: Moments) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if other.size != self.size:
+            raise ArgumentError(f"moments of {self.size} and {other.size} columns do not add.")
+        cells = tuple(
+            tuple(a + b for a, b in zip(mine, theirs, strict=True))
+            for mine, theirs in zip(self.cells, other.cells, strict=True)
+        )
+        return Moments(self.rows + other.rows, cells)
+
+    def __mul__(self, times: int) -> Moments:
+        """Moments of the same rows seen `times` times over."""
+        if not isinstance(times, int) or isinstance(times, bool) or times < 0:
+            return NotImplemented
+        return Moments(self.rows * times, tuple(tuple(a * times for a in r) for r in self.cells))
+
+    __rmul__ = __mul__
+
+    def gram(self, columns: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+        """sum x x' over the given z columns, in units of 2**-40."""
+        return tuple(tuple(self.cells[i][j] for j in columns) for i in columns)
+
+    def cross(self, columns: Sequence[int]) -> tuple[int, ...]:
+        """sum x y over the given z columns, in units of 2**-40."""
+        return tuple(self.cells[i][-1] for i in columns)
+
+    def as_float(self) -> NDArray[np.float64]:
+        """D x D, each cell correctly rounded to float64, in units of 1."""
+        size = self.size
+        flat = [float(cell) for row in self.cells for cell in row]
+        return np.array(flat, dtype=np.float64).reshape(size, size) * 2.0**-MOMENT_BITS
+
+
+def accumulate(blocks: Iterable[NDArray[np.float64]], D: int) -> Moments:
+    """Sum z z' exactly over blocks of scaled rows.
+
+    Parameters
+    ----------
+    blocks : iterable of (rows, D) float64 arrays
+        Rows z = (1, x, y) in stored units; a row that counts for nothing is all zero. Blocks may
+        have any number of rows; they are not changed.
+    D : int
+        Cells of a row.
+
+    Returns
+    -------
+    Moments
+        Bit-identical over row order, chunk sizes and threads; see the module's docstring.
+    """
+    total: NDArray[np.object_] = np.zeros((D, D), dtype=object)
+    partial = np.zeros((D, D), dtype=np.int64)
+    rows = pending = 0
+    for block in _split(blocks, D):
+        cells = _to_grid(block)
+        partial += (cells.T @ cells).astype(np.int64)
+        rows += len(block)
+        pending += 1
+        if pending >= _FLUSH_BLOCKS:
+            total += partial.astype(object)
+            partial[:] = 0
+            pending = 0
+    total += partial.astype(object)
+    return Moments(rows, tuple(tuple(int(cell) for cell in row) for row in total))
+
+
+def _split(blocks: Iterable[NDArray[np.float64]], D: int) -> Iterator[NDArray[np.float64]]:
+    """Cut incoming blocks to at most 8192 rows."""
+    for block in blocks:
+        if block.ndim != 2 or block.shape[1] != D:
+            raise ArgumentError(f"blocks must have {D} columns; got the shape {block.shape}.")
+        for start in range(0, len(block), _BLOCK_ROWS):
+            yield block[start : start + _BLOCK_ROWS]
+
+
+def _to_grid(block: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Clip to [-1, 1] and round to whole units of 2**-20; a NaN counts as zero."""
+    cells: NDArray[np.float64] = np.clip(block, -1.0, 1.0, dtype=np.float64)
+    cells *= 2.0**CELL_BITS
+    np.rint(cells, out=cells)
+    np.copyto(cells, 0.0, where=np.isnan(cells))
+    return cells
