@@ -26,9 +26,9 @@ help:  ## list the targets
 # ---- the environment ---------------------------------------------------------------------------
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "dpreg needs Python 3.11 or later; say which with make PYTHON=..." >&2; exit 1; }
-	$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || scripts/apt_packages.sh python
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || scripts/apt_packages.sh python
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.dpreg-run: pyproject.toml constraints.txt | $(BIN)/python

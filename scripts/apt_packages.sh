@@ -33,5 +33,7 @@ if ((EUID != 0)); then
     exit 1
 fi
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -q
-apt-get install -q -y --no-install-recommends "${missing[@]}"
+echo "Installing Debian packages: ${missing[*]}"
+apt-get update -qq
+# The log of unpacking goes nowhere; what goes wrong is said on standard error.
+apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null

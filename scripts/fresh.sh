@@ -21,9 +21,16 @@ base=".cache/debian-$suite.tar"
 if [[ ! -f $base || -n ${FRESH_REBUILD:-} ]]; then
     mkdir -p .cache
     # debootstrap knows nothing of apt's settings: read the mirror and the proxies off them.
-    mirror="$(apt-get indextargets --format '$(REPO_URI) $(SUITE)' 'Created-By: Packages' |
-        awk -v suite="$suite" '$2 == suite { print $1; exit }')"
-    [[ -n $mirror ]] || die "apt names no mirror for $suite; run apt-get update first"
+    mirror_of_host() {
+        apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Created-By: Packages' |
+            awk -v suite="$suite" '$2 == suite && !found { print $1; found = 1 }'
+    }
+    mirror="$(mirror_of_host)"
+    if [[ -z $mirror ]]; then # no package lists yet
+        apt-get update -qq
+        mirror="$(mirror_of_host)"
+    fi
+    [[ -n $mirror ]] || die "apt names no mirror for $suite"
     eval "$(apt-config shell apt_http Acquire::http::Proxy apt_https Acquire::https::Proxy)"
     new="$(mktemp -d)"
     trap 'rm -rf "$new"' EXIT
@@ -67,7 +74,9 @@ bind() { # bind SOURCE [OPTIONS]: the host's folder at the same place in the chr
 mount -t proc proc "$root/proc"
 mounts+=("$root/proc")
 bind /dev
-[[ ! -d /dev/shm ]] || bind /dev/shm
+for path in /dev/pts /dev/shm; do
+    [[ ! -d $path ]] || bind "$path"
+done
 
 # ---- the host's settings for apt and pip -------------------------------------------------------
 lend() { # lend PATH...: copy files and folders of the host to the same place, links followed
