@@ -142,6 +142,7 @@ class Budget:
     delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
+        """Take both numbers exactly and refuse what is no budget."""
         eps = exact(self.eps, "eps", BudgetError)
         delta = exact(self.delta, "delta", BudgetError)
         if eps < 0:
@@ -152,11 +153,13 @@ class Budget:
         object.__setattr__(self, "delta", delta)
 
     def __add__(self, other: Budget) -> Budget:
+        """Compose in sequence."""
         if not isinstance(other, Budget):
             return NotImplemented
         return Budget(self.eps + other.eps, self.delta + other.delta)
 
     def __sub__(self, other: Budget) -> Budget:
+        """Return what is left, or raise BudgetError where `other` does not fit."""
         if not isinstance(other, Budget):
             return NotImplemented
         if not self.covers(other):
@@ -164,6 +167,7 @@ class Budget:
         return Budget(self.eps - other.eps, self.delta - other.delta)
 
     def __mul__(self, times: object) -> Budget:
+        """Compose so many equal budgets in sequence, or take a share of one."""
         factor = exact(times, "the factor of a budget", BudgetError)
         return Budget(self.eps * factor, self.delta * factor)
 
@@ -190,10 +194,12 @@ class Budget:
         )
 
     def __str__(self) -> str:
+        """Write it for a sentence: eps=1, delta=1e-6."""
         eps, delta = self.as_decimal()
         return f"eps={eps}" if self.delta == 0 else f"eps={eps}, delta={delta}"
 
     def __repr__(self) -> str:
+        """Write an expression that makes an equal budget."""
         eps, delta = self.as_decimal()
         return f"Budget({eps!r}, {delta!r})"
 
@@ -260,6 +266,7 @@ class Spend:
     rows: str = ALL_ROWS
 
     def __post_init__(self) -> None:
+        """Check the cost as a budget is checked."""
         budget = Budget(self.eps, self.delta)
         object.__setattr__(self, "eps", budget.eps)
         object.__setattr__(self, "delta", budget.delta)
@@ -289,15 +296,19 @@ class BudgetTable:
     spends: tuple[Spend, ...] = ()
 
     def __post_init__(self) -> None:
+        """Freeze whatever sequence was given."""
         object.__setattr__(self, "spends", tuple(self.spends))
 
     def __iter__(self) -> Iterator[Spend]:
+        """Go through the spends in order."""
         return iter(self.spends)
 
     def __len__(self) -> int:
+        """Count the spends."""
         return len(self.spends)
 
     def __add__(self, more: Spend | BudgetTable) -> BudgetTable:
+        """Return a table with more lines at its end."""
         return BudgetTable(self.spends + ((more,) if isinstance(more, Spend) else more.spends))
 
     @property

@@ -1,6 +1,12 @@
 """Mechanisms: the only code that draws the noise that privacy rests on."""
 
-from dpreg.privacy.mechanisms.choice import MECHANISMS, choose, effective_t, noise_scale
+from dpreg.privacy.mechanisms.choice import (
+    MECHANISMS,
+    choose,
+    effective_t,
+    integer_laplace,
+    noise_scale,
+)
 from dpreg.privacy.mechanisms.coins import assign_blocks, split_coins
 
 __all__ = [
@@ -8,6 +14,7 @@ __all__ = [
     "assign_blocks",
     "choose",
     "effective_t",
+    "integer_laplace",
     "noise_scale",
     "split_coins",
 ]

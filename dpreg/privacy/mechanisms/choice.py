@@ -61,7 +61,7 @@ from dpreg.privacy.mechanisms._opendp import contrib, dp
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["MECHANISMS", "choose", "effective_t", "noise_scale"]
+__all__ = ["MECHANISMS", "choose", "effective_t", "integer_laplace", "noise_scale"]
 
 MECHANISMS: Final = ("permute-and-flip", "exponential", "laplace")
 """Names of the selection mechanisms."""
@@ -105,8 +105,8 @@ def choose(
     if rng is not None:
         return seeded.choose(scores, scale=scale, mechanism=mechanism, rng=rng)
     if mechanism == "laplace":
-        noise = _laplace(scale)(np.zeros(scores.size, dtype=np.int64))
-        noisy = [int(score) + int(z) for score, z in zip(scores.tolist(), noise, strict=True)]
+        noise = integer_laplace(scores.size, scale)
+        noisy = [score + z for score, z in zip(scores.tolist(), noise, strict=True)]
         return noisy.index(min(noisy))
     return int(_noisy_min(scale, mechanism)(scores))
 
@@ -145,6 +145,16 @@ def effective_t(eps: Fraction, score_range: int, mechanism: str = "permute-and-f
     the draw and not of a nearby one.
     """
     return 1 / Fraction(noise_scale(eps, score_range, mechanism))
+
+
+def integer_laplace(size: int, scale: float, *, rng: Generator | None = None) -> list[int]:
+    """Draw `size` independent discrete Laplace integers, P(z) proportional to exp(-|z| / scale).
+
+    From OpenDP and the operating system's entropy; with `rng`, **not private**, from NumPy.
+    """
+    if rng is not None:
+        return [int(z) for z in seeded.discrete_laplace(scale, size, rng)]
+    return [int(z) for z in _laplace(scale)(np.zeros(size, dtype=np.int64))]
 
 
 def _noisy_min(scale: float, mechanism: str) -> Any:
