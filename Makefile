@@ -68,8 +68,9 @@ audit: $(VENV)/.dpreg-test  ## run the privacy audits (slow)
 	$(BIN)/python -m pytest -m audit
 
 bench: $(VENV)/.dpreg-test  ## time dpreg against its peers
-	for script in $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)); do \
-		$(BIN)/python "$$script"; \
+	for name in $(patsubst benchmarks/%.py,%,$(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))); do \
+		echo "== $$name"; \
+		$(BIN)/python -m "benchmarks.$$name"; \
 	done
 
 docs: $(VENV)/.dpreg-docs  ## build the API reference into docs/_build/html
