@@ -7,16 +7,24 @@ must not depend on rows (the design's columns, the scaling, the sensitivity) res
 from __future__ import annotations
 
 import json
-import math
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
+from dpreg.cells import number_text
+from dpreg.columns import (
+    Boolean,
+    Categorical,
+    ColumnType,
+    Numeric,
+    Unbounded,
+    is_list,
+    is_number,
+)
 from dpreg.errors import SchemaError
+from dpreg.skeleton import Skeleton
 
 __all__ = ["Boolean", "Categorical", "ColumnType", "Numeric", "Schema", "Skeleton", "Unbounded"]
 
@@ -24,86 +32,6 @@ _HOW = (
     'write (lowest, highest) for numbers, ["level", ...] for text, '
     '{"levels": [1, 2, 3]} for numbers that are labels, or bool'
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Numeric:
-    """A column of numbers that lie between two public bounds.
-
-    Parameters
-    ----------
-    lo, hi : float
-        Lowest and highest legal value, both finite, ``lo < hi``. Cells outside are clipped to
-        them by the design; they are no error.
-
-    Raises
-    ------
-    SchemaError
-        If a bound is not a finite number, or the interval has no width in float64.
-    """
-
-    lo: float
-    hi: float
-
-    def __post_init__(self) -> None:
-        """Turn the bounds into floats and refuse an interval that cannot be scaled."""
-        lo, hi = _bound(self.lo), _bound(self.hi)
-        if not lo < hi:
-            raise SchemaError("the lower bound must be below the upper bound: mend the two bounds")
-        if not math.isfinite(hi - lo):
-            raise SchemaError("the bounds lie too far apart for float64: narrow them")
-        if not lo < lo + (hi - lo) / 2 < hi:
-            raise SchemaError("the bounds have no width in float64: set them further apart")
-        object.__setattr__(self, "lo", lo)
-        object.__setattr__(self, "hi", hi)
-
-    def __repr__(self) -> str:
-        """Show the bounds as a reader would type them."""
-        return f"Numeric({_number_text(self.lo)}, {_number_text(self.hi)})"
-
-
-@dataclass(frozen=True, slots=True)
-class Categorical:
-    """A column of labels, each one of a public list of levels.
-
-    Parameters
-    ----------
-    levels : sequence of str, or sequence of int or float
-        At least two, all different, all text or all numbers. The order is kept and the first is
-        the reference. Whole floats are kept as integers: 1.0 and 1 are the same level.
-
-    Raises
-    ------
-    SchemaError
-        If there are fewer than two levels, two are the same, or text and numbers are mixed.
-    """
-
-    levels: tuple[str, ...] | tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        """Turn the levels into a tuple of plain values and refuse those that cannot be told apart."""
-        object.__setattr__(self, "levels", _levels(self.levels))
-
-    def __repr__(self) -> str:
-        """Show the levels in their order."""
-        return f"Categorical([{', '.join(map(repr, self.levels))}])"
-
-
-@dataclass(frozen=True, slots=True)
-class Boolean:
-    """A column of truths: false is 0 and true is 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unbounded:
-    """A column of numbers that the schema leaves undeclared; its bounds are estimated later.
-
-    It only says how a column is to be read (see `dpreg.sources`): a `Schema` has no such entry.
-    """
-
-
-ColumnType = Numeric | Categorical | Boolean | Unbounded
-"""How a raw column is to be read."""
 
 
 class Schema(Mapping[str, Numeric | Categorical | Boolean]):
@@ -241,16 +169,16 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
         Returns
         -------
         Skeleton
-            Prints as Python; ``.to_toml()`` is the same as a TOML file.
+            Prints as Python; ``print(skeleton.to_toml())`` is the same as a TOML file.
         """
-        raise NotImplementedError
+        return Skeleton.of(data)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dicts and words that `Schema` reads back; fit for JSON."""
-        raise NotImplementedError
+        return {name: _plain(spec) for name, spec in self.items()}
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """The schema as the text of a JSON file."""
+        """Write the schema as the text of a JSON file."""
         return json.dumps({"columns": self.to_dict()}, indent=indent, ensure_ascii=False)
 
     def __getitem__(self, name: str) -> Numeric | Categorical | Boolean:
@@ -265,39 +193,95 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
         """Count the declared columns."""
         return len(self._columns)
 
+    def __hash__(self) -> int:
+        """Agree with equality, which disregards the order of columns."""
+        return hash(frozenset(self._columns.items()))
 
-@dataclass(frozen=True, slots=True)
-class Skeleton:
-    """A table's column names and public kinds, as a schema to fill in. Holds no value of any row.
+    def __repr__(self) -> str:
+        """Show a call that makes the same schema."""
+        if not self:
+            return "Schema({})"
+        lines = (f"    {name!r}: {_python(spec)},\n" for name, spec in self.items())
+        return "Schema({\n" + "".join(lines) + "})"
 
-    Attributes
-    ----------
-    kinds : tuple of (str, str)
-        Name and kind of each column, in the table's order.
-    """
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse: a schema is frozen."""
+        raise AttributeError("a Schema is frozen: make a new one")
 
-    kinds: tuple[tuple[str, str], ...]
+    def __delattr__(self, name: str) -> None:
+        """Refuse: a schema is frozen."""
+        raise AttributeError("a Schema is frozen: make a new one")
 
-
-def _bound(value: Any) -> float:
-    return float(value)
-
-
-def _number_text(value: float) -> str:
-    return str(int(value)) if value.is_integer() else repr(value)
-
-
-def _levels(levels: Any) -> Any:
-    return tuple(levels)
+    def __reduce__(self) -> tuple[type[Schema], tuple[dict[str, Any]]]:
+        """Pickle as the declarations."""
+        return Schema, (dict(self._columns),)
 
 
 def _name(name: object) -> str:
-    return str(name)
+    if not isinstance(name, str) or not name.strip():
+        raise SchemaError("a column's name must be text and not blank: mend the schema's keys")
+    return name
 
 
-def _declaration(name: object, spec: object) -> Any:
-    raise NotImplementedError
+def _declaration(name: str, spec: object) -> Numeric | Categorical | Boolean:
+    """One column's entry, from any of the forms that `Schema` takes."""
+    try:
+        return _parse(spec)
+    except SchemaError as err:
+        raise SchemaError(f"column {name!r}: {err}") from None
+
+
+def _parse(spec: Any) -> Numeric | Categorical | Boolean:
+    if isinstance(spec, Numeric | Categorical | Boolean):
+        return spec
+    if spec is bool or (isinstance(spec, str) and spec in ("bool", "boolean")):
+        return Boolean()
+    if isinstance(spec, Mapping):
+        if set(spec) == {"levels"}:
+            return Categorical(spec["levels"])
+        if set(spec) == {"bounds"} and is_list(spec["bounds"]) and len(spec["bounds"]) == 2:
+            return Numeric(*spec["bounds"])
+        raise SchemaError("a table holds either levels or two bounds: " + _HOW)
+    blank = spec is ... or (isinstance(spec, str) and spec == "fill in")
+    if blank or (is_list(spec) and any(value is ... for value in spec)):
+        raise SchemaError("not filled in yet: " + _HOW)
+    if isinstance(spec, str):
+        raise SchemaError(f"unknown kind {spec[:40]!r}: {_HOW}")
+    if not is_list(spec):
+        # The type alone: someone may hand over the rows themselves.
+        raise SchemaError(f"cannot be declared by a {type(spec).__name__}: {_HOW}")
+    if len(spec) == 2 and all(is_number(v) for v in spec):
+        return Numeric(*spec)
+    if any(is_number(v) for v in spec) and all(is_number(v) for v in spec):
+        raise SchemaError("numbers in a list are bounds, of which there are two: " + _HOW)
+    return Categorical(spec)
+
+
+def _plain(spec: Numeric | Categorical | Boolean) -> Any:
+    """Spell a declaration for JSON, so that `_parse` makes the same of it."""
+    match spec:
+        case Numeric(lo, hi):
+            return [json.loads(number_text(lo)), json.loads(number_text(hi))]
+        case Categorical(levels):
+            return list(levels) if isinstance(levels[0], str) else {"levels": list(levels)}
+        case Boolean():
+            return "bool"
+
+
+def _python(spec: Numeric | Categorical | Boolean) -> str:
+    """Spell a declaration for Python, so that `_parse` makes the same of it."""
+    match spec:
+        case Numeric(lo, hi):
+            return f"({number_text(lo)}, {number_text(hi)})"
+        case Categorical():
+            return repr(_plain(spec))
+        case Boolean():
+            return "bool"
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return dict(pairs)
+    """Refuse a JSON object that declares a name twice; json keeps the last in silence."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise SchemaError("the schema's JSON holds a name twice: declare each column once")
+    return content

@@ -1,0 +1,213 @@
+"""What one cell means, whatever column, dtype or table holds it.
+
+A cell's meaning depends on the cell and on how its column is declared, and on nothing else: not on
+the other rows, not on the dtype that pandas inferred from them. So the same value means the same
+in an int8, Int64, float64, object, string, category or bool column.
+
+As a number (`number`)
+    integers and floats of any width: the nearest float64 (beyond its range: an infinity);
+    ``Decimal`` and ``Fraction``: likewise; true and false: 1 and 0; text: the float that it denotes
+    in Python's grammar, blanks around it allowed, underscores not (``"01"``, ``" 3 "``, ``"1e3"``,
+    ``"-inf"``); a complex number without an imaginary part: its real part (one complex row
+    turns a list of floats into a complex column). Infinities are kept. All else is missing: NaN,
+    None, NA, NaT, other text, dates, durations, intervals, bytes, lists, any other object.
+As a truth (`truth`)
+    whatever is the number 0 or 1; the words "true" and "false" in any case, blanks around them
+    allowed. All else is missing.
+As one of several levels that are numbers (`LevelCoder`)
+    the level that equals the cell's number. All else is missing.
+As one of several levels that are text (`LevelCoder`)
+    text: the level spelt exactly like it (``"01"`` is not ``"1"``); true and false: the level
+    "True" or "False"; any other cell that is a number: the level spelt like that number, whole
+    numbers without a point (1, 1.0 and Decimal("1.00") are all "1"; 0.5 is "0.5"). All else is
+    missing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+__all__ = ["Kind", "LevelCoder", "kind_of", "number", "number_text", "truth"]
+
+Kind = Literal["numeric", "bool", "string", "category", "datetime", "object", "other"]
+"""Public kind of a column, from its dtype alone.
+
+"datetime" is dates, times, durations and periods; "other" is whatever holds neither numbers nor
+labels (intervals, lists, bytes). Neither can be read.
+"""
+
+_MISSING = math.nan
+_WHOLE = 2.0**53  # below, every integer is a float64
+_TIMES = (
+    np.datetime64,
+    np.timedelta64,
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    pd.Period,
+)
+_NUMBERS = (bool, int, float, complex, np.number, Decimal)
+
+
+def number(cell: Any) -> float:
+    """Read a cell as a number; NaN is missing. Never raises.
+
+    Parameters
+    ----------
+    cell : object
+
+    Returns
+    -------
+    float
+        As the module's docstring says.
+    """
+    kind = type(cell)
+    if kind is float:
+        return cell  # type: ignore[no-any-return]
+    # The type is asked, not the cell, and methods are the base's: a cell's own code never runs.
+    if kind is str:
+        return _number_of_text(cell)
+    if issubclass(kind, str):
+        return _number_of_text(str.__str__(cell))
+    if issubclass(kind, float):
+        return float.__float__(cell)
+    if issubclass(kind, int):
+        try:
+            return int.__float__(cell)
+        except OverflowError:
+            return math.inf if int.__gt__(cell, 0) else -math.inf
+    if issubclass(kind, np.timedelta64):  # NumPy counts durations among the integers
+        return _MISSING
+    if issubclass(kind, np.longdouble):
+        with np.errstate(all="ignore"):  # beyond float64's range
+            return float(cell)
+    if issubclass(kind, np.bool_ | np.integer | np.floating):
+        return float(cell)
+    if issubclass(kind, complex | np.complexfloating):
+        return float(cell.real) if cell.imag == 0 else _MISSING
+    if issubclass(kind, Decimal | Fraction):
+        try:
+            return float(cell)
+        except OverflowError:
+            return math.inf if cell > 0 else -math.inf
+        except ValueError:  # a signalling NaN
+            return _MISSING
+    return _MISSING
+
+
+def _number_of_text(text: str) -> float:
+    if "_" in text:
+        return _MISSING
+    try:
+        return float(text)
+    except ValueError:
+        return _MISSING
+
+
+def truth(cell: Any) -> float:
+    """Read a cell as a truth: 0.0, 1.0, or NaN where it is missing. Never raises."""
+    if issubclass(type(cell), str):
+        word = str.__str__(cell).strip().lower()
+        if word in ("true", "false"):
+            return float(word == "true")
+    value = number(cell)
+    return abs(value) if value in (0.0, 1.0) else _MISSING  # abs: minus zero is zero
+
+
+def number_text(value: float) -> str:
+    """Spell a number the one way that a level of text must be spelt to mean it."""
+    if value.is_integer() and abs(value) < _WHOLE:
+        return str(int(value))
+    return repr(float(value))
+
+
+class LevelCoder:
+    """Codes of cells in an ordered list of declared levels; -1 where missing or undeclared.
+
+    Parameters
+    ----------
+    levels : sequence of str, or sequence of int or float
+        All different, as `dpreg.schema.Categorical` keeps them.
+    """
+
+    __slots__ = ("_by_number", "_by_text", "_codes", "_values")
+
+    def __init__(self, levels: Sequence[str] | Sequence[float]) -> None:
+        self._by_text: dict[str, int] | None = None
+        self._by_number: dict[float, int] = {}
+        texts = [level for level in levels if isinstance(level, str)]
+        if texts:
+            self._by_text = {text: code for code, text in enumerate(texts)}
+        for code, level in enumerate(levels):
+            value = number(level)
+            if not texts or (number_text(value) == level and not math.isnan(value)):
+                self._by_number[value] = code
+        ordered = sorted(self._by_number.items())
+        self._values = np.array([value for value, _ in ordered], dtype=np.float64)
+        self._codes = np.array([code for _, code in ordered] + [-1], dtype=np.int32)
+
+    def cell(self, cell: Any) -> int:
+        """Code of one cell."""
+        if self._by_text is not None:
+            if issubclass(type(cell), str):
+                return self._by_text.get(str.__str__(cell), -1)
+            if issubclass(type(cell), bool | np.bool_):
+                return self._by_text.get(str(bool(cell)), -1)
+        return self._by_number.get(number(cell), -1)
+
+    def cells(self, cells: Iterable[Any]) -> NDArray[np.int32]:
+        """Codes of many cells, each read as `cell` reads it."""
+        code = self.cell
+        if self._by_text is None:
+            return np.array([code(c) for c in cells], dtype=np.int32)
+        get = self._by_text.get
+        return np.array([get(c, -1) if type(c) is str else code(c) for c in cells], dtype=np.int32)
+
+    def numbers(self, values: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Codes of many cells that are numbers already, NaN where missing."""
+        if not len(self._values):
+            return np.full(len(values), -1, dtype=np.int32)
+        place = np.searchsorted(self._values, values)
+        found = self._values[np.minimum(place, len(self._values) - 1)] == values
+        return self._codes[np.where(found, place, -1)]
+
+
+def kind_of(dtype: Any) -> Kind:
+    """Public kind of a column, from its pandas, NumPy or Arrow-backed dtype.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype or pandas extension dtype
+
+    Returns
+    -------
+    str
+        One of `Kind`. Nothing that a dtype holds of the rows (categories, fill values) has a part
+        in it.
+    """
+    if isinstance(dtype, pd.SparseDtype):
+        dtype = dtype.subtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return "category"
+    holds = dtype.type
+    if holds is np.object_ or holds is type(None):
+        return "object"
+    if issubclass(holds, bool | np.bool_):
+        return "bool"
+    if issubclass(holds, _TIMES):
+        return "datetime"
+    if issubclass(holds, str):
+        return "string"
+    if issubclass(holds, _NUMBERS):
+        return "numeric"
+    # The type that Arrow-backed dictionaries name is private to pandas.
+    return "category" if holds.__name__ == "CategoricalDtypeType" else "other"
