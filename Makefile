@@ -74,7 +74,7 @@ bench: $(VENV)/.dpreg-test  ## time dpreg against its peers
 	done
 
 docs: $(VENV)/.dpreg-docs  ## build the API reference into docs/_build/html
-	$(BIN)/sphinx-build -W --keep-going -n -q -b html docs docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
 fresh:  ## run the README's commands in a bare Debian chroot (root, debootstrap)
 	scripts/fresh.sh
