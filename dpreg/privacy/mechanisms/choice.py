@@ -48,6 +48,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -118,13 +119,18 @@ def noise_scale(eps: Fraction, score_range: int, mechanism: str) -> float:
     compared with eps (with eps^2 / 8 for the exponential mechanism, measured in zCDP) as exact
     Fractions; while it exceeds it by an ulp the scale is taken one float higher.
     """
-    if mechanism not in MECHANISMS:
-        raise ArgumentError(f"mechanism must be one of {MECHANISMS}, got {mechanism!r}")
     eps = exact(eps, "eps")
     if eps <= 0:
         raise ArgumentError("eps must be positive")
+    if mechanism not in MECHANISMS:
+        raise ArgumentError(f"mechanism must be one of {MECHANISMS}, got {mechanism!r}")
     if isinstance(score_range, bool) or not isinstance(score_range, int) or score_range < 1:
         raise ArgumentError("score_range must be an integer of at least 1")
+    return _least_scale(eps, score_range, mechanism)
+
+
+@lru_cache(maxsize=256)
+def _least_scale(eps: Fraction, score_range: int, mechanism: str) -> float:
     wanted = score_range / eps
     if wanted > _LARGEST_SCALE:
         raise ArgumentError("eps is too small for the range of the scores: the noise is over 2**53")
@@ -157,6 +163,7 @@ def integer_laplace(size: int, scale: float, *, rng: Generator | None = None) ->
     return [int(z) for z in _laplace(scale)(np.zeros(size, dtype=np.int64))]
 
 
+@lru_cache(maxsize=64)
 def _noisy_min(scale: float, mechanism: str) -> Any:
     """Build OpenDP's noisy minimum; the range bound makes the metric monotonic.
 
@@ -175,6 +182,7 @@ def _noisy_min(scale: float, mechanism: str) -> Any:
         )
 
 
+@lru_cache(maxsize=64)
 def _laplace(scale: float) -> Any:
     """Build OpenDP's discrete Laplace noise for integer vectors."""
     with contrib():

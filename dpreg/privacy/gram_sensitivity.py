@@ -1,0 +1,209 @@
+r"""How much one person's rows can move the released cells of z z', with proofs.
+
+A row is the model's z: the constant 1 (with an intercept), its columns, the response last, all in
+[-1, 1]; an incomplete row is all zero. Columns of an *exclusive group* are the 0/1 columns of one
+factor: at most one of them is not zero. The release holds each distinct cell of sum z z' once:
+
+- i <= j over the model's places, but no two columns of one group (their product is always 0);
+- with an intercept no (0, j) for a group column j: x = x^2, so it is the diagonal cell (j, j);
+- without an intercept the count of complete rows besides, the cell (1, 1) of DESIGN section 9.
+
+Let s count the single columns (constant and response among them), G the groups with at least one
+column, D = s + G. Stored rows lie on the grid 2**-20, so cells are integers in units 2**-40, and
+the real bounds below hold for them without rounding. `k` rows cost k times as much (triangle
+inequality, row by row).
+
+In the proofs z and v are the old and the new row, u = z^2 and w = v^2, e_a and e_b their group
+parts (a unit vector or 0); u_g = |e_a|^2. Each record has at most one non-zero cell per pair of
+{singles, groups}, so at most N = D(D+1)/2 - G cells with an intercept, N = D(D+1)/2 + 1 without,
+all in [-1, 1]. That proves **add-remove**: L1 = N, L2 = sqrt(N), L-infinity = 1 per cell; attained
+by a row of ones with a level active in each group. The same bounds cover a complete row replaced
+by an incomplete one. What remains is a complete row for a complete one:
+
+**L-infinity**: a cell moves by the width of its interval: 1 for squares, the count and products of
+0/1 columns; 2 for other products.
+
+**L1, G = 0.** Put a_i = |z_i + v_i|/2, b_i = |z_i - v_i|/2: a_i + b_i <= 1 and the cells move by
+|z_i z_j - v_i v_j| <= 2 (a_i b_j + b_i a_j), on the diagonal by 4 a_i b_i. The sum over i <= j
+is at most 2 A B + 2 sum a_i b_i with A = sum a, B = sum b, A + B <= D, hence at most
+D^2/2 + D/2. So L1 = N.
+
+**L1, G >= 1.** Let h groups differ (e_a != e_b), K = G - h agree. A single i moves its cells with a
+differing group by at most |z_i| + |v_i| <= 2 max(a_i, b_i) and with an agreeing one by 2 b_i. Pairs
+of groups move by at most 2 unless both agree, a differing diagonal by at most 2.
+With an intercept the constant (b_0 = 0) has no own cell with a group. If h >= 1, put
+m_i = min(a_i, b_i): 2 sum a_i b_i + 2 h sum max(a_i, b_i) <= sum 2 m_i (1 - m_i) + 2 h (1 - m_i),
+decreasing in m_i, so at most 2 h S, S the singles that have cells with groups (s - 1 with an
+intercept, s without); with 2 A B <= s^2/2 and 2 K sum b_i <= 2 K S the total is at most
+
+    W = s^2/2 + 2 G S + 2 G + G (G - 1).
+
+If h = 0, 2 A B + 2 sum a_i b_i + 2 G B <= 2 B (s + G + 1) - 2 B^2 (1 + 1/S) (Jensen), at most
+(s + G + 1)^2 / (2 (1 + 1/S)), which is less than W (expand; G >= 1). So L1 <= max(N, W).
+
+**L2.** The squares over i <= j are half of the whole matrix's plus half of the diagonal's:
+
+    f = 1/2 [(sum u)^2 + (sum w)^2 + sum_singles (u - w)^2 + sum_g |e_a - e_b|^2] - (z'v)^2 - dup
+
+with dup = sum_g |e_a - e_b|^2, the cells (0, j) left out, with an intercept; 0 without.
+*With an intercept* the group terms are negative, so f <= 1/2 [(sum u)^2 + (sum w)^2 +
+sum (u - w)^2] over D coordinates u, w in [0, 1] (groups as one each), a convex function: largest
+at a vertex, where turning a coordinate of (1, 0) or (0, 1) into (1, 1) raises it. So f <= D^2.
+*Without*, |e_a - e_b|^2 <= u_g + w_g keeps it convex and f <= D^2 + G.
+*G = 0 and D odd*: f <= D^2 - 1. For D >= 5: in z_i alone f = z_i^4 + (c - 2 w_i) z_i^2 + linear,
+c = sum_{j != i} u_j, convex if c >= 2. If c >= 2 for every i, and likewise for v, move every
+coordinate to an end without lowering f (c only grows): at signs f = D^2 - (z'v)^2 and z'v is odd.
+Else sum u <= 3, say, and f <= (9 + D^2 + D)/2 <= D^2 - 1. For D = 3 with the constant, put
+d, e for half the absolute changes of x and y; |z_i + v_i|/2 <= 1 - d gives
+f/4 <= d^2 + e^2 + 4 d^2 (1-d)^2 + 4 e^2 (1-e)^2 + (d + e - 2 d e)^2, and 4 d (1-d) <= 1 and
+0 <= d + e - 2 d e <= 1 give f/4 <= 2 (d + e) - 2 d e <= 2, f <= 8. D = 3 without the constant
+keeps 9. Attained for even D by signs with z'v = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpreg.errors import ArgumentError
+from dpreg.privacy.sensitivity import check_contributions, check_neighbors
+
+__all__ = [
+    "CELL_UNITS",
+    "Triangle",
+    "layout",
+    "sensitivity_l1",
+    "sensitivity_l2_squared",
+    "sensitivity_linf",
+]
+
+CELL_UNITS = 2**40
+"""Integer units of one cell: stored values are integers over 2**20, cells over 2**40."""
+
+
+@dataclass(frozen=True, slots=True)
+class Triangle:
+    """The distinct cells of a model's moment matrix that are released, each once.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        z indices of the model's d columns, 0 first if there is an intercept.
+    groups : tuple of tuples of int
+        Exclusive groups as *places* in `columns`.
+    cells : tuple of (int, int)
+        Released cells (i, j), i <= j, as places; place d is the response. The count of complete
+        rows of a model without intercept is (-1, -1), first.
+    widths : tuple of int
+        1 or 2: the L-infinity change of each cell under replace-one.
+    """
+
+    columns: tuple[int, ...]
+    groups: tuple[tuple[int, ...], ...]
+    cells: tuple[tuple[int, int], ...]
+    widths: tuple[int, ...]
+
+    @property
+    def intercept(self) -> bool:
+        """Whether the constant is a column of the model."""
+        return bool(self.columns) and self.columns[0] == 0
+
+    @property
+    def singles(self) -> int:
+        """s: columns outside groups, constant and response included."""
+        return len(self.columns) + 1 - sum(len(group) for group in self.groups)
+
+    @property
+    def dimension(self) -> int:
+        """D = s + G: a factor counts as one."""
+        return self.singles + len(self.groups)
+
+    @property
+    def most_cells(self) -> int:
+        """N: how many cells one row can have that are not zero."""
+        full = self.dimension * (self.dimension + 1) // 2
+        return full - len(self.groups) if self.intercept else full + 1
+
+    def places(self, cell: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+        """Return the entries i <= j of the moment matrix that a released cell fills."""
+        i, j = cell
+        grouped = {place for group in self.groups for place in group}
+        if i == j and i in grouped and self.intercept:
+            return ((0, i), (i, i))
+        return (cell,)
+
+
+def layout(columns: Sequence[int], exclusive: Sequence[Sequence[int]] = ()) -> Triangle:
+    """Lay out the cells that a model's release needs.
+
+    Parameters
+    ----------
+    columns : sequence of int
+        z indices of the model's columns, distinct; 0 (the constant) first when it is among them.
+        The response is implied. May be empty.
+    exclusive : sequence of sequences of int
+        Groups of z indices whose columns are 0/1 with at most one non-zero in a row. Trusted: it
+        follows from the formula's coding. Members outside `columns` are ignored.
+    """
+    columns = tuple(int(j) for j in columns)
+    if len(set(columns)) != len(columns) or any(j < 0 for j in columns) or 0 in columns[1:]:
+        raise ArgumentError("columns must be distinct z indices with the constant, 0, first")
+    place = {column: i for i, column in enumerate(columns)}
+    groups = tuple(
+        found for group in exclusive if (found := tuple(place[j] for j in group if j in place))
+    )
+    member: dict[int, int] = {}
+    for number, group in enumerate(groups):
+        for i in group:
+            if i in member or columns[i] == 0:
+                raise ArgumentError("exclusive groups must be disjoint and without the constant")
+            member[i] = number
+    intercept = bool(columns) and columns[0] == 0
+    cells: list[tuple[int, int]] = [] if intercept else [(-1, -1)]
+    widths: list[int] = [] if intercept else [1]
+    for i in range(len(columns) + 1):
+        for j in range(i, len(columns) + 1):
+            same_group = i in member and member[i] == member.get(j)
+            repeats = intercept and i == 0 and j in member
+            if repeats or (same_group and i != j):
+                continue
+            cells.append((i, j))
+            widths.append(1 if i == j or (i in member and j in member) else 2)
+    return Triangle(columns, groups, tuple(cells), tuple(widths))
+
+
+def sensitivity_l1(triangle: Triangle, neighbors: str, contributions: int = 1) -> Fraction:
+    """Return the L1 sensitivity of the released cells, in units of one (see the module)."""
+    check_neighbors(neighbors)
+    most = Fraction(triangle.most_cells)
+    groups = len(triangle.groups)
+    if neighbors == "replace-one" and groups:
+        single = triangle.singles
+        crossing = single - 1 if triangle.intercept else single
+        both = Fraction(single**2, 2) + 2 * groups * crossing + 2 * groups + groups * (groups - 1)
+        most = max(most, both)
+    return check_contributions(contributions) * most
+
+
+def sensitivity_l2_squared(triangle: Triangle, neighbors: str, contributions: int = 1) -> int:
+    """Return the squared L2 sensitivity of the released cells, in units of one."""
+    check_neighbors(neighbors)
+    most = triangle.most_cells
+    if neighbors == "replace-one":
+        size, groups = triangle.dimension, len(triangle.groups)
+        both = size**2 + (0 if triangle.intercept else groups)
+        if not groups and size % 2 and (size >= 5 or (size == 3 and triangle.intercept)):
+            both -= 1
+        most = max(most, both)
+    return check_contributions(contributions) ** 2 * most
+
+
+def sensitivity_linf(
+    triangle: Triangle, neighbors: str, contributions: int = 1
+) -> tuple[int, tuple[int, ...]]:
+    """Return (k, widths): cell c moves by at most k * widths[c], in units of one."""
+    check_neighbors(neighbors)
+    ones = (1,) * len(triangle.cells)
+    widths = ones if neighbors == "add-remove" else triangle.widths
+    return check_contributions(contributions), widths

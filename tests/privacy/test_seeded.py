@@ -1,0 +1,41 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpreg.errors import ArgumentError
+from dpreg.privacy.mechanisms import MECHANISMS, choose
+from dpreg.privacy.seeded import NOT_PRIVATE, generator
+
+
+def test_the_stamp_says_what_it_must():
+    assert NOT_PRIVATE == "NOT PRIVATE: seeded"
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_seed_repeats_the_draws(mechanism):
+    scores = np.arange(50, dtype=np.int64)
+
+    def draws():
+        rng = generator(7)
+        arguments = {"eps": Fraction(1), "score_range": 20, "mechanism": mechanism, "rng": rng}
+        return [choose(scores, **arguments) for _ in range(20)]
+
+    assert draws() == draws()
+    assert len(set(draws())) > 1
+
+
+def test_no_seed_means_private_noise():
+    assert generator(None) is None
+
+
+def test_a_generator_is_taken_as_it_is():
+    rng = np.random.default_rng(1)
+    assert generator(rng) is rng
+    assert isinstance(generator(np.int64(3)), np.random.Generator)
+
+
+@pytest.mark.parametrize("seed", [True, -1, 1.5, "7"])
+def test_what_is_no_seed_is_refused(seed):
+    with pytest.raises(ArgumentError, match="unsafe_seed"):
+        generator(seed)
