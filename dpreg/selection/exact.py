@@ -102,9 +102,7 @@ def ball_minimum(
             if min(solved.weights) > 0:
                 weights, value = list(solved.weights), solved.value
                 break
-            step = min(
-                w / (w - a) for w, a in zip(weights, solved.weights, strict=True) if a <= 0
-            )
+            step = min(w / (w - a) for w, a in zip(weights, solved.weights, strict=True) if a <= 0)
             moved = [w + step * (a - w) for w, a in zip(weights, solved.weights, strict=True)]
             keep = [i for i, w in enumerate(moved) if w > 0]
             corral = [corral[i] for i in keep]

@@ -1,4 +1,25 @@
-"""Integer scores of models: the floor of an exactly defined real number (first build: exact tier)."""
+"""Integer scores of models, canonical by definition.
+
+**Definition.** With the exact integer moments G, b (units of 2**-40), a set of columns M, a radius
+rho and the grid g = score_grid(rho), all exact numbers,
+
+    F_rho(M) = min over beta supported on M, |beta|_1 <= rho, of  beta' G beta - 2 b' beta
+    q(M)     = floor(F_rho(M) / g)
+
+(y'y is dropped: a shift common to all models). q is the floor of an exactly defined real number, so it
+depends on the moments, the model and the radius and on nothing else: no order of evaluation, batch,
+thread, warm start, library or machine. F is non-increasing in M (a larger set minimises over more),
+and floor is monotone, so q is too.
+
+**How.** Tier 1: float64 candidates for all models at once, each with a proved interval around F
+(`certificate.FloatForm`); where the floors of both ends agree, that is q. Tier 2: for those left,
+Newton steps with exact integer slopes and an exact interval (`certificate.IntegerForm`). Tier 3: for
+those left, exact rational optimisation (`exact.ball_minimum`), which always ends and decides ties.
+Each tier returns q or nothing, so which one decides changes the time taken alone. Candidates are
+never trusted: a wrong one only sends its model to the next tier.
+
+No value of the data raises or warns. Scores fit int64 for up to 2**36 rows.
+"""
 
 from __future__ import annotations
 
@@ -10,35 +31,107 @@ from numpy.typing import NDArray
 
 from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.sensitivity import score_grid
+from dpreg.selection.certificate import FloatForm, IntegerForm
+from dpreg.selection.constrained import Candidates, solve, vertex_signs
 from dpreg.selection.exact import ball_minimum
 
 __all__ = ["Problem", "quadratic_scores", "score_grid"]
 
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Scores = NDArray[np.int64]
+
 
 class Problem:
-    """Scores of models for given moments and radius (stored units)."""
+    """Scores of models for given moments and radius.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of rows z = (1, x_1..x_p, y).
+    rho : Fraction
+        The radius in stored units, R / c; positive.
+    """
 
     def __init__(self, moments: Moments, rho: Fraction) -> None:
         self.rho = rho
         self.grid = score_grid(rho)
-        self.gram = [row[:-1] for row in moments.cells[:-1]]
-        self.cross = [row[-1] for row in moments.cells[:-1]]
-
-    def scores(self, columns: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return q(M) for each row of `columns`, K x (p + 1)."""
-        return np.array(
-            [self.score_one(np.flatnonzero(row).tolist()) for row in columns], dtype=np.int64
+        self.width = moments.size - 1
+        self._gram = [list(row[:-1]) for row in moments.cells[:-1]]
+        self._cross = [row[-1] for row in moments.cells[:-1]]
+        self._unit = self.grid * 2**MOMENT_BITS  # of a score, in cells; a power of two
+        self._per_unit = float(1 / self._unit)
+        self._floats = FloatForm(
+            np.array(self._gram, dtype=np.float64).reshape(self.width, self.width),
+            np.array(self._cross, dtype=np.float64),
+            rho,
         )
+        self._integers = IntegerForm(self._gram, self._cross, rho, self._unit)
 
-    def score_one(self, columns: Sequence[int], beta: NDArray[np.float64] | None = None) -> int:
-        """Return q(M) of one model; `beta`, any candidate, changes the time taken, never q."""
-        gram = [[self.gram[i][j] for j in columns] for i in columns]
-        minimum = ball_minimum(gram, [self.cross[i] for i in columns], self.rho)
-        return (minimum.value / (self.grid * 2**MOMENT_BITS)).__floor__()
+    def scores(self, columns: Bools) -> Scores:
+        """Return q(M) for each row of `columns`, bool (K, p + 1): int64 (K,)."""
+        return self.scores_by_tier(columns)[0]
+
+    def scores_by_tier(self, columns: Bools) -> tuple[Scores, NDArray[np.int8]]:
+        """Return the scores and the tier (1, 2, 3) that decided each. Tiers are curator-only."""
+        found = self.constrained(columns)
+        scores, sure = self._certified(found.beta, columns)
+        tiers = np.ones(len(columns), dtype=np.int8)
+        left = np.flatnonzero(~sure)
+        if left.size:
+            some = _rows(found, left)
+            refined = self._integers.decide(some, columns[left])
+            scores[left] = refined.scores
+            tiers[left] = np.where(refined.decided, 2, 3)
+            for i in np.flatnonzero(~refined.decided):
+                scores[left[i]] = self._exact(columns[left[i]], some, int(i))
+        return scores, tiers
+
+    def score_one(self, columns: Sequence[int], beta: Floats | None = None) -> int:
+        """Return q(M) of one model.
+
+        Parameters
+        ----------
+        columns : z columns of the model
+        beta : array over `columns`, optional
+            A candidate of any quality. It changes the time taken, never the score.
+        """
+        model = np.zeros((1, self.width), dtype=np.bool_)
+        model[0, list(columns)] = True
+        if beta is not None:
+            guess = np.zeros((1, self.width))
+            guess[0, list(columns)] = np.nan_to_num(beta, nan=0.0, posinf=0.0, neginf=0.0)
+            scores, sure = self._certified(guess, model)
+            if sure[0]:
+                return int(scores[0])
+        return int(self.scores(model)[0])
+
+    def constrained(self, columns: Bools) -> Candidates:
+        """Return float64 minimisers (stored units), uncertified, for each row of `columns`."""
+        return solve(self._floats.gram, self._floats.cross, self._floats.rho, columns)
+
+    def _certified(self, beta: Floats, columns: Bools) -> tuple[Scores, Bools]:
+        lower, upper = self._floats.interval(beta, columns)
+        low, high = np.floor(lower * self._per_unit), np.floor(upper * self._per_unit)
+        sure: Bools = (low == high) & (np.abs(high) < 2.0**62)
+        return np.where(sure, high, 0.0).astype(np.int64), sure
+
+    def _exact(self, columns: Bools, found: Candidates, row: int) -> int:
+        members = np.flatnonzero(columns).tolist()
+        place = {c: i for i, c in enumerate(members)}
+        minimum = ball_minimum(
+            [[self._gram[i][j] for j in members] for i in members],
+            [self._cross[i] for i in members],
+            self.rho,
+            [(place[j], sign) for j, sign in vertex_signs(found, row)],
+        )
+        return (minimum.value / self._unit).__floor__()
 
 
-def quadratic_scores(
-    moments: Moments, columns: NDArray[np.bool_], rho: Fraction
-) -> NDArray[np.int64]:
-    """Return q(M) for each row of `columns`, K x (p + 1)."""
+def quadratic_scores(moments: Moments, columns: Bools, rho: Fraction) -> Scores:
+    """Return q(M) = floor(F_rho(M) / g) for each row of `columns`, bool (K, p + 1)."""
     return Problem(moments, rho).scores(columns)
+
+
+def _rows(found: Candidates, rows: NDArray[np.intp]) -> Candidates:
+    return Candidates(found.beta[rows], found.active[rows], found.signs[rows], found.binding[rows])

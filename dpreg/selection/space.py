@@ -1,0 +1,320 @@
+"""The public set of models that a selection chooses from.
+
+A space is made from the formula and the arguments of the call alone, before any row is read. Its
+*units* are what enters or leaves a model: the terms outside `keep`, or, with ``units="column"``,
+their columns one by one. A model is a set of units; the columns of `keep` are in every model.
+
+``hierarchy="strong"``: an interaction comes only with every lower-order term made of its factors.
+Columns are always those of the full formula: patsy codes `a:b` given `a` and `b`, and a model that
+lacks a term simply lacks its columns.
+
+Order. `Space.models` lists models in binary counting order: unit 0 is the lowest bit, so that the
+first model is the smallest one and the last unit changes least often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import comb
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.errors import ArgumentError
+
+__all__ = ["Space", "TermLike", "build_space"]
+
+
+class TermLike(Protocol):
+    """What a space needs to know of a design's term (`formula.design.Term` has it)."""
+
+    @property
+    def name(self) -> str:
+        """The term as the formula writes it."""
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Its z columns."""
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """The factors it is a product of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The models on offer: subsets of the units, by size and hierarchy.
+
+    Attributes
+    ----------
+    units : tuple of str
+        Names of what may enter or leave, q of them.
+    unit_columns : tuple of tuples of int
+        The z columns of each unit.
+    keep_columns : tuple of int
+        The z columns in every model.
+    max_units, min_units : int or None, int
+        Bounds of the number of units in a model; `max_units` None is no bound.
+    requires : tuple of tuples of int
+        For each unit, the units that it comes with, all of them (transitively closed); () for the
+        whole if there is no hierarchy.
+    """
+
+    units: tuple[str, ...]
+    unit_columns: tuple[tuple[int, ...], ...]
+    keep_columns: tuple[int, ...]
+    max_units: int | None = None
+    min_units: int = 0
+    requires: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def n_columns(self) -> int:
+        """p + 1: the z columns that models are made of, the constant included."""
+        used = [c for unit in self.unit_columns for c in unit]
+        return 1 + max([*used, *self.keep_columns], default=0)
+
+    @property
+    def size(self) -> int:
+        """The exact number of models, counted without listing them."""
+        top = len(self.units) if self.max_units is None else self.max_units
+        return sum(self.size_by_units()[self.min_units : top + 1])
+
+    def size_by_units(self) -> tuple[int, ...]:
+        """For s = 0..q, the number of models of s units that respect the hierarchy.
+
+        The bounds on the number of units are not applied. See `_closed_sets` for the method.
+        """
+        q = len(self.units)
+        needs = {i: frozenset(self.requires[i]) for i in range(q)} if self.requires else {}
+        counts = _closed_sets(frozenset(range(q)), needs, {})
+        return counts + (0,) * (q + 1 - len(counts))
+
+    def models(self) -> NDArray[np.bool_]:
+        """List every model, one a row, over the q units, in binary counting order.
+
+        Returns
+        -------
+        bool array (K, q), K = `size`
+            Built unit by unit, dropping what can no longer become a model, so that the work is
+            about q times the number listed and not 2**q.
+        """
+        q = len(self.units)
+        top = q if self.max_units is None else min(self.max_units, q)
+        listed = np.zeros((1, q), dtype=np.bool_)
+        # The last unit is the highest bit: it is decided first and changes least often.
+        for unit in range(q - 1, -1, -1):
+            within = listed.copy()
+            within[:, unit] = True
+            pair = np.stack([listed, within], axis=1).reshape(-1, q)
+            listed = pair[self._can_become_model(pair, unit, top)]
+        return listed
+
+    def columns(self, models: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return each model's z columns, keep included: bool (K, p + 1)."""
+        out = np.zeros((len(models), self.n_columns), dtype=np.bool_)
+        out[:, list(self.keep_columns)] = True
+        for unit, columns in enumerate(self.unit_columns):
+            out[:, list(columns)] = models[:, unit, None]
+        return out
+
+    def penalty_counts(
+        self, models: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return (columns outside keep, units outside keep) of each model: what phi and psi price."""
+        widths = np.array([len(columns) for columns in self.unit_columns], dtype=np.int64)
+        return models @ widths, np.asarray(models.sum(axis=1, dtype=np.int64))
+
+    def _can_become_model(
+        self, partial: NDArray[np.bool_], decided_from: int, top: int
+    ) -> NDArray[np.bool_]:
+        """Which partial models (units from `decided_from` on are decided) have a completion."""
+        # Requirements are closed, so the smallest completion adds just the missing ones.
+        minimal = partial
+        if self.requires:
+            minimal = partial.copy()
+            for unit in range(decided_from, len(self.units)):
+                needed = list(self.requires[unit])
+                minimal[:, needed] |= partial[:, unit, None]
+        fixed = slice(decided_from, None)
+        possible: NDArray[np.bool_] = (minimal[:, fixed] == partial[:, fixed]).all(axis=1)
+        possible &= minimal.sum(axis=1) <= top
+        possible &= partial.sum(axis=1) + decided_from >= self.min_units
+        return possible
+
+
+def build_space(
+    terms: Sequence[TermLike],
+    columns: Sequence[str],
+    *,
+    keep: Iterable[str] = ("Intercept",),
+    units: str = "term",
+    max_terms: int | None = None,
+    hierarchy: str = "none",
+) -> Space:
+    """Make the space of a design.
+
+    Parameters
+    ----------
+    terms : sequence of terms
+        The design's terms, the intercept first if there is one.
+    columns : sequence of str
+        Names of the z columns 0..p.
+    keep : names of terms
+        In every model. "Intercept" may be named though the formula has none.
+    units : {"term", "column"}
+        What enters or leaves a model.
+    max_terms : int, optional
+        The most units outside `keep`.
+    hierarchy : {"none", "strong"}
+        "strong": `a:b` only with `a` and `b` (and every lower-order term of its factors that the
+        formula has). A term of `keep` asks for nothing.
+
+    Raises
+    ------
+    ArgumentError
+        A name, choice or number is not legal; an interaction's main effects are not all in the
+        formula although ``hierarchy="strong"``.
+    """
+    if units not in ("term", "column"):
+        raise ArgumentError(f'units must be "term" or "column"; got {units!r}.')
+    if hierarchy not in ("none", "strong"):
+        raise ArgumentError(f'hierarchy must be "none" or "strong"; got {hierarchy!r}.')
+    if max_terms is not None and (
+        isinstance(max_terms, bool) or not isinstance(max_terms, int) or max_terms < 0
+    ):
+        raise ArgumentError(f"max_terms must be a whole number of at least 0; got {max_terms!r}.")
+    kept = set(keep)
+    unknown = kept - {term.name for term in terms} - {"Intercept"}
+    if unknown:
+        listed = ", ".join(term.name for term in terms)
+        raise ArgumentError(
+            f"keep names no term of the formula: {sorted(unknown)}; it has {listed}."
+        )
+    free = [term for term in terms if term.name not in kept]
+    keep_columns = tuple(c for term in terms if term.name in kept for c in term.columns)
+    parts = (
+        [(t, (c,)) for t in free for c in t.columns]
+        if units == "column"
+        else [(t, t.columns) for t in free]
+    )
+    names = tuple(columns[cs[0]] if units == "column" else t.name for t, cs in parts)
+    requires: tuple[tuple[int, ...], ...] = ()
+    if hierarchy == "strong":
+        below = {term.name: _lower_order(term, terms) for term in free}
+        requires = tuple(
+            tuple(
+                i
+                for i, (other, theirs) in enumerate(parts)
+                if other.name in below[term.name]
+                and (units == "term" or _made_of(mine[0], theirs[0], term, other, columns))
+            )
+            for term, mine in parts
+        )
+        if not any(requires):
+            requires = ()
+    return Space(
+        units=names,
+        unit_columns=tuple(tuple(cs) for _, cs in parts),
+        keep_columns=keep_columns,
+        max_units=max_terms,
+        requires=requires,
+    )
+
+
+def _lower_order(term: TermLike, terms: Sequence[TermLike]) -> frozenset[str]:
+    """Names of the terms whose factors are some, not all, of the term's own."""
+    factors = set(term.factors)
+    lower = [t for t in terms if t.factors and set(t.factors) < factors]
+    mains = {t.factors[0] for t in lower if len(t.factors) == 1}
+    if len(factors) > 1 and mains != factors:
+        missing = ", ".join(f for f in term.factors if f not in mains)
+        raise ArgumentError(
+            f'hierarchy="strong" lets {term.name} in only with its main effects, but the formula '
+            f"lacks {missing}: add them, or use a*b in place of a:b."
+        )
+    return frozenset(t.name for t in lower)
+
+
+def _made_of(
+    column: int, other: int, term: TermLike, lower: TermLike, names: Sequence[str]
+) -> bool:
+    """Whether an interaction's column is a product with the lower term's column.
+
+    By patsy's names, `a[T.x]:b` of `a[T.x]` and `b`. Where no column of the lower term fits by
+    name (the interaction is coded by other contrasts), it is made of all of them.
+    """
+
+    def fits(c: int) -> bool:
+        pieces = names[c].split(":")
+        return set(pieces) <= set(names[column].split(":"))
+
+    return fits(other) or not any(fits(c) for c in lower.columns)
+
+
+def _closed_sets(
+    units: frozenset[int],
+    needs: dict[int, frozenset[int]],
+    seen: dict[frozenset[int], tuple[int, ...]],
+) -> tuple[int, ...]:
+    """Count, by size, the subsets of `units` that hold what each of their members needs.
+
+    Statement: entry s is the number of S in `units`, |S| = s, with needs(u) & units inside S for
+    all u in S. Proof, by induction: units tied by no need are chosen freely (binomials); sets that
+    share no need multiply (their counts convolve); otherwise take a unit v: the sets without v are
+    those of `units` less v and all that need it, the sets with v are v and its needs joined to
+    those of the rest. Each branch has fewer units. The work grows with the units that others need,
+    not with all of them; results are remembered by the set.
+    """
+    if units in seen:
+        return seen[units]
+    links = {u: needs.get(u, frozenset()) & units for u in units}
+    tied = [u for u in units if links[u]]
+    result: tuple[int, ...]
+    if not tied:
+        result = tuple(comb(len(units), s) for s in range(len(units) + 1))
+    else:
+        parts = _components(units, links)
+        if len(parts) > 1:
+            result = (1,)
+            for part in parts:
+                result = _convolve(result, _closed_sets(part, needs, seen))
+        else:
+            demand = {u: sum(u in links[v] for v in tied) for u in units}
+            v = max(units, key=lambda u: (demand[u], -u))
+            above = frozenset(u for u in units if v in links[u])
+            without = _closed_sets(units - above - {v}, needs, seen)
+            joined = links[v] | {v}
+            within = (0,) * len(joined) + _closed_sets(units - joined, needs, seen)
+            length = max(len(without), len(within))
+            padded = [c + (0,) * (length - len(c)) for c in (without, within)]
+            result = tuple(a + b for a, b in zip(*padded, strict=True))
+    seen[units] = result
+    return result
+
+
+def _components(units: frozenset[int], links: dict[int, frozenset[int]]) -> list[frozenset[int]]:
+    """Split the units into sets that no need connects."""
+    neighbours: dict[int, set[int]] = {u: set(links[u]) for u in units}
+    for u, v in ((u, v) for u in units for v in links[u]):
+        neighbours[v].add(u)
+    left, parts = set(units), []
+    while left:
+        stack, part = [min(left)], set()
+        while stack:
+            u = stack.pop()
+            if u not in part:
+                part.add(u)
+                stack.extend(neighbours[u] - part)
+        parts.append(frozenset(part))
+        left -= part
+    return parts
+
+
+def _convolve(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    out = [0] * (len(a) + len(b) - 1)
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            out[i + j] += x * y
+    return tuple(out)
