@@ -79,7 +79,9 @@ def show(comparisons: Iterable[Comparison]) -> None:
     ]
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for row in (head, tuple("-" * width for width in widths), *rows):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
 
 
 def _seconds(call: Callable[[], object]) -> float:
