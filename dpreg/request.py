@@ -1,0 +1,203 @@
+"""The frozen request: every public choice of one call, checked once, that travels the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from dpreg.errors import ArgumentError
+from dpreg.privacy.budget import Budget, exact
+from dpreg.privacy.sensitivity import NEIGHBORS
+
+__all__ = ["SelectionRequest", "choice", "count", "positive"]
+
+METHODS: Final = ("pcls", "pcpl")
+MECHANISMS: Final = ("auto", "permute-and-flip", "exponential", "laplace")
+UNITS: Final = ("term", "column")
+HIERARCHIES: Final = ("none", "strong")
+FITS: Final = ("split", "share", None)
+ENGINES: Final = ("auto", "enumerate", "tree")
+TUNED: Final = ("bounds", "radius", "sigma2")
+"""Steps that `shares` may name: quantities estimated privately before the selection."""
+
+
+def choice(value: object, name: str, allowed: tuple[Any, ...]) -> Any:
+    """Return `value` if it is one of `allowed`, else raise ArgumentError listing them."""
+    if isinstance(value, str | None) and value in allowed:
+        return value
+    listed = ", ".join(repr(item) for item in allowed)
+    raise ArgumentError(f"{name} must be one of {listed}; got {value!r}.")
+
+
+def count(value: object, name: str, least: int = 1) -> int:
+    """Return `value` if it is an integer of at least `least`, else raise ArgumentError."""
+    number = exact(value, name)
+    if number.denominator != 1 or number < least:
+        raise ArgumentError(f"{name} must be an integer of at least {least}; got {value!r}.")
+    return int(number)
+
+
+def positive(value: object, name: str, most: Fraction | None = None) -> Fraction:
+    """Return `value` exactly if it lies in (0, most], else raise ArgumentError."""
+    number = exact(value, name)
+    if number <= 0 or (most is not None and number > most):
+        upper = "" if most is None else f" and at most {most}"
+        raise ArgumentError(f"{name} must be above 0{upper}; got {value!r}.")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionRequest:
+    """Everything that a caller of `dpreg.dp_select` chose, as exact values.
+
+    ``radius`` is None for "private"; ``penalty`` is "auto", "bic" or a number; ``sigma2`` is None,
+    "private" or a number; ``seed`` is None unless privacy was given up by ``unsafe_seed``.
+    """
+
+    formula: str
+    budget: Budget
+    method: str
+    mechanism: str
+    neighbors: str
+    contributions: int
+    units: str
+    keep: tuple[str, ...]
+    max_terms: int | None
+    hierarchy: str
+    radius: Fraction | None
+    clip: Fraction
+    center: bool
+    penalty: Fraction | str
+    sigma2: Fraction | str | None
+    false_inclusions: Fraction
+    shares: Mapping[str, Fraction]
+    draws: int
+    fit: str | None
+    engine: str
+    seed: int | None
+
+    @classmethod
+    def checked(
+        cls,
+        formula: str,
+        eps: object,
+        *,
+        delta: object,
+        method: object,
+        mechanism: object,
+        neighbors: object,
+        contributions: object,
+        units: object,
+        keep: Iterable[str],
+        max_terms: object,
+        hierarchy: object,
+        radius: object,
+        clip: object,
+        center: object,
+        penalty: object,
+        sigma2: object,
+        false_inclusions: object,
+        shares: Mapping[str, object] | None,
+        draws: object,
+        fit: object,
+        engine: object,
+        unsafe_seed: object,
+    ) -> SelectionRequest:
+        """Check every argument and return the request; errors name the argument and the mend."""
+        if not isinstance(formula, str):
+            raise ArgumentError(f"formula must be a string; got {type(formula).__name__}.")
+        if not isinstance(center, bool):
+            raise ArgumentError("center must be True or False.")
+        budget = Budget(positive(eps, "eps"), exact(delta, "delta"))
+        whole = positive(clip, "clip", Fraction(1))
+        request = cls(
+            formula=formula,
+            budget=budget,
+            method=choice(method, "method", METHODS),
+            mechanism=choice(mechanism, "mechanism", MECHANISMS),
+            neighbors=choice(neighbors, "neighbors", NEIGHBORS),
+            contributions=count(contributions, "contributions"),
+            units=choice(units, "units", UNITS),
+            keep=_names(keep, "keep"),
+            max_terms=None if max_terms is None else count(max_terms, "max_terms", 0),
+            hierarchy=choice(hierarchy, "hierarchy", HIERARCHIES),
+            radius=_radius(radius, whole),
+            clip=whole,
+            center=center,
+            penalty=_penalty(penalty),
+            sigma2=_sigma2(sigma2),
+            false_inclusions=positive(false_inclusions, "false_inclusions"),
+            shares=_shares(shares),
+            draws=count(draws, "draws"),
+            fit=choice(fit, "fit", FITS),
+            engine=choice(engine, "engine", ENGINES),
+            seed=None if unsafe_seed is None else count(unsafe_seed, "unsafe_seed", 0),
+        )
+        _check_together(request)
+        return request
+
+    @property
+    def rho(self) -> Fraction:
+        """The radius in stored units, R / c; only where the radius is a number."""
+        if self.radius is None:
+            raise ArgumentError("the radius is estimated privately and not known yet.")
+        return self.radius / self.clip
+
+
+def _check_together(request: SelectionRequest) -> None:
+    if request.method == "pcpl" and request.budget.delta == 0:
+        raise ArgumentError('method="pcpl" needs delta above 0, such as delta=1e-6.')
+    if request.engine == "tree" and request.mechanism == "laplace":
+        raise ArgumentError(
+            'mechanism="laplace" cannot be drawn by engine="tree"; choose "permute-and-flip", '
+            'which is never worse, or engine="enumerate".'
+        )
+    if request.penalty == "bic" and request.sigma2 is None:
+        raise ArgumentError('penalty="bic" needs sigma2, a number or "private".')
+
+
+def _names(keep: Iterable[str], name: str) -> tuple[str, ...]:
+    if isinstance(keep, str):
+        raise ArgumentError(f'{name} must be a tuple of term names, such as ("{keep}",).')
+    names = tuple(keep)
+    if not all(isinstance(item, str) for item in names):
+        raise ArgumentError(f"{name} must hold term names (strings).")
+    return names
+
+
+def _radius(radius: object, clip: Fraction) -> Fraction | None:
+    if radius is None:
+        return clip
+    if isinstance(radius, str) and radius == "private":
+        return None
+    return positive(radius, "radius")
+
+
+def _penalty(penalty: object) -> Fraction | str:
+    if isinstance(penalty, str):
+        if penalty in ("auto", "bic"):
+            return penalty
+        raise ArgumentError(f'penalty must be "auto", "bic" or a number; got {penalty!r}.')
+    number = exact(penalty, "penalty")
+    if number < 0:
+        raise ArgumentError(f"penalty must be at least 0; got {penalty!r}.")
+    return number
+
+
+def _sigma2(sigma2: object) -> Fraction | str | None:
+    if sigma2 is None or (isinstance(sigma2, str) and sigma2 == "private"):
+        return sigma2
+    return positive(sigma2, "sigma2")
+
+
+def _shares(shares: Mapping[str, object] | None) -> Mapping[str, Fraction]:
+    checked = {}
+    for step, share in (shares or {}).items():
+        if step not in TUNED:
+            raise ArgumentError(f"shares may name {', '.join(TUNED)}; got {step!r}.")
+        checked[step] = positive(share, f"shares[{step!r}]")
+    if sum(checked.values()) >= 1:
+        raise ArgumentError("shares must add up to less than 1: the selection needs the rest.")
+    return checked

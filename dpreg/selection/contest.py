@@ -1,0 +1,108 @@
+"""What one private draw compares: integer scores, public penalties, and the range they move in.
+
+A `Contest` is made before or between draws from public numbers and numbers already paid for. It
+says how a model's canonical integer q(M) (`dpreg.selection.scores`) becomes its total score
+
+    S(M) = T(q(M)) + phi * (columns of M outside keep) + psi * (units of M outside keep),
+
+all integers on one grid, and by how much such totals may move between neighbours. Both engines,
+enumeration and tree, take the same contest; neither knows which method made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.privacy.sensitivity import score_grid, score_range
+from dpreg.selection.profile import PROFILE_GRID, profile_range, profile_scores
+from dpreg.selection.space import Space
+
+__all__ = ["Contest", "least_squares_contest", "profile_contest"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """How integers become scores that a mechanism may compare.
+
+    Attributes
+    ----------
+    score_range : int
+        Bound on the range of the changes of all scores between neighbours, in grid units.
+    grid : Fraction
+        The value of one grid unit, in the units in which penalties are given.
+    transform : callable or None
+        T, non-decreasing, from an array of q to an array of scores; None is the identity.
+    phi, psi : int
+        Charge per column and per unit outside ``keep``, in grid units.
+    uniform : bool
+        Every score is zero whatever the rows, and no penalty is charged.
+    """
+
+    score_range: int
+    grid: Fraction
+    transform: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None
+    phi: int = 0
+    psi: int = 0
+    uniform: bool = False
+
+    def priced(self, phi: Fraction, psi: Fraction) -> Contest:
+        """Return the contest with these charges, rounded to whole grid units; uniform stays so."""
+        if self.uniform:
+            return self
+        return replace(self, phi=round(phi / self.grid), psi=round(psi / self.grid))
+
+    def totals(
+        self, q: NDArray[np.int64], models: NDArray[np.bool_], space: Space
+    ) -> NDArray[np.int64]:
+        """Return S of each model of an enumerated space.
+
+        Parameters
+        ----------
+        q : int64 array, shape (K,)
+        models : bool array, shape (K, units)
+        space : Space
+        """
+        scores = q if self.transform is None else self.transform(q)
+        charge = np.array(
+            [self.phi * len(columns) + self.psi for columns in space.unit_columns], dtype=np.int64
+        )
+        return np.asarray(scores + models.astype(np.int64) @ charge)
+
+
+def least_squares_contest(rho: Fraction, neighbors: str, contributions: int) -> Contest:
+    """PCLS: S = Q_R + penalties; one grid unit is g, in squared stored units of the response."""
+    return Contest(score_range(rho, neighbors, contributions), score_grid(rho))
+
+
+def profile_contest(
+    lower_bound: int,
+    *,
+    offset: int,
+    rows: int,
+    rho: Fraction,
+    neighbors: str,
+    contributions: int,
+) -> Contest:
+    """PCPL, given the private lower bound A: S = n log Q + penalties; one unit is h.
+
+    Parameters
+    ----------
+    lower_bound : int
+        A of `dpreg.selection.profile`, in score grid units. At or below zero every score is zero,
+        so that the draw is uniform over the space.
+    offset : int
+        floor(y'y / g): what turns q into Q_g. Confidential; it stays inside the transform.
+    rows : int
+        n under replace-one, n0 under add-remove.
+    """
+    if lower_bound <= 0:
+        return Contest(1, PROFILE_GRID, np.zeros_like, uniform=True)
+    moved = profile_range(
+        lower_bound, rho=rho, rows=rows, neighbors=neighbors, contributions=contributions
+    )
+    return Contest(moved, PROFILE_GRID, lambda q: profile_scores(q + offset, rows))

@@ -1,0 +1,99 @@
+"""The two engines that draw a model: list them all, or search the tree.
+
+Both draw from the same law (`tests/selection/test_tree.py` says so); which one runs is chosen from
+public facts, the number of models and the mechanism, and is printed with the result.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.errors import ArgumentError
+from dpreg.privacy.mechanisms import choose, effective_t
+from dpreg.selection import tree
+from dpreg.selection.contest import Contest
+from dpreg.selection.scores import Problem
+from dpreg.selection.space import Space
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+__all__ = ["LARGEST_LIST", "Enumerated", "choose_engine", "draw_model"]
+
+LARGEST_LIST: Final = 2**20
+"""More models than this are never listed."""
+
+_AUTO_LIST: Final = 2**14
+"""Spaces up to this size are listed by ``engine="auto"``: a list is as quick as a tree there."""
+
+
+def choose_engine(engine: str, space: Space, mechanism: str) -> str:
+    """Return "enumerate" or "tree" from public facts, or raise ArgumentError with the mend."""
+    size = space.size
+    if engine == "tree" and mechanism == "laplace":
+        raise ArgumentError(
+            'engine="tree" cannot draw mechanism="laplace": its noise has no exact law for a '
+            'maximum over many models here. Use "permute-and-flip", which is never worse.'
+        )
+    if engine == "auto":
+        engine = "enumerate" if size <= _AUTO_LIST or mechanism == "laplace" else "tree"
+    if engine == "enumerate" and size > LARGEST_LIST:
+        raise ArgumentError(
+            f"the space holds {size} models and at most {LARGEST_LIST} are listed: set max_terms, "
+            'or use engine="tree" with "permute-and-flip" or "exponential".'
+        )
+    return engine
+
+
+class Enumerated:
+    """The listed models of a space with their canonical q, computed once for all draws."""
+
+    __slots__ = ("models", "q")
+
+    def __init__(self, problem: Problem, space: Space) -> None:
+        self.models: NDArray[np.bool_] = space.models()
+        self.q: NDArray[np.int64] = problem.scores(space.columns(self.models))
+
+
+def draw_model(
+    problem: Problem,
+    space: Space,
+    contest: Contest,
+    *,
+    eps: Fraction,
+    mechanism: str,
+    listed: Enumerated | None,
+    rng: Generator | None = None,
+    progress: bool = False,
+) -> tuple[int, ...]:
+    """Draw one model: the indices of its units outside ``keep``. Costs eps.
+
+    Parameters
+    ----------
+    listed : Enumerated or None
+        The listed models; None draws from the tree.
+    rng : numpy Generator, optional
+        For reproducible runs that are **not private**.
+    """
+    if listed is not None:
+        scores = contest.totals(listed.q, listed.models, space)
+        drawn = choose(
+            scores, eps=eps, score_range=contest.score_range, mechanism=mechanism, rng=rng
+        )
+        return tuple(np.flatnonzero(listed.models[drawn]).tolist())
+    found = tree.draw(
+        problem,
+        space,
+        mechanism=mechanism,
+        t=effective_t(eps, contest.score_range, mechanism),
+        phi_int=contest.phi,
+        psi_int=contest.psi,
+        transform=contest.transform,
+        bits=rng,
+        progress=progress,
+    )
+    return found.units

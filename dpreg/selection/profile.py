@@ -1,0 +1,155 @@
+r"""Penalised constrained profile likelihood (PCPL): Algorithm 2 of Lei et al. (2018), corrected.
+
+Scores
+------
+L(M) = n log(Q(M)/n) + penalties, Q(M) = F_rho(M) + y'y the constrained residual sum of squares in
+stored units. The constant -n log n is common to all models and dropped. On the score grid g, Q is
+held as the integer Q_g(M) = q(M) + floor(y'y / g), floored at 1, and L as the integer
+L_h(M) = floor(n ln(Q_g(M)) / h), h = 2**-23, defined by Q_g and n alone and hence canonical. It is non-decreasing in q, which is what the tree sampler needs of it.
+
+Two slips of the paper
+----------------------
+Algorithm 2 prints L <- l* + phi |M| with l* = -(n/2) log(...), and then takes the argmin: its sign
+is wrong, since a better fit has the larger l*. Section 3.2 is right (-2 l* + phi |M|) and is what
+stands here. Section 5 sets r to the observed maximum of |Y|: that is a function of the rows which
+no budget pays for. Here the bounds of the response are public, or bought
+(`dpreg.privacy.quantiles`).
+
+Privacy
+-------
+Let D2 = k (ceil((1 + rho)^2 / g) + 2), in grid units. One row's loss lies in [0, (1 + rho)^2], so
+one row changes Q by at most (1 + rho)^2 for every M at once, under both relations (a replaced row
+takes away one such loss and adds another); the two floors add less than 2 grid units. Hence D2
+bounds the change of every Q_g, the floor at 1 included (it is 1-Lipschitz).
+
+1. *A lower bound on Q, bought with eps1.* Let Q* be Q_g of the model with all columns: at most
+   every Q_g(M). A = Q* - D2 + (D2/eps1)(Z - log(1/(2 delta))), Z Laplace. By the Laplace mechanism
+   A is eps1-DP, and P(A + D2 > Q*) = P(Z > log(1/(2 delta))) <= delta.
+2. *The draw, with eps2.* Where A + D2 <= Q* and A > 0, every model has Q = Q_g(M) >= A + D2 and a
+   neighbour's Q' satisfies |Q' - Q| <= D2. Under replace-one the change of n ln Q lies in
+   [n ln(1 - D2/Q), n ln(1 + D2/Q)], of length n ln((Q + D2)/(Q - D2)) <= n ln(1 + 2 D2/A),
+   since it falls in Q. Under add-remove all Q move the same way, by at most D2, but for the two
+   floors, which can carry a Q_g at most 2 units the other way: rows added give the length
+   n ln((Q + D2)/(Q - 2)), rows removed n ln((Q + 2)/(Q - D2)); at the least Q = A + D2 both are
+   at most n ln((A + D2 + 2)/A), since (A + D2)^2 - 4 >= A^2 + 2 A D2. (The paper's scale
+   2G = 2 n D2/A exceeds both: ln(1 + 2x) <= 2x.) The floor to h adds 2 units at most to a range.
+   The range is computed from A and public numbers only, so given A the draw is eps2-DP on that
+   event.
+3. Together (eps1 + eps2, delta), by Proposition 2.1 of the paper. If A <= 0 all scores are set to
+   zero: the draw is uniform over the space whatever the rows.
+
+n is public under replace-one. Under add-remove it is replaced throughout by a public or privately
+released n0: as a factor of ln Q it is then a constant, and nothing above changes.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Final
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.moments import MOMENT_BITS, Moments
+from dpreg.privacy.sensitivity import check_contributions, check_neighbors, score_grid
+
+__all__ = [
+    "PROFILE_GRID",
+    "lower_bound_scale",
+    "lower_bound_shift",
+    "profile_range",
+    "profile_scores",
+    "residual_offset",
+    "residual_sensitivity",
+]
+
+PROFILE_GRID: Final = Fraction(1, 2**23)
+"""The step h of the score grid, in units of n log Q."""
+
+_PRECISION: Final = 128
+
+
+def residual_sensitivity(rho: Fraction, contributions: int) -> int:
+    """Return D2, the most that k rows change any Q_g, in grid units (proof: module docstring)."""
+    check_contributions(contributions)
+    return contributions * (math.ceil((1 + rho) ** 2 / score_grid(rho)) + 2)
+
+
+def residual_offset(moments: Moments, rho: Fraction) -> int:
+    """Return floor(y'y / g), confidential: with q(M) it makes Q_g(M)."""
+    return math.floor(Fraction(moments.cells[-1][-1], 2**MOMENT_BITS) / score_grid(rho))
+
+
+def lower_bound_scale(rho: Fraction, contributions: int, eps1: Fraction) -> Fraction:
+    """Return the scale of the Laplace noise in A, in grid units."""
+    return residual_sensitivity(rho, contributions) / eps1
+
+
+def lower_bound_shift(rho: Fraction, contributions: int, eps1: Fraction, delta: Fraction) -> int:
+    """Return D2 + (D2/eps1) log(1/(2 delta)), rounded up: what A lies below the noisy Q*."""
+    d2 = residual_sensitivity(rho, contributions)
+    with flint.ctx.workprec(_PRECISION):
+        shift = d2 + _ball(d2 / eps1) * (_ball(1 / (2 * delta))).log()
+        return max(_ceiling(shift), d2)
+
+
+def profile_range(
+    lower_bound: int, *, rho: Fraction, rows: int, neighbors: str, contributions: int
+) -> int:
+    """Return the range of the changes of all L_h, in steps of h, given A = `lower_bound` > 0."""
+    check_neighbors(neighbors)
+    d2 = residual_sensitivity(rho, contributions)
+    moved = 2 * d2 if neighbors == "replace-one" else d2 + 2
+    with flint.ctx.workprec(_PRECISION):
+        length = rows * _ball(Fraction(moved, lower_bound)).log1p() / _ball(PROFILE_GRID)
+        return max(_ceiling(length), 0) + 2
+
+
+def profile_scores(residuals: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """Return L_h of each model from its Q_g.
+
+    Parameters
+    ----------
+    residuals : int64 array
+        Q_g(M) = q(M) + floor(y'y / g); values below 1 count as 1.
+    rows : int
+        n under replace-one, n0 under add-remove.
+
+    Returns
+    -------
+    int64 array of the same shape
+        floor(n ln(Q_g) / h), the exact floor: float64 decides where its error bound allows, 128-bit
+        balls where not (ln of an integer above 1 is irrational, so no tie can occur).
+    """
+    values = np.maximum(np.asarray(residuals, dtype=np.int64), 1)
+    scaled = rows * 2.0**23 * np.log(values.astype(np.float64))
+    slack = np.abs(scaled) * 2.0**-48 + rows * 2.0**-27
+    low, high = np.floor(scaled - slack), np.floor(scaled + slack)
+    out = low.astype(np.int64)
+    for index in np.argwhere(low != high):
+        out[tuple(index)] = _profile_score(int(values[tuple(index)]), rows)
+    return np.asarray(out)
+
+
+def _profile_score(value: int, rows: int) -> int:
+    if value == 1 or rows == 0:
+        return 0
+    precision = _PRECISION
+    while True:
+        with flint.ctx.workprec(precision):
+            ball = (flint.arb(value).log() * rows * 2**23).floor()
+            if ball.is_exact():
+                return int(str(ball.unique_fmpz()))
+        precision *= 2
+
+
+def _ball(value: Fraction | int) -> flint.arb:
+    exact = Fraction(value)
+    return flint.arb(flint.fmpq(exact.numerator, exact.denominator))
+
+
+def _ceiling(ball: flint.arb) -> int:
+    """Return an integer that is at least every number in the ball."""
+    return int(str(ball.upper().ceil().unique_fmpz()))
