@@ -226,18 +226,30 @@ def _iterate(
         yield chunk
 
 
-def _as_series(name: object, values: object) -> pd.Series[Any]:
+def _as_series(name: str, values: object) -> pd.Series[Any]:
     """Make a column of one value of a mapping, without looking at its cells."""
     if isinstance(values, list | tuple):
         cells = np.empty(len(values), dtype=object)
         for place, cell in enumerate(values):
             cells[place] = cell
-        values = cells
-    if isinstance(values, pd.Series | pd.Index):
-        return pd.Series(values.array, dtype=values.dtype)
-    if isinstance(values, np.ndarray | pd.api.extensions.ExtensionArray) and values.ndim == 1:
+        return pd.Series(cells, dtype=object)
+    if isinstance(values, pd.Series):
+        return values.reset_index(drop=True)
+    if isinstance(values, pd.Index) and values.nlevels == 1:
+        return values.to_series().reset_index(drop=True)
+    if isinstance(values, pd.api.extensions.ExtensionArray) and values.ndim == 1:
         return pd.Series(values, dtype=values.dtype)
-    raise ArgumentError(f"data: column {name!r} must be a list or a one-dimensional array")
+    if type(values) is np.ndarray and values.ndim == 1:
+        match values.dtype.kind:
+            case "b" | "i" | "u" | "f" | "c" | "O":
+                return pd.Series(values, dtype=values.dtype)
+            case "U" | "T":
+                return pd.Series(values.astype(object), dtype="str")
+            case "M" | "m":  # never read; pandas would raise on dates beyond its range
+                return pd.Series(np.full(len(values), "NaT", dtype=f"{values.dtype.kind}8[s]"))
+    raise ArgumentError(
+        f"data: column {name!r} must be a list or a one-dimensional array of numbers or text"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +299,7 @@ def _reader(column: pd.Series[Any], how: ColumnType) -> Callable[[slice], Values
 
 def _read(array: Any, meaning: _Meaning) -> Any:
     """Read a piece of a column: as the dtype allows, always with the meaning of single cells."""
-    if isinstance(array, pd.arrays.SparseArray):
+    if isinstance(array.dtype, pd.SparseDtype):
         array = np.asarray(array)
     if isinstance(array, np.ndarray):
         match array.dtype.kind:
