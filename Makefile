@@ -8,6 +8,13 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTEST_ARGS ?= -n auto
 
+# The folder of real data that some tests and examples read; they skip or say so without it.
+ifndef DPREG_DATA
+ifneq ($(wildcard ../shared/data),)
+export DPREG_DATA := $(abspath ../shared/data)
+endif
+endif
+
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help

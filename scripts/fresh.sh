@@ -33,14 +33,14 @@ if [[ ! -f $base || -n ${FRESH_REBUILD:-} ]]; then
     [[ -n $mirror ]] || die "apt names no mirror for $suite"
     eval "$(apt-config shell apt_http Acquire::http::Proxy apt_https Acquire::https::Proxy)"
     new="$(mktemp -d)"
-    trap 'rm -rf "$new"' EXIT
+    trap 'umount "$new/root/proc" 2>/dev/null; rm -rf --one-file-system "$new"' EXIT
     http_proxy="${apt_http:-${http_proxy:-}}" https_proxy="${apt_https:-${https_proxy:-}}" \
         debootstrap --variant=minbase --include=python3,make "$suite" "$new/root" "$mirror" \
         >"$new/log" 2>&1 || { tail -n 20 "$new/log" >&2; die "debootstrap failed"; }
     rm -f "$new"/root/var/cache/apt/archives/*.deb
     tar -C "$new/root" -cf "$base.new" .
     mv "$base.new" "$base"
-    rm -rf "$new"
+    rm -rf --one-file-system "$new"
 fi
 
 # ---- the chroot, and its end -------------------------------------------------------------------
