@@ -31,7 +31,8 @@ class Released:
     if TYPE_CHECKING:
 
         @property
-        def claim(self) -> PrivacyClaim: ...
+        def claim(self) -> PrivacyClaim:
+            """What is claimed; a field of every result."""
 
     @property
     def budget(self) -> pd.DataFrame:
@@ -71,13 +72,13 @@ class Released:
         """Return what the JSON holds: plain mappings, lists, strings and numbers."""
         return serialize.encode(self)
 
-    def to_json(self, *, indent: int | None = None) -> str:
+    def to_json(self) -> str:
         """Return the result as JSON.
 
         Exact numbers are strings ("0.1", "1/3"), floats keep every bit, and floats that JSON
         cannot write are "NaN", "Inf" and "-Inf".
         """
-        return serialize.dumps(self.to_dict(), indent)
+        return serialize.dumps(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -86,7 +87,7 @@ class Released:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result to a JSON file; `dpreg.load` reads it."""
-        Path(path).write_text(self.to_json(indent=1) + "\n", encoding="utf-8")
+        Path(path).write_text(serialize.dumps(self.to_dict(), lines=True), encoding="utf-8")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Released):

@@ -9,18 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from dpreg.errors import ArgumentError, NotReleased
+from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import Budget, BudgetTable, decimal_string
+from dpreg.privacy.sensitivity import NEIGHBORS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["NEIGHBORS", "STAMP", "PrivacyClaim", "Withheld"]
+__all__ = ["STAMP", "PrivacyClaim"]
 
 STAMP: Final = "NOT PRIVATE: seeded"
 """The mark on every view of a result whose noise came from a seeded generator."""
-
-NEIGHBORS: Final = ("replace-one", "add-remove")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,24 +103,3 @@ def _guarantee(claim: PrivacyClaim) -> str:
         f"is whoever owns up to {k} {owns} of the table; who owns more is protected less. Formula, "
         f"schema and the arguments of the call count as public."
     )
-
-
-class Withheld:
-    """An attribute that statistics packages have and dpreg does not release.
-
-    Reading it raises `NotReleased` (an AttributeError, so `hasattr` is False) with the reason.
-    """
-
-    __slots__ = ("name", "reason")
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        self.name = ""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, instance: object, owner: type | None = None) -> Withheld:
-        if instance is None:
-            return self
-        raise NotReleased(f"{self.name} is not released: {self.reason}")

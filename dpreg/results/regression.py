@@ -5,14 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from dpreg.errors import ArgumentError, DataError, NotReleased
+from dpreg.privacy.budget import exact
+from dpreg.results import inference, views
 from dpreg.results.base import Released
 from dpreg.results.claim import PrivacyClaim
-from dpreg.results.design import Design
+from dpreg.results.codecs import plain_mapping
+from dpreg.results.constraints import Constraints, linear_constraints
+from dpreg.results.contrast import Combinations, Contrast, Prediction
+from dpreg.results.design import Design, registered_design
+from dpreg.results.summary import Summary
+from dpreg.results.withheld import NeverReleased
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["INTERVAL_METHODS", "RegressionResults"]
 
@@ -20,9 +33,18 @@ Vector = NDArray[np.float64]
 
 INTERVAL_METHODS: Final = ("noise-aware", "bootstrap")
 
+_ARRAYS: Final = {
+    "coefficients": 1,
+    "covariance": 2,
+    "se_sampling": 1,
+    "se_privacy": 1,
+    "interval_draws": 2,
+    "column_widths": 1,
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class RegressionResults(Released):
+class RegressionResults(NeverReleased, Released):
     """Coefficients of a linear model, released with differential privacy.
 
     Parameters
@@ -42,14 +64,14 @@ class RegressionResults(Released):
         Of the coefficients: sampling error and privacy noise together.
     se_sampling, se_privacy : (p,) arrays
         What each source alone would give as standard error.
-    scale : float or None
-        The residual variance, in squared units of the response.
-    rsquared : float or None
-        Computed from the released matrix.
+    residual_variance : float or None
+        In squared units of the response; read it as `scale`.
+    r_squared : float or None
+        Computed from the released matrix; read it as `rsquared`.
     nobs : int or None
         Rows, where they are public (replace-one); None under add-remove.
     residual_df : float or None
-        n less the columns, where n is public; None under add-remove.
+        n less the columns, where n is public; None under add-remove. Read it as `df_resid`.
     method, noise, scaling : str
         How it was fitted ("gram", "ssp", "adassp"), its noise, and the scaling of rows.
     fit : {"fixed", "split", "share"}
@@ -91,8 +113,8 @@ class RegressionResults(Released):
     covariance: Vector
     se_sampling: Vector
     se_privacy: Vector
-    scale: float | None
-    rsquared: float | None
+    residual_variance: float | None
+    r_squared: float | None
     nobs: int | None
     residual_df: float | None
     method: str
@@ -113,3 +135,165 @@ class RegressionResults(Released):
     notes: tuple[str, ...] = ()
     design_formula: str | None = None
     design: Design | None = None
+
+    def __post_init__(self) -> None:
+        """Make the fields plain, immutable values and check that they fit together."""
+        put = partial(object.__setattr__, self)
+        put("exog_names", tuple(self.exog_names))
+        put("schema", plain_mapping(self.schema))
+        put("bounds", plain_mapping(self.bounds))
+        put("notes", tuple(self.notes))
+        for name in ("eps", "delta", "clip"):
+            put(name, exact(getattr(self, name), name))
+        for name, ndim in _ARRAYS.items():
+            if getattr(self, name) is not None:
+                put(name, inference.read_only(getattr(self, name), ndim, name))
+        self._check()
+
+    def _check(self) -> None:
+        p = len(self.exog_names)
+        for name in _ARRAYS:
+            array = getattr(self, name)
+            if array is not None and array.shape[-1] != p:
+                raise ArgumentError(f"{name} does not match the {p} names in exog_names")
+        if self.covariance.shape != (p, p):
+            raise ArgumentError(f"covariance must be {p} x {p}")
+        if self.interval_method not in INTERVAL_METHODS:
+            raise ArgumentError(f"interval_method must be one of {INTERVAL_METHODS}")
+        if (self.interval_draws is None) != (self.interval_method == "noise-aware"):
+            raise ArgumentError('interval_draws belong to interval_method="bootstrap" alone')
+
+    @property
+    def params(self) -> pd.Series:
+        """The coefficients, in the user's units."""
+        return self._series(self.coefficients)
+
+    @property
+    def bse(self) -> pd.Series:
+        """Standard errors: sampling error and privacy noise together."""
+        return self._series(inference.root(np.diag(self.covariance)))
+
+    @property
+    def bse_sampling(self) -> pd.Series:
+        """Standard errors that sampling alone would give."""
+        return self._series(self.se_sampling)
+
+    @property
+    def bse_privacy(self) -> pd.Series:
+        """Standard errors that the privacy noise alone would give."""
+        return self._series(self.se_privacy)
+
+    @property
+    def tvalues(self) -> pd.Series:
+        """Coefficient over standard error; statsmodels' name for z as well."""
+        return self._series(inference.z_values(self.coefficients, self.bse.to_numpy()))
+
+    @property
+    def pvalues(self) -> pd.Series:
+        """Two-sided p-values from the normal law."""
+        return self._series(inference.normal_pvalues(self.tvalues.to_numpy()))
+
+    @property
+    def rsquared(self) -> float:
+        """R-squared, computed from the released matrix."""
+        return _released(self.r_squared, "rsquared", f'method="{self.method}" does not release it')
+
+    @property
+    def scale(self) -> float:
+        """The residual variance, in squared units of the response."""
+        reason = f'method="{self.method}" does not release it'
+        return _released(self.residual_variance, "scale", reason)
+
+    @property
+    def df_model(self) -> float:
+        """The number of columns less the intercept."""
+        return float(len(self.exog_names) - ("Intercept" in self.exog_names))
+
+    @property
+    def df_resid(self) -> float:
+        """The number of rows less the columns, where the number of rows is public."""
+        return _released(self.residual_df, "df_resid", "the number of rows is private")
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return intervals of level 1 - alpha, columns 0 and 1.
+
+        Normal intervals from `bse`, or quantiles of the bootstrap draws where
+        `interval_method` is "bootstrap".
+        """
+        limits = self._combinations(np.eye(len(self.exog_names))).intervals(alpha)
+        return self.claim.marked(pd.DataFrame(limits, index=list(self.exog_names)))
+
+    def cov_params(self) -> pd.DataFrame:
+        """Return the covariance of the coefficients, sampling and privacy noise together."""
+        names = list(self.exog_names)
+        return self.claim.marked(pd.DataFrame(self.covariance, index=names, columns=names))
+
+    def t_test(self, r_matrix: Constraints) -> Contrast:
+        """Test linear constraints on the coefficients, against the normal law.
+
+        Parameters
+        ----------
+        r_matrix : str, list of str, array, or tuple (R, q)
+            "bsqft - lat = 0", several between commas, or rows of R with R beta = q.
+        """
+        rows, target = linear_constraints(r_matrix, self.exog_names)
+        return Contrast(self._combinations(rows), target, self.claim)
+
+    def predict(self, exog: pd.DataFrame | None = None) -> pd.Series:
+        """Return predicted means for the rows of a table: its index kept, NaN where a row has one.
+
+        Parameters
+        ----------
+        exog : DataFrame
+            A table of the analyst's own, with the raw columns of the formula.
+        """
+        mean = pd.Series(self._design_rows(exog) @ self.coefficients, index=_index(exog))
+        return self.claim.marked_series(mean)
+
+    def get_prediction(self, exog: pd.DataFrame | None = None) -> Prediction:
+        """Return predicted means with standard errors; see `Prediction.summary_frame`."""
+        rows = self._combinations(self._design_rows(exog))
+        scale = float("nan") if self.residual_variance is None else self.residual_variance
+        return Prediction(rows, _index(exog), scale, self.claim)
+
+    def summary(self, alpha: float = 0.05) -> Summary:
+        """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`."""
+        return Summary(views.regression(self, alpha))
+
+    def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
+        """Draw the coefficients with their intervals; see `dpreg.results.plots.coefficients`."""
+        from dpreg.results import plots
+
+        return plots.coefficients(self, ax, alpha)
+
+    def __repr__(self) -> str:
+        return views.one_line(self)
+
+    def _series(self, values: Vector) -> pd.Series:
+        return self.claim.marked_series(pd.Series(values, index=list(self.exog_names)))
+
+    def _combinations(self, rows: Vector) -> Combinations:
+        return Combinations(rows, self.coefficients, self.covariance, self.interval_draws)
+
+    def _design_rows(self, exog: pd.DataFrame | None) -> Vector:
+        if exog is None:
+            raise NotReleased("fitted values are not released: give predict() a table of your own.")
+        if not isinstance(exog, pd.DataFrame):
+            raise DataError(f"predict() needs a pandas DataFrame, got {type(exog).__name__}")
+        formula = self.design_formula or self.formula
+        design = self.design or registered_design(
+            formula, self.schema, clip=self.clip, center=self.center
+        )
+        place = {column.name: j for j, column in enumerate(design.columns)}
+        columns = [place[name] for name in self.exog_names]
+        return np.asarray(design.matrix(exog, columns), dtype=np.float64)
+
+
+def _released(value: float | None, name: str, reason: str) -> float:
+    if value is None:
+        raise NotReleased(f"{name} is not released: {reason}.")
+    return value
+
+
+def _index(exog: pd.DataFrame | None) -> pd.Index:
+    return pd.Index([]) if exog is None else exog.index

@@ -5,12 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
+
+from dpreg.errors import ArgumentError, NotReleased
+from dpreg.privacy.budget import exact
+from dpreg.results import inference, views
 from dpreg.results.base import Released
 from dpreg.results.claim import PrivacyClaim
-from dpreg.results.design import Design
+from dpreg.results.codecs import plain_mapping
+from dpreg.results.constraints import Constraints
+from dpreg.results.contrast import Contrast, Prediction
 from dpreg.results.regression import RegressionResults
+from dpreg.results.summary import Summary
+from dpreg.results.withheld import NeverReleased
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["SelectionResults"]
 
@@ -18,7 +32,7 @@ Number = Fraction | float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class SelectionResults(Released):
+class SelectionResults(NeverReleased, Released):
     """Variables of a linear model, selected with differential privacy.
 
     Parameters
@@ -38,8 +52,8 @@ class SelectionResults(Released):
         Term (or column) to the names of its design columns, for kept and candidates.
     models : tuple of tuples of str
         The K released draws, in order; each holds the kept terms too.
-    selected : tuple of str
-        The reported model: the most frequent draw, kept terms first.
+    chosen : tuple of str
+        The reported model: the most frequent draw, kept terms first. Read it as `selected`.
     selected_formula : str
     n_models : int
         The number of models in the space, exact.
@@ -79,7 +93,7 @@ class SelectionResults(Released):
     kept: tuple[str, ...]
     columns: Mapping[str, tuple[str, ...]]
     models: tuple[tuple[str, ...], ...]
-    selected: tuple[str, ...]
+    chosen: tuple[str, ...]
     selected_formula: str
     n_models: int
     nobs: int | None
@@ -103,4 +117,167 @@ class SelectionResults(Released):
     claim: PrivacyClaim
     notes: tuple[str, ...] = ()
     regression: RegressionResults | None = None
-    design: Design | None = None
+
+    def __post_init__(self) -> None:
+        """Make the fields plain, immutable values and check that they fit together."""
+        put = partial(object.__setattr__, self)
+        for name in ("candidates", "kept", "chosen", "notes"):
+            put(name, tuple(getattr(self, name)))
+        put("models", tuple(tuple(model) for model in self.models))
+        put("columns", {term: tuple(names) for term, names in self.columns.items()})
+        put("schema", plain_mapping(self.schema))
+        put("bounds", plain_mapping(self.bounds))
+        for name in ("eps", "delta", "clip"):
+            put(name, exact(getattr(self, name), name))
+        for name in ("radius", "phi", "psi", "sigma2"):
+            if isinstance(getattr(self, name), int):
+                put(name, Fraction(getattr(self, name)))
+        self._check()
+
+    def _check(self) -> None:
+        terms = set(self.kept + self.candidates)
+        if len(terms) < len(self.kept) + len(self.candidates):
+            raise ArgumentError("a term occurs twice among kept and candidates")
+        if not self.models:
+            raise ArgumentError("models must hold at least one released draw")
+        if set(self.chosen) not in [set(model) for model in self.models]:
+            raise ArgumentError("chosen must be one of the released models")
+        named = {term for model in self.models for term in model} | set(self.columns)
+        if not named <= terms:
+            strange = ", ".join(sorted(named - terms))
+            raise ArgumentError(f"terms that are neither kept nor candidates: {strange}")
+
+    @property
+    def selected(self) -> list[str]:
+        """The terms of the reported model, kept ones included."""
+        return list(self.chosen)
+
+    @property
+    def draws(self) -> int:
+        """K, the number of released draws."""
+        return len(self.models)
+
+    @property
+    def selection_frequencies(self) -> pd.Series:
+        """The share of the K released draws that hold each candidate; 0 or 1 for one draw."""
+        held = [sum(term in model for model in self.models) for term in self.candidates]
+        return self._series(np.array(held, dtype=np.float64) / self.draws)
+
+    @property
+    def frequency_errors(self) -> pd.Series:
+        """Binomial standard errors of the frequencies; NaN for one draw.
+
+        They say how much the frequencies would vary from one set of K draws to the next on the
+        same table; they say nothing about other tables.
+        """
+        shares = self.selection_frequencies.to_numpy()
+        return self._series(inference.binomial_errors(shares, self.draws))
+
+    @property
+    def params(self) -> pd.Series:
+        """The coefficients of the selected model; this and what follows needs `fit`."""
+        return self._fitted("params").params
+
+    @property
+    def bse(self) -> pd.Series:
+        """Standard errors: sampling error and privacy noise together."""
+        return self._fitted("bse").bse
+
+    @property
+    def tvalues(self) -> pd.Series:
+        """Coefficient over standard error; statsmodels' name for z as well."""
+        return self._fitted("tvalues").tvalues
+
+    @property
+    def pvalues(self) -> pd.Series:
+        """Two-sided p-values from the normal law."""
+        return self._fitted("pvalues").pvalues
+
+    @property
+    def rsquared(self) -> float:
+        """R-squared of the selected model."""
+        return self._fitted("rsquared").rsquared
+
+    @property
+    def scale(self) -> float:
+        """The residual variance of the selected model."""
+        return self._fitted("scale").scale
+
+    @property
+    def df_model(self) -> float:
+        """The number of columns less the intercept."""
+        return self._fitted("df_model").df_model
+
+    @property
+    def df_resid(self) -> float:
+        """The number of rows less the columns, where the number of rows is public."""
+        return self._fitted("df_resid").df_resid
+
+    @property
+    def endog_names(self) -> str:
+        """The response; statsmodels' name for it."""
+        return self.response
+
+    @property
+    def exog_names(self) -> list[str]:
+        """The design columns of the selected model."""
+        if self.regression is not None:
+            return list(self.regression.exog_names)
+        return [name for term in self.chosen for name in self.columns.get(term, (term,))]
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return intervals of level 1 - alpha, columns 0 and 1."""
+        return self._fitted("conf_int").conf_int(alpha)
+
+    def cov_params(self) -> pd.DataFrame:
+        """Return the covariance of the coefficients."""
+        return self._fitted("cov_params").cov_params()
+
+    def t_test(self, r_matrix: Constraints) -> Contrast:
+        """Test linear constraints on the coefficients."""
+        return self._fitted("t_test").t_test(r_matrix)
+
+    def predict(self, exog: pd.DataFrame | None = None) -> pd.Series:
+        """Return predicted means for the rows of a table of the analyst's own."""
+        return self._fitted("predict").predict(exog)
+
+    def get_prediction(self, exog: pd.DataFrame | None = None) -> Prediction:
+        """Return predicted means with standard errors."""
+        return self._fitted("get_prediction").get_prediction(exog)
+
+    def summary(self, alpha: float = 0.05) -> Summary:
+        """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`."""
+        return Summary(views.selection(self, alpha))
+
+    def plot(self, kind: str | None = None, ax: Axes | None = None) -> Axes:
+        """Draw the result.
+
+        Parameters
+        ----------
+        kind : {"coefficients", "frequencies"}, optional
+            Coefficients with intervals where there are any, else selection frequencies.
+        ax : matplotlib Axes, optional
+        """
+        from dpreg.results import plots
+
+        kind = kind or ("frequencies" if self.regression is None else "coefficients")
+        if kind == "frequencies":
+            return plots.frequencies(self, ax)
+        if kind == "coefficients":
+            return plots.coefficients(self._fitted("plot"), ax)
+        raise ArgumentError(f'kind must be "coefficients" or "frequencies", got {kind!r}')
+
+    def __repr__(self) -> str:
+        return views.one_line(self)
+
+    def _series(self, values: inference.Array) -> pd.Series:
+        return self.claim.marked_series(pd.Series(values, index=list(self.candidates)))
+
+    def _fitted(self, name: str) -> RegressionResults:
+        if self.regression is None:
+            raise NotReleased(
+                f"{name} is not released: this call used fit=None, which selects and fits nothing. "
+                f'Call dp_select with fit="split", or spend more budget on '
+                f"dp_ols({self.selected_formula!r}, ...)."
+            )
+        return self.regression

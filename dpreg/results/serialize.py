@@ -1,0 +1,198 @@
+"""Results as JSON and back: the format, field by field.
+
+Reading runs no code from the file, checks every field, and raises ArgumentError that names what is
+wrong. A test holds the tables below against the fields of the classes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dpreg.errors import ArgumentError
+from dpreg.privacy.budget import BudgetTable, Spend
+from dpreg.results.claim import PrivacyClaim
+from dpreg.results.codecs import (
+    ARRAY,
+    EXACT,
+    FLAG,
+    FLOAT,
+    HUGE,
+    INTEGER,
+    NUMBER,
+    SCHEMA,
+    TEXT,
+    Codec,
+    Unreadable,
+    built,
+    list_of,
+    mapping_of,
+    optional,
+    read_fields,
+)
+
+__all__ = ["CODECS", "VERSION", "decode", "dumps", "encode", "loads"]
+
+VERSION: Final = "0.1"
+"""The version of the format. Readers accept files of the same version only."""
+
+HEAD: Final = ("dpreg", "kind", "stamp", "privacy")
+"""What stands before the fields: "stamp" and "privacy" are for readers that are not dpreg, and
+are made anew on loading."""
+
+
+def dumps(payload: Mapping[str, Any], *, lines: bool = False) -> str:
+    """Write standard JSON in ASCII; with `lines`, each field on a line of its own."""
+    if not lines:
+        return json.dumps(payload, allow_nan=False)
+    fields = [f"{json.dumps(name)}: {dumps(value)}" for name, value in payload.items()]
+    return "{\n" + ",\n".join(fields) + "\n}\n"
+
+
+def loads(text: str) -> dict[str, Any]:
+    """Read JSON that should hold a result of any kind."""
+    try:
+        payload = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as problem:
+        raise ArgumentError(f"this is not a saved dpreg result: {problem}") from None
+    if not isinstance(payload, dict) or not {"dpreg", "kind"} <= set(payload):
+        raise ArgumentError('this is not a saved dpreg result: it lacks "dpreg" and "kind"')
+    if payload["dpreg"] != VERSION:
+        raise ArgumentError(
+            f"this result is in format {payload['dpreg']!r} and this dpreg reads {VERSION!r}: "
+            "load it with the version of dpreg that saved it"
+        )
+    return payload
+
+
+def encode(result: Any) -> dict[str, Any]:
+    """Return the mapping that stands for a result."""
+    claim: PrivacyClaim = result.claim
+    head = dict(zip(HEAD, (VERSION, result.kind, claim.stamp, claim.sentence), strict=True))
+    codecs = CODECS[result.kind]
+    return head | {name: codec.encode(getattr(result, name)) for name, codec in codecs.items()}
+
+
+def decode(payload: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """Return the constructor's arguments, every field checked."""
+    if payload.get("kind") != kind:
+        raise ArgumentError(f"this is a saved {payload.get('kind')!r} result, not a {kind!r} one")
+    try:
+        fields = {name: value for name, value in payload.items() if name not in HEAD}
+        return read_fields(fields, CODECS[kind])
+    except Unreadable as problem:
+        where = ".".join(reversed(problem.path)) or "it"
+        raise ArgumentError(f"the saved result is damaged: {where} must be {problem}") from None
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _read_regression(value: Any) -> Any:
+    from dpreg.results.regression import RegressionResults
+
+    if not isinstance(value, dict):
+        raise Unreadable("an object")
+    return RegressionResults(**decode(value, "regression"))
+
+
+_TEXTS: Final = list_of(TEXT)
+
+_SPEND: Final = built(
+    Spend,
+    {
+        "step": TEXT,
+        "mechanism": TEXT,
+        "eps": EXACT,
+        "delta": EXACT,
+        "note": TEXT,
+        "rows": TEXT,
+    },
+)
+
+_SPENDS: Final = list_of(_SPEND)
+
+_CLAIM: Final = built(
+    PrivacyClaim,
+    {
+        "neighbors": TEXT,
+        "contributions": INTEGER,
+        "spends": Codec(_SPENDS.encode, lambda value: BudgetTable(_SPENDS.decode(value))),
+        "seeded": FLAG,
+        "caveats": _TEXTS,
+    },
+)
+
+_REGRESSION: Final[Mapping[str, Codec]] = {
+    "formula": TEXT,
+    "schema": SCHEMA,
+    "endog_names": TEXT,
+    "exog_names": _TEXTS,
+    "coefficients": ARRAY,
+    "covariance": ARRAY,
+    "se_sampling": ARRAY,
+    "se_privacy": ARRAY,
+    "residual_variance": optional(FLOAT),
+    "r_squared": optional(FLOAT),
+    "nobs": optional(INTEGER),
+    "residual_df": optional(FLOAT),
+    "method": TEXT,
+    "noise": TEXT,
+    "scaling": TEXT,
+    "fit": TEXT,
+    "eps": EXACT,
+    "delta": EXACT,
+    "clip": EXACT,
+    "center": FLAG,
+    "bounds": mapping_of(TEXT),
+    "claim": _CLAIM,
+    "ridged": FLAG,
+    "ridge": optional(FLOAT),
+    "interval_method": TEXT,
+    "interval_draws": optional(ARRAY),
+    "column_widths": optional(ARRAY),
+    "notes": _TEXTS,
+    "design_formula": optional(TEXT),
+}
+
+_SELECTION: Final[Mapping[str, Codec]] = {
+    "formula": TEXT,
+    "schema": SCHEMA,
+    "response": TEXT,
+    "candidates": _TEXTS,
+    "kept": _TEXTS,
+    "columns": mapping_of(_TEXTS),
+    "models": list_of(_TEXTS),
+    "chosen": _TEXTS,
+    "selected_formula": TEXT,
+    "n_models": HUGE,
+    "nobs": optional(INTEGER),
+    "method": TEXT,
+    "mechanism": TEXT,
+    "engine": TEXT,
+    "units": TEXT,
+    "hierarchy": TEXT,
+    "max_terms": optional(INTEGER),
+    "eps": EXACT,
+    "delta": EXACT,
+    "radius": NUMBER,
+    "radius_source": TEXT,
+    "clip": EXACT,
+    "center": FLAG,
+    "penalty": TEXT,
+    "phi": NUMBER,
+    "psi": NUMBER,
+    "sigma2": optional(NUMBER),
+    "bounds": mapping_of(TEXT),
+    "claim": _CLAIM,
+    "notes": _TEXTS,
+    "regression": optional(Codec(encode, _read_regression)),
+}
+
+CODECS: Final[Mapping[str, Mapping[str, Codec]]] = {
+    "regression": _REGRESSION,
+    "selection": _SELECTION,
+}
+"""Field to codec, for each kind of result."""

@@ -1,0 +1,246 @@
+"""How the values in a result are written as JSON, and how each is read back and checked.
+
+A codec is a pair of functions. Reading accepts nothing but what writing produces: anything else
+raises `Unreadable`, which collects the path of the field on its way up. Exact numbers are strings
+("0.1", "1/3"), so that they stay exact; floats keep every bit.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from dpreg.errors import DpregError
+from dpreg.privacy.budget import decimal_string, exact
+from dpreg.schema import Schema
+
+__all__ = [
+    "ARRAY",
+    "EXACT",
+    "FLAG",
+    "FLOAT",
+    "HUGE",
+    "INTEGER",
+    "NUMBER",
+    "SCHEMA",
+    "TEXT",
+    "Codec",
+    "Unreadable",
+    "built",
+    "list_of",
+    "mapping_of",
+    "optional",
+    "plain_mapping",
+    "read_fields",
+]
+
+_LONGEST: Final = 4000  # characters of an exact number; Python reads no longer integers
+_NOT_NUMBERS: Final = {"NaN": math.nan, "Inf": math.inf, "-Inf": -math.inf}
+
+
+class Unreadable(Exception):
+    """Says what a field should be; `path` is where it stands, innermost name first."""
+
+    def __init__(self, expected: str) -> None:
+        super().__init__(expected)
+        self.path: list[str] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How a field is written, and how it is read and checked."""
+
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any], Any]
+
+
+def read_fields(payload: object, codecs: Mapping[str, Codec]) -> dict[str, Any]:
+    """Read every field of a JSON object; more or fewer than `codecs` names is an error."""
+    if not isinstance(payload, dict):
+        raise Unreadable("an object")
+    strange = sorted(set(payload) - set(codecs))
+    if strange:
+        raise Unreadable(f"without the unknown fields {', '.join(map(repr, strange))}")
+    return {name: _read_field(payload, name, codec) for name, codec in codecs.items()}
+
+
+def _read_field(payload: Mapping[str, Any], name: str, codec: Codec) -> Any:
+    try:
+        if name not in payload:
+            raise Unreadable("there")
+        return codec.decode(payload[name])
+    except Unreadable as problem:
+        problem.path.append(name)
+        raise
+
+
+def optional(codec: Codec) -> Codec:
+    """Allow None, written as null."""
+    return Codec(
+        lambda value: None if value is None else codec.encode(value),
+        lambda value: None if value is None else codec.decode(value),
+    )
+
+
+def list_of(codec: Codec) -> Codec:
+    """Write a sequence as a list; it is read as a tuple."""
+
+    def read(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise Unreadable("a list")
+        return tuple(codec.decode(item) for item in value)
+
+    return Codec(lambda value: [codec.encode(item) for item in value], read)
+
+
+def mapping_of(codec: Codec) -> Codec:
+    """Write a mapping of str as an object."""
+
+    def read(value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise Unreadable("an object")
+        return {name: _read_field(value, name, codec) for name in value}
+
+    return Codec(lambda value: {name: codec.encode(item) for name, item in value.items()}, read)
+
+
+def built(make: Callable[..., Any], codecs: Mapping[str, Codec]) -> Codec:
+    """Write an object by its attributes; it is read by calling `make` with them."""
+
+    def read(value: Any) -> Any:
+        fields = read_fields(value, codecs)
+        try:
+            return make(**fields)
+        except DpregError as problem:
+            raise Unreadable(f"right ({problem})") from None
+
+    def write(value: Any) -> dict[str, Any]:
+        return {name: codec.encode(getattr(value, name)) for name, codec in codecs.items()}
+
+    return Codec(write, read)
+
+
+def _plain_type(kind: type, expected: str) -> Codec:
+    def read(value: Any) -> Any:
+        if type(value) is not kind:
+            raise Unreadable(expected)
+        return value
+
+    return Codec(kind, read)
+
+
+TEXT: Final = _plain_type(str, "text")
+FLAG: Final = _plain_type(bool, "true or false")
+INTEGER: Final = _plain_type(int, "a whole number")
+
+
+def _read_exact(value: Any) -> Fraction:
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        raise Unreadable('an exact number as text, such as "0.1" or "1/3"')
+    try:
+        return exact(value, "the number")
+    except DpregError as problem:
+        raise Unreadable(f"an exact number ({problem})") from None
+
+
+EXACT: Final = Codec(decimal_string, _read_exact)
+
+
+def _write_float(value: Any) -> float | str:
+    number = float(value)
+    if math.isfinite(number):
+        return number
+    return "NaN" if math.isnan(number) else "Inf" if number > 0 else "-Inf"
+
+
+def _read_float(value: Any) -> float:
+    if isinstance(value, str) and value in _NOT_NUMBERS:
+        return _NOT_NUMBERS[value]
+    if type(value) not in (int, float):
+        raise Unreadable('a number, or "NaN", "Inf" or "-Inf"')
+    try:
+        return float(value)
+    except OverflowError:
+        raise Unreadable("a number that a float can hold") from None
+
+
+FLOAT: Final = Codec(_write_float, _read_float)
+
+
+def _write_number(value: Any) -> float | str:
+    return decimal_string(value) if isinstance(value, Fraction) else _write_float(value)
+
+
+def _read_number(value: Any) -> Fraction | float:
+    if isinstance(value, str) and value not in _NOT_NUMBERS:
+        return _read_exact(value)
+    return _read_float(value)
+
+
+NUMBER: Final = Codec(_write_number, _read_number)
+"""A Fraction, as text, or a float, as a number."""
+
+
+def _read_huge(value: Any) -> int:
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,4000}", value):
+        raise Unreadable('a whole number as text, such as "4096"')
+    return int(value)
+
+
+HUGE: Final = Codec(str, _read_huge)
+"""An integer that may be too large for a float, as text."""
+
+
+def _write_array(value: Any) -> Any:
+    return _write_float(value) if np.ndim(value) == 0 else [_write_array(item) for item in value]
+
+
+def _read_array(value: Any) -> Any:
+    rows = [_read_array(item) if isinstance(item, list) else _read_float(item) for item in value]
+    lengths = {np.shape(row) for row in rows}
+    if len(lengths) > 1:
+        raise Unreadable("an array whose rows are equally long")
+    return np.array(rows, dtype=np.float64)
+
+
+def _read_list_as_array(value: Any) -> Any:
+    if not isinstance(value, list):
+        raise Unreadable("a list of numbers")
+    return _read_array(value)
+
+
+ARRAY: Final = Codec(_write_array, _read_list_as_array)
+
+
+def plain_mapping(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping in JSON's own types: tuples as lists, the type bool as the word."""
+    written = mapping.to_dict() if isinstance(mapping, Schema) else mapping
+    return {str(name): _plain(value) for name, value in written.items()}
+
+
+def _plain(value: Any) -> Any:
+    if value is bool:
+        return "bool"
+    if isinstance(value, Mapping):
+        return plain_mapping(value)
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _read_schema(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Unreadable("a schema")
+    try:
+        return plain_mapping(Schema(value))
+    except DpregError as problem:
+        raise Unreadable(f"a schema ({problem})") from None
+
+
+SCHEMA: Final = Codec(plain_mapping, _read_schema)

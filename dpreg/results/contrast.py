@@ -1,0 +1,186 @@
+"""Linear combinations of released coefficients: tests of constraints, and predictions.
+
+Both are rows r'beta with an interval; the names are those of statsmodels' `ContrastResults` and
+`PredictionResults`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpreg.results import inference
+from dpreg.results.claim import PrivacyClaim
+
+if TYPE_CHECKING:
+    from dpreg.results.summary import Summary
+
+__all__ = ["Combinations", "Contrast", "Prediction"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Combinations:
+    """m combinations r'beta of p coefficients, with all that their intervals need.
+
+    Attributes
+    ----------
+    rows : (m, p) array
+    params : (p,) array
+    covariance : (p, p) array
+    draws : (B, p) array or None
+        Bootstrap draws; where they are there, intervals are their quantiles.
+    """
+
+    rows: Array
+    params: Array
+    covariance: Array
+    draws: Array | None = None
+
+    def estimates(self) -> Array:
+        """Return r'beta (m,)."""
+        return np.asarray(self.rows @ self.params)
+
+    def errors(self) -> Array:
+        """Return standard errors (m,)."""
+        return inference.combined_errors(self.covariance, self.rows)
+
+    def intervals(self, alpha: float) -> Array:
+        """Return intervals (m, 2) of level 1 - alpha."""
+        if self.draws is not None:
+            return inference.quantile_intervals(self.draws, self.rows, alpha)
+        return inference.normal_intervals(self.estimates(), self.errors(), alpha)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Contrast:
+    """Tests of linear constraints R beta = q, against the normal law.
+
+    Attributes
+    ----------
+    combinations : Combinations
+    target : (m,) array
+        q.
+    claim : PrivacyClaim
+    """
+
+    combinations: Combinations
+    target: Array
+    claim: PrivacyClaim
+    distribution = "norm"
+
+    @property
+    def effect(self) -> Array:
+        """R beta (m,)."""
+        return self.combinations.estimates()
+
+    @property
+    def sd(self) -> Array:
+        """Standard errors of R beta (m,)."""
+        return self.combinations.errors()
+
+    @property
+    def statistic(self) -> Array:
+        """(R beta - q) over its standard error (m,)."""
+        return inference.z_values(self.effect - self.target, self.sd)
+
+    @property
+    def tvalue(self) -> Array:
+        """The same as `statistic`; statsmodels has both names."""
+        return self.statistic
+
+    @property
+    def pvalue(self) -> Array:
+        """Two-sided p-values (m,)."""
+        return inference.normal_pvalues(self.statistic)
+
+    def conf_int(self, alpha: float = 0.05) -> Array:
+        """Return intervals of R beta (m, 2)."""
+        return self.combinations.intervals(alpha)
+
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return a table with a row c0, c1, ... for each constraint, columns as in statsmodels."""
+        lower, upper = self.conf_int(alpha).T
+        table = {
+            "coef": self.effect,
+            "std err": self.sd,
+            "z": self.statistic,
+            "P>|z|": self.pvalue,
+            "Conf. Int. Low": lower,
+            "Conf. Int. Upp.": upper,
+        }
+        names = [f"c{i}" for i in range(len(self.target))]
+        return self.claim.marked(pd.DataFrame(table, index=names))
+
+    def summary(self, alpha: float = 0.05) -> Summary:
+        """Return the printable table."""
+        from dpreg.results import views
+        from dpreg.results.summary import Summary
+
+        return Summary(views.contrast(self, alpha))
+
+    def __str__(self) -> str:
+        return self.summary().as_text()
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prediction:
+    """Predicted means for the rows of a new table, with standard errors.
+
+    Attributes
+    ----------
+    combinations : Combinations
+        A row for each row of the table; NaN where it lacks a value.
+    index : pandas.Index
+        Of the table.
+    scale : float
+        The residual variance; NaN where none was released.
+    claim : PrivacyClaim
+    """
+
+    combinations: Combinations
+    index: pd.Index
+    scale: float
+    claim: PrivacyClaim
+
+    @property
+    def predicted_mean(self) -> Array:
+        """Predicted means (m,)."""
+        return self.combinations.estimates()
+
+    @property
+    def se_mean(self) -> Array:
+        """Standard errors of the means (m,): sampling error and privacy noise together."""
+        return self.combinations.errors()
+
+    @property
+    def se_obs(self) -> Array:
+        """Standard errors for a new observation (m,)."""
+        return inference.root(np.square(self.se_mean) + self.scale)
+
+    def conf_int(self, obs: bool = False, alpha: float = 0.05) -> Array:
+        """Return intervals (m, 2) of the means, or with `obs` of new observations."""
+        limits = self.combinations.intervals(alpha)
+        if not obs:
+            return limits
+        return inference.observation_intervals(self.predicted_mean, limits, self.scale, alpha)
+
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return means, standard errors and both intervals, indexed as the table."""
+        mean, seen = self.conf_int(alpha=alpha), self.conf_int(obs=True, alpha=alpha)
+        table = {
+            "mean": self.predicted_mean,
+            "mean_se": self.se_mean,
+            "mean_ci_lower": mean[:, 0],
+            "mean_ci_upper": mean[:, 1],
+            "obs_ci_lower": seen[:, 0],
+            "obs_ci_upper": seen[:, 1],
+        }
+        return self.claim.marked(pd.DataFrame(table, index=self.index))

@@ -1,0 +1,102 @@
+"""Inference from released coefficients: post-processing, free of charge.
+
+Everything here is a function of released numbers, so it costs no budget. The reference law is the
+normal one: under differential privacy the noise is known but the degrees of freedom need not be.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
+
+from dpreg.errors import ArgumentError
+
+__all__ = [
+    "binomial_errors",
+    "combined_errors",
+    "level",
+    "normal_intervals",
+    "normal_pvalues",
+    "observation_intervals",
+    "quantile_intervals",
+    "read_only",
+    "root",
+    "z_values",
+]
+
+Array = NDArray[np.float64]
+
+_BLOCK: Final = 1024  # combinations at a time: B x 1024 floats are a few megabytes
+
+
+def read_only(values: ArrayLike, ndim: int, name: str) -> Array:
+    """Return a float64 copy that refuses writes, or raise where the dimension is wrong."""
+    array = np.array(values, dtype=np.float64)
+    if array.ndim != ndim:
+        raise ArgumentError(f"{name} must have {ndim} dimension(s), got {array.ndim}")
+    array.setflags(write=False)
+    return array
+
+
+def level(alpha: float) -> float:
+    """Return alpha if it is a level in (0, 1), else raise ArgumentError."""
+    if not 0 < alpha < 1:
+        raise ArgumentError(f"alpha must lie between 0 and 1, got {alpha!r}")
+    return float(alpha)
+
+
+def root(variances: Array) -> Array:
+    """Return standard errors; NaN for a variance below zero, which noise can produce."""
+    return np.sqrt(np.where(variances >= 0, variances, np.nan))
+
+
+def combined_errors(covariance: Array, combinations: Array) -> Array:
+    """Return the standard errors of rows r'beta of `combinations` (m x p): sqrt(r' V r)."""
+    return root(np.einsum("ij,jk,ik->i", combinations, covariance, combinations))
+
+
+def z_values(estimates: Array, errors: Array) -> Array:
+    """Return estimate over standard error; NaN where both are zero, infinite where one is."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.divide(estimates, errors), dtype=np.float64)
+
+
+def normal_pvalues(z: Array) -> Array:
+    """Return two-sided p-values from the normal law."""
+    return np.asarray(2 * ndtr(-np.abs(z)), dtype=np.float64)
+
+
+def normal_intervals(estimates: Array, errors: Array, alpha: float) -> Array:
+    """Return intervals (m x 2) of level 1 - alpha: estimate -+ z * standard error."""
+    half = ndtri(1 - level(alpha) / 2) * errors
+    return np.column_stack([estimates - half, estimates + half])
+
+
+def quantile_intervals(draws: Array, combinations: Array, alpha: float) -> Array:
+    """Return intervals (m x 2) between quantiles of the released draws (B x p) of r'beta."""
+    tails = [level(alpha) / 2, 1 - alpha / 2]
+    blocks = np.array_split(combinations, len(combinations) // _BLOCK + 1)
+    limits = [np.quantile(draws @ block.T, tails, axis=0).T for block in blocks]
+    return np.asarray(np.concatenate(limits), dtype=np.float64)
+
+
+def observation_intervals(mean: Array, limits: Array, scale: float, alpha: float) -> Array:
+    """Return intervals (m x 2) for a new observation.
+
+    Each side of the interval of the mean and the side z sqrt(scale) of a normal residual add in
+    quadrature; for a normal interval of the mean this is statsmodels' own formula.
+    """
+    residual = ndtri(1 - level(alpha) / 2) * root(np.array([scale]))[0]
+    below = np.hypot(mean - limits[:, 0], residual)
+    above = np.hypot(limits[:, 1] - mean, residual)
+    return np.column_stack([mean - below, mean + above])
+
+
+def binomial_errors(shares: Array, draws: int) -> Array:
+    """Return sqrt(f (1 - f) / K), the standard error of a share f of K draws; NaN for one draw."""
+    if draws < 2:
+        return np.full(len(shares), np.nan)
+    return np.asarray(np.sqrt(shares * (1 - shares) / draws), dtype=np.float64)

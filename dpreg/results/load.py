@@ -1,0 +1,52 @@
+"""Reading a saved result of whatever kind."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dpreg.errors import ArgumentError
+from dpreg.results import serialize
+from dpreg.results.base import Released
+from dpreg.results.design import DesignFactory, register_design_factory
+from dpreg.results.regression import RegressionResults
+from dpreg.results.selection import SelectionResults
+
+__all__ = ["from_json", "load"]
+
+_KINDS: dict[str, type[Released]] = {
+    "regression": RegressionResults,
+    "selection": SelectionResults,
+}
+
+
+def from_json(text: str) -> Released:
+    """Read a result of any kind from the text that `to_json` wrote.
+
+    Raises
+    ------
+    ArgumentError
+        Where the text is not a result of this version, naming the field that is wrong.
+    """
+    kind = serialize.loads(text)["kind"]
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ArgumentError(f"this dpreg knows no saved results of kind {kind!r}")
+    return _KINDS[kind].from_json(text)
+
+
+def load(path: str | os.PathLike[str], *, design_factory: DesignFactory | None = None) -> Released:
+    """Read a result from the file that `save` wrote. Runs no code from it.
+
+    Parameters
+    ----------
+    path : path
+    design_factory : callable, optional
+        Builds the design that `predict` needs; registered for later calls too.
+    """
+    if design_factory is not None:
+        register_design_factory(design_factory)
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ArgumentError("this is not a saved dpreg result: it is not UTF-8 text") from None
+    return from_json(text)

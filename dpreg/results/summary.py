@@ -1,0 +1,271 @@
+"""Draws a `Report` as text, HTML, LaTeX or CSV, with statsmodels' tables.
+
+Formats are copies: nothing of statsmodels' is changed. Every character of every name is escaped
+for where it goes. This is the only file that imports statsmodels.iolib.
+"""
+
+from __future__ import annotations
+
+import copy
+import csv
+import html
+import io
+import textwrap
+from collections.abc import Sequence
+from functools import partial
+from itertools import zip_longest
+from typing import Any, Final
+
+from statsmodels.iolib.table import SimpleTable
+from statsmodels.iolib.tableformatting import fmt_base
+
+from dpreg.results.report import Facts, Grid, Paragraph, Report
+
+__all__ = ["Summary"]
+
+_NARROWEST: Final = 78
+_WIDEST_CELL: Final = 24
+_PAGE: Final = 45  # rows; LaTeX breaks longer tables over pages
+_LONG_CELL: Final = 40
+_HANG: Final = 10
+_STAMP_STYLE: Final = "color: #b00000; font-weight: bold; text-align: center"
+_TEXT_STYLE: Final = "max-width: 60em; text-align: left"
+_SIDES: Final = {"l": "left", "r": "right", "c": "center"}
+
+_LATEX: Final = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "%": r"\%",
+    "#": r"\#",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "[": "{[}",  # after a line's \\ a bare [ would open an optional argument
+    '"': r"\textquotedbl{}",
+}
+
+
+class _Head(str):
+    """A cell of a header row."""
+
+    __slots__ = ()
+
+
+class Summary:
+    """The printable page of a result.
+
+    `print` it for text; notebooks show its HTML. It holds strings only.
+
+    Parameters
+    ----------
+    report : Report
+    """
+
+    __slots__ = ("report",)
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+
+    @property
+    def tables(self) -> list[SimpleTable]:
+        """The tables as statsmodels' `SimpleTable`, in order."""
+        return [_table(block) for block in self.report.blocks if not isinstance(block, Paragraph)]
+
+    def as_text(self) -> str:
+        """Return the page as text, 78 columns wide, or as wide as its widest table."""
+        blocks = self.report.blocks
+        width = max([_NARROWEST, *(_natural_width(b) for b in blocks if isinstance(b, Grid))])
+        stamp = [self.report.stamp.center(width).rstrip()] if self.report.stamp else []
+        lines = [*stamp, _clean(self.report.title).center(width).rstrip()]
+        in_text = False
+        for block in blocks:
+            if not in_text or not isinstance(block, Paragraph):
+                lines.append("=" * width)
+            in_text = isinstance(block, Paragraph)
+            if isinstance(block, Paragraph):
+                lines.append(_wrapped(block, width))
+            else:
+                lines.append(_text_table(block, width))
+        return "\n".join([*lines, "=" * width, *stamp])
+
+    def as_html(self) -> str:
+        """Return the page as an HTML fragment."""
+        stamp = [f'<p style="{_STAMP_STYLE}">{html.escape(self.report.stamp or "")}</p>']
+        parts = ['<div class="dpreg">', *stamp[: bool(self.report.stamp)]]
+        parts.append(f"<p><strong>{_to_html(self.report.title)}</strong></p>")
+        for block in self.report.blocks:
+            if isinstance(block, Paragraph):
+                label, text = _to_html(_label(block)), _to_html(block.text)
+                parts.append(f'<p style="{_TEXT_STYLE}"><strong>{label}</strong> {text}</p>')
+            else:
+                parts.append(_table(block).as_html())
+        return "\n".join([*parts, *stamp[: bool(self.report.stamp)], "</div>"])
+
+    def as_latex(self) -> str:
+        """Return the page as LaTeX; it needs booktabs, and longtable for more than 45 rows."""
+        stamp = [rf"\begin{{center}}\textbf{{{_to_latex(self.report.stamp or '')}}}\end{{center}}"]
+        parts = [*stamp[: bool(self.report.stamp)]]
+        parts.append(rf"\begin{{center}}\textbf{{{_to_latex(self.report.title)}}}\end{{center}}")
+        for block in self.report.blocks:
+            if isinstance(block, Paragraph):
+                label, text = _to_latex(_label(block)), _to_latex(block.text)
+                parts.append(rf"{{\noindent\raggedright\textbf{{{label}}} {text}\par}}")
+            else:
+                parts.append(_latex_table(block))
+        return "\n".join([*parts, *stamp[: bool(self.report.stamp)]]) + "\n"
+
+    def as_csv(self) -> str:
+        """Return the page as comma-separated values; labels and texts are rows of their own."""
+        stamp = [[self.report.stamp]] if self.report.stamp else []
+        rows: list[Sequence[str]] = [*stamp, [self.report.title]]
+        for block in self.report.blocks:
+            if isinstance(block, Paragraph):
+                rows.append([block.label, block.text])
+            elif isinstance(block, Facts):
+                rows += [*block.left, *block.right]
+            else:
+                rows += [block.headers, *block.rows]
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([*rows, *stamp])
+        return text.getvalue()
+
+    def __str__(self) -> str:
+        return self.as_text()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+    def _repr_latex_(self) -> str:
+        return self.as_latex()
+
+
+def _cells(block: Facts | Grid) -> list[list[str]]:
+    """Return a block's rows; cells of a header row are `_Head`."""
+    if isinstance(block, Grid):
+        return [[_Head(cell) for cell in block.headers], *map(list, block.rows)]
+    pairs = zip_longest(block.left, block.right, fillvalue=("", ""))
+    return [[_colon(a), x, "", _colon(b), y] for (a, x), (b, y) in pairs]
+
+
+def _aligns(block: Facts | Grid) -> str:
+    return block.aligns if isinstance(block, Grid) else "lrllr"
+
+
+def _table(block: Facts | Grid, rows: list[list[str]] | None = None, **text: Any) -> SimpleTable:
+    """Return a statsmodels table, its formats copied."""
+    aligns = _aligns(block)
+    base = {**copy.deepcopy(fmt_base), "data_aligns": aligns}
+    plain = {"table_dec_above": None, "table_dec_below": None, "data_fmts": ["%s"]}
+    html_cells = [partial(_html_cell, align=align) for align in aligns]
+    table = SimpleTable(
+        rows or _cells(block),
+        txt_fmt={**base, **plain, "colwidths": None, **text},
+        html_fmt={"data_fmts": html_cells, "data_aligns": aligns},
+        ltx_fmt={"data_fmts": [_latex_cell], "data_aligns": aligns, "replacements": {}},
+    )
+    if isinstance(block, Grid):
+        heads = [row for row in table if row and isinstance(row[0].data, _Head)]
+        heads[-1].add_format("txt", row_dec_below="-")
+        heads[-1].add_format("latex", row_dec_below=r"\midrule")
+    return table
+
+
+def _text_table(block: Facts | Grid, width: int) -> str:
+    if isinstance(block, Facts):
+        rows, widths = _fact_rows(block, width)
+    else:
+        rows = _wrapped_rows(_cells(block))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        spare = width - sum(widths) - len(widths) + 1
+        widths = [w + spare // len(widths) for w in widths]
+        widths[0] += spare % len(widths)
+    text = _table(block, rows, colwidths=widths).as_text()
+    return "\n".join(line.rstrip() for line in text.split("\n"))
+
+
+def _fact_rows(block: Facts, width: int) -> tuple[list[list[str]], list[int]]:
+    """Share the width between two labels and two values; long values take several lines."""
+    labels = [max(len(name) + 1 for name, _ in side) for side in (block.left, block.right)]
+    values = [(width - 5) // 2 - labels[0], (width - 5) - (width - 5) // 2 - labels[1]]
+    widths = [labels[0], values[0], 1, labels[1], values[1]]
+    return _wrapped_rows(_cells(block), widths), widths
+
+
+def _wrapped_rows(rows: list[list[str]], widths: Sequence[int] | None = None) -> list[list[str]]:
+    """Return rows in which no cell is wider than it may be: long ones go on below."""
+    lines: list[list[str]] = []
+    for row in rows:
+        kind = _Head if row and isinstance(row[0], _Head) else str
+        limits = widths or [_WIDEST_CELL] * len(row)
+        cells = [_fold(cell, limit) for cell, limit in zip(row, limits, strict=True)]
+        lines += [[kind(cell) for cell in line] for line in zip_longest(*cells, fillvalue="")]
+    return lines
+
+
+def _fold(cell: str, limit: int) -> list[str]:
+    folded = textwrap.wrap(
+        _clean(cell), limit, subsequent_indent="  ", break_on_hyphens=False, drop_whitespace=True
+    )
+    return folded or [""]
+
+
+def _natural_width(block: Grid) -> int:
+    rows = _wrapped_rows(_cells(block))
+    return sum(max(map(len, column)) + 1 for column in zip(*rows, strict=True)) - 1
+
+
+def _wrapped(block: Paragraph, width: int) -> str:
+    label = _label(block).ljust(_HANG - 1 if block.label[:1] != "[" else 0) + " "
+    indent = " " * (len(label) if len(label) <= _HANG else 4)
+    return textwrap.fill(
+        label + _clean(block.text), width, subsequent_indent=indent, break_on_hyphens=False
+    )
+
+
+def _latex_table(block: Facts | Grid) -> str:
+    text = str(_table(block).as_latex_tabular())
+    if isinstance(block, Grid) and len(block.rows) > _PAGE:
+        text = text.replace("{tabular}", "{longtable}")
+        text = text.replace("\\begin{center}\n", "").replace("\n\\end{center}", "")
+    return text
+
+
+def _colon(label: str) -> str:
+    return f"{label}:" if label else ""
+
+
+def _label(block: Paragraph) -> str:
+    return block.label if block.label.startswith("[") else _colon(block.label)
+
+
+def _clean(text: str) -> str:
+    """Return text with no control characters, so that a name cannot steer a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _to_html(text: str) -> str:
+    return html.escape(_clean(text), quote=True)
+
+
+def _to_latex(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in _clean(text))
+
+
+def _html_cell(cell: str, align: str) -> str:
+    tag = "th" if isinstance(cell, _Head) or cell.endswith(":") else "td"
+    return f'<{tag} style="text-align: {_SIDES[align]}">{_to_html(cell)}</{tag}>'
+
+
+def _latex_cell(cell: str) -> str:
+    text = _to_latex(cell)
+    if len(cell) > _LONG_CELL:
+        return rf"\parbox[t]{{0.4\linewidth}}{{\raggedright {text}}}"
+    return rf"\textbf{{{text}}}" if isinstance(cell, _Head) and cell else text

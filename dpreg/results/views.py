@@ -1,0 +1,276 @@
+"""What each result's summary says: results in, plain `Report` out."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+from dpreg.privacy.budget import decimal_string
+from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
+
+if TYPE_CHECKING:
+    from dpreg.results.claim import PrivacyClaim
+    from dpreg.results.contrast import Contrast
+    from dpreg.results.regression import RegressionResults
+    from dpreg.results.selection import SelectionResults
+
+__all__ = ["contrast", "one_line", "regression", "selection"]
+
+_MANY_TERMS: Final = 40
+"""A selection table longer than this gathers the terms that no draw holds in a paragraph."""
+
+_ERRORS: Final = (
+    "std err holds sampling error and privacy noise together; the last two columns give what each "
+    "alone would be. "
+)
+_NORMAL: Final = "z, P>|z| and the interval use std err and the normal law."
+_BOOTSTRAP: Final = (
+    "z and P>|z| use std err and the normal law; the interval runs between quantiles of a "
+    "parametric bootstrap of the released matrix."
+)
+_RIDGED: Final = (
+    "The privacy noise is large for these columns: the fit was ridged by a public rule, and "
+    "coefficients are drawn towards zero."
+)
+
+
+def selection(result: SelectionResults, alpha: float) -> Report:
+    """Return the page of a selection, with its coefficients where there are any."""
+    blocks: list[Block] = [
+        Paragraph("Formula", result.formula),
+        Paragraph("Selected", result.selected_formula),
+        _selection_facts(result),
+        *_selection_table(result),
+    ]
+    notes = list(result.notes)
+    fit = result.regression
+    if fit is not None:
+        blocks += [_fit_facts(fit), _coefficients(fit, alpha)]
+        notes = [*_fit_notes(fit), *notes, *fit.notes]
+    if result.draws > 1:
+        notes.insert(0, _frequency_note(result.draws))
+    blocks += _closing(result.claim, notes)
+    return Report(
+        f"Private variable selection: {result.response}", result.claim.stamp, tuple(blocks)
+    )
+
+
+def regression(result: RegressionResults, alpha: float) -> Report:
+    """Return the page of a regression."""
+    blocks: list[Block] = [
+        Paragraph("Formula", result.formula),
+        _regression_facts(result),
+        _coefficients(result, alpha),
+        *_closing(result.claim, [*_fit_notes(result), *result.notes]),
+    ]
+    title = f"Private linear regression: {result.endog_names}"
+    return Report(title, result.claim.stamp, tuple(blocks))
+
+
+def contrast(result: Contrast, alpha: float) -> Report:
+    """Return the page of a test of constraints."""
+    table = result.summary_frame(alpha)
+    rows = tuple(
+        (str(name), *_numbers(values))
+        for name, values in zip(table.index, table.to_numpy(), strict=True)
+    )
+    grid = Grid(("", *_estimate_headers(alpha)), rows, "lrrrrrr")
+    return Report("Test for constraints", result.claim.stamp, (grid,))
+
+
+def one_line(result: SelectionResults | RegressionResults) -> str:
+    """Return the repr: what it is, its formula, what it cost, and the stamp."""
+    stamp = f" {result.claim.stamp}" if result.claim.stamp else ""
+    formula = getattr(result, "selected_formula", result.formula)
+    return f"<{type(result).__name__}: {formula} ({result.spent}){stamp}>"
+
+
+def _selection_facts(result: SelectionResults) -> Facts:
+    kept, free = len(result.kept), len(result.candidates)
+    left = (
+        ("Method", result.method.upper()),
+        ("Mechanism", result.mechanism),
+        ("Engine", result.engine),
+        ("Models", _count(result.n_models)),
+        ("Terms", f"{kept} kept, {free} free"),
+        ("Chosen by", result.units),
+        ("Hierarchy", result.hierarchy),
+        ("At most", "all" if result.max_terms is None else f"{result.max_terms} terms"),
+        ("Draws", str(result.draws)),
+    )
+    right = (
+        *_privacy_facts(result.claim, result.eps, result.delta, result.nobs),
+        ("Radius", f"{_short(result.radius)} ({result.radius_source})"),
+        ("Clip", _short(result.clip)),
+        ("Penalty", result.penalty),
+        ("per column", _short(result.phi)),
+        ("per term", _short(result.psi)),
+        ("Bounds", _sources(result.bounds)),
+    )
+    return Facts(left, right)
+
+
+def _regression_facts(result: RegressionResults) -> Facts:
+    fit = _fit_facts(result)
+    left = (
+        ("Dep. Variable", result.endog_names),
+        *fit.left,
+        ("Df Model", f"{result.df_model:.0f}"),
+    )
+    right = (
+        *_privacy_facts(result.claim, result.eps, result.delta, result.nobs),
+        ("Clip", _short(result.clip)),
+        ("Bounds", _sources(result.bounds)),
+        *fit.right,
+    )
+    return Facts(left, right)
+
+
+def _fit_facts(fit: RegressionResults) -> Facts:
+    rows = {"fixed": "all", "split": "the other part", "share": "all, twice"}
+    left = (
+        ("Fit", fit.method),
+        ("Noise", fit.noise),
+        ("Rows", rows.get(fit.fit, fit.fit)),
+    )
+    scale = fit.residual_variance
+    right = (
+        ("R-squared", "not released" if fit.r_squared is None else _fixed(fit.r_squared)),
+        ("Residual sd", "not released" if scale is None else _fixed(math.sqrt(max(scale, 0)), 4)),
+        ("Intervals", fit.interval_method + (", ridged" if fit.ridged else "")),
+    )
+    return Facts(left, right)
+
+
+def _privacy_facts(
+    claim: PrivacyClaim, eps: Fraction, delta: Fraction, nobs: int | None
+) -> tuple[tuple[str, str], ...]:
+    return (
+        ("Neighbours", claim.neighbors),
+        ("Contributions", str(claim.contributions)),
+        ("eps", decimal_string(eps)),
+        ("delta", decimal_string(delta)),
+        ("n", "private" if nobs is None else f"{nobs:,}"),
+    )
+
+
+def _selection_table(result: SelectionResults) -> list[Block]:
+    shares = dict(result.selection_frequencies)
+    errors = dict(result.frequency_errors)
+    several = result.draws > 1
+    headers = ("term", "columns", "role", "selected") + ("frequency (se)",) * several
+    rows, absent = [], []
+    many = len(result.kept) + len(result.candidates) > _MANY_TERMS
+    for term in (*result.kept, *result.candidates):
+        if many and shares.get(term) == 0:
+            absent.append(term)
+            continue
+        free = term in shares
+        often = f"{shares[term]:.2f} ({errors[term]:.2f})" if free and several else ""
+        role = "candidate" if free else "kept"
+        chosen = "yes" if term in result.chosen else "no"
+        width = str(len(result.columns.get(term, (term,))))
+        rows.append((term, width, role, chosen) + (often,) * several)
+    blocks: list[Block] = [Grid(headers, tuple(rows), "lrllr"[: len(headers)])]
+    if absent:
+        blocks.append(Paragraph(f"Never selected ({len(absent)})", ", ".join(absent)))
+    return blocks
+
+
+def _coefficients(fit: RegressionResults, alpha: float) -> Grid:
+    columns = (
+        fit.coefficients,
+        fit.bse,
+        fit.tvalues,
+        fit.pvalues,
+        *fit.conf_int(alpha).to_numpy().T,
+        fit.se_sampling,
+        fit.se_privacy,
+    )
+    rows = tuple(
+        (name, *_numbers(values)) for name, *values in zip(fit.exog_names, *columns, strict=True)
+    )
+    headers = ("", *_estimate_headers(alpha), "sampling", "privacy")
+    return Grid(headers, rows, "lrrrrrrrr")
+
+
+def _estimate_headers(alpha: float) -> tuple[str, ...]:
+    low, high = f"[{alpha / 2:.5g}", f"{1 - alpha / 2:.5g}]"
+    return ("coef", "std err", "z", "P>|z|", low, high)
+
+
+def _numbers(values: Iterable[float]) -> tuple[str, ...]:
+    """Write coefficient, error, z, p-value and limits, each as statsmodels does."""
+    coefficient, error, z, p, *rest = values
+    return (
+        _fixed(coefficient, 4),
+        _fixed(error),
+        _fixed(z),
+        f"{p:.3f}",
+        *(_fixed(value) for value in rest),
+    )
+
+
+def _fit_notes(fit: RegressionResults) -> list[str]:
+    intervals = _BOOTSTRAP if fit.interval_method == "bootstrap" else _NORMAL
+    return [_ERRORS + intervals, *[_RIDGED] * fit.ridged]
+
+
+def _frequency_note(draws: int) -> str:
+    return (
+        f"frequency: the share of the {draws} released draws that hold the term; (se) is its "
+        f"binomial standard error over draws from this same table."
+    )
+
+
+def _closing(claim: PrivacyClaim, notes: list[str]) -> list[Block]:
+    split = any(spend.rows != "all" for spend in claim.spends)
+    headers = ("step", "mechanism", "eps", "delta") + ("rows",) * split
+    rows = [
+        (spend.step, spend.mechanism, decimal_string(spend.eps), decimal_string(spend.delta))
+        + (spend.rows,) * split
+        for spend in claim.spends
+    ]
+    rows.append(("total", "", *claim.spent.as_decimal()) + ("",) * split)
+    remarks = [f"{spend.step}: {spend.note}" for spend in claim.spends if spend.note]
+    if split:
+        remarks.append(
+            "Steps on different parts of the rows compose in parallel: the total counts the "
+            "largest of them."
+        )
+    listed: list[Block] = [
+        Paragraph(f"[{i}]", note) for i, note in enumerate(dict.fromkeys(notes + remarks), 1)
+    ]
+    grid = Grid(headers, tuple(rows), "llrrl"[: len(headers)])
+    return [grid, Paragraph("Privacy", claim.sentence), *listed]
+
+
+def _sources(bounds: Mapping[str, str]) -> str:
+    counts = Counter(bounds.values())
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{counts[source]} {source}" for source in sorted(counts, reverse=True)) or "-"
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number < 10**12 else f"{Decimal(number):.3e}"
+
+
+def _short(number: Fraction | float) -> str:
+    """Return few digits: an exact decimal where it is short, else six significant digits."""
+    if isinstance(number, Fraction):
+        text = decimal_string(number)
+        if len(text) <= 10 and "/" not in text:
+            return text
+    return f"{float(number):.6g}"
+
+
+def _fixed(number: float, places: int = 3) -> str:
+    """Return a number as statsmodels' tables do: fixed where that is readable, else scientific."""
+    if number == 0 or not math.isfinite(number):
+        return f"{number:.{places}f}"
+    return f"{number:.{places}f}" if 10.0**-places <= abs(number) < 1e5 else f"{number:.{places}g}"
