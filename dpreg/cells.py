@@ -198,8 +198,11 @@ def kind_of(dtype: Any) -> Kind:
         dtype = dtype.subtype
     if isinstance(dtype, pd.CategoricalDtype):
         return "category"
-    holds = dtype.type
-    if holds is np.object_ or holds is type(None):
+    try:
+        holds = dtype.type
+    except NotImplementedError:  # Arrow types that pandas does not know
+        return "other"
+    if holds is np.object_ or str(dtype) == "null[pyarrow]":
         return "object"
     if issubclass(holds, bool | np.bool_):
         return "bool"

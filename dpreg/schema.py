@@ -249,7 +249,7 @@ def _parse(spec: Any) -> Numeric | Categorical | Boolean:
         raise SchemaError(f"unknown kind {spec[:40]!r}: {_HOW}")
     if not is_list(spec):
         # The type alone: someone may hand over the rows themselves.
-        raise SchemaError(f"cannot be declared by a {type(spec).__name__}: {_HOW}")
+        raise SchemaError(f"a value of type {type(spec).__name__} declares nothing: {_HOW}")
     if len(spec) == 2 and all(is_number(v) for v in spec):
         return Numeric(*spec)
     if any(is_number(v) for v in spec) and all(is_number(v) for v in spec):
