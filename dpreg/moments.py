@@ -65,6 +65,7 @@ class Moments:
         return len(self.cells)
 
     def __add__(self, other: Moments) -> Moments:
+        """Return the moments of both sets of rows together."""
         if not isinstance(other, Moments):
             return NotImplemented
         if other.size != self.size:
@@ -76,7 +77,7 @@ class Moments:
         return Moments(self.rows + other.rows, cells)
 
     def __mul__(self, times: int) -> Moments:
-        """Moments of the same rows seen `times` times over."""
+        """Return the moments of the same rows seen `times` times over."""
         if not isinstance(times, int) or isinstance(times, bool) or times < 0:
             return NotImplemented
         return Moments(self.rows * times, tuple(tuple(a * times for a in r) for r in self.cells))
@@ -84,11 +85,11 @@ class Moments:
     __rmul__ = __mul__
 
     def gram(self, columns: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-        """sum x x' over the given z columns, in units of 2**-40."""
+        """Return sum x x' over the given z columns, in units of 2**-40."""
         return tuple(tuple(self.cells[i][j] for j in columns) for i in columns)
 
     def cross(self, columns: Sequence[int]) -> tuple[int, ...]:
-        """sum x y over the given z columns, in units of 2**-40."""
+        """Return sum x y over the given z columns, in units of 2**-40."""
         return tuple(self.cells[i][-1] for i in columns)
 
     def as_float(self) -> NDArray[np.float64]:

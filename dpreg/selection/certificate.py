@@ -5,8 +5,8 @@ r = G beta - b:
 
     lower bound   -beta' G beta - 2 rho max_{j in M} |r_j|  <=  min F  <=  F(t beta)
 
-for t = min(1, rho / |beta|_1). Proof. The upper bound: t beta lies in the ball. The lower one: for x
-in the ball, F(x) >= F(beta) + 2 r'(x - beta) by convexity, r'x >= -rho max |r_j| by Hoelder, and
+for t = min(1, rho / |beta|_1). Proof. The upper bound: t beta lies in the ball. The lower one: for
+x in the ball, F(x) >= F(beta) + 2 r'(x - beta) by convexity, r'x >= -rho max |r_j| by Hoelder, and
 F(beta) - 2 r'beta = -beta' G beta. Their difference, for beta in the ball, is the Frank-Wolfe gap
 2 [r'beta + rho max |r_j|]. QED. Beta need be neither optimal nor feasible.
 
@@ -45,10 +45,12 @@ class FloatForm:
         |q~ - q|      <= 2 c |beta|'A,        q = beta' G beta
         |l~ - l|      <= 2 c |beta|'|b|,      l = b' beta
 
-    The A, |b| and sums computed are themselves off by at most a factor 1 +- g_{P+3}, which the
-    constants' slack (2 in place of at most 1 + 2**-30) covers. Nothing underflows: coefficients below 2**-200
-    are zero and the cells are whole numbers. Each bound is then taken outwards, and a zero problem
-    (b = 0, beta = 0) has the exact interval [0, 0].
+    A and the other sums of moduli are themselves computed to a factor 1 +- g_{P+3}, and combining
+    the parts rounds a few more times: both are covered by the spare units in c and by doubling the
+    parts' errors where the ends are put together. Where beta leaves the ball by a share `excess`,
+    |F(t beta) - F(beta)| <= 2 (1 - t)(q + |l|), 1 - t <= excess. Nothing underflows or overflows:
+    coefficients below 2**-200 are zero, none is above 2 rho (`constrained.tidy`), and cells are
+    whole numbers. A zero problem (b = 0, beta = 0) has the exact interval [0, 0].
     """
 
     def __init__(self, gram: Floats, cross: Floats, rho: Fraction) -> None:
@@ -78,7 +80,8 @@ class FloatForm:
         excess = np.maximum(size.sum(axis=1) * (1.0 + c) / self.rho_low - 1.0, 0.0)
         excess = np.where(excess > 0.0, excess + c, 0.0)
         lower = -quadratic - reach - 2.0 * (quadratic_error + c * reach)
-        outside = 2.0 * excess * (np.abs(quadratic) + np.abs(linear))
+        heights = np.abs(quadratic) + quadratic_error + np.abs(linear) + linear_error
+        outside = 2.0 * excess * heights  # 2 (1 - t)(q + |l|) >= |F(t beta) - F(beta)|
         upper = quadratic - 2.0 * linear + 2.0 * (quadratic_error + 2.0 * linear_error + outside)
         return lower, np.minimum(upper, 0.0)
 
@@ -100,9 +103,10 @@ class IntegerForm:
         min F  in  r / (d 2**m)**2 * [V - W, V],
         V = B'H - d 2**m b'B,     W = 2 (B'H + 2**m max_{j in M} |H_j|).
 
-    m is 36 bits finer than the score's grid needs for the number of rows at hand, so that a
-    candidate rounded from the true solution is undecided about once in 1,000. Vertices of the ball,
-    and solutions on the dyadic grid, have W = 0: exact ties of that kind are decided here.
+    m is the largest cell's bits and the width's together: rounding the true solution to the grid
+    then leaves W below about 2**-10 grid units of the score, so that about one model in 1,000
+    stays undecided. Vertices of the ball, and solutions on the dyadic grid, have W = 0: exact ties
+    of that kind are decided here.
     """
 
     def __init__(
@@ -122,7 +126,7 @@ class IntegerForm:
 
     def decide(self, found: Candidates, columns: Bools, rounds: int = 3) -> Refined:
         """Refine candidates by Newton steps with exact slopes until their floors are certain."""
-        count, width = columns.shape
+        count = len(columns)
         decided = np.zeros(count, dtype=np.bool_)
         scores = np.zeros(count, dtype=np.int64)
         left = np.arange(count)
@@ -138,19 +142,26 @@ class IntegerForm:
             left, points, slopes = left[~sure], points[~sure], slopes[~sure]
             if left.size == 0 or turn == rounds:
                 break
-            missing = ((self.top - np.abs(points).sum(axis=1)) / self.top).astype(np.float64)
-            active = found.active[left]
-            step = correct(
-                self.float_gram,
-                (slopes / self.slope_unit).astype(np.float64),
-                missing,
-                active,
-                found.signs[left],
-                found.binding[left],
-            )
+            step = self._newton_step(points, slopes, found, left)
             step = np.rint(np.clip(step, -1.0, 1.0) * 2.0**self.bits)
             points = points + _integers(step)
         return Refined(decided, scores)
+
+    def _newton_step(
+        self, points: Objects, slopes: Objects, found: Candidates, rows: NDArray[np.intp]
+    ) -> Floats:
+        """Return a step in beta / rho from the exact slopes, for the candidates' active columns.
+
+        On the surface the slopes are near -mu s; mu s is taken off exactly, before rounding, so
+        that a step is as accurate as what is left and not as mu.
+        """
+        active, signs, binding = found.active[rows], found.signs[rows], found.binding[rows]
+        missing = ((self.top - np.abs(points).sum(axis=1)) / self.top).astype(np.float64)
+        whole = signs.astype(np.int64).astype(object)
+        sizes = np.maximum(active.sum(axis=1), 1).astype(object)
+        mu = np.where(binding, -(whole * slopes).sum(axis=1) // sizes, 0)
+        rest = ((slopes + whole * mu[:, None]) / self.slope_unit).astype(np.float64)
+        return correct(self.float_gram, rest, missing, active, signs, binding)
 
     def _slopes(self, points: Objects) -> Objects:
         count, width = points.shape

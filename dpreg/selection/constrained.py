@@ -24,13 +24,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Candidates", "Floats", "correct", "solve", "vertex_signs"]
+__all__ = ["Candidates", "Floats", "correct", "solve", "solve_one", "tidy", "vertex_signs"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.intp]
 
 _CHUNK = 1 << 16  # cells of a (k, k, N) array: half a megabyte, to stay in the cache
+_FEW = 64  # below this many sets, fewer numpy calls matter more than fewer cells
 _SINGULAR = 1e-11  # a pivot below this part of its diagonal is taken as collinear
 
 
@@ -75,9 +76,51 @@ def solve(gram: Floats, cross: Floats, rho: float, columns: Bools) -> Candidates
                 _scatter(found, rows, members, _path(gram, cross, rho, members))
             signs[bound], active[bound] = found, found != 0.0
             beta[bound] = _on_surface(gram, cross, rho, active[bound], found)
-        beta[~(np.abs(beta) <= 2.0 * rho).all(axis=1)] = 0.0
-        beta[np.abs(beta) < 2.0**-200] = 0.0
-        return Candidates(beta, active, signs, binding)
+        return Candidates(tidy(beta, rho), active, signs, binding)
+
+
+def solve_one(gram: Floats, cross: Floats, rho: float, guess: Floats | None) -> Iterator[Floats]:
+    """Yield candidates (k,) for one set of columns, the cheapest first, by LAPACK.
+
+    Parameters
+    ----------
+    gram, cross : (k, k) and (k,)
+        Of the set's own columns.
+    rho : float
+        Radius.
+    guess : (k,), optional
+        Tried as it is, then solved anew with its columns and signs.
+    """
+    with np.errstate(all="ignore"):
+        if guess is not None:
+            beta: Floats = tidy(np.array(guess, dtype=np.float64)[None, :], rho)[0]
+            yield beta
+            active = np.flatnonzero(beta)
+            if active.size and np.abs(beta).sum() > rho * (1.0 - 1e-6):
+                sides = np.sign(beta[active])
+                system = np.block([[gram[np.ix_(active, active)], sides[:, None]], [sides, 0.0]])
+                yield _lapack(system, np.append(cross[active], rho), active, len(cross), rho)
+        inside = _lapack(gram, cross, np.arange(len(cross)), len(cross), np.inf)
+        if np.abs(inside).sum() <= rho:
+            yield inside
+
+
+def _lapack(system: Floats, right: Floats, active: Ints, width: int, rho: float) -> Floats:
+    """Solve for the active columns' coefficients; zero where the system is singular."""
+    beta = np.zeros(width)
+    try:
+        beta[active] = np.linalg.solve(system, right)[: active.size]
+    except np.linalg.LinAlgError:
+        return beta
+    out: Floats = tidy(beta[None, :], rho)[0]
+    return out
+
+
+def tidy(beta: Floats, rho: float) -> Floats:
+    """Zero the candidates (K, P) that are not within 2 rho, and coefficients below 2**-200."""
+    beta[~(np.abs(beta) <= 2.0 * rho).all(axis=1)] = 0.0
+    beta[np.abs(beta) < 2.0**-200] = 0.0
+    return beta
 
 
 def correct(
@@ -139,7 +182,8 @@ def _groups(columns: Bools) -> Iterator[tuple[Ints, Ints]]:
 def _gather(gram: Floats, members: Ints) -> Floats:
     """Return the (k, k, N) matrices of N sets of columns."""
     flat = members[:, None, :] * gram.shape[1] + members[None, :, :]
-    return np.take(gram.reshape(-1), flat)
+    out: Floats = gram.reshape(-1)[flat]
+    return out
 
 
 def _scatter(out: Floats, rows: Ints, members: Ints, values: Floats) -> None:
@@ -160,8 +204,11 @@ class _Factor:
             self.inverse[j] = np.where(usable, 1.0 / pivot, 0.0)
             if j + 1 < k:
                 below = matrix[j + 1 :, j] * self.inverse[j]
-                for i in range(j + 1, k):  # the lower triangle alone
-                    matrix[i, j + 1 : i + 1] -= below[i - j - 1] * matrix[j + 1 : i + 1, j]
+                if matrix.shape[2] < _FEW:
+                    matrix[j + 1 :, j + 1 :] -= below[:, None] * matrix[None, j + 1 :, j]
+                else:
+                    for i in range(j + 1, k):  # the lower triangle alone
+                        matrix[i, j + 1 : i + 1] -= below[i - j - 1] * matrix[j + 1 : i + 1, j]
                 matrix[j + 1 :, j] = below
 
     def solve(self, right: Floats) -> Floats:
@@ -273,8 +320,11 @@ class _Path:
         side = np.where(leaving, 0.0, np.sign(self.left_over[which, at]))
         old = self.velocity[which, at]
         was = self.signs[which, at]
-        for i in range(k):
-            self.tableau[i] -= row[i] * swept
+        if n < _FEW:
+            self.tableau -= row[:, None] * swept
+        else:
+            for i in range(k):
+                self.tableau[i] -= row[i] * swept
         mine, place = which[go], at[go]
         line = swept[:, go] * np.where(leaving[go], -1.0, 1.0)
         self.tableau[mine, :, place] = line.T

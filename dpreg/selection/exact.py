@@ -42,7 +42,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
-from flint import fmpq, fmpq_mat, fmpz_mat
+from flint import fmpq, fmpz_mat
 
 __all__ = ["BallMinimum", "ball_minimum"]
 
@@ -144,7 +144,7 @@ class _Ball:
         rows.append([1] * m + [0])
         right = fmpz_mat([[0]] * m + [[1]])
         try:
-            solution: fmpq_mat = fmpz_mat(rows).solve(right)
+            solution = fmpz_mat(rows).solve(right)
         except ZeroDivisionError:
             return None
         entries = solution.entries()

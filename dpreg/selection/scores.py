@@ -6,17 +6,17 @@ rho and the grid g = score_grid(rho), all exact numbers,
     F_rho(M) = min over beta supported on M, |beta|_1 <= rho, of  beta' G beta - 2 b' beta
     q(M)     = floor(F_rho(M) / g)
 
-(y'y is dropped: a shift common to all models). q is the floor of an exactly defined real number, so it
-depends on the moments, the model and the radius and on nothing else: no order of evaluation, batch,
-thread, warm start, library or machine. F is non-increasing in M (a larger set minimises over more),
-and floor is monotone, so q is too.
+(y'y is dropped: a shift common to all models). q is the floor of an exactly defined real number, so
+it depends on the moments, the model and the radius and on nothing else: no order of evaluation,
+batch, thread, warm start, library or machine. F is non-increasing in M (a larger set minimises over
+more), and floor is monotone, so q is too.
 
 **How.** Tier 1: float64 candidates for all models at once, each with a proved interval around F
 (`certificate.FloatForm`); where the floors of both ends agree, that is q. Tier 2: for those left,
-Newton steps with exact integer slopes and an exact interval (`certificate.IntegerForm`). Tier 3: for
-those left, exact rational optimisation (`exact.ball_minimum`), which always ends and decides ties.
-Each tier returns q or nothing, so which one decides changes the time taken alone. Candidates are
-never trusted: a wrong one only sends its model to the next tier.
+Newton steps with exact integer slopes and an exact interval (`certificate.IntegerForm`). Tier 3:
+for those left, exact rational optimisation (`exact.ball_minimum`), which always ends and decides
+ties. Each tier returns q or nothing, so which one decides changes the time taken alone. Candidates
+are never trusted: a wrong one only sends its model to the next tier.
 
 No value of the data raises or warns. Scores fit int64 for up to 2**36 rows.
 """
@@ -25,14 +25,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import floor
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.sensitivity import score_grid
 from dpreg.selection.certificate import FloatForm, IntegerForm
-from dpreg.selection.constrained import Candidates, solve, vertex_signs
+from dpreg.selection.constrained import Candidates, solve, solve_one, vertex_signs
 from dpreg.selection.exact import ball_minimum
 
 __all__ = ["Problem", "quadratic_scores", "score_grid"]
@@ -40,6 +42,9 @@ __all__ = ["Problem", "quadratic_scores", "score_grid"]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Scores = NDArray[np.int64]
+
+_BATCH = 1 << 14  # models in memory at once
+_SMALLEST, _LARGEST = Fraction(1, 2**64), Fraction(2**64)  # radii that float64 holds with room
 
 
 class Problem:
@@ -54,12 +59,15 @@ class Problem:
     """
 
     def __init__(self, moments: Moments, rho: Fraction) -> None:
+        if not _SMALLEST <= rho <= _LARGEST:
+            raise ArgumentError("the radius, in units of the clipped response, must lie in 2**+-64")
         self.rho = rho
+        self.rho_float = float(rho)
         self.grid = score_grid(rho)
         self.width = moments.size - 1
         self._gram = [list(row[:-1]) for row in moments.cells[:-1]]
         self._cross = [row[-1] for row in moments.cells[:-1]]
-        self._unit = self.grid * 2**MOMENT_BITS  # of a score, in cells; a power of two
+        self._unit = self.grid * (1 << MOMENT_BITS)  # of a score, in cells; a power of two
         self._per_unit = float(1 / self._unit)
         self._floats = FloatForm(
             np.array(self._gram, dtype=np.float64).reshape(self.width, self.width),
@@ -74,6 +82,40 @@ class Problem:
 
     def scores_by_tier(self, columns: Bools) -> tuple[Scores, NDArray[np.int8]]:
         """Return the scores and the tier (1, 2, 3) that decided each. Tiers are curator-only."""
+        scores = np.zeros(len(columns), dtype=np.int64)
+        tiers = np.ones(len(columns), dtype=np.int8)
+        for start in range(0, len(columns), _BATCH):
+            batch = slice(start, start + _BATCH)
+            scores[batch], tiers[batch] = self._batch(columns[batch])
+        return scores, tiers
+
+    def score_one(self, columns: Sequence[int], beta: Floats | None = None) -> int:
+        """Return q(M) of one model.
+
+        Parameters
+        ----------
+        columns : z columns of the model
+        beta : array over `columns`, optional
+            A candidate of any quality. It changes the time taken, never the score.
+        """
+        members = np.asarray(columns, dtype=np.intp)
+        gram, cross = self._floats.gram, self._floats.cross
+        local = solve_one(gram[np.ix_(members, members)], cross[members], self.rho_float, beta)
+        model = np.zeros((1, self.width), dtype=np.bool_)
+        model[0, members] = True
+        guess = np.zeros((1, self.width))
+        for candidate in local:
+            guess[0, members] = candidate
+            scores, sure = self._certified(guess, model)
+            if sure[0]:
+                return int(scores[0])
+        return int(self.scores(model)[0])
+
+    def constrained(self, columns: Bools) -> Candidates:
+        """Return float64 minimisers (stored units), uncertified, for each row of `columns`."""
+        return solve(self._floats.gram, self._floats.cross, self.rho_float, columns)
+
+    def _batch(self, columns: Bools) -> tuple[Scores, NDArray[np.int8]]:
         found = self.constrained(columns)
         scores, sure = self._certified(found.beta, columns)
         tiers = np.ones(len(columns), dtype=np.int8)
@@ -86,29 +128,6 @@ class Problem:
             for i in np.flatnonzero(~refined.decided):
                 scores[left[i]] = self._exact(columns[left[i]], some, int(i))
         return scores, tiers
-
-    def score_one(self, columns: Sequence[int], beta: Floats | None = None) -> int:
-        """Return q(M) of one model.
-
-        Parameters
-        ----------
-        columns : z columns of the model
-        beta : array over `columns`, optional
-            A candidate of any quality. It changes the time taken, never the score.
-        """
-        model = np.zeros((1, self.width), dtype=np.bool_)
-        model[0, list(columns)] = True
-        if beta is not None:
-            guess = np.zeros((1, self.width))
-            guess[0, list(columns)] = np.nan_to_num(beta, nan=0.0, posinf=0.0, neginf=0.0)
-            scores, sure = self._certified(guess, model)
-            if sure[0]:
-                return int(scores[0])
-        return int(self.scores(model)[0])
-
-    def constrained(self, columns: Bools) -> Candidates:
-        """Return float64 minimisers (stored units), uncertified, for each row of `columns`."""
-        return solve(self._floats.gram, self._floats.cross, self._floats.rho, columns)
 
     def _certified(self, beta: Floats, columns: Bools) -> tuple[Scores, Bools]:
         lower, upper = self._floats.interval(beta, columns)
@@ -125,7 +144,7 @@ class Problem:
             self.rho,
             [(place[j], sign) for j, sign in vertex_signs(found, row)],
         )
-        return (minimum.value / self._unit).__floor__()
+        return floor(minimum.value / self._unit)
 
 
 def quadratic_scores(moments: Moments, columns: Bools, rho: Fraction) -> Scores:

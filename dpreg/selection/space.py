@@ -71,7 +71,7 @@ class Space:
 
     @property
     def n_columns(self) -> int:
-        """p + 1: the z columns that models are made of, the constant included."""
+        """How many z columns models are made of: p + 1, the constant included."""
         used = [c for unit in self.unit_columns for c in unit]
         return 1 + max([*used, *self.keep_columns], default=0)
 
@@ -122,7 +122,7 @@ class Space:
     def penalty_counts(
         self, models: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return (columns outside keep, units outside keep) of each model: what phi and psi price."""
+        """Return each model's columns and units outside keep: what phi and psi price."""
         widths = np.array([len(columns) for columns in self.unit_columns], dtype=np.int64)
         return models @ widths, np.asarray(models.sum(axis=1, dtype=np.int64))
 
@@ -297,8 +297,9 @@ def _closed_sets(
 def _components(units: frozenset[int], links: dict[int, frozenset[int]]) -> list[frozenset[int]]:
     """Split the units into sets that no need connects."""
     neighbours: dict[int, set[int]] = {u: set(links[u]) for u in units}
-    for u, v in ((u, v) for u in units for v in links[u]):
-        neighbours[v].add(u)
+    for u in units:
+        for v in links[u]:
+            neighbours[v].add(u)
     left, parts = set(units), []
     while left:
         stack, part = [min(left)], set()
