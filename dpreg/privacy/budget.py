@@ -216,38 +216,36 @@ def together(budgets: Iterable[Budget]) -> Budget:
     return total
 
 
-def in_parallel(budgets: Iterable[Budget]) -> Budget:
+def in_parallel(budgets: Iterable[Budget], contributions: int = 1) -> Budget:
     """Compose releases that read disjoint groups of rows: the largest eps and the largest delta.
 
     Statement
     ---------
     Secure coins, independent of the rows' values, send each row to one group; release g reads only
-    group g and costs at most (a eps_g, delta_g) when a k of the k rows of a person lie in group g,
-    for every a in [0, 1]. Then all releases together cost (max eps_g, max delta_g) under both
-    neighbour relations, provided that k = 1 or at most one of them has delta > 0.
+    group g and costs at most (j eps_g / k, delta_g) when j of the k rows of a person lie in group
+    g, j = 1 .. k. Then all releases together cost (max eps_g, max delta_g) under both neighbour
+    relations if k = 1 or at most one delta_g > 0, else (max eps_g, sum delta_g).
 
     Proof
     -----
     Fix the coins. Under replace-one a row's coin belongs to its position, under add-remove a new
     row brings its own coin: either way neighbours see equal coins on the common rows. The person's
-    rows then fall into groups by shares a_g with sum 1. Pure releases compose to
-    sum a_g eps_g <= max eps_g. A release with delta adds (a eps, delta), and the sum of the
-    epsilons is again at most the maximum. With k = 1 only one group holds the person. Averaging
-    over the coins keeps (eps, delta).
+    rows fall into the groups by counts j_g with sum k; a group with j_g = 0 costs nothing. The
+    rest compose in sequence: sum_g j_g eps_g / k <= max eps_g, and the deltas of the groups that
+    hold a row add up (one group only, if k = 1). Averaging over the coins keeps (eps, delta).
 
     The condition holds for dpreg's mechanisms. Noise calibrated to k times the change by one row
-    costs a eps for a k rows when it is pure (`score_range` is linear in k for that reason). For
-    Gaussian noise with ratio m = sensitivity/sigma, let d(e, m) = Phi(-e/m + m/2) -
-    exp(e) Phi(-e/m - m/2) be its exact delta; d(a e, a m) rises with a, for its derivative is
-    exp(a e) (m phi(x) - e Phi(-x)) at x = e/m + a m/2 >= e/m, and Phi(-x) <= phi(x)/x. Hence
-    a k rows cost (a eps, delta).
+    costs j eps / k for j rows when it is pure (`score_range` is linear in k for that reason). For
+    Gaussian noise with ratio m = sensitivity / sigma, let d(e, m) = Phi(-e/m + m/2) -
+    exp(e) Phi(-e/m - m/2) be its exact delta; d(a e, a m) rises with a in (0, 1], for its
+    derivative is exp(a e) (m phi(x) - e Phi(-x)) at x = e/m + a m/2 >= e/m, and
+    Phi(-x) <= phi(x)/x. For draws composed with a delta, `dpreg.privacy.composition` checks every
+    j when it divides eps.
     """
     parts = list(budgets)
-    zero = Fraction(0)
-    return Budget(
-        max((part.eps for part in parts), default=zero),
-        max((part.delta for part in parts), default=zero),
-    )
+    deltas = [part.delta for part in parts if part.delta > 0]
+    delta = max(deltas, default=Fraction(0)) if contributions == 1 else sum(deltas, Fraction(0))
+    return Budget(max((part.eps for part in parts), default=Fraction(0)), delta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,9 +289,13 @@ class Spend:
 
 @dataclass(frozen=True, slots=True)
 class BudgetTable:
-    """The spends of one call, in order, and their exact total."""
+    """The spends of one call, in order, and their exact total.
+
+    `contributions`, the rows one person may own, matters where groups of rows compose in parallel.
+    """
 
     spends: tuple[Spend, ...] = ()
+    contributions: int = 1
 
     def __post_init__(self) -> None:
         """Freeze whatever sequence was given."""
@@ -309,7 +311,8 @@ class BudgetTable:
 
     def __add__(self, more: Spend | BudgetTable) -> BudgetTable:
         """Return a table with more lines at its end."""
-        return BudgetTable(self.spends + ((more,) if isinstance(more, Spend) else more.spends))
+        lines = (more,) if isinstance(more, Spend) else more.spends
+        return BudgetTable(self.spends + lines, self.contributions)
 
     @property
     def total(self) -> Budget:
@@ -318,7 +321,7 @@ class BudgetTable:
         for spend in self.spends:
             groups[spend.rows] = groups.get(spend.rows, Budget(Fraction(0))) + spend.budget
         whole = groups.pop(ALL_ROWS, Budget(Fraction(0)))
-        return whole + in_parallel(groups.values())
+        return whole + in_parallel(groups.values(), self.contributions)
 
     def frame(self) -> pd.DataFrame:
         """Return the table: step, mechanism, eps, delta, the last two as exact decimal strings.

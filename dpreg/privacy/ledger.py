@@ -67,8 +67,9 @@ class Ledger:
     Within a process a threading lock guards each charge. With a path, processes exclude each other
     by `flock` on the file's companion ``<name>.lock``, which is never removed (the ledger file
     itself is replaced by each charge, so a lock on it would guard a file that is gone). Every
-    charge reads the file anew under the lock. `flock` is advisory and POSIX: on Windows a ledger with a path is
-    refused, one without works. On network file systems it is as good as their `flock`.
+    charge reads the file anew under the lock. `flock` is advisory and POSIX: on Windows a ledger
+    with a path is refused, one without works. On network file systems it is as good as their
+    `flock`.
     """
 
     def __init__(self, cap: Budget | object, path: str | os.PathLike[str] | None = None) -> None:
@@ -235,4 +236,5 @@ else:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
         finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)  # a fork in between may hold a copy of the handle
             os.close(lock)

@@ -177,6 +177,16 @@ def test_disjoint_groups_of_rows_compose_in_parallel():
     assert list(table.frame()["rows"]) == ["all", "half 1", "half 2", "half 2"]
 
 
+def test_deltas_add_where_one_person_may_own_rows_in_both_halves():
+    halves = (
+        Spend("selection", "exponential", 1, "1e-6", rows="half 1"),
+        Spend("moments", "gaussian", 1, "1e-6", rows="half 2"),
+    )
+    assert BudgetTable(halves).total == Budget(1, "1e-6")
+    assert BudgetTable(halves, contributions=3).total == Budget(1, "2e-6")
+    assert BudgetTable(halves[:1], contributions=3).total == Budget(1, "1e-6")
+
+
 def test_gaussian_delta_falls_with_the_share_of_rows():
     # The step of the proof in `in_parallel`: delta(a eps, a m) rises with a.
     from scipy.stats import norm
