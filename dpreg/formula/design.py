@@ -1,0 +1,229 @@
+"""From a formula and a schema to a design, before any row is read.
+
+The order of things: patsy parses (`terms`), the allowlist reads every factor (`check`), factors are
+bound to the schema's types and bounds (`factors`, `intervals`), patsy codes the terms, and the
+bounds of each column fix its scale (`columns`). What comes out, a `Design` (`matrix`), reads rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from dpreg.errors import FormulaError, SchemaError
+from dpreg.formula.check import Labels, Spec, read_factor, shown
+from dpreg.formula.columns import (
+    INTERCEPT,
+    Column,
+    Term,
+    resolve_keep,
+    scaled_column,
+    scaled_response,
+)
+from dpreg.formula.factors import Coded, Factor, Measure, bind, column_types, columns_of
+from dpreg.formula.intervals import Interval, NotFiniteError
+from dpreg.formula.matrix import Design
+from dpreg.formula.rows import Product
+from dpreg.formula.terms import CodedTerm, FormulaTerms, code_terms, read_terms
+from dpreg.schema import Boolean, Schema
+from dpreg.sources import Source
+
+__all__ = ["Column", "Design", "Term", "build_design", "declared", "resolve_keep", "undeclared"]
+
+
+def build_design(
+    formula: str,
+    schema: Schema,
+    *,
+    keep: Iterable[str] = (INTERCEPT,),
+    clip: Fraction = Fraction(1),
+    center: bool = True,
+) -> Design:
+    """Build the design of a formula from the schema alone.
+
+    Parameters
+    ----------
+    formula : str
+        Two-sided, in patsy's language, its factors within `dpreg.formula.refusals.ALLOWED`.
+    schema : Schema
+        Bounds or levels of every raw column in the formula.
+    keep : iterable of str
+        Terms in every model. With "Intercept" among them columns are mapped affinely to [-1, 1],
+        else only divided by their largest modulus.
+    clip : Fraction
+        c in (0, 1]: the scaled response is clipped to [-c, c] and stored as y / c.
+    center : bool
+        Whether to centre the response at the middle of its bounds.
+
+    Returns
+    -------
+    Design
+
+    Raises
+    ------
+    FormulaError
+        If the formula holds anything that the allowlist does not, or an undeclared column.
+    SchemaError
+        If the schema's bounds, carried through the formula, are not finite or have no width.
+    ArgumentError
+        If `keep` names no term of the formula.
+    """
+    parsed, specs = _read(formula)
+    types = column_types(specs, schema)
+    factors = {code: bind(code, spec, types) for code, spec in specs.items()}
+    response = factors[parsed.response]
+    if not isinstance(response, Measure) or len(response.intervals) != 1:
+        raise FormulaError(
+            f"response {shown(parsed.response)} is not one column of numbers; a two-level response "
+            f"can be written as a number, as in I(1 * flag)."
+        )
+    regressors = {code: factors[code] for term in parsed.terms for code in term}
+    coded = code_terms(parsed, regressors)
+    terms = _numbered(parsed, coded)
+    kept = resolve_keep(terms, keep)
+    columns = [Column(INTERCEPT, INTERCEPT, 1.0, 1.0, 0.0, 1.0)]
+    for term in coded:
+        used = [regressors[code] for code in term.factors]
+        indicator = all(isinstance(factor, Coded) for factor in used) and any(
+            isinstance(factor, Coded) and len(factor.levels) > 2 for factor in used
+        )
+        columns.extend(
+            scaled_column(
+                column.name,
+                term.name,
+                _product_interval(column, regressors),
+                centered=INTERCEPT in kept,
+                indicator=indicator,
+            )
+            for column in term.columns
+        )
+    terms = [
+        replace(
+            term, exclusive=term.exclusive and all(columns[i].offset == 0 for i in term.columns)
+        )
+        for term in terms
+    ]
+    return Design(
+        formula=formula,
+        schema=schema,
+        keep=kept,
+        clip=clip,
+        center=center,
+        response=scaled_response(parsed.response, response.intervals[0], clip=clip, center=center),
+        columns=tuple(columns),
+        terms=tuple(terms),
+        needed=tuple(types),
+        _types=types,
+        _factors=regressors,
+        _response=response,
+        _products=tuple(column for term in coded for column in term.columns),
+    )
+
+
+def undeclared(formula: str, schema: Schema, source: Source) -> tuple[str, ...]:
+    """List the columns of numbers that the formula reads and the schema does not declare.
+
+    Their bounds have to come from elsewhere (a private estimate) before a design can be built.
+
+    Parameters
+    ----------
+    formula : str
+    schema : Schema
+    source : Source
+        Its column names and public kinds are looked at, never its rows.
+
+    Returns
+    -------
+    tuple of str
+        In the order of the formula, the response first.
+
+    Raises
+    ------
+    FormulaError
+        As `build_design`, and if a column is neither declared nor in the table.
+    SchemaError
+        If a column holds labels, whose levels have to be declared; the message says how.
+    """
+    return tuple(
+        column
+        for column, kind in _undeclared_kinds(formula, schema, source).items()
+        if kind != "bool"
+    )
+
+
+def declared(formula: str, schema: Schema, source: Source) -> Schema:
+    """Add to the schema the columns whose kind says all there is to say: those of kind bool.
+
+    Parameters, errors : as for `undeclared`.
+
+    Returns
+    -------
+    Schema
+    """
+    kinds = _undeclared_kinds(formula, schema, source)
+    truths = {column: Boolean() for column, kind in kinds.items() if kind == "bool"}
+    return Schema({**schema, **truths}) if truths else schema
+
+
+def _undeclared_kinds(formula: str, schema: Schema, source: Source) -> dict[str, str]:
+    """Public kinds of the columns that need a declaration: "numeric", "object" or "bool"."""
+    _, specs = _read(formula)
+    kinds: dict[str, str] = {}
+    for code, spec in specs.items():
+        for column in columns_of(spec):
+            if column in schema or (isinstance(spec, Labels) and spec.levels is not None):
+                continue
+            if column not in source.names:
+                raise FormulaError(
+                    f"factor {shown(code)}: {shown(column)} is neither a declared column nor one "
+                    f"of the table's (variables of the calling program are not seen)."
+                )
+            kind = source.kind(column)
+            numbers = kind in ("numeric", "object") and not isinstance(spec, Labels)
+            if not numbers and kind != "bool":
+                raise SchemaError(
+                    f"column {shown(column)} is of kind {kind} and undeclared; declare its levels "
+                    f'in the schema, as in {{{shown(column)}: {{"levels": ["a", "b"]}}}}.'
+                )
+            kinds[column] = kind
+    return kinds
+
+
+def _read(formula: str) -> tuple[FormulaTerms, dict[str, Spec]]:
+    """Take a formula apart and check every factor, the response first."""
+    parsed = read_terms(formula)
+    codes = dict.fromkeys([parsed.response, *(code for term in parsed.terms for code in term)])
+    return parsed, {code: read_factor(code) for code in codes}
+
+
+def _numbered(parsed: FormulaTerms, coded: Sequence[CodedTerm]) -> list[Term]:
+    """Give the terms their places in z."""
+    terms = [Term(INTERCEPT, (0,), (), exclusive=False)] if parsed.intercept else []
+    first = 1
+    for term in coded:
+        places = tuple(range(first, first + len(term.columns)))
+        terms.append(Term(term.name, places, term.factors, term.exclusive))
+        first += len(places)
+    names = [term.name for term in terms]
+    if len(set(names)) < len(names):
+        raise FormulaError("two terms have the same name; rename a column called Intercept.")
+    return terms
+
+
+def _product_interval(column: Product, factors: Mapping[str, Factor]) -> Interval:
+    """Multiply the intervals of a column's parts."""
+    product = Interval(1.0, 1.0)
+    try:
+        for code, place, levels in column.parts:
+            factor = factors[code]
+            if levels is not None:
+                product *= Interval(float(levels.min()), float(levels.max()))
+            elif isinstance(factor, Measure):
+                product *= factor.intervals[place]
+    except NotFiniteError:
+        raise SchemaError(
+            f"column {shown(column.name)} is not bounded in float64 under the declared bounds; "
+            f"narrow the bounds of the columns in it."
+        ) from None
+    return product

@@ -1,0 +1,208 @@
+"""Interval arithmetic: bounds of raw columns carried to bounds of whatever is computed from them.
+
+Statement. Let ``f`` be an expression of the allowlist and let each column's cell lie in its
+interval. Then both the real value of ``f`` and the float64 that NumPy computes for it lie in the
+interval given here.
+
+Proof sketch, by induction over the expression. Sums, differences, products and quotients of floats
+are taken as exact rationals at the corners, where an operation that is monotone in each argument
+has its extremes, and rounded outwards to float64 only where they are not floats. NumPy rounds the
+same operations to nearest, which is monotone, so a computed value cannot pass a corner's outward
+rounding. The functions are monotone too; NumPy's vectorised ones err by at most 4 units in the last
+place, so their corners are widened by `SLACK` units. Dependence between operands is ignored:
+``x * x`` is wider than ``x ** 2``, never narrower.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+__all__ = ["Interval", "NotFiniteError"]
+
+SLACK = 8
+"""Units in the last place by which corners of inexact functions are widened."""
+
+LARGEST_EXACT_POWER = 32
+"""Whole exponents up to this one are raised exactly; larger ones in float64, with slack."""
+
+
+class NotFiniteError(Exception):
+    """The interval of an expression is not finite; the message says which operation made it so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """All reals from `lo` to `hi`, both finite.
+
+    Raises
+    ------
+    NotFiniteError
+        If an end is infinite or NaN. So does every operation whose result is not bounded.
+    """
+
+    lo: float
+    hi: float
+
+    def __post_init__(self) -> None:
+        """Refuse ends that are not finite."""
+        if not (math.isfinite(self.lo) and math.isfinite(self.hi)):
+            raise NotFiniteError("a value beyond the range of float64")
+
+    @classmethod
+    def point(cls, value: float) -> Interval:
+        """Make the interval that holds one number."""
+        return cls(value, value)
+
+    def __contains__(self, value: float) -> bool:
+        """Say whether a number lies in the interval; NaN does not."""
+        return self.lo <= value <= self.hi
+
+    @property
+    def is_point(self) -> bool:
+        """Whether the interval holds one number only."""
+        return self.lo == self.hi
+
+    def __neg__(self) -> Interval:
+        """Negate, exactly."""
+        return Interval(-self.hi, -self.lo)
+
+    def __add__(self, other: Interval) -> Interval:
+        """Add, rounded outwards."""
+        return _outward(
+            Fraction(self.lo) + Fraction(other.lo), Fraction(self.hi) + Fraction(other.hi)
+        )
+
+    def __sub__(self, other: Interval) -> Interval:
+        """Subtract as if the operands were independent, rounded outwards."""
+        return self + (-other)
+
+    def __mul__(self, other: Interval) -> Interval:
+        """Multiply as if the operands were independent, rounded outwards."""
+        corners = [Fraction(a) * Fraction(b) for a in self._ends for b in other._ends]
+        return _outward(min(corners), max(corners))
+
+    def __truediv__(self, other: Interval) -> Interval:
+        """Divide, rounded outwards; the divisor may not hold 0."""
+        if 0.0 in other:
+            raise NotFiniteError("a division by an interval that holds 0")
+        corners = [Fraction(a) / Fraction(b) for a in self._ends for b in other._ends]
+        return _outward(min(corners), max(corners))
+
+    def __pow__(self, other: Interval) -> Interval:
+        """Raise to a power; even powers know that both factors are the same number.
+
+        ``x ** k`` for a whole constant ``k`` is monotone on either side of 0. Every other power
+        needs a base above 0 (at 0 for a constant exponent above 0), where it is monotone in base
+        and in exponent.
+        """
+        if other.is_point and other.lo.is_integer():
+            return self._whole_power(int(other.lo))
+        if self.lo < 0:
+            raise NotFiniteError("a power of an interval that reaches below 0")
+        if self.lo == 0 and not (other.is_point and other.lo > 0):
+            raise NotFiniteError("a power of an interval that touches 0")
+        corners = [_float_power(a, b) for a in self._ends for b in other._ends]
+        return _widened(min(corners), max(corners), floor=0.0)
+
+    def _whole_power(self, k: int) -> Interval:
+        if k == 0:
+            return Interval(1.0, 1.0)
+        if k < 0 and 0.0 in self:
+            raise NotFiniteError("a negative power of an interval that holds 0")
+        even = k % 2 == 0
+        floor = 0.0 if even or self.lo >= 0 else -math.inf
+        ceiling = 0.0 if not even and self.hi <= 0 else math.inf
+        if abs(k) <= LARGEST_EXACT_POWER:
+            exact = [Fraction(a) ** k for a in self._ends]
+            if even and 0.0 in self:
+                exact.append(Fraction(0))
+            result = _outward(min(exact), max(exact))
+            if k in (-1, 1, 2):
+                return result
+            corners = [result.lo, result.hi]
+        else:
+            corners = [_float_power(a, float(k)) for a in self._ends]
+            if even and 0.0 in self:
+                corners.append(0.0)
+        return _widened(min(corners), max(corners), floor=floor, ceiling=ceiling)
+
+    def absolute(self) -> Interval:
+        """Absolute value, exact."""
+        if self.lo >= 0:
+            return self
+        if self.hi <= 0:
+            return -self
+        return Interval(0.0, max(-self.lo, self.hi))
+
+    def sqrt(self) -> Interval:
+        """Square root; the operand may not reach below 0."""
+        if self.lo < 0:
+            raise NotFiniteError("a square root of an interval that reaches below 0")
+        return _widened(math.sqrt(self.lo), math.sqrt(self.hi), floor=0.0)
+
+    def log(self) -> Interval:
+        """Take the natural logarithm; the operand must lie above 0."""
+        if self.lo <= 0:
+            raise NotFiniteError("a logarithm of an interval that touches 0")
+        return _monotone(math.log, self, zero=1.0)
+
+    def log1p(self) -> Interval:
+        """Logarithm of 1 + x; the operand must lie above -1."""
+        if self.lo <= -1:
+            raise NotFiniteError("a logarithm of an interval that touches 0")
+        return _monotone(math.log1p, self, zero=0.0)
+
+    def exp(self) -> Interval:
+        """Exponential."""
+        if self.hi > 709.0:
+            raise NotFiniteError("an exponential beyond the range of float64")
+        return _widened(math.exp(self.lo), math.exp(self.hi), floor=0.0)
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        return (self.lo, self.hi)
+
+
+def _outward(lo: Fraction, hi: Fraction) -> Interval:
+    """Round two exact ends outwards, and not at all where they are floats already."""
+    try:
+        low, high = float(lo), float(hi)
+    except OverflowError:
+        raise NotFiniteError("a value beyond the range of float64") from None
+    if Fraction(low) > lo:
+        low = math.nextafter(low, -math.inf)
+    if Fraction(high) < hi:
+        high = math.nextafter(high, math.inf)
+    return Interval(low, high)
+
+
+def _widened(
+    lo: float, hi: float, *, floor: float = -math.inf, ceiling: float = math.inf
+) -> Interval:
+    """Move computed ends outwards by `SLACK` units in the last place, within known signs."""
+    if not (math.isfinite(lo) and math.isfinite(hi)):
+        raise NotFiniteError("a value beyond the range of float64")
+    low = lo - SLACK * float(np.spacing(abs(lo)))
+    high = hi + SLACK * float(np.spacing(abs(hi)))
+    return Interval(max(low, floor), min(high, ceiling))
+
+
+def _monotone(function: Callable[[float], float], x: Interval, zero: float) -> Interval:
+    """Corners of an increasing function that is 0 at `zero` alone, where its sign is exact."""
+    return _widened(
+        function(x.lo),
+        function(x.hi),
+        floor=0.0 if x.lo >= zero else -math.inf,
+        ceiling=0.0 if x.hi <= zero else math.inf,
+    )
+
+
+def _float_power(base: float, exponent: float) -> float:
+    """Power in float64 without Python's exceptions."""
+    with np.errstate(all="ignore"):
+        return float(np.float64(base) ** np.float64(exponent))

@@ -1,0 +1,236 @@
+"""The design: scaled columns of a formula, and the way from rows to them.
+
+A `Design` knows public facts alone (`dpreg.formula.design.build_design` makes it from formula and
+schema). `Design.blocks` then reads rows, and does to each what depends on that row alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpreg.errors import ArgumentError
+from dpreg.formula.columns import INTERCEPT, Column, Term
+from dpreg.formula.factors import Factor, Measure
+from dpreg.formula.rows import Product, clean_cells, factor_values, multiplied, scale, store
+from dpreg.schema import ColumnType, Schema
+from dpreg.sources import Source, as_source
+
+__all__ = ["Design"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Design:
+    """The scaled columns of a formula: public facts, and the way from rows to them.
+
+    The row vector of a complete row is z = (1, x_1, ..., x_p, y), every cell in [-1, 1]; of any
+    other row it is 0. Holds no row and nothing computed from rows; pickling keeps the arguments of
+    `build_design` and builds it again.
+
+    Attributes
+    ----------
+    formula : str
+        The formula as it was typed.
+    schema : Schema
+        Bounds and levels of the raw columns.
+    keep : tuple of str
+        Terms kept in every model.
+    clip : Fraction
+        c: the scaled response is clipped to [-c, c].
+    center : bool
+        Whether the response is centred at the middle of its bounds.
+    response : Column
+        Its width includes `clip`.
+    columns : tuple of Column
+        Index j is index j of z; ``columns[0]`` is the constant, named "Intercept".
+    terms : tuple of Term
+        "Intercept" first, where the formula has it.
+    needed : tuple of str
+        Raw columns read, the response's first.
+    """
+
+    formula: str
+    schema: Schema
+    keep: tuple[str, ...]
+    clip: Fraction
+    center: bool
+    response: Column
+    columns: tuple[Column, ...]
+    terms: tuple[Term, ...]
+    needed: tuple[str, ...]
+    _types: Mapping[str, ColumnType] = field(compare=False)
+    _factors: Mapping[str, Factor] = field(compare=False)
+    _response: Measure = field(compare=False)
+    _products: tuple[Product, ...] = field(compare=False)
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether the formula has an intercept."""
+        return any(term.name == INTERCEPT for term in self.terms)
+
+    def __repr__(self) -> str:
+        """Show public facts only."""
+        return (
+            f"<Design {self.formula!r}: {len(self.columns) - 1} columns in {len(self.terms)} terms>"
+        )
+
+    def __reduce__(self) -> tuple[Callable[..., Design], tuple[Any, ...]]:
+        """Keep the arguments only: what they make can be made again."""
+        arguments = (self.formula, self.schema.to_dict(), self.keep, self.clip, self.center)
+        return _rebuilt, arguments
+
+    def blocks(self, source: Source, *, rows: int = 8192) -> Iterator[NDArray[np.float64]]:
+        """Read a table's rows as scaled row vectors.
+
+        Parameters
+        ----------
+        source : Source
+        rows : int
+            Most rows in a block; results do not depend on it, bit for bit.
+
+        Returns
+        -------
+        iterator of ndarray, shape (at most `rows`, D), float64, Fortran order
+            Stored units, not yet on the grid. Each block is a fresh array.
+
+        Raises
+        ------
+        DataError
+            At once, and from public facts, if the table cannot be read as declared.
+        """
+        chunks = source.chunks(self._types, rows)
+        return (self._block(chunk) for chunk in chunks)
+
+    def _block(self, chunk: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+        with np.errstate(all="ignore"):
+            cells, complete = clean_cells(chunk, self._types, clipped=True)
+            values = factor_values(self._factors.values(), cells, complete)
+            (response,) = factor_values([self._response], cells, complete).values()
+            out = np.empty((len(self.columns) + 1, len(complete)))
+            out[0] = 1.0
+            for row, product, column in zip(
+                out[1:-1], self._products, self.columns[1:], strict=True
+            ):
+                store(product, values, column, row)
+            scale(response[0], self.response, out[-1])
+            out[:, ~complete] = 0.0
+        return out.T
+
+    def matrix(self, frame: object, columns: Sequence[int]) -> pd.DataFrame:
+        """Compute raw design columns of new rows, for prediction.
+
+        Cells are read as in fitting, but numbers are **not** clipped to the schema's bounds: a
+        prediction extrapolates as `lm`'s does. A spline has no value outside its own bounds.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame, or whatever `dpreg.sources.as_source` takes
+        columns : sequence of int
+            Indices into z.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One column for each index, in the columns' own units, on the frame's index; a row is NaN
+            where a cell that these columns need is missing, undeclared or without a finite value.
+        """
+        chosen = self._chosen(columns)
+        products = [self._products[j - 1] for j in chosen if j > 0]
+        factors = {
+            part[0]: self._factors[part[0]] for product in products for part in product.parts
+        }
+        needed = dict.fromkeys(name for factor in factors.values() for name in factor.columns)
+        types = {name: self._types[name] for name in needed}
+        index = frame.index if isinstance(frame, pd.DataFrame) else None
+        if types:
+            source = as_source(frame)
+            size = 8192 if index is None else max(1, len(index))
+            pieces = [
+                self._raw(chunk, types, factors, chosen) for chunk in source.chunks(types, size)
+            ]
+        else:
+            pieces = [np.ones((0 if index is None else len(index), len(chosen)))]
+        values = np.concatenate(pieces) if pieces else np.empty((0, len(chosen)))
+        return pd.DataFrame(values, index=index, columns=[self.columns[j].name for j in chosen])
+
+    def _raw(
+        self,
+        chunk: Mapping[str, NDArray[Any]],
+        types: Mapping[str, ColumnType],
+        factors: Mapping[str, Factor],
+        chosen: Sequence[int],
+    ) -> NDArray[np.float64]:
+        with np.errstate(all="ignore"):
+            cells, complete = clean_cells(chunk, types, clipped=False)
+            values = factor_values(factors.values(), cells, complete)
+            out = np.ones((len(complete), len(chosen)))
+            for place, j in enumerate(chosen):
+                if j > 0:
+                    out[:, place] = multiplied(self._products[j - 1], values)
+            out[~complete] = np.nan
+        return out
+
+    def to_user_units(
+        self, columns: Sequence[int]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Map stored coefficients to coefficients of the columns' own units.
+
+        With stored x_j = (X_j - o_j) / w_j and y = (Y - o) / w, the model y = b_0 + sum b_j x_j is
+        Y = (o + w b_0 - sum w b_j o_j / w_j) + sum (w b_j / w_j) X_j.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            Indices into z of the model's columns; 0 is the intercept.
+
+        Returns
+        -------
+        T : ndarray, shape (m, m)
+        t0 : ndarray, shape (m,)
+            ``beta_user = T @ beta_stored + t0``. Covariances map as T C T'. A model without the
+            intercept says nothing of o: its coefficients are those of Y - o, o being
+            ``response.offset``, and t0 is 0.
+
+        Raises
+        ------
+        ArgumentError
+            If a column is shifted by the design and the model has no intercept to take it up.
+        """
+        chosen = self._chosen(columns)
+        scale = self.response.width
+        matrix = np.diag([scale / self.columns[j].width for j in chosen])
+        shift = np.zeros(len(chosen))
+        offsets = [self.columns[j].offset for j in chosen]
+        if 0 in chosen:
+            row = chosen.index(0)
+            for place, offset in enumerate(offsets):
+                if place != row:
+                    matrix[row, place] = -offset * matrix[place, place]
+            shift[row] = self.response.offset
+        elif any(offset != 0 for offset in offsets):
+            raise ArgumentError(
+                "these columns are centred: a model of them needs column 0 as well."
+            )
+        return matrix, shift
+
+    def _chosen(self, columns: Sequence[int]) -> list[int]:
+        chosen = [int(j) for j in columns]
+        if any(not 0 <= j < len(self.columns) for j in chosen) or len(set(chosen)) < len(chosen):
+            raise ArgumentError(
+                f"columns must be different indices from 0 to {len(self.columns) - 1}."
+            )
+        return chosen
+
+
+def _rebuilt(
+    formula: str, schema: dict[str, Any], keep: tuple[str, ...], clip: Fraction, center: bool
+) -> Design:
+    from dpreg.formula.design import build_design  # makes designs, so it imports this file
+
+    return build_design(formula, Schema(schema), keep=keep, clip=clip, center=center)

@@ -1,0 +1,260 @@
+"""The one file that speaks to patsy: a formula's terms, and how their factors are coded.
+
+patsy parses the formula, orders its terms, picks full-rank or reduced codings and names columns. It
+evaluates nothing: factors go in as objects of our own, whose types and levels come from the schema,
+and patsy looks at one made-up row of each, never at a table.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import patsy
+from numpy.typing import NDArray
+from patsy.categorical import C
+from patsy.desc import INTERCEPT, ModelDesc, Term
+from patsy.eval import EvalEnvironment
+from patsy.parse_formula import parse_formula
+
+from dpreg.errors import FormulaError
+from dpreg.formula.check import shown
+from dpreg.formula.factors import Coded, Factor, Measure
+from dpreg.formula.rows import Product
+
+__all__ = ["CodedTerm", "FormulaTerms", "code_terms", "read_terms"]
+
+MAX_LENGTH: Final = 100_000
+"""Longest formula, in characters."""
+MAX_TERMS: Final = 10_000
+"""Most terms that a formula may expand to, counted before it is expanded."""
+MAX_COLUMNS: Final = 10_000
+"""Most columns that a design may have, counted before it is built."""
+MAX_ORDER: Final = 10
+"""Most factors in one interaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaTerms:
+    """A formula taken apart: factors are their texts, as patsy spaces them."""
+
+    response: str
+    terms: tuple[tuple[str, ...], ...]
+    intercept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CodedTerm:
+    """One term with its columns in patsy's order; `exclusive`: 0/1, at most one not zero."""
+
+    name: str
+    factors: tuple[str, ...]
+    columns: tuple[Product, ...]
+    exclusive: bool
+
+
+def read_terms(formula: str) -> FormulaTerms:
+    """Take a two-sided formula apart, without evaluating any of it.
+
+    Parameters
+    ----------
+    formula : str
+
+    Returns
+    -------
+    FormulaTerms
+
+    Raises
+    ------
+    FormulaError
+        If patsy cannot parse it, it is too large, or it has not exactly one response.
+    """
+    if not isinstance(formula, str):
+        raise FormulaError('the formula must be a text such as "y ~ x + g".')
+    if len(formula) > MAX_LENGTH:
+        raise FormulaError(f"the formula is longer than {MAX_LENGTH} characters; shorten it.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's remarks on odd literals
+            tree = parse_formula(formula)
+            if _most_terms(tree) > MAX_TERMS:
+                raise FormulaError(
+                    f"the formula expands to more than {MAX_TERMS} terms; leave interactions out."
+                )
+            described = ModelDesc.from_formula(_balanced(tree))
+    except FormulaError:
+        raise
+    except (
+        Exception
+    ) as error:  # whatever patsy stumbles over is in the formula: nothing else is known
+        said = str(error).partition("\n")[0] if isinstance(error, patsy.PatsyError) else ""
+        reason = f" ({said})" if said else ""
+        raise FormulaError(
+            f"formula {shown(formula)} cannot be parsed{reason}; write it as in "
+            f'"y ~ x + g + x:g", with arithmetic inside I().'
+        ) from None
+    left = described.lhs_termlist
+    if len(left) != 1 or len(left[0].factors) != 1:
+        raise FormulaError(
+            f"formula {shown(formula)} must have one response on the left of ~, as in "
+            f'"y ~ x" or "np.log(y) ~ x"; put arithmetic inside I().'
+        )
+    right = described.rhs_termlist
+    if not right:
+        raise FormulaError(f"formula {shown(formula)} has no terms; add one on the right of ~.")
+    terms = tuple(tuple(f.name() for f in term.factors) for term in right if term != INTERCEPT)
+    if any(len(term) > MAX_ORDER for term in terms):
+        raise FormulaError(f"the formula has an interaction of more than {MAX_ORDER} factors.")
+    return FormulaTerms(left[0].factors[0].name(), terms, INTERCEPT in right)
+
+
+def _most_terms(node: Any) -> int:
+    """Count the terms that a parse tree expands to at most, without expanding it."""
+    counts = [_most_terms(argument) for argument in node.args]
+    if node.type == "**" and len(counts) == 2:
+        digits = str(node.args[1].token.extra)
+        power = min(counts[0], int(digits)) if digits.isdigit() and len(digits) < 9 else counts[0]
+        total = 0
+        for order in range(1, power + 1):
+            total += math.comb(counts[0], order)
+            if total > MAX_TERMS:
+                break
+        return total
+    if node.type in (":", "*") and len(counts) == 2:
+        return counts[0] * counts[1] + (sum(counts) if node.type == "*" else 0)
+    return max(1, sum(counts))
+
+
+def _balanced(tree: Any) -> Any:
+    """Turn a long sum of plain factors into a shallow tree, since patsy descends by recursion.
+
+    ``((1 + a) + b) + c`` becomes ``1 + (a + (b + c))``, the bracket halved again and again: sums of
+    plain factors are associative. All that stands before them stays as it is.
+    """
+    if tree.type != "~" or len(tree.args) != 2:
+        return tree
+    node, leaves = tree.args[1], []
+    while node.type == "+" and len(node.args) == 2 and node.args[1].type == "PYTHON_EXPR":
+        leaves.append(node)
+        node = node.args[0]
+    if not leaves:
+        return tree
+
+    def joined(pluses: Sequence[Any]) -> Any:
+        if len(pluses) == 1:
+            return pluses[0].args[1]
+        half = len(pluses) // 2
+        plus = pluses[half]
+        return type(plus)(
+            plus.type, plus.token, [joined(pluses[:half]), joined(pluses[half:])], plus.origin
+        )
+
+    leaves.reverse()
+    first = leaves[0]
+    right = type(first)(first.type, first.token, [node, joined(leaves)], first.origin)
+    return type(tree)(tree.type, tree.token, [tree.args[0], right], tree.origin)
+
+
+class _SchemaFactor:
+    """A factor as patsy's protocol wants it; its one made-up row shows type, levels and coding."""
+
+    origin = None
+
+    def __init__(self, factor: Factor) -> None:
+        self.factor = factor
+
+    def name(self) -> str:
+        return self.factor.code
+
+    def memorize_passes_needed(self, state: object, eval_env: object) -> int:
+        return 0
+
+    def eval(self, state: object, data: object) -> Any:
+        factor = self.factor
+        if isinstance(factor, Measure):
+            return np.zeros((1, len(factor.intervals)))
+        coding = patsy.Sum() if factor.coding == "sum" else patsy.Treatment(factor.reference)
+        return C([factor.levels[0]], contrast=coding, levels=list(factor.levels))
+
+
+def code_terms(parsed: FormulaTerms, factors: Mapping[str, Factor]) -> list[CodedTerm]:
+    """Code the terms of a formula: which columns each has, and of what they are products.
+
+    Parameters
+    ----------
+    parsed : FormulaTerms
+    factors : mapping of str to Measure or Coded
+        The factors on the right of ``~`` by their texts.
+
+    Returns
+    -------
+    list of CodedTerm
+        In patsy's order, the intercept (with no columns of its own here) left out.
+
+    Raises
+    ------
+    FormulaError
+        If there would be too many columns, or two of one name.
+    """
+    if sum(math.prod(_width(factors[f]) for f in term) for term in parsed.terms) > MAX_COLUMNS:
+        raise FormulaError(f"the design would have more than {MAX_COLUMNS} columns.")
+    wrapped = {code: _SchemaFactor(factor) for code, factor in factors.items()}
+    terms = [Term([wrapped[code] for code in term]) for term in parsed.terms]
+    if parsed.intercept:
+        terms.insert(0, INTERCEPT)
+    closed = EvalEnvironment([{}])
+    try:
+        (info,) = patsy.design_matrix_builders([terms], lambda: iter([{}]), closed)
+    except ValueError:
+        raise FormulaError(
+            "two columns of the design would have the same name; rename a level or a column."
+        ) from None
+    column_names = iter(info.column_names)
+    coded = []
+    for term, subterms in info.term_codings.items():
+        columns = [
+            Product(name, parts)
+            for subterm in subterms
+            for parts, name in zip(_products(subterm, factors), column_names, strict=False)
+        ]
+        if term != INTERCEPT:
+            codes = tuple(factor.name() for factor in term.factors)
+            exclusive = len(subterms) == 1 and len(columns) > 1 and _exclusive(subterms[0])
+            coded.append(CodedTerm(term.name(), codes, tuple(columns), exclusive))
+    return coded
+
+
+def _width(factor: Factor) -> int:
+    return len(factor.intervals) if isinstance(factor, Measure) else len(factor.levels)
+
+
+def _products(
+    subterm: Any, factors: Mapping[str, Factor]
+) -> Iterator[tuple[tuple[str, int, NDArray[np.float64] | None], ...]]:
+    """Yield the parts of each column of a subterm, the first factor's columns running fastest."""
+    choices: list[list[tuple[str, int, NDArray[np.float64] | None]]] = []
+    for factor in subterm.factors:
+        code = factor.name()
+        if isinstance(factors[code], Coded):
+            matrix = np.asarray(subterm.contrast_matrices[factor].matrix, dtype=np.float64)
+            choices.append([(code, j, matrix[:, j].copy()) for j in range(matrix.shape[1])])
+        else:
+            choices.append([(code, j, None) for j in range(_width(factors[code]))])
+    for product in itertools.product(*reversed(choices)):
+        yield product[::-1]
+
+
+def _exclusive(subterm: Any) -> bool:
+    """Whether a subterm's columns are 0/1 with at most one that is not zero."""
+    for factor in subterm.factors:
+        if factor not in subterm.contrast_matrices:
+            return False
+        matrix = np.asarray(subterm.contrast_matrices[factor].matrix)
+        if not (np.isin(matrix, (0.0, 1.0)).all() and (matrix.sum(axis=1) <= 1).all()):
+            return False
+    return True
