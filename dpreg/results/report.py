@@ -30,6 +30,7 @@ class Grid:
     Attributes
     ----------
     headers : tuple of str
+        A line break in a header is drawn in text, and is a blank elsewhere.
     rows : tuple of tuples of str
     aligns : str
         One of "l", "r", "c" for each column.

@@ -29,7 +29,8 @@ _PAGE: Final = 45  # rows; LaTeX breaks longer tables over pages
 _LONG_CELL: Final = 40
 _HANG: Final = 10
 _STAMP_STYLE: Final = "color: #b00000; font-weight: bold; text-align: center"
-_TEXT_STYLE: Final = "max-width: 60em; text-align: left"
+_TEXT_STYLE: Final = "max-width: 60em; margin: 4px 0; text-align: left"
+_TABLE_STYLE: Final = "border-collapse: collapse; margin: 8px 0; border: solid; border-width: 1px 0"
 _SIDES: Final = {"l": "left", "r": "right", "c": "center"}
 
 _LATEX: Final = {
@@ -104,7 +105,8 @@ class Summary:
                 label, text = _to_html(_label(block)), _to_html(block.text)
                 parts.append(f'<p style="{_TEXT_STYLE}"><strong>{label}</strong> {text}</p>')
             else:
-                parts.append(_table(block).as_html())
+                table = str(_table(block).as_html())
+                parts.append(table.replace("<table ", f'<table style="{_TABLE_STYLE}" ', 1))
         return "\n".join([*parts, *stamp[: bool(self.report.stamp)], "</div>"])
 
     def as_latex(self) -> str:
@@ -130,7 +132,7 @@ class Summary:
             elif isinstance(block, Facts):
                 rows += [*block.left, *block.right]
             else:
-                rows += [block.headers, *block.rows]
+                rows += [[_one_line(head) for head in block.headers], *block.rows]
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([*rows, *stamp])
         return text.getvalue()
@@ -166,7 +168,7 @@ def _table(block: Facts | Grid, rows: list[list[str]] | None = None, **text: Any
     plain = {"table_dec_above": None, "table_dec_below": None, "data_fmts": ["%s"]}
     html_cells = [partial(_html_cell, align=align) for align in aligns]
     table = SimpleTable(
-        rows or _cells(block),
+        rows or [[_one_line(cell) for cell in row] for row in _cells(block)],
         txt_fmt={**base, **plain, "colwidths": None, **text},
         html_fmt={"data_fmts": html_cells, "data_aligns": aligns},
         ltx_fmt={"data_fmts": [_latex_cell], "data_aligns": aligns, "replacements": {}},
@@ -203,18 +205,22 @@ def _wrapped_rows(rows: list[list[str]], widths: Sequence[int] | None = None) ->
     """Return rows in which no cell is wider than it may be: long ones go on below."""
     lines: list[list[str]] = []
     for row in rows:
-        kind = _Head if row and isinstance(row[0], _Head) else str
+        head = bool(row) and isinstance(row[0], _Head)
         limits = widths or [_WIDEST_CELL] * len(row)
         cells = [_fold(cell, limit) for cell, limit in zip(row, limits, strict=True)]
+        if head:  # short headers stand on the lowest line
+            tall = max(map(len, cells))
+            cells = [[""] * (tall - len(cell)) + cell for cell in cells]
+        kind = _Head if head else str
         lines += [[kind(cell) for cell in line] for line in zip_longest(*cells, fillvalue="")]
     return lines
 
 
 def _fold(cell: str, limit: int) -> list[str]:
-    folded = textwrap.wrap(
-        _clean(cell), limit, subsequent_indent="  ", break_on_hyphens=False, drop_whitespace=True
-    )
-    return folded or [""]
+    indent = "" if isinstance(cell, _Head) else "  "
+    return textwrap.wrap(_clean(cell), limit, subsequent_indent=indent, break_on_hyphens=False) or [
+        ""
+    ]
 
 
 def _natural_width(block: Grid) -> int:
@@ -246,6 +252,10 @@ def _label(block: Paragraph) -> str:
     return block.label if block.label.startswith("[") else _colon(block.label)
 
 
+def _one_line(cell: str) -> str:
+    return type(cell)(cell.replace("\n", " "))
+
+
 def _clean(text: str) -> str:
     """Return text with no control characters, so that a name cannot steer a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -261,7 +271,9 @@ def _to_latex(text: str) -> str:
 
 def _html_cell(cell: str, align: str) -> str:
     tag = "th" if isinstance(cell, _Head) or cell.endswith(":") else "td"
-    return f'<{tag} style="text-align: {_SIDES[align]}">{_to_html(cell)}</{tag}>'
+    line = "; border-bottom: 1px solid" if isinstance(cell, _Head) else ""
+    style = f"text-align: {_SIDES[align]}; padding: 1px 10px{line}"
+    return f'<{tag} style="{style}">{_to_html(cell)}</{tag}>'
 
 
 def _latex_cell(cell: str) -> str:

@@ -23,15 +23,22 @@ __all__ = ["contrast", "one_line", "regression", "selection"]
 _MANY_TERMS: Final = 40
 """A selection table longer than this gathers the terms that no draw holds in a paragraph."""
 
+_LONG_FORMULA: Final = 600  # characters
+
 _ERRORS: Final = (
-    "std err holds sampling error and privacy noise together; the last two columns give what each "
-    "alone would be. "
+    "std err holds sampling error and privacy noise together; the last two columns tell how large "
+    "each would be alone. "
 )
 _NORMAL: Final = "z, P>|z| and the interval use std err and the normal law."
 _BOOTSTRAP: Final = (
     "z and P>|z| use std err and the normal law; the interval runs between quantiles of a "
     "parametric bootstrap of the released matrix."
 )
+_MODEL: Final = "Intervals hold for a linear model with independent rows and one residual variance"
+_GIVEN: Final = {
+    "split": ", given the terms that the other rows selected.",
+    "share": ". The same rows selected the terms, which the intervals do not account for.",
+}
 _RIDGED: Final = (
     "The privacy noise is large for these columns: the fit was ridged by a public rule, and "
     "coefficients are drawn towards zero."
@@ -41,8 +48,8 @@ _RIDGED: Final = (
 def selection(result: SelectionResults, alpha: float) -> Report:
     """Return the page of a selection, with its coefficients where there are any."""
     blocks: list[Block] = [
-        Paragraph("Formula", result.formula),
-        Paragraph("Selected", result.selected_formula),
+        Paragraph("Formula", _cut(result.formula, "formula")),
+        Paragraph("Selected", _cut(result.selected_formula, "selected_formula")),
         _selection_facts(result),
         *_selection_table(result),
     ]
@@ -62,7 +69,7 @@ def selection(result: SelectionResults, alpha: float) -> Report:
 def regression(result: RegressionResults, alpha: float) -> Report:
     """Return the page of a regression."""
     blocks: list[Block] = [
-        Paragraph("Formula", result.formula),
+        Paragraph("Formula", _cut(result.formula, "formula")),
         _regression_facts(result),
         _coefficients(result, alpha),
         *_closing(result.claim, [*_fit_notes(result), *result.notes]),
@@ -97,18 +104,19 @@ def _selection_facts(result: SelectionResults) -> Facts:
         ("Engine", result.engine),
         ("Models", _count(result.n_models)),
         ("Terms", f"{kept} kept, {free} free"),
-        ("Chosen by", result.units),
+        ("Units", result.units),
         ("Hierarchy", result.hierarchy),
-        ("At most", "all" if result.max_terms is None else f"{result.max_terms} terms"),
+        ("Max. terms", "none" if result.max_terms is None else str(result.max_terms)),
         ("Draws", str(result.draws)),
     )
     right = (
         *_privacy_facts(result.claim, result.eps, result.delta, result.nobs),
         ("Radius", f"{_short(result.radius)} ({result.radius_source})"),
         ("Clip", _short(result.clip)),
-        ("Penalty", result.penalty),
-        ("per column", _short(result.phi)),
-        ("per term", _short(result.psi)),
+        ("Penalty rule", result.penalty),
+        ("Penalty/column", _short(result.phi)),
+        ("Penalty/term", _short(result.psi)),
+        *([("Sigma2", _short(result.sigma2))] if result.sigma2 is not None else []),
         ("Bounds", _sources(result.bounds)),
     )
     return Facts(left, right)
@@ -131,7 +139,7 @@ def _regression_facts(result: RegressionResults) -> Facts:
 
 
 def _fit_facts(fit: RegressionResults) -> Facts:
-    rows = {"fixed": "all", "split": "the other part", "share": "all, twice"}
+    rows = {"fixed": "all", "split": "held out", "share": "all"}
     left = (
         ("Fit", fit.method),
         ("Noise", fit.noise),
@@ -162,7 +170,7 @@ def _selection_table(result: SelectionResults) -> list[Block]:
     shares = dict(result.selection_frequencies)
     errors = dict(result.frequency_errors)
     several = result.draws > 1
-    headers = ("term", "columns", "role", "selected") + ("frequency (se)",) * several
+    headers = ("term", "role", "selected", "columns") + ("frequency (se)",) * several
     rows, absent = [], []
     many = len(result.kept) + len(result.candidates) > _MANY_TERMS
     for term in (*result.kept, *result.candidates):
@@ -174,8 +182,8 @@ def _selection_table(result: SelectionResults) -> list[Block]:
         role = "candidate" if free else "kept"
         chosen = "yes" if term in result.chosen else "no"
         width = str(len(result.columns.get(term, (term,))))
-        rows.append((term, width, role, chosen) + (often,) * several)
-    blocks: list[Block] = [Grid(headers, tuple(rows), "lrllr"[: len(headers)])]
+        rows.append((term, role, chosen, width) + (often,) * several)
+    blocks: list[Block] = [Grid(headers, tuple(rows), "lllrr"[: len(headers)])]
     if absent:
         blocks.append(Paragraph(f"Never selected ({len(absent)})", ", ".join(absent)))
     return blocks
@@ -194,7 +202,7 @@ def _coefficients(fit: RegressionResults, alpha: float) -> Grid:
     rows = tuple(
         (name, *_numbers(values)) for name, *values in zip(fit.exog_names, *columns, strict=True)
     )
-    headers = ("", *_estimate_headers(alpha), "sampling", "privacy")
+    headers = ("", *_estimate_headers(alpha), "sampling\nerror", "privacy\nnoise")
     return Grid(headers, rows, "lrrrrrrrr")
 
 
@@ -209,7 +217,7 @@ def _numbers(values: Iterable[float]) -> tuple[str, ...]:
     return (
         _fixed(coefficient, 4),
         _fixed(error),
-        _fixed(z),
+        f"{z:.3f}" if abs(z) < 1e5 else f"{z:.3g}",
         f"{p:.3f}",
         *(_fixed(value) for value in rest),
     )
@@ -217,7 +225,7 @@ def _numbers(values: Iterable[float]) -> tuple[str, ...]:
 
 def _fit_notes(fit: RegressionResults) -> list[str]:
     intervals = _BOOTSTRAP if fit.interval_method == "bootstrap" else _NORMAL
-    return [_ERRORS + intervals, *[_RIDGED] * fit.ridged]
+    return [_ERRORS + intervals, _MODEL + _GIVEN.get(fit.fit, "."), *[_RIDGED] * fit.ridged]
 
 
 def _frequency_note(draws: int) -> str:
@@ -229,13 +237,12 @@ def _frequency_note(draws: int) -> str:
 
 def _closing(claim: PrivacyClaim, notes: list[str]) -> list[Block]:
     split = any(spend.rows != "all" for spend in claim.spends)
-    headers = ("step", "mechanism", "eps", "delta") + ("rows",) * split
+    headers = ("step", "mechanism", *("rows",) * split, "eps", "delta")
     rows = [
-        (spend.step, spend.mechanism, decimal_string(spend.eps), decimal_string(spend.delta))
-        + (spend.rows,) * split
+        (spend.step, spend.mechanism, *(spend.rows,) * split, *spend.budget.as_decimal())
         for spend in claim.spends
     ]
-    rows.append(("total", "", *claim.spent.as_decimal()) + ("",) * split)
+    rows.append(("total", "", *("",) * split, *claim.spent.as_decimal()))
     remarks = [f"{spend.step}: {spend.note}" for spend in claim.spends if spend.note]
     if split:
         remarks.append(
@@ -245,8 +252,16 @@ def _closing(claim: PrivacyClaim, notes: list[str]) -> list[Block]:
     listed: list[Block] = [
         Paragraph(f"[{i}]", note) for i, note in enumerate(dict.fromkeys(notes + remarks), 1)
     ]
-    grid = Grid(headers, tuple(rows), "llrrl"[: len(headers)])
+    grid = Grid(headers, tuple(rows), "lllrr" if split else "llrr")
     return [grid, Paragraph("Privacy", claim.sentence), *listed]
+
+
+def _cut(formula: str, attribute: str) -> str:
+    """Return a formula, shortened where it would fill the page."""
+    if len(formula) <= _LONG_FORMULA:
+        return formula
+    head = formula[:_LONG_FORMULA].rpartition(" + ")[0] or formula[:_LONG_FORMULA]
+    return f"{head} + ... (whole in .{attribute})"
 
 
 def _sources(bounds: Mapping[str, str]) -> str:

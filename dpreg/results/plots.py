@@ -1,0 +1,149 @@
+"""Pictures of released results; matplotlib is an extra and is imported here, when asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from dpreg.errors import ArgumentError
+from dpreg.results import inference
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from dpreg.results.claim import PrivacyClaim
+    from dpreg.results.regression import RegressionResults
+    from dpreg.results.selection import SelectionResults
+
+__all__ = ["coefficients", "frequencies"]
+
+_MOST: Final = 40
+"""More candidates than this are not drawn: the most frequent are, and a line says so."""
+
+_INK: Final = "0.15"
+_PALE: Final = "0.6"
+
+
+def frequencies(result: SelectionResults, ax: Axes | None = None) -> Axes:
+    """Draw each candidate's share of the released draws: a filled dot where it was selected.
+
+    Parameters
+    ----------
+    result : SelectionResults
+    ax : matplotlib Axes, optional
+        Made, at a fitting size, where not given.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    shares = result.selection_frequencies.sort_values(ascending=False, kind="stable")
+    drawn = shares.iloc[:_MOST]
+    axes = _axes(ax, len(drawn))
+    places = np.arange(len(drawn))
+    chosen = np.array([term in result.chosen for term in drawn.index], dtype=bool)
+    values = drawn.to_numpy()
+    axes.hlines(places, 0, values, color=_PALE, linewidth=1.2)
+    if result.draws > 1:
+        errors = inference.binomial_errors(values, result.draws)
+        low, high = values - np.maximum(values - errors, 0), np.minimum(values + errors, 1) - values
+        axes.errorbar(
+            values, places, xerr=[low, high], fmt="none", ecolor=_INK, elinewidth=0.8, capsize=2
+        )
+    for mask, face, label in ((chosen, _INK, "selected"), (~chosen, "white", "not selected")):
+        axes.plot(
+            values[mask],
+            places[mask],
+            linestyle="none",
+            marker="o",
+            markerfacecolor=face,
+            markeredgecolor=_INK,
+            label=label,
+            zorder=3,
+        )
+    axes.set_xlim(-0.03, 1.03)
+    several = f"share of the {result.draws} released draws (bars: 1 binomial se)"
+    axes.set_xlabel(several if result.draws > 1 else "in the one released draw (0 no, 1 yes)")
+    if len(shares) > len(drawn):
+        axes.set_ylabel(f"{len(shares) - len(drawn)} terms not more frequent are left out")
+    _name_rows(axes, list(drawn.index))
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    title = f"Selection of variables for {result.response}, {result.spent}"
+    return _finish(axes, title, result.claim)
+
+
+def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
+    """Draw coefficients with intervals, on one scale, and write their values beside them.
+
+    Where the widths of the columns are known, a coefficient is multiplied by half the declared
+    range of its column, so that all are in units of the response. The intercept is left out.
+
+    Parameters
+    ----------
+    result : RegressionResults
+    ax : matplotlib Axes, optional
+    alpha : float, default 0.05
+        The intervals have level 1 - alpha.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    shown = [j for j, name in enumerate(result.exog_names) if name != "Intercept"]
+    names = [result.exog_names[j] for j in shown]
+    widths = result.column_widths
+    scales = np.ones(len(shown)) if widths is None else widths[shown]
+    raw, limits = result.coefficients[shown], result.conf_int(alpha).to_numpy()[shown]
+    values, ends = raw * scales, limits * scales[:, None]
+    axes = _axes(ax, len(shown))
+    places = np.arange(len(shown))
+    axes.axvline(0, color=_PALE, linewidth=0.8, linestyle="--")
+    axes.hlines(places, ends[:, 0], ends[:, 1], color=_INK, linewidth=1.6)
+    axes.plot(values, places, linestyle="none", marker="o", color=_INK)
+    _name_rows(axes, names)
+    side = axes.secondary_yaxis("right")
+    texts = [
+        f"{b:.4g}  [{low:.4g}, {high:.4g}]" for b, (low, high) in zip(raw, limits, strict=True)
+    ]
+    side.set_yticks(places, texts)
+    side.tick_params(length=0)
+    times = (
+        ""
+        if widths is None
+        else f" x half the declared range, in units of {_literal(result.endog_names)}"
+    )
+    axes.set_xlabel(f"coefficient{times} ({100 * (1 - alpha):g}% interval)")
+    title = f"Coefficients for {result.endog_names}, {result.spent}"
+    return _finish(axes, title, result.claim)
+
+
+def _axes(ax: Axes | None, rows: int) -> Axes:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ArgumentError(
+            "plot() needs matplotlib, which is an extra: run `pip install dpreg[plot]`"
+        ) from None
+    _, made = pyplot.subplots(figsize=(7.5, 1.6 + 0.27 * max(rows, 3)), layout="constrained")
+    return made
+
+
+def _name_rows(axes: Axes, names: list[str]) -> None:
+    """Put the names on the left, the first on top."""
+    axes.set_yticks(np.arange(len(names)), [_literal(name) for name in names])
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _literal(text: str) -> str:
+    """Keep matplotlib from reading what stands between two "$" as a formula."""
+    return text.replace("$", r"\$")
+
+
+def _finish(axes: Axes, title: str, claim: PrivacyClaim) -> Axes:
+    stamp = f"\n{claim.stamp}" if claim.stamp else ""
+    axes.set_title(_literal(title) + stamp, fontsize="medium")
+    return axes
