@@ -14,18 +14,20 @@ Discrete noise
 dpreg adds integers: k drawn with probability proportional to exp(-k^2/(2 sigma^2)) (Canonne, Kamath
 and Steinke 2020), independently for each of m integer cells.
 
-*Statement.* Let sigma >= 1, D the L2 sensitivity in the same integer units, r = D/sigma,
-L^2 = 2 ln(2m/delta) + 100, K = L + r, eta = (K^2 + 1)/(8 sigma^2). If sigma satisfies Balle and
-Wang's equation at
+The scale may differ from cell to cell: sigma_c = sigma / weight_c, and then D is the sensitivity
+of the vector with cell c multiplied by weight_c.
+
+*Statement.* Let r = D/sigma, let s >= 1 be the smallest scale, L^2 = 2 ln(2m/delta) + 100,
+K = L + r, eta = (K^2 + 1)/(8 s^2). If sigma satisfies Balle and Wang's equation at
 
     eps0 = eps - 2 m eta,     delta0 = exp(-m eta) (1 - exp(-50)) delta,
 
 the discrete mechanism is (eps, delta)-DP.
 
-*Proof.* Write Q for the law of x + round(N(0, sigma^2)), P for the discrete law around x, Q', P'
-around a neighbour x'. Rounding a continuous Gaussian release of an integer vector is rounding its
-noise, so post-processing gives Q(S) <= exp(eps0) Q'(S) + delta0. In one coordinate, with
-f(k) = exp(-k^2/(2 sigma^2)),
+*Proof.* Write Q for the law of x + round(noise), noise N(0, sigma_c^2) in cell c, P for the
+discrete law around x, Q', P' around a neighbour x'. Rounding a continuous Gaussian release of an
+integer vector is rounding its noise, so post-processing gives Q(S) <= exp(eps0) Q'(S) + delta0. In
+one coordinate, sigma for its own scale, with f(k) = exp(-k^2/(2 sigma^2)),
 
     int_{k-1/2}^{k+1/2} f = f(k) int_{-1/2}^{1/2} cosh(k t/sigma^2) exp(-t^2/(2 sigma^2)) dt
 
@@ -33,9 +35,9 @@ lies between f(k) exp(-1/(8 sigma^2)) and f(k) exp(k^2/(8 sigma^4)) (cosh x <= e
 Poisson's formula the sum of f over the integers lies between sqrt(2 pi) sigma and
 (1 + 3 exp(-2 pi^2 sigma^2)) times that, where 3 exp(-2 pi^2 sigma^2) <= 1/(8 sigma^2). So where
 |k| <= K sigma the two probabilities agree within a factor exp(+-eta). Let T hold the vectors some
-coordinate of which is further than K sigma from x or from x'. As |x - x'| <= r sigma, T lies more
-than L sigma from both in that coordinate, and the discrete Gaussian is subgaussian (ibid.):
-P(T) <= 2 m exp(-L^2/2) = exp(-50) delta. For every S,
+coordinate of which is further than K sigma from x or from x'. As |x - x'| <= r sigma in each, T
+lies more than L sigma from both in that coordinate, and the discrete Gaussian is subgaussian
+(ibid.): P(T) <= 2 m exp(-L^2/2) = exp(-50) delta. For every S,
 
     P(S) <= P(S - T) + P(T) <= exp(m eta) Q(S - T) + P(T)
          <= exp(m eta) [exp(eps0) exp(m eta) P'(S - T) + delta0] + P(T) <= exp(eps) P'(S) + delta.
@@ -145,43 +147,57 @@ def combined_ratio(ratios: Sequence[float]) -> float:
     return math.hypot(*ratios)
 
 
-def discrete_sigma(sensitivity_squared: int, cells: int, eps: Fraction, delta: Fraction) -> float:
+def discrete_sigma(
+    sensitivity_squared: int,
+    cells: int,
+    eps: Fraction,
+    delta: Fraction,
+    *,
+    largest_weight: int = 1,
+) -> float:
     """Return a scale at which discrete Gaussian noise on `cells` integers is (eps, delta)-DP.
 
     Parameters
     ----------
     sensitivity_squared : int
-        Squared L2 sensitivity in the cells' integer units.
+        Squared L2 sensitivity in the cells' integer units, weights included.
     cells : int
         m, the number of integers released.
     eps, delta : Fraction
+    largest_weight : int
+        No cell's scale is below sigma / largest_weight.
 
     Returns
     -------
     float
-        The scale, proved by the module's statement: its inequality is checked in ball arithmetic
-        for the very float that is returned.
+        The scale sigma of a cell of weight 1, proved by the module's statement: its inequality is
+        checked in ball arithmetic for the very float that is returned.
     """
     root = math.sqrt(sensitivity_squared)
     ratio = analytic_ratio(eps, delta)
     sigma, step = root / ratio, 2.0**-52
-    while not _discrete_proved(sigma, sensitivity_squared, cells, eps, delta):
+    while not _discrete_proved(sigma, sensitivity_squared, cells, eps, delta, largest_weight):
         sigma *= 1 + step
         step *= 2
     return sigma
 
 
 def _discrete_proved(
-    sigma: float, sensitivity_squared: int, cells: int, eps: Fraction, delta: Fraction
+    sigma: float,
+    sensitivity_squared: int,
+    cells: int,
+    eps: Fraction,
+    delta: Fraction,
+    largest_weight: int,
 ) -> bool:
     """Check the module's inequality for one scale, rigorously."""
-    if sigma < 1:
+    if sigma < largest_weight:
         return False
     with ctx.workprec(_precision(eps, math.sqrt(sensitivity_squared) / sigma)):
         scale, wanted, goal = _ball(sigma), _ball(eps), _ball(delta)
         ratio = _ball(sensitivity_squared).sqrt() / scale
         reach = (2 * (2 * cells / goal).log() + 100).sqrt() + ratio
-        eta = (reach**2 + 1) / (8 * scale**2)
+        eta = (reach**2 + 1) * largest_weight**2 / (8 * scale**2)
         eps0 = wanted - 2 * cells * eta
         delta0 = (-cells * eta).exp() * (1 - arb(-50).exp()) * goal
         return bool(eps0 > 0) and bool(_curve(ratio, eps0) <= delta0)

@@ -41,23 +41,23 @@ intercept, s without); with 2 A B <= s^2/2 and 2 K sum b_i <= 2 K S the total is
 If h = 0, 2 A B + 2 sum a_i b_i + 2 G B <= 2 B (s + G + 1) - 2 B^2 (1 + 1/S) (Jensen), at most
 (s + G + 1)^2 / (2 (1 + 1/S)), which is less than W (expand; G >= 1). So L1 <= max(N, W).
 
-**L2.** The squares over i <= j are half of the whole matrix's plus half of the diagonal's:
+**L2**, with the response weighted: the cell (i, y) counts sqrt(g) times and (y, y) counts g times,
+g >= 1 public, as if the response were sqrt(g) y. (Noise of standard deviation sigma / weight in
+each cell is then a Gaussian mechanism of ratio L2/sigma.) Let t_i = 1, t_y = g be the largest
+squares, T = D - 1 + g their sum. Under add-remove L2^2 is the sum of the largest squares of N cells:
+(T^2 + D - 1 + g^2)/2, less G with an intercept, plus 1 (the count) without.
+For a complete row for a complete one, the squares over i <= j are half of the whole matrix's plus
+half of the diagonal's:
 
     f = 1/2 [(sum u)^2 + (sum w)^2 + sum_singles (u - w)^2 + sum_g |e_a - e_b|^2] - (z'v)^2 - dup
 
 with dup = sum_g |e_a - e_b|^2, the cells (0, j) left out, with an intercept; 0 without.
 *With an intercept* the group terms are negative, so f <= 1/2 [(sum u)^2 + (sum w)^2 +
-sum (u - w)^2] over D coordinates u, w in [0, 1] (groups as one each), a convex function: largest
-at a vertex, where turning a coordinate of (1, 0) or (0, 1) into (1, 1) raises it. So f <= D^2.
-*Without*, |e_a - e_b|^2 <= u_g + w_g keeps it convex and f <= D^2 + G.
-*G = 0 and D odd*: f <= D^2 - 1. For D >= 5: in z_i alone f = z_i^4 + (c - 2 w_i) z_i^2 + linear,
-c = sum_{j != i} u_j, convex if c >= 2. If c >= 2 for every i, and likewise for v, move every
-coordinate to an end without lowering f (c only grows): at signs f = D^2 - (z'v)^2 and z'v is odd.
-Else sum u <= 3, say, and f <= (9 + D^2 + D)/2 <= D^2 - 1. For D = 3 with the constant, put
-d, e for half the absolute changes of x and y; |z_i + v_i|/2 <= 1 - d gives
-f/4 <= d^2 + e^2 + 4 d^2 (1-d)^2 + 4 e^2 (1-e)^2 + (d + e - 2 d e)^2, and 4 d (1-d) <= 1 and
-0 <= d + e - 2 d e <= 1 give f/4 <= 2 (d + e) - 2 d e <= 2, f <= 8. D = 3 without the constant
-keeps 9. Attained for even D by signs with z'v = 0.
+sum (u - w)^2] over D coordinates u_i, w_i in [0, t_i] (groups as one each), a convex function:
+largest at a vertex, where turning a pair (t, 0) or (0, t) into (t, t) never lowers it. So
+f <= T^2. *Without*, |e_a - e_b|^2 <= u_g + w_g keeps it convex and f <= T^2 + G.
+With g = 1 that is L2 = D: attained, for even D, by rows of signs with z'v = 0. (For odd D one could
+show sqrt(D^2 - 1); under 1% from D = 8 on.)
 """
 
 from __future__ import annotations
@@ -186,16 +186,22 @@ def sensitivity_l1(triangle: Triangle, neighbors: str, contributions: int = 1) -
     return check_contributions(contributions) * most
 
 
-def sensitivity_l2_squared(triangle: Triangle, neighbors: str, contributions: int = 1) -> int:
-    """Return the squared L2 sensitivity of the released cells, in units of one."""
+def sensitivity_l2_squared(
+    triangle: Triangle, neighbors: str, contributions: int = 1, response_weight: int = 1
+) -> int:
+    """Return the squared L2 sensitivity of the released cells, in units of one.
+
+    `response_weight` is g: a cell (i, y) counts sqrt(g) times, the cell (y, y) g times.
+    """
     check_neighbors(neighbors)
-    most = triangle.most_cells
+    if response_weight < 1:
+        raise ArgumentError("response_weight must be at least 1")
+    weight, groups = response_weight, len(triangle.groups)
+    total = triangle.dimension - 1 + weight
+    squares = (total**2 + triangle.dimension - 1 + weight**2) // 2
+    most = squares - groups if triangle.intercept else squares + 1
     if neighbors == "replace-one":
-        size, groups = triangle.dimension, len(triangle.groups)
-        both = size**2 + (0 if triangle.intercept else groups)
-        if not groups and size % 2 and (size >= 5 or (size == 3 and triangle.intercept)):
-            both -= 1
-        most = max(most, both)
+        most = max(most, total**2 + (0 if triangle.intercept else groups))
     return check_contributions(contributions) ** 2 * most
 
 

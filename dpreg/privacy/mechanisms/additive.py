@@ -31,9 +31,9 @@ Exact coins
 -----------
 Geometric variables with q = exp(-p/t), p/t rational, by Canonne, Kamath and Steinke (2020): u
 uniform on 0..t-1, accepted with probability exp(-u/t); w, the number of successes of exp(-1) coins
-before the first failure; then (u + t w) // p. A coin of probability exp(-x), x in [0, 1] rational, is von
-Neumann's: count how long coins of probability x/1, x/2, x/3, ... keep coming up; heads if an even
-number did. Rational coins and uniforms are `secrets.randbelow`.
+before the first failure; then (u + t w) // p. A coin of probability exp(-x), x in [0, 1] rational,
+is von Neumann's: count how long coins of probability x/1, x/2, x/3, ... keep coming up; heads if an
+even number did. Rational coins and uniforms are `secrets.randbelow`.
 """
 
 from __future__ import annotations
