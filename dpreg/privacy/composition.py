@@ -1,0 +1,224 @@
+r"""What several private draws cost together, exactly.
+
+Pure epsilons add: K draws at eps / K each cost eps. With delta > 0, K draws of the exponential
+mechanism cost less, because its privacy loss has a bounded range.
+
+Statement (Dong, Durfee and Rogers 2020, Theorem 3)
+---------------------------------------------------
+K draws, chosen in advance, each of e-bounded range, are (eps, delta)-DP exactly for delta at least
+
+    max_{l < K} [ P(B_1 <= l) - exp(eps) P(B_0 <= l) ],  t = clamp((eps + (l+1) e) / (K+1), 0, e),
+
+B_0 and B_1 binomial with K trials and failure probabilities 1 - p and 1 - exp(t) p,
+p = (exp(-t) - exp(-e)) / (1 - exp(-e)).
+
+Proof
+-----
+*One draw.* Let P, Q be its laws on neighbours. Bounded range says that r = dP/dQ lies in
+[exp(t - e), exp(t)] for some t; as r has mean 1 under Q, t is in [0, e]. Take two symbols H and L
+with Q-probabilities p and 1 - p and likelihood ratios hi = exp(t), lo = exp(t - e). From H draw o
+with density Q(o) (r(o) - lo) / (p (hi - lo)), from L with Q(o) (hi - r(o)) / ((1 - p)(hi - lo)).
+Both are densities since r has mean 1, and o then has law Q, or P if the symbol came from P: the
+draw is a post-processing of one symbol, and K draws of K symbols.
+*The same t.* All K draws here run one mechanism on the same scores, so one t serves all. (For draws
+that differ, equal t's are the worst: ibid.)
+*K symbols.* With i symbols L the ratio is exp(K t - i e), falling in i. So delta(t) = sum_i of the
+positive parts of P(i) - exp(eps) Q(i) is the largest over l of the sums over i <= l, d_l(t) =
+P(B_1 <= l) - exp(eps) P(B_0 <= l).
+*The worst t.* d/dp P(Bin(K, 1-p) <= l) is proportional to p^(K-1-l) (1-p)^l. Put in the two success
+probabilities and their derivatives: d_l'(t) has the sign of exp(eps - t) - exp(K t - (l + 1) e),
+positive before (K + 1) t = eps + (l + 1) e and negative after. Hence the t above; for l = K,
+d_l < 0.
+
+The sums are taken in ball arithmetic: deltas are rounded upwards, shares of eps downwards.
+
+References
+----------
+Dong, J., Durfee, D. and Rogers, R. (2020). Optimal differential privacy composition for
+exponential mechanisms. ICML.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from flint import arb, ctx
+from scipy.stats import binom
+
+from dpreg.errors import ArgumentError
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.concentrated import ball, round_up
+from dpreg.privacy.mechanisms import MECHANISMS
+from dpreg.privacy.sensitivity import check_contributions
+
+__all__ = ["WORTHWHILE", "DrawPlan", "bounded_range_delta", "bounded_range_share", "plan_draws"]
+
+WORTHWHILE: Final = Fraction(6, 5)
+"""Composed exponential draws replace permute-and-flip where each gets this many times the eps."""
+
+_BITS: Final = 256
+_STEP: Final = Fraction(1, 10**6)  # shares are rounded downwards to this part of eps / K
+
+
+@dataclass(frozen=True, slots=True)
+class DrawPlan:
+    """How K draws are made from one budget.
+
+    Attributes
+    ----------
+    draws : int
+    mechanism : str
+        What each draw uses.
+    eps_each : Fraction
+        The epsilon of each draw.
+    cost : Budget
+        What all draws cost together: the delta is 0 where it buys nothing.
+    rule : str
+        How the cost was composed, for the budget table.
+    """
+
+    draws: int
+    mechanism: str
+    eps_each: Fraction
+    cost: Budget
+    rule: str
+
+
+def plan_draws(
+    draws: int, budget: Budget, *, mechanism: str = "auto", contributions: int = 1
+) -> DrawPlan:
+    """Divide a budget between K draws; public facts alone decide.
+
+    Parameters
+    ----------
+    draws : int
+        K, at least 1.
+    budget : Budget
+        For all draws together; eps positive.
+    mechanism : {"auto", "permute-and-flip", "exponential", "laplace"}
+        "auto" is permute-and-flip at eps / K, or the exponential mechanism where delta buys it
+        at least 1.2 times that share: permute-and-flip draws better at equal eps (it never errs
+        more, McKenna and Sheldon 2020), so a smaller gain would be none.
+    contributions : int
+        Rows one person may own; see `bounded_range_share`.
+    """
+    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
+        raise ArgumentError("draws must be an integer of at least 1")
+    if mechanism not in ("auto", *MECHANISMS):
+        raise ArgumentError(f"mechanism must be 'auto' or one of {MECHANISMS}, got {mechanism!r}")
+    if budget.eps == 0:
+        raise ArgumentError("eps must be positive")
+    pure = budget.eps / draws
+    if budget.delta > 0 and draws > 1 and mechanism in ("auto", "exponential"):
+        share = bounded_range_share(draws, budget.eps, budget.delta, contributions)
+        if share >= (WORTHWHILE if mechanism == "auto" else 1) * pure:
+            rule = "exact composition of bounded-range draws"
+            return DrawPlan(draws, "exponential", share, budget, rule)
+    chosen = "permute-and-flip" if mechanism == "auto" else mechanism
+    rule = "one draw" if draws == 1 else "epsilons add"
+    return DrawPlan(draws, chosen, pure, Budget(budget.eps), rule)
+
+
+def _rough_steps(draws: int, eps: Fraction, delta: Fraction) -> int:
+    """Return about how many steps of a millionth of eps / K the share has, in floats."""
+    step, goal = float(eps / draws * _STEP), float(delta)
+    low, high = 1.0, 2.0
+    while _rough_delta(high / float(_STEP) * step, draws, float(eps)) <= goal:
+        low, high = high, 2 * high
+    while high - low > 1e-7 * low:
+        middle = (low + high) / 2
+        good = _rough_delta(middle / float(_STEP) * step, draws, float(eps)) <= goal
+        low, high = (middle, high) if good else (low, middle)
+    return int(low / float(_STEP))
+
+
+def bounded_range_delta(each: Fraction, draws: int, eps: Fraction) -> Fraction:
+    """Return the least delta at which K draws of `each`-bounded range are (eps, delta)-DP.
+
+    Parameters
+    ----------
+    each : Fraction
+        The bounded range of one draw; for the exponential mechanism its epsilon.
+    draws : int
+        K.
+    eps : Fraction
+        Their epsilon together.
+
+    Returns
+    -------
+    Fraction
+        Rounded upwards at the 12th digit; 0 where eps >= K each.
+    """
+    if eps >= draws * each:
+        return Fraction(0)
+    with ctx.workprec(_BITS):
+        return max([Fraction(0), *(round_up(tail) for tail in _tails(each, draws, eps))])
+
+
+def _tails(each: Fraction, draws: int, eps: Fraction) -> Iterator[arb]:
+    """Yield d_l at its worst t, for every l whose t lies inside (0, e); the others are 0."""
+    floor, limit = (-ball(each)).exp(), ball(eps).exp()
+    for l in range(draws):  # noqa: E741 - the paper's name
+        t = (eps + (l + 1) * each) / (draws + 1)
+        if t >= each:  # p = 0: the ratio is 1 for certain
+            return
+        p = ((-ball(t)).exp() - floor) / (1 - floor)
+        mass, odds, ratio = p**draws, (1 - p) / p, ball(draws * t).exp()
+        total = arb(0)
+        for i in range(l + 1):
+            total += mass * (ratio - limit)
+            mass, ratio = mass * odds * (draws - i) / (i + 1), ratio * floor
+        yield total
+
+
+def _rough_delta(each: float, draws: int, eps: float) -> float:
+    """Return the same in floats, to start the search from; no claim rests on it."""
+    l = np.arange(draws)  # noqa: E741
+    t = (eps + (l + 1) * each) / (draws + 1)
+    l, t = l[t < each], t[t < each]  # noqa: E741
+    p = np.expm1(each - t) / np.expm1(each)
+    q = np.exp(t) * p
+    tails = binom.cdf(l, draws, 1 - q) - math.exp(eps) * binom.cdf(l, draws, 1 - p)
+    return float(tails.max(initial=0.0))
+
+
+@lru_cache(maxsize=128)
+def bounded_range_share(
+    draws: int, eps: Fraction, delta: Fraction, contributions: int = 1
+) -> Fraction:
+    """Return the largest epsilon of each of K exponential draws that cost (eps, delta) together.
+
+    Rounded downwards to a millionth of eps / K. With contributions k the share also keeps, for
+    every j < k, K draws of j/k of it within (j eps / k, delta): what j of a person's k rows cost
+    where the rows are divided between releases (`dpreg.privacy.budget.in_parallel`).
+    """
+    check_contributions(contributions)
+    if not 0 < delta < 1 or eps <= 0:
+        raise ArgumentError("eps must be positive and delta lie between 0 and 1")
+    step = eps / draws * _STEP
+
+    def proved(steps: int) -> bool:
+        return bounded_range_delta(steps * step, draws, eps) <= delta
+
+    bottom = 1 / _STEP  # eps / K: pure
+    low = max(int(bottom), _rough_steps(draws, eps, delta))
+    high, width = low, 1
+    while proved(high):
+        low, high, width = high, high + width, 2 * width
+    while low > bottom and not proved(low):
+        low, high, width = max(int(bottom), low - width), low, 2 * width
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if proved(middle) else (low, middle)
+    while not all(
+        bounded_range_delta(low * step * j / contributions, draws, eps * j / contributions) <= delta
+        for j in range(1, contributions)
+    ):
+        low = math.floor(low * 0.999)
+    return low * step
