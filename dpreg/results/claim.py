@@ -48,11 +48,15 @@ class PrivacyClaim:
     caveats: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        """Refuse what no mechanism of dpreg could claim."""
         if self.neighbors not in NEIGHBORS:
             raise ArgumentError(f"neighbors must be one of {NEIGHBORS}, got {self.neighbors!r}")
         if self.contributions < 1:
             raise ArgumentError(f"contributions must be at least 1, got {self.contributions}")
         object.__setattr__(self, "caveats", tuple(self.caveats))
+        spends = BudgetTable(self.spends.spends, self.contributions)
+        object.__setattr__(self, "spends", spends)
+        _ = spends.total  # a total that promises nothing is refused here, not when printed
 
     @property
     def spent(self) -> Budget:

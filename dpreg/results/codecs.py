@@ -37,6 +37,7 @@ __all__ = [
     "mapping_of",
     "optional",
     "plain_mapping",
+    "plain_schema",
     "read_fields",
 ]
 
@@ -219,14 +220,16 @@ ARRAY: Final = Codec(_write_array, _read_list_as_array)
 
 
 def plain_mapping(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping in JSON's own types: tuples as lists, the type bool as the word."""
-    written = mapping.to_dict() if isinstance(mapping, Schema) else mapping
-    return {str(name): _plain(value) for name, value in written.items()}
+    """Return a mapping in JSON's own types: tuples as lists, NumPy's numbers as Python's."""
+    return {str(name): _plain(value) for name, value in mapping.items()}
+
+
+def plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a checked schema in JSON's own types, written the same way whoever typed it."""
+    return plain_mapping(Schema.from_any(schema).to_dict())
 
 
 def _plain(value: Any) -> Any:
-    if value is bool:
-        return "bool"
     if isinstance(value, Mapping):
         return plain_mapping(value)
     if isinstance(value, list | tuple):
@@ -238,9 +241,9 @@ def _read_schema(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Unreadable("a schema")
     try:
-        return plain_mapping(Schema(value))
+        return plain_schema(value)
     except DpregError as problem:
         raise Unreadable(f"a schema ({problem})") from None
 
 
-SCHEMA: Final = Codec(plain_mapping, _read_schema)
+SCHEMA: Final = Codec(plain_schema, _read_schema)

@@ -130,7 +130,7 @@ class Contrast:
     __repr__ = __str__
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Prediction:
     """Predicted means for the rows of a new table, with standard errors.
 

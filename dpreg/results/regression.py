@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.errors import ArgumentError, DataError, NotReleased
+from dpreg.errors import ArgumentError, NotReleased
 from dpreg.privacy.budget import exact
 from dpreg.results import inference, views
 from dpreg.results.base import Released
 from dpreg.results.claim import PrivacyClaim
-from dpreg.results.codecs import plain_mapping
+from dpreg.results.codecs import plain_mapping, plain_schema
 from dpreg.results.constraints import Constraints, linear_constraints
 from dpreg.results.contrast import Combinations, Contrast, Prediction
 from dpreg.results.design import Design, registered_design
@@ -70,6 +70,8 @@ class RegressionResults(NeverReleased, Released):
         Computed from the released matrix; read it as `rsquared`.
     nobs : int or None
         Rows, where they are public (replace-one); None under add-remove.
+    complete_rows : float or None
+        The released, noisy count of complete rows.
     residual_df : float or None
         n less the columns, where n is public; None under add-remove. Read it as `df_resid`.
     method, noise, scaling : str
@@ -131,6 +133,7 @@ class RegressionResults(NeverReleased, Released):
     ridge: float | None = None
     interval_method: str = "noise-aware"
     interval_draws: Vector | None = None
+    complete_rows: float | None = None
     column_widths: Vector | None = None
     notes: tuple[str, ...] = ()
     design_formula: str | None = None
@@ -140,7 +143,7 @@ class RegressionResults(NeverReleased, Released):
         """Make the fields plain, immutable values and check that they fit together."""
         put = partial(object.__setattr__, self)
         put("exog_names", tuple(self.exog_names))
-        put("schema", plain_mapping(self.schema))
+        put("schema", plain_schema(self.schema))
         put("bounds", plain_mapping(self.bounds))
         put("notes", tuple(self.notes))
         for name in ("eps", "delta", "clip"):
@@ -247,14 +250,16 @@ class RegressionResults(NeverReleased, Released):
         exog : DataFrame
             A table of the analyst's own, with the raw columns of the formula.
         """
-        mean = pd.Series(self._design_rows(exog) @ self.coefficients, index=_index(exog))
-        return self.claim.marked_series(mean)
+        rows = self._design_rows(exog)
+        mean = rows.to_numpy(dtype=np.float64) @ self.coefficients
+        return self.claim.marked_series(pd.Series(mean, index=rows.index))
 
     def get_prediction(self, exog: pd.DataFrame | None = None) -> Prediction:
         """Return predicted means with standard errors; see `Prediction.summary_frame`."""
-        rows = self._combinations(self._design_rows(exog))
+        rows = self._design_rows(exog)
+        combinations = self._combinations(rows.to_numpy(dtype=np.float64))
         scale = float("nan") if self.residual_variance is None else self.residual_variance
-        return Prediction(rows, _index(exog), scale, self.claim)
+        return Prediction(combinations, rows.index, scale, self.claim)
 
     def summary(self, alpha: float = 0.05) -> Summary:
         """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`."""
@@ -275,25 +280,21 @@ class RegressionResults(NeverReleased, Released):
     def _combinations(self, rows: Vector) -> Combinations:
         return Combinations(rows, self.coefficients, self.covariance, self.interval_draws)
 
-    def _design_rows(self, exog: pd.DataFrame | None) -> Vector:
+    def _design_rows(self, exog: pd.DataFrame | None) -> pd.DataFrame:
         if exog is None:
             raise NotReleased("fitted values are not released: give predict() a table of your own.")
-        if not isinstance(exog, pd.DataFrame):
-            raise DataError(f"predict() needs a pandas DataFrame, got {type(exog).__name__}")
         formula = self.design_formula or self.formula
         design = self.design or registered_design(
             formula, self.schema, clip=self.clip, center=self.center
         )
         place = {column.name: j for j, column in enumerate(design.columns)}
+        if not place.keys() >= set(self.exog_names):
+            raise ArgumentError("exog_names are not columns of the design of this formula")
         columns = [place[name] for name in self.exog_names]
-        return np.asarray(design.matrix(exog, columns), dtype=np.float64)
+        return design.matrix(exog, columns)
 
 
 def _released(value: float | None, name: str, reason: str) -> float:
     if value is None:
         raise NotReleased(f"{name} is not released: {reason}.")
     return value
-
-
-def _index(exog: pd.DataFrame | None) -> pd.Index:
-    return pd.Index([]) if exog is None else exog.index

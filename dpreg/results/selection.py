@@ -16,7 +16,7 @@ from dpreg.privacy.budget import exact
 from dpreg.results import inference, views
 from dpreg.results.base import Released
 from dpreg.results.claim import PrivacyClaim
-from dpreg.results.codecs import plain_mapping
+from dpreg.results.codecs import plain_mapping, plain_schema
 from dpreg.results.constraints import Constraints
 from dpreg.results.contrast import Contrast, Prediction
 from dpreg.results.regression import RegressionResults
@@ -125,7 +125,7 @@ class SelectionResults(NeverReleased, Released):
             put(name, tuple(getattr(self, name)))
         put("models", tuple(tuple(model) for model in self.models))
         put("columns", {term: tuple(names) for term, names in self.columns.items()})
-        put("schema", plain_mapping(self.schema))
+        put("schema", plain_schema(self.schema))
         put("bounds", plain_mapping(self.bounds))
         for name in ("eps", "delta", "clip"):
             put(name, exact(getattr(self, name), name))

@@ -152,6 +152,7 @@ _REGRESSION: Final[Mapping[str, Codec]] = {
     "ridge": optional(FLOAT),
     "interval_method": TEXT,
     "interval_draws": optional(ARRAY),
+    "complete_rows": optional(FLOAT),
     "column_widths": optional(ARRAY),
     "notes": _TEXTS,
     "design_formula": optional(TEXT),

@@ -31,8 +31,8 @@ _ERRORS: Final = (
 )
 _NORMAL: Final = "z, P>|z| and the interval use std err and the normal law."
 _BOOTSTRAP: Final = (
-    "z and P>|z| use std err and the normal law; the interval runs between quantiles of a "
-    "parametric bootstrap of the released matrix."
+    "z and P>|z| use std err and the normal law; the interval runs between quantiles of bootstrap "
+    "draws made with the public law of the noise."
 )
 _MODEL: Final = "Intervals hold for a linear model with independent rows and one residual variance"
 _GIVEN: Final = {
@@ -144,6 +144,10 @@ def _fit_facts(fit: RegressionResults) -> Facts:
         ("Fit", fit.method),
         ("Noise", fit.noise),
         ("Rows", rows.get(fit.fit, fit.fit)),
+        (
+            "Complete (noisy)",
+            "not released" if fit.complete_rows is None else f"{fit.complete_rows:,.0f}",
+        ),
     )
     scale = fit.residual_variance
     right = (
@@ -246,8 +250,8 @@ def _closing(claim: PrivacyClaim, notes: list[str]) -> list[Block]:
     remarks = [f"{spend.step}: {spend.note}" for spend in claim.spends if spend.note]
     if split:
         remarks.append(
-            "Steps on different parts of the rows compose in parallel: the total counts the "
-            "largest of them."
+            "Steps on different parts of the rows compose in parallel: the total holds the "
+            "largest eps of those parts, not their sum."
         )
     listed: list[Block] = [
         Paragraph(f"[{i}]", note) for i, note in enumerate(dict.fromkeys(notes + remarks), 1)
