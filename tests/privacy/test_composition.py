@@ -171,7 +171,6 @@ def test_mutant_the_middle_t_alone_is_caught():
     honest = float(bounded_range_delta(Fraction(1), draws, Fraction("1.5")))
     middle = hockey_stick(*convolve(*two_symbols(each / 2, each), draws), eps)
     assert middle < 0.9 * honest
-    assert Fraction(6, 5) == composition.WORTHWHILE
 
 
 # zCDP
