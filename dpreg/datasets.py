@@ -6,7 +6,8 @@ variable ``DPREG_DATA`` names, and check that they are the very files. ``make_ba
 
 The rows of these sets are public, but the schemas are written as a curator of confidential rows
 has to write them: round bounds from the codebook, the design of the study or common knowledge,
-never the smallest and largest row. Values beyond a bound are clipped, which is no error.
+never the smallest and largest row. Values beyond a bound are clipped, which is no error. Columns
+coded 0 and 1 are declared as the numbers they are, so that coefficients carry plain names.
 """
 
 from __future__ import annotations
@@ -104,14 +105,14 @@ def load_randhie() -> Dataset:
             {
                 "mdvis": (0, 20),
                 "lncoins": (0, 5),
-                "idp": bool,
+                "idp": (0, 1),
                 "lpi": (0, 8),
                 "fmde": (0, 8.3),
                 "physlm": (0, 1),
                 "disea": (0, 60),
-                "hlthg": bool,
-                "hlthf": bool,
-                "hlthp": bool,
+                "hlthg": (0, 1),
+                "hlthf": (0, 1),
+                "hlthp": (0, 1),
             }
         ),
         formula="mdvis ~ lncoins + idp + lpi + fmde + physlm + disea + hlthg + hlthf + hlthp",
@@ -221,7 +222,7 @@ def load_prostate() -> Dataset:
                 "lweight": (2, 5),
                 "age": (40, 80),
                 "lbph": (-1.5, 2.5),
-                "svi": bool,
+                "svi": (0, 1),
                 "lcp": (-1.5, 3),
                 "gleason": (2, 10),
                 "pgg45": (0, 100),
@@ -264,7 +265,7 @@ def load_kc_house() -> Dataset:
                 "sqft_living": (0, 8_000),
                 "sqft_lot": (0, 100_000),
                 "floors": (1, 4),
-                "waterfront": bool,
+                "waterfront": (0, 1),
                 "view": (0, 4),
                 "condition": (1, 5),
                 "grade": (1, 13),
