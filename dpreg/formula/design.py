@@ -21,7 +21,15 @@ from dpreg.formula.columns import (
     scaled_column,
     scaled_response,
 )
-from dpreg.formula.factors import Coded, Factor, Measure, bind, column_types, columns_of
+from dpreg.formula.factors import (
+    Coded,
+    Factor,
+    Measure,
+    bind,
+    column_types,
+    columns_of,
+    levels_tested,
+)
 from dpreg.formula.intervals import Interval, NotFiniteError
 from dpreg.formula.matrix import Design
 from dpreg.formula.rows import Product
@@ -34,7 +42,7 @@ __all__ = ["Column", "Design", "Term", "build_design", "declared", "resolve_keep
 
 def build_design(
     formula: str,
-    schema: Schema,
+    schema: Schema | Mapping[str, object],
     *,
     keep: Iterable[str] = (INTERCEPT,),
     clip: Fraction = Fraction(1),
@@ -69,6 +77,7 @@ def build_design(
     ArgumentError
         If `keep` names no term of the formula.
     """
+    schema = Schema.from_any(schema)
     parsed, specs = _read(formula)
     types = column_types(specs, schema)
     factors = {code: bind(code, spec, types) for code, spec in specs.items()}
@@ -180,8 +189,9 @@ def _undeclared_kinds(formula: str, schema: Schema, source: Source) -> dict[str,
                     f"of the table's (variables of the calling program are not seen)."
                 )
             kind = source.kind(column)
-            numbers = kind in ("numeric", "object") and not isinstance(spec, Labels)
-            if not numbers and kind != "bool":
+            labels = isinstance(spec, Labels) or column in levels_tested(spec)
+            numbers = kind in ("numeric", "object") and not labels
+            if not numbers and (kind != "bool" or column in levels_tested(spec)):
                 raise SchemaError(
                     f"column {shown(column)} is of kind {kind} and undeclared; declare its levels "
                     f'in the schema, as in {{{shown(column)}: {{"levels": ["a", "b"]}}}}.'
@@ -191,8 +201,14 @@ def _undeclared_kinds(formula: str, schema: Schema, source: Source) -> dict[str,
 
 
 def _read(formula: str) -> tuple[FormulaTerms, dict[str, Spec]]:
-    """Take a formula apart and check every factor, the response first."""
+    """Take a formula apart and check every factor, the response first.
+
+    What a minus takes out of the formula is checked too, though not used: ``y ~ x - x.mean()``
+    means something else to patsy than to its author.
+    """
     parsed = read_terms(formula)
+    for code in parsed.mentioned:
+        read_factor(code)
     codes = dict.fromkeys([parsed.response, *(code for term in parsed.terms for code in term)])
     return parsed, {code: read_factor(code) for code in codes}
 

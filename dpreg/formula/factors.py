@@ -32,7 +32,7 @@ from dpreg.formula.expressions import (
 from dpreg.formula.intervals import Interval, NotFiniteError
 from dpreg.schema import Boolean, Categorical, ColumnType, Numeric
 
-__all__ = ["Coded", "Factor", "Measure", "bind", "column_types", "columns_of"]
+__all__ = ["Coded", "Factor", "Measure", "bind", "column_types", "columns_of", "levels_tested"]
 
 Types = Mapping[str, ColumnType]
 
@@ -95,11 +95,25 @@ Factor = Measure | Coded
 
 def columns_of(spec: Spec) -> tuple[str, ...]:
     """List the raw columns that a factor reads, each once, in the order written."""
-    match spec:
-        case Labels(column=column):
-            return (column,)
-        case Spline(operand=expression) | Values(expression=expression):
-            return tuple(dict.fromkeys(names(expression)))
+    if isinstance(spec, Labels):
+        return (spec.column,)
+    return tuple(dict.fromkeys(names(_expression_of(spec))))
+
+
+def levels_tested(spec: Spec) -> set[str]:
+    """Name the raw columns that a factor compares with a text, so that they must have levels."""
+    found: set[str] = set()
+    pending = [] if isinstance(spec, Labels) else [_expression_of(spec)]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, LevelTest):
+            found.add(node.column)
+        pending.extend(node.operands)
+    return found
+
+
+def _expression_of(spec: Spline | Values) -> Expression:
+    return spec.operand if isinstance(spec, Spline) else spec.expression
 
 
 def column_types(specs: Mapping[str, Spec], schema: Types) -> dict[str, ColumnType]:
@@ -244,15 +258,15 @@ def _level_test(
 
 def _interval(code: str, expression: Expression, types: Types) -> Interval:
     """Carry the schema's bounds to a factor."""
-    bounds = {
-        column: Interval(kind.lo, kind.hi) if isinstance(kind, Numeric) else Interval(0.0, 1.0)
-        for column, kind in types.items()
-        if isinstance(kind, Numeric | Boolean)
-    }
+    columns = dict.fromkeys(names(expression))
+    bounds = {}
+    for column in columns:
+        kind = types[column]
+        numbers = isinstance(kind, Numeric)
+        bounds[column] = Interval(kind.lo, kind.hi) if numbers else Interval(0.0, 1.0)
     try:
         return expression.bounds(bounds)
     except NotFiniteError as reason:
-        columns = dict.fromkeys(names(expression))
         raise SchemaError(
             f"factor {shown(code)} is not bounded under the declared bounds of "
             f"{_listed(columns)}: it holds {reason}. Declare bounds that keep clear of it."

@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
+from dpreg.formula.check import shown
 from dpreg.formula.columns import INTERCEPT, Column, Term
 from dpreg.formula.factors import Factor, Measure
 from dpreg.formula.rows import Product, clean_cells, factor_values, multiplied, scale, store
@@ -77,7 +78,8 @@ class Design:
     def __repr__(self) -> str:
         """Show public facts only."""
         return (
-            f"<Design {self.formula!r}: {len(self.columns) - 1} columns in {len(self.terms)} terms>"
+            f"<Design {shown(self.formula, 200)}: {len(self.columns) - 1} columns "
+            f"in {len(self.terms)} terms>"
         )
 
     def __reduce__(self) -> tuple[Callable[..., Design], tuple[Any, ...]]:

@@ -41,11 +41,15 @@ MAX_ORDER: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class FormulaTerms:
-    """A formula taken apart: factors are their texts, as patsy spaces them."""
+    """A formula taken apart: factors are their texts, as patsy spaces them.
+
+    `mentioned` holds every factor in the text, those too that a minus takes out of the terms.
+    """
 
     response: str
     terms: tuple[tuple[str, ...], ...]
     intercept: bool
+    mentioned: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +85,12 @@ def read_terms(formula: str) -> FormulaTerms:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python's remarks on odd literals
-            tree = parse_formula(formula)
+            tree = _balanced(parse_formula(formula))
             if _most_terms(tree) > MAX_TERMS:
                 raise FormulaError(
                     f"the formula expands to more than {MAX_TERMS} terms; leave interactions out."
                 )
-            described = ModelDesc.from_formula(_balanced(tree))
+            described = ModelDesc.from_formula(tree)
     except FormulaError:
         raise
     except (
@@ -110,7 +114,16 @@ def read_terms(formula: str) -> FormulaTerms:
     terms = tuple(tuple(f.name() for f in term.factors) for term in right if term != INTERCEPT)
     if any(len(term) > MAX_ORDER for term in terms):
         raise FormulaError(f"the formula has an interaction of more than {MAX_ORDER} factors.")
-    return FormulaTerms(left[0].factors[0].name(), terms, INTERCEPT in right)
+    mentioned = tuple(dict.fromkeys(_factors(tree)))
+    return FormulaTerms(left[0].factors[0].name(), terms, INTERCEPT in right, mentioned)
+
+
+def _factors(node: Any) -> Iterator[str]:
+    """Yield the text of every factor in a parse tree."""
+    if node.type == "PYTHON_EXPR":
+        yield node.token.extra
+    for argument in node.args:
+        yield from _factors(argument)
 
 
 def _most_terms(node: Any) -> int:
