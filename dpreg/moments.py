@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
 
-__all__ = ["CELL_BITS", "MOMENT_BITS", "Moments", "accumulate"]
+__all__ = ["CELL_BITS", "MOMENT_BITS", "Moments", "accumulate", "accumulate_groups"]
 
 CELL_BITS = 20
 """A stored cell is an integer in units of 2**-CELL_BITS."""
@@ -115,29 +115,65 @@ def accumulate(blocks: Iterable[NDArray[np.float64]], D: int) -> Moments:
     Moments
         Bit-identical over row order, chunk sizes and threads; see the module's docstring.
     """
-    total: NDArray[np.object_] = np.zeros((D, D), dtype=object)
-    partial = np.zeros((D, D), dtype=np.int64)
-    rows = pending = 0
-    for block in _split(blocks, D):
+    return accumulate_groups(((block, None) for block in blocks), D, 1)[0]
+
+
+def accumulate_groups(
+    blocks: Iterable[tuple[NDArray[np.float64], NDArray[np.int64] | None]], D: int, groups: int
+) -> tuple[Moments, ...]:
+    """Sum z z' exactly and separately over groups of rows, in one pass.
+
+    Parameters
+    ----------
+    blocks : iterable of (block, labels)
+        A block as for `accumulate`, and the group in 0 .. groups - 1 of each of its rows; None
+        puts all of them into group 0.
+    D : int
+        Cells of a row.
+    groups : int
+        How many groups.
+
+    Returns
+    -------
+    tuple of Moments, one a group
+    """
+    total: NDArray[np.object_] = np.zeros((groups, D, D), dtype=object)
+    partial = np.zeros((groups, D, D), dtype=np.int64)
+    rows = np.zeros(groups, dtype=np.int64)
+    pending = 0
+    for block, labels in _split(blocks, D):
         cells = _to_grid(block)
-        partial += (cells.T @ cells).astype(np.int64)
-        rows += len(block)
+        if labels is None:
+            partial[0] += (cells.T @ cells).astype(np.int64)
+            rows[0] += len(cells)
+        else:
+            sizes = np.bincount(labels, minlength=groups)
+            parts = np.split(cells[np.argsort(labels, kind="stable")], np.cumsum(sizes)[:-1])
+            for group, part in enumerate(parts):
+                partial[group] += (part.T @ part).astype(np.int64)
+            rows += sizes
         pending += 1
         if pending >= _FLUSH_BLOCKS:
             total += partial.astype(object)
             partial[:] = 0
             pending = 0
     total += partial.astype(object)
-    return Moments(rows, tuple(tuple(int(cell) for cell in row) for row in total))
+    return tuple(
+        Moments(int(count), tuple(tuple(int(cell) for cell in row) for row in cells))
+        for count, cells in zip(rows, total, strict=True)
+    )
 
 
-def _split(blocks: Iterable[NDArray[np.float64]], D: int) -> Iterator[NDArray[np.float64]]:
+def _split(
+    blocks: Iterable[tuple[NDArray[np.float64], NDArray[np.int64] | None]], D: int
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64] | None]]:
     """Cut incoming blocks to at most 8192 rows."""
-    for block in blocks:
+    for block, labels in blocks:
         if block.ndim != 2 or block.shape[1] != D:
             raise ArgumentError(f"blocks must have {D} columns; got the shape {block.shape}.")
         for start in range(0, len(block), _BLOCK_ROWS):
-            yield block[start : start + _BLOCK_ROWS]
+            rows = slice(start, start + _BLOCK_ROWS)
+            yield block[rows], None if labels is None else labels[rows]
 
 
 def _to_grid(block: NDArray[np.float64]) -> NDArray[np.float64]:

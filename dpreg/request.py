@@ -11,7 +11,7 @@ from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import Budget, exact
 from dpreg.privacy.sensitivity import NEIGHBORS
 
-__all__ = ["SelectionRequest", "choice", "count", "positive"]
+__all__ = ["SHARES", "SelectionRequest", "choice", "count", "positive"]
 
 METHODS: Final = ("pcls", "pcpl")
 MECHANISMS: Final = ("auto", "permute-and-flip", "exponential", "laplace")
@@ -19,8 +19,15 @@ UNITS: Final = ("term", "column")
 HIERARCHIES: Final = ("none", "strong")
 FITS: Final = ("split", "share", None)
 ENGINES: Final = ("auto", "enumerate", "tree")
-TUNED: Final = ("bounds", "radius", "sigma2")
-"""Steps that `shares` may name: quantities estimated privately before the selection."""
+SHARES: Final[Mapping[str, Fraction]] = {
+    "bounds": Fraction(1, 10),
+    "radius": Fraction(1, 10),
+    "sigma2": Fraction(1, 20),
+    "count": Fraction(1, 50),
+    "profile": Fraction(1, 5),
+    "fit": Fraction(1, 2),
+}
+"""Steps that `shares` may name, and the part of eps that each takes when it is needed."""
 
 
 def choice(value: object, name: str, allowed: tuple[Any, ...]) -> Any:
@@ -139,6 +146,14 @@ class SelectionRequest:
         return request
 
     @property
+    def needs_count(self) -> bool:
+        """Whether a noisy number of rows must be bought: n is private and something uses it."""
+        uses_rows = self.method == "pcpl" or (
+            isinstance(self.sigma2, Fraction) and self.penalty in ("auto", "bic")
+        )
+        return self.neighbors == "add-remove" and uses_rows
+
+    @property
     def rho(self) -> Fraction:
         """The radius in stored units, R / c; only where the radius is a number."""
         if self.radius is None:
@@ -153,6 +168,12 @@ def _check_together(request: SelectionRequest) -> None:
         raise ArgumentError(
             'mechanism="laplace" cannot be drawn by engine="tree"; choose "permute-and-flip", '
             'which is never worse, or engine="enumerate".'
+        )
+    rows_cross_halves = request.contributions > 1 and request.neighbors == "add-remove"
+    if request.method == "pcpl" and request.fit == "split" and rows_cross_halves:
+        raise ArgumentError(
+            'method="pcpl" with fit="split" is not proved under neighbors="add-remove" with '
+            'contributions above 1: use fit="share", fit=None or method="pcls".'
         )
     if request.penalty == "bic" and request.sigma2 is None:
         raise ArgumentError('penalty="bic" needs sigma2, a number or "private".')
@@ -195,8 +216,8 @@ def _sigma2(sigma2: object) -> Fraction | str | None:
 def _shares(shares: Mapping[str, object] | None) -> Mapping[str, Fraction]:
     checked = {}
     for step, share in (shares or {}).items():
-        if step not in TUNED:
-            raise ArgumentError(f"shares may name {', '.join(TUNED)}; got {step!r}.")
+        if step not in SHARES:
+            raise ArgumentError(f"shares may name {', '.join(SHARES)}; got {step!r}.")
         checked[step] = positive(share, f"shares[{step!r}]")
     if sum(checked.values()) >= 1:
         raise ArgumentError("shares must add up to less than 1: the selection needs the rest.")

@@ -39,7 +39,7 @@ from scipy import linalg
 from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.mechanisms import choose
 from dpreg.privacy.mechanisms.additive import laplace_noise
-from dpreg.selection.profile import residual_offset, residual_sensitivity
+from dpreg.selection.profile import lower_bound_shift, residual_offset, residual_sensitivity
 from dpreg.selection.scores import Problem
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RADII",
     "block_norms",
+    "lower_bound",
     "noisy_count",
     "private_radius",
     "private_sigma2",
@@ -135,6 +136,23 @@ def noisy_residuals(
     full = problem.score_one(list(everything)) + residual_offset(moments, problem.rho)
     scale = residual_sensitivity(problem.rho, contributions) / eps
     return full + laplace_noise(1, _scale_up(scale), rng=rng)[0]
+
+
+def lower_bound(
+    problem: Problem,
+    moments: Moments,
+    *,
+    eps: Fraction,
+    delta: Fraction,
+    contributions: int,
+    rng: Generator | None = None,
+) -> int:
+    """Release A, PCPL's lower bound on the residuals, in grid units (`dpreg.selection.profile`).
+
+    Costs (eps, delta): eps for the noise, delta for the chance that A is too high.
+    """
+    noisy = noisy_residuals(problem, moments, eps=eps, contributions=contributions, rng=rng)
+    return noisy - lower_bound_shift(problem.rho, contributions, eps, delta)
 
 
 def private_sigma2(

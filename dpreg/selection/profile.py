@@ -5,7 +5,8 @@ Scores
 L(M) = n log(Q(M)/n) + penalties, Q(M) = F_rho(M) + y'y the constrained residual sum of squares in
 stored units. The constant -n log n is common to all models and dropped. On the score grid g, Q is
 held as the integer Q_g(M) = q(M) + floor(y'y / g), floored at 1, and L as the integer
-L_h(M) = floor(n ln(Q_g(M)) / h), h = 2**-23, defined by Q_g and n alone and hence canonical. It is non-decreasing in q, which is what the tree sampler needs of it.
+L_h(M) = floor(n ln(Q_g(M)) / h), h = 2**-23, which is defined by Q_g and n alone and so canonical.
+It is non-decreasing in q, which is what the tree sampler needs of it.
 
 Two slips of the paper
 ----------------------
@@ -32,11 +33,17 @@ bounds the change of every Q_g, the floor at 1 included (it is 1-Lipschitz).
    floors, which can carry a Q_g at most 2 units the other way: rows added give the length
    n ln((Q + D2)/(Q - 2)), rows removed n ln((Q + 2)/(Q - D2)); at the least Q = A + D2 both are
    at most n ln((A + D2 + 2)/A), since (A + D2)^2 - 4 >= A^2 + 2 A D2. (The paper's scale
-   2G = 2 n D2/A exceeds both: ln(1 + 2x) <= 2x.) The floor to h adds 2 units at most to a range.
+   2G = 2 n D2/A exceeds both: ln(1 + 2x) <= 2x.) The floor to h adds 2 units at most to a range;
+   2k are added.
    The range is computed from A and public numbers only, so given A the draw is eps2-DP on that
    event.
 3. Together (eps1 + eps2, delta), by Proposition 2.1 of the paper. If A <= 0 all scores are set to
    zero: the draw is uniform over the space whatever the rows.
+
+*A share of the rows.* Where j = a k of a person's rows are among those read, under replace-one the
+cost is (a eps, delta), as `dpreg.privacy.budget.in_parallel` asks: the first step's sensitivity is
+linear in j, and the range ln((Q + a D2)/(Q - a D2)) = 2 artanh(a D2/Q) is convex in a and zero at
+a = 0, hence at most a times its value at a = 1; of the 2k units of slack, 2 <= a 2k are needed.
 
 n is public under replace-one. Under add-remove it is replaced throughout by a public or privately
 released n0: as a factor of ln Q it is then a constant, and nothing above changes.
@@ -104,7 +111,7 @@ def profile_range(
     moved = 2 * d2 if neighbors == "replace-one" else d2 + 2
     with flint.ctx.workprec(_PRECISION):
         length = rows * _ball(Fraction(moved, lower_bound)).log1p() / _ball(PROFILE_GRID)
-        return max(_ceiling(length), 0) + 2
+        return max(_ceiling(length), 0) + 2 * contributions
 
 
 def profile_scores(residuals: NDArray[np.int64], rows: int) -> NDArray[np.int64]:

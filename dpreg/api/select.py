@@ -1,0 +1,275 @@
+"""`dp_select`: private choice of the variables of a linear model, from a formula to a result.
+
+Read downwards: the arguments become a `SelectionRequest`; design, space and budget are settled from
+public facts (`dpreg.selection.preparation`); the ledger is charged; the rows are read once
+(`dpreg.selection.run`); a mechanism draws; the result holds what was drawn and what is public.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dpreg.formula.design import Design
+from dpreg.privacy import seeded
+from dpreg.request import SelectionRequest
+from dpreg.results.claim import PrivacyClaim
+from dpreg.results.selection import SelectionResults
+from dpreg.schema import Schema
+from dpreg.selection import run
+from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
+from dpreg.selection.space import Space
+from dpreg.sources import as_source
+
+if TYPE_CHECKING:
+    from dpreg.privacy.ledger import Ledger
+
+__all__ = ["dp_select"]
+
+
+def dp_select(
+    formula: str,
+    data: Any,
+    eps: Any,
+    *,
+    delta: Any = 0,
+    schema: Any = None,
+    method: str = "pcls",
+    mechanism: str = "auto",
+    neighbors: str = "replace-one",
+    contributions: int = 1,
+    units: str = "term",
+    keep: Iterable[str] = ("Intercept",),
+    max_terms: int | None = None,
+    hierarchy: str = "none",
+    radius: Any = None,
+    clip: Any = 1.0,
+    center: bool = True,
+    penalty: Any = "auto",
+    sigma2: Any = None,
+    false_inclusions: Any = 0.1,
+    shares: Mapping[str, Any] | None = None,
+    draws: int = 1,
+    fit: str | None = None,
+    engine: str = "auto",
+    budget: Ledger | None = None,
+    progress: bool = False,
+    unsafe_seed: int | None = None,
+) -> SelectionResults:
+    """Choose the variables of a linear model with differential privacy.
+
+    Every number in the result is drawn by a private mechanism and charged to a budget, or public:
+    it may be published.
+
+    Parameters
+    ----------
+    formula : str
+        Two-sided, in patsy's language; row-wise functions only (`np.log`, `I`, `C`, `bs` with
+        literal knots, ...).
+    data : pandas.DataFrame, or what `dpreg.sources.as_source` takes
+        The confidential rows. A row with a missing or undeclared value counts for nothing.
+    eps : number or decimal string
+        What the whole call may cost; the decimal typed is taken exactly.
+    delta : number or decimal string, default 0
+        Used by ``method="pcpl"``, by several draws and by the coefficients, where it buys something.
+    schema : mapping, Schema or path to a TOML or JSON file, optional
+        Bounds of numeric columns, levels of categorical ones: public facts, never taken from the
+        rows. Bounds of numeric columns that it leaves out are bought from a share of eps.
+    method : {"pcls", "pcpl"}
+        Penalised constrained least squares (Algorithm 1 of Lei et al.), or profile likelihood
+        (Algorithm 2), which needs delta and no knowledge of the residual variance.
+    mechanism : {"auto", "permute-and-flip", "exponential", "laplace"}
+        "auto": permute-and-flip, or for several draws with delta the exponential mechanism where
+        exact composition makes it clearly better. "laplace" is the paper's.
+    neighbors : {"replace-one", "add-remove"}
+        Tables are neighbours when one person's rows are replaced (n is public), or added or removed
+        (n is private).
+    contributions : int
+        The most rows that one person may own.
+    units : {"term", "column"}
+        What enters or leaves a model: whole terms, or design columns one by one.
+    keep : tuple of str
+        Terms in every model.
+    max_terms : int, optional
+        The most units outside `keep`.
+    hierarchy : {"none", "strong"}
+        "strong": an interaction only with its main effects.
+    radius : number or "private", optional
+        R, the bound on the sum of the moduli of the scaled coefficients; default `clip`. Too small
+        makes strong variables exclude each other, too large costs noise like its square.
+    clip : number in (0, 1]
+        c: the response, scaled to [-1, 1], is clipped to [-c, c].
+    center : bool
+        Whether the response is centred at the middle of its bounds before scaling.
+    penalty : "auto", "bic" or number
+        A number is phi, charged per column, in squared units of the scaled response. "auto"
+        charges each term what keeps the expected number of useless terms at `false_inclusions`,
+        and BIC's charge as well where `sigma2` is given.
+    sigma2 : number or "private", optional
+        Residual variance, in squared units of the scaled response.
+    false_inclusions : number
+        The expected number of useless terms under ``penalty="auto"``.
+    shares : mapping, optional
+        Parts of eps for the steps bought on the way: "bounds", "radius", "sigma2", "count",
+        "profile", "fit". Defaults: `dpreg.request.SHARES`.
+    draws : int
+        How many models are drawn; frequencies are shares of these. The most frequent is reported.
+    fit : {"split", "share", None}
+        Coefficients of the chosen model from other rows, from the same rows, or none.
+    engine : {"auto", "enumerate", "tree"}
+        List the models or search the tree of all subsets: the law is the same. The tree's running
+        time depends on the rows.
+    budget : Ledger, optional
+        An account to charge, before a row is read.
+    progress : bool
+        Show a progress bar on stderr for long tree draws, for the curator's eyes only.
+    unsafe_seed : int, optional
+        Makes the result reproducible and **not private**; every view of it says so.
+
+    Returns
+    -------
+    SelectionResults
+
+    Raises
+    ------
+    ArgumentError, FormulaError, SchemaError, DataError, BudgetError
+        From public facts alone and before anything is charged or read.
+
+    Notes
+    -----
+    The total cost is eps (and delta), as `result.budget` lists it; the proofs stand beside the code
+    in `dpreg.privacy` and `dpreg.selection`.
+
+    References
+    ----------
+    Lei, J., Charest, A.-S., Slavkovic, A., Smith, A. and Fienberg, S. (2018). Differentially
+    private model selection with penalized and constrained likelihood. JRSS-A 181, 609-633.
+
+    Examples
+    --------
+    >>> import dpreg
+    >>> rand = dpreg.datasets.load_randhie()
+    >>> result = dpreg.dp_select("mdvis ~ disea + lpi", rand.data, eps=10, schema=rand.schema)
+    >>> result.n_models, str(result.spent)
+    (4, 'eps=10')
+    """
+    request = SelectionRequest.checked(
+        formula,
+        eps,
+        delta=delta,
+        method=method,
+        mechanism=mechanism,
+        neighbors=neighbors,
+        contributions=contributions,
+        units=units,
+        keep=keep,
+        max_terms=max_terms,
+        hierarchy=hierarchy,
+        radius=radius,
+        clip=clip,
+        center=center,
+        penalty=penalty,
+        sigma2=sigma2,
+        false_inclusions=false_inclusions,
+        shares=shares,
+        draws=draws,
+        fit=fit,
+        engine=engine,
+        unsafe_seed=unsafe_seed,
+    )
+    source = as_source(data)
+    preparation = prepare(request, Schema.from_any(schema), source)
+    if budget is not None:
+        budget.charge(preparation.spends.total, f"dp_select: {formula}")
+    rng = seeded.generator(request.seed)
+    bounded = preparation.schema
+    design = design_of(request, bounded)
+    space = space_of(request, design)
+    rows = run.read_rows(request, preparation, design, source, rng)
+    tuning = run.tune(request, preparation, design, rows, rng)
+    selection = run.select(
+        request, preparation, tuning, space, rows.selecting, progress=progress, rng=rng
+    )
+    return _results(request, preparation, design, space, tuning, selection)
+
+
+def _results(
+    request: SelectionRequest,
+    preparation: Preparation,
+    design: Design,
+    space: Space,
+    tuning: run.Tuning,
+    selection: run.Selection,
+) -> SelectionResults:
+    models = tuple(_named(design, space, units) for units in selection.models)
+    chosen = Counter(models).most_common(1)[0][0]
+    clip = request.clip
+    squared = clip**2 if request.method == "pcls" else 1
+    columns = {
+        term.name: tuple(design.columns[j].name for j in term.columns) for term in design.terms
+    }
+    if request.units == "column":
+        kept_columns = {name: columns[name] for name in design.keep}
+        columns = kept_columns | {unit: (unit,) for unit in space.units}
+    return SelectionResults(
+        formula=design.formula,
+        schema=design.schema.to_dict(),
+        response=design.response.name,
+        candidates=space.units,
+        kept=design.keep,
+        columns=columns,
+        models=models,
+        chosen=chosen,
+        selected_formula=_formula(design, space, chosen),
+        n_models=space.size,
+        nobs=preparation.rows,
+        method=request.method,
+        mechanism=preparation.draws.mechanism,
+        engine=preparation.engine,
+        units=request.units,
+        hierarchy=request.hierarchy,
+        max_terms=request.max_terms,
+        eps=request.budget.eps,
+        delta=request.budget.delta,
+        radius=tuning.rho * clip,
+        radius_source="private" if request.radius is None else "given",
+        clip=clip,
+        center=request.center,
+        penalty=request.penalty if isinstance(request.penalty, str) else "given",
+        phi=selection.phi * squared,
+        psi=selection.psi * squared,
+        sigma2=None if tuning.sigma2 is None else tuning.sigma2 * clip**2,
+        bounds={
+            name: "private" if name in preparation.unbounded else "schema" for name in design.needed
+        },
+        claim=PrivacyClaim(
+            neighbors=request.neighbors,
+            contributions=request.contributions,
+            spends=preparation.spends,
+            seeded=request.seed is not None,
+        ),
+    )
+
+
+def _named(design: Design, space: Space, units: tuple[int, ...]) -> tuple[str, ...]:
+    """Name a drawn model: kept terms first, then its units in the order of the formula."""
+    return design.keep + tuple(space.units[unit] for unit in sorted(units))
+
+
+def _formula(design: Design, space: Space, chosen: tuple[str, ...]) -> str:
+    """Write the formula of the chosen model; a factor's columns stand for the whole factor."""
+    drawn = {
+        column
+        for unit, columns in zip(space.units, space.unit_columns, strict=True)
+        if unit in chosen
+        for column in columns
+    }
+    inside = [
+        term.name
+        for term in design.terms
+        if term.name != "Intercept" and (term.name in chosen or drawn & set(term.columns))
+    ]
+    constant = "Intercept" in chosen
+    right = " + ".join(inside) or ("1" if constant else "0")
+    return f"{design.response.name} ~ {right}{'' if constant or not inside else ' - 1'}"

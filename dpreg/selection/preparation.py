@@ -1,0 +1,217 @@
+"""What a selection settles before a row is read: design, space, engine, and who pays for what.
+
+Every refusal happens here, from public facts, so that bad input costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpreg.errors import ArgumentError, SchemaError
+from dpreg.formula.design import Design, build_design, declared, undeclared
+from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend
+from dpreg.privacy.composition import DrawPlan, plan_draws
+from dpreg.request import SHARES, SelectionRequest
+from dpreg.schema import Numeric, Schema
+from dpreg.selection.engine import choose_engine
+from dpreg.selection.space import Space, build_space
+from dpreg.sources import Source
+
+__all__ = ["FITTING", "SELECTING", "Preparation", "design_of", "prepare", "space_of"]
+
+_STAND_IN = Numeric(-1e6, 1e6)
+"""Stands for bounds that are not known yet, to try formula and schema before anything is spent."""
+
+SELECTING = "half 1"
+FITTING = "half 2"
+"""The groups of rows of ``fit="split"``, as the budget table names them."""
+PROFILE_STEP = "bound on the residuals"
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """The public facts of one selection, all known before a row is read.
+
+    Attributes
+    ----------
+    schema : Schema
+        As declared; the columns of `unbounded` are missing from it.
+    unbounded : tuple of str
+        Numeric columns whose bounds are bought.
+    rows : int or None
+        n where it is public, else None.
+    costs : mapping of str to Fraction
+        What each step but the draws costs, in eps.
+    draws : DrawPlan
+        Mechanism and eps of each draw, and what all of them cost.
+    engine : str
+    fit : Budget or None
+        What the coefficients may cost.
+    spends : BudgetTable
+        The whole plan, charged before anything is drawn.
+    """
+
+    schema: Schema
+    unbounded: tuple[str, ...]
+    rows: int | None
+    costs: Mapping[str, Fraction]
+    draws: DrawPlan
+    engine: str
+    fit: Budget | None
+    spends: BudgetTable
+
+    @property
+    def profile_delta(self) -> Fraction:
+        """The delta of PCPL's lower bound."""
+        return max(spend.delta for spend in self.spends if spend.step == PROFILE_STEP)
+
+
+def prepare(request: SelectionRequest, schema: Schema, source: Source) -> Preparation:
+    """Check all that can be checked without a row, and plan every spend."""
+    schema = declared(request.formula, schema, source)
+    unbounded = undeclared(request.formula, schema, source)
+    design = _tried_design(request, schema, unbounded)
+    design.blocks(source)  # a table that cannot be read as declared is refused here
+    space = space_of(request, design)
+    costs = _costs(request, unbounded)
+    drawing, fit = _divided(request, costs)
+    draws = plan_draws(
+        request.draws,
+        drawing,
+        mechanism=request.mechanism,
+        contributions=request.contributions,
+    )
+    return Preparation(
+        schema=schema,
+        unbounded=unbounded,
+        rows=source.rows if request.neighbors == "replace-one" else None,
+        costs=costs,
+        draws=draws,
+        engine=choose_engine(request.engine, space, draws.mechanism),
+        fit=fit,
+        spends=_spends(request, unbounded, costs, draws, fit),
+    )
+
+
+def design_of(request: SelectionRequest, schema: Schema) -> Design:
+    """Build the request's design from the schema alone."""
+    return build_design(
+        request.formula, schema, keep=request.keep, clip=request.clip, center=request.center
+    )
+
+
+def space_of(request: SelectionRequest, design: Design) -> Space:
+    """Build the request's space of models from its design."""
+    return build_space(
+        design.terms,
+        tuple(column.name for column in design.columns),
+        keep=design.keep,
+        units=request.units,
+        max_terms=request.max_terms,
+        hierarchy=request.hierarchy,
+    )
+
+
+def _tried_design(request: SelectionRequest, schema: Schema, unbounded: tuple[str, ...]) -> Design:
+    if not unbounded:
+        return design_of(request, schema)
+    try:
+        return design_of(request, Schema({**schema, **dict.fromkeys(unbounded, _STAND_IN)}))
+    except SchemaError as err:
+        raise SchemaError(
+            f"{err} The schema holds no bounds for {', '.join(unbounded)}: declare those of the "
+            "columns in this factor, since bounds estimated privately need not be legal there."
+        ) from None
+
+
+def _costs(request: SelectionRequest, unbounded: tuple[str, ...]) -> dict[str, Fraction]:
+    """Divide eps among the steps that this request needs; "selection" is what is left."""
+    needed = {
+        "bounds": bool(unbounded),
+        "radius": request.radius is None,
+        "sigma2": request.sigma2 == "private",
+        "count": request.needs_count,
+        "fit": request.fit == "share",
+        "profile": request.method == "pcpl",
+    }
+    idle = [step for step in request.shares if not needed[step]]
+    if idle:
+        raise ArgumentError(f"shares names {', '.join(idle)}, which this call does not need.")
+    left = request.budget.eps
+    costs = {}
+    for step, wanted in needed.items():
+        if wanted:
+            whole = left if step in ("fit", "profile") else request.budget.eps
+            costs[step] = whole * request.shares.get(step, SHARES[step])
+            left -= costs[step]
+    if left <= 0:
+        raise ArgumentError("shares leave nothing for the selection: they must add up to below 1.")
+    return {**costs, "selection": left}
+
+
+def _deltas(request: SelectionRequest) -> tuple[Fraction, Fraction]:
+    """Return what the selection and the coefficients may spend of delta.
+
+    Halves of the rows are read by one release each. With one row a person each half may spend the
+    whole of delta; with more, and with ``fit="share"``, deltas add and each takes half.
+    """
+    delta = request.budget.delta
+    selects = request.method == "pcpl" or (
+        request.draws > 1 and request.mechanism in ("auto", "exponential")
+    )
+    if not selects:
+        return Fraction(0), delta
+    alone = request.fit is None or (request.fit == "split" and request.contributions == 1)
+    return (delta, delta) if alone else (delta / 2, delta / 2)
+
+
+def _divided(
+    request: SelectionRequest, costs: Mapping[str, Fraction]
+) -> tuple[Budget, Budget | None]:
+    """Return what the draws and what the coefficients may cost."""
+    selecting, fitting = _deltas(request)
+    drawing = Budget(costs["selection"], selecting if request.method == "pcls" else Fraction(0))
+    if request.fit is None:
+        return drawing, None
+    if request.fit == "share":
+        return drawing, Budget(costs["fit"], fitting)
+    # Each half may spend all but the estimates that read every row.
+    return drawing, Budget(costs["selection"] + costs.get("profile", Fraction(0)), fitting)
+
+
+def _spends(
+    request: SelectionRequest,
+    unbounded: tuple[str, ...],
+    costs: Mapping[str, Fraction],
+    draws: DrawPlan,
+    fit: Budget | None,
+) -> BudgetTable:
+    split = request.fit == "split"
+    selecting, fitting = (SELECTING, FITTING) if split else (ALL_ROWS, ALL_ROWS)
+    lines = [
+        Spend(f"bounds of {name}", "exponential", costs["bounds"] / len(unbounded))
+        for name in unbounded
+    ]
+    if "radius" in costs:
+        lines.append(Spend("radius", "permute-and-flip", costs["radius"]))
+    if "sigma2" in costs:
+        lines.append(Spend("residual variance", "laplace", costs["sigma2"]))
+    if "count" in costs:
+        lines.append(Spend("number of rows", "laplace", costs["count"]))
+    if "profile" in costs:
+        lines.append(
+            Spend(
+                PROFILE_STEP,
+                "laplace",
+                costs["profile"],
+                _deltas(request)[0],
+                rows=selecting,
+            )
+        )
+    cost = draws.cost
+    lines.append(Spend("selection", draws.mechanism, cost.eps, cost.delta, draws.rule, selecting))
+    if fit is not None:
+        lines.append(Spend("coefficients", "joint release", fit.eps, fit.delta, rows=fitting))
+    return BudgetTable(tuple(lines), request.contributions)
