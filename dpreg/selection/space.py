@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import comb
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
+from dpreg.selection.closed_sets import count_closed_sets
 
 __all__ = ["Space", "TermLike", "build_space"]
 
@@ -84,11 +84,11 @@ class Space:
     def size_by_units(self) -> tuple[int, ...]:
         """For s = 0..q, the number of models of s units that respect the hierarchy.
 
-        The bounds on the number of units are not applied. See `_closed_sets` for the method.
+        The bounds on the number of units are not applied. See `closed_sets` for the method.
         """
         q = len(self.units)
         needs = {i: frozenset(self.requires[i]) for i in range(q)} if self.requires else {}
-        counts = _closed_sets(frozenset(range(q)), needs, {})
+        counts = count_closed_sets(frozenset(range(q)), needs)
         return counts + (0,) * (q + 1 - len(counts))
 
     def models(self) -> NDArray[np.bool_]:
@@ -109,7 +109,7 @@ class Space:
             within[:, unit] = True
             pair = np.stack([listed, within], axis=1).reshape(-1, q)
             listed = pair[self._can_become_model(pair, unit, top)]
-        return listed
+        return listed[listed.sum(axis=1) >= self.min_units]
 
     def columns(self, models: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return each model's z columns, keep included: bool (K, p + 1)."""
@@ -251,71 +251,3 @@ def _made_of(
         return set(pieces) <= set(names[column].split(":"))
 
     return fits(other) or not any(fits(c) for c in lower.columns)
-
-
-def _closed_sets(
-    units: frozenset[int],
-    needs: dict[int, frozenset[int]],
-    seen: dict[frozenset[int], tuple[int, ...]],
-) -> tuple[int, ...]:
-    """Count, by size, the subsets of `units` that hold what each of their members needs.
-
-    Statement: entry s is the number of S in `units`, |S| = s, with needs(u) & units inside S for
-    all u in S. Proof, by induction: units tied by no need are chosen freely (binomials); sets that
-    share no need multiply (their counts convolve); otherwise take a unit v: the sets without v are
-    those of `units` less v and all that need it, the sets with v are v and its needs joined to
-    those of the rest. Each branch has fewer units. The work grows with the units that others need,
-    not with all of them; results are remembered by the set.
-    """
-    if units in seen:
-        return seen[units]
-    links = {u: needs.get(u, frozenset()) & units for u in units}
-    tied = [u for u in units if links[u]]
-    result: tuple[int, ...]
-    if not tied:
-        result = tuple(comb(len(units), s) for s in range(len(units) + 1))
-    else:
-        parts = _components(units, links)
-        if len(parts) > 1:
-            result = (1,)
-            for part in parts:
-                result = _convolve(result, _closed_sets(part, needs, seen))
-        else:
-            demand = {u: sum(u in links[v] for v in tied) for u in units}
-            v = max(units, key=lambda u: (demand[u], -u))
-            above = frozenset(u for u in units if v in links[u])
-            without = _closed_sets(units - above - {v}, needs, seen)
-            joined = links[v] | {v}
-            within = (0,) * len(joined) + _closed_sets(units - joined, needs, seen)
-            length = max(len(without), len(within))
-            padded = [c + (0,) * (length - len(c)) for c in (without, within)]
-            result = tuple(a + b for a, b in zip(*padded, strict=True))
-    seen[units] = result
-    return result
-
-
-def _components(units: frozenset[int], links: dict[int, frozenset[int]]) -> list[frozenset[int]]:
-    """Split the units into sets that no need connects."""
-    neighbours: dict[int, set[int]] = {u: set(links[u]) for u in units}
-    for u in units:
-        for v in links[u]:
-            neighbours[v].add(u)
-    left, parts = set(units), []
-    while left:
-        stack, part = [min(left)], set()
-        while stack:
-            u = stack.pop()
-            if u not in part:
-                part.add(u)
-                stack.extend(neighbours[u] - part)
-        parts.append(frozenset(part))
-        left -= part
-    return parts
-
-
-def _convolve(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    out = [0] * (len(a) + len(b) - 1)
-    for i, x in enumerate(a):
-        for j, y in enumerate(b):
-            out[i + j] += x * y
-    return tuple(out)
