@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -32,7 +31,6 @@ Values: TypeAlias = NDArray[Any]
 # pandas arrays that turn themselves into float64, cell by cell.
 _MASKED = (
     pd.arrays.ArrowExtensionArray,
-    pd.arrays.BooleanArray,
     pd.arrays.FloatingArray,
     pd.arrays.IntegerArray,
 )
@@ -312,12 +310,10 @@ def _read(array: Any, meaning: _Meaning) -> Any:
                 return meaning.numbers(np.where(array.imag == 0, real, math.nan))
             case _:
                 return meaning.cells(array.astype(object, copy=False))
-    if isinstance(array, _MASKED) and not issubclass(array.dtype.type, Decimal):
-        kind = kind_of(array.dtype)
-        if kind == "bool":
-            return meaning.cells([False, True, None])[array.to_numpy(np.int8, na_value=2)]
-        if kind == "numeric":
-            return meaning.numbers(array.to_numpy(np.float64, na_value=math.nan))
+    if isinstance(array, pd.arrays.BooleanArray):
+        return meaning.cells([False, True, None])[array.to_numpy(np.int8, na_value=2)]
+    if isinstance(array, _MASKED) and array.dtype.kind in "iuf":
+        return meaning.numbers(array.to_numpy(np.float64, na_value=math.nan))
     if isinstance(array.dtype, pd.StringDtype):
         codes, different = array.factorize()  # equal texts mean the same; missing is -1
         return meaning.cells([*different, None])[codes]
