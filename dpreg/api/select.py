@@ -72,7 +72,7 @@ def dp_select(
     eps : number or decimal string
         What the whole call may cost; the decimal typed is taken exactly.
     delta : number or decimal string, default 0
-        Used by ``method="pcpl"``, by several draws and by the coefficients, where it buys something.
+        Used by ``method="pcpl"``, by several draws and by the coefficients, where it buys any.
     schema : mapping, Schema or path to a TOML or JSON file, optional
         Bounds of numeric columns, levels of categorical ones: public facts, never taken from the
         rows. Bounds of numeric columns that it leaves out are bought from a share of eps.
