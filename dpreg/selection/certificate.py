@@ -23,11 +23,11 @@ import numpy as np
 from flint import fmpz_mat
 from numpy.typing import NDArray
 
-from dpreg.selection.constrained import Candidates, Floats, correct
+from dpreg.selection.batches import Bools, Floats
+from dpreg.selection.constrained import Candidates, correct
 
 __all__ = ["FloatForm", "IntegerForm"]
 
-Bools = NDArray[np.bool_]
 Objects = NDArray[np.object_]
 
 _UNIT_ROUNDOFF = 2.0**-53

@@ -4,16 +4,11 @@ Finds *candidates*, and claims nothing about them: whatever rounding, collineari
 `selection.certificate` bounds how far a candidate is from the optimum and `selection.exact`
 decides what is left. So nothing here needs a tolerance that is right, and nothing raises.
 
-Method. Sets of columns with |least squares|_1 <= rho need one Cholesky factor each. Where the ball
-binds, the solution path of beta' G beta - 2 b' beta + 2 mu |beta|_1 is piecewise linear in mu
-(Osborne, Presnell & Turlach 2000; LARS, Efron et al. 2004): it is followed from mu = max |b|,
-where beta = 0, down to |beta|_1 = rho, by sweeps (Dempster) of each set's own tableau. The active
-columns and signs found there fix beta by the linear system
+Method. Sets of columns with |least squares|_1 <= rho need one Cholesky factor each
+(`selection.batches`). Where the ball binds, the solution path (`selection.path`) gives the active
+columns A and their signs s, and these fix beta by the linear system
 
     G_AA beta_A + mu s_A = b_A,   s_A' beta_A = rho.
-
-Layout. Sets of one size k are worked on together: arrays are (k, k, N) or (k, N), the N sets last
-and contiguous, so that each numpy call does one step of N small problems.
 """
 
 from __future__ import annotations
@@ -22,17 +17,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Candidates", "Floats", "correct", "solve", "solve_one", "tidy", "vertex_signs"]
+from dpreg.selection.batches import Bools, Factor, Floats, Ints, gather, groups, scatter
+from dpreg.selection.path import follow
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.intp]
-
-_CHUNK = 1 << 16  # cells of a (k, k, N) array: half a megabyte, to stay in the cache
-_FEW = 64  # below this many sets, fewer numpy calls matter more than fewer cells
-_SINGULAR = 1e-11  # a pivot below this part of its diagonal is taken as collinear
+__all__ = ["Candidates", "correct", "solve", "solve_one", "tidy", "vertex_signs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +51,9 @@ def solve(gram: Floats, cross: Floats, rho: float, columns: Bools) -> Candidates
     with np.errstate(all="ignore"):
         count, width = columns.shape
         beta = np.zeros((count, width))
-        for rows, members in _groups(columns):
-            factor = _Factor(_gather(gram, members))
-            _scatter(beta, rows, members, factor.solve(cross[members]))
+        for rows, members in groups(columns):
+            factor = Factor(gather(gram, members))
+            scatter(beta, rows, members, factor.solve(cross[members]))
         beta[~np.isfinite(beta).all(axis=1)] = 0.0
         binding = np.abs(beta).sum(axis=1) > rho
         active = beta != 0.0
@@ -72,8 +61,8 @@ def solve(gram: Floats, cross: Floats, rho: float, columns: Bools) -> Candidates
         bound = np.flatnonzero(binding)
         if bound.size:
             found = np.zeros((bound.size, width))
-            for rows, members in _groups(columns[bound]):
-                _scatter(found, rows, members, _path(gram, cross, rho, members))
+            for rows, members in groups(columns[bound]):
+                scatter(found, rows, members, follow(gram, cross, rho, members))
             signs[bound], active[bound] = found, found != 0.0
             beta[bound] = _on_surface(gram, cross, rho, active[bound], found)
         return Candidates(tidy(beta, rho), active, signs, binding)
@@ -133,14 +122,14 @@ def correct(
     """
     with np.errstate(all="ignore"):
         step = np.zeros(slope.shape)
-        for rows, members in _groups(active):
-            factor = _Factor(_gather(gram, members))
+        for rows, members in groups(active):
+            factor = Factor(gather(gram, members))
             plain = factor.solve(slope[rows[None, :], members])
             sides = signs[rows[None, :], members]
             tilt = factor.solve(sides)
             nu = ((sides * plain).sum(axis=0) + missing[rows]) / (sides * tilt).sum(axis=0)
             nu = np.where(binding[rows], nu, 0.0)
-            _scatter(step, rows, members, nu * tilt - plain)
+            scatter(step, rows, members, nu * tilt - plain)
         step[~np.isfinite(step).all(axis=1)] = 0.0
         return step
 
@@ -163,173 +152,3 @@ def _on_surface(gram: Floats, cross: Floats, rho: float, active: Bools, signs: F
     count = len(active)
     slope = np.broadcast_to(-cross, active.shape)
     return correct(gram, slope, np.full(count, rho), active, signs, np.ones(count, dtype=np.bool_))
-
-
-def _groups(columns: Bools) -> Iterator[tuple[Ints, Ints]]:
-    """Yield (rows (N,), members (k, N)) of the sets of equal size k >= 1, in chunks."""
-    sizes = columns.sum(axis=1)
-    for k in np.unique(sizes):
-        if k == 0:
-            continue
-        of_size = np.flatnonzero(sizes == k)
-        chunk = max(1, _CHUNK // int(k * k))
-        for start in range(0, of_size.size, chunk):
-            rows = of_size[start : start + chunk]
-            members = np.nonzero(columns[rows])[1].reshape(rows.size, k)
-            yield rows, np.ascontiguousarray(members.T)
-
-
-def _gather(gram: Floats, members: Ints) -> Floats:
-    """Return the (k, k, N) matrices of N sets of columns."""
-    flat = members[:, None, :] * gram.shape[1] + members[None, :, :]
-    out: Floats = gram.reshape(-1)[flat]
-    return out
-
-
-def _scatter(out: Floats, rows: Ints, members: Ints, values: Floats) -> None:
-    out[rows[None, :], members] = values
-
-
-class _Factor:
-    """L D L' of N matrices (k, k, N), overwritten; collinear columns are left out (zero there)."""
-
-    def __init__(self, matrix: Floats) -> None:
-        k = len(matrix)
-        diagonal = np.einsum("iin->in", matrix).copy()
-        self.inverse = np.empty_like(diagonal)
-        self.lower = matrix
-        for j in range(k):
-            pivot = matrix[j, j]
-            usable = pivot > _SINGULAR * diagonal[j]
-            self.inverse[j] = np.where(usable, 1.0 / pivot, 0.0)
-            if j + 1 < k:
-                below = matrix[j + 1 :, j] * self.inverse[j]
-                if matrix.shape[2] < _FEW:
-                    matrix[j + 1 :, j + 1 :] -= below[:, None] * matrix[None, j + 1 :, j]
-                else:
-                    for i in range(j + 1, k):  # the lower triangle alone
-                        matrix[i, j + 1 : i + 1] -= below[i - j - 1] * matrix[j + 1 : i + 1, j]
-                matrix[j + 1 :, j] = below
-
-    def solve(self, right: Floats) -> Floats:
-        """Solve for (k, N) right-hand sides."""
-        k = len(self.inverse)
-        x = right.copy()
-        for j in range(k - 1):
-            x[j + 1 :] -= self.lower[j + 1 :, j] * x[j]
-        x *= self.inverse
-        for j in range(k - 2, -1, -1):
-            x[j] -= (self.lower[j + 1 :, j] * x[j + 1 :]).sum(axis=0)
-        return x
-
-
-def _path(gram: Floats, cross: Floats, rho: float, members: Ints) -> Floats:
-    """Follow the paths of N sets of k columns; return the signs (k, N) where |beta|_1 = rho.
-
-    At most 4 k + 8 steps: a candidate that is not done by then is finished by the exact solver.
-    """
-    k, total = members.shape
-    result = np.zeros((k, total))
-    left = np.arange(total)
-    state = _Path(_gather(gram, members), cross[members], rho)
-    for _ in range(4 * k + 8):
-        done = state.step()
-        if done.any():
-            result[:, left[done]] = state.signs[:, done]
-            left = left[~done]
-            if left.size == 0:
-                return result
-            state.keep(~done)
-    result[:, left] = state.signs
-    return result
-
-
-class _Path:
-    """The state of N solution paths: tableau T, v = T s, beta, residual correlations, mu, signs.
-
-    The tableau is G swept on the active columns A: T_AA = -inv(G_AA), T_jA = G_jA inv(G_AA), and a
-    Schur complement elsewhere. So beta moves by -v on A, and the correlation of j outside by v_j,
-    per unit of mu. v follows a sweep on p in O(k): v += u (s_new - v_p), u the swept pivot row.
-    """
-
-    def __init__(self, tableau: Floats, cross: Floats, rho: float) -> None:
-        self.tableau = tableau
-        self.rho = rho
-        k, n = cross.shape
-        self.scale = np.einsum("iin->in", tableau) * _SINGULAR
-        self.left_over = cross.copy()
-        self.beta = np.zeros((k, n))
-        self.signs = np.zeros((k, n))
-        self.velocity = np.zeros((k, n))
-        self.length = np.zeros(n)
-        self.barred = np.zeros((k, n), dtype=np.bool_)
-        first = np.abs(cross).argmax(axis=0)
-        self.mu = np.abs(cross).max(axis=0)
-        self._pivot(first, np.ones(n, dtype=np.bool_))
-
-    def keep(self, rows: Bools) -> None:
-        """Go on with some of the paths."""
-        for name in ("tableau", "scale", "left_over", "beta", "signs", "velocity", "barred"):
-            setattr(self, name, np.ascontiguousarray(getattr(self, name)[..., rows]))
-        self.length, self.mu = self.length[rows], self.mu[rows]
-
-    def step(self) -> Bools:
-        """Move each path to its next corner; say which paths are at the ball's surface."""
-        n = self.mu.size
-        idle = self.signs == 0.0
-        v = self.velocity
-        # Joining: the correlation meets +-mu.
-        up = (self.mu - self.left_over) / (1.0 - v)
-        down = (self.mu + self.left_over) / (1.0 + v)
-        up[~((v < 1.0) & idle)] = np.inf
-        down[~((v > -1.0) & idle)] = np.inf
-        join = np.minimum(up, down)
-        join[self.barred] = np.inf
-        # Leaving: a coefficient meets zero; v = -d beta / d mu on the active columns.
-        meet = self.beta / v
-        meet[~((meet > 0.0) & ~idle)] = np.inf
-        corner = np.minimum(np.maximum(join, 0.0), meet)
-        which = corner.argmin(axis=0)
-        at = np.arange(n)
-        reach = corner[which, at]
-        speed = -(self.signs * v).sum(axis=0)  # s' inv(G_AA) s
-        finish = (self.rho - self.length) / speed
-        done: Bools = ~(reach < np.minimum(finish, self.mu))  # also where nothing is left to do
-        move = np.where(done, 0.0, reach)
-        self.beta -= np.where(idle, 0.0, v) * move
-        self.left_over -= np.where(idle, v, self.signs) * move
-        self.mu = self.mu - move
-        self.length = self.length + speed * move
-        leaving = ~idle[which, at]
-        self.beta[which[leaving], at[leaving]] = 0.0
-        self._pivot(which, ~done)
-        return done
-
-    def _pivot(self, which: Ints, moving: Bools) -> None:
-        """Sweep each moving path on its column `which`: in if idle, out if active."""
-        k, n = self.signs.shape
-        at = np.arange(n)
-        row = self.tableau[which, :, at].T  # (k, N); symmetric
-        pivot = row[which, at]
-        leaving = self.signs[which, at] != 0.0
-        collinear = ~leaving & ~(pivot > self.scale[which, at])
-        self.barred[which, at] |= collinear
-        go = moving & ~collinear
-        share = np.where(go, 1.0 / pivot, 0.0)
-        swept = row * share
-        side = np.where(leaving, 0.0, np.sign(self.left_over[which, at]))
-        old = self.velocity[which, at]
-        was = self.signs[which, at]
-        if n < _FEW:
-            self.tableau -= row[:, None] * swept
-        else:
-            for i in range(k):
-                self.tableau[i] -= row[i] * swept
-        mine, place = which[go], at[go]
-        line = swept[:, go] * np.where(leaving[go], -1.0, 1.0)
-        self.tableau[mine, :, place] = line.T
-        self.tableau[:, mine, place] = line
-        self.tableau[mine, mine, place] = -share[go]
-        self.velocity += swept * (side - old)
-        self.velocity[mine, place] = np.where(leaving, was - old * share, (old - side) * share)[go]
-        self.signs[mine, place] = side[go]

@@ -33,14 +33,13 @@ from numpy.typing import NDArray
 from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.sensitivity import score_grid
+from dpreg.selection.batches import Bools, Floats
 from dpreg.selection.certificate import FloatForm, IntegerForm
 from dpreg.selection.constrained import Candidates, solve, solve_one, vertex_signs
 from dpreg.selection.exact import ball_minimum
 
 __all__ = ["Problem", "quadratic_scores", "score_grid"]
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 Scores = NDArray[np.int64]
 
 _BATCH = 1 << 14  # models in memory at once

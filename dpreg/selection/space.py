@@ -109,7 +109,8 @@ class Space:
             within[:, unit] = True
             pair = np.stack([listed, within], axis=1).reshape(-1, q)
             listed = pair[self._can_become_model(pair, unit, top)]
-        return listed[listed.sum(axis=1) >= self.min_units]
+        enough: NDArray[np.bool_] = listed.sum(axis=1) >= self.min_units
+        return np.asarray(listed[enough])
 
     def columns(self, models: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return each model's z columns, keep included: bool (K, p + 1)."""
