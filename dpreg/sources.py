@@ -29,7 +29,7 @@ __all__ = ["Kind", "Source", "TableSource", "as_source", "check_columns"]
 Values: TypeAlias = NDArray[Any]
 
 # pandas arrays that turn themselves into float64, cell by cell.
-_MASKED = (
+_NULLABLE = (
     pd.arrays.ArrowExtensionArray,
     pd.arrays.FloatingArray,
     pd.arrays.IntegerArray,
@@ -241,8 +241,9 @@ def _as_series(name: str, values: object) -> pd.Series[Any]:
         match values.dtype.kind:
             case "b" | "i" | "u" | "f" | "c" | "O":
                 return pd.Series(values, dtype=values.dtype)
-            case "U" | "T":
-                return pd.Series(values.astype(object), dtype="str")
+            case "U" | "T":  # in Python's storage: Arrow's would raise on text that is no UTF-8
+                text = pd.StringDtype("python", na_value=math.nan)
+                return pd.Series(values.astype(object), dtype=text)
             case "M" | "m":  # never read; pandas would raise on dates beyond its range
                 return pd.Series(np.full(len(values), "NaT", dtype=f"{values.dtype.kind}8[s]"))
     raise ArgumentError(
@@ -312,7 +313,7 @@ def _read(array: Any, meaning: _Meaning) -> Any:
                 return meaning.cells(array.astype(object, copy=False))
     if isinstance(array, pd.arrays.BooleanArray):
         return meaning.cells([False, True, None])[array.to_numpy(np.int8, na_value=2)]
-    if isinstance(array, _MASKED) and array.dtype.kind in "iuf":
+    if isinstance(array, _NULLABLE) and array.dtype.kind in "iuf":
         return meaning.numbers(array.to_numpy(np.float64, na_value=math.nan))
     if isinstance(array.dtype, pd.StringDtype):
         codes, different = array.factorize()  # equal texts mean the same; missing is -1

@@ -464,6 +464,13 @@ def test_a_mapping_of_arrays():
     assert chunk["text"].tolist() == [-1, 1, 0]
 
 
+def test_text_that_is_no_utf8_is_read_like_any_other():
+    odd = ["\ud800", "b", "\ud800"]
+    for table in (np.array(odd), odd, pd.Series(odd, dtype=object)):
+        assert read({"x": table}, Categorical(["b", "\ud800"])).tolist() == [1, 0, 1]
+        assert np.isnan(read({"x": table}, Numeric(0, 1))).all()
+
+
 def test_lists_are_never_inferred_from():
     kinds = {as_source({"x": cells}).kind("x") for cells in ([1], ["a"], [True], [None], [])}
     assert kinds == {"object"}
