@@ -51,6 +51,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 from flint import arb, ctx, fmpq
 
@@ -117,6 +118,7 @@ def analytic_epsilon(ratio: float, delta: Fraction) -> float:
     return high
 
 
+@lru_cache(maxsize=256)
 def analytic_ratio(eps: Fraction, delta: Fraction) -> float:
     """Return the largest float ratio D/sigma that is proved (eps, delta)-DP.
 
@@ -147,6 +149,7 @@ def combined_ratio(ratios: Sequence[float]) -> float:
     return math.hypot(*ratios)
 
 
+@lru_cache(maxsize=256)
 def discrete_sigma(
     sensitivity_squared: int,
     cells: int,

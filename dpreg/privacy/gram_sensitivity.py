@@ -44,7 +44,7 @@ If h = 0, 2 A B + 2 sum a_i b_i + 2 G B <= 2 B (s + G + 1) - 2 B^2 (1 + 1/S) (Je
 **L2**, with the response weighted: the cell (i, y) counts sqrt(g) times and (y, y) counts g times,
 g >= 1 public, as if the response were sqrt(g) y. (Noise of standard deviation sigma / weight in
 each cell is then a Gaussian mechanism of ratio L2/sigma.) Let t_i = 1, t_y = g be the largest
-squares, T = D - 1 + g their sum. Under add-remove L2^2 is the sum of the largest squares of N cells:
+squares, T = D - 1 + g their sum. Under add-remove L2^2 is the sum of N cells' largest squares:
 (T^2 + D - 1 + g^2)/2, less G with an intercept, plus 1 (the count) without.
 For a complete row for a complete one, the squares over i <= j are half of the whole matrix's plus
 half of the diagonal's:
