@@ -87,6 +87,9 @@ __all__ = ["Tree", "TreeDraw", "draw"]
 
 Transform = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
+_SLACK: Final = 2.0**-40
+REFRESH = 0.3
+PEEL = 2.0
 _NOISE: Final = {"exponential": gumbel_noise, "permute-and-flip": exponential_noise}
 
 
@@ -112,18 +115,30 @@ class TreeDraw:
 
 
 class _Node:
-    """A cell with its largest noise; `state` is None until the node is first taken."""
+    """A cell less the models already taken from it (`gone`), with its largest noise.
 
-    __slots__ = ("at", "bound", "cell", "drawn", "leaf", "noise", "removed", "score", "size", "state")
+    `removed` are the units that no model of the cell holds: those of `state`, and others, which
+    add at least `extra` to the state's bound; `lack` estimates by how much that falls short of the
+    bound of a state of its own.
+    """
 
-    def __init__(self, cell: Cell, size: int, noise: Arrival, bound: float, removed: int) -> None:
+    __slots__ = (
+        *("at", "bound", "cell", "drawn", "extra", "gone", "lack", "leaf"),
+        *("noise", "removed", "score", "size", "state"),
+    )
+
+    def __init__(
+        self, cell: Cell, size: int, gone: tuple[int, ...], noise: Arrival, state: State
+    ) -> None:
         self.cell = cell
         self.size = size
+        self.gone = gone
         self.noise = noise
-        self.bound = bound
+        self.state = state
+        self.bound = -math.inf
+        self.extra = self.lack = 0.0
         self.score = 0
-        self.removed = removed
-        self.state: State | None = None
+        self.removed = 0
         self.leaf = -1
         self.drawn = False
         self.at = 0
@@ -226,13 +241,14 @@ class _Search:
         self.rate = arb(fmpq(tree._t.numerator, tree._t.denominator))
         self.heap: list[tuple[float, int, _Node | _Leaf]] = []
         self.best: _Leaf | None = None
-        self.best_low = -math.inf
+        self.best_low = self.guess = -math.inf
+        self.nats = float(tree._t) / tree._grid
         self.nodes = self.leaves = self.serial = 0
         self.precision = PRECISION
         self.bar = _progress_bar() if progress else None
 
     def value(self, noise: Arrival, score: int) -> arb:
-        return self.tree._noise(noise.ball) - self.rate * score
+        return noise.noise - self.rate * score
 
     def push(self, item: _Node | _Leaf) -> None:
         """Put an item on the heap under a float at or above its bound, unless it cannot win."""
@@ -241,42 +257,33 @@ class _Search:
             self.serial += 1
             heapq.heappush(self.heap, (-high, self.serial, item))
 
-    def add_node(
-        self, cell: Cell, cap: Arrival | None, bound: float, state: State | None, removed: int
-    ) -> None:
-        """Make the node of a cell that does not hold its parent's leaf: its noise is drawn."""
-        size = self.counts.size(cell)
-        if size:
-            node = _Node(cell, size, Arrival(cap, size, self.bits), bound, removed)
-            node.state = state
-            self.place(node)
-
-    def place(self, node: _Node) -> None:
-        self.nodes += 1
-        node.bound = max(node.bound, self.cell_bound(node))
-        node.score = self.tree.least_score(node.bound, self.counts.penalty(node.cell.lo))
-        self.push(node)
-
     def must_leave_out(self, cell: Cell) -> int:
         most = min(sum(cell.hi), self.counts.limits[1])
         return max(cell.inside.bit_count() + cell.free.bit_count() - most, 0)
 
-    def cell_bound(self, node: _Node) -> float:
-        """Return the state's bound, raised by the units of which some must be left out."""
+    def place(self, node: _Node) -> None:
+        """Bound a node and put it on the heap."""
+        self.nodes += 1
+        self.rate_node(node)
+        self.push(node)
+
+    def rate_node(self, node: _Node) -> None:
         state = node.state
-        if state is None:
-            return -math.inf
-        return state.bound + state.reserve[self.must_leave_out(node.cell)]
+        bound = state.bound + node.extra + state.reserve[self.must_leave_out(node.cell)]
+        node.bound = max(node.bound, bound - abs(bound) * _SLACK, self.bounds.floor)
+        node.score = self.tree.least_score(node.bound, self.counts.penalty(node.cell.lo))
 
     def run(self) -> TreeDraw:
-        state = self.bounds.state(0)
-        self.add_node(self.tree.root, None, state.bound, state, 0)
+        cell = self.tree.root
+        size = self.counts.size(cell)
+        noise = Arrival(None, size, self.bits, self.tree._noise)
+        self.place(_Node(cell, size, (), noise, self.bounds.state(0)))
         while self.heap and -self.heap[0][0] > self.best_low:
-            item = heapq.heappop(self.heap)[2]
+            key, _, item = heapq.heappop(self.heap)
             if isinstance(item, _Leaf):
                 self.refine_leaf(item)
             else:
-                self.take_node(item)
+                self.take_node(item, -key)
             if self.bar is not None:
                 self.bar.update(1)
         if self.bar is not None:
@@ -286,31 +293,43 @@ class _Search:
         units = tuple(members(self.best.model).tolist())
         return TreeDraw(units, self.nodes, self.leaves, self.precision)
 
-    def take_node(self, node: _Node) -> None:
-        if node.state is None:
-            node.state = self.bounds.state(node.removed)
+    def take_node(self, node: _Node, key: float) -> None:
+        if node.lack * self.nats > REFRESH and node.size > 1:
             before = node.score
-            node.bound = max(node.bound, self.cell_bound(node))
-            node.score = self.tree.least_score(node.bound, self.counts.penalty(node.cell.lo))
+            node.state = self.bounds.state(node.removed)
+            node.extra = node.lack = 0.0
+            node.at = 0
+            self.rate_node(node)
             if node.score > before:
                 self.push(node)
                 return
         if not node.drawn:
             node.drawn = True
             node.leaf = self.counts.draw(node.cell, self.bits)
+            while node.leaf in node.gone:
+                node.leaf = self.counts.draw(node.cell, self.bits)
             if self.counts.is_model(node.leaf):
                 self.add_leaf(node)
-        if node.size > 1:
-            self.split(node, node.state)
+        if node.size == 1:
+            return
+        surplus = key - max(self.guess, self.best_low)
+        log_rivals = math.log(node.size) - float(node.noise.noise) + min(surplus, 50.0)
+        if surplus < 0 or log_rivals < PEEL:
+            self.peel(node)
+        else:
+            self.split(node)
 
     def add_leaf(self, node: _Node) -> None:
         state = node.state
-        assert state is not None
-        out = node.cell.free & ~node.leaf
-        bound = state.bound + math.fsum(state.weight[u] for u in members(out).tolist()) * (1 - 2**-40)
-        leaf = _Leaf(node.leaf, node.noise, max(bound, node.bound))
+        out = members(node.cell.free & ~node.leaf)
+        bound = state.bound + node.extra + float(state.weight[out].sum()) * (1 - 2**-30)
+        leaf = _Leaf(node.leaf, node.noise, max(bound - abs(bound) * _SLACK, node.bound))
         leaf.score = self.tree.least_score(leaf.bound, self.counts.penalty_of(leaf.model))
-        self.push(leaf)
+        if float(self.value(leaf.noise, leaf.score)) > self.guess:
+            self.refine_leaf(leaf)
+            self.guess = max(self.guess, float(self.value(leaf.noise, leaf.score)))
+        else:
+            self.push(leaf)
 
     def refine_leaf(self, leaf: _Leaf) -> None:
         """Raise a leaf's bound; at the last stage compare its canonical value with the best."""
@@ -352,8 +371,17 @@ class _Search:
             precision *= 2
             self.precision = max(self.precision, precision)
 
-    def split(self, node: _Node, state: State) -> None:
-        cell, counts = node.cell, self.counts
+    def peel(self, node: _Node) -> None:
+        """Split into the leaf, which is on the heap, and all other models."""
+        noise = Arrival(node.noise, node.size - 1, self.bits, self.tree._noise)
+        rest = _Node(node.cell, node.size - 1, (*node.gone, node.leaf), noise, node.state)
+        rest.bound, rest.extra, rest.lack = node.bound, node.extra, node.lack
+        rest.removed, rest.at = node.removed, node.at
+        self.place(rest)
+
+    def split(self, node: _Node) -> None:
+        """Split on the range of a class or on a unit, whichever raises a bound more."""
+        cell, counts, state = node.cell, self.counts, node.state
         while node.at < len(state.order) and not cell.free >> state.order[node.at] & 1:
             node.at += 1
         unit = state.order[node.at] if node.at < len(state.order) else -1
@@ -365,24 +393,34 @@ class _Search:
                 widest, gain = c, rise
         if widest >= 0 and gain > worth:
             for half in counts.halves(cell, widest):
-                self.child(node, half, node.bound, state, node.removed)
+                self.child(node, half)
             return
-        self.child(node, counts.with_unit(cell, unit), node.bound, state, node.removed)
+        self.child(node, counts.with_unit(cell, unit))
         without = counts.without_unit(cell, unit)
-        removed = node.removed | (cell.free & ~without.free)
-        self.child(node, without, max(node.bound, state.without[unit]), None, removed)
+        self.child(node, without, cell.free & ~without.free)
 
-    def child(
-        self, node: _Node, cell: Cell, bound: float, state: State | None, removed: int
-    ) -> None:
-        if not self.counts.holds(cell, node.leaf):
-            self.add_node(cell, node.noise, bound, state, removed)
+    def child(self, node: _Node, cell: Cell, removed: int = 0) -> None:
+        """Make the node of a part of the cell, `removed` newly left out of it."""
+        counts = self.counts
+        gone = tuple(model for model in node.gone if counts.holds(cell, model))
+        size = counts.size(cell) - len(gone)
+        heir = counts.holds(cell, node.leaf)
+        if size == 0 or (heir and size == 1):
             return
-        heir = _Node(cell, self.counts.size(cell), node.noise, bound, removed)
-        heir.leaf, heir.drawn, heir.state = node.leaf, True, state
-        heir.at = node.at if state is node.state else 0
-        if heir.size > 1:
-            self.place(heir)
+        noise = node.noise if heir else Arrival(node.noise, size, self.bits, self.tree._noise)
+        made = _Node(cell, size, gone, noise, node.state)
+        if heir:
+            made.leaf, made.drawn = node.leaf, True
+        made.bound, made.extra, made.lack = node.bound, node.extra, node.lack
+        made.removed, made.at = node.removed | removed, node.at
+        if removed:
+            state = node.state
+            for u in members(removed).tolist():
+                weight, alone = float(state.weight[u]), float(state.without[u])
+                made.extra += weight
+                made.lack += alone - state.bound - weight
+                made.bound = max(made.bound, alone)
+        self.place(made)
 
 
 def draw(

@@ -84,24 +84,22 @@ class State:
     Attributes
     ----------
     bound : float
-        Certified lower bound on F_rho of all models without the removed units.
-    without : list of float, by unit
+        Certified lower bound on F_rho of all models without the removed units: (1) without its
+        sum over R, which may be added. (`Bounds.floor` may be higher, but nothing adds to it.)
+    without : float array, by unit
         The same when one more unit is removed (NaN for units already removed).
-    weight : list of float, by unit
+    weight : float array, by unit
         What leaving the unit out adds to `bound` at least, jointly with others (sums add).
-    reserve : list of float
+    reserve : float array
         reserve[k]: the sum of the k smallest weights.
-    smallest : list of float
-        The weights in increasing order.
     order : list of int
         Units left, by decreasing `without`.
     """
 
     bound: float
-    without: list[float]
-    weight: list[float]
-    reserve: list[float]
-    smallest: list[float]
+    without: Floats
+    weight: Floats
+    reserve: Floats
     order: list[int]
 
 
@@ -227,10 +225,12 @@ class Bounds:
         norm = float(np.abs(c).sum())
         gain = float(2 * (c @ target) - c @ (block @ c))
         raw = self._base + gain * (1 - math.copysign(4 * _2U, gain))
-        bound = float(self._finite(raw - self._error(np.float64(norm), k)))
+        bound = raw - float(self._error(np.float64(norm), k))
         fitted = beta - c @ rows
         slip = (k + 8) * _2U * (self._b_max + self._v_max * norm)
         square = np.maximum(np.abs(fitted) - slip, 0.0) ** 2 * self._weights * (1 - 2.0**-40)
+        if not (math.isfinite(bound) and np.isfinite(square).all()):
+            bound, square = self.floor, np.zeros_like(beta)
 
         q = len(self.unit_places)
         without, weight = np.full(q, np.nan), np.full(q, np.nan)
@@ -249,10 +249,9 @@ class Bounds:
         order = left[np.argsort(-without[left], kind="stable")]
         return State(
             bound,
-            without.tolist(),
-            weight.tolist(),
-            reserve.tolist(),
-            smallest.tolist(),
+            without,
+            weight,
+            reserve,
             order.tolist(),
         )
 

@@ -118,11 +118,16 @@ class Arrival:
     ----------
     ball : arb
         Certainly holds the arrival.
+    noise : arb
+        Certainly holds the noise.
     """
 
-    __slots__ = ("_cap", "_count", "_length", "_word", "ball")
+    __slots__ = ("_cap", "_count", "_law", "_length", "_word", "ball", "noise")
 
-    def __init__(self, cap: Arrival | None, count: int, bits: Bits) -> None:
+    def __init__(
+        self, cap: Arrival | None, count: int, bits: Bits, law: Callable[[arb], arb]
+    ) -> None:
+        self._law = law
         self._cap = cap
         self._count = fmpz(count)
         self._length = PRECISION
@@ -131,6 +136,7 @@ class Arrival:
             self._extend(2 * self._length, bits)
         step = self._exponential() / self._count
         self.ball = step if cap is None else cap.ball + step
+        self.noise = law(self.ball)
 
     def _exponential(self) -> arb:
         exponent = -self._length - 1
@@ -153,6 +159,7 @@ class Arrival:
             link._extend(precision, bits)
             step = link._exponential() / link._count
             link.ball = step if link._cap is None else link._cap.ball + step
+            link.noise = link._law(link.ball)
 
 
 def outward(ball: arb) -> tuple[float, float]:
