@@ -10,6 +10,9 @@ x in the ball, F(x) >= F(beta) + 2 r'(x - beta) by convexity, r'x >= -rho max |r
 F(beta) - 2 r'beta = -beta' G beta. Their difference, for beta in the ball, is the Frank-Wolfe gap
 2 [r'beta + rho max |r_j|]. QED. Beta need be neither optimal nor feasible.
 
+Besides, -y'y <= min F <= 0, since F + y'y is a sum of squares and F(0) = 0: so perfect fits, which
+small tables have by the thousand, are decided though they are exact ties.
+
 `float_interval` evaluates both ends in float64 and rounds outwards; `integer_interval` evaluates
 them exactly, for beta on a dyadic grid. Both work in whole units: cells of 2**-40.
 """
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import floor
 
 import numpy as np
 from flint import fmpz_mat
@@ -53,8 +57,10 @@ class FloatForm:
     whole numbers. A zero problem (b = 0, beta = 0) has the exact interval [0, 0].
     """
 
-    def __init__(self, gram: Floats, cross: Floats, rho: Fraction) -> None:
+    def __init__(self, gram: Floats, cross: Floats, square: int, rho: Fraction) -> None:
         self.gram, self.cross = gram, cross
+        nearest = -float(square)
+        self.least = nearest if nearest <= -square else float(np.nextafter(nearest, -np.inf))
         self.abs_gram, self.abs_cross = np.abs(gram), np.abs(cross)
         self.slack = (len(cross) + 10) * _UNIT_ROUNDOFF * 1.01
         nearest = float(rho)
@@ -83,7 +89,7 @@ class FloatForm:
         heights = np.abs(quadratic) + quadratic_error + np.abs(linear) + linear_error
         outside = 2.0 * excess * heights  # 2 (1 - t)(q + |l|) >= |F(t beta) - F(beta)|
         upper = quadratic - 2.0 * linear + 2.0 * (quadratic_error + 2.0 * linear_error + outside)
-        return lower, np.minimum(upper, 0.0)
+        return np.maximum(lower, self.least), np.minimum(upper, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,7 @@ class IntegerForm:
     """
 
     def __init__(
-        self, gram: list[list[int]], cross: list[int], rho: Fraction, unit: Fraction
+        self, gram: list[list[int]], cross: list[int], square: int, rho: Fraction, unit: Fraction
     ) -> None:
         width = len(cross)
         largest = max((gram[j][j] for j in range(width)), default=0)
@@ -122,6 +128,7 @@ class IntegerForm:
         self.slope_unit = rho.numerator * self.top
         divisor = unit * Fraction((rho.denominator * self.top) ** 2, rho.numerator)
         self.multiple, self.divisor = divisor.denominator, divisor.numerator
+        self.least = floor(-square / unit)
         self.rho = float(rho)
 
     def decide(self, found: Candidates, columns: Bools, rounds: int = 3) -> Refined:
@@ -188,7 +195,7 @@ class IntegerForm:
         steepest = np.where(columns, np.abs(slopes), 0).max(axis=1, initial=0)
         gap = 2 * (along + self.top * steepest)
         high = value * self.multiple // self.divisor
-        low = (value - gap) * self.multiple // self.divisor
+        low = np.maximum((value - gap) * self.multiple // self.divisor, self.least)
         return inside.astype(np.bool_), low, high
 
 

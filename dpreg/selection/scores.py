@@ -52,7 +52,7 @@ class Problem:
     Parameters
     ----------
     moments : Moments
-        Of rows z = (1, x_1..x_p, y).
+        Of rows z = (1, x_1..x_p, y): a Gram matrix, as `accumulate` makes them.
     rho : Fraction
         The radius in stored units, R / c; positive.
     """
@@ -71,9 +71,12 @@ class Problem:
         self._floats = FloatForm(
             np.array(self._gram, dtype=np.float64).reshape(self.width, self.width),
             np.array(self._cross, dtype=np.float64),
+            moments.cells[-1][-1],
             rho,
         )
-        self._integers = IntegerForm(self._gram, self._cross, rho, self._unit)
+        self._integers = IntegerForm(
+            self._gram, self._cross, moments.cells[-1][-1], rho, self._unit
+        )
 
     def scores(self, columns: Bools) -> Scores:
         """Return q(M) for each row of `columns`, bool (K, p + 1): int64 (K,)."""

@@ -36,7 +36,9 @@ def check_floats_hold_the_minimum(seeds, times=1):
         gram, cross = arrays(moments)
         width = len(cross)
         value = ball_minimum(gram, cross, rho).value
-        form = FloatForm(np.array(gram, dtype=float), np.array(cross, dtype=float), rho)
+        form = FloatForm(
+            np.array(gram, dtype=float), np.array(cross, dtype=float), moments.cells[-1][-1], rho
+        )
         beta = candidates(rng, form.gram, form.cross, float(rho), width, 20)
         lower, upper = form.interval(beta, np.ones(beta.shape, dtype=bool))
         for low, high in zip(lower.tolist(), upper.tolist(), strict=True):
@@ -51,8 +53,8 @@ def test_floats_hold_the_minimum(times):
 def test_mutant_no_allowance_for_rounding_is_caught(monkeypatch):
     born = FloatForm.__init__
 
-    def careless(self, gram, cross, rho):
-        born(self, gram, cross, rho)
+    def careless(self, gram, cross, square, rho):
+        born(self, gram, cross, square, rho)
         self.slack = 0.0
 
     monkeypatch.setattr(FloatForm, "__init__", careless)
@@ -68,7 +70,7 @@ def test_floats_are_tight_at_nearly_every_solution():
         moments = random_moments(rng, 5)
         gram, cross = (np.array(a, dtype=float) for a in arrays(moments))
         for rho in RADII:
-            form = FloatForm(gram, cross, rho)
+            form = FloatForm(gram, cross, moments.cells[-1][-1], rho)
             columns = np.ones((1, 6), dtype=bool)
             lower, upper = form.interval(solve(gram, cross, float(rho), columns).beta, columns)
             scale = gram.max() * float(rho) ** 2 + np.abs(cross).max() * float(rho)
@@ -77,7 +79,7 @@ def test_floats_are_tight_at_nearly_every_solution():
 
 
 def test_a_zero_problem_has_a_point_for_an_interval():
-    form = FloatForm(np.ones((2, 2)), np.zeros(2), Fraction(1))
+    form = FloatForm(np.ones((2, 2)), np.zeros(2), 4, Fraction(1))
     lower, upper = form.interval(np.zeros((1, 2)), np.ones((1, 2), dtype=bool))
     assert lower[0] == upper[0] == 0.0
 
@@ -87,7 +89,7 @@ def decided(moments, rho, guess, rounds):
     gram, cross = arrays(moments)
     width = len(cross)
     unit = score_grid(rho) * 2**MOMENT_BITS
-    form = IntegerForm([list(row) for row in gram], list(cross), rho, unit)
+    form = IntegerForm([list(row) for row in gram], list(cross), moments.cells[-1][-1], rho, unit)
     refined = form.decide(guess, np.ones((1, width), dtype=bool), rounds)
     exact = ball_minimum(gram, cross, rho).value / unit
     return bool(refined.decided[0]), int(refined.scores[0]), exact.numerator // exact.denominator
@@ -125,3 +127,10 @@ def test_integers_decide_regular_problems_of_any_size():
             sure, score, exact = decided(moments * times, rho, good, 3)
             assert sure
             assert score == exact
+
+
+@pytest.mark.parametrize("square", [0, 1, 2**53 + 1, 2**53 + 3, 2**70 - 1])
+def test_the_least_value_is_rounded_downwards(square):
+    form = FloatForm(np.zeros((1, 1)), np.zeros(1), square, Fraction(1))
+    assert Fraction(form.least) <= -square
+    assert Fraction(form.least) >= -square * (1 + Fraction(1, 2**52))

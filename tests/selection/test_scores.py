@@ -78,6 +78,17 @@ def test_equals_the_floor_of_an_exact_oracle_ties_included():
     assert check_against_all_faces(range(250)) > 100
 
 
+def test_perfect_fits_need_no_third_tier():
+    rng = np.random.default_rng(0)
+    z = rng.choice([-1.0, 1.0], (6, 11))
+    z[:, 0] = 1.0
+    moments, rho = accumulate([z], 11), Fraction(20)
+    q, tiers = Problem(moments, rho).scores_by_tier(every_model(10))
+    perfect = q == -6 / score_grid(rho)
+    assert perfect.mean() > 0.3
+    assert (tiers[perfect] < 3).all()
+
+
 def test_exact_ties_of_every_kind():
     # One column, G = 9, b = 3: F = -b^2 / G = -1 is whole, at 1/3, which is not dyadic.
     one = 2**MOMENT_BITS
@@ -88,8 +99,8 @@ def test_exact_ties_of_every_kind():
     assert q[0] == -1 / score_grid(rho)
     assert tiers[0] == 3
     # At a vertex of the ball, and at a dyadic point inside it: whole numbers, no third tier.
-    cells = ((0, 0, 0), (0, 2 * one, 5 * one), (0, 5 * one, 9 * one))
-    q, tiers = Problem(Moments(9, cells), rho).scores_by_tier(np.array([[False, True]]))
+    cells = ((0, 0, 0), (0, 2 * one, 5 * one), (0, 5 * one, 13 * one))
+    q, tiers = Problem(Moments(13, cells), rho).scores_by_tier(np.array([[False, True]]))
     assert q[0] == (2 - 10) / score_grid(rho)
     assert tiers[0] == 2
     cells = ((0, 0, 0), (0, 4 * one, 2 * one), (0, 2 * one, 9 * one))
@@ -210,6 +221,19 @@ def test_tiers_agree_from_a_thousand_to_fifty_thousand_million_rows(times):
             assert q[i] == floor(in_units(value, rho))
 
 
+def test_one_model_of_many_columns():
+    moments = regression(900, 45)
+    rng = np.random.default_rng(0)
+    for rho in (Fraction(1, 5), Fraction(1), Fraction(30)):
+        problem = Problem(moments * 1000, rho)
+        columns = rng.permutation(46)[:38].tolist()
+        minimum = exact.ball_minimum(moments.gram(columns), moments.cross(columns), rho)
+        want = floor(1000 * in_units(minimum.value, rho))
+        near = np.array([float(b) for b in minimum.beta])
+        for start in (None, near, near * (1 + 1e-6), rng.normal(size=38)):
+            assert problem.score_one(columns, start) == want
+
+
 THREADS = """
 import hashlib, numpy as np
 from fractions import Fraction
@@ -219,7 +243,7 @@ rng = np.random.default_rng(5)
 x = rng.uniform(-1, 1, (5000, 10))
 z = np.column_stack([np.ones(5000), x, np.clip(x @ rng.normal(size=10) * 0.2, -1, 1)])
 moments = accumulate([z], 12) * 40
-models = (np.arange(2048)[:, None] >> np.arange(11) & 1).astype(bool)
+models = (np.arange(0, 2048, 8)[:, None] >> np.arange(11) & 1).astype(bool)
 q = [quadratic_scores(moments, models, Fraction(r)) for r in ("1/2", "3")]
 print(hashlib.sha256(np.concatenate(q).tobytes()).hexdigest())
 """
