@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -109,7 +110,7 @@ class _Reader:
             sides.append(self.sum())
         if len(sides) == 1:
             sides.append(_Linear(np.zeros(len(self.names)), 0.0))
-        rows = [side.plus(sides[-1].scaled(-1)) for side in sides[:-1]]
+        rows = [left.plus(right.scaled(-1)) for left, right in pairwise(sides)]
         if any(row.is_constant for row in rows):
             raise ArgumentError(f"constraint {self.text!r} holds no coefficient")
         return rows

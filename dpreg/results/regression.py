@@ -229,7 +229,7 @@ class RegressionResults(NeverReleased, Released):
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance of the coefficients, sampling and privacy noise together."""
         names = list(self.exog_names)
-        return self.claim.marked(pd.DataFrame(self.covariance, index=names, columns=names))
+        return self.claim.marked(pd.DataFrame(self.covariance, names, names, copy=True))
 
     def t_test(self, r_matrix: Constraints) -> Contrast:
         """Test linear constraints on the coefficients, against the normal law.
@@ -275,7 +275,7 @@ class RegressionResults(NeverReleased, Released):
         return views.one_line(self)
 
     def _series(self, values: Vector) -> pd.Series:
-        return self.claim.marked_series(pd.Series(values, index=list(self.exog_names)))
+        return self.claim.marked_series(pd.Series(values, list(self.exog_names), copy=True))
 
     def _combinations(self, rows: Vector) -> Combinations:
         return Combinations(rows, self.coefficients, self.covariance, self.interval_draws)

@@ -132,9 +132,10 @@ class Summary:
             elif isinstance(block, Facts):
                 rows += [*block.left, *block.right]
             else:
-                rows += [[_one_line(head) for head in block.headers], *block.rows]
+                rows += _one_line(_cells(block))
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([*rows, *stamp])
+        clean = [[_clean(cell) for cell in row] for row in [*rows, *stamp]]
+        csv.writer(text, lineterminator="\n").writerows(clean)
         return text.getvalue()
 
     def __str__(self) -> str:
@@ -168,7 +169,7 @@ def _table(block: Facts | Grid, rows: list[list[str]] | None = None, **text: Any
     plain = {"table_dec_above": None, "table_dec_below": None, "data_fmts": ["%s"]}
     html_cells = [partial(_html_cell, align=align) for align in aligns]
     table = SimpleTable(
-        rows or [[_one_line(cell) for cell in row] for row in _cells(block)],
+        rows or _one_line(_cells(block)),
         txt_fmt={**base, **plain, "colwidths": None, **text},
         html_fmt={"data_fmts": html_cells, "data_aligns": aligns},
         ltx_fmt={"data_fmts": [_latex_cell], "data_aligns": aligns, "replacements": {}},
@@ -184,8 +185,8 @@ def _text_table(block: Facts | Grid, width: int) -> str:
     if isinstance(block, Facts):
         rows, widths = _fact_rows(block, width)
     else:
-        rows = _wrapped_rows(_cells(block))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        rows = _wrapped_rows(_cells(block), _limits(block))
+        widths = _widths(rows)
         spare = width - sum(widths) - len(widths) + 1
         widths = [w + spare // len(widths) for w in widths]
         widths[0] += spare % len(widths)
@@ -201,12 +202,11 @@ def _fact_rows(block: Facts, width: int) -> tuple[list[list[str]], list[int]]:
     return _wrapped_rows(_cells(block), widths), widths
 
 
-def _wrapped_rows(rows: list[list[str]], widths: Sequence[int] | None = None) -> list[list[str]]:
+def _wrapped_rows(rows: list[list[str]], limits: Sequence[int]) -> list[list[str]]:
     """Return rows in which no cell is wider than it may be: long ones go on below."""
     lines: list[list[str]] = []
     for row in rows:
         head = bool(row) and isinstance(row[0], _Head)
-        limits = widths or [_WIDEST_CELL] * len(row)
         cells = [_fold(cell, limit) for cell, limit in zip(row, limits, strict=True)]
         if head:  # short headers stand on the lowest line
             tall = max(map(len, cells))
@@ -217,15 +217,27 @@ def _wrapped_rows(rows: list[list[str]], widths: Sequence[int] | None = None) ->
 
 
 def _fold(cell: str, limit: int) -> list[str]:
-    indent = "" if isinstance(cell, _Head) else "  "
-    return textwrap.wrap(_clean(cell), limit, subsequent_indent=indent, break_on_hyphens=False) or [
-        ""
-    ]
+    if isinstance(cell, _Head):
+        return cell.split("\n")
+    lines = textwrap.wrap(_clean(cell), limit, subsequent_indent="  ", break_on_hyphens=False)
+    return lines or [""]
+
+
+def _limits(block: Grid) -> list[int]:
+    """Return how wide each column may be: the first takes what the others leave of a page."""
+    others = [_WIDEST_CELL] * (len(block.headers) - 1)
+    rows = _wrapped_rows([cells[1:] for cells in _cells(block)], others)
+    left = _NARROWEST - sum(_widths(rows)) - len(others)
+    return [max(left, _WIDEST_CELL), *others]
+
+
+def _widths(rows: list[list[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
 def _natural_width(block: Grid) -> int:
-    rows = _wrapped_rows(_cells(block))
-    return sum(max(map(len, column)) + 1 for column in zip(*rows, strict=True)) - 1
+    widths = _widths(_wrapped_rows(_cells(block), _limits(block)))
+    return sum(widths) + len(widths) - 1
 
 
 def _wrapped(block: Paragraph, width: int) -> str:
@@ -252,8 +264,12 @@ def _label(block: Paragraph) -> str:
     return block.label if block.label.startswith("[") else _colon(block.label)
 
 
-def _one_line(cell: str) -> str:
-    return type(cell)(cell.replace("\n", " "))
+def _one_line(rows: list[list[str]]) -> list[list[str]]:
+    """Put headers of several lines on one; names keep what they have."""
+    return [
+        [_Head(cell.replace("\n", " ")) if isinstance(cell, _Head) else cell for cell in row]
+        for row in rows
+    ]
 
 
 def _clean(text: str) -> str:

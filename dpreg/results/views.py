@@ -108,6 +108,7 @@ def _selection_facts(result: SelectionResults) -> Facts:
         ("Hierarchy", result.hierarchy),
         ("Max. terms", "none" if result.max_terms is None else str(result.max_terms)),
         ("Draws", str(result.draws)),
+        ("Bounds", _sources(result.bounds)),
     )
     right = (
         *_privacy_facts(result.claim, result.eps, result.delta, result.nobs),
@@ -117,45 +118,41 @@ def _selection_facts(result: SelectionResults) -> Facts:
         ("Penalty/column", _short(result.phi)),
         ("Penalty/term", _short(result.psi)),
         *([("Sigma2", _short(result.sigma2))] if result.sigma2 is not None else []),
-        ("Bounds", _sources(result.bounds)),
     )
     return Facts(left, right)
 
 
 def _regression_facts(result: RegressionResults) -> Facts:
     fit = _fit_facts(result)
+    intervals = fit.right[-1]
     left = (
         ("Dep. Variable", result.endog_names),
         *fit.left,
+        ("Scaling", result.scaling),
         ("Df Model", f"{result.df_model:.0f}"),
+        *fit.right[:-1],
     )
     right = (
         *_privacy_facts(result.claim, result.eps, result.delta, result.nobs),
         ("Clip", _short(result.clip)),
         ("Bounds", _sources(result.bounds)),
-        *fit.right,
+        intervals,
     )
     return Facts(left, right)
 
 
 def _fit_facts(fit: RegressionResults) -> Facts:
     rows = {"fixed": "all", "split": "held out", "share": "all"}
-    left = (
-        ("Fit", fit.method),
-        ("Noise", fit.noise),
-        ("Rows", rows.get(fit.fit, fit.fit)),
-        (
-            "Complete (noisy)",
-            "not released" if fit.complete_rows is None else f"{fit.complete_rows:,.0f}",
-        ),
-    )
-    scale = fit.residual_variance
-    right = (
-        ("R-squared", "not released" if fit.r_squared is None else _fixed(fit.r_squared)),
-        ("Residual sd", "not released" if scale is None else _fixed(math.sqrt(max(scale, 0)), 4)),
-        ("Intervals", fit.interval_method + (", ridged" if fit.ridged else "")),
-    )
-    return Facts(left, right)
+    left = [("Fit", fit.method), ("Noise", fit.noise), ("Rows", rows.get(fit.fit, fit.fit))]
+    if fit.complete_rows is not None:
+        left.append(("Complete, noisy", f"{fit.complete_rows:,.0f}"))
+    right = []
+    if fit.r_squared is not None:
+        right.append(("R-squared", _fixed(fit.r_squared)))
+    if fit.residual_variance is not None:
+        right.append(("Residual sd", _fixed(math.sqrt(max(fit.residual_variance, 0)), 4)))
+    right.append(("Intervals", fit.interval_method + (", ridged" if fit.ridged else "")))
+    return Facts(tuple(left), tuple(right))
 
 
 def _privacy_facts(

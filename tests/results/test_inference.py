@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.formula import api as smf
+
+from dpreg.errors import ArgumentError
+from dpreg.results import inference
+
+
+@pytest.fixture
+def fitted(houses):
+    return smf.ols("price ~ bsqft + lat + age", houses).fit(use_t=False)
+
+
+def test_errors_z_p_and_intervals_are_those_of_statsmodels(fitted):
+    params, cov = fitted.params.to_numpy(), fitted.cov_params().to_numpy()
+    errors = inference.combined_errors(cov, np.eye(4))
+    z = inference.z_values(params, errors)
+    np.testing.assert_allclose(errors, fitted.bse, rtol=1e-12)
+    np.testing.assert_allclose(z, fitted.tvalues, rtol=1e-12)
+    np.testing.assert_allclose(inference.normal_pvalues(z), fitted.pvalues, rtol=1e-10)
+    for alpha in (0.01, 0.05, 0.5):
+        ours = inference.normal_intervals(params, errors, alpha)
+        np.testing.assert_allclose(ours, fitted.conf_int(alpha), rtol=1e-12)
+
+
+def test_far_tails_keep_their_digits():
+    z = np.array([0.0, 8.0, -30.0])
+    np.testing.assert_allclose(inference.normal_pvalues(z), 2 * stats.norm.sf(abs(z)), rtol=1e-12)
+
+
+def test_zero_and_negative_variances_neither_raise_nor_warn():
+    errors = inference.root(np.array([-1.0, 0.0, 4.0, np.nan]))
+    np.testing.assert_array_equal(errors, [np.nan, 0, 2, np.nan])
+    z = inference.z_values(np.array([1.0, 1.0, 1.0, 1.0]), errors)
+    np.testing.assert_array_equal(z, [np.nan, np.inf, 0.5, np.nan])
+    assert np.isnan(inference.z_values(np.zeros(1), np.zeros(1))[0])
+
+
+def test_quantile_intervals_are_quantiles_of_the_combination():
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(500, 3))
+    rows = rng.normal(size=(2500, 3))  # more than one block
+    rows[7] = np.nan
+    ours = inference.quantile_intervals(draws, rows, 0.1)
+    for i in (0, 1023, 1024, 2499):
+        np.testing.assert_allclose(ours[i], np.quantile(draws @ rows[i], [0.05, 0.95]), rtol=1e-12)
+    assert np.isnan(ours[7]).all()
+
+
+def test_intervals_of_observations_are_those_of_statsmodels(fitted, houses):
+    frame = fitted.get_prediction(houses[:9]).summary_frame(alpha=0.1)
+    limits = frame[["mean_ci_lower", "mean_ci_upper"]].to_numpy()
+    mean = frame["mean"].to_numpy()
+    ours = inference.observation_intervals(mean, limits, fitted.scale, 0.1)
+    np.testing.assert_allclose(ours, frame[["obs_ci_lower", "obs_ci_upper"]], rtol=1e-10)
+
+
+def test_binomial_errors():
+    shares = np.array([0.0, 0.25, 1.0])
+    np.testing.assert_allclose(
+        inference.binomial_errors(shares, 12), stats.binom.std(12, shares) / 12
+    )
+    assert np.isnan(inference.binomial_errors(shares, 1)).all()
+
+
+@pytest.mark.parametrize("alpha", [0, 1, -0.1, 2, float("nan")])
+def test_levels_outside_zero_and_one_are_refused(alpha):
+    with pytest.raises(ArgumentError, match="alpha"):
+        inference.level(alpha)
+
+
+def test_read_only_copies_and_refuses_writes():
+    source = [[1.0, 2.0]]
+    array = inference.read_only(source, 2, "covariance")
+    with pytest.raises(ValueError, match="read-only"):
+        array[0, 0] = 3
+    with pytest.raises(ArgumentError, match="covariance must have 2"):
+        inference.read_only([1.0], 2, "covariance")
