@@ -151,8 +151,8 @@ def _parsed(code: str) -> ast.expr:
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         _refuse(
             "it cannot be read as an expression",
-            'write Q("name") for a column whose name is not a plain word, and name every column: '
-            "there is no dot for all the others",
+            "put arithmetic inside I(), as in I(x > -1), name every column (there is no dot for all "
+            'the others), and write Q("name") for a name that is not a plain word',
         )
     level: list[ast.AST] = [tree]
     for _ in range(MAX_DEPTH):

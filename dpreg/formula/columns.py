@@ -89,7 +89,7 @@ def scaled_column(
         offset, width = interval.lo / 2 + interval.hi / 2, interval.hi / 2 - interval.lo / 2
     else:
         offset, width = 0.0, max(abs(interval.lo), abs(interval.hi))
-    if not width > 0 or interval.is_point:
+    if not width > 0:
         raise SchemaError(
             f"column {shown(name)} has no width under the declared bounds: widen the bounds of "
             f"the columns in it, or leave it out."

@@ -262,8 +262,8 @@ def _interval(code: str, expression: Expression, types: Types) -> Interval:
     bounds = {}
     for column in columns:
         kind = types[column]
-        numbers = isinstance(kind, Numeric)
-        bounds[column] = Interval(kind.lo, kind.hi) if numbers else Interval(0.0, 1.0)
+        truth = Interval(0.0, 1.0)
+        bounds[column] = Interval(kind.lo, kind.hi) if isinstance(kind, Numeric) else truth
     try:
         return expression.bounds(bounds)
     except NotFiniteError as reason:
