@@ -30,6 +30,7 @@ exponential noise. arXiv:2105.07260.
 import itertools
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,12 +41,18 @@ __all__ = ["log_probabilities", "selection_probabilities"]
 
 Floats = NDArray[np.float64]
 _DEEPEST = 700.0  # exp(-700) is the smallest probability told apart from zero
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 _BLOCK = 1 << 21  # elements of a work matrix held at once
 
 
+@cache
+def _rule(order: int) -> tuple[Floats, Floats]:
+    """Nodes and weights of the Gauss-Legendre rule on [-1, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(order)
+    return nodes, weights
+
+
 def _quadrature(lo: float, hi: float, order: int = 48) -> tuple[Floats, Floats]:
-    nodes, weights = (_NODES, _WEIGHTS) if order == 48 else np.polynomial.legendre.leggauss(order)
+    nodes, weights = _rule(order)
     half = (hi - lo) / 2
     return lo + half * (nodes + 1), half * weights
 
@@ -67,7 +74,8 @@ def _permute_and_flip(s: Floats, copies: Floats) -> Floats:
     total = float(copies @ p)
     edges = [0.0]
     while edges[-1] < 1.0:
-        edges.append(min(1.0, max(edges[-1] * 4, 1.0 / max(total, 1.0))))
+        wider = max(edges[-1] * 4, 1.0 / max(total, 1.0))
+        edges.append(wider if wider < 0.5 else 1.0)  # no sliver at 1, where nodes would round to 1
     panels = [_quadrature(lo, hi) for lo, hi in itertools.pairwise(edges)]
     u = np.concatenate([nodes for nodes, _ in panels])
     weights = np.concatenate([w for _, w in panels])

@@ -72,6 +72,13 @@ def test_a_model_out_of_reach_has_probability_zero_without_a_warning() -> None:
     np.testing.assert_allclose(got, [1.0, 0.0], atol=1e-15)
 
 
+@pytest.mark.parametrize("gap", [20, 36, 60])
+def test_one_leading_model_leaves_no_sliver_of_the_integral(gap: int) -> None:
+    """sum(p) just above 1 once made a panel so narrow that its nodes rounded to u = 1."""
+    log_p = log_probabilities(np.array([0, 1000 * gap]), T, "permute-and-flip")
+    assert log_p[1] == pytest.approx(-gap + np.log(0.5), rel=1e-12)
+
+
 def test_permute_and_flip_is_never_worse_than_exponential() -> None:
     rng = np.random.default_rng(3)
     for _ in range(50):
