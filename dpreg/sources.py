@@ -4,9 +4,9 @@ The meaning of a cell depends on the cell and on how its column is declared, nev
 `dpreg.cells` says what each kind of cell means. pandas frames and mappings of arrays now; Arrow
 streams, Dask and Spark are to take the same `Source` protocol.
 
-Names and dtypes count as public facts: they decide what is refused, and whether an undeclared
-column is one of numbers. Where dtypes were inferred from the rows (a list, a CSV file), declaring
-the column in the schema is what makes its reading independent of the inference.
+Names count as public facts, and for undeclared columns dtypes do: they decide whether a column is
+one of numbers. Where dtypes were inferred from the rows (a list, a CSV file), declaring the column
+in the schema is what makes its reading independent of the inference.
 """
 
 from __future__ import annotations
@@ -137,13 +137,21 @@ def check_columns(source: Source, columns: Mapping[str, ColumnType]) -> None:
     Raises
     ------
     DataError
-        If a column is absent or its name repeated; if its kind is "datetime" or "other"; or if it
-        is `Unbounded` and of kind "string" or "category", which need declared levels.
+        If a column is absent or its name repeated; or if it is `Unbounded`, that is undeclared, and
+        its kind is not one of numbers.
+
+    Notes
+    -----
+    A *declared* column is read cell by cell whatever its dtype: dates in a column of numbers are
+    missing cells. To refuse the dtype would tell of the rows wherever it was inferred from them: a
+    list of dates is a column of dates until one row of it is a number.
     """
     for name, declared in columns.items():
         if not isinstance(declared, ColumnType):
             raise ArgumentError(f"column {name!r} is to be read as no known type of column")
         kind = source.kind(name)
+        if not isinstance(declared, Unbounded):
+            continue
         if kind == "datetime":
             raise DataError(
                 f"column {name!r} holds dates or times: make a number of it (days since a fixed "
@@ -151,7 +159,7 @@ def check_columns(source: Source, columns: Mapping[str, ColumnType]) -> None:
             )
         if kind == "other":
             raise DataError(f"column {name!r} holds neither numbers nor labels: leave it out")
-        if isinstance(declared, Unbounded) and kind in ("string", "category"):
+        if kind in ("string", "category"):
             raise DataError(
                 f"column {name!r} holds {'text' if kind == 'string' else 'labels'} and the schema "
                 f'does not declare it: add {name!r}: ["level", ...] to the schema, or '
@@ -304,6 +312,8 @@ def _read(array: Any, meaning: _Meaning) -> Any:
         match array.dtype.kind:
             case "b":
                 return meaning.cells([False, True])[array.astype(np.intp)]
+            case "M" | "m":  # NumPy would turn some into integers
+                return np.repeat(meaning.cells([None]), len(array))
             case "i" | "u" | "f":
                 return meaning.numbers(array.astype(np.float64, copy=False))
             case "c":
