@@ -183,7 +183,7 @@ def dp_select(
     if budget is not None:
         budget.charge(preparation.spends.total, f"dp_select: {formula}")
     rng = seeded.generator(request.seed)
-    bounded = preparation.schema
+    bounded = run.bounded_schema(request, preparation, source, rng)
     design = design_of(request, bounded)
     space = space_of(request, design)
     rows = run.read_rows(request, preparation, design, source, rng)

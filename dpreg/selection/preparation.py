@@ -191,7 +191,7 @@ def _spends(
     split = request.fit == "split"
     selecting, fitting = (SELECTING, FITTING) if split else (ALL_ROWS, ALL_ROWS)
     lines = [
-        Spend(f"bounds of {name}", "exponential", costs["bounds"] / len(unbounded))
+        Spend(f"bounds of {name}", "permute-and-flip", costs["bounds"] / len(unbounded))
         for name in unbounded
     ]
     if "radius" in costs:
@@ -211,7 +211,8 @@ def _spends(
             )
         )
     cost = draws.cost
-    lines.append(Spend("selection", draws.mechanism, cost.eps, cost.delta, draws.rule, selecting))
+    rule = draws.rule if draws.draws > 1 else ""
+    lines.append(Spend("selection", draws.mechanism, cost.eps, cost.delta, rule, selecting))
     if fit is not None:
         lines.append(Spend("coefficients", "joint release", fit.eps, fit.delta, rows=fitting))
     return BudgetTable(tuple(lines), request.contributions)
