@@ -139,7 +139,7 @@ def adassp(
     unit = np.eye(size) if noise == "wang" else np.zeros((size, size))
     square = 2 * math.log(3.75 / claimed) if noise == "classical" else math.log(6 / claimed)
     # Eigenvalues of an exact matrix, moved to the grid of the sums.
-    least = float(np.linalg.eigvalsh(gram / CELL_UNITS + unit)[0]) if size else 0.0
+    least = float(np.linalg.eigvalsh(gram.astype(float) / CELL_UNITS + unit)[0]) if size else 0.0
     least_units = np.array([round(least * CELL_UNITS)], dtype=object)
     least_noisy = float(_noisy(least_units, sigma, rng)[0])
     bound = max(0.0, least_noisy - sigma * math.sqrt(square))

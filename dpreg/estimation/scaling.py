@@ -35,6 +35,9 @@ Array = NDArray[np.float64]
 SCALINGS: Final = ("box", "row-norm", "row-norm-xy", "max-norm")
 """Names of the scalings."""
 
+_FAR: Final = 1e100
+"""Standardised values are cut here, so that no square overflows."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowScaling:
@@ -80,7 +83,9 @@ class RowScaling:
         response = np.where(complete, response, self.y_center) - self.y_center
         if self.upper is not None:
             raw = np.minimum(raw, self.upper)
-        rows = (raw - self.center) / self.width
+        with np.errstate(all="ignore"):  # no row may be the cause of a warning
+            rows = np.clip((raw - self.center) / self.width, -_FAR, _FAR)
+            response = np.clip(response / self.y_max, -_FAR, _FAR)
         if self.affine:
             rows = rows / self.length
             if self.intercept:
@@ -93,7 +98,7 @@ class RowScaling:
             rows = rows / norms[:, None]
             if self.kind == "row-norm-xy":
                 response = response / norms
-        rows, response = shorten(rows, response / self.y_max)
+        rows, response = shorten(rows, response)
         return np.where(complete[:, None], rows, 0.0), np.where(complete, response, 0.0)
 
     def unstandardise(self, theta: ArrayLike) -> Array:
@@ -179,7 +184,7 @@ def row_scaling(
 
 def shorten(rows: Array, response: Array) -> tuple[Array, Array]:
     """Shorten rows of norm above 1 to norm 1, cut responses to [-1, 1], NaN to 0."""
-    rows = np.nan_to_num(rows)
+    rows = np.clip(np.nan_to_num(rows), -_FAR, _FAR)
     largest = np.abs(rows).max(axis=1, initial=1.0)
     unit = rows / largest[:, None]
     norms = np.sqrt((unit**2).sum(axis=1))

@@ -96,6 +96,8 @@ def analytic_delta(ratio: float, eps: Fraction) -> float:
     with ctx.workprec(_precision(eps, ratio)):
         upper = _curve(_ball(ratio), _ball(eps)).upper()
         found = float(upper)
+        if not found < 1:  # also where the balls were too wide to tell: 1 is always true
+            return 1.0
         if not upper <= _ball(found):
             found = math.nextafter(found, math.inf)
     return max(found, 0.0)

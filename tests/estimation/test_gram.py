@@ -1,0 +1,168 @@
+"""The joint release: what is drawn, with which noise, and that its stated noise is what it has."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from dpreg.errors import ArgumentError
+from dpreg.estimation import gram as gram_module
+from dpreg.estimation.gram import release_gram, response_weight
+from dpreg.moments import Moments, accumulate
+from dpreg.privacy.gaussian import analytic_ratio
+from dpreg.privacy.gram_sensitivity import CELL_UNITS, layout, sensitivity_l2_squared
+
+EPS, DELTA = Fraction(1), Fraction("1e-6")
+
+
+def small_moments(rows=300, seed=0):
+    """(1, x1, x2, a, b, y) with a, b two levels of one factor; some rows incomplete."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, (rows, 2))
+    level = rng.integers(0, 3, rows)
+    dummies = (level[:, None] == [1, 2]).astype(float)
+    y = np.clip(x @ [0.3, -0.2] + dummies @ [0.1, 0.2] + rng.normal(0, 0.1, rows), -1, 1)
+    z = np.column_stack([np.ones(rows), x, dummies, y])
+    z[::7] = 0.0
+    return accumulate([z], 6)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "knorm", "laplace"])
+def test_cells_lie_where_they_belong(noise):
+    """At a huge eps the release is the exact matrix, duplicates and structural zeros included."""
+    moments = small_moments()
+    noisy = release_gram(
+        moments, (0, 1, 3, 4), exclusive=[(3, 4)], eps=Fraction(10**9), delta=DELTA, noise=noise
+    )
+    exact = moments.as_float()[np.ix_([0, 1, 3, 4, 5], [0, 1, 3, 4, 5])]
+    np.testing.assert_allclose(noisy.cells, exact, atol=1e-2)
+    assert noisy.cells[0, 2] == noisy.cells[2, 2]
+    assert noisy.cells[2, 3] == 0.0 == noisy.noise_sd[2, 3]
+    assert noisy.count == noisy.cells[0, 0]
+    assert noisy.columns == (0, 1, 3, 4)
+    assert (noisy.cells == noisy.cells.T).all()
+
+
+def test_without_an_intercept_the_count_is_released_besides():
+    moments = small_moments()
+    noisy = release_gram(moments, (1, 2), eps=Fraction(10**9), delta=DELTA)
+    assert noisy.count == pytest.approx(moments.cells[0][0] / CELL_UNITS, abs=1e-3)
+    assert noisy.count_sd > 0
+    assert noisy.cells.shape == (3, 3)
+
+
+def test_an_empty_model_releases_count_and_total():
+    noisy = release_gram(small_moments(), (), eps=EPS)
+    assert noisy.cells.shape == (1, 1)
+
+
+def test_gaussian_scales_satisfy_the_weighted_calibration():
+    """sum (change_c / sd_c)^2 is at most the analytic ratio's square, by the public sensitivity."""
+    triangle = layout(range(8))
+    zero = Moments.zero(9)
+    noisy = release_gram(zero, range(8), eps=EPS, delta=DELTA, noise="gaussian")
+    g = response_weight(triangle)
+    sigma = noisy.noise_sd[0, 0]
+    np.testing.assert_allclose(noisy.noise_sd[:8, 8] * g**0.5, sigma, rtol=1e-12)
+    assert noisy.noise_sd[8, 8] * g == pytest.approx(sigma, rel=1e-12)
+    sensitivity = sensitivity_l2_squared(triangle, "replace-one", 1, g) ** 0.5
+    assert sensitivity / sigma == pytest.approx(analytic_ratio(EPS, DELTA), rel=1e-9)
+
+
+def noise_statistic(noise, seed, rows=400, **changes):
+    """Sum of squared standardised draws over all cells of `rows` releases of nothing."""
+    zero, rng = Moments.zero(5), np.random.default_rng(seed)
+    squares = 0.0
+    for _ in range(rows):
+        noisy = release_gram(zero, range(4), eps=EPS, delta=DELTA, noise=noise, rng=rng)
+        cells = noisy.cells * changes.get("factor", 1.0)
+        squares += float(((cells / noisy.noise_sd)[np.triu_indices(5)] ** 2).sum())
+    return squares, rows * 15
+
+
+def test_stated_noise_is_the_noise_and_half_of_it_is_caught():
+    squares, number = noise_statistic("gaussian", 1)
+    low, high = chi2.ppf([1e-6, 1 - 1e-6], number)
+    assert low < squares < high
+    halved, _ = noise_statistic("gaussian", 1, factor=0.5)
+    assert halved < low
+
+
+@pytest.mark.parametrize("noise", ["knorm", "laplace"])
+def test_stated_noise_of_pure_mechanisms(noise):
+    squares, number = noise_statistic(noise, 2)
+    assert squares / number == pytest.approx(1, abs=0.12)
+
+
+def test_private_draws_have_the_stated_noise():
+    """The same with OpenDP and the operating system's entropy instead of a seed."""
+    for noise in ("gaussian", "knorm", "laplace"):
+        zero = Moments.zero(5)
+        squares = []
+        for _ in range(40):
+            noisy = release_gram(zero, range(4), eps=EPS, delta=DELTA, noise=noise)
+            squares.append((noisy.cells / noisy.noise_sd)[np.triu_indices(5)] ** 2)
+        assert 0.6 < np.mean(squares) < 1.6
+
+
+def test_noise_is_chosen_by_a_public_rule_and_priced_accordingly():
+    few = release_gram(Moments.zero(3), (0, 1), eps=EPS, delta=DELTA)
+    assert few.mechanism == "knorm"
+    assert few.delta == 0
+    many = release_gram(Moments.zero(17), range(16), eps=EPS, delta=DELTA)
+    assert many.mechanism == "gaussian"
+    assert many.delta == DELTA
+    pure = release_gram(Moments.zero(17), range(16), eps=EPS)
+    assert pure.mechanism == "knorm"
+    assert (pure.eps, pure.delta) == (EPS, 0)
+
+
+def test_contributions_and_relations_scale_the_noise():
+    zero = Moments.zero(5)
+    one = release_gram(zero, range(4), eps=EPS, delta=DELTA, noise="gaussian")
+    three = release_gram(zero, range(4), eps=EPS, delta=DELTA, noise="gaussian", contributions=3)
+    np.testing.assert_allclose(three.noise_sd, 3 * one.noise_sd, rtol=1e-9)
+    other = release_gram(
+        zero, range(4), eps=EPS, delta=DELTA, noise="gaussian", neighbors="add-remove"
+    )
+    assert (other.noise_sd < one.noise_sd).all()
+
+
+def test_a_factor_costs_as_one_column():
+    wide = release_gram(
+        Moments.zero(12), range(11), exclusive=[range(2, 11)], eps=EPS, delta=DELTA, noise="knorm",
+        neighbors="add-remove",
+    )  # fmt: skip
+    assert len(wide.triangle.cells) > 30
+    assert wide.triangle.dimension == 4
+    gauss = release_gram(
+        Moments.zero(12), range(11), exclusive=[range(2, 11)], eps=EPS, delta=DELTA,
+        noise="gaussian",
+    )  # fmt: skip
+    ratio = analytic_ratio(EPS, DELTA)
+    g = response_weight(gauss.triangle)
+    assert gauss.noise_sd[0, 0] == pytest.approx((3 + g) / ratio, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"noise": "gaussian", "delta": Fraction(0)},
+        {"noise": "cauchy"},
+        {"eps": Fraction(0)},
+        {"columns": (0, 4)},
+        {"neighbors": "swap"},
+        {"contributions": 0},
+    ],
+)
+def test_bad_arguments_are_refused(change):
+    call = {"columns": (0, 1), "eps": EPS, "delta": DELTA, **change}
+    with pytest.raises(ArgumentError):
+        release_gram(Moments.zero(5), call.pop("columns"), **call)
+
+
+def test_release_never_prints_an_exact_moment():
+    noisy = release_gram(small_moments(), (0, 1), eps=EPS)
+    assert str(small_moments().cells[0][1]) not in repr(noisy)
+    assert gram_module.NOISES == ("gaussian", "knorm", "laplace")
