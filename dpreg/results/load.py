@@ -7,20 +7,21 @@ from pathlib import Path
 
 from dpreg.errors import ArgumentError
 from dpreg.results import serialize
-from dpreg.results.base import Released
 from dpreg.results.design import DesignFactory, register_design_factory
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
 
 __all__ = ["from_json", "load"]
 
-_KINDS: dict[str, type[Released]] = {
+Result = SelectionResults | RegressionResults
+
+_KINDS: dict[str, type[SelectionResults] | type[RegressionResults]] = {
     "regression": RegressionResults,
     "selection": SelectionResults,
 }
 
 
-def from_json(text: str) -> Released:
+def from_json(text: str) -> Result:
     """Read a result of any kind from the text that `to_json` wrote.
 
     Raises
@@ -34,7 +35,7 @@ def from_json(text: str) -> Released:
     return _KINDS[kind].from_json(text)
 
 
-def load(path: str | os.PathLike[str], *, design_factory: DesignFactory | None = None) -> Released:
+def load(path: str | os.PathLike[str], *, design_factory: DesignFactory | None = None) -> Result:
     """Read a result from the file that `save` wrote. Runs no code from it.
 
     Parameters

@@ -232,7 +232,7 @@ def _fit_notes(fit: RegressionResults) -> list[str]:
 def _frequency_note(draws: int) -> str:
     return (
         f"frequency: the share of the {draws} released draws that hold the term; (se) is its "
-        f"binomial standard error over draws from this same table."
+        f"binomial standard error over draws from this same table, 0 where all draws agree."
     )
 
 

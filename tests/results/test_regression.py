@@ -8,6 +8,7 @@ import pytest
 from statsmodels.formula import api as smf
 
 from dpreg.errors import ArgumentError, NotReleased
+from dpreg.formula.design import build_design
 from dpreg.results.claim import STAMP
 from dpreg.results.withheld import NeverReleased, Withheld
 
@@ -89,6 +90,25 @@ def test_predictions_agree_with_statsmodels(ours, theirs, houses):
     np.testing.assert_allclose(
         prediction.conf_int(obs=True, alpha=0.2), reference.conf_int(obs=True, alpha=0.2)
     )
+
+
+def test_predictions_from_a_formulas_own_design_agree_with_statsmodels(make_regression, houses):
+    table = houses.assign(county=np.where(houses["age"] > 0, "cc", "ala"), size=houses["bsqft"] + 9)
+    formula = "price ~ np.log(size) + county:lat + C(county) - 1"
+    theirs = smf.ols(formula, table).fit()
+    schema = {"price": (-20, 20), "size": (1, 20), "lat": (-5, 5), "county": ["ala", "cc"]}
+    p = len(theirs.params)
+    ours = make_regression(
+        tuple(theirs.params.index),
+        coefficients=theirs.params,
+        covariance=theirs.cov_params(),
+        design_formula=formula,
+        schema=schema,
+        design=build_design(formula, schema, keep=()),
+    )
+    new = table.sample(9, random_state=2)
+    pd.testing.assert_series_equal(ours.predict(new), theirs.predict(new))
+    assert ours.df_model == p
 
 
 def test_a_row_with_a_missing_value_predicts_missing(ours, houses):
