@@ -89,7 +89,8 @@ Transform = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
 _SLACK: Final = 2.0**-40
 REFRESH = 0.3
-PEEL = 2.0
+PEEL = 1.0
+BOX = 0.2
 _NOISE: Final = {"exponential": gumbel_noise, "permute-and-flip": exponential_noise}
 
 
@@ -136,7 +137,8 @@ class _Node:
         self.noise = noise
         self.state = state
         self.bound = -math.inf
-        self.extra = self.lack = 0.0
+        self.extra: tuple[float, ...] = (0.0,) * len(state.views)
+        self.lack = 0.0
         self.score = 0
         self.removed = 0
         self.leaf = -1
@@ -227,6 +229,7 @@ class Tree:
             Show nodes and the gap between the best bound and the best value on stderr. For the
             curator's eyes: both depend on the rows.
         """
+        self.bounds.forget()
         with ctx.workprec(PRECISION):
             search = _Search(self, Bits() if bits is None else bits, progress)
             return search.run()
@@ -268,8 +271,11 @@ class _Search:
         self.push(node)
 
     def rate_node(self, node: _Node) -> None:
-        state = node.state
-        bound = state.bound + node.extra + state.reserve[self.must_leave_out(node.cell)]
+        more = self.must_leave_out(node.cell)
+        bound = max(
+            view.bound + extra + float(view.reserve[more])
+            for view, extra in zip(node.state.views, node.extra, strict=True)
+        )
         node.bound = max(node.bound, bound - abs(bound) * _SLACK, self.bounds.floor)
         node.score = self.tree.least_score(node.bound, self.counts.penalty(node.cell.lo))
 
@@ -296,8 +302,9 @@ class _Search:
     def take_node(self, node: _Node, key: float) -> None:
         if node.lack * self.nats > REFRESH and node.size > 1:
             before = node.score
-            node.state = self.bounds.state(node.removed)
-            node.extra = node.lack = 0.0
+            node.state = self.bounds.state(node.removed, node.state)
+            node.extra = (0.0,) * len(node.state.views)
+            node.lack = 0.0
             node.at = 0
             self.rate_node(node)
             if node.score > before:
@@ -320,9 +327,11 @@ class _Search:
             self.split(node)
 
     def add_leaf(self, node: _Node) -> None:
-        state = node.state
         out = members(node.cell.free & ~node.leaf)
-        bound = state.bound + node.extra + float(state.weight[out].sum()) * (1 - 2**-30)
+        bound = max(
+            view.bound + extra + float(view.weight[out].sum()) * (1 - _SLACK)
+            for view, extra in zip(node.state.views, node.extra, strict=True)
+        )
         leaf = _Leaf(node.leaf, node.noise, max(bound - abs(bound) * _SLACK, node.bound))
         leaf.score = self.tree.least_score(leaf.bound, self.counts.penalty_of(leaf.model))
         if float(self.value(leaf.noise, leaf.score)) > self.guess:
@@ -385,13 +394,13 @@ class _Search:
         while node.at < len(state.order) and not cell.free >> state.order[node.at] & 1:
             node.at += 1
         unit = state.order[node.at] if node.at < len(state.order) else -1
-        worth = (state.without[unit] - state.bound) / self.tree._grid if unit >= 0 else -1.0
+        worth = float(state.expected[unit]) / self.tree._grid if unit >= 0 else -1.0
         widest, gain = -1, 0
         for c, (a, b) in enumerate(zip(cell.lo, cell.hi, strict=True)):
             rise = counts.prices[c] * ((a + b) // 2 + 1 - a) if b > a else 0
             if rise > gain:
                 widest, gain = c, rise
-        if widest >= 0 and gain > worth:
+        if widest >= 0 and gain > BOX * worth:
             for half in counts.halves(cell, widest):
                 self.child(node, half)
             return
@@ -416,10 +425,10 @@ class _Search:
         if removed:
             state = node.state
             for u in members(removed).tolist():
-                weight, alone = float(state.weight[u]), float(state.without[u])
-                made.extra += weight
-                made.lack += alone - state.bound - weight
-                made.bound = max(made.bound, alone)
+                weights = [float(view.weight[u]) for view in state.views]
+                made.extra = tuple(a + b for a, b in zip(made.extra, weights, strict=True))
+                made.lack += max(float(state.expected[u]) - weights[-1], 0.0)
+                made.bound = max(made.bound, float(state.without[u]))
         self.place(made)
 
 

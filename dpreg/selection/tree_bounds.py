@@ -45,18 +45,18 @@ the free units, the `count` smallest sums of D_j beta0_j^2 over a unit may be ad
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.selection.space import Space
+from dpreg.selection.tree_ball import ball_fit, certify, without_each
 from dpreg.selection.tree_counts import members
 
-__all__ = ["Bounds", "Scores", "State"]
+__all__ = ["Bounds", "State", "View"]
 
 Floats = NDArray[np.float64]
 
@@ -64,17 +64,26 @@ _2U: Final = 2.0**-52
 _UP: Final = 1.0 + 2.0**-30
 _RIDGE: Final = 2.0**-24
 """lambda, as a share of the largest diagonal: costs a bound at most 2**-24 n rho^2."""
-_MOMENT: Final = 2.0**-40
+_REMEMBERED: Final = 2000
 
 
-class Scores(Protocol):
-    """What the tree asks of `scores.Problem`."""
+@dataclass(frozen=True, slots=True)
+class View:
+    """One beta0 of inequality (1).
 
-    rho: Fraction
-    grid: Fraction
+    Attributes
+    ----------
+    bound : float
+        (1) without its sum over R, which may be added.
+    weight : float array, by unit
+        What a unit in R adds at least (sums add); NaN for units already removed.
+    reserve : float array
+        reserve[k]: the sum of the k smallest weights.
+    """
 
-    def score_one(self, columns: Sequence[int], beta: Floats | None = None) -> int:
-        """Return the canonical integer q(M)."""
+    bound: float
+    weight: Floats
+    reserve: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,24 +92,28 @@ class State:
 
     Attributes
     ----------
-    bound : float
-        Certified lower bound on F_rho of all models without the removed units: (1) without its
-        sum over R, which may be added. (`Bounds.floor` may be higher, but nothing adds to it.)
+    views : tuple of View
+        From least squares, and from the constrained fit where the ball binds.
     without : float array, by unit
-        The same when one more unit is removed (NaN for units already removed).
-    weight : float array, by unit
-        What leaving the unit out adds to `bound` at least, jointly with others (sums add).
-    reserve : float array
-        reserve[k]: the sum of the k smallest weights.
+        Certified bound when one more unit is removed; NaN for units already removed.
+    expected : float array, by unit
+        About how much a state of its own would raise the bound when the unit is removed.
     order : list of int
-        Units left, by decreasing `without`.
+        Units left, by decreasing `expected`.
+    fit : float array or None
+        The constrained fit, where the ball binds.
     """
 
-    bound: float
+    views: tuple[View, ...]
     without: Floats
-    weight: Floats
-    reserve: Floats
+    expected: Floats
     order: list[int]
+    fit: Floats | None
+
+    @property
+    def bound(self) -> float:
+        """The best of the views' bounds."""
+        return max(view.bound for view in self.views)
 
 
 class Bounds:
@@ -205,14 +218,19 @@ class Bounds:
     def _finite(self, bound: Floats) -> Floats:
         return np.where(np.isfinite(bound), np.maximum(bound, self.floor), self.floor)
 
-    def state(self, removed: int) -> State:
+    def state(self, removed: int, parent: State | None = None) -> State:
         """Return the state of a mask of removed units (remembered by the mask)."""
         known = self._states.get(removed)
         if known is None:
-            known = self._states[removed] = self._make(removed)
+            known = self._states[removed] = self._make(removed, parent)
         return known
 
-    def _make(self, removed: int) -> State:
+    def forget(self) -> None:
+        """Drop remembered states beyond what the next draw is sure to use."""
+        if len(self._states) > _REMEMBERED:
+            self._states = {0: self._states[0]}
+
+    def _make(self, removed: int, parent: State | None) -> State:
         out = [at for u in members(removed).tolist() for at in self.unit_places[u]]
         k, inverse, beta = len(out), self._inverse, self._beta
         rows = inverse[out]
@@ -228,32 +246,77 @@ class Bounds:
         bound = raw - float(self._error(np.float64(norm), k))
         fitted = beta - c @ rows
         slip = (k + 8) * _2U * (self._b_max + self._v_max * norm)
-        square = np.maximum(np.abs(fitted) - slip, 0.0) ** 2 * self._weights * (1 - 2.0**-40)
+        q = len(self.unit_places)
+        without, left = np.full(q, np.nan), np.ones(q, dtype=np.bool_)
+        left[members(removed)] = False
+        for units, places in self._widths:
+            still = left[units]
+            if still.any():
+                without[units[still]] = self._without_one(
+                    places[still], rows, block, target, spread, c, fitted
+                )
+        views = [self._view(bound, fitted, slip, left)]
+        expected = without - views[0].bound
+        fit = None
+        if float(np.abs(fitted).sum()) > self._rho:
+            allowed = np.ones(self._d)
+            allowed[out] = 0.0
+            start = np.zeros(self._d)
+            if parent is not None and parent.fit is not None:
+                start = parent.fit
+            fit = ball_fit(self._gram, self._cross, self._rho, allowed, start)
+            if self._ball_view(fit, allowed, left, without, expected, views) is None:
+                fit = None
+        without = np.fmax(without, max(view.bound for view in views))
+        without[~left] = expected[~left] = np.nan
+        some = np.flatnonzero(left)
+        order = some[np.argsort(-expected[some], kind="stable")]
+        return State(tuple(views), without, expected, order.tolist(), fit)
+
+    def _view(self, bound: float, beta: Floats, slip: float, left: NDArray[np.bool_]) -> View:
+        """Return the view of beta0, each cell of which is known to within `slip`."""
+        square = np.maximum(np.abs(beta) - slip, 0.0) ** 2 * self._weights * (1 - 2.0**-40)
         if not (math.isfinite(bound) and np.isfinite(square).all()):
             bound, square = self.floor, np.zeros_like(beta)
-
-        q = len(self.unit_places)
-        without, weight = np.full(q, np.nan), np.full(q, np.nan)
+        weight = np.full(len(left), np.nan)
         for units, places in self._widths:
-            left = np.array([not removed >> u & 1 for u in units.tolist()], dtype=np.bool_)
-            if not left.any():
-                continue
-            units, places = units[left], places[left]
-            without[units] = self._without_one(places, rows, block, target, spread, c, fitted)
             weight[units] = square[places].sum(axis=1) * (1 - 2.0**-40)
-        without = np.fmax(without, bound)
-        without[np.isnan(weight)] = np.nan
-        left = np.flatnonzero(~np.isnan(weight))
-        smallest = np.sort(weight[left])
-        reserve = np.concatenate([[0.0], np.cumsum(smallest)]) * (1 - 2.0**-40)
-        order = left[np.argsort(-without[left], kind="stable")]
-        return State(
-            bound,
-            without,
-            weight,
-            reserve,
-            order.tolist(),
-        )
+        weight[~left] = np.nan
+        reserve = np.concatenate([[0.0], np.cumsum(np.sort(weight[left]))]) * (1 - 2.0**-40)
+        return View(bound, weight, reserve)
+
+    def _ball_view(
+        self,
+        fit: Floats,
+        allowed: Floats,
+        left: NDArray[np.bool_],
+        without: Floats,
+        expected: Floats,
+        views: list[View],
+    ) -> View | None:
+        """Add the constrained fit's view, and what it says of each unit, where it is better."""
+        active = np.flatnonzero(fit)
+        gram, cross, rho = self._gram, self._cross, self._rho
+        with np.errstate(all="ignore"):
+            bound = float(certify(gram, cross, rho, allowed, active, fit[active][:, None])[0])
+            if not bound - self._ridge_loss > views[0].bound:
+                return None
+            view = self._view(bound - self._ridge_loss, fit, 0.0, left)
+            views.append(view)
+            used = set(active.tolist())
+            units = [u for u, at in enumerate(self.unit_places) if left[u] and used & set(at)]
+            expected[:] = np.fmax(view.weight, without - view.bound)
+            if not units:
+                return view
+            try:
+                found, rise = without_each(
+                    gram, cross, rho, allowed, fit, [self.unit_places[u] for u in units]
+                )
+            except np.linalg.LinAlgError:
+                return view
+        without[units] = np.fmax(without[units], found - self._ridge_loss)
+        expected[units] = np.fmax(expected[units], rise)
+        return view
 
     def _without_one(
         self,
@@ -294,14 +357,12 @@ class Bounds:
         """Return a certified lower bound on F_rho of one model, and the beta0 that gives it."""
         at = self._keep_places + [p for u in units.tolist() for p in self.unit_places[u]]
         gram, cross = self._gram[np.ix_(at, at)], self._cross[at]
+        every = np.ones(len(at))
         try:
             beta = np.linalg.solve(gram, cross)
         except np.linalg.LinAlgError:
             return self.floor, np.zeros(len(at))
-        fitted = gram @ beta
-        norm = float(np.abs(beta).sum()) * _UP
-        slack = (len(at) + 8) * _2U * (self._largest * norm - self.floor / self._rho)
-        residual = float(np.abs(cross - fitted).max(initial=0.0)) + slack
-        raw = -float(beta @ fitted) - 2 * norm * slack - 2 * self._rho * residual * _UP
-        bound = raw - self._ridge_loss - abs(raw) * 2**-48
-        return float(self._finite(np.float64(bound))), beta
+        if not float(np.abs(beta).sum()) <= self._rho:
+            beta = ball_fit(gram, cross, self._rho, every, np.zeros(len(at)))
+        bound = certify(gram, cross, self._rho, every, np.arange(len(at)), beta[:, None])
+        return float(self._finite(bound - self._ridge_loss)[0]), beta
