@@ -133,6 +133,13 @@ def test_an_incomplete_row_is_zero(formula, spoilt):
     assert found[0, 0] == 1
 
 
+def test_a_level_that_the_formula_leaves_out_makes_a_row_incomplete():
+    design = build_design("y ~ C(x, levels=[1, 2, 4]) + C(g, levels=['c', 'a'])", SCHEMA)
+    found = stored(design, y=[300] * 5, x=[1, 2, 3, 9, np.nan], g=["a", "b", "c", "c", "c"])
+    # 9 is clipped to 4, the bound, before it is looked up
+    assert found.tolist() == [[1, 0, 0, 1, 1], [0] * 5, [0] * 5, [1, 0, 1, -1, 1], [0] * 5]
+
+
 def test_cells_beyond_the_bounds_are_moved_to_them():
     design = build_design("y ~ x + np.exp(z) + x:z", SCHEMA)
     found = stored(design, y=[1e308, -np.inf], x=[np.inf, -1e308], z=[-np.inf, 1e308])
@@ -193,6 +200,8 @@ def test_prediction_extrapolates_and_keeps_the_index():
     assert plain.loc[["p", "s"]].notna().all(axis=None)
     logs = design.matrix(frame[["z"]], [names.index("np.log1p(z)")])
     assert logs.iloc[:, 0].isna().tolist() == [False, False, False, True, False]
+    both = design.matrix(frame, [0, names.index("np.log1p(z)")])
+    assert both.isna().all(axis=1).tolist() == [False, False, False, True, False]
     spline = design.matrix(frame[["x"]], [len(names) - 1])
     assert spline.iloc[:, 0].isna().tolist() == [False, True, True, False, False]
     assert design.matrix(frame, [0]).iloc[:, 0].tolist() == [1] * 5
