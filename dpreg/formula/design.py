@@ -12,6 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpreg.errors import FormulaError, SchemaError
+from dpreg.formula.bind import bind, column_types, columns_of, levels_tested
 from dpreg.formula.check import Labels, Spec, read_factor, shown
 from dpreg.formula.columns import (
     INTERCEPT,
@@ -21,15 +22,7 @@ from dpreg.formula.columns import (
     scaled_column,
     scaled_response,
 )
-from dpreg.formula.factors import (
-    Coded,
-    Factor,
-    Measure,
-    bind,
-    column_types,
-    columns_of,
-    levels_tested,
-)
+from dpreg.formula.factors import Coded, Factor, Measure
 from dpreg.formula.intervals import Interval, NotFiniteError
 from dpreg.formula.matrix import Design
 from dpreg.formula.rows import Product
