@@ -74,6 +74,7 @@ class SelectionRequest:
     max_terms: int | None
     hierarchy: str
     radius: Fraction | None
+    radius_source: str
     clip: Fraction
     center: bool
     penalty: Fraction | str
@@ -131,6 +132,9 @@ class SelectionRequest:
             max_terms=None if max_terms is None else count(max_terms, "max_terms", 0),
             hierarchy=choice(hierarchy, "hierarchy", HIERARCHIES),
             radius=_radius(radius, whole),
+            radius_source={None: "default", "private": "private"}.get(
+                radius if isinstance(radius, str | None) else "", "given"
+            ),
             clip=whole,
             center=center,
             penalty=_penalty(penalty),

@@ -14,7 +14,7 @@ from dpreg.schema import Schema
 
 
 def _design(formula: str, schema: Mapping[str, Any], *, clip: Fraction, center: bool) -> Design:
-    return build_design(formula, Schema(schema), clip=clip, center=center)
+    return build_design(formula, Schema(schema), keep=(), clip=clip, center=center)
 
 
 register_design_factory(_design)

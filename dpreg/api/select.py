@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from dpreg.api.coefficients import CallFacts, joint_fit
 from dpreg.formula.design import Design
 from dpreg.privacy import seeded
 from dpreg.request import SelectionRequest
 from dpreg.results.claim import PrivacyClaim
+from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
 from dpreg.schema import Schema
 from dpreg.selection import run
@@ -51,7 +53,7 @@ def dp_select(
     false_inclusions: Any = 0.1,
     shares: Mapping[str, Any] | None = None,
     draws: int = 1,
-    fit: str | None = None,
+    fit: str | None = "split",
     engine: str = "auto",
     budget: Ledger | None = None,
     progress: bool = False,
@@ -191,7 +193,36 @@ def dp_select(
     selection = run.select(
         request, preparation, tuning, space, rows.selecting, progress=progress, rng=rng
     )
-    return _results(request, preparation, design, space, tuning, selection)
+    drawn = Counter(selection.models).most_common(1)[0][0]
+    columns = sorted(space.keep_columns + tuple(c for u in drawn for c in space.unit_columns[u]))
+    facts = _facts(request, preparation, design, columns)
+    regression = None
+    if rows.fitting is not None and preparation.fit is not None:
+        regression = joint_fit(design, columns, rows.fitting, facts, cost=preparation.fit, rng=rng)
+    return _results(
+        request, preparation, design, space, tuning, selection, drawn, facts, regression
+    )
+
+
+def _facts(
+    request: SelectionRequest, preparation: Preparation, design: Design, columns: list[int]
+) -> CallFacts:
+    """Gather the public facts that the selection and its coefficients both repeat."""
+    return CallFacts(
+        formula=_formula(design, columns),
+        fit=request.fit or "fixed",
+        budget=request.budget,
+        rows=preparation.rows,
+        bounds={
+            name: "private" if name in preparation.unbounded else "schema" for name in design.needed
+        },
+        claim=PrivacyClaim(
+            neighbors=request.neighbors,
+            contributions=request.contributions,
+            spends=preparation.spends,
+            seeded=request.seed is not None,
+        ),
+    )
 
 
 def _results(
@@ -201,9 +232,10 @@ def _results(
     space: Space,
     tuning: run.Tuning,
     selection: run.Selection,
+    drawn: tuple[int, ...],
+    facts: CallFacts,
+    regression: RegressionResults | None,
 ) -> SelectionResults:
-    models = tuple(_named(design, space, units) for units in selection.models)
-    chosen = Counter(models).most_common(1)[0][0]
     clip = request.clip
     squared = clip**2 if request.method == "pcls" else 1
     columns = {
@@ -219,9 +251,9 @@ def _results(
         candidates=space.units,
         kept=design.keep,
         columns=columns,
-        models=models,
-        chosen=chosen,
-        selected_formula=_formula(design, space, chosen),
+        models=tuple(_named(design, space, units) for units in selection.models),
+        chosen=_named(design, space, drawn),
+        selected_formula=facts.formula,
         n_models=space.size,
         nobs=preparation.rows,
         method=request.method,
@@ -233,22 +265,16 @@ def _results(
         eps=request.budget.eps,
         delta=request.budget.delta,
         radius=tuning.rho * clip,
-        radius_source="private" if request.radius is None else "given",
+        radius_source=request.radius_source,
         clip=clip,
         center=request.center,
         penalty=request.penalty if isinstance(request.penalty, str) else "given",
         phi=selection.phi * squared,
         psi=selection.psi * squared,
         sigma2=None if tuning.sigma2 is None else tuning.sigma2 * clip**2,
-        bounds={
-            name: "private" if name in preparation.unbounded else "schema" for name in design.needed
-        },
-        claim=PrivacyClaim(
-            neighbors=request.neighbors,
-            contributions=request.contributions,
-            spends=preparation.spends,
-            seeded=request.seed is not None,
-        ),
+        bounds=facts.bounds,
+        claim=facts.claim,
+        regression=regression,
     )
 
 
@@ -257,19 +283,13 @@ def _named(design: Design, space: Space, units: tuple[int, ...]) -> tuple[str, .
     return design.keep + tuple(space.units[unit] for unit in sorted(units))
 
 
-def _formula(design: Design, space: Space, chosen: tuple[str, ...]) -> str:
-    """Write the formula of the chosen model; a factor's columns stand for the whole factor."""
-    drawn = {
-        column
-        for unit, columns in zip(space.units, space.unit_columns, strict=True)
-        if unit in chosen
-        for column in columns
-    }
+def _formula(design: Design, columns: list[int]) -> str:
+    """Write the formula of a model; a factor's columns stand for the whole factor."""
     inside = [
         term.name
         for term in design.terms
-        if term.name != "Intercept" and (term.name in chosen or drawn & set(term.columns))
+        if 0 not in term.columns and not set(columns).isdisjoint(term.columns)
     ]
-    constant = "Intercept" in chosen
+    constant = 0 in columns
     right = " + ".join(inside) or ("1" if constant else "0")
     return f"{design.response.name} ~ {right}{'' if constant or not inside else ' - 1'}"

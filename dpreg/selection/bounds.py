@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.errors import DpregWarning
+from dpreg.errors import DpregWarning, SchemaError
 from dpreg.privacy.quantiles import RELIABLE, estimate_bounds, reliable
 from dpreg.schema import Numeric, Schema, Unbounded
 from dpreg.sources import Source
@@ -19,7 +19,12 @@ from dpreg.sources import Source
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["buy_bounds", "warn_of_poor_bounds"]
+__all__ = ["buy_bounds", "warn_of_poor_bounds", "with_stand_ins"]
+
+_Built = TypeVar("_Built")
+
+_STAND_IN = Numeric(-1e6, 1e6)
+"""Stands for bounds that are not known yet, to try formula and schema before anything is spent."""
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -66,6 +71,28 @@ def buy_bounds(
         )
         bought[name] = Numeric(lo, hi)
     return Schema({**schema, **bought}) if bought else schema
+
+
+def with_stand_ins(
+    build: Callable[[Schema], _Built], schema: Schema, names: Sequence[str]
+) -> _Built:
+    """Try a design before the bounds of `names` are bought: what fails then is refused now.
+
+    Raises
+    ------
+    SchemaError
+        Where a factor needs to know more of a column than that it is a number (the logarithm of
+        one without declared bounds, say).
+    """
+    if not names:
+        return build(schema)
+    try:
+        return build(Schema({**schema, **dict.fromkeys(names, _STAND_IN)}))
+    except SchemaError as err:
+        raise SchemaError(
+            f"{err} The schema holds no bounds for {', '.join(names)}: declare those of the "
+            "columns in this factor, since bounds estimated privately need not be legal there."
+        ) from None
 
 
 def warn_of_poor_bounds(

@@ -8,21 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
-from dpreg.errors import ArgumentError, SchemaError
+from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design, build_design, declared, undeclared
 from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend
 from dpreg.privacy.composition import DrawPlan, plan_draws
 from dpreg.request import SHARES, SelectionRequest
-from dpreg.schema import Numeric, Schema
+from dpreg.schema import Schema
+from dpreg.selection.bounds import with_stand_ins
 from dpreg.selection.engine import choose_engine
 from dpreg.selection.space import Space, build_space
 from dpreg.sources import Source
 
 __all__ = ["FITTING", "SELECTING", "Preparation", "design_of", "prepare", "space_of"]
-
-_STAND_IN = Numeric(-1e6, 1e6)
-"""Stands for bounds that are not known yet, to try formula and schema before anything is spent."""
 
 SELECTING = "half 1"
 FITTING = "half 2"
@@ -72,7 +71,7 @@ def prepare(request: SelectionRequest, schema: Schema, source: Source) -> Prepar
     """Check all that can be checked without a row, and plan every spend."""
     schema = declared(request.formula, schema, source)
     unbounded = undeclared(request.formula, schema, source)
-    design = _tried_design(request, schema, unbounded)
+    design = with_stand_ins(partial(design_of, request), schema, unbounded)
     design.blocks(source)  # a table that cannot be read as declared is refused here
     space = space_of(request, design)
     costs = _costs(request, unbounded)
@@ -112,18 +111,6 @@ def space_of(request: SelectionRequest, design: Design) -> Space:
         max_terms=request.max_terms,
         hierarchy=request.hierarchy,
     )
-
-
-def _tried_design(request: SelectionRequest, schema: Schema, unbounded: tuple[str, ...]) -> Design:
-    if not unbounded:
-        return design_of(request, schema)
-    try:
-        return design_of(request, Schema({**schema, **dict.fromkeys(unbounded, _STAND_IN)}))
-    except SchemaError as err:
-        raise SchemaError(
-            f"{err} The schema holds no bounds for {', '.join(unbounded)}: declare those of the "
-            "columns in this factor, since bounds estimated privately need not be legal there."
-        ) from None
 
 
 def _costs(request: SelectionRequest, unbounded: tuple[str, ...]) -> dict[str, Fraction]:

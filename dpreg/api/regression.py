@@ -1,0 +1,220 @@
+"""`dp_ols`: private coefficients of a fixed linear model, with honest standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from dpreg.api.coefficients import CallFacts, joint_fit, perturbed_fit
+from dpreg.errors import ArgumentError
+from dpreg.estimation.constants import PERTURBED_NOISES, privacy_of_constants
+from dpreg.estimation.gram import NOISES
+from dpreg.estimation.scaling import SCALINGS
+from dpreg.formula.design import build_design, declared, undeclared
+from dpreg.moments import accumulate
+from dpreg.privacy import seeded
+from dpreg.privacy.budget import Budget, BudgetTable, Spend, exact
+from dpreg.privacy.sensitivity import NEIGHBORS
+from dpreg.request import SHARES, choice, count, positive
+from dpreg.results.claim import PrivacyClaim
+from dpreg.results.regression import RegressionResults
+from dpreg.schema import Schema
+from dpreg.selection.bounds import buy_bounds, warn_of_poor_bounds, with_stand_ins
+from dpreg.sources import as_source
+
+if TYPE_CHECKING:
+    from dpreg.privacy.ledger import Ledger
+
+__all__ = ["dp_ols"]
+
+METHODS = ("gram", "ssp", "adassp")
+
+
+def dp_ols(
+    formula: str,
+    data: Any,
+    eps: Any,
+    *,
+    delta: Any = 0,
+    schema: Any = None,
+    method: str = "gram",
+    noise: str | None = None,
+    scaling: str = "box",
+    neighbors: str = "replace-one",
+    contributions: int = 1,
+    clip: Any = 1.0,
+    center: bool = True,
+    shares: Mapping[str, Any] | None = None,
+    budget: Ledger | None = None,
+    unsafe_seed: int | None = None,
+) -> RegressionResults:
+    """Fit a linear model with differential privacy.
+
+    Parameters
+    ----------
+    formula : str
+        Two-sided, in patsy's language, as for `dp_select`.
+    data : pandas.DataFrame, or what `dpreg.sources.as_source` takes
+        The confidential rows. A row with a missing or undeclared value counts for nothing.
+    eps, delta : number or decimal string
+        What the whole call may cost; the decimals typed are taken exactly.
+    schema : mapping, Schema or path, optional
+        Bounds and levels of the raw columns; bounds left out are bought from a share of eps.
+    method : {"gram", "ssp", "adassp"}
+        "gram" releases the moment matrix once and fits it with noise-aware standard errors. "ssp"
+        and "adassp" are published alternatives that give coefficients alone, and need delta.
+    noise : str, optional
+        For "gram": "gaussian" (needs delta), "knorm" or "laplace"; None takes the one with the
+        least expected error. For the others "analytic" (the default), "wang" or "classical".
+    scaling : {"box", "row-norm", "row-norm-xy", "max-norm"}
+        How rows are brought into the unit ball for "ssp" and "adassp"; "gram" has "box" alone.
+        The last three act on columns already mapped to [-1, 1] by their public bounds; "row-norm"
+        and "row-norm-xy" divide each row by its own norm, so that their coefficients belong to
+        rows of norm one and not to the columns as they are.
+    neighbors : {"replace-one", "add-remove"}
+    contributions : int
+        The most rows that one person may own.
+    clip : number in (0, 1]
+        The response, scaled to [-1, 1], is clipped to [-clip, clip].
+    center : bool
+        Whether the response is centred at the middle of its bounds before scaling; a formula
+        without an intercept is never centred.
+    shares : mapping, optional
+        {"bounds": part of eps} where bounds are bought.
+    budget : Ledger, optional
+        An account to charge, before a row is read.
+    unsafe_seed : int, optional
+        Makes the result reproducible and **not private**; every view of it says so.
+
+    Returns
+    -------
+    RegressionResults
+
+    Raises
+    ------
+    ArgumentError, FormulaError, SchemaError, DataError, BudgetError
+        From public facts alone and before anything is charged or read.
+
+    Notes
+    -----
+    Intervals hold for independent persons and a correct linear model with one residual variance.
+    Sensitivities and their proofs: `dpreg.privacy.gram_sensitivity`; the fit and its covariance:
+    `dpreg.estimation.inference`.
+
+    Examples
+    --------
+    >>> import dpreg
+    >>> rand = dpreg.datasets.load_randhie()
+    >>> fit = dpreg.dp_ols("mdvis ~ disea + lpi", rand.data, eps=1, delta=1e-6, schema=rand.schema)
+    >>> list(fit.params.index)
+    ['Intercept', 'disea', 'lpi']
+    """
+    if not isinstance(formula, str):
+        raise ArgumentError(f"formula must be a string; got {type(formula).__name__}.")
+    if not isinstance(center, bool):
+        raise ArgumentError("center must be True or False.")
+    whole = Budget(positive(eps, "eps"), exact(delta, "delta"))
+    _check_method(method, noise, scaling, whole)
+    relation = choice(neighbors, "neighbors", NEIGHBORS)
+    k = count(contributions, "contributions")
+    clipped = positive(clip, "clip", Fraction(1))
+    source = as_source(data)
+    known = declared(formula, Schema.from_any(schema), source)
+    unbounded = undeclared(formula, known, source)
+    build = partial(_design, formula, clip=clipped, center=center)
+    with_stand_ins(build, known, unbounded).blocks(source)  # refuses a table it cannot read
+    bounds_eps = _bounds_share(shares, unbounded) * whole.eps
+    cost = Budget(whole.eps - bounds_eps, whole.delta)
+    if method != "gram":
+        _check_claim(method, noise or "analytic", cost, relation, k)
+    spends = [
+        Spend(f"bounds of {name}", "permute-and-flip", bounds_eps / len(unbounded))
+        for name in unbounded
+    ]
+    spends.append(Spend("coefficients", f"{method} release", cost.eps, cost.delta))
+    claim = PrivacyClaim(
+        neighbors=relation,
+        contributions=k,
+        spends=BudgetTable(tuple(spends), k),
+        seeded=unsafe_seed is not None,
+    )
+    rng = seeded.generator(unsafe_seed)
+    if budget is not None:
+        budget.charge(claim.spent, f"dp_ols: {formula}")
+    rows = source.rows if relation == "replace-one" else None
+    if unbounded:
+        warn_of_poor_bounds(unbounded, rows, bounds_eps, k)
+        known = buy_bounds(
+            source, known, unbounded, eps=bounds_eps, neighbors=relation, contributions=k, rng=rng
+        )
+    design = build(known)
+    columns = [column for term in design.terms for column in term.columns]
+    facts = CallFacts(
+        formula=formula,
+        fit="fixed",
+        budget=whole,
+        rows=rows,
+        bounds={name: "private" if name in unbounded else "schema" for name in design.needed},
+        claim=claim,
+    )
+    if method == "gram":
+        moments = accumulate(design.blocks(source), len(design.columns) + 1)
+        return joint_fit(design, columns, moments, facts, cost=cost, noise=noise, rng=rng)
+    return perturbed_fit(
+        design,
+        columns,
+        source,
+        facts,
+        method=method,
+        noise=noise or "analytic",
+        scaling=scaling,
+        cost=cost,
+        rng=rng,
+    )
+
+
+def _design(formula: str, schema: Schema, *, clip: Fraction, center: bool) -> Any:
+    """Build the design; a formula without an intercept is not centred."""
+    design = build_design(formula, schema, clip=clip, center=center)
+    if design.has_intercept or not center:
+        return design
+    return build_design(formula, schema, keep=(), clip=clip, center=False)
+
+
+def _check_method(method: str, noise: str | None, scaling: str, whole: Budget) -> None:
+    choice(method, "method", METHODS)
+    choice(scaling, "scaling", SCALINGS)
+    if method == "gram":
+        choice(noise, "noise", (*NOISES, None))
+        if scaling != "box":
+            raise ArgumentError('method="gram" has scaling="box" alone: columns by their bounds.')
+        if noise == "gaussian" and whole.delta == 0:
+            raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
+        return
+    choice(noise, "noise", (*PERTURBED_NOISES, None))
+    if whole.delta == 0:
+        raise ArgumentError(f'method="{method}" needs delta above 0, such as delta=1e-6.')
+
+
+def _check_claim(method: str, noise: str, cost: Budget, relation: str, k: int) -> None:
+    """Refuse constants whose release, as a whole, is not what would be charged for it."""
+    privacy = privacy_of_constants(
+        method, noise, eps=cost.eps, delta=cost.delta, neighbors=relation, contributions=k
+    )
+    if not privacy.holds:
+        raise ArgumentError(
+            f'noise="{noise}" gives eps={privacy.whole_eps:.4g} at delta={float(cost.delta):g} '
+            f'here, more than is charged: use noise="analytic", or a larger eps.'
+        )
+
+
+def _bounds_share(shares: Mapping[str, Any] | None, unbounded: tuple[str, ...]) -> Fraction:
+    given = dict(shares or {})
+    share = positive(given.pop("bounds", SHARES["bounds"]), "shares['bounds']")
+    if given or (shares and not unbounded):
+        raise ArgumentError("shares may name 'bounds', where the schema leaves some out.")
+    if share >= 1:
+        raise ArgumentError("shares['bounds'] must be below 1: the coefficients need the rest.")
+    return share if unbounded else Fraction(0)
