@@ -94,7 +94,8 @@ def column_types(specs: Mapping[str, Spec], schema: Types) -> dict[str, ColumnTy
                 types[column] = schema[column]
             elif column in levels:
                 found: Any = tuple(levels[column])
-                types[column] = Boolean() if set(found) == {False, True} else Categorical(found)
+                truths = all(isinstance(level, bool) for level in found)
+                types[column] = Boolean() if truths else Categorical(found)
             else:
                 raise FormulaError(
                     f"factor {shown(code)}: {shown(column)} is not a declared column; add it to "

@@ -157,11 +157,21 @@ def undeclared(formula: str, schema: Schema, source: Source) -> tuple[str, ...]:
 def declared(formula: str, schema: Schema, source: Source) -> Schema:
     """Add to the schema the columns whose kind says all there is to say: those of kind bool.
 
-    Parameters, errors : as for `undeclared`.
+    Parameters
+    ----------
+    formula : str
+    schema : Schema
+    source : Source
+        Its column names and public kinds are looked at, never its rows.
 
     Returns
     -------
     Schema
+
+    Raises
+    ------
+    FormulaError, SchemaError
+        As `undeclared`.
     """
     kinds = _undeclared_kinds(formula, schema, source)
     truths = {column: Boolean() for column, kind in kinds.items() if kind == "bool"}

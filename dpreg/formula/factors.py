@@ -94,7 +94,8 @@ def coded_labels(code: str, spec: Labels, kind: ColumnType) -> Coded:
     code : str
     spec : Labels
     kind : ColumnType
-        How the column is declared.
+        How the column is declared. Where it is by bounds, a cell is clipped to them before it is
+        looked up among the levels, as everywhere else.
 
     Returns
     -------

@@ -150,14 +150,14 @@ class Design:
         needed = dict.fromkeys(name for factor in factors.values() for name in factor.columns)
         types = {name: self._types[name] for name in needed}
         index = frame.index if isinstance(frame, pd.DataFrame) else None
+        source = as_source(frame)
+        size = max(1, source.rows or 0)
         if types:
-            source = as_source(frame)
-            size = 8192 if index is None else max(1, len(index))
             pieces = [
                 self._raw(chunk, types, factors, chosen) for chunk in source.chunks(types, size)
             ]
         else:
-            pieces = [np.ones((0 if index is None else len(index), len(chosen)))]
+            pieces = [np.ones((source.rows or 0, len(chosen)))]
         values = np.concatenate(pieces) if pieces else np.empty((0, len(chosen)))
         return pd.DataFrame(values, index=index, columns=[self.columns[j].name for j in chosen])
 

@@ -206,6 +206,11 @@ def test_prediction_extrapolates_and_keeps_the_index():
     assert spline.iloc[:, 0].isna().tolist() == [False, True, True, False, False]
     assert design.matrix(frame, [0]).iloc[:, 0].tolist() == [1] * 5
     assert design.matrix(frame, []).shape == (5, 0)
+    mapping = {name: list(frame[name]) for name in frame}
+    pd.testing.assert_frame_equal(
+        design.matrix(mapping, range(4)), design.matrix(frame, range(4)).reset_index(drop=True)
+    )
+    assert design.matrix(mapping, [0]).shape == (5, 1)
 
 
 @pytest.mark.parametrize("columns", [[5], [-1], [1, 1]])
@@ -326,6 +331,13 @@ class TestUndeclared:
         design = build_design(formula, {"y": (0, 3)})
         found = np.concatenate(list(design.blocks(source)))
         assert found[:, 1:3].tolist() == [[-1, -1], [1, 1]]
+
+    def test_levels_that_are_truths_or_look_like_them(self):
+        frame = pd.DataFrame({"y": [1.0, 1, 1], "x": ["true", "1", "0"]}, dtype=object)
+        truths = build_design("y ~ C(x, levels=[False, True])", {"y": (0, 1)})
+        numbers = build_design("y ~ C(x, levels=[0, 1])", {"y": (0, 1)})
+        assert stored(truths, **frame)[:, 1].tolist() == [1, 1, -1]
+        assert stored(numbers, **frame)[:, 1].tolist() == [0, 1, -1]
 
     def test_a_name_from_nowhere(self):
         with pytest.raises(FormulaError, match="neither"):
