@@ -86,17 +86,13 @@ def build_design(
     kept = resolve_keep(terms, keep)
     columns = [Column(INTERCEPT, INTERCEPT, 1.0, 1.0, 0.0, 1.0)]
     for term in coded:
-        used = [regressors[code] for code in term.factors]
-        indicator = all(isinstance(factor, Coded) for factor in used) and any(
-            isinstance(factor, Coded) and len(factor.levels) > 2 for factor in used
-        )
         columns.extend(
             scaled_column(
                 column.name,
                 term.name,
                 _product_interval(column, regressors),
                 centered=INTERCEPT in kept,
-                indicator=indicator,
+                indicator=_is_indicator(column, regressors),
             )
             for column in term.columns
         )
@@ -228,6 +224,15 @@ def _numbered(parsed: FormulaTerms, coded: Sequence[CodedTerm]) -> list[Term]:
     if len(set(names)) < len(names):
         raise FormulaError("two terms have the same name; rename a column called Intercept.")
     return terms
+
+
+def _is_indicator(column: Product, factors: Mapping[str, Factor]) -> bool:
+    """Whether a column is made of factors of levels alone, one with three levels or more."""
+    counts = [
+        len(factor.levels) if isinstance(factor, Coded) else 0
+        for factor in (factors[code] for code, _, _ in column.parts)
+    ]
+    return 0 not in counts and max(counts) > 2
 
 
 def _product_interval(column: Product, factors: Mapping[str, Factor]) -> Interval:

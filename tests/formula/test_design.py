@@ -51,6 +51,14 @@ def test_scales_with_the_intercept_kept():
     assert (first.name, first.lo, first.hi, first.offset, first.width) == ("Intercept", 1, 1, 0, 1)
 
 
+def test_each_column_of_a_term_is_scaled_by_its_own_factors():
+    design = build_design("y ~ g:h", SCHEMA)  # patsy codes h alone, then g within h
+    found = scales(design)
+    assert found["h[T.v]"] == (0.5, 0.5)
+    assert found["g[T.b]:h[u]"] == (0, 1)
+    assert not design.terms[1].exclusive
+
+
 @pytest.mark.parametrize(
     ("formula", "keep"),
     [("y ~ x + z + g + h + x:z", ()), ("y ~ 0 + x + z + g + h + x:z", ("Intercept",))],
