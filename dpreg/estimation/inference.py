@@ -64,6 +64,8 @@ _FLOOR: Final = 0.1
 """Least eigenvalue taken for true, as a share of the noise's norm nu."""
 _FLAG: Final = 2.0
 """A fit is ridged where A's least eigenvalue is below so many times nu."""
+_CELLS_AT_ONCE: Final = 2_000_000
+"""Redrawn cells in memory at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -307,10 +309,16 @@ def _draw_truth(
 ) -> tuple[Array, Array]:
     """Draw coefficients that the release is compatible with: (given the noise alone, sampling)."""
     size = len(noisy.columns)
-    matrices = noisy.cells - redraw_noise(noisy, draws, rng)
-    values, vectors = np.linalg.eigh(matrices[:, :size, :size])
-    values = np.maximum(np.abs(values), _least_eigenvalue(noisy, norm))
-    turned = np.einsum("kji,kj->ki", vectors, matrices[:, :size, size]) / values
-    errors = rng.standard_normal((draws, size)) * np.sqrt(sigma2 / values)
-    back = np.einsum("kij,skj->ski", vectors, np.stack([turned, errors]))
+    least = _least_eigenvalue(noisy, norm)
+    step = max(1, _CELLS_AT_ONCE // (size + 1) ** 2)
+    parts: list[Array] = []
+    for start in range(0, draws, step):
+        number = min(step, draws - start)
+        matrices = noisy.cells - redraw_noise(noisy, number, rng)
+        values, vectors = np.linalg.eigh(matrices[:, :size, :size])
+        values = np.maximum(np.abs(values), least)
+        turned = np.einsum("kji,kj->ki", vectors, matrices[:, :size, size]) / values
+        errors = rng.standard_normal((number, size)) * np.sqrt(sigma2 / values)
+        parts.append(np.einsum("kij,skj->ski", vectors, np.stack([turned, errors])))
+    back = np.concatenate(parts, axis=1)
     return back[0], back[1]

@@ -17,6 +17,10 @@ from scipy.stats import norm
 from dpreg.estimation.gram import release_gram
 from dpreg.estimation.inference import fit_gram
 from dpreg.moments import Moments
+from dpreg.privacy.mechanisms import choose
+from dpreg.privacy.sensitivity import score_range
+from dpreg.selection.scores import quadratic_scores
+from dpreg.selection.tuning import useless_term_penalty
 
 SD, NOISE = 0.577, 0.2
 BUDGETS = {"pure": ("1", "0"), "delta": ("1", "1e-6"), "small": ("0.3", "1e-6")}
@@ -131,3 +135,62 @@ def test_coverage(n, p, budget, neighbors, record_property):
         assert 0.935 <= pooled <= 0.965
         assert each.min() >= 0.93
         assert each.max() <= 0.97
+
+
+def run_after_selection(n, budget, neighbors, sets, seed, *, draws=400):
+    """Select among the 32 models of p = 5 on one coin-split half, fit on the other.
+
+    The halves' rows are independent given their sizes. The truth for a selected model is the best
+    linear prediction by its own columns; under normal columns it is again linear, homoskedastic.
+    """
+    rng = np.random.default_rng(seed)
+    eps, delta = map(Fraction, BUDGETS[budget])
+    beta, rho = coefficients(5), Fraction(1)
+    models = (np.arange(32)[:, None] >> np.arange(5) & 1).astype(bool)
+    columns = np.column_stack([np.ones(32, dtype=bool), models])
+    width = score_range(rho, neighbors, 1)
+    charge = round(useless_term_penalty(5, Fraction("0.1"), eps / width, "permute-and-flip"))
+    shape = 0.5 * np.eye(5) + 0.5
+    hits: dict[tuple[int, ...], list[np.ndarray]] = {}
+    for _ in range(sets):
+        first = int(rng.binomial(n, 0.5))
+        select = draw_moments(rng, first, beta, 0.5, 0.25)
+        fit_rows = draw_moments(rng, n - first, beta, 0.5, 0.25)
+        charges = models.sum(axis=1) * np.int64(charge)
+        scores = quadratic_scores(select, columns, rho) + charges
+        picked = models[choose(scores, eps=eps, score_range=width,
+                               mechanism="permute-and-flip", rng=rng)]  # fmt: skip
+        inside = np.flatnonzero(picked)
+        slopes = np.linalg.solve(shape[np.ix_(inside, inside)], shape[inside] @ beta[1:])
+        truth = np.append(beta[0], slopes)
+        noisy = release_gram(
+            fit_rows, (0, *(inside + 1)), eps=eps, delta=delta, neighbors=neighbors, rng=rng
+        )
+        low, high = fit_gram(noisy, draws=draws).conf_int().T
+        hits.setdefault(tuple(inside.tolist()), []).append((low <= truth) & (truth <= high))
+    return hits
+
+
+def test_small_dose_after_selection():
+    hits = run_after_selection(20_000, "delta", "replace-one", 120, seed=4)
+    pooled = np.concatenate([np.concatenate(found) for found in hits.values()])
+    assert 0.92 < pooled.mean() < 0.98
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("n", [10_000, 100_000])
+def test_coverage_after_selection(n, budget, neighbors):
+    hits = run_after_selection(n, budget, neighbors, 2_000, seed=n)
+    pooled = np.concatenate([np.concatenate(found) for found in hits.values()])
+    print(f"\nafter selection n={n} {budget} {neighbors}: pooled {pooled.mean():.4f}")
+    for model, found in sorted(hits.items(), key=lambda item: -len(item[1])):
+        if len(found) >= 200:
+            share = np.concatenate(found)
+            print(f"  given {model}: {share.mean():.4f} over {len(found)} draws")
+            slack = 4 * (0.95 * 0.05 / len(found)) ** 0.5
+            assert share.mean() >= 0.95 - max(0.015, slack)
+    assert pooled.mean() >= 0.935
+    if n == 100_000:
+        assert pooled.mean() <= 0.965

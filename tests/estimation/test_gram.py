@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from oracles.gram import released, rows
 from scipy.stats import chi2
 
 from dpreg.errors import ArgumentError
@@ -104,6 +105,42 @@ def test_private_draws_have_the_stated_noise():
             noisy = release_gram(zero, range(4), eps=EPS, delta=DELTA, noise=noise)
             squares.append((noisy.cells / noisy.noise_sd)[np.triu_indices(5)] ** 2)
         assert 0.6 < np.mean(squares) < 1.6
+
+
+def loss(noisy, change):
+    """What a change of the released cells costs against the noise that the release states."""
+    k = noisy.triangle
+    sd = np.array([noisy.count_sd if c == (-1, -1) else noisy.noise_sd[c] for c in k.cells])
+    if noisy.mechanism == "gaussian":
+        return np.sqrt(((change / sd) ** 2).sum(axis=1)) / analytic_ratio(EPS, DELTA)
+    if noisy.mechanism == "laplace":
+        return (np.abs(change) * np.sqrt(2) / sd).sum(axis=1) / float(EPS)
+    half = sd / np.sqrt((len(sd) + 1) * (len(sd) + 2) / 3)  # box half width per unit of 1/rate
+    return (np.abs(change) / half).max(axis=1) / float(EPS)
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("noise", ["gaussian", "knorm", "laplace"])
+@pytest.mark.parametrize(
+    ("columns", "exclusive"),
+    [((0, 1, 2, 3), ()), ((0, 1, 2, 3), [(2, 3)]), ((1, 2, 3, 4), [(3, 4)])],
+)
+def test_no_neighbour_costs_more_than_eps_against_the_stated_noise(
+    columns, exclusive, noise, neighbors
+):
+    """Searched neighbours against the noise of the release; with half the noise one is caught."""
+    noisy = release_gram(
+        Moments.zero(6), columns, exclusive=exclusive, eps=EPS, delta=DELTA, noise=noise,
+        neighbors=neighbors,
+    )  # fmt: skip
+    rng = np.random.default_rng(8)
+    old, new = (rows(noisy.triangle, rng, 20_000) for _ in range(2))
+    if neighbors == "add-remove":
+        new = (0 * new[0], new[1] & False)
+    change = released(noisy.triangle, *old) - released(noisy.triangle, *new)
+    worst = loss(noisy, change).max()
+    assert worst <= 1 + 1e-6
+    assert worst > 0.6
 
 
 def test_noise_is_chosen_by_a_public_rule_and_priced_accordingly():
