@@ -1,11 +1,12 @@
 r"""Private bounds of a numeric column that nobody declared: a centre, a scale, and two ends.
 
-Four choices by permute-and-flip, each among public candidates:
+Four choices, each among public candidates, by permute-and-flip (by the exponential mechanism for
+the centre, whose candidates are 10^5: OpenDP draws it so much faster):
 
 1. *centre* m, near the median, among numbers of a few significant bits over all magnitudes;
 2. *scale* 2^e, the power of two below which all but about 3.5% of the distances |x - m| lie;
-3. *lower end* and *upper end*: m - W f and m + W f, W = 2 * 2^e, f in {1, 3/4, 1/2, .. }: as near
-   as the few rows left outside allow.
+3. *lower end* and *upper end*: m - W f and m + W f, W = 2 * 2^e, f in {1, 3/4, 1/2, .. } or a
+   power of two beyond: as near as may be while some 0.4% of the rows lie outside.
 
 Three fifths of eps go to centre and scale (1/5, 2/5), a fifth to each end: they add up to eps.
 
@@ -16,7 +17,7 @@ count the rows with |x - m| > 2^e, N all rows with a value, a = 9/256. The score
 
     centre  max(0, (L - G - Q)/2, (G - L - Q)/2)
     scale   max(0, E(e) - a N, a N - E(e - 1))
-    end     number of rows beyond it
+    end     max(0, rows beyond it - b N), b = 1/256
 
 change between neighbours within a range of 2k, 2k, k under replace-one and k, 2k, k under
 add-remove. Public penalties join them. So `estimate_bounds` is eps-DP.
@@ -26,7 +27,8 @@ Proof
 One row added (or removed: the same with the sign turned). *Centre*: L - G - Q and G - L - Q move
 by 1 up or down for every c, their maximum with 0 by at most 1 in absolute value, half of that by
 1/2: range 1. *Scale*: E(e) - a N moves by 1 - a or -a, hence the maximum by at most 1 - a in
-absolute value: range below 2. *End*: the count moves by 0 or 1: range 1.
+absolute value: range below 2. *End*: the difference moves by 1 - b or -b, its positive part by
+something between: range 1.
 One row replaced, with a value before and after: N stays. *Centre*: one removal and one addition:
 range 2. *Scale*: E moves by 0 or s for all e at once, s = 1 or s = -1 (the row's distance went one
 way), so the score by at most 1 in absolute value: range 2. *End*: likewise 0 or s: range 1. A row
@@ -49,6 +51,7 @@ Smith, A. (2011). Privacy-preserving statistical estimation with optimal converg
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import cache
@@ -76,10 +79,12 @@ Counts = NDArray[np.int64]
 _SHARES: Final = {"centre": Fraction(1, 5), "scale": Fraction(2, 5), "end": Fraction(1, 5)}
 _UNIT: Final = 256  # scores are integers in 1/256 of a row
 _OUTSIDE: Final = 9  # a = 9/256 of the rows lie outside the scale
+_BEYOND: Final = 1  # b = 1/256 of them may lie beyond each end
 _LARGEST: Final = 1021  # exponents stop here, so that an end and a width are finite floats
-_SMALLEST: Final = -1070
-_NEARER: Final = 0.7  # what one step outwards costs an end, in units of its noise
-_STEPS: Final = np.array([f * 2.0**-j for j in range(7) for f in (1.0, 0.75)])
+_FAR: Final = 2.0**_LARGEST
+_SMALLEST: Final = -200  # what is smaller is as good as zero
+_NEARER: Final = 0.5  # what one step outwards costs an end, in units of its noise
+_NEAR_STEPS: Final = 12  # from W / 64 to W, half a power of two apart; then whole powers
 
 
 def reliable(rows: int | None, eps: Fraction, columns: int = 1, contributions: int = 1) -> bool:
@@ -141,24 +146,39 @@ def estimate_bounds(
     moved = 2 if neighbors == "replace-one" else 1
 
     def pick(scores: Counts, penalty: Floats, share: str, rows: int) -> int:
+        mechanism = "exponential" if share == "centre" else "permute-and-flip"
         part, reach = eps * _SHARES[share], rows * k * _UNIT
-        scale = noise_scale(part, reach, "permute-and-flip")
-        public = np.rint(penalty * scale).astype(np.int64)
-        priced = scores + public
-        return choose(priced, eps=part, score_range=reach, mechanism="permute-and-flip", rng=rng)
+        scale = noise_scale(part, reach, mechanism)
+        priced = scores + np.rint(penalty * scale).astype(np.int64)
+        return choose(priced, eps=part, score_range=reach, mechanism=mechanism, rng=rng)
 
     centres, rarity = _centres()
     centre = float(centres[pick(_centre_scores(chunks, centres), rarity, "centre", moved)])
     exponents = np.arange(_SMALLEST - 1, _LARGEST)
     scores = _scale_scores(chunks, centre, exponents)
     exponent = int(exponents[pick(scores, _rarity(exponents), "scale", 2)])
-    half = _half_width(centre, exponent)
-    steps = _NEARER * np.arange(_STEPS.size, dtype=np.float64)[::-1]
+    distances, outwards = _distances(_half_width(centre, exponent))
     ends = []
     for side in (-1.0, 1.0):
-        beyond = _UNIT * _rows_beyond(chunks, centre, side, half * _STEPS)
-        ends.append(centre + side * half * float(_STEPS[pick(beyond, steps, "end", 1)]))
+        candidates = np.clip(centre + side * distances, -_FAR, _FAR)
+        scores = _end_scores(chunks, candidates, side)
+        ends.append(float(candidates[pick(scores, outwards, "end", 1)]))
     return ends[0], ends[1]
+
+
+def _distances(half: float) -> tuple[Floats, Floats]:
+    """Return the candidate distances of an end from the centre, and their penalties.
+
+    The penalty grows by 0.5 for each half power of two, by 2 for each power beyond W, and slowly
+    from W * 2^7 on, so that rare values far away are reached where many rows, or much eps, speak
+    for them.
+    """
+    near = [half * f * 2.0**-j for j in range(6, 0, -1) for f in (0.75, 1.0)]
+    whole = np.arange(max(1, _LARGEST + 1 - math.frexp(half)[1]))
+    far = np.ldexp(half, whole)
+    first = _NEARER * np.arange(_NEAR_STEPS, dtype=np.float64)
+    steep = 2 * np.minimum(whole, 7) + 2 * np.log1p(np.maximum(whole - 7, 0))
+    return np.concatenate([near, far]), np.concatenate([first, _NEARER * _NEAR_STEPS + steep])
 
 
 def _half_width(centre: float, exponent: int) -> float:
@@ -178,14 +198,15 @@ def _rarity(exponents: NDArray[np.int64]) -> Floats:
 def _centres() -> tuple[Floats, Floats]:
     """Return the candidate centres, ascending, and their penalties.
 
-    Ten significant bits from 2^-20 to 2^40, four bits beyond, both signs, and zero.
+    Eleven significant bits from 2^-20 to 2^40, five beyond, both signs, and zero.
     """
     parts, rarity = [], []
     for e in range(_SMALLEST, _LARGEST):
         many = 1024 if -20 <= e < 40 else 16
         parts.append(np.ldexp(0.5 + np.arange(many) / (2 * many), e))
         rarity.append(np.full(many, float(_rarity(np.array([e]))[0]) + np.log(many / 16)))
-    positive, penalty = np.concatenate(parts), np.concatenate(rarity)
+    positive = np.concatenate([*parts, [_FAR]])
+    penalty = np.concatenate([*rarity, rarity[-1][:1]])
     grid = np.concatenate([-positive[::-1], [0.0], positive])
     return grid, np.concatenate([penalty[::-1], [0.0], penalty])
 
@@ -193,8 +214,7 @@ def _centres() -> tuple[Floats, Floats]:
 def _present(chunk: Floats) -> Floats:
     """Return the values of a chunk, infinities as the largest magnitude there is."""
     chunk = np.asarray(chunk, dtype=np.float64)
-    largest = 2.0**_LARGEST
-    return np.clip(chunk[~np.isnan(chunk)], -largest, largest)
+    return np.clip(chunk[~np.isnan(chunk)], -_FAR, _FAR)
 
 
 def _centre_scores(chunks: Iterable[Floats], centres: Floats) -> Counts:
@@ -228,11 +248,12 @@ def _scale_scores(chunks: Iterable[Floats], centre: float, exponents: NDArray[np
     return np.asarray(np.maximum(0, scores))
 
 
-def _rows_beyond(chunks: Iterable[Floats], centre: float, side: float, distances: Floats) -> Counts:
-    """Return how many rows lie beyond each distance on one side of the centre."""
-    ends = centre + side * distances
-    total = np.zeros(ends.size, dtype=np.int64)
+def _end_scores(chunks: Iterable[Floats], ends: Floats, side: float) -> Counts:
+    """Return 256 max(0, rows beyond - N / 256): below an end for side -1, above it for side 1."""
+    beyond = np.zeros(ends.size, dtype=np.int64)
+    rows = 0
     for chunk in chunks:
         x = np.sort(side * _present(chunk))
-        total += x.size - np.searchsorted(x, side * ends, "right")
-    return total
+        rows += x.size
+        beyond += x.size - np.searchsorted(x, side * ends, "right")
+    return np.asarray(np.maximum(0, _UNIT * beyond - _BEYOND * rows))
