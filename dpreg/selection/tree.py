@@ -45,12 +45,12 @@ bound (1) is at most the best value. Leaves are evaluated lazily: a leaf waits o
 of its own, and its canonical score is asked for only when that comes first. QED
 
 The tempting shortcut, one root with leaves drawn by independent coins of odds exp(-t price), is
-right for the exponential mechanism alone: under permute-and-flip the noises of models with different
-penalties are not exchangeable.
+right for the exponential mechanism alone: under permute-and-flip the noises of models with
+different penalties are not exchangeable.
 
-Exactness on a computer: scores, counts and coins are exact integers; noise is compared by balls of at
-least 192 bits that get more bits wherever they overlap (`tree_noise`); floats are used for bounds
-that are rounded outwards, and for the order of the heap, which matters for time alone.
+Exactness on a computer: scores, counts and coins are exact integers; noise is compared by balls of
+at least 192 bits that get more bits wherever they overlap (`tree_noise`); floats are used for
+bounds that are rounded outwards, and for the order of the heap, which matters for time alone.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from flint import arb, ctx, fmpq
@@ -208,8 +208,13 @@ class Tree:
         if self.counts.size(self.root) == 0:
             raise ArgumentError("the space holds no model: min_units exceeds what it can reach.")
         gram, cross = _moments(problem)
-        self.bounds = Bounds(gram, cross, problem.rho, space)
         self._grid = float(problem.grid)
+        self.bounds = Bounds(gram, cross, problem.rho, space)
+        start = self.bounds.state(0).bound
+        span = 2.0**24 * self._grid
+        rise = self.least_score(start + span, 0) - self.least_score(start, 0)
+        self.nats = float(t) * rise / span
+        self.bounds.unit = 1.0 / self.nats if self.nats else math.inf
 
     def least_score(self, bound: float, penalty: int) -> int:
         """Return T(floor(bound / g)) + penalty; g is a power of two, so the division is exact."""
@@ -245,7 +250,7 @@ class _Search:
         self.heap: list[tuple[float, int, _Node | _Leaf]] = []
         self.best: _Leaf | None = None
         self.best_low = self.guess = -math.inf
-        self.nats = float(tree._t) / tree._grid
+        self.nats = tree.nats
         self.nodes = self.leaves = self.serial = 0
         self.precision = PRECISION
         self.bar = _progress_bar() if progress else None
@@ -470,7 +475,7 @@ def _moments(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]
     return form.gram * 2.0**-MOMENT_BITS, form.cross * 2.0**-MOMENT_BITS
 
 
-def _progress_bar():  # type: ignore[no-untyped-def]
+def _progress_bar() -> Any:
     from tqdm import tqdm
 
     return tqdm(unit=" nodes")

@@ -64,6 +64,7 @@ _2U: Final = 2.0**-52
 _UP: Final = 1.0 + 2.0**-30
 _RIDGE: Final = 2.0**-24
 """lambda, as a share of the largest diagonal: costs a bound at most 2**-24 n rho^2."""
+_MORE: Final = 1.1
 _REMEMBERED: Final = 2000
 
 
@@ -102,6 +103,8 @@ class State:
         Units left, by decreasing `expected`.
     fit : float array or None
         The constrained fit, where the ball binds.
+    slack : float
+        |least squares|_1 / rho at which the constrained fit was last found not to pay, or 0.
     """
 
     views: tuple[View, ...]
@@ -109,6 +112,7 @@ class State:
     expected: Floats
     order: list[int]
     fit: Floats | None
+    slack: float
 
     @property
     def bound(self) -> float:
@@ -126,9 +130,14 @@ class Bounds:
     rho : Fraction
         Radius in stored units.
     space : Space
+    unit : float
+        A difference of bounds worth some work. It changes the time taken, never a bound's truth.
     """
 
-    def __init__(self, gram: Floats, cross: Floats, rho: Fraction, space: Space) -> None:
+    def __init__(
+        self, gram: Floats, cross: Floats, rho: Fraction, space: Space, unit: float = 0.0
+    ) -> None:
+        self.unit = unit
         self.kept = list(space.keep_columns)
         used = [*self.kept, *(c for unit in space.unit_columns for c in unit)]
         place = {column: at for at, column in enumerate(used)}
@@ -207,13 +216,12 @@ class Bounds:
                 return theta * scale
         return np.zeros(d)
 
-    def _error(self, norm: Floats, terms: int) -> Floats:
+    def _error(self, norm: Floats | float, terms: int) -> Floats:
         """Return err(|c|_1) of the module's docstring."""
         bilinear = 2 * self._rho * (self._r_max + self._e * norm)
         bilinear += self._e * norm * (2 * self._b_norm + self._v_norm * norm)
         rounding = (2 * terms + 16) * _2U * norm * (2 * self._b_max + self._v_max * norm)
-        error: Floats = _UP * (bilinear + rounding) + 4 * _2U * abs(self._base)
-        return error
+        return np.asarray(_UP * (bilinear + rounding) + 4 * _2U * abs(self._base))
 
     def _finite(self, bound: Floats) -> Floats:
         return np.where(np.isfinite(bound), np.maximum(bound, self.floor), self.floor)
@@ -239,11 +247,12 @@ class Bounds:
             solved = np.linalg.solve(block, np.column_stack([rows, target]))
         except np.linalg.LinAlgError:
             solved = np.zeros((k, self._d + 1))
-        spread, c = solved[:, :-1], solved[:, -1]
+        spread: Floats = solved[:, :-1]
+        c: Floats = solved[:, -1]
         norm = float(np.abs(c).sum())
         gain = float(2 * (c @ target) - c @ (block @ c))
         raw = self._base + gain * (1 - math.copysign(4 * _2U, gain))
-        bound = raw - float(self._error(np.float64(norm), k))
+        bound = raw - float(self._error(norm, k))
         fitted = beta - c @ rows
         slip = (k + 8) * _2U * (self._b_max + self._v_max * norm)
         q = len(self.unit_places)
@@ -258,20 +267,20 @@ class Bounds:
         views = [self._view(bound, fitted, slip, left)]
         expected = without - views[0].bound
         fit = None
-        if float(np.abs(fitted).sum()) > self._rho:
+        excess = float(np.abs(fitted).sum()) / self._rho
+        slack = 0.0 if parent is None else parent.slack
+        if excess > max(1.0, _MORE * slack):
             allowed = np.ones(self._d)
             allowed[out] = 0.0
-            start = np.zeros(self._d)
-            if parent is not None and parent.fit is not None:
-                start = parent.fit
+            start = fitted if parent is None or parent.fit is None else parent.fit
             fit = ball_fit(self._gram, self._cross, self._rho, allowed, start)
             if self._ball_view(fit, allowed, left, without, expected, views) is None:
-                fit = None
+                fit, slack = None, excess
         without = np.fmax(without, max(view.bound for view in views))
         without[~left] = expected[~left] = np.nan
         some = np.flatnonzero(left)
         order = some[np.argsort(-expected[some], kind="stable")]
-        return State(tuple(views), without, expected, order.tolist(), fit)
+        return State(tuple(views), without, expected, order.tolist(), fit, slack)
 
     def _view(self, bound: float, beta: Floats, slip: float, left: NDArray[np.bool_]) -> View:
         """Return the view of beta0, each cell of which is known to within `slip`."""
@@ -299,22 +308,22 @@ class Bounds:
         gram, cross, rho = self._gram, self._cross, self._rho
         with np.errstate(all="ignore"):
             bound = float(certify(gram, cross, rho, allowed, active, fit[active][:, None])[0])
-            if not bound - self._ridge_loss > views[0].bound:
+            if not bound - self._ridge_loss > views[0].bound + self.unit:
                 return None
             view = self._view(bound - self._ridge_loss, fit, 0.0, left)
             views.append(view)
-            used = set(active.tolist())
-            units = [u for u, at in enumerate(self.unit_places) if left[u] and used & set(at)]
             expected[:] = np.fmax(view.weight, without - view.bound)
-            if not units:
+            units = np.flatnonzero(left)
+            if not (units.size and active.size):
                 return view
             try:
-                found, rise = without_each(
-                    gram, cross, rho, allowed, fit, [self.unit_places[u] for u in units]
+                found, value, rise = without_each(
+                    gram, cross, rho, allowed, fit, [self.unit_places[u] for u in units.tolist()]
                 )
             except np.linalg.LinAlgError:
                 return view
-        without[units] = np.fmax(without[units], found - self._ridge_loss)
+        units = units[found]
+        without[units] = np.fmax(without[units], value - self._ridge_loss)
         expected[units] = np.fmax(expected[units], rise)
         return view
 
@@ -362,7 +371,8 @@ class Bounds:
             beta = np.linalg.solve(gram, cross)
         except np.linalg.LinAlgError:
             return self.floor, np.zeros(len(at))
-        if not float(np.abs(beta).sum()) <= self._rho:
-            beta = ball_fit(gram, cross, self._rho, every, np.zeros(len(at)))
+        share = self._rho / max(float(np.abs(beta).sum()), self._rho)
+        if not (1 - share) ** 2 * abs(float(beta @ cross)) <= self.unit:
+            beta = ball_fit(gram, cross, self._rho, every, beta)
         bound = certify(gram, cross, self._rho, every, np.arange(len(at)), beta[:, None])
         return float(self._finite(bound - self._ridge_loss)[0]), beta
