@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from oracles.sign_patterns import integer_scores, minimum
 
 from dpreg.errors import ArgumentError
+from dpreg.moments import Moments, accumulate
 from dpreg.privacy import sensitivity
 from dpreg.privacy.sensitivity import NEIGHBORS, loss_range, score_grid, score_range
+from dpreg.selection.scores import quadratic_scores
 
 RADII = (Fraction(1, 10), Fraction(1, 3), Fraction(1), Fraction(2), Fraction(29, 5))
 ONE = Fraction(1)
@@ -177,6 +179,69 @@ def test_the_claim_is_at_least_the_contract_of_the_rooms():
         assert score_range(rho, "replace-one", k) >= -(-2 * k * ratio // 1) + 2
         assert score_range(rho, "add-remove", k) >= -(-k * ratio // 1) + 2
         assert score_range(rho, "replace-one", k) <= 2 * k * ratio + 3 * k
+
+
+# The scores that dpreg computes, from rows to integers
+
+
+def computed_scores(rows, p, rho):
+    """q of all 2^p models of the columns 1..p, the constant in each, by dpreg's own path."""
+    rows = np.asarray(rows, dtype=np.float64).reshape(-1, p + 2)
+    columns = np.array([(1, *model) for model in product((0, 1), repeat=p)], dtype=bool)
+    return quadratic_scores(accumulate([rows], p + 2), columns, rho)
+
+
+def hostile_rows(rng, rows, p):
+    """Complete rows at corners, near them or inside, and incomplete ones (zeros)."""
+    cells = rng.choice([-1.0, 1.0], size=(rows, p + 2))
+    inside = rng.random(rows) < 0.3
+    cells[inside] = rng.uniform(-1, 1, size=(int(inside.sum()), p + 2))
+    cells[:, 0] = 1.0
+    cells[rng.random(rows) < 0.1] = 0.0
+    return cells
+
+
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("rho", [Fraction(1, 3), Fraction(1), Fraction(5, 2)])
+def test_computed_scores_never_exceed_the_claim(neighbors, k, rho):
+    rng = np.random.default_rng([7, k, rho.numerator])
+    claim = score_range(rho, neighbors, k)
+    for p, n in product((1, 3, 5), (0, 1, 2, 12)):
+        for _ in range(4):
+            base, old, new = (hostile_rows(rng, rows, p) for rows in (n, k, k))
+            if neighbors == "add-remove":
+                old = old[:0]
+            before = computed_scores(np.concatenate([base, old]), p, rho)
+            after = computed_scores(np.concatenate([base, new]), p, rho)
+            assert int(np.ptp(after - before)) <= claim
+
+
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
+@pytest.mark.parametrize("rho", [Fraction(1, 3), Fraction(1), Fraction(5, 2)])
+def test_computed_scores_nearly_reach_the_claim(neighbors, rho):
+    lean = float(min(ONE, 1 / rho))
+    base = np.tile([0.0, lean, lean, 1.0], (40_000, 1))
+    one, turned = [0.0, -1.0, lean, 1.0], [0.0, lean, -1.0, 1.0]
+    more = [turned] if neighbors == "replace-one" else np.empty((0, 4))
+    before = computed_scores(np.concatenate([base, more]), 2, rho)
+    after = computed_scores(np.concatenate([base, [one]]), 2, rho)
+    claim = score_range(rho, neighbors, 1)
+    assert 0.95 * claim <= int(np.ptp(after - before)) <= claim
+
+
+def test_mutant_rows_not_clipped_is_caught():
+    base = np.tile([0.0, 1.0, 1.0, 1.0], (4000, 1))
+    outside = np.array([[0.0, -3.0, 1.0, 3.0]])
+    gram = [[int(v) << 40 for v in row] for row in (base.T @ base + outside.T @ outside)]
+    unclipped = Moments(4001, tuple(map(tuple, gram)))
+    columns = np.array([(1, *model) for model in product((0, 1), repeat=2)], dtype=bool)
+    before = computed_scores(base, 2, ONE)
+    change = quadratic_scores(unclipped, columns, ONE) - before
+    claim = score_range(ONE, "add-remove", 1)
+    assert int(np.ptp(change)) > claim
+    clipped = computed_scores(np.concatenate([base, outside]), 2, ONE) - before
+    assert int(np.ptp(clipped)) <= claim
 
 
 @pytest.mark.parametrize(
