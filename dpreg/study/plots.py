@@ -1,0 +1,255 @@
+"""Pictures of studies, readable in grey; matplotlib is an extra and is imported when asked for.
+
+Each function returns a matplotlib Figure whose title carries the study's stamp.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pandas as pd
+
+from dpreg.errors import ArgumentError
+from dpreg.study.simulation import KEYS
+from dpreg.study.stamp import CURATOR_ONLY, SIMULATED
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from dpreg.study.results import SelectionStudy
+    from dpreg.study.simulated import SimulationStudy
+
+__all__ = ["agreement", "frequencies", "probabilities", "relative_rsquared", "simulation"]
+
+# Told apart by shade, dash and marker together, so that no one of them has to be seen.
+_STYLES: Final = (
+    {"color": "0.0", "linestyle": "-", "marker": "o"},
+    {"color": "0.3", "linestyle": "--", "marker": "s"},
+    {"color": "0.45", "linestyle": "-.", "marker": "^"},
+    {"color": "0.6", "linestyle": ":", "marker": "D"},
+    {"color": "0.2", "linestyle": (0, (5, 1)), "marker": "v"},
+    {"color": "0.5", "linestyle": (0, (1, 1)), "marker": "x"},
+)
+_PALE: Final = "0.75"
+_MOST_COLUMNS: Final = 16
+_SHORT: Final = {"permute-and-flip": "p&f", "exponential": "exp.", "laplace": "Laplace"}
+
+
+def agreement(study: SelectionStudy, reference: str = "same score") -> Figure:
+    """Draw the chance of the non-private choice (the paper's Figures 3 and 4)."""
+    if reference not in ("same score", "bic"):
+        raise ArgumentError(f'reference must be "same score" or "bic"; got {reference!r}.')
+    whose = "the same score's choice without noise" if reference == "same score" else "BIC's choice"
+    return _lines(study, study.agreement[reference], f"chance of {whose}", (0.0, 1.0))
+
+
+def relative_rsquared(study: SelectionStudy) -> Figure:
+    """Draw the expected R-squared of the drawn model over that of BIC's."""
+    values = study.relative_rsquared["relative"]
+    low = min(0.0, float(values.min()))
+    return _lines(study, values, "expected R-squared over BIC's", (low, 1.0))
+
+
+def frequencies(study: SelectionStudy) -> Figure:
+    """Draw the chance that the drawn model holds each term: a table in greys (the slides')."""
+    shown = study.frequencies.iloc[:, :_MOST_COLUMNS]
+    values = shown.to_numpy()
+    rows, columns = values.shape
+    figure, axes = _subplots(1, 1, (2.6 + 0.62 * columns, 1.9 + 0.27 * max(rows, 2)))
+    panel = axes[0, 0]
+    panel.imshow(values, cmap="Greys", vmin=0, vmax=1.25, aspect="auto")
+    for i in range(rows):
+        for j in range(columns):
+            ink = "white" if values[i, j] > 0.75 else "black"
+            text = f"{values[i, j]:.2f}"
+            panel.text(j, i, text, ha="center", va="center", fontsize=7, color=ink)
+    panel.set_yticks(range(rows), [_literal(str(name)) for name in shown.index])
+    panel.set_xticks(range(columns), _labels(shown.columns), fontsize=7)
+    panel.xaxis.tick_top()
+    panel.tick_params(length=0)
+    panel.spines[:].set_visible(False)
+    left = study.frequencies.shape[1] - columns
+    if left:
+        panel.set_xlabel(f"{left} settings are left out")
+    return _titled(figure, f"Chance of each term, {study.response}", CURATOR_ONLY)
+
+
+def probabilities(study: SelectionStudy, models: int = 15, setting: int = 0) -> Figure:
+    """Draw the likeliest models of one setting as bars; the non-private choice is filled."""
+    if not 0 <= setting < len(study.settings):
+        raise ArgumentError(f"setting must be 0 to {len(study.settings) - 1}; got {setting!r}.")
+    chances = study.law.probabilities[:, setting]
+    order = np.argsort(-chances, kind="stable")[:models]
+    chosen = int(study.law.chosen[setting])
+    figure, axes = _subplots(1, 1, (7.5, 1.6 + 0.27 * max(len(order), 3)))
+    panel = axes[0, 0]
+    faces = ["0.25" if i == chosen else "white" for i in order]
+    panel.barh(range(len(order)), chances[order], color=faces, edgecolor="0.25", linewidth=0.8)
+    for place, i in enumerate(order):
+        panel.text(chances[i], place, f" {chances[i]:.3f}", va="center", fontsize=7)
+    names = [_shortened(study.models[i]) for i in order]
+    panel.set_yticks(range(len(order)), [_literal(name) for name in names])
+    panel.invert_yaxis()
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.set_xlim(0, max(float(chances[order].max()) * 1.12, 1e-12))
+    rest = 1 - float(chances[order].sum())
+    panel.set_xlabel(
+        f"chance of the model; all others together {max(rest, 0):.3f} "
+        "(filled: the choice without noise)"
+    )
+    eps, radius, penalty, mechanism = study.settings[setting].key
+    price = penalty if isinstance(penalty, str) else f"{penalty:g}"
+    title = f"{study.response}: {mechanism}, eps {eps:g}, R {radius:g}, penalty {price}"
+    return _titled(figure, title, CURATOR_ONLY)
+
+
+def simulation(
+    study: SimulationStudy, n: int | None = None, reference: bool = True, **chosen: Any
+) -> Figure:
+    """Draw the chance of the right model over phi (the paper's Figures 1 and 2).
+
+    A row of panels for each n, a column for each R, a line for each eps; the pale line is the
+    share of data sets in which the same score is right without noise.
+    """
+    table = study.proportions[study.proportions["penalty/n"] != "auto"]
+    said = []
+    for key in ("bound", "mechanism", "neighbors", "scale"):
+        wanted = chosen.pop(key, table[key].iloc[0])
+        table = table[table[key] == wanted]
+        said.append(f"r {_number(wanted)}" if key == "bound" else str(wanted))
+        if table.empty:
+            raise ArgumentError(f"{key}={wanted!r} was not studied.")
+    if chosen:
+        raise ArgumentError(f"unknown option {next(iter(chosen))!r}; keys are {', '.join(KEYS)}.")
+    sizes = list(dict.fromkeys(table["n"])) if n is None else [n]
+    radii = list(dict.fromkeys(table["radius"]))
+    figure, axes = _subplots(
+        len(sizes), len(radii), (1.2 + 2.3 * len(radii), 0.9 + 2.1 * len(sizes))
+    )
+    for i, size in enumerate(sizes):
+        for j, radius in enumerate(radii):
+            part = table[(table["n"] == size) & (table["radius"] == radius)]
+            if part.empty:
+                raise ArgumentError(f"n={size!r} was not studied.")
+            panel = axes[i, j]
+            for e, (eps, line) in enumerate(part.groupby("eps", sort=False)):
+                phi = line["penalty/n"].to_numpy(dtype=float) * size
+                if e == 0 and reference:
+                    without = line["without noise"].to_numpy()
+                    panel.plot(phi, without, color=_PALE, linewidth=3, label="no noise", zorder=1)
+                _line(panel, phi, line["right"].to_numpy(), e, f"eps {eps:g}")
+            _panel(panel, i, j, len(sizes), f"R = {radius:g}" if i == 0 else "", "penalty phi")
+            panel.set_ylim(-0.03, 1.03)
+            if j == 0:
+                panel.set_ylabel(f"n = {size:,}\nchance of the right model")
+    _legend(figure, axes[0, 0])
+    beta = ", ".join(f"{b:g}" for b in study.design.beta)
+    return _titled(figure, f"beta = ({beta}); {', '.join(said)}", SIMULATED)
+
+
+# ---- parts --------------------------------------------------------------------------------------
+
+
+def _lines(
+    study: SelectionStudy, values: pd.Series[float], label: str, span: tuple[float, float]
+) -> Figure:
+    """Lines over the penalty, or over eps where fewer than two penalties are numbers."""
+    frame = values.rename("value").reset_index()
+    numbers = [p for p in dict.fromkeys(frame["penalty"]) if not isinstance(p, str)]
+    across, apart = ("penalty", "eps") if len(numbers) > 1 else ("eps", "penalty")
+    if across == "penalty":
+        frame = frame[[not isinstance(p, str) for p in frame["penalty"]]]
+    radii, mechanisms = (
+        list(dict.fromkeys(frame["radius"])),
+        list(dict.fromkeys(frame["mechanism"])),
+    )
+    size = (1.4 + 2.4 * len(radii), 1.0 + 2.2 * len(mechanisms))
+    figure, axes = _subplots(len(mechanisms), len(radii), size)
+    for i, mechanism in enumerate(mechanisms):
+        for j, radius in enumerate(radii):
+            panel = axes[i, j]
+            part = frame[(frame["mechanism"] == mechanism) & (frame["radius"] == radius)]
+            for k, (group, line) in enumerate(part.groupby(apart, sort=False)):
+                x = line[across].to_numpy(dtype=float)
+                name = f"{apart} {_number(group)}"
+                _line(panel, x, line["value"].to_numpy(), k, name)
+            _panel(panel, i, j, len(mechanisms), f"R = {radius:g}" if i == 0 else "", across)
+            room = 0.03 * (span[1] - span[0])
+            panel.set_ylim(span[0] - room, max(span[1], float(frame["value"].max())) + room)
+            if across == "eps" and len(set(frame["eps"])) > 2:
+                panel.set_xscale("log")
+            if j == 0:
+                panel.set_ylabel(f"{mechanism}\n{label}" if len(mechanisms) > 1 else label)
+    _legend(figure, axes[0, 0])
+    law = "exact" if study.exact else f"{study.law.draws} draws"
+    mechanism = "" if len(mechanisms) > 1 else f"{mechanisms[0]}, "
+    title = f"{study.response}: {mechanism}{study.n_models:,} models, {law}"
+    return _titled(figure, title, CURATOR_ONLY)
+
+
+def _subplots(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, Any]:
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ArgumentError(
+            "plot() needs matplotlib, which is an extra: run `pip install dpreg[plot]`"
+        ) from None
+    figure, axes = pyplot.subplots(
+        rows,
+        columns,
+        figsize=(max(size[0], 4.8), max(size[1], 2.6)),
+        squeeze=False,
+        sharey=True,
+        sharex="row",
+        layout="constrained",
+    )
+    return figure, axes
+
+
+def _line(
+    panel: Axes, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], which: int, label: str
+) -> None:
+    style: dict[str, Any] = dict(_STYLES[which % len(_STYLES)])
+    every = max(1, len(x) // 6)
+    panel.plot(x, y, markersize=3.5, linewidth=1.2, markevery=every, label=label, **style)
+
+
+def _panel(panel: Axes, row: int, column: int, rows: int, title: str, below: str) -> None:
+    panel.spines[["top", "right"]].set_visible(False)
+    if title:
+        panel.set_title(title, fontsize="medium")
+    if row == rows - 1:
+        panel.set_xlabel(below)
+
+
+def _legend(figure: Figure, panel: Axes) -> None:
+    handles, labels = panel.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", frameon=False, handlelength=3.2)
+
+
+def _labels(columns: pd.Index[Any]) -> list[str]:
+    """Write each setting over its column, leaving out what does not vary."""
+    keys = list(columns)
+    varied = [i for i in range(4) if len({key[i] for key in keys}) > 1] or [0]
+    names = ("eps ", "R ", "pen. ", "")
+    return ["\n".join(names[i] + _number(key[i]) for i in varied) for key in keys]
+
+
+def _number(value: object) -> str:
+    return _SHORT.get(value, value) if isinstance(value, str) else f"{value:g}"
+
+
+def _shortened(name: str, most: int = 60) -> str:
+    return name if len(name) <= most else name[: most - 3] + "..."
+
+
+def _literal(text: str) -> str:
+    """Keep matplotlib from reading what stands between two "$" as a formula."""
+    return text.replace("$", r"\$")
+
+
+def _titled(figure: Figure, title: str, stamp: str) -> Figure:
+    figure.suptitle(f"{_literal(title)}\n{stamp}", fontsize="medium")
+    return figure

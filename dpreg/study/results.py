@@ -1,0 +1,231 @@
+"""`SelectionStudy`: the curator's tables and pictures of a selection under many settings.
+
+Every view says "curator only: not private, do not release": its repr and page, the ``attrs`` of
+its frames, the first line of its CSV files, the titles of its pictures. Nothing claims privacy.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pandas as pd
+
+from dpreg.errors import ArgumentError
+from dpreg.results.summary import Summary
+from dpreg.study import views
+from dpreg.study.law import Law, Setting
+from dpreg.study.stamp import CURATOR_ONLY, marked
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["SelectionStudy"]
+
+_KEYS: Final = ["eps", "radius", "penalty", "mechanism"]
+_TABLES: Final = ("probabilities", "frequencies", "agreement", "relative_rsquared")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SelectionStudy:
+    """Selection under many settings, exactly. Curator only: not private, do not release.
+
+    Attributes
+    ----------
+    formula, response : str
+    kept, candidates : tuple of str
+        Terms (or columns) in every model, and those that enter or leave.
+    n_models : int
+        Models of the space.
+    rows : int
+        Rows read, complete or not.
+    neighbors, contributions, units, hierarchy, max_terms
+        As in the call.
+    settings : tuple of Setting
+    law : Law
+        Models and their probabilities under each setting.
+    """
+
+    formula: str
+    response: str
+    kept: tuple[str, ...]
+    candidates: tuple[str, ...]
+    n_models: int
+    rows: int
+    neighbors: str
+    contributions: int
+    units: str
+    hierarchy: str
+    max_terms: int | None
+    settings: tuple[Setting, ...]
+    law: Law
+
+    @property
+    def privacy(self) -> str:
+        """What may be done with any of this."""
+        return CURATOR_ONLY
+
+    @property
+    def exact(self) -> bool:
+        """Whether probabilities are exact, rather than shares of draws."""
+        return self.law.draws is None
+
+    @property
+    def index(self) -> pd.MultiIndex:
+        """The settings: eps, radius, penalty, mechanism."""
+        return pd.MultiIndex.from_tuples([s.key for s in self.settings], names=_KEYS)
+
+    @cached_property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models of the law, as the right-hand sides of formulas."""
+        return tuple(views.model_name(self, row) for row in self.law.models)
+
+    @property
+    def penalties(self) -> pd.DataFrame:
+        """What each setting charged per column (phi) and per term (psi)."""
+        values = [(float(s.phi), float(s.psi)) for s in self.settings]
+        return marked(pd.DataFrame(values, index=self.index, columns=["phi", "psi"]))
+
+    @property
+    def probabilities(self) -> pd.DataFrame:
+        """The chance that each model is drawn: models x settings, the likeliest models first.
+
+        The twenty models with the highest average over the settings; `top` gives more or fewer.
+        """
+        return self.top(20)
+
+    def top(self, models: int | None = None) -> pd.DataFrame:
+        """Return the likeliest models' probabilities, by their average over the settings.
+
+        Parameters
+        ----------
+        models : int, optional
+            How many; all models of the law if None.
+        """
+        order = np.argsort(-self.law.probabilities.mean(axis=1), kind="stable")[:models]
+        names = [self.models[i] for i in order]
+        frame = pd.DataFrame(self.law.probabilities[order], index=names, columns=self.index)
+        return marked(frame.rename_axis(index="model"))
+
+    @property
+    def frequencies(self) -> pd.DataFrame:
+        """The chance that the drawn model holds each term: terms x settings."""
+        return self._terms(self.law.mean(self.law.models.astype(np.float64)))
+
+    @property
+    def frequency_errors(self) -> pd.DataFrame:
+        """Standard errors of `frequencies`: zero where probabilities are exact."""
+        return self._terms(self.law.error(self.law.models.astype(np.float64)))
+
+    @property
+    def agreement(self) -> pd.DataFrame:
+        """The chance of the non-private choice, a row for each setting.
+
+        Two choices are meant. ``same score`` is the model that minimises the very score that the
+        mechanism draws from, with the same radius and penalty and no noise (the first of equals):
+        the reference of the paper's Figures 3 and 4. ``bic`` is least squares without a
+        constraint, minimising n log RSS + columns log n over the same space.
+        """
+        values, errors = self.law.mean(self.law.agreement), self.law.error(self.law.agreement)
+        columns: dict[str, Any] = {
+            "same score": values[0],
+            "bic": values[1],
+            "same score's choice": [self.models[i] for i in self.law.chosen],
+            "bic's choice": self.models[self.law.bic],
+        }
+        if not self.exact:
+            columns |= {"same score se": errors[0], "bic se": errors[1]}
+        return marked(pd.DataFrame(columns, index=self.index))
+
+    @property
+    def relative_rsquared(self) -> pd.DataFrame:
+        """Expected R-squared of the drawn model over that of BIC's, a row for each setting.
+
+        ``expected`` is the mean, over the drawn model, of the R-squared of its least-squares fit
+        within the radius; ``relative`` divides it by the R-squared of unconstrained least squares
+        with BIC, on the same rows. R-squared is about the mean if the formula has an intercept.
+        """
+        values = self.law.rsquared[:, None, :]
+        expected, error = self.law.mean(values)[0], self.law.error(values)[0]
+        bic = self.law.bic_rsquared
+        scale = bic if bic > 0 else np.nan
+        columns = {"relative": expected / scale, "expected": expected, "bic": bic}
+        if not self.exact:
+            columns["relative se"] = error / scale
+        return marked(pd.DataFrame(columns, index=self.index))
+
+    def plot(self, kind: str = "agreement", **options: Any) -> Figure:
+        """Draw the study.
+
+        Parameters
+        ----------
+        kind : {"agreement", "relative_rsquared", "frequencies", "probabilities"}
+            Agreement or expected R-squared as lines over the penalty (over eps where only one
+            number was given), a panel for each radius and mechanism; frequencies as a table in
+            greys; probabilities of the likeliest models as bars.
+        **options
+            ``reference="bic"`` for agreement with BIC; ``models=`` and ``setting=`` (a row number)
+            for probabilities.
+
+        Returns
+        -------
+        matplotlib Figure
+        """
+        from dpreg.study import plots
+
+        if kind not in _TABLES:
+            raise ArgumentError(f"kind must be one of {', '.join(_TABLES)}; got {kind!r}.")
+        figure: Figure = getattr(plots, kind)(self, **options)
+        return figure
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None, table: str = "agreement") -> str:
+        """Write a table as CSV; its first line says that it is for the curator only.
+
+        Parameters
+        ----------
+        path : path, optional
+            Written where given.
+        table : {"agreement", "frequencies", "probabilities", "relative_rsquared"}
+
+        Returns
+        -------
+        str
+            What was, or would be, written. Read it back with ``pandas.read_csv(..., comment="#")``.
+        """
+        if table not in _TABLES:
+            raise ArgumentError(f"table must be one of {', '.join(_TABLES)}; got {table!r}.")
+        frame: pd.DataFrame = getattr(self, table)
+        text = io.StringIO()
+        text.write(f"# {CURATOR_ONLY}\n")
+        frame.to_csv(text, lineterminator="\n")
+        if path is not None:
+            Path(path).write_text(text.getvalue(), encoding="utf-8")
+        return text.getvalue()
+
+    def summary(self) -> Summary:
+        """Return the printable page of the study."""
+        return Summary(views.report(self))
+
+    def __repr__(self) -> str:
+        """Say what it is and that it must not be released."""
+        kind = "exact" if self.exact else f"{self.law.draws} draws"
+        return (
+            f"<SelectionStudy: {self.response}, {self.n_models:,} models x "
+            f"{len(self.settings)} settings, {kind}; {CURATOR_ONLY}>"
+        )
+
+    def __str__(self) -> str:
+        """Return the page as text."""
+        return self.summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+    def _terms(self, values: np.ndarray[Any, np.dtype[np.float64]]) -> pd.DataFrame:
+        frame = pd.DataFrame(values, index=list(self.candidates), columns=self.index)
+        return marked(frame.rename_axis(index="term"))

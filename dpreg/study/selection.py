@@ -1,0 +1,321 @@
+"""From a grid of settings to the law of the drawn model under each: exact where models are listed.
+
+Rows are read once and scores computed once per radius; each setting then costs one evaluation of
+the mechanism's law (`dpreg.selection.probabilities`), or repeated draws from the tree where the
+space is too large to list. The stages up to the draw are those of `dpreg.dp_select` with
+``fit=None``. All that leaves this room is curator-only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.errors import ArgumentError
+from dpreg.formula.design import Design
+from dpreg.moments import MOMENT_BITS, Moments
+from dpreg.privacy.mechanisms import effective_t
+from dpreg.request import SelectionRequest
+from dpreg.schema import Schema
+from dpreg.selection import constrained, run
+from dpreg.selection.contest import Contest
+from dpreg.selection.engine import LARGEST_LIST
+from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
+from dpreg.selection.probabilities import selection_probabilities
+from dpreg.selection.profile import PROFILE_GRID, profile_scores, residual_offset
+from dpreg.selection.scores import Problem
+from dpreg.selection.space import Space
+from dpreg.selection.tree import Tree
+from dpreg.selection.tree_noise import Bits
+from dpreg.sources import Source
+from dpreg.study.law import Floats, Law, Setting
+
+__all__ = ["Plan", "Studied", "study"]
+
+_LISTED: Final = 2**16
+"""Spaces up to this size are listed by ``engine="auto"``."""
+
+_LARGEST_TABLE: Final = 2**27
+"""Models times settings: a gigabyte of probabilities."""
+
+_NOISELESS: Final = Fraction(2**20)
+"""A rate per grid unit at which the tree's noise decides nothing but ties."""
+
+_UNBOUND: Final = Fraction(64)
+"""A radius, in stored units, that stands for none where models cannot be listed."""
+
+Bools = NDArray[np.bool_]
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One setting with what `dpreg.dp_select` would settle for it before a row is read."""
+
+    request: SelectionRequest
+    preparation: Preparation
+
+
+@dataclass(frozen=True, slots=True)
+class Studied:
+    """A finished grid.
+
+    Attributes
+    ----------
+    design : Design
+    space : Space
+    rows : int
+        Rows read, complete or not.
+    settings : tuple of Setting
+    law : Law
+    """
+
+    design: Design
+    space: Space
+    rows: int
+    settings: tuple[Setting, ...]
+    law: Law
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A setting at its radius: what a mechanism compares."""
+
+    setting: Setting
+    problem: Problem
+    contest: Contest
+    rate: Fraction
+
+
+def study(
+    requests: Sequence[SelectionRequest],
+    schema: object,
+    source: Source,
+    *,
+    draws: int,
+    seed: int,
+    progress: bool,
+) -> Studied:
+    """Compute the law of the drawn model for each request; the requests share formula and space."""
+    bounds = Schema.from_any(schema)
+    plans = [Plan(request, prepare(request, bounds, source)) for request in requests]
+    first = plans[0]
+    if first.preparation.unbounded:
+        raise ArgumentError(
+            "a study buys no bounds: declare those of "
+            f"{', '.join(first.preparation.unbounded)} in the schema."
+        )
+    design = design_of(first.request, first.preparation.schema)
+    space = space_of(first.request, design)
+    listed = _is_listed([plan.request for plan in plans], space)
+    rows = run.read_rows(first.request, first.preparation, design, source)
+    moments = rows.selecting
+    problems = {plan.request.rho: Problem(moments, plan.request.rho) for plan in plans}
+    cases = [_case(plan, problems[plan.request.rho], space, moments) for plan in plans]
+    law = (
+        _listed_law(cases, design, space, moments, progress)
+        if listed
+        else _drawn_law(cases, design, space, moments, draws, seed, progress)
+    )
+    settings = tuple(case.setting for case in cases)
+    return Studied(design, space, moments.rows, settings, law)
+
+
+def _is_listed(requests: Sequence[SelectionRequest], space: Space) -> bool:
+    size, engine = space.size, requests[0].engine
+    if engine == "auto":
+        laplace = any(request.mechanism == "laplace" for request in requests)
+        engine = "enumerate" if size <= (LARGEST_LIST if laplace else _LISTED) else "tree"
+    if engine == "enumerate" and size * len(requests) > _LARGEST_TABLE:
+        raise ArgumentError(
+            f"{size} models under {len(requests)} settings are too many to list: set max_terms, "
+            'ask for fewer settings, or use engine="tree".'
+        )
+    return engine == "enumerate"
+
+
+def _case(plan: Plan, problem: Problem, space: Space, moments: Moments) -> _Case:
+    request, preparation = plan.request, plan.preparation
+    sigma2 = request.sigma2
+    tuning = run.Tuning(
+        rho=request.rho,
+        sigma2=sigma2 / request.clip**2 if isinstance(sigma2, Fraction) else None,
+        # Where n is private dp_select uses a noisy count: here it is taken at its true value.
+        rows=moments.rows,
+    )
+    contest = run.contest_of(request, preparation, tuning, problem, moments)
+    phi, psi = run.penalties(request, preparation, tuning, contest, space)
+    mechanism = preparation.draws.mechanism
+    setting = Setting(
+        eps=request.budget.eps,
+        radius=request.rho * request.clip,
+        penalty=request.penalty,
+        mechanism=mechanism,
+        phi=phi * request.clip**2,
+        psi=psi * request.clip**2,
+    )
+    rate = effective_t(preparation.draws.eps_each, contest.score_range, mechanism)
+    return _Case(setting, problem, contest.priced(phi, psi), rate)
+
+
+# ---- models listed: exact --------------------------------------------------------------------
+
+
+def _listed_law(
+    cases: Sequence[_Case], design: Design, space: Space, moments: Moments, progress: bool
+) -> Law:
+    models = space.models()
+    columns = space.columns(models)
+    scores = {case.problem.rho: case.problem.scores(columns) for case in _by_radius(cases)}
+    probabilities = np.empty((len(models), len(cases)))
+    chosen = np.empty(len(cases), dtype=np.int64)
+    for s, case in enumerate(_watched(cases, progress, "settings")):
+        totals = case.contest.totals(scores[case.problem.rho], models, space)
+        chosen[s] = int(totals.argmin())
+        probabilities[:, s] = selection_probabilities(totals, case.rate, case.setting.mechanism)
+    bic, bic_rsquared = _bic_choice(columns, design, moments)
+    return Law(
+        models=models,
+        probabilities=probabilities,
+        rsquared=_rsquared(cases, scores, design, moments),
+        chosen=chosen,
+        bic=bic,
+        bic_rsquared=bic_rsquared,
+        draws=None,
+    )
+
+
+# ---- models drawn from the tree --------------------------------------------------------------
+
+
+def _drawn_law(
+    cases: Sequence[_Case],
+    design: Design,
+    space: Space,
+    moments: Moments,
+    draws: int,
+    seed: int,
+    progress: bool,
+) -> Law:
+    rng = np.random.default_rng(seed)
+    found: list[list[tuple[int, ...]]] = []
+    best: list[tuple[int, ...]] = []
+    for case in _watched(cases, progress, "settings"):
+        bits = Bits(rng)
+        tree = _tree(case, space, case.rate)
+        found.append([tree.draw(bits).units for _ in range(draws)])
+        best.append(_tree(case, space, _NOISELESS, "permute-and-flip").draw(bits).units)
+    bic_units = _bic_by_tree(space, moments, rng)
+    distinct = sorted({*best, bic_units, *(units for drawn in found for units in drawn)})
+    place = {units: i for i, units in enumerate(distinct)}
+    models = np.zeros((len(distinct), len(space.units)), dtype=np.bool_)
+    for i, units in enumerate(distinct):
+        models[i, list(units)] = True
+    counts = np.zeros((len(distinct), len(cases)), dtype=np.int64)
+    for s, drawn in enumerate(found):
+        np.add.at(counts[:, s], [place[units] for units in drawn], 1)
+    columns = space.columns(models)
+    scores = {case.problem.rho: case.problem.scores(columns) for case in _by_radius(cases)}
+    at = place[bic_units]
+    return Law(
+        models=models,
+        probabilities=counts / draws,
+        rsquared=_rsquared(cases, scores, design, moments),
+        chosen=np.array([place[units] for units in best], dtype=np.int64),
+        bic=at,
+        bic_rsquared=_bic_choice(columns[at : at + 1], design, moments)[1],
+        draws=draws,
+    )
+
+
+def _tree(case: _Case, space: Space, rate: Fraction, mechanism: str | None = None) -> Tree:
+    return Tree(
+        case.problem,
+        space,
+        mechanism=mechanism or case.setting.mechanism,
+        t=rate,
+        phi_int=case.contest.phi,
+        psi_int=case.contest.psi,
+        transform=case.contest.transform,
+    )
+
+
+def _bic_by_tree(space: Space, moments: Moments, rng: np.random.Generator) -> tuple[int, ...]:
+    """Search the least n log Q + columns log n, at a radius that binds in no usual table."""
+    rows = _complete(moments)
+    offset = residual_offset(moments, _UNBOUND)
+    tree = Tree(
+        Problem(moments, _UNBOUND),
+        space,
+        mechanism="permute-and-flip",
+        t=_NOISELESS,
+        phi_int=round(math.log(max(rows, 2)) / float(PROFILE_GRID)),
+        transform=lambda q: profile_scores(q + offset, rows),
+    )
+    return tree.draw(Bits(rng)).units
+
+
+# ---- what both share -------------------------------------------------------------------------
+
+
+def _complete(moments: Moments) -> int:
+    """Return the number of complete rows."""
+    return moments.cells[0][0] >> MOMENT_BITS
+
+
+def _total_squares(design: Design, moments: Moments) -> float:
+    """Sum of squares of the stored response: about its mean if the formula has an intercept."""
+    z = moments.as_float()
+    if not design.has_intercept or z[0, 0] == 0:
+        return float(z[-1, -1])
+    return float(z[-1, -1] - z[0, -1] ** 2 / z[0, 0])
+
+
+def _rsquared(
+    cases: Sequence[_Case],
+    scores: dict[Fraction, NDArray[np.int64]],
+    design: Design,
+    moments: Moments,
+) -> Floats:
+    """R-squared of each model's constrained fit, (K, S); scores are floors, so half a unit more."""
+    total = max(_total_squares(design, moments), 1e-300)
+    squares = float(moments.as_float()[-1, -1])
+    by_radius = {
+        case.problem.rho: 1
+        - (squares + (scores[case.problem.rho] + 0.5) * float(case.problem.grid)) / total
+        for case in _by_radius(cases)
+    }
+    return np.stack([by_radius[case.problem.rho] for case in cases], axis=1)
+
+
+def _bic_choice(columns: Bools, design: Design, moments: Moments) -> tuple[int, float]:
+    """Return the row of `columns` with the least BIC by least squares, and its R-squared."""
+    z = moments.as_float()
+    gram, cross, squares = z[:-1, :-1], z[:-1, -1], float(z[-1, -1])
+    beta = constrained.solve(gram, cross, math.inf, columns).beta
+    residual = squares + ((beta @ gram) * beta).sum(axis=1) - 2 * beta @ cross
+    rows = max(_complete(moments), 2)
+    floor = max(squares, 1.0) * 1e-15
+    criterion = rows * np.log(np.maximum(residual, floor)) + math.log(rows) * columns.sum(axis=1)
+    best = int(criterion.argmin())
+    return best, float(1 - residual[best] / max(_total_squares(design, moments), 1e-300))
+
+
+def _by_radius(cases: Sequence[_Case]) -> list[_Case]:
+    """One case for each radius."""
+    return list({case.problem.rho: case for case in cases}.values())
+
+
+def _watched(items: Sequence[Item], progress: bool, unit: str) -> Iterable[Item]:
+    if not progress:
+        return items
+    from tqdm import tqdm
+
+    bar: Iterable[Item] = tqdm(items, unit=f" {unit}")
+    return bar
