@@ -115,7 +115,7 @@ class GramFit:
     def conf_int(self, alpha: float = 0.05) -> Array:
         """Intervals at level 1 - alpha, shape (d, 2)."""
         if self.draws is not None:
-            # Weibull positions: a truth exchangeable with the draws is covered at 1 - alpha exactly.
+            # Weibull positions cover a truth that is exchangeable with the draws exactly.
             ends = [alpha / 2, 1 - alpha / 2]
             return np.quantile(self.draws, ends, axis=0, method="weibull").T
         from scipy.stats import norm
