@@ -55,30 +55,22 @@ bounds that are rounded outwards, and for the order of the heap, which matters f
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from flint import arb, ctx, fmpq
+from flint import ctx
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS
 from dpreg.selection.space import Space
-from dpreg.selection.tree_bounds import Bounds, State
-from dpreg.selection.tree_counts import Cell, Counts, members
-from dpreg.selection.tree_noise import (
-    PRECISION,
-    Arrival,
-    Bits,
-    exponential_noise,
-    gumbel_noise,
-    outward,
-)
+from dpreg.selection.tree_bounds import Bounds
+from dpreg.selection.tree_counts import Counts
+from dpreg.selection.tree_noise import PRECISION, Bits, exponential_noise, gumbel_noise
+from dpreg.selection.tree_search import Search, TreeDraw
 
 if TYPE_CHECKING:
     from dpreg.selection.scores import Problem
@@ -87,77 +79,7 @@ __all__ = ["Tree", "TreeDraw", "draw"]
 
 Transform = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
-_SLACK: Final = 2.0**-40
-REFRESH = 0.3
-PEEL = 1.0
-BOX = 0.2
 _NOISE: Final = {"exponential": gumbel_noise, "permute-and-flip": exponential_noise}
-
-
-@dataclass(frozen=True, slots=True)
-class TreeDraw:
-    """One draw.
-
-    Attributes
-    ----------
-    units : tuple of int
-        Units of the model drawn, outside keep, in increasing order.
-    nodes, leaves : int
-        Nodes made and canonical scores computed. They depend on the rows beyond what the draw
-        reveals: curator only, never part of a released result.
-    max_precision : int
-        Most bits that a comparison of noise took. Curator only.
-    """
-
-    units: tuple[int, ...]
-    nodes: int
-    leaves: int
-    max_precision: int
-
-
-class _Node:
-    """A cell less the models already taken from it (`gone`), with its largest noise.
-
-    `removed` are the units that no model of the cell holds: those of `state`, and others, which
-    add at least `extra` to the state's bound; `lack` estimates by how much that falls short of the
-    bound of a state of its own.
-    """
-
-    __slots__ = (
-        *("at", "bound", "cell", "drawn", "extra", "gone", "lack", "leaf"),
-        *("noise", "removed", "score", "size", "state"),
-    )
-
-    def __init__(
-        self, cell: Cell, size: int, gone: tuple[int, ...], noise: Arrival, state: State
-    ) -> None:
-        self.cell = cell
-        self.size = size
-        self.gone = gone
-        self.noise = noise
-        self.state = state
-        self.bound = -math.inf
-        self.extra: tuple[float, ...] = (0.0,) * len(state.views)
-        self.lack = 0.0
-        self.score = 0
-        self.removed = 0
-        self.leaf = -1
-        self.drawn = False
-        self.at = 0
-
-
-class _Leaf:
-    """A model with its noise and a lower bound on its score; `stage` counts the refinements."""
-
-    __slots__ = ("beta", "bound", "model", "noise", "score", "stage")
-
-    def __init__(self, model: int, noise: Arrival, bound: float) -> None:
-        self.model = model
-        self.noise = noise
-        self.bound = bound
-        self.score = 0
-        self.stage = 0
-        self.beta: NDArray[np.float64] | None = None
 
 
 class Tree:
@@ -198,30 +120,34 @@ class Tree:
             raise ArgumentError(f"t must be positive; got {t}.")
         if phi_int < 0 or psi_int < 0:
             raise ArgumentError("phi_int and psi_int must not be negative.")
-        self._problem = problem
-        self._space = space
-        self._noise = _NOISE[mechanism]
-        self._t = Fraction(t)
-        self._transform = transform
+        self.problem = problem
+        self.space = space
+        self.noise = _NOISE[mechanism]
+        self.t = Fraction(t)
+        self.transform = transform
         self.counts = Counts(space, phi_int, psi_int)
         self.root = self.counts.root()
-        if self.counts.size(self.root) == 0:
+        if (space.size if self.counts.hierarchy else self.counts.size(self.root)) == 0:
             raise ArgumentError("the space holds no model: min_units exceeds what it can reach.")
         gram, cross = _moments(problem)
-        self._grid = float(problem.grid)
+        self.grid = float(problem.grid)
         self.bounds = Bounds(gram, cross, problem.rho, space)
-        start = self.bounds.state(0).bound
-        span = 2.0**24 * self._grid
+        start = self.bounds.base
+        span = 2.0**24 * self.grid
         rise = self.least_score(start + span, 0) - self.least_score(start, 0)
         self.nats = float(t) * rise / span
+        # About one nat is worth a constrained fit. (Speed alone: no bound's truth depends on it.)
         self.bounds.unit = 1.0 / self.nats if self.nats else math.inf
 
     def least_score(self, bound: float, penalty: int) -> int:
         """Return T(floor(bound / g)) + penalty; g is a power of two, so the division is exact."""
-        q = math.floor(bound / self._grid)
-        if self._transform is not None:
-            q = int(self._transform(np.array([q], dtype=np.int64))[0])
-        return q + penalty
+        return self.transformed(math.floor(bound / self.grid)) + penalty
+
+    def transformed(self, q: int) -> int:
+        """Return T(q)."""
+        if self.transform is None:
+            return q
+        return int(self.transform(np.array([q], dtype=np.int64))[0])
 
     def draw(self, bits: Bits | None = None, *, progress: bool = False) -> TreeDraw:
         """Draw one model; see the module docstring.
@@ -236,205 +162,8 @@ class Tree:
         """
         self.bounds.forget()
         with ctx.workprec(PRECISION):
-            search = _Search(self, Bits() if bits is None else bits, progress)
+            search = Search(self, Bits() if bits is None else bits, progress)
             return search.run()
-
-
-class _Search:
-    """One draw's heap, best leaf and counters."""
-
-    def __init__(self, tree: Tree, bits: Bits, progress: bool) -> None:
-        self.tree, self.bits = tree, bits
-        self.counts, self.bounds = tree.counts, tree.bounds
-        self.rate = arb(fmpq(tree._t.numerator, tree._t.denominator))
-        self.heap: list[tuple[float, int, _Node | _Leaf]] = []
-        self.best: _Leaf | None = None
-        self.best_low = self.guess = -math.inf
-        self.nats = tree.nats
-        self.nodes = self.leaves = self.serial = 0
-        self.precision = PRECISION
-        self.bar = _progress_bar() if progress else None
-
-    def value(self, noise: Arrival, score: int) -> arb:
-        return noise.noise - self.rate * score
-
-    def push(self, item: _Node | _Leaf) -> None:
-        """Put an item on the heap under a float at or above its bound, unless it cannot win."""
-        high = outward(self.value(item.noise, item.score))[1]
-        if high > self.best_low:
-            self.serial += 1
-            heapq.heappush(self.heap, (-high, self.serial, item))
-
-    def must_leave_out(self, cell: Cell) -> int:
-        most = min(sum(cell.hi), self.counts.limits[1])
-        return max(cell.inside.bit_count() + cell.free.bit_count() - most, 0)
-
-    def place(self, node: _Node) -> None:
-        """Bound a node and put it on the heap."""
-        self.nodes += 1
-        self.rate_node(node)
-        self.push(node)
-
-    def rate_node(self, node: _Node) -> None:
-        more = self.must_leave_out(node.cell)
-        bound = max(
-            view.bound + extra + float(view.reserve[more])
-            for view, extra in zip(node.state.views, node.extra, strict=True)
-        )
-        node.bound = max(node.bound, bound - abs(bound) * _SLACK, self.bounds.floor)
-        node.score = self.tree.least_score(node.bound, self.counts.penalty(node.cell.lo))
-
-    def run(self) -> TreeDraw:
-        cell = self.tree.root
-        size = self.counts.size(cell)
-        noise = Arrival(None, size, self.bits, self.tree._noise)
-        self.place(_Node(cell, size, (), noise, self.bounds.state(0)))
-        while self.heap and -self.heap[0][0] > self.best_low:
-            key, _, item = heapq.heappop(self.heap)
-            if isinstance(item, _Leaf):
-                self.refine_leaf(item)
-            else:
-                self.take_node(item, -key)
-            if self.bar is not None:
-                self.bar.update(1)
-        if self.bar is not None:
-            self.bar.close()
-        if self.best is None:
-            raise AssertionError("the tree ended without a leaf")
-        units = tuple(members(self.best.model).tolist())
-        return TreeDraw(units, self.nodes, self.leaves, self.precision)
-
-    def take_node(self, node: _Node, key: float) -> None:
-        if node.lack * self.nats > REFRESH and node.size > 1:
-            before = node.score
-            node.state = self.bounds.state(node.removed, node.state)
-            node.extra = (0.0,) * len(node.state.views)
-            node.lack = 0.0
-            node.at = 0
-            self.rate_node(node)
-            if node.score > before:
-                self.push(node)
-                return
-        if not node.drawn:
-            node.drawn = True
-            node.leaf = self.counts.draw(node.cell, self.bits)
-            while node.leaf in node.gone:
-                node.leaf = self.counts.draw(node.cell, self.bits)
-            if self.counts.is_model(node.leaf):
-                self.add_leaf(node)
-        if node.size == 1:
-            return
-        surplus = key - max(self.guess, self.best_low)
-        log_rivals = math.log(node.size) - float(node.noise.noise) + min(surplus, 50.0)
-        if surplus < 0 or log_rivals < PEEL:
-            self.peel(node)
-        else:
-            self.split(node)
-
-    def add_leaf(self, node: _Node) -> None:
-        out = members(node.cell.free & ~node.leaf)
-        bound = max(
-            view.bound + extra + float(view.weight[out].sum()) * (1 - _SLACK)
-            for view, extra in zip(node.state.views, node.extra, strict=True)
-        )
-        leaf = _Leaf(node.leaf, node.noise, max(bound - abs(bound) * _SLACK, node.bound))
-        leaf.score = self.tree.least_score(leaf.bound, self.counts.penalty_of(leaf.model))
-        if float(self.value(leaf.noise, leaf.score)) > self.guess:
-            self.refine_leaf(leaf)
-            self.guess = max(self.guess, float(self.value(leaf.noise, leaf.score)))
-        else:
-            self.push(leaf)
-
-    def refine_leaf(self, leaf: _Leaf) -> None:
-        """Raise a leaf's bound; at the last stage compare its canonical value with the best."""
-        penalty = self.counts.penalty_of(leaf.model)
-        units = members(leaf.model)
-        if leaf.stage == 0:
-            bound, leaf.beta = self.bounds.of_model(units)
-            leaf.stage = 1
-            leaf.score = max(leaf.score, self.tree.least_score(bound, penalty))
-            self.push(leaf)
-            return
-        columns = [*self.bounds.kept]
-        for u in units.tolist():
-            columns.extend(self.tree._space.unit_columns[u])
-        q = self.tree._problem.score_one(columns, leaf.beta)
-        self.leaves += 1
-        if self.tree._transform is not None:
-            q = int(self.tree._transform(np.array([q], dtype=np.int64))[0])
-        leaf.score = q + penalty
-        if self.best is None or self.beats(leaf, self.best):
-            self.best = leaf
-            self.best_low = outward(self.value(leaf.noise, leaf.score))[0]
-
-    def beats(self, a: _Leaf, b: _Leaf) -> bool:
-        """Whether a's value exceeds b's, certainly."""
-        precision = PRECISION
-        while True:
-            with ctx.workprec(precision):
-                if precision > PRECISION:
-                    t = self.tree._t
-                    self.rate = arb(fmpq(t.numerator, t.denominator))
-                    a.noise.refine(precision, self.bits)
-                    b.noise.refine(precision, self.bits)
-                x, y = self.value(a.noise, a.score), self.value(b.noise, b.score)
-                if x > y:
-                    return True
-                if x < y:
-                    return False
-            precision *= 2
-            self.precision = max(self.precision, precision)
-
-    def peel(self, node: _Node) -> None:
-        """Split into the leaf, which is on the heap, and all other models."""
-        noise = Arrival(node.noise, node.size - 1, self.bits, self.tree._noise)
-        rest = _Node(node.cell, node.size - 1, (*node.gone, node.leaf), noise, node.state)
-        rest.bound, rest.extra, rest.lack = node.bound, node.extra, node.lack
-        rest.removed, rest.at = node.removed, node.at
-        self.place(rest)
-
-    def split(self, node: _Node) -> None:
-        """Split on the range of a class or on a unit, whichever raises a bound more."""
-        cell, counts, state = node.cell, self.counts, node.state
-        while node.at < len(state.order) and not cell.free >> state.order[node.at] & 1:
-            node.at += 1
-        unit = state.order[node.at] if node.at < len(state.order) else -1
-        worth = float(state.expected[unit]) / self.tree._grid if unit >= 0 else -1.0
-        widest, gain = -1, 0
-        for c, (a, b) in enumerate(zip(cell.lo, cell.hi, strict=True)):
-            rise = counts.prices[c] * ((a + b) // 2 + 1 - a) if b > a else 0
-            if rise > gain:
-                widest, gain = c, rise
-        if widest >= 0 and gain > BOX * worth:
-            for half in counts.halves(cell, widest):
-                self.child(node, half)
-            return
-        self.child(node, counts.with_unit(cell, unit))
-        without = counts.without_unit(cell, unit)
-        self.child(node, without, cell.free & ~without.free)
-
-    def child(self, node: _Node, cell: Cell, removed: int = 0) -> None:
-        """Make the node of a part of the cell, `removed` newly left out of it."""
-        counts = self.counts
-        gone = tuple(model for model in node.gone if counts.holds(cell, model))
-        size = counts.size(cell) - len(gone)
-        heir = counts.holds(cell, node.leaf)
-        if size == 0 or (heir and size == 1):
-            return
-        noise = node.noise if heir else Arrival(node.noise, size, self.bits, self.tree._noise)
-        made = _Node(cell, size, gone, noise, node.state)
-        if heir:
-            made.leaf, made.drawn = node.leaf, True
-        made.bound, made.extra, made.lack = node.bound, node.extra, node.lack
-        made.removed, made.at = node.removed | removed, node.at
-        if removed:
-            state = node.state
-            for u in members(removed).tolist():
-                weights = [float(view.weight[u]) for view in state.views]
-                made.extra = tuple(a + b for a, b in zip(made.extra, weights, strict=True))
-                made.lack += max(float(state.expected[u]) - weights[-1], 0.0)
-                made.bound = max(made.bound, float(state.without[u]))
-        self.place(made)
 
 
 def draw(
@@ -471,11 +200,5 @@ def draw(
 
 
 def _moments(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    form = problem._floats
+    form = problem._floats  # correctly rounded, in cells
     return form.gram * 2.0**-MOMENT_BITS, form.cross * 2.0**-MOMENT_BITS
-
-
-def _progress_bar() -> Any:
-    from tqdm import tqdm
-
-    return tqdm(unit=" nodes")

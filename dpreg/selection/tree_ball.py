@@ -25,9 +25,7 @@ _CAREFUL: Final = 15
 _LOOKED_AT: Final = 24
 
 
-def ball_fit(
-    gram: Floats, cross: Floats, rho: float, allowed: Floats, start: Floats
-) -> Floats:
+def ball_fit(gram: Floats, cross: Floats, rho: float, allowed: Floats, start: Floats) -> Floats:
     """Return about the minimiser over |beta|_1 <= rho of beta'G beta - 2 b'beta.
 
     Guess the active columns and their signs, solve G_PP beta = b_P - mu s, s'beta = rho, drop the
@@ -99,7 +97,7 @@ def certify(
     fitted = gram[:, active] @ beta
     norm = np.abs(beta).sum(axis=0) * (1 + 2.0**-30)
     slack = (len(active) + 8) * _2U * (largest * norm + float(np.abs(cross).max(initial=0.0)))
-    slope = (np.abs(cross[:, None] - fitted) * (allowed if allowed.ndim == 2 else allowed[:, None]))
+    slope = np.abs(cross[:, None] - fitted) * (allowed if allowed.ndim == 2 else allowed[:, None])
     steepest = slope.max(axis=0, initial=0.0) + slack
     quadratic = (beta * fitted[active]).sum(axis=0)
     lower = -quadratic - 2 * norm * slack - 2 * rho * (1 + 2.0**-30) * steepest

@@ -186,8 +186,8 @@ class Bounds:
         self._r_max = float(np.abs(cross - fitted).max(initial=0.0)) + slack * (
             self._largest * self._b_norm - self.floor / self._rho
         )
-        self._base = -float(beta @ fitted) - self._ridge_loss
-        self._base -= 2 * slack * self._largest * self._b_norm**2
+        self.base = -float(beta @ fitted) - self._ridge_loss
+        self.base -= 2 * slack * self._largest * self._b_norm**2
 
     def _diagonal_minorant(self) -> Floats:
         """Return D >= 0, diagonal, with G' - D certainly positive semidefinite."""
@@ -221,7 +221,7 @@ class Bounds:
         bilinear = 2 * self._rho * (self._r_max + self._e * norm)
         bilinear += self._e * norm * (2 * self._b_norm + self._v_norm * norm)
         rounding = (2 * terms + 16) * _2U * norm * (2 * self._b_max + self._v_max * norm)
-        return np.asarray(_UP * (bilinear + rounding) + 4 * _2U * abs(self._base))
+        return np.asarray(_UP * (bilinear + rounding) + 4 * _2U * abs(self.base))
 
     def _finite(self, bound: Floats) -> Floats:
         return np.where(np.isfinite(bound), np.maximum(bound, self.floor), self.floor)
@@ -251,7 +251,7 @@ class Bounds:
         c: Floats = solved[:, -1]
         norm = float(np.abs(c).sum())
         gain = float(2 * (c @ target) - c @ (block @ c))
-        raw = self._base + gain * (1 - math.copysign(4 * _2U, gain))
+        raw = self.base + gain * (1 - math.copysign(4 * _2U, gain))
         bound = raw - float(self._error(norm, k))
         fitted = beta - c @ rows
         slip = (k + 8) * _2U * (self._b_max + self._v_max * norm)
@@ -359,7 +359,7 @@ class Bounds:
             quadratic += ((own @ step[:, :, None])[:, :, 0] * step).sum(axis=1)
             norm = np.abs(inner).sum(axis=1) + np.abs(step).sum(axis=1)
             gain = 2 * linear - quadratic
-            raw = self._base + gain - np.abs(gain) * 4 * _2U
+            raw = self.base + gain - np.abs(gain) * 4 * _2U
             return self._finite(raw - self._error(norm, k + width))
 
     def of_model(self, units: NDArray[np.intp]) -> tuple[float, Floats]:

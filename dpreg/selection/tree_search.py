@@ -1,0 +1,311 @@
+"""The search of one draw: a heap of nodes and leaves, taken highest bound first.
+
+What is drawn, and why its law is exact, is in `tree`; this file holds the moves. A node is split on
+a range of sizes, on a unit, or by *peeling*: its leaf on one side, all its other models on the
+other. Peeling lists the largest noises of a cell one by one; it is the better move where the
+bound is so near the best value that only a handful of them can matter. The choice between moves
+follows a guess of the final value (`Search.guess`), which nothing else rests on.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from flint import arb, ctx, fmpq
+from numpy.typing import NDArray
+
+from dpreg.selection.tree_bounds import State
+from dpreg.selection.tree_counts import Cell, members
+from dpreg.selection.tree_noise import PRECISION, Arrival, Bits, outward
+
+if TYPE_CHECKING:
+    from dpreg.selection.tree import Tree
+
+__all__ = ["Search", "TreeDraw"]
+
+_SLACK: Final = 2.0**-40
+_REFRESH: Final = 0.3
+"""Nats that a node's own state must be expected to gain before it is made."""
+_PEEL: Final = 1.0
+"""A node is peeled while the log of the noises that could still matter is below this."""
+_BOX: Final = 0.2
+"""How much a unit must gain, as a share of what halving a range of sizes gains, to go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeDraw:
+    """One draw.
+
+    Attributes
+    ----------
+    units : tuple of int
+        Units of the model drawn, outside keep, in increasing order.
+    nodes, leaves : int
+        Nodes made and canonical scores computed. They depend on the rows beyond what the draw
+        reveals: curator only, never part of a released result.
+    max_precision : int
+        Most bits that a comparison of noise took. Curator only.
+    """
+
+    units: tuple[int, ...]
+    nodes: int
+    leaves: int
+    max_precision: int
+
+
+class _Node:
+    """A cell less the models already taken from it (`gone`), with its largest noise.
+
+    `removed` are the units that no model of the cell holds: those of `state`, and others, which
+    add at least `extra` to the state's bound; `lack` estimates by how much that falls short of the
+    bound of a state of its own.
+    """
+
+    __slots__ = (
+        *("at", "bound", "cell", "drawn", "extra", "gone", "lack", "leaf"),
+        *("noise", "removed", "score", "size", "state"),
+    )
+
+    def __init__(
+        self, cell: Cell, size: int, gone: tuple[int, ...], noise: Arrival, state: State
+    ) -> None:
+        self.cell = cell
+        self.size = size
+        self.gone = gone
+        self.noise = noise
+        self.state = state
+        self.bound = -math.inf
+        self.extra: tuple[float, ...] = (0.0,) * len(state.views)
+        self.lack = 0.0
+        self.score = 0
+        self.removed = 0
+        self.leaf = -1
+        self.drawn = False
+        self.at = 0
+
+
+class _Leaf:
+    """A model with its noise and a lower bound on its score; `stage` counts the refinements."""
+
+    __slots__ = ("beta", "bound", "model", "noise", "score", "stage")
+
+    def __init__(self, model: int, noise: Arrival, bound: float) -> None:
+        self.model = model
+        self.noise = noise
+        self.bound = bound
+        self.score = 0
+        self.stage = 0
+        self.beta: NDArray[np.float64] | None = None
+
+
+class Search:
+    """One draw's heap, best leaf and counters."""
+
+    def __init__(self, tree: Tree, bits: Bits, progress: bool) -> None:
+        self.tree, self.bits = tree, bits
+        self.counts, self.bounds = tree.counts, tree.bounds
+        self.rate = arb(fmpq(tree.t.numerator, tree.t.denominator))
+        self.heap: list[tuple[float, int, _Node | _Leaf]] = []
+        self.best: _Leaf | None = None
+        self.best_low = self.guess = -math.inf
+        self.nats = tree.nats
+        self.nodes = self.leaves = self.serial = 0
+        self.precision = PRECISION
+        self.bar = _progress_bar() if progress else None
+
+    def value(self, noise: Arrival, score: int) -> arb:
+        """Return the ball of Z - t S."""
+        return noise.noise - self.rate * score
+
+    def push(self, item: _Node | _Leaf) -> None:
+        """Put an item on the heap under a float at or above its bound, unless it cannot win."""
+        high = outward(self.value(item.noise, item.score))[1]
+        if high > self.best_low:
+            self.serial += 1
+            heapq.heappush(self.heap, (-high, self.serial, item))
+
+    def must_leave_out(self, cell: Cell) -> int:
+        """Return how many of the free units every model of the cell lacks, at least."""
+        most = min(sum(cell.hi), self.counts.limits[1])
+        return max(cell.inside.bit_count() + cell.free.bit_count() - most, 0)
+
+    def place(self, node: _Node) -> None:
+        """Bound a node and put it on the heap."""
+        self.nodes += 1
+        self.rate_node(node)
+        self.push(node)
+
+    def rate_node(self, node: _Node) -> None:
+        """Raise a node's bounds on F and S to the best that is known of it."""
+        more = self.must_leave_out(node.cell)
+        bound = max(
+            view.bound + extra + float(view.reserve[more])
+            for view, extra in zip(node.state.views, node.extra, strict=True)
+        )
+        node.bound = max(node.bound, bound - abs(bound) * _SLACK, self.bounds.floor)
+        node.score = self.tree.least_score(node.bound, self.counts.penalty(node.cell.lo))
+
+    def run(self) -> TreeDraw:
+        """Take items until the best value found is at least every bound left."""
+        cell = self.tree.root
+        size = self.counts.size(cell)
+        noise = Arrival(None, size, self.bits, self.tree.noise)
+        self.place(_Node(cell, size, (), noise, self.bounds.state(0)))
+        while self.heap and -self.heap[0][0] > self.best_low:
+            key, _, item = heapq.heappop(self.heap)
+            if isinstance(item, _Leaf):
+                self.refine_leaf(item)
+            else:
+                self.take_node(item, -key)
+            if self.bar is not None:
+                self.bar.update(1)
+                if self.heap and self.bar.n % 64 == 0:
+                    self.bar.set_postfix(gap=f"{-self.heap[0][0] - self.guess:.3g} nats")
+        if self.bar is not None:
+            self.bar.close()
+        if self.best is None:
+            raise AssertionError("the tree ended without a leaf")
+        units = tuple(members(self.best.model).tolist())
+        return TreeDraw(units, self.nodes, self.leaves, self.precision)
+
+    def take_node(self, node: _Node, key: float) -> None:
+        """Give a node its state, its leaf, and then its parts."""
+        if node.lack * self.nats > _REFRESH and node.size > 1:
+            before = node.score
+            node.state = self.bounds.state(node.removed, node.state)
+            node.extra = (0.0,) * len(node.state.views)
+            node.lack = 0.0
+            node.at = 0
+            self.rate_node(node)
+            if node.score > before:
+                self.push(node)
+                return
+        if not node.drawn:
+            node.drawn = True
+            node.leaf = self.counts.draw(node.cell, self.bits)
+            while node.leaf in node.gone:
+                node.leaf = self.counts.draw(node.cell, self.bits)
+            if self.counts.is_model(node.leaf):
+                self.add_leaf(node)
+        if node.size == 1:
+            return
+        surplus = key - max(self.guess, self.best_low)
+        log_rivals = math.log(node.size) - float(node.noise.noise) + min(surplus, 50.0)
+        if surplus < 0 or log_rivals < _PEEL:
+            self.peel(node)
+        else:
+            self.split(node)
+
+    def add_leaf(self, node: _Node) -> None:
+        """Put a node's leaf on the heap under a bound of its own."""
+        out = members(node.cell.free & ~node.leaf)
+        bound = max(
+            view.bound + extra + float(view.weight[out].sum()) * (1 - _SLACK)
+            for view, extra in zip(node.state.views, node.extra, strict=True)
+        )
+        leaf = _Leaf(node.leaf, node.noise, max(bound - abs(bound) * _SLACK, node.bound))
+        leaf.score = self.tree.least_score(leaf.bound, self.counts.penalty_of(leaf.model))
+        if float(self.value(leaf.noise, leaf.score)) > self.guess:
+            self.refine_leaf(leaf)
+            self.guess = max(self.guess, float(self.value(leaf.noise, leaf.score)))
+        else:
+            self.push(leaf)
+
+    def refine_leaf(self, leaf: _Leaf) -> None:
+        """Raise a leaf's bound; at the last stage compare its canonical value with the best."""
+        penalty = self.counts.penalty_of(leaf.model)
+        units = members(leaf.model)
+        if leaf.stage == 0:
+            bound, leaf.beta = self.bounds.of_model(units)
+            leaf.stage = 1
+            leaf.score = max(leaf.score, self.tree.least_score(bound, penalty))
+            self.push(leaf)
+            return
+        columns = [*self.bounds.kept]
+        for u in units.tolist():
+            columns.extend(self.tree.space.unit_columns[u])
+        q = self.tree.problem.score_one(columns, leaf.beta)
+        self.leaves += 1
+        leaf.score = self.tree.transformed(q) + penalty
+        if self.best is None or self.beats(leaf, self.best):
+            self.best = leaf
+            self.best_low = outward(self.value(leaf.noise, leaf.score))[0]
+
+    def beats(self, a: _Leaf, b: _Leaf) -> bool:
+        """Whether a's value exceeds b's, certainly."""
+        precision = PRECISION
+        while True:
+            with ctx.workprec(precision):
+                if precision > PRECISION:
+                    t = self.tree.t
+                    self.rate = arb(fmpq(t.numerator, t.denominator))
+                    a.noise.refine(precision, self.bits)
+                    b.noise.refine(precision, self.bits)
+                x, y = self.value(a.noise, a.score), self.value(b.noise, b.score)
+                if x > y:
+                    return True
+                if x < y:
+                    return False
+            precision *= 2
+            self.precision = max(self.precision, precision)
+
+    def peel(self, node: _Node) -> None:
+        """Split into the leaf, which is on the heap, and all other models."""
+        noise = Arrival(node.noise, node.size - 1, self.bits, self.tree.noise)
+        rest = _Node(node.cell, node.size - 1, (*node.gone, node.leaf), noise, node.state)
+        rest.bound, rest.extra, rest.lack = node.bound, node.extra, node.lack
+        rest.removed, rest.at = node.removed, node.at
+        self.place(rest)
+
+    def split(self, node: _Node) -> None:
+        """Split on the range of a class or on a unit, whichever raises a bound more."""
+        cell, counts, state = node.cell, self.counts, node.state
+        while node.at < len(state.order) and not cell.free >> state.order[node.at] & 1:
+            node.at += 1
+        unit = state.order[node.at] if node.at < len(state.order) else -1
+        worth = float(state.expected[unit]) / self.tree.grid if unit >= 0 else -1.0
+        widest, gain = -1, 0
+        for c, (a, b) in enumerate(zip(cell.lo, cell.hi, strict=True)):
+            rise = counts.prices[c] * ((a + b) // 2 + 1 - a) if b > a else 0
+            if rise > gain:
+                widest, gain = c, rise
+        if widest >= 0 and gain > _BOX * worth:
+            for half in counts.halves(cell, widest):
+                self.child(node, half)
+            return
+        self.child(node, counts.with_unit(cell, unit))
+        without = counts.without_unit(cell, unit)
+        self.child(node, without, cell.free & ~without.free)
+
+    def child(self, node: _Node, cell: Cell, removed: int = 0) -> None:
+        """Make the node of a part of the cell, `removed` newly left out of it."""
+        counts = self.counts
+        gone = tuple(model for model in node.gone if counts.holds(cell, model))
+        size = counts.size(cell) - len(gone)
+        heir = counts.holds(cell, node.leaf)
+        if size == 0 or (heir and size == 1):
+            return
+        noise = node.noise if heir else Arrival(node.noise, size, self.bits, self.tree.noise)
+        made = _Node(cell, size, gone, noise, node.state)
+        if heir:
+            made.leaf, made.drawn = node.leaf, True
+        made.bound, made.extra, made.lack = node.bound, node.extra, node.lack
+        made.removed, made.at = node.removed | removed, node.at
+        if removed:
+            state = node.state
+            for u in members(removed).tolist():
+                weights = [float(view.weight[u]) for view in state.views]
+                made.extra = tuple(a + b for a, b in zip(made.extra, weights, strict=True))
+                made.lack += max(float(state.expected[u]) - weights[-1], 0.0)
+                made.bound = max(made.bound, float(state.without[u]))
+        self.place(made)
+
+
+def _progress_bar() -> Any:
+    from tqdm import tqdm
+
+    return tqdm(unit=" nodes")
