@@ -1,5 +1,6 @@
 """A test double that sees in which order a call charges, reads rows and draws."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dpreg.privacy import mechanisms
@@ -11,9 +12,24 @@ from dpreg.privacy.mechanisms import choice
 def order_of_events(monkeypatch, rows=()):
     """Record "charge", "read" and "draw" in a list while the block runs.
 
-    `rows` lists (object, attribute) pairs whose call means that rows are read.
+    `rows` lists (object, attribute) pairs whose call means that rows are read; if the call returns
+    an iterator, rows are read when it is first advanced.
     """
     log = []
+
+    def reading(honest):
+        def advance(items):
+            log.append("read")
+            yield from items
+
+        def call(*args, **kwargs):
+            result = honest(*args, **kwargs)
+            if isinstance(result, Iterator):
+                return advance(result)
+            log.append("read")
+            return result
+
+        return call
 
     def recording(event, honest):
         def call(*args, **kwargs):
@@ -41,5 +57,5 @@ def order_of_events(monkeypatch, rows=()):
         for module in (choice, mechanisms):
             patch.setattr(module, "integer_laplace", laplace)
         for owner, name in rows:
-            patch.setattr(owner, name, recording("read", getattr(owner, name)))
+            patch.setattr(owner, name, reading(getattr(owner, name)))
         yield log

@@ -8,14 +8,17 @@ import threading
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from oracles.events import order_of_events
 
+import dpreg
 from dpreg.errors import BudgetError
 from dpreg.privacy import ledger as module
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.mechanisms import choose
+from dpreg.sources import TableSource
 
 TENTH = Budget("0.1")
 
@@ -279,3 +282,20 @@ def test_spend_charges_before_it_releases(ledger, monkeypatch):
     with order_of_events(monkeypatch, rows=[(Rows, "read")]) as log:
         assert ledger.spend(TENTH, "a look", Rows().read).size == 3
     assert log == ["charge", "read"]
+
+
+@pytest.mark.parametrize("call", [dpreg.dp_select, dpreg.dp_ols])
+def test_the_public_calls_charge_before_a_row_is_read(call, monkeypatch, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.uniform(-1, 1, size=(500, 3)), columns=["y", "a", "b"])
+    schema = dict.fromkeys("yab", (-1, 1))
+    rows = [(TableSource, "chunks")]
+    ledger = Ledger(1, tmp_path / "ledger.json")
+    with order_of_events(monkeypatch, rows) as log:
+        result = call("y ~ a + b", frame, eps=1, schema=schema, budget=ledger)
+    assert log[:2] == ["charge", "read"]
+    assert log.count("charge") == 1
+    assert ledger.spent == result.spent == Budget(1)
+    with order_of_events(monkeypatch, rows) as log, pytest.raises(BudgetError):
+        call("y ~ a + b", frame, eps="1e-9", schema=schema, budget=ledger)
+    assert log == ["charge"]
