@@ -1,0 +1,73 @@
+# The one path by which a function of Python's dpreg is called.
+#
+# A request is a plain list: the function's name, its arguments as plain values, and the columns of
+# a table as columns.R lays them out. The reply is a list too: `ok`, then the value or the error, and
+# the public warnings. To wrap another function: an R function with the same arguments that calls
+# `python_call()`, and in Python a line in dpreg_bridge/views.py if its result is of a new kind.
+
+python_call <- function(verb, arguments = list(), data = NULL, columns = names(data), call = NULL) {
+  table <- if (!is.null(data)) table_columns(data, columns)
+  door <- open_door()
+  request <- list(
+    verb = verb, arguments = plain_arguments(arguments), columns = table,
+    rows = if (!is.null(data)) as.double(nrow(data)), debug = isTRUE(getOption("dpreg.debug"))
+  )
+  reply <- door("call", request)
+  for (text in reply$warnings) dpreg_warn(text, call)
+  if (is.null(reply)) {
+    dpreg_stop("internal_error", "Python gave no answer: please report this.", call = call)
+  }
+  if (!reply$ok) raise(reply, call)
+  reply$value
+}
+
+raise <- function(reply, call) {
+  if (identical(reply$class, "KeyboardInterrupt")) {
+    # As R itself would: an interrupt for those who handle it, else back to the prompt.
+    signalCondition(dpreg_condition("interrupt", ""))
+    invokeRestart("abort")
+  }
+  dpreg_stop(snake_case(reply$class), reply$message, call = call)
+}
+
+# The arguments that a matched call names, evaluated; Python's own defaults stand for the others.
+given_arguments <- function(call, frame = parent.frame()) {
+  names <- setdiff(names(call), c("", "formula", "data"))
+  stats::setNames(lapply(names, get, envir = frame, inherits = FALSE), names)
+}
+
+plain_arguments <- function(arguments) Map(plain_argument, arguments, names(arguments))
+
+plain_argument <- function(value, name) {
+  if (is.list(value) && !is.object(value)) {
+    return(Map(plain_argument, value, rep_len(paste0("an entry of ", name), length(value))))
+  }
+  if (is.factor(value)) value <- as.character(value)
+  if (is.object(value) || !(is.null(value) || is.logical(value) || is.numeric(value) ||
+                            is.character(value))) {
+    dpreg_stop("argument_error", name, " must be plain numbers, text, TRUE or FALSE, or a list of ",
+               "these; got an object of class ", quoted(class(value)[1]), ".")
+  }
+  if (anyNA(value)) dpreg_stop("argument_error", name, " must not be NA.")
+  if (is.character(value)) enc2utf8(value) else value
+}
+
+# A call to keep in the result: what was typed, without rows. `do.call()` and pipes may put whole
+# tables where a name is expected; so may `update()`.
+public_call <- function(call) {
+  call[[1]] <- as.name(sub("^.*::", "", deparse1(call[[1]])))
+  for (name in setdiff(names(call), "")) {
+    value <- call[[name]]
+    if (name %in% c("data", "budget", "newdata") && !is.language(value)) call[[name]] <- quote(data)
+    if (inherits(value, "formula")) call[[name]] <- bare_formula(value)
+  }
+  call
+}
+
+# A formula carries the environment it was made in, and saveRDS() would save the rows found there.
+bare_formula <- function(formula) {
+  environment(formula) <- globalenv()
+  formula
+}
+
+head_of <- function(call) call[1]

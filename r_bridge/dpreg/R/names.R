@@ -1,0 +1,82 @@
+# Python's names of terms and columns as R's: "county[T.cc]" is "countycc", "np.log(x)" is "log(x)".
+#
+# Names are not guessed from text: a column's name is put together from the variables of its term
+# and the levels that the schema declares, and is translated when it is found that way. One that is
+# not found keeps Python's name.
+
+unit_name <- function(name, translation, schema) {
+  term <- term_of(name, translation, schema)
+  if (term == name) unname(translation$terms[term]) else column_name(name, translation, schema)
+}
+
+# The term (by Python's name) that a term or column of Python's name belongs to.
+term_of <- function(name, translation, schema) {
+  if (name %in% names(translation$terms)) return(name)
+  for (term in names(translation$factors)) {
+    codes <- translation$factors[[term]]
+    if (!is.null(read_column(name, codes, translation$labels, schema))) return(term)
+  }
+  dpreg_stop("internal_error", "Python names a term that R does not know: please report this.")
+}
+
+column_name <- function(column, translation, schema) {
+  if (column == "Intercept") return("(Intercept)")
+  for (codes in translation$factors) {
+    found <- read_column(column, codes, translation$labels, schema)
+    if (!is.null(found)) return(found)
+  }
+  column
+}
+
+read_column <- function(column, codes, labels, schema) {
+  if (!length(codes)) return(if (nzchar(column)) NULL else "")
+  code <- codes[[1]]
+  if (!startsWith(column, code)) return(NULL)
+  rest <- substring(column, nchar(code) + 1)
+  for (ending in endings(code, schema)) {
+    if (!startsWith(rest, ending$python)) next
+    after <- substring(rest, nchar(ending$python) + 1)
+    if (length(codes) > 1) {
+      if (!startsWith(after, ":")) next
+      more <- read_column(substring(after, 2), codes[-1], labels, schema)
+      if (is.null(more)) next
+      return(paste0(labels[[code]], ending$r, ":", more))
+    }
+    if (!nzchar(after)) return(paste0(labels[[code]], ending$r))
+  }
+  NULL
+}
+
+# What may follow a variable in a column's name: a level in brackets, a spline's number, or nothing.
+endings <- function(code, schema) {
+  levels <- unlist(lapply(schema, function(spec) {
+    vapply(if (is.list(spec)) spec$levels else if (is.character(spec)) spec, level_text, "")
+  }))
+  written <- regmatches(code, regexpr("(?<=levels=\\[).*(?=\\]\\)$)", code, perl = TRUE))
+  if (length(written)) levels <- c(levels, gsub('^"|"$', "", strsplit(written, ", ", fixed = TRUE)[[1]]))
+  python <- c(unique(levels), "True", "False")
+  r <- c(unique(levels), "TRUE", "FALSE")
+  numbers <- if (startsWith(code, "bs(")) 0:99
+  c(
+    Map(list, python = paste0("[T.", python, "]"), r = r),
+    Map(list, python = paste0("[", python, "]"), r = r),
+    Map(list, python = paste0("[", numbers, "]"), r = as.character(as.integer(numbers) + 1L)),
+    list(list(python = "", r = ""))
+  )
+}
+
+level_text <- function(level) if (is.character(level)) level else python_number(level)
+
+# Names of terms as R users give them (`keep`), for Python.
+python_term_names <- function(terms, translation, argument) {
+  names <- names(translation$terms)
+  vapply(terms, function(term) {
+    if (term %in% c("(Intercept)", "Intercept")) return("Intercept")
+    found <- match(term, translation$terms, nomatch = match(term, names, nomatch = 0L))
+    if (found == 0L) {
+      dpreg_stop("argument_error", argument, ": ", quoted(term), " is not a term of the formula; ",
+                 "its terms are ", listed(translation$terms), ".")
+    }
+    names[found]
+  }, "", USE.NAMES = FALSE)
+}

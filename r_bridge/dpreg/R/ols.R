@@ -1,0 +1,28 @@
+#' Fit a linear model with differential privacy
+#'
+#' Coefficients of a fixed formula, with standard errors that hold sampling error and privacy noise
+#' together. [dp_select()] explains formulas, schemas and conditions.
+#'
+#' @inheritParams dp_select
+#' @param method `"gram"` releases the matrix of moments once and fits it; `"ssp"` and `"adassp"` are
+#'   published alternatives that give coefficients alone, and need `delta`.
+#' @param noise For `"gram"`: `"gaussian"` (needs `delta`), `"knorm"`, `"laplace"`, or `NULL` for the
+#'   one with the least expected error. For the others: `"analytic"`, `"wang"` or `"classical"`.
+#' @param scaling How rows are scaled: `"box"`, or for the alternatives also `"row-norm"`,
+#'   `"row-norm-xy"` and `"max-norm"`.
+#' @returns An object of class `dp_ols`: a plain list with, among others, `coefficients`, `vcov`,
+#'   `se_sampling`, `se_privacy`, `sigma`, `budget` and `privacy`. It has the methods that [dp_select()]
+#'   lists.
+#' @examplesIf isTRUE(dpreg::dpreg_available())
+#' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400))
+#' fit <- dp_ols(mpg ~ wt + log(hp), mtcars, eps = 1000, schema = schema)
+#' coef(fit)
+#' confint(fit, level = 0.9)
+#' predict(fit, data.frame(wt = 3, hp = 110), se.fit = TRUE)
+#' @export
+dp_ols <- function(formula, data, eps, delta = 0, schema = NULL, method = "gram", noise = NULL,
+                   scaling = "box", neighbors = "replace-one", contributions = 1, clip = 1,
+                   center = TRUE, shares = NULL, budget = NULL, unsafe_seed = NULL) {
+  call <- match.call()
+  model_call("dp_ols", formula, data, given_arguments(call), call, new_regression)
+}

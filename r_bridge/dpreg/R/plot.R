@@ -1,0 +1,62 @@
+#' Plot a private result
+#'
+#' Coefficients with their intervals, each multiplied by half the declared range of its column so that
+#' they can be compared, or selection frequencies.
+#'
+#' @param x A result of [dp_select()] or [dp_ols()].
+#' @param which `"coefficients"` or `"frequencies"`; by default coefficients, where there are any.
+#' @param level The level of the intervals.
+#' @param main,xlab Title and label.
+#' @param ... Further arguments of [graphics::plot.default()] or [graphics::barplot()].
+#' @returns `x`, invisibly.
+#' @examplesIf isTRUE(dpreg::dpreg_available())
+#' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400))
+#' plot(dp_ols(mpg ~ wt + hp, mtcars, eps = 1000, schema = schema))
+#' @export
+plot.dp_result <- function(x, which = c("coefficients", "frequencies"), level = 0.95, main = NULL,
+                           xlab = NULL, ...) {
+  if (missing(which) && inherits(x, "dp_select") && is.null(x$regression)) which <- "frequencies"
+  which <- match.arg(which)
+  sub <- if (isTRUE(x$seeded)) stamp else paste0("eps = ", format(x$eps), ", delta = ",
+                                                 format(x$delta))
+  if (which == "coefficients") {
+    plot_coefficients(fitted_part(x, "plot()"), level, main %||% "Coefficients", xlab, sub, ...)
+  } else {
+    plot_frequencies(x, main %||% "Selection frequencies", xlab, sub, ...)
+  }
+  invisible(x)
+}
+
+plot_coefficients <- function(fit, level, main, xlab, sub, ...) {
+  shown <- names(fit$coefficients) != "(Intercept)"
+  width <- if (is.null(fit$column_widths)) rep(1, length(shown)) else unname(fit$column_widths)
+  limits <- (confint.dp_result(fit, level = level) * width)[shown, , drop = FALSE]
+  values <- unname(fit$coefficients * width)[shown]
+  if (is.null(xlab)) {
+    xlab <- if (is.null(fit$column_widths)) "coefficient" else "coefficient x half range of its column"
+  }
+  place <- rev(seq_along(values))
+  old <- wide_margin(names(fit$coefficients)[shown])
+  on.exit(graphics::par(old))
+  graphics::plot.default(values, place, xlim = range(0, limits, values, finite = TRUE),
+                         ylim = c(0.5, length(place) + 0.5), yaxt = "n", pch = 19, main = main,
+                         xlab = xlab, ylab = "", sub = sub, ...)
+  graphics::axis(2, place, names(fit$coefficients)[shown], las = 1)
+  graphics::segments(limits[, 1], place, limits[, 2], place)
+  graphics::abline(v = 0, lty = 3)
+}
+
+plot_frequencies <- function(x, main, xlab, sub, ...) {
+  if (!inherits(x, "dp_select")) {
+    dpreg_stop("argument_error", 'which = "frequencies" is for results of dp_select().')
+  }
+  old <- wide_margin(x$candidates)
+  on.exit(graphics::par(old))
+  graphics::barplot(rev(x$selection_frequencies), horiz = TRUE, las = 1, xlim = c(0, 1), main = main,
+                    xlab = xlab %||% paste("share of", length(x$models), "draws"), sub = sub, ...)
+}
+
+wide_margin <- function(labels) {
+  longest <- max(4.1, 0.55 * max(nchar(labels), 0) + 2)
+  graphics::par(mar = c(5.1, min(longest, 14), 4.1, 2.1))
+}

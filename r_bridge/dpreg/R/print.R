@@ -1,0 +1,56 @@
+#' @rdname summary.dp_result
+#' @export
+print.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  heading(x)
+  print_call(x$call)
+  if (inherits(x, "dp_select")) {
+    cat("Selected: ", deparse1(x$selected_formula), "\n\n", sep = "")
+    if (length(x$models) > 1) {
+      cat("Selection frequencies (", length(x$models), " draws):\n", sep = "")
+      print(x$selection_frequencies, digits = digits)
+      cat("\n")
+    }
+  }
+  fit <- if (inherits(x, "dp_ols")) x else x$regression
+  if (!is.null(fit)) {
+    cat("Coefficients:\n")
+    print(format(fit$coefficients, digits = digits), quote = FALSE)
+    cat("\n")
+  }
+  cat("Privacy: eps = ", format(x$eps), ", delta = ", format(x$delta), " (", x$neighbors,
+      if (isTRUE(x$seeded)) paste0("; ", stamp), ")\n", sep = "")
+  invisible(x)
+}
+
+#' Show a private result in R Markdown
+#'
+#' A result that stands at the end of a chunk is shown as tables.
+#'
+#' @param x A result of [dp_select()] or [dp_ols()].
+#' @param digits The number of digits after the point.
+#' @param ... Not used.
+#' @returns What [knitr::knit_print()] returns.
+#' @exportS3Method knitr::knit_print
+knit_print.dp_result <- function(x, digits = 4, ...) {
+  summary <- summary.dp_result(x)
+  table <- function(frame, caption, ...) {
+    paste(c("", knitr::kable(frame, format = "pipe", caption = caption, ...), ""), collapse = "\n")
+  }
+  parts <- c(
+    if (isTRUE(x$seeded)) paste0("**", stamp, "**\n"),
+    if (!is.null(summary$which)) {
+      paste0("Selected: `", deparse1(x$selected_formula), "`\n")
+    },
+    if (length(x$models) > 1) {
+      table(data.frame(term = x$candidates, frequency = unname(x$selection_frequencies)),
+            paste("Selection frequencies over", length(x$models), "draws"))
+    },
+    if (!is.null(summary$coefficients)) {
+      table(summary$coefficients, paste0("Coefficients and ", 100 * summary$level, "% intervals"),
+            digits = digits)
+    },
+    table(unstamped(x$budget)[c("step", "mechanism", "rows", "eps", "delta")], "Privacy budget"),
+    paste0(x$privacy, "\n")
+  )
+  knitr::asis_output(paste(parts, collapse = "\n"))
+}

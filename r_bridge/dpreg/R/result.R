@@ -1,0 +1,134 @@
+# From Python's view of a result (dpreg_bridge/views.py) to the R object: a plain list with R's names
+# of terms and columns, no environment but the global one, and nothing that lives in Python.
+
+new_selection <- function(view, translation, call) {
+  schema <- r_schema(view$schema)
+  # Where units are columns, Python names some candidates by their column.
+  named <- function(names) vapply(names, unit_name, "", translation, schema, USE.NAMES = FALSE)
+  order <- formula_order(view$candidates, translation, schema)
+  candidates <- named(view$candidates)[order]
+  columns <- lapply(view$columns, function(own) {
+    vapply(own, column_name, "", translation, schema, USE.NAMES = FALSE)
+  })
+  object <- list(
+    call = public_call(call),
+    formula = full_formula(translation),
+    selected = named(view$selected[formula_order(view$selected, translation, schema)]),
+    selected_formula = selected_formula(view$selected, translation, schema),
+    candidates = candidates,
+    kept = named(view$kept),
+    selection_frequencies = stats::setNames(view$frequencies[order], candidates),
+    frequency_errors = stats::setNames(view$frequency_errors[order], candidates),
+    models = lapply(view$models, named),
+    n_models = as.double(view$n_models),
+    columns = stats::setNames(columns, named(names(columns)))
+  )
+  object["regression"] <- list(
+    if (!is.null(view$regression)) new_regression(view$regression, translation, call)
+  )
+  settings <- c("method", "mechanism", "engine", "units", "hierarchy", "max_terms", "radius",
+                "radius_source", "clip", "center", "penalty", "phi", "psi", "sigma2", "bounds")
+  structure(c(object, claim_of(view, schema), settings = list(view[settings]),
+              python = list(python_of(view))), class = c("dp_select", "dp_result"))
+}
+
+new_regression <- function(view, translation, call) {
+  schema <- r_schema(view$schema)
+  order <- formula_order(view$terms, translation, schema)
+  names <- vapply(view$terms[order], column_name, "", translation, schema, USE.NAMES = FALSE)
+  vector <- function(x) if (!is.null(x)) stats::setNames(as.double(x)[order], names)
+  matrix <- function(x, rows = NULL) {
+    if (!is.null(x)) structure(x[, order, drop = FALSE], dimnames = list(rows, names))
+  }
+  object <- list(
+    call = public_call(call),
+    formula = full_formula(translation),
+    response = translation$response,
+    coefficients = vector(view$coefficients),
+    vcov = matrix(view$covariance[order, , drop = FALSE], names),
+    se_sampling = vector(view$se_sampling),
+    se_privacy = vector(view$se_privacy),
+    sigma = if (!is.null(view$residual_variance)) sqrt(max(view$residual_variance, 0)),
+    r.squared = view$r_squared,
+    df.residual = view$df_residual,
+    complete_rows = view$complete_rows,
+    interval_method = view$interval_method,
+    interval_draws = matrix(view$interval_draws),
+    column_widths = vector(view$column_widths),
+    ridged = view$ridged
+  )
+  settings <- c("method", "noise", "scaling", "fit", "clip", "center", "bounds", "ridge")
+  structure(c(object, claim_of(view, schema), settings = list(view[settings]),
+              python = list(python_of(view))), class = c("dp_ols", "dp_result"))
+}
+
+# What both kinds have: what was claimed and paid.
+claim_of <- function(view, schema) {
+  list(
+    nobs = view$nobs,
+    neighbors = view$neighbors,
+    contributions = view$contributions,
+    eps = exact_number(view$eps),
+    delta = exact_number(view$delta),
+    budget = budget_frame(view$budget, view$seeded),
+    privacy = view$privacy,
+    seeded = view$seeded,
+    notes = view$notes,
+    schema = schema
+  )
+}
+
+# The whole result as Python wrote it: predict() and dpreg.load() read it.
+python_of <- function(view) list(formula = view$formula, json = view$json)
+
+budget_frame <- function(budget, seeded) {
+  frame <- as.data.frame(budget, stringsAsFactors = FALSE)
+  stamped(frame, seeded)
+}
+
+# "0.1" or "1/3" as a number; the exact text stands in `budget`.
+exact_number <- function(text) {
+  parts <- as.double(strsplit(text, "/", fixed = TRUE)[[1]])
+  if (length(parts) == 2) parts[1] / parts[2] else parts
+}
+
+# As plain_schema() reads it.
+r_schema <- function(schema) {
+  lapply(schema, function(spec) {
+    if (identical(spec, "bool")) return(logical())
+    if (!is.null(names(spec))) return(list(levels = unlist(spec$levels)))
+    unlist(spec)
+  })
+}
+
+# Python sorts terms its own way; R's objects have the order of the formula, as lm() has.
+formula_order <- function(names, translation, schema) {
+  terms <- vapply(names, term_of, "", translation, schema, USE.NAMES = FALSE)
+  order(match(terms, names(translation$terms)))
+}
+
+full_formula <- function(translation) {
+  labels <- translation$terms
+  formula_from(translation$response, setdiff(labels, "(Intercept)"), "(Intercept)" %in% labels)
+}
+
+# A factor is in the formula where any of its columns was selected.
+selected_formula <- function(selected, translation, schema) {
+  terms <- vapply(selected, term_of, "", translation, schema, USE.NAMES = FALSE)
+  inside <- translation$terms[names(translation$terms) %in% terms]
+  formula_from(translation$response, setdiff(inside, "(Intercept)"), "(Intercept)" %in% inside)
+}
+
+formula_from <- function(response, terms, constant) {
+  right <- c(if (!length(terms)) if (constant) "1" else "0", terms,
+             if (length(terms) && !constant) "-1")
+  stats::as.formula(paste(response, "~", sub("+ -1", "- 1", paste(right, collapse = " + "),
+                                             fixed = TRUE)), env = globalenv())
+}
+
+stamp <- "NOT PRIVATE: seeded"
+
+stamped <- function(x, seeded) {
+  if (isTRUE(seeded)) attr(x, "privacy") <- stamp
+  x
+}

@@ -1,0 +1,65 @@
+# A schema as R users write it, laid out for Python:
+#
+#   list(price = c(105, 905), county = c("ala", "cc"), idp = logical(), rooms = list(levels = 1:3))
+#
+# or the path of a TOML or JSON file. Levels come from what is written down, never from rows: a
+# factor that holds rows is refused, an empty one (a prototype) gives its levels in their order.
+
+plain_schema <- function(schema) {
+  if (is.null(schema)) return(NULL)
+  if (is.character(schema) && length(schema) == 1 && is.null(names(schema))) {
+    return(path.expand(schema))
+  }
+  if (!is.list(schema) || is.data.frame(schema) || is.null(names(schema)) && length(schema)) {
+    dpreg_stop("schema_error", "schema must be a named list such as ",
+               'list(price = c(105, 905), county = c("ala", "cc")), or the path of a TOML or JSON ',
+               "file.")
+  }
+  Map(plain_declaration, schema, names(schema))
+}
+
+plain_declaration <- function(spec, name) {
+  refuse <- function(...) dpreg_stop("schema_error", "column ", quoted(name), ": ", ...)
+  if (is.factor(spec)) {
+    if (length(spec)) {
+      refuse("levels are public facts that you write down, and this factor holds rows; write ",
+             'c("level", ...), or factor(levels = c("level", ...)).')
+    }
+    return(list(levels = as.list(enc2utf8(levels(spec)))))
+  }
+  if (identical(spec, logical()) || identical(spec, "logical")) return("bool")
+  if (is.list(spec) && !is.object(spec)) {
+    spec$levels <- if (!is.null(spec$levels)) as.list(spec$levels)
+    spec$bounds <- if (!is.null(spec$bounds)) as.list(spec$bounds)
+    return(spec)
+  }
+  if (is.character(spec) && !is.object(spec)) {
+    if (length(spec) == 1 && spec %in% c("bool", "boolean")) return(spec)
+    return(list(levels = as.list(enc2utf8(spec))))
+  }
+  if (is.numeric(spec) && !is.object(spec)) {
+    if (length(spec) != 2) {
+      refuse("two numbers are bounds, c(lowest, highest); write numbers that are labels as ",
+             "list(levels = c(1, 2, 3)).")
+    }
+    return(list(bounds = as.list(unname(spec))))
+  }
+  refuse('write c(lowest, highest) for numbers, c("level", ...) for text, list(levels = c(1, 2, 3)) ',
+         "for numbers that are labels, or logical().")
+}
+
+# Text without declared levels: Python would say so in Python's words.
+check_declared <- function(data, columns, schema, exempt = character()) {
+  if (is.character(schema)) return(invisible())
+  for (name in setdiff(columns, c(names(schema), exempt))) {
+    x <- data[[name]]
+    if (is.character(x) || is.factor(x)) {
+      dpreg_stop(
+        "schema_error", "column ", quoted(name), " holds ",
+        if (is.factor(x)) "labels" else "text", ", and its levels must be declared, for those found ",
+        "in the rows are not public: add ", if (make.names(name) == name) name else paste0("`", name, "`"),
+        ' = c("level", "level", ...) to the schema, the reference level first.'
+      )
+    }
+  }
+}

@@ -1,0 +1,97 @@
+#' Choose the variables of a linear model with differential privacy
+#'
+#' Every number in the result is drawn by a differentially private mechanism and charged to a budget,
+#' or is public: it may be published. The arguments are those of Python's `dpreg.dp_select`, whose
+#' documentation has the mathematics.
+#'
+#' @section Formula:
+#' R's own: `.`, `-1`, `a:b`, `a*b`, `(a + b)^2`, names in back-ticks. A term may hold columns of
+#' `data`, numbers, `+ - * / ^`, comparisons, `log`, `log2`, `log10`, `log1p`, `exp`, `sqrt`, `abs`,
+#' `I()`, `factor()`, and `splines::bs()` with knots and boundary knots written out. Whatever looks
+#' across rows, such as `poly()` and `scale()`, is refused by name.
+#'
+#' @section Schema:
+#' The public facts about columns: `list(price = c(105, 905), county = c("ala", "cc"))`. Two numbers
+#' are bounds; text is a factor's levels, the reference first; `list(levels = c(1, 2, 3))` are levels
+#' that are numbers; `logical()` is true or false. `factor(levels = )` without rows gives its levels;
+#' levels found in the rows are never used. The schema may also be the path of a TOML or JSON file.
+#' Bounds of numeric columns that it leaves out are estimated from a share of `eps`.
+#'
+#' @section Conditions:
+#' Errors are of class `dpreg_error`, and of a class of their own such as `dpreg_schema_error`;
+#' warnings are of class `dpreg_warning`. What they say depends on public facts only.
+#'
+#' @param formula An R formula.
+#' @param data A data frame (also a tibble or data.table) of confidential rows. A row with a missing or
+#'   undeclared value counts for nothing.
+#' @param eps What the whole call may cost: a number or a decimal as text, taken exactly as typed.
+#' @param delta Used by `method = "pcpl"`, by several draws and by the coefficients.
+#' @param schema The public facts about columns; see below.
+#' @param method `"pcls"`, penalised constrained least squares, or `"pcpl"`, profile likelihood.
+#' @param mechanism `"auto"`, `"permute-and-flip"`, `"exponential"` or `"laplace"`.
+#' @param neighbors `"replace-one"` (the number of rows is public) or `"add-remove"` (it is private).
+#' @param contributions The most rows that one person may own.
+#' @param units What enters or leaves a model: a `"term"` or a `"column"` of the model matrix.
+#' @param keep Terms that are in every model, as in the formula.
+#' @param max_terms The most units outside `keep`, or `NULL`.
+#' @param hierarchy `"strong"`: an interaction only together with its main effects; or `"none"`.
+#' @param radius The bound on the sum of the moduli of the scaled coefficients, `"private"`, or `NULL`
+#'   for `clip`.
+#' @param clip The scaled response is clipped to `[-clip, clip]`.
+#' @param center Is the response centred at the middle of its bounds before it is scaled?
+#' @param penalty `"auto"`, `"bic"`, or a number charged for each column.
+#' @param sigma2 The residual variance in squared units of the scaled response, `"private"`, or `NULL`.
+#' @param false_inclusions The expected number of useless terms under `penalty = "auto"`.
+#' @param shares A named list: the parts of `eps` for the steps `bounds`, `radius`, `sigma2`, `count`,
+#'   `profile` and `fit`.
+#' @param draws How many models are drawn; the most frequent one is reported.
+#' @param fit Coefficients of the selected model from other rows (`"split"`), from the same rows
+#'   (`"share"`), or none (`NULL`).
+#' @param engine `"auto"`, `"enumerate"` or `"tree"`: how the models are searched; the law is the same.
+#' @param budget A [dp_ledger()] to charge, before any row is read.
+#' @param progress Show a progress bar for long searches, for the curator's eyes only?
+#' @param unsafe_seed Makes the result reproducible and **not private**; every view of it says so.
+#' @returns An object of class `dp_select`: a plain list with, among others, `selected`,
+#'   `selected_formula`, `selection_frequencies`, `budget`, `privacy`, and `regression`, which is an
+#'   object of class `dp_ols` or `NULL`. There are methods for [print()], [summary()], [coef()],
+#'   [vcov()], [confint()], [predict()], [formula()], [terms()], [nobs()], [plot()], [update()],
+#'   [as.data.frame()], and for broom's `tidy()`, `glance()` and `augment()`.
+#' @references Lei, J., Charest, A.-S., Slavkovic, A., Smith, A. and Fienberg, S. (2018).
+#'   Differentially private model selection with penalized and constrained likelihood. *Journal of the
+#'   Royal Statistical Society A* 181, 609-633.
+#' @seealso [dp_ols()] for a fixed formula; `vignette("dpreg")`.
+#' @examplesIf isTRUE(dpreg::dpreg_available())
+#' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400), gear = list(levels = 3:5))
+#' fit <- dp_select(mpg ~ log(hp) + wt + factor(gear), mtcars, eps = 10, schema = schema, fit = NULL)
+#' fit
+#' summary(fit)$which
+#' @export
+dp_select <- function(formula, data, eps, delta = 0, schema = NULL, method = "pcls",
+                      mechanism = "auto", neighbors = "replace-one", contributions = 1,
+                      units = "term", keep = "(Intercept)", max_terms = NULL, hierarchy = "none",
+                      radius = NULL, clip = 1, center = TRUE, penalty = "auto", sigma2 = NULL,
+                      false_inclusions = 0.1, shares = NULL, draws = 1, fit = "split",
+                      engine = "auto", budget = NULL, progress = FALSE, unsafe_seed = NULL) {
+  call <- match.call()
+  model_call("dp_select", formula, data, given_arguments(call), call, new_selection)
+}
+
+# What every function of a formula and a table does.
+model_call <- function(verb, formula, data, arguments, call, make) {
+  force(arguments)
+  if (!is.data.frame(data)) {
+    dpreg_stop("argument_error", "data must be a data frame (a tibble and a data.table are); got ",
+               "an object of class ", quoted(class(data)[1]), ".", call = head_of(call))
+  }
+  translation <- translate_formula(formula, data)
+  arguments["schema"] <- list(plain_schema(arguments$schema))
+  check_declared(data, translation$columns, arguments$schema, translation$declared)
+  if (!is.null(arguments$keep)) {
+    arguments$keep <- as.list(python_term_names(arguments$keep, translation, "keep"))
+  }
+  if (!is.null(arguments$shares)) arguments$shares <- as.list(arguments$shares)
+  if (inherits(arguments$budget, "dp_ledger")) arguments$budget <- arguments$budget$path
+  arguments$formula <- translation$patsy
+  view <- python_call(verb, arguments, data, translation$columns, head_of(call))
+  make(view, translation, call)
+}

@@ -1,0 +1,120 @@
+#' Tidy tables of private results
+#'
+#' broom's verbs, with broom's column names.
+#'
+#' @param x A result of [dp_select()] or [dp_ols()].
+#' @param conf.int Add the columns `conf.low` and `conf.high`?
+#' @param conf.level The level of the intervals.
+#' @param type For a selection: a row for each of the `"coefficients"`, or for each of the `"terms"`
+#'   that could be chosen. By default the coefficients, where there are any.
+#' @param newdata A data frame of the analyst's own.
+#' @param se_fit Add the column `.se.fit`?
+#' @param interval Add the columns `.lower` and `.upper`: of the mean (`"confidence"`) or of a new
+#'   observation (`"prediction"`).
+#' @param ... Not used.
+#' @returns A tibble, or a data frame where the package tibble is not installed. `tidy()`: `term`,
+#'   `estimate`, `std.error`, `statistic`, `p.value`; for terms `term`, `kept`, `selected`,
+#'   `frequency`. `glance()`: one row, with `NA` for what is not released. `augment()`: `newdata` and
+#'   `.fitted`.
+#' @name tidiers
+#' @examplesIf isTRUE(dpreg::dpreg_available())
+#' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400))
+#' fit <- dp_ols(mpg ~ wt + hp, mtcars, eps = 1000, schema = schema)
+#' tidy(fit, conf.int = TRUE)
+#' glance(fit)
+#' augment(fit, newdata = data.frame(wt = 3, hp = 110))
+NULL
+
+#' @importFrom generics tidy
+#' @export
+generics::tidy
+
+#' @importFrom generics glance
+#' @export
+generics::glance
+
+#' @importFrom generics augment
+#' @export
+generics::augment
+
+#' @rdname tidiers
+#' @export
+tidy.dp_result <- function(x, conf.int = FALSE, conf.level = 0.95,
+                           type = c("coefficients", "terms"), ...) {
+  if (missing(type) && inherits(x, "dp_select") && is.null(x$regression)) type <- "terms"
+  if (match.arg(type) == "terms") return(as_table(term_table(x), x$seeded))
+  fit <- fitted_part(x, "tidy()")
+  table <- coefficient_table(fit)
+  frame <- data.frame(term = rownames(table), unname(table), row.names = NULL)
+  names(frame)[-1] <- c("estimate", "std.error", "statistic", "p.value")
+  if (conf.int) {
+    limits <- confint.dp_result(fit, level = conf.level)
+    frame$conf.low <- unname(limits[, 1])
+    frame$conf.high <- unname(limits[, 2])
+  }
+  as_table(frame, x$seeded)
+}
+
+term_table <- function(x) {
+  if (!inherits(x, "dp_select")) {
+    dpreg_stop("argument_error", 'type = "terms" is for results of dp_select().')
+  }
+  terms <- c(x$kept, x$candidates)
+  data.frame(
+    term = terms, kept = terms %in% x$kept, selected = terms %in% x$selected,
+    frequency = ifelse(terms %in% x$kept, 1, unname(x$selection_frequencies[terms]))
+  )
+}
+
+#' @rdname tidiers
+#' @export
+glance.dp_result <- function(x, ...) {
+  fit <- if (inherits(x, "dp_ols")) x else x$regression
+  frame <- data.frame(
+    r.squared = fit$r.squared %||% NA_real_,
+    sigma = fit$sigma %||% NA_real_,
+    df = if (is.null(fit)) NA_integer_ else sum(names(fit$coefficients) != "(Intercept)"),
+    df.residual = fit$df.residual %||% NA_real_,
+    nobs = x$nobs %||% NA_integer_,
+    eps = x$eps,
+    delta = x$delta
+  )
+  if (inherits(x, "dp_select")) {
+    frame$n.models <- x$n_models
+    frame$draws <- length(x$models)
+  }
+  as_table(frame, x$seeded)
+}
+
+#' @rdname tidiers
+#' @export
+augment.dp_result <- function(x, newdata = NULL, se_fit = FALSE,
+                              interval = c("none", "confidence", "prediction"), conf.level = 0.95,
+                              ...) {
+  interval <- match.arg(interval)
+  if (is.null(newdata)) {
+    dpreg_stop("not_released", "fitted values are not released: give augment() a data frame of your ",
+               "own as newdata.")
+  }
+  told <- predict.dp_result(x, newdata, se.fit = TRUE, interval = interval, level = conf.level)
+  values <- as.matrix(told$fit)
+  frame <- as.data.frame(newdata)
+  frame$.fitted <- unname(values[, 1])
+  if (interval != "none") {
+    frame$.lower <- unname(values[, 2])
+    frame$.upper <- unname(values[, 3])
+  }
+  if (se_fit) frame$.se.fit <- unname(told$se.fit)
+  as_table(frame, x$seeded)
+}
+
+as_table <- function(frame, seeded) {
+  if (requireNamespace("tibble", quietly = TRUE)) frame <- tibble::as_tibble(frame)
+  stamped(frame, seeded)
+}
+
+#' @rdname dp_result
+#' @export
+as.data.frame.dp_result <- function(x, row.names = NULL, optional = FALSE, ...) {
+  stamped(as.data.frame(tidy.dp_result(x, ...)), x$seeded)
+}

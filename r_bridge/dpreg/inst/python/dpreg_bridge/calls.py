@@ -1,0 +1,57 @@
+"""Calling dpreg on R's behalf: a request in, a reply out, never an exception.
+
+A reply holds ``ok``; then ``value``, or ``class`` and ``message`` of what went wrong; and the texts
+of dpreg's warnings. Errors and warnings of dpreg are made of public facts. The message of any other
+exception may hold cells, so only its class is told, unless the curator asked for more by
+``options(dpreg.debug = TRUE)``.
+"""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from typing import Any
+
+from dpreg.errors import DpregError, DpregWarning
+from dpreg_bridge.columns import table
+from dpreg_bridge.values import from_r, to_r
+from dpreg_bridge.verbs import VERBS, library_verb
+
+__all__ = ["answer"]
+
+
+def answer(request: Any) -> Any:
+    """Answer one request of R's."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        reply = _reply(dict(zip(map(str, request.names), request, strict=True)))
+    told = [str(w.message) for w in caught if issubclass(w.category, DpregWarning)]
+    return to_r({"warnings": tuple(dict.fromkeys(told)), **reply})
+
+
+def _reply(request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        verb = str(from_r(request["verb"]))
+        arguments = from_r(request["arguments"]) or {}
+        rows = from_r(request["rows"])
+        if rows is not None:
+            arguments["data"] = table(request["columns"], rows)
+        do = VERBS.get(verb) or library_verb(verb)
+        return {"ok": True, "value": to_r(do(**arguments))}
+    except DpregError as error:
+        return _failure(type(error).__name__, str(error))
+    except KeyboardInterrupt:
+        return _failure("KeyboardInterrupt", "")
+    except BaseException as error:
+        if from_r(request["debug"]):
+            return _failure("InternalError", traceback.format_exc())
+        kind = type(error).__name__
+        return _failure(
+            "InternalError",
+            f"dpreg failed in Python with {kind}, whose text is withheld since it may hold cells "
+            "of the table. The curator sees it after options(dpreg.debug = TRUE).",
+        )
+
+
+def _failure(kind: str, message: str) -> dict[str, Any]:
+    return {"ok": False, "class": kind, "message": message}

@@ -1,0 +1,72 @@
+"""Columns of an R table as pandas columns. R/columns.R lays them out and says what travels how.
+
+Only the kind of a column, which is public, decides how it is read; a missing value of any type
+becomes pandas' missing value. Numbers without NA to translate are views of R's own memory: they are
+read while R waits, and never written.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from rpy2.rinterface import IntSexpVector, ListSexpVector
+
+__all__ = ["table"]
+
+_NA_INTEGER: Final = -(2**31)
+_NA_INTEGER64: Final = -(2**63)
+_TEXT: Final = pd.StringDtype("python", na_value=math.nan)
+
+
+def table(columns: ListSexpVector, rows: int) -> pd.DataFrame:
+    """Make a frame of the columns that R laid out."""
+    named = {name: _column(column, rows) for name, column in _items(columns)}
+    return pd.DataFrame(named, index=pd.RangeIndex(rows), copy=False)
+
+
+def _items(columns: ListSexpVector) -> list[tuple[str, dict[str, Any]]]:
+    names = list(columns.names) if len(columns) else []
+    return [
+        (str(name), dict(zip(map(str, column.names), column, strict=True)))
+        for name, column in zip(names, columns, strict=True)
+    ]
+
+
+def _column(column: dict[str, Any], rows: int) -> Any:
+    kind = column["kind"][0]
+    if kind == "time":  # its kind is all that is ever looked at
+        return np.full(rows, "NaT", dtype="datetime64[s]")
+    values = np.asarray(column["values"].memoryview())
+    match kind:
+        case "number":
+            if not isinstance(column["values"], IntSexpVector):
+                return values
+            return _floats(values, _NA_INTEGER)
+        case "integer64":
+            return _floats(values.view(np.int64), _NA_INTEGER64)
+        case "logical":
+            missing = values == _NA_INTEGER
+            return pd.arrays.BooleanArray((values != 0) & ~missing, missing)
+        case "labels":
+            levels = pd.Index([str(level) for level in column["levels"]], dtype=object)
+            kept = bool(column["ordered"][0])
+            return pd.Categorical.from_codes(_codes(values), levels, ordered=kept)
+        case "text":
+            texts = np.array([*map(str, column["levels"]), math.nan], dtype=object)
+            return pd.array(texts[_codes(values)], dtype=_TEXT)
+    raise ValueError(f"unknown kind of column {kind!r}")
+
+
+def _floats(values: NDArray[Any], missing: int) -> NDArray[np.float64]:
+    floats = values.astype(np.float64)
+    floats[values == missing] = math.nan
+    return floats
+
+
+def _codes(values: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Count levels from 0, and -1 for a missing one."""
+    return np.where(values == _NA_INTEGER, np.int32(-1), values - np.int32(1))

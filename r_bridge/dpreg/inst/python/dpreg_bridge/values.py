@@ -1,0 +1,92 @@
+"""Plain values between R and Python: arguments on their way in, results on their way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from rpy2 import rinterface
+from rpy2.rinterface import (
+    NULL,
+    BoolSexpVector,
+    FloatSexpVector,
+    IntSexpVector,
+    ListSexpVector,
+    StrSexpVector,
+)
+
+__all__ = ["from_r", "to_r"]
+
+_LARGEST: Final = 2**31 - 1
+_EXACT: Final = 2.0**53
+
+
+def from_r(value: Any) -> Any:
+    """Make a plain Python value of an R one.
+
+    A vector of one value is that value and any other vector is a list; a list with names is a dict.
+    Whole numbers are int, so that messages show them as typed. R has refused NA.
+    """
+    if value is NULL:
+        return None
+    if isinstance(value, ListSexpVector):
+        items = [from_r(item) for item in value]
+        names = value.names
+        return items if names is NULL else dict(zip(map(str, names), items, strict=True))
+    plain = [_scalar(value, item) for item in value]
+    return plain[0] if len(plain) == 1 else plain
+
+
+def _scalar(vector: Any, item: Any) -> Any:
+    if isinstance(vector, StrSexpVector):
+        return str(item)
+    if isinstance(vector, BoolSexpVector):
+        return bool(item)
+    number = float(item)
+    return int(number) if number.is_integer() and abs(number) < _EXACT else number
+
+
+def to_r(value: Any) -> Any:
+    """Make an R value of a plain Python one.
+
+    An R value stays as it is; None is NULL; a tuple is a character vector; a list is an R list and a mapping one with names;
+    an array of floats is a numeric vector or matrix.
+    """
+    match value:
+        case rinterface.Sexp():
+            return value
+        case None:
+            return NULL
+        case bool():
+            return BoolSexpVector([value])
+        case int():
+            return IntSexpVector([value]) if abs(value) <= _LARGEST else _number(value)
+        case float() | Fraction():
+            return _number(value)
+        case str():
+            return StrSexpVector([value])
+        case tuple():
+            return StrSexpVector(value)
+        case list():
+            return ListSexpVector([to_r(item) for item in value])
+        case Mapping():
+            vector = ListSexpVector([to_r(item) for item in value.values()])
+            vector.names = StrSexpVector([str(name) for name in value])
+            return vector
+        case np.ndarray():
+            return _array(value)
+    raise TypeError(f"no R value for {type(value).__name__}")
+
+
+def _number(value: Any) -> FloatSexpVector:
+    return FloatSexpVector([float(value)])
+
+
+def _array(value: np.ndarray) -> FloatSexpVector:
+    vector = FloatSexpVector(np.asarray(value, dtype=np.float64).ravel(order="F"))
+    if value.ndim == 2:
+        shape = IntSexpVector(value.shape)
+        vector = rinterface.baseenv["array"](vector, dim=shape)
+    return vector

@@ -1,0 +1,116 @@
+"""What R gets of a result: released numbers and public facts, in R's shapes, and the JSON.
+
+R keeps the JSON so that Python can have the whole result back (to predict, or for `dpreg.load`);
+whatever R prints or computes with is spelt out beside it, so that R needs no Python for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from dpreg.privacy.budget import decimal_string
+from dpreg.results.regression import RegressionResults
+from dpreg.results.selection import SelectionResults
+
+__all__ = ["view"]
+
+
+def view(result: Any) -> dict[str, Any]:
+    """Lay a result out for R."""
+    return _VIEWS[type(result)](result)
+
+
+def _claimed(result: Any) -> dict[str, Any]:
+    """Lay out what every released result has."""
+    spends = list(result.claim.spends)
+    return {
+        "json": result.to_json(),
+        "formula": result.formula,
+        "schema": result.schema,
+        "nobs": result.nobs,
+        "neighbors": result.neighbors,
+        "contributions": result.contributions,
+        "eps": decimal_string(result.spent.eps),
+        "delta": decimal_string(result.spent.delta),
+        "privacy": result.privacy,
+        "seeded": result.seeded,
+        "notes": tuple(result.notes),
+        "budget": {
+            "step": tuple(spend.step for spend in spends),
+            "mechanism": tuple(spend.mechanism for spend in spends),
+            "rows": tuple(spend.rows for spend in spends),
+            "eps": tuple(decimal_string(spend.budget.eps) for spend in spends),
+            "delta": tuple(decimal_string(spend.budget.delta) for spend in spends),
+            "note": tuple(spend.note for spend in spends),
+        },
+    }
+
+
+def _selection(result: SelectionResults) -> dict[str, Any]:
+    fit = result.regression
+    return {
+        **_claimed(result),
+        "response": result.response,
+        "candidates": result.candidates,
+        "kept": result.kept,
+        "columns": result.columns,
+        "models": [tuple(model) for model in result.models],
+        "selected": result.chosen,
+        "n_models": str(result.n_models),
+        "frequencies": result.selection_frequencies.to_numpy(dtype=np.float64),
+        "frequency_errors": result.frequency_errors.to_numpy(dtype=np.float64),
+        "method": result.method,
+        "mechanism": result.mechanism,
+        "engine": result.engine,
+        "units": result.units,
+        "hierarchy": result.hierarchy,
+        "max_terms": result.max_terms,
+        "radius": result.radius,
+        "radius_source": result.radius_source,
+        "clip": result.clip,
+        "center": result.center,
+        "penalty": result.penalty,
+        "phi": result.phi,
+        "psi": result.psi,
+        "sigma2": result.sigma2,
+        "bounds": result.bounds,
+        "regression": None if fit is None else _regression(fit),
+    }
+
+
+def _regression(result: RegressionResults) -> dict[str, Any]:
+    return {
+        **_claimed(result),
+        "response": result.endog_names,
+        "terms": result.exog_names,
+        "coefficients": np.asarray(result.coefficients),
+        "covariance": np.asarray(result.covariance),
+        "se_sampling": np.asarray(result.se_sampling),
+        "se_privacy": np.asarray(result.se_privacy),
+        "residual_variance": result.residual_variance,
+        "r_squared": result.r_squared,
+        "complete_rows": result.complete_rows,
+        "df_model": result.df_model,
+        "df_residual": result.residual_df,
+        "method": result.method,
+        "noise": result.noise,
+        "scaling": result.scaling,
+        "fit": result.fit,
+        "clip": result.clip,
+        "center": result.center,
+        "bounds": result.bounds,
+        "ridged": result.ridged,
+        "ridge": result.ridge,
+        "interval_method": result.interval_method,
+        "interval_draws": result.interval_draws,
+        "column_widths": result.column_widths,
+    }
+
+
+_VIEWS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
+    SelectionResults: _selection,
+    RegressionResults: _regression,
+}
