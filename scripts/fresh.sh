@@ -48,7 +48,11 @@ work="$(mktemp -d)"
 root="$work/root"
 mounts=()
 clean_up() {
-    local i
+    local i link
+    # After an interrupt something may still run in the chroot, and only this script started it.
+    for link in /proc/[0-9]*/root; do
+        [[ $(readlink "$link" 2>/dev/null) != "$root" ]] || kill -KILL "${link//[^0-9]/}" || true
+    done
     for ((i = ${#mounts[@]} - 1; i >= 0; i--)); do
         umount "${mounts[i]}" || umount -l "${mounts[i]}" || true
     done
