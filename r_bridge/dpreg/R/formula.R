@@ -30,15 +30,13 @@ translate_formula <- function(formula, data) {
     refuse_term(twice[2], paste0("it says the same as ", quoted(twice[1]), "; write one of them"))
   }
   incidence <- attr(tt, "factors")
-  factors <- if (length(incidence)) {
-    lapply(seq_len(ncol(incidence)), function(j) codes[incidence[, j] > 0])
-  }
-  terms <- vapply(factors %||% list(), paste, "", collapse = ":")
+  factors <- lapply(seq_len(NCOL(incidence) * (length(incidence) > 0)), function(j) {
+    codes[incidence[, j] > 0]
+  })
+  terms <- vapply(factors, paste, "", collapse = ":")
   constant <- attr(tt, "intercept") == 1
-  right <- paste(terms, collapse = " + ")
-  if (!nzchar(right)) right <- if (constant) "1" else "0" else if (!constant) right <- paste(right, "- 1")
   list(
-    patsy = paste(response, "~", right),
+    patsy = paste(response, "~", right_side(terms, constant)),
     terms = c(if (constant) c(Intercept = "(Intercept)"),
               stats::setNames(attr(tt, "term.labels"), terms)),
     factors = stats::setNames(factors, terms),
@@ -47,6 +45,11 @@ translate_formula <- function(formula, data) {
     columns = unique(unlist(lapply(variables, all.vars))),
     declared = unique(unlist(lapply(variables, columns_with_levels)))
   )
+}
+
+right_side <- function(terms, constant) {
+  if (!length(terms)) return(if (constant) "1" else "0")
+  paste0(paste(terms, collapse = " + "), if (!constant) " - 1")
 }
 
 `%||%` <- function(x, y) if (is.null(x)) y else x
@@ -108,17 +111,13 @@ translate_variable <- function(variable, shown, known) {
   inside <- function(e) translate_expression(e, known, refuse)
   if (!is.call(variable)) return(inside(variable))
   switch(function_name(variable, refuse),
-    I = if (length(variable) == 2) paste0("I(", inside(variable[[2]]), ")") else refuse("I() takes one argument"),
+    I = paste0("I(", inside(variable), ")"),
     factor = , as.factor = translate_factor(variable, known, refuse),
     bs = translate_spline(variable, inside, refuse),
     {
       code <- inside(variable)
       # patsy gives operators outside I() a meaning of its own.
-      if (grepl("^np\\.[a-z0-9]+\\(", code) && function_name(variable, refuse) %in% names(row_functions)) {
-        code
-      } else {
-        paste0("I(", code, ")")
-      }
+      if (startsWith(code, "np.")) code else paste0("I(", code, ")")
     }
   )
 }

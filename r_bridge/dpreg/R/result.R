@@ -120,10 +120,7 @@ selected_formula <- function(selected, translation, schema) {
 }
 
 formula_from <- function(response, terms, constant) {
-  right <- c(if (!length(terms)) if (constant) "1" else "0", terms,
-             if (length(terms) && !constant) "-1")
-  stats::as.formula(paste(response, "~", sub("+ -1", "- 1", paste(right, collapse = " + "),
-                                             fixed = TRUE)), env = globalenv())
+  stats::as.formula(paste(response, "~", right_side(terms, constant)), env = globalenv())
 }
 
 stamp <- "NOT PRIVATE: seeded"

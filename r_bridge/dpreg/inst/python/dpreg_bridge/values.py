@@ -51,8 +51,8 @@ def _scalar(vector: Any, item: Any) -> Any:
 def to_r(value: Any) -> Any:
     """Make an R value of a plain Python one.
 
-    An R value stays as it is; None is NULL; a tuple is a character vector; a list is an R list and a mapping one with names;
-    an array of floats is a numeric vector or matrix.
+    An R value stays as it is; None is NULL; a tuple is a character vector; a list is an R list and
+    a mapping one with names; an array of floats is a numeric vector or matrix.
     """
     match value:
         case rinterface.Sexp():

@@ -1,0 +1,62 @@
+# Tests that need Python are skipped where there is none, but fail where DPREG_REQUIRE_PYTHON = 1:
+# a check whose tests were all skipped would look like a good one.
+need_python <- function() {
+  available <- dpreg_available()
+  if (available) return(invisible())
+  reason <- attr(available, "reason")
+  if (identical(Sys.getenv("DPREG_REQUIRE_PYTHON"), "1")) stop(reason, call. = FALSE)
+  testthat::skip(reason)
+}
+
+# Errands for tests alone: what Python holds of a table, and defaults of its functions.
+test_verbs <- function() {
+  need_python()
+  reticulate::py_run_string("
+def _add_test_verbs():
+    import inspect
+    import time
+    import warnings
+    import numpy as np
+    import dpreg
+    from dpreg.cells import kind_of
+    from dpreg.errors import DpregWarning
+    from dpreg_bridge.verbs import VERBS
+
+    def show(data):
+        def column(series):
+            missing = series.isna().to_numpy()
+            cells = ['' if gone else repr(cell) for cell, gone in zip(series.astype(object), missing)]
+            categories = getattr(getattr(series, 'cat', None), 'categories', ())
+            return {'kind': kind_of(series.dtype), 'missing': missing.astype(float),
+                    'cells': tuple(cells), 'categories': tuple(map(str, categories))}
+        return {name: column(data[name]) for name in data.columns}
+
+    def defaults(function):
+        parameters = inspect.signature(getattr(dpreg, function)).parameters
+        return {name: tuple(p.default) if isinstance(p.default, list) else
+                (p.default[0] if isinstance(p.default, tuple) else p.default)
+                for name, p in parameters.items() if p.default is not p.empty}
+
+    def warn(text):
+        warnings.warn(text, DpregWarning)
+        warnings.warn('row 7 holds 42', RuntimeWarning)
+        return 1
+
+    def fail(text):
+        raise ValueError(text)
+
+    def wait(seconds):
+        end = time.time() + seconds
+        while time.time() < end:
+            pass
+
+    def echo(data=None, **arguments):
+        return arguments
+
+    VERBS.update(show=show, defaults=defaults, warn=warn, fail=fail, wait=wait, echo=echo)
+_add_test_verbs()
+", local = TRUE)
+}
+
+car_schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400), gear = list(levels = 3:5),
+                   am = logical())
