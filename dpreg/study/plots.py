@@ -26,13 +26,13 @@ __all__ = ["agreement", "frequencies", "probabilities", "relative_rsquared", "si
 # Told apart by shade, dash and marker together, so that no one of them has to be seen.
 _STYLES: Final = (
     {"color": "0.0", "linestyle": "-", "marker": "o"},
-    {"color": "0.3", "linestyle": "--", "marker": "s"},
-    {"color": "0.45", "linestyle": "-.", "marker": "^"},
-    {"color": "0.6", "linestyle": ":", "marker": "D"},
+    {"color": "0.25", "linestyle": "--", "marker": "s"},
+    {"color": "0.35", "linestyle": "-.", "marker": "^"},
+    {"color": "0.45", "linestyle": ":", "marker": "D"},
     {"color": "0.2", "linestyle": (0, (5, 1)), "marker": "v"},
     {"color": "0.5", "linestyle": (0, (1, 1)), "marker": "x"},
 )
-_PALE: Final = "0.75"
+_PALE: Final = "0.8"
 _MOST_COLUMNS: Final = 16
 _SHORT: Final = {"permute-and-flip": "p&f", "exponential": "exp.", "laplace": "Laplace"}
 
@@ -41,15 +41,15 @@ def agreement(study: SelectionStudy, reference: str = "same score") -> Figure:
     """Draw the chance of the non-private choice (the paper's Figures 3 and 4)."""
     if reference not in ("same score", "bic"):
         raise ArgumentError(f'reference must be "same score" or "bic"; got {reference!r}.')
-    whose = "the same score's choice without noise" if reference == "same score" else "BIC's choice"
-    return _lines(study, study.agreement[reference], f"chance of {whose}", (0.0, 1.0))
+    whose = "of the choice\nwithout noise" if reference == "same score" else "of BIC's choice"
+    return _lines(study, study.agreement[reference], f"chance {whose}", (0.0, 1.0))
 
 
 def relative_rsquared(study: SelectionStudy) -> Figure:
     """Draw the expected R-squared of the drawn model over that of BIC's."""
     values = study.relative_rsquared["relative"]
     low = min(0.0, float(values.min()))
-    return _lines(study, values, "expected R-squared over BIC's", (low, 1.0))
+    return _lines(study, values, "expected R-squared\nover BIC's", (low, 1.0))
 
 
 def frequencies(study: SelectionStudy) -> Figure:
@@ -83,7 +83,7 @@ def probabilities(study: SelectionStudy, models: int = 15, setting: int = 0) -> 
     chances = study.law.probabilities[:, setting]
     order = np.argsort(-chances, kind="stable")[:models]
     chosen = int(study.law.chosen[setting])
-    figure, axes = _subplots(1, 1, (7.5, 1.6 + 0.27 * max(len(order), 3)))
+    figure, axes = _subplots(1, 1, (9.0, 1.6 + 0.27 * max(len(order), 3)))
     panel = axes[0, 0]
     faces = ["0.25" if i == chosen else "white" for i in order]
     panel.barh(range(len(order)), chances[order], color=faces, edgecolor="0.25", linewidth=0.8)
@@ -95,9 +95,10 @@ def probabilities(study: SelectionStudy, models: int = 15, setting: int = 0) -> 
     panel.spines[["top", "right"]].set_visible(False)
     panel.set_xlim(0, max(float(chances[order].max()) * 1.12, 1e-12))
     rest = 1 - float(chances[order].sum())
+    panel.locator_params(axis="x", nbins=4)
     panel.set_xlabel(
-        f"chance of the model; all others together {max(rest, 0):.3f} "
-        "(filled: the choice without noise)"
+        f"chance of the model (filled: the choice without noise);\n"
+        f"all others together {max(rest, 0):.3f}"
     )
     eps, radius, penalty, mechanism = study.settings[setting].key
     price = penalty if isinstance(penalty, str) else f"{penalty:g}"
@@ -178,8 +179,7 @@ def _lines(
             _panel(panel, i, j, len(mechanisms), f"R = {radius:g}" if i == 0 else "", across)
             room = 0.03 * (span[1] - span[0])
             panel.set_ylim(span[0] - room, max(span[1], float(frame["value"].max())) + room)
-            if across == "eps" and len(set(frame["eps"])) > 2:
-                panel.set_xscale("log")
+            _spread(panel, sorted({float(x) for x in frame[across]}))
             if j == 0:
                 panel.set_ylabel(f"{mechanism}\n{label}" if len(mechanisms) > 1 else label)
     _legend(figure, axes[0, 0])
@@ -222,6 +222,17 @@ def _panel(panel: Axes, row: int, column: int, rows: int, title: str, below: str
         panel.set_title(title, fontsize="medium")
     if row == rows - 1:
         panel.set_xlabel(below)
+
+
+def _spread(panel: Axes, values: list[float]) -> None:
+    """Use a logarithmic axis for values that grow by factors, and mark the values themselves."""
+    if len(values) < 3 or values[0] <= 0 or values[-1] < 8 * values[0]:
+        return
+    if values[1] - values[0] > (values[-1] - values[0]) / (len(values) - 1) / 2:
+        return
+    panel.set_xscale("log")
+    panel.set_xticks(values, [f"{value:g}" for value in values])
+    panel.set_xticks([], minor=True)
 
 
 def _legend(figure: Figure, panel: Axes) -> None:

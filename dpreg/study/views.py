@@ -118,7 +118,12 @@ def _frequencies(study: SelectionStudy) -> list[Grid]:
     rows = tuple(
         (study.candidates[i], *(share(float(v)) for v in values[i, :shown])) for i in order
     )
-    title = "Chance that the drawn model holds each term"
+    fixed = ", ".join(
+        f"{('eps', 'R', 'penalty', 'mechanism')[i]} {labels[0][i]}"
+        for i in range(4)
+        if i not in varied
+    )
+    title = f"Chance that the drawn model holds each term: {fixed}"
     return [Grid(("term", *headers), rows, "l" + "r" * shown, title)]
 
 

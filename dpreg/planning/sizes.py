@@ -1,0 +1,157 @@
+"""From effects as a user states them to effects in stored units. Public facts only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from dpreg.errors import ArgumentError
+from dpreg.formula.design import Design, build_design
+from dpreg.planning.detection import Effects
+from dpreg.schema import Numeric, Schema
+from dpreg.selection.space import build_space
+
+__all__ = ["Stated", "from_formula", "from_numbers"]
+
+_UNIFORM: Final = 1 / 3
+"""Variance of a column that is uniform on [-1, 1]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """Effects as they will be printed, and as the law wants them.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Terms with an effect.
+    scaled : tuple of float
+        |beta|_1 of each term in stored units (response divided by its scale and clip).
+    deviations : tuple of float
+        Standard deviation of the columns given the rest, in stored units (the largest of a term).
+    effects : Effects
+    models : int
+        Size of the space.
+    widest : int
+        Columns of the largest model, kept ones included.
+    kappa : float
+        Least variance of a free column, in stored units.
+    """
+
+    names: tuple[str, ...]
+    scaled: tuple[float, ...]
+    deviations: tuple[float, ...]
+    effects: Effects
+    models: int
+    widest: int
+    kappa: float
+
+
+def from_numbers(
+    effects: Mapping[str, float],
+    sigma: float,
+    *,
+    candidates: int | None,
+    sd: Mapping[str, float],
+    clip: Fraction,
+) -> Stated:
+    """Take effects and sigma in scaled units: columns and response in [-1, 1]."""
+    total = len(effects) if candidates is None else candidates
+    if total < len(effects):
+        raise ArgumentError(f"candidates must be at least {len(effects)}, the number of effects.")
+    _known(sd, effects, "sd")
+    variance = {name: sd[name] ** 2 if name in sd else _UNIFORM for name in effects}
+    beta = {name: value / float(clip) for name, value in effects.items()}
+    return Stated(
+        names=tuple(effects),
+        scaled=tuple(abs(beta[name]) for name in effects),
+        deviations=tuple(variance[name] ** 0.5 for name in effects),
+        effects=Effects(
+            strength=np.array([beta[name] ** 2 * variance[name] for name in effects]),
+            columns=np.ones(len(effects), dtype=np.int64),
+            useless=np.ones(total - len(effects), dtype=np.int64),
+            sigma2=(sigma / float(clip)) ** 2,
+        ),
+        models=2**total,
+        widest=total + 1,
+        kappa=min([*variance.values(), _UNIFORM]),
+    )
+
+
+def from_formula(
+    effects: Mapping[str, float],
+    sigma: float,
+    formula: str,
+    schema: Any,
+    *,
+    keep: Iterable[str],
+    sd: Mapping[str, float],
+    clip: Fraction,
+    center: bool,
+    max_terms: int | None,
+) -> Stated:
+    """Take coefficients of design columns in their own units, and sigma in the response's."""
+    design = build_design(formula, Schema.from_any(schema), keep=keep, clip=clip, center=center)
+    names = tuple(column.name for column in design.columns)
+    space = build_space(design.terms, names, keep=design.keep, max_terms=max_terms)
+    place = {name: j for j, name in enumerate(names) if j}
+    free = {j for columns in space.unit_columns for j in columns}
+    _known(effects, [name for name in place if place[name] in free], "effects")
+    _known(sd, place, "sd")
+    response = design.response.width
+    beta = {
+        place[name]: value * design.columns[place[name]].width / response
+        for name, value in effects.items()
+    }
+    variance = {j: _variance(design, j, sd) for j in free}
+    with_effect = [
+        (unit, columns)
+        for unit, columns in zip(space.units, space.unit_columns, strict=True)
+        if any(j in beta for j in columns)
+    ]
+    others = [c for c in space.unit_columns if not any(j in beta for j in c)]
+    return Stated(
+        names=tuple(unit for unit, _ in with_effect),
+        scaled=tuple(sum(abs(beta.get(j, 0.0)) for j in columns) for _, columns in with_effect),
+        deviations=tuple(max(variance[j] for j in columns) ** 0.5 for _, columns in with_effect),
+        effects=Effects(
+            strength=np.array(
+                [sum(beta.get(j, 0.0) ** 2 * variance[j] for j in c) for _, c in with_effect]
+            ),
+            columns=np.array([len(c) for _, c in with_effect], dtype=np.int64),
+            useless=np.array([len(c) for c in others], dtype=np.int64),
+            sigma2=(sigma / response) ** 2,
+        ),
+        models=space.size,
+        widest=len(names) if design.has_intercept else len(names) - 1,
+        kappa=min(variance.values()),
+    )
+
+
+def _variance(design: Design, j: int, sd: Mapping[str, float]) -> float:
+    """Variance of a stored column: from `sd`, or evenly spread over its bounds or levels."""
+    column = design.columns[j]
+    if column.name in sd:
+        return (sd[column.name] / column.width) ** 2
+    term = next(term for term in design.terms if j in term.columns)
+    if len(term.columns) > 1 and term.exclusive:
+        level = 1 / (len(term.columns) + 1)
+        return level * (1 - level) * ((column.hi - column.lo) / column.width) ** 2
+    declared = design.schema.get(term.factors[0]) if len(term.factors) == 1 else None
+    spread = (column.hi - column.lo) / (2 * column.width)
+    if declared is not None and not isinstance(declared, Numeric):
+        return spread**2
+    return spread**2 * _UNIFORM
+
+
+def _known(given: Iterable[str], known: Iterable[str], name: str) -> None:
+    listed = list(known)
+    unknown = [item for item in given if item not in listed]
+    if unknown:
+        raise ArgumentError(
+            f"{name} names {', '.join(map(repr, unknown))}; the columns are {', '.join(listed)}."
+        )
