@@ -28,8 +28,8 @@ the threshold by r multiplies the tail by at most exp(r / b):
   outcomes differ by (d_j - d_i) / b, at most r / b: bounded range (Dong, Durfee and Rogers 2020),
   so (r / b)^2 / 8-zCDP (Cesar and Rogers 2021);
 - discrete Laplace: for integers u the tail P(-Z >= u) is c exp(-u / b) for u >= 1 and
-  1 - c exp((u - 1) / b) for u <= 0, c = 1 / (1 + exp(1 / b)): each step of u by one multiplies
-  it by at most exp(1 / b).
+  1 - c exp((u - 1) / b) for u <= 0, c = 1 / (1 + exp(-1 / b)): each step of u by one multiplies
+  it by at most exp(1 / b) (the discrete Laplace law is log-concave).
   *Ties*: the lowest index wins, so i wins iff s_i + Z_i < s_j + Z_j for j < i and <= for j > i,
   that is iff Z_i <= T, T = min(min_{j<i} s_j + Z_j - s_i - 1, min_{j>i} s_j + Z_j - s_i), an
   integer that moves by at most r as before. A rule that reads no score costs nothing.
