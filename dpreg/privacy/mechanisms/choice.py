@@ -39,9 +39,8 @@ Exactness
 OpenDP draws permute-and-flip in exact rational arithmetic and Gumbel by refining partial samples
 until the order is certain, so no rounding enters. Scores are int64; nothing is subtracted from
 them in int64: OpenDP turns each into a rational first, and the Laplace noise, drawn on a vector of
-zeros, is added in Python integers. OpenDP's int64 noise saturates at +-2**63; that would need a
-noise above 2**63, of probability exp(-2**63 / b) per candidate, which is below exp(-2**10) for
-b <= 2**53, the largest scale that is accepted.
+zeros, is added in Python integers. That noise would leave int64 with probability exp(-2**63 / b)
+per candidate, which is below exp(-2**10) for b <= 2**53, the largest scale that is accepted.
 """
 
 from __future__ import annotations
