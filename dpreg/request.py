@@ -32,7 +32,7 @@ SHARES: Final[Mapping[str, Fraction]] = {
 "bounds", "radius", "sigma2" and "count" are parts of the whole eps; "fit" (of ``fit="share"``) is a
 part of what these leave, "profile" (PCPL's bound on the residuals) of what is left to select with.
 
-Chosen by ``python -m benchmarks.shares`` on randhie, King County and simulated Bay Area rows, eps = 1:
+Chosen by ``python -m benchmarks.shares`` on randhie, King County and simulated Bay Area rows:
 a radius share of .1 finds the right end of the grid or its neighbour with probability .97 to .98
 (.05: .74 to .80); a profile share of .15 gives .90 to 1.00 of the best rate (.1: .64, .2: .86 at
 worst); a sigma2 share of .05 has a relative error of .004 to .16. Bounds of ten columns would need
