@@ -23,9 +23,11 @@ SHELL := /bin/bash
 # Pins hold for what pip builds with, too. PIP_CONSTRAINT is read by pip itself.
 export PIP_CONSTRAINT := $(abspath constraints.txt)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# rpy2 is used, and built, without a compiled part: no compiler and no headers of R are needed.
+export RPY2_CFFI_MODE := ABI
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --no-input
 
-.PHONY: help venv demo test unit lint audit bench docs fresh lock clean
+.PHONY: help venv demo test unit lint audit bench docs fresh lock r-check r-docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +52,12 @@ $(VENV)/.dpreg-docs: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP_INSTALL) -e '.[docs,plot]'
 	touch $@ $(VENV)/.dpreg-run
 
+# reticulate loads Python as a shared library, which Debian keeps in a package of its own.
+$(VENV)/.dpreg-r: pyproject.toml constraints.txt packages.apt | $(BIN)/python
+	scripts/apt_packages.sh r $$($(BIN)/python scripts/libpython_package.py)
+	$(PIP_INSTALL) -e '.[test,plot,r]'
+	touch $@ $(VENV)/.dpreg-run $(VENV)/.dpreg-test
+
 venv: $(VENV)/.dpreg-test $(VENV)/.dpreg-docs  ## set up .venv with all that development needs
 
 # ---- what readers run --------------------------------------------------------------------------
@@ -59,17 +67,24 @@ demo: $(VENV)/.dpreg-run  ## select variables in the RAND health data at eps = 1
 
 # ---- what developers run -----------------------------------------------------------------------
 
-# The checks of the R package and the vignettes become further prerequisites of `test`.
-test: unit lint  ## run the tests and every static check
+# The vignettes become a further prerequisite of `test`.
+test: unit lint r-check  ## run the tests and every static check
 
 unit: $(VENV)/.dpreg-test
-	$(BIN)/python -m pytest --doctest-modules tests dpreg $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --doctest-modules tests dpreg --ignore=tests/r_bridge $(PYTEST_ARGS)
 
 lint: $(VENV)/.dpreg-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+r-check: $(VENV)/.dpreg-r  ## build and check the R package, vignette included
+	scripts/r_check.sh $(BIN)/python $(PYTEST_ARGS)
+
+r-docs:  ## write the R package's NAMESPACE and man/ from its comments
+	scripts/apt_packages.sh r-docs
+	Rscript -e 'roxygen2::roxygenise("r_bridge/dpreg", load_code = "source")'
 
 audit: $(VENV)/.dpreg-test  ## run the privacy audits (slow)
 	$(BIN)/python -m pytest -m audit

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Install the Debian packages of a group of packages.apt that this machine lacks.
 #
-#     scripts/apt_packages.sh GROUP
+#     scripts/apt_packages.sh GROUP [PACKAGE...]      # these packages too
 #
 # Calls apt only when something is missing. Without apt, or without root, it says what to install
 # and fails.
 set -euo pipefail
-group=${1:?usage: scripts/apt_packages.sh GROUP}
+group=${1:?usage: scripts/apt_packages.sh GROUP [PACKAGE...]}
 list="$(dirname "${BASH_SOURCE[0]}")/../packages.apt"
 
 mapfile -t wanted < <(awk -v group="$group" '!/^[[:space:]]*#/ && $2 == group { print $1 }' "$list")
@@ -14,6 +14,7 @@ if ((${#wanted[@]} == 0)); then
     echo "apt_packages.sh: packages.apt has no group '$group'" >&2
     exit 2
 fi
+wanted+=("${@:2}")
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     echo "This machine has no apt. Install the equivalents of: ${wanted[*]}" >&2

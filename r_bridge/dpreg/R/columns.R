@@ -6,9 +6,8 @@
 #   integer64 (bit64)           the 64 bits of each value            kind "integer64"
 #   character                   codes into the distinct texts        kind "text"
 #   factor, ordered             codes into the levels                kind "labels"
-#   Date, POSIXct, POSIXlt, difftime, ...   nothing: never read      kind "time"
 #
-# All other kinds are refused by name. Numbers go over as a view of R's own memory; of texts only
+# All other kinds are refused by name, dates and times with how to make numbers of them. Numbers go over as a view of R's own memory; of texts only
 # the distinct ones are converted.
 
 table_columns <- function(data, columns) {
@@ -34,7 +33,8 @@ plain_column <- function(x, name) {
   refuse <- function(...) dpreg_stop("data_error", "column ", quoted(name), " ", ...)
   class(x) <- setdiff(oldClass(x), "AsIs")
   if (inherits(x, c("Date", "POSIXt", "difftime", "times", "hms", "period"))) {
-    return(list(kind = "time"))
+    refuse("holds dates or times: make a number of it, such as the days since a fixed date, ",
+           'as.numeric(x - as.Date("2000-01-01")).')
   }
   if (is.factor(x)) return(labels_column(x))
   if (inherits(x, "integer64") && is.double(x)) return(list(kind = "integer64", values = unclass(x)))

@@ -144,7 +144,7 @@ update.dp_result <- function(object, formula., ..., evaluate = TRUE) {
     call$formula <- bare_formula(stats::update.formula(object$formula, formula.))
   }
   changes <- match.call(expand.dots = FALSE)$...
-  for (name in names(changes)) call[[name]] <- changes[[name]]
+  for (name in names(changes)) call[name] <- changes[name] # an argument may be NULL
   if (evaluate) eval(call, parent.frame()) else call
 }
 

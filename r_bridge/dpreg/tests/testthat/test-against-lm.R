@@ -132,7 +132,7 @@ test_that("columns that cannot be used are refused by name", {
   table$list <- as.list(table$z)
   table$complex <- complex(real = table$z, imaginary = 0)
   fit <- function(formula) dp_ols(formula, table, 1, schema = bounds)
-  expect_error(fit(y ~ when), "'when'.*dates", class = "dpreg_error")
+  expect_error(fit(y ~ when), "'when' holds dates", class = "dpreg_data_error")
   expect_error(fit(y ~ list), "'list'", class = "dpreg_data_error")
   expect_error(fit(y ~ complex), "'complex'", class = "dpreg_data_error")
   expect_length(coef(fit(y ~ z)), 2)

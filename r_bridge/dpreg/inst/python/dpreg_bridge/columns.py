@@ -24,7 +24,7 @@ _TEXT: Final = pd.StringDtype("python", na_value=math.nan)
 
 def table(columns: ListSexpVector, rows: int) -> pd.DataFrame:
     """Make a frame of the columns that R laid out."""
-    named = {name: _column(column, rows) for name, column in _items(columns)}
+    named = {name: _column(column) for name, column in _items(columns)}
     return pd.DataFrame(named, index=pd.RangeIndex(rows), copy=False)
 
 
@@ -36,10 +36,8 @@ def _items(columns: ListSexpVector) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-def _column(column: dict[str, Any], rows: int) -> Any:
+def _column(column: dict[str, Any]) -> Any:
     kind = column["kind"][0]
-    if kind == "time":  # its kind is all that is ever looked at
-        return np.full(rows, "NaT", dtype="datetime64[s]")
     values = np.asarray(column["values"].memoryview())
     match kind:
         case "number":

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Build the R package, check it as CRAN does, and run the tests that start R from Python.
+#
+#     scripts/r_check.sh PYTHON [PYTEST ARGUMENTS...]
+#
+# Everything happens in a temporary folder. A warning, an unexpected note or a skipped test fails.
+set -euo pipefail
+python="$(realpath -s "${1:?usage: scripts/r_check.sh PYTHON}")"
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+repository="$PWD"
+
+export DPREG_REQUIRE_PYTHON=1 DPREG_PYTHON="$python"
+export LC_ALL=C.UTF-8 _R_CHECK_FORCE_SUGGESTS_=true
+# Without network R would wait for the mirrors that it asks for the time.
+export _R_CHECK_SYSTEM_CLOCK_=false
+
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+mkdir library
+R CMD build --quiet "$repository/r_bridge/dpreg" >build.log 2>&1 || { cat build.log >&2; exit 1; }
+R CMD check --no-manual --library="$work/library" dpreg_*.tar.gz >check.log 2>&1 || {
+    cat check.log >&2
+    tail -n 60 dpreg.Rcheck/tests/testthat.Rout.fail dpreg.Rcheck/*.out >&2 2>/dev/null || true
+    exit 1
+}
+
+# No note is expected: an explained one would be taken out of the log here, with its reason.
+if ! grep -q '^Status: OK$' check.log; then
+    cat check.log >&2
+    exit 1
+fi
+if ! grep -Eq '\| SKIP 0 \|' dpreg.Rcheck/tests/testthat.Rout; then
+    echo "r_check.sh: tests of the R package were skipped" >&2
+    tail -n 40 dpreg.Rcheck/tests/testthat.Rout >&2
+    exit 1
+fi
+grep -E '^Status|FAIL' check.log dpreg.Rcheck/tests/testthat.Rout | tail -n 2
+
+cd "$repository"
+R CMD INSTALL --no-docs --library="$work/library" "$work"/dpreg_*.tar.gz >"$work/install.log" 2>&1 ||
+    { cat "$work/install.log" >&2; exit 1; }
+DPREG_R_LIBRARY="$work/library" "$python" -m pytest tests/r_bridge "${@:2}"
