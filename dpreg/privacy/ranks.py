@@ -3,7 +3,8 @@ r"""Choose among public candidates by rank: one piece of code for every private 
 It serves the quantile of a column, the radius of a selection and the window of
 sample-and-aggregate: wherever a quantile of numbers is wanted that one person can move a few of.
 
-Candidates c_0 < ... < c_J. Let A_j count the values at most c_j, A_(-1) = 0, N all values. For a target T the score of candidate j is
+Candidates c_0 < ... < c_J. Let A_j count the values at most c_j, A_(-1) = 0, and N all values.
+For a target T the score of candidate j is
 
     s_j = max(0, A_(j-1) - T, T - A_j),
 
@@ -130,6 +131,4 @@ def choose_rank(
         For reproducible runs that are **not private**.
     """
     scores = rank_scores(cells, share * int(cells.sum()), RANK_UNIT)
-    return choose(
-        scores, eps=eps, score_range=score_range, mechanism="permute-and-flip", rng=rng
-    )
+    return choose(scores, eps=eps, score_range=score_range, mechanism="permute-and-flip", rng=rng)

@@ -7,15 +7,25 @@ from pathlib import Path
 
 from dpreg.errors import ArgumentError
 from dpreg.results import serialize
+from dpreg.results.classic import ClassicResults
 from dpreg.results.design import DesignFactory, register_design_factory
+from dpreg.results.histogram import HistogramResults
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
 
 __all__ = ["from_json", "load"]
 
-Result = SelectionResults | RegressionResults
+Result = SelectionResults | RegressionResults | ClassicResults | HistogramResults
 
-_KINDS: dict[str, type[SelectionResults] | type[RegressionResults]] = {
+_KINDS: dict[
+    str,
+    type[SelectionResults]
+    | type[RegressionResults]
+    | type[ClassicResults]
+    | type[HistogramResults],
+] = {
+    "classic": ClassicResults,
+    "histogram": HistogramResults,
     "regression": RegressionResults,
     "selection": SelectionResults,
 }

@@ -192,7 +192,47 @@ _SELECTION: Final[Mapping[str, Codec]] = {
     "regression": optional(Codec(encode, _read_regression)),
 }
 
+_ESTIMATES: Final[Mapping[str, Codec]] = {
+    "by": optional(TEXT),
+    "groups": _TEXTS,
+    "estimates": ARRAY,
+    "se_sampling": ARRAY,
+    "se_privacy": ARRAY,
+    "nobs": optional(INTEGER),
+    "noise": TEXT,
+    "eps": EXACT,
+    "delta": EXACT,
+    "claim": _CLAIM,
+    "notes": _TEXTS,
+}
+
+_CLASSIC: Final[Mapping[str, Codec]] = {
+    **_ESTIMATES,
+    "statistic": TEXT,
+    "names": _TEXTS,
+    "lower": optional(ARRAY),
+    "upper": optional(ARRAY),
+    "alpha": optional(FLOAT),
+    "counts": optional(ARRAY),
+    "sufficient": optional(ARRAY),
+    "sufficient_names": _TEXTS,
+    "blocks": optional(INTEGER),
+    "bounds": mapping_of(ARRAY),
+}
+
+_HISTOGRAM: Final[Mapping[str, Codec]] = {
+    **_ESTIMATES,
+    "column": TEXT,
+    "levels": _TEXTS,
+    "edges": optional(ARRAY),
+    "binning": TEXT,
+    "bin_counts": ARRAY,
+    "probabilities": ARRAY,
+}
+
 CODECS: Final[Mapping[str, Mapping[str, Codec]]] = {
+    "classic": _CLASSIC,
+    "histogram": _HISTOGRAM,
     "regression": _REGRESSION,
     "selection": _SELECTION,
 }

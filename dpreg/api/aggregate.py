@@ -1,0 +1,237 @@
+"""`sample_aggregate`: any estimator made private, by averaging it over random blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dpreg.api.inputs import Choices, spend_of
+from dpreg.errors import ArgumentError, SchemaError
+from dpreg.estimation import aggregate, sums
+from dpreg.estimation.aggregate import AGGREGATES, WINDOW_SHARE
+from dpreg.estimation.blocks import Estimator, Limits, block_values, rows_of, time_limits_work
+from dpreg.estimation.histogram import count_noise
+from dpreg.privacy.budget import BudgetTable, Spend
+from dpreg.request import choice, count, positive
+from dpreg.results.classic import ClassicResults
+from dpreg.schema import Numeric
+
+if TYPE_CHECKING:
+    from dpreg.privacy.ledger import Ledger
+
+__all__ = ["sample_aggregate"]
+
+_COUNT_SHARE: Final = Fraction(1, 50)
+"""The part of eps that buys the number of rows for the number of blocks, where it is private."""
+
+
+def sample_aggregate(
+    estimator: Estimator,
+    data: Any,
+    *,
+    eps: Any,
+    delta: Any = 0,
+    bounds: Any,
+    blocks: int | None = None,
+    correct_bias: bool = True,
+    aggregation: str = "auto",
+    neighbors: str = "replace-one",
+    contributions: int = 1,
+    timeout: float | None = None,
+    noise: str | None = None,
+    budget: Ledger | None = None,
+    unsafe_seed: int | None = None,
+) -> ClassicResults:
+    """Make any estimator private by averaging it over random blocks of rows (Smith 2008, 2011).
+
+    Parameters
+    ----------
+    estimator : callable
+        Takes a block, of the same type as `data`, returns one number or d. It must be a function
+        of the block (and of fresh random numbers): no state between calls. Where it raises,
+        returns another shape or a number that is not finite, the block counts as the midpoint
+        of the bounds; nothing is said about it. Warnings inside are dropped; what it prints or
+        logs is its own author's matter.
+    data : DataFrame, Series, array, list, or mapping of names to arrays of one length
+        Missing values are the estimator's to handle. Column names and dtypes count as public.
+    eps, delta : number or decimal string
+        What the whole call may cost; delta is spent only on Gaussian noise.
+    bounds : (lo, hi), or sequence of such pairs, or mapping of name to (lo, hi)
+        Public bounds of each number that the estimator returns; a mapping names them.
+    blocks : int, optional
+        B. Default: n^(5/8)/(2 sqrt(e)) with e = eps/(d k), at least 250/e and at most n/20. Under
+        add-remove n is private and a fiftieth of eps buys a noisy one for this.
+    correct_bias : bool
+        Whether to remove the bias of order 1/(rows of a block) by a jackknife over four parts, at
+        five calls a block instead of one; see `dpreg.estimation.blocks`.
+    aggregation : {"auto", "winsorized", "mean"}
+        "winsorized" buys a window of the block values with three tenths of eps, so that noise is in
+        proportion to their spread; "mean" (2008) adds noise in proportion to the bounds' width.
+        "auto": the former where B eps/(d k) is at least 250.
+    neighbors : {"replace-one", "add-remove"}
+    contributions : int
+    timeout : float, optional
+        Seconds for each block; later its value is the midpoint. Each block then runs in a forked
+        process that is killed at the limit (not on Windows). Off by default. A time limit makes
+        results depend on the machine's load.
+    noise : {None, "laplace", "gaussian"}
+    budget : Ledger, optional
+        An account to charge, before a row is read.
+    unsafe_seed : int, optional
+        Makes the result reproducible and **not private**; every view of it says so.
+
+    Returns
+    -------
+    ClassicResults
+        `bse_sampling` comes from the spread of block values, whatever the estimator. What remains
+        of the bias is not in the intervals.
+
+    Raises
+    ------
+    ArgumentError, DataError, BudgetError
+        From public facts alone and before anything is charged or read. An exception of the
+        estimator never comes out (but KeyboardInterrupt does).
+
+    Notes
+    -----
+    How long the call takes depends on the rows.
+
+    References
+    ----------
+    Smith, A. (2008). Efficient, differentially private point estimators. arXiv:0809.4794.
+    Smith, A. (2011). Privacy-preserving statistical estimation with optimal convergence rates.
+    STOC.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpreg.api.aggregate import sample_aggregate
+    >>> waits = np.random.default_rng(0).exponential(size=20_000)
+    >>> result = sample_aggregate(np.median, waits, eps=1, bounds=(0, 10))
+    >>> bool(abs(result.params["theta0"] - np.log(2)) < 0.2)
+    True
+    """
+    choices = Choices.checked(
+        eps=eps,
+        delta=delta,
+        neighbors=neighbors,
+        contributions=contributions,
+        noise=noise,
+        unsafe_seed=unsafe_seed,
+    )
+    if not callable(estimator):
+        raise ArgumentError("estimator must be callable: it takes a block and returns numbers.")
+    if not isinstance(correct_bias, bool):
+        raise ArgumentError("correct_bias must be True or False.")
+    way = str(choice(aggregation, "aggregation", AGGREGATES))
+    names, limits = _limits(bounds)
+    given = None if blocks is None else count(blocks, "blocks")
+    if given is not None and given > 2**31:
+        raise ArgumentError("blocks must be at most 2**31.")
+    seconds = None if timeout is None else float(positive(timeout, "timeout"))
+    if seconds is not None and not time_limits_work():
+        raise ArgumentError("timeout needs processes that can be forked: leave it out on Windows.")
+    rows = rows_of(data)
+    whole = choices.budget.eps
+    spends = BudgetTable(contributions=choices.contributions)
+    counting = None
+    if given is None and not choices.n_is_public:
+        counting = count_noise(
+            1,
+            eps=whole * _COUNT_SHARE,
+            delta=Fraction(0),
+            neighbors=choices.neighbors,
+            contributions=choices.contributions,
+            noise="laplace",
+        )
+        spends = spends + spend_of("number of rows", counting)
+    each = whole / (len(names) * choices.contributions)
+    if given is None and choices.n_is_public:
+        given = aggregate.default_blocks(rows.count, each)
+    if way == "auto":  # where B is bought the rule would need it before the charge
+        public = given is None or aggregate.window_pays(given, each)
+        way = "winsorized" if public else "mean"
+    window_eps = whole * WINDOW_SHARE if way == "winsorized" else Fraction(0)
+    if window_eps:
+        spends = spends + Spend("window of block values", "permute-and-flip", window_eps)
+    rest = whole - spends.total.eps
+    _, fitted = sums.plan(
+        len(names),
+        1,
+        degree=2,
+        grouped=False,
+        eps=rest,
+        delta=choices.budget.delta,
+        neighbors="replace-one",
+        contributions=choices.contributions,
+        complete=True,
+        noise=choices.noise,
+    )
+    spends = spends + spend_of("average over blocks", fitted)
+    choices.charge(budget, spends, "sample_aggregate")
+    rng = choices.rng()
+    known = rows.count + (0 if counting is None else counting.draw(1, rng)[0])
+    size = aggregate.default_blocks(max(known, 1), each) if given is None else given
+    parts = aggregate.draw_blocks(rows.count, size, rng)
+    values = block_values(
+        estimator, rows, parts, limits, correct_bias=correct_bias, timeout=seconds
+    )
+    within = limits
+    if window_eps:
+        within = aggregate.window(
+            values, limits, eps=window_eps, contributions=choices.contributions, rng=rng
+        )
+    estimates = aggregate.aggregate(
+        within.clip(values),
+        within,
+        eps=rest,
+        delta=choices.budget.delta,
+        contributions=choices.contributions,
+        noise=fitted.mechanism,
+        rng=rng,
+    )
+    return ClassicResults(
+        statistic="sample and aggregate",
+        names=names,
+        estimates=np.array([one.value for one in estimates]),
+        se_sampling=np.array([one.sampling for one in estimates]),
+        se_privacy=np.array([one.privacy for one in estimates]),
+        nobs=rows.count if choices.n_is_public else None,
+        blocks=size,
+        bounds={
+            name: np.array(pair)
+            for name, *pair in zip(names, limits.lower, limits.upper, strict=True)
+        },
+        noise=fitted.mechanism,
+        eps=choices.budget.eps,
+        delta=choices.budget.delta,
+        claim=choices.claim(spends),
+        notes=("Intervals do not account for bias that remains in the blocks' estimates.",),
+    )
+
+
+def _limits(bounds: Any) -> tuple[tuple[str, ...], Limits]:
+    """Read the bounds of the estimator's numbers."""
+    if isinstance(bounds, Mapping):
+        pairs = list(bounds.values())
+        names = tuple(str(name) for name in bounds)
+    else:
+        if not isinstance(bounds, Sequence | np.ndarray) or isinstance(bounds, str):
+            raise ArgumentError("bounds must be (lo, hi), a list of such pairs, or a mapping.")
+        several = len(bounds) > 0 and isinstance(bounds[0], Sequence | np.ndarray)
+        pairs = list(bounds) if several else [bounds]
+        names = tuple(f"theta{j}" for j in range(len(pairs)))
+    checked = []
+    for name, pair in zip(names, pairs, strict=True):
+        if not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
+            raise ArgumentError(f"bounds of {name} must be (lowest, highest).")
+        try:
+            checked.append(Numeric(*pair))
+        except SchemaError as err:
+            raise ArgumentError(f"bounds of {name}: {err}") from None
+    if not checked:
+        raise ArgumentError("bounds hold no pair: the estimator must return something.")
+    return names, Limits(tuple(b.lo for b in checked), tuple(b.hi for b in checked))

@@ -1,0 +1,260 @@
+"""`dp_mean` and `dp_suffstats`: what an analyst asks before choosing a model.
+
+Read downwards: arguments become `Choices` and `Columns` (`dpreg.api.inputs`); noise is planned from
+public facts; the ledger is charged; the rows are read once; a result is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.api.inputs import (
+    Choices,
+    Columns,
+    columns_of,
+    common_fields,
+    public_count,
+    spend_of,
+)
+from dpreg.errors import ArgumentError
+from dpreg.estimation import sums
+from dpreg.estimation.classic import (
+    FAMILIES,
+    Scale,
+    family_estimates,
+    mean_estimates,
+    sufficient_statistics,
+)
+from dpreg.privacy.budget import BudgetTable
+from dpreg.request import choice
+from dpreg.results.classic import ClassicResults
+
+if TYPE_CHECKING:
+    from dpreg.privacy.ledger import Ledger
+
+__all__ = ["dp_mean", "dp_suffstats"]
+
+
+def dp_mean(
+    x: Any,
+    data: Any = None,
+    *,
+    bounds: Any = None,
+    eps: Any,
+    delta: Any = 0,
+    schema: Any = None,
+    neighbors: str = "replace-one",
+    contributions: int = 1,
+    by: str | None = None,
+    complete: bool = False,
+    noise: str | None = None,
+    budget: Ledger | None = None,
+    unsafe_seed: int | None = None,
+) -> ClassicResults:
+    """Release means of bounded columns with differential privacy.
+
+    Count, sums and sums of squares are released together; the squares, which give the standard
+    errors, and under replace-one the count, cost nothing (`dpreg.estimation.sums`).
+
+    Parameters
+    ----------
+    x : str, list of str, array, Series, DataFrame or mapping
+        Name(s) of columns of `data`; or the column(s) themselves, without `data`. A row with a
+        missing value in any of the columns counts for nothing; values outside the bounds are
+        clipped to them.
+    data : table, optional
+        What `dpreg.sources.as_source` takes.
+    bounds : (lo, hi), or mapping of column to (lo, hi), optional
+        Public. Columns without take theirs from `schema`.
+    eps, delta : number or decimal string
+        What the whole call may cost; delta is spent only on Gaussian noise.
+    schema : mapping, Schema or path, optional
+    neighbors : {"replace-one", "add-remove"}
+    contributions : int
+        The most rows that one person may own.
+    by : str, optional
+        A column with declared levels: means in each of its groups, at the cost of one.
+    complete : bool
+        On your word, as a public fact, no value is missing, so the count is n (replace-one, without
+        `by`). Where it is wrong privacy still holds, and missing values count as the middle of
+        the bounds.
+    noise : {None, "laplace", "gaussian"}
+        None: the one with the least noise in the sums.
+    budget : Ledger, optional
+        An account to charge, before a row is read.
+    unsafe_seed : int, optional
+        Makes the result reproducible and **not private**; every view of it says so.
+
+    Returns
+    -------
+    ClassicResults
+        `params`, `bse` with `bse_sampling` and `bse_privacy`, `conf_int()`, `complete_rows`.
+
+    Raises
+    ------
+    ArgumentError, SchemaError, DataError, BudgetError
+        From public facts alone and before anything is charged or read.
+
+    References
+    ----------
+    Smith, A. (2008). Integrating differential privacy with statistical theory. Talk, NCHS/CDC.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpreg.api.classic import dp_mean
+    >>> ages = np.random.default_rng(0).uniform(20, 60, size=10_000)
+    >>> result = dp_mean(ages, bounds=(0, 120), eps=1)
+    >>> bool(abs(result.params["x"] - 40) < 1), str(result.spent)
+    (True, 'eps=1')
+    """
+    choices = Choices.checked(
+        eps=eps,
+        delta=delta,
+        neighbors=neighbors,
+        contributions=contributions,
+        noise=noise,
+        unsafe_seed=unsafe_seed,
+    )
+    columns = columns_of(x, data, bounds, schema, by)
+    known = public_count(complete, choices, columns)
+    released, spends, mechanism = _sums(choices, columns, 2, known, budget, "mean")
+    rows = columns.rows if choices.n_is_public else None
+    scales = _scales(columns)
+    estimates = [one for line in released for one in mean_estimates(line, scales, rows)]
+    return ClassicResults(
+        statistic="mean",
+        names=columns.names,
+        counts=None if known else np.array([line.count for line in released]),
+        **common_fields(choices, columns, estimates, spends, mechanism),
+    )
+
+
+def dp_suffstats(
+    x: Any,
+    data: Any = None,
+    *,
+    family: str = "gaussian",
+    bounds: Any = None,
+    eps: Any,
+    delta: Any = 0,
+    schema: Any = None,
+    neighbors: str = "replace-one",
+    contributions: int = 1,
+    by: str | None = None,
+    complete: bool = False,
+    noise: str | None = None,
+    budget: Ledger | None = None,
+    unsafe_seed: int | None = None,
+) -> ClassicResults:
+    """Release an exponential family's sufficient statistics and its private maximum likelihood.
+
+    Several columns are taken as independent, each with its own parameters, and released together.
+
+    Parameters
+    ----------
+    x, data, bounds, eps, delta, schema, neighbors, contributions, by, complete, noise, budget, \
+unsafe_seed
+        As in `dp_mean`.
+    family : {"gaussian", "bernoulli", "poisson", "exponential"}
+        Bounds must lie in the family's support: (0, 1) for Bernoulli, which is the default there;
+        not below 0 for Poisson and exponential. A tail beyond the bounds is clipped and biases
+        the estimate.
+
+    Returns
+    -------
+    ClassicResults
+        `params` are the family's: mean and variance; probability; rate; rate. `bse_sampling` is
+        the model's. `sufficient_statistics` holds the released count and sums.
+
+    Raises
+    ------
+    ArgumentError, SchemaError, DataError, BudgetError
+        From public facts alone and before anything is charged or read.
+    """
+    choices = Choices.checked(
+        eps=eps,
+        delta=delta,
+        neighbors=neighbors,
+        contributions=contributions,
+        noise=noise,
+        unsafe_seed=unsafe_seed,
+    )
+    chosen = FAMILIES[str(choice(family, "family", tuple(FAMILIES)))]
+    if family == "bernoulli" and bounds is None and schema is None:
+        bounds = (0, 1)
+    columns = columns_of(x, data, bounds, schema, by)
+    for name, (lo, hi) in columns.bounds.items():
+        if lo < chosen.lowest or hi > chosen.highest:
+            raise ArgumentError(
+                f"bounds of {name!r} reach outside the support of family={family!r}, "
+                f"[{chosen.lowest:g}, {chosen.highest:g}]."
+            )
+    if family == "bernoulli" and any(pair != (0.0, 1.0) for pair in columns.bounds.values()):
+        raise ArgumentError('family="bernoulli" needs bounds=(0, 1).')
+    known = public_count(complete, choices, columns)
+    released, spends, mechanism = _sums(
+        choices, columns, chosen.degree, known, budget, f"{family} statistics"
+    )
+    rows = columns.rows if choices.n_is_public else None
+    scales = _scales(columns)
+    estimates = [e for line in released for e in family_estimates(family, line, scales, rows)]
+    several = len(columns.names) > 1
+    statistics = ("n", "sum x", "sum x^2")[: 1 + chosen.degree]
+    return ClassicResults(
+        statistic=family,
+        names=_spread_names(columns.names if several else (), chosen.parameters),
+        counts=None if known else np.array([line.count for line in released]),
+        sufficient=np.array([v for line in released for v in sufficient_statistics(line, scales)]),
+        sufficient_names=_spread_names(columns.names if several else (), statistics),
+        **common_fields(choices, columns, estimates, spends, mechanism),
+    )
+
+
+def _sums(
+    choices: Choices,
+    columns: Columns,
+    degree: int,
+    complete: bool,
+    budget: Ledger | None,
+    step: str,
+) -> tuple[list[sums.NoisySums], BudgetTable, str]:
+    """Plan, charge, read and release the sums of the columns, group by group."""
+    coding, fitted = sums.plan(
+        len(columns.names),
+        columns.lines,
+        degree=degree,
+        grouped=columns.by is not None,
+        eps=choices.budget.eps,
+        delta=choices.budget.delta,
+        neighbors=choices.neighbors,
+        contributions=choices.contributions,
+        complete=complete,
+        noise=choices.noise,
+    )
+    spends = BudgetTable((spend_of(step, fitted),), choices.contributions)
+    choices.charge(budget, spends, f"{step}: {', '.join(columns.names)}")
+    exact = sums.accumulate(_on_grid(columns), len(columns.names), columns.lines)
+    rows = columns.rows if complete else None
+    released = sums.release(exact, coding, fitted, rows=rows, rng=choices.rng())
+    return released, spends, fitted.mechanism
+
+
+def _on_grid(columns: Columns) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+    for chunk, labels in columns.chunks():
+        cells = [sums.to_grid(chunk[name], *columns.bounds[name]) for name in columns.names]
+        yield np.column_stack(cells), labels
+
+
+def _scales(columns: Columns) -> list[Scale]:
+    return [Scale.of(*columns.bounds[name]) for name in columns.names]
+
+
+def _spread_names(columns: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    if not columns:
+        return tuple(names)
+    return tuple(f"{column}: {name}" for column in columns for name in names)

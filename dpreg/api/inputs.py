@@ -1,0 +1,318 @@
+"""What the classic calls share: their checked choices, and columns with public bounds.
+
+Everything here is settled from public facts, before a ledger is charged or a row is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpreg.errors import ArgumentError, SchemaError
+from dpreg.estimation.classic import Estimate
+from dpreg.privacy import seeded
+from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend, exact
+from dpreg.privacy.sensitivity import NEIGHBORS
+from dpreg.privacy.vector_noise import VECTOR_NOISES, VectorNoise
+from dpreg.request import choice, count, positive
+from dpreg.results.claim import PrivacyClaim
+from dpreg.schema import Boolean, Categorical, ColumnType, Numeric, Schema
+from dpreg.sources import Source, as_source, check_columns
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from dpreg.privacy.ledger import Ledger
+
+__all__ = [
+    "Choices",
+    "Columns",
+    "columns_of",
+    "common_fields",
+    "fraction_of",
+    "public_count",
+    "spend_of",
+]
+
+Pair = tuple[float, float]
+
+_ROWS_AT_ONCE: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What every classic call lets its caller choose, as exact values."""
+
+    budget: Budget
+    neighbors: str
+    contributions: int
+    noise: str | None
+    seed: int | None
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        eps: object,
+        delta: object,
+        neighbors: object,
+        contributions: object,
+        noise: object,
+        unsafe_seed: object,
+    ) -> Choices:
+        """Check every argument; errors name the argument and the mend."""
+        budget = Budget(positive(eps, "eps"), exact(delta, "delta"))
+        chosen = None if noise is None else str(choice(noise, "noise", VECTOR_NOISES))
+        if chosen == "gaussian" and budget.delta == 0:
+            raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
+        return cls(
+            budget,
+            str(choice(neighbors, "neighbors", NEIGHBORS)),
+            count(contributions, "contributions"),
+            chosen,
+            None if unsafe_seed is None else count(unsafe_seed, "unsafe_seed", 0),
+        )
+
+    @property
+    def n_is_public(self) -> bool:
+        """Whether the number of rows is public."""
+        return self.neighbors == "replace-one"
+
+    def rng(self) -> Generator | None:
+        """Return None, the private default, or the generator of a seeded run."""
+        return seeded.generator(self.seed)
+
+    def charge(self, ledger: Ledger | None, spends: BudgetTable, what: str) -> None:
+        """Charge a ledger, if there is one, before a row is read."""
+        if ledger is not None:
+            ledger.charge(spends.total, what)
+
+    def claim(self, spends: BudgetTable) -> PrivacyClaim:
+        """Return what the result claims."""
+        return PrivacyClaim(
+            neighbors=self.neighbors,
+            contributions=self.contributions,
+            spends=spends,
+            seeded=self.seed is not None,
+        )
+
+
+def spend_of(step: str, noise: VectorNoise, note: str = "") -> Spend:
+    """Return the budget line of noise on a vector."""
+    return Spend(step, f"discrete {noise.mechanism}", noise.eps, noise.delta, note, ALL_ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Columns of a source with public bounds, and the column that groups the rows, if any.
+
+    Attributes
+    ----------
+    source : Source
+    names : tuple of str
+    how : mapping of str to ColumnType
+        How each column is read, the grouping one included.
+    bounds : mapping of str to (lo, hi)
+        Of `names` that are numbers.
+    by : str or None
+    groups : tuple of str
+        Levels of `by` as text.
+    """
+
+    source: Source
+    names: tuple[str, ...]
+    how: Mapping[str, ColumnType]
+    bounds: Mapping[str, Pair]
+    by: str | None
+    groups: tuple[str, ...]
+
+    @property
+    def lines(self) -> int:
+        """Number of groups; 1 without `by`."""
+        return max(len(self.groups), 1)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows, private under add-remove."""
+        rows = self.source.rows
+        if rows is None:
+            return sum(len(labels) for _, labels in self.chunks())
+        return rows
+
+    def chunks(self) -> Iterator[tuple[dict[str, NDArray[Any]], NDArray[np.int64]]]:
+        """Read the columns chunk by chunk, with each row's group (-1: none, 0 without `by`)."""
+        for chunk in self.source.chunks(self.how, _ROWS_AT_ONCE):
+            length = len(next(iter(chunk.values())))
+            labels = np.zeros(length, dtype=np.int64)
+            if self.by is not None:
+                codes = chunk[self.by]
+                if isinstance(self.how[self.by], Boolean):
+                    codes = np.where(np.isnan(codes), -1, codes)
+                labels = codes.astype(np.int64)
+            yield chunk, labels
+
+
+def columns_of(
+    x: Any,
+    data: Any,
+    bounds: Any,
+    schema: Any,
+    by: Any,
+    *,
+    levels_allowed: bool = False,
+) -> Columns:
+    """Settle columns, bounds and groups from the arguments of a call.
+
+    Parameters
+    ----------
+    x : column name(s) of `data`; or, without `data`, a one- or two-dimensional array, a list of
+        cells, a Series, a DataFrame or a mapping of names to arrays
+    data : table or None
+    bounds : (lo, hi) for every column, or a mapping of names to such pairs, or None
+    schema : what `Schema.from_any` takes
+        Bounds of columns that `bounds` leaves out; levels of `by`.
+    by : str or None
+        A column with declared levels.
+    levels_allowed : bool
+        Whether a column may be categorical.
+    """
+    declared = Schema.from_any(schema)
+    if by is not None and not isinstance(by, str):
+        raise ArgumentError("by must be the name of a column of the data.")
+    source, names = _table(x, data, by)
+    if len(set(names)) < len(names):
+        raise ArgumentError("the columns must be different: name each once.")
+    if by in names:
+        raise ArgumentError(f"by={by!r} is one of the columns itself: leave it out of one.")
+    if isinstance(bounds, Mapping) and (strange := [n for n in bounds if n not in names]):
+        raise ArgumentError(
+            f"bounds names {strange[0]!r}, which is no column of this call ({', '.join(names)})."
+        )
+    how: dict[str, ColumnType] = {}
+    pairs: dict[str, Pair] = {}
+    for name in names:
+        how[name] = _declared(name, bounds, declared, levels_allowed)
+        match how[name]:
+            case Numeric(lo, hi):
+                pairs[name] = (lo, hi)
+            case Boolean():
+                pairs[name] = (0.0, 1.0)
+    groups: tuple[str, ...] = ()
+    if by is not None:
+        how[by], groups = _grouping(by, declared)
+    check_columns(source, how)
+    return Columns(source, names, how, pairs, by, groups)
+
+
+def _table(x: Any, data: Any, by: str | None) -> tuple[Source, tuple[str, ...]]:
+    if data is not None:
+        names = (x,) if isinstance(x, str) else x
+        if not isinstance(names, list | tuple) or not all(isinstance(n, str) for n in names):
+            raise ArgumentError("with data, x must be a column's name or a list of names.")
+        if not names:
+            raise ArgumentError("x names no column.")
+        return as_source(data), tuple(names)
+    if isinstance(x, str):
+        raise ArgumentError(f"x={x!r} names a column: give the table as the second argument.")
+    if isinstance(x, pd.Series | pd.Index):
+        name = x.name if isinstance(x.name, str) else "x"
+        source = as_source({name: x})
+    elif isinstance(x, np.ndarray) and x.ndim == 2:
+        source = as_source({f"x{j}": np.ascontiguousarray(x[:, j]) for j in range(x.shape[1])})
+    elif isinstance(x, pd.DataFrame | Mapping | Source):
+        source = as_source(x)
+    elif isinstance(x, np.ndarray | list | tuple | pd.api.extensions.ExtensionArray):
+        source = as_source({"x": x})
+    else:
+        raise ArgumentError(
+            f"x is a {type(x).__name__}: give an array, a Series, a table, or a column's name and "
+            "the table."
+        )
+    names = tuple(name for name in source.names if name != by)
+    if not names:
+        raise ArgumentError("x holds no column.")
+    return source, names
+
+
+def _declared(name: str, bounds: Any, schema: Schema, levels_allowed: bool) -> ColumnType:
+    given = bounds.get(name) if isinstance(bounds, Mapping) else bounds
+    if given is not None:
+        if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != 2:
+            raise ArgumentError(
+                "bounds must be (lowest, highest), or a mapping of column names to such pairs."
+            )
+        try:
+            return Numeric(*given)
+        except SchemaError as err:
+            raise ArgumentError(f"bounds of {name!r}: {err}") from None
+    found = schema.get(name)
+    if isinstance(found, Numeric | Boolean):
+        return found
+    if isinstance(found, Categorical):
+        if levels_allowed:
+            return found
+        raise ArgumentError(f"column {name!r} holds labels: it has counts (dp_histogram) alone.")
+    raise ArgumentError(
+        f"column {name!r} has no bounds: give bounds=(lowest, highest) or declare them in schema. "
+        "They must be public knowledge, not taken from the rows."
+    )
+
+
+def _grouping(by: str, schema: Schema) -> tuple[ColumnType, tuple[str, ...]]:
+    found = schema.get(by)
+    if isinstance(found, Categorical):
+        return found, tuple(str(level) for level in found.levels)
+    if isinstance(found, Boolean):
+        return found, ("False", "True")
+    raise ArgumentError(
+        f'by={by!r} needs declared levels: add {by!r}: ["level", ...] to schema. Levels taken '
+        "from the rows would not be private."
+    )
+
+
+def fraction_of(value: object, name: str) -> Fraction:
+    """Return a share strictly between 0 and 1, exactly."""
+    share = positive(value, name)
+    if share >= 1:
+        raise ArgumentError(f"{name} must lie between 0 and 1; got {value!r}.")
+    return share
+
+
+def public_count(complete: object, choices: Choices, columns: Columns) -> bool:
+    """Check the caller's word that no value is missing; True makes the count n."""
+    if not isinstance(complete, bool):
+        raise ArgumentError("complete must be True or False.")
+    if complete and not choices.n_is_public:
+        raise ArgumentError('complete=True needs neighbors="replace-one", where n is public.')
+    if complete and columns.by is not None:
+        raise ArgumentError("complete=True and by exclude each other: a group's size is private.")
+    return complete
+
+
+def common_fields(
+    choices: Choices,
+    columns: Columns,
+    estimates: Sequence[Estimate],
+    spends: BudgetTable,
+    noise: str,
+) -> dict[str, Any]:
+    """Return the fields that results of every classic call have."""
+    return {
+        "by": columns.by,
+        "groups": columns.groups,
+        "estimates": np.array([one.value for one in estimates]),
+        "se_sampling": np.array([one.sampling for one in estimates]),
+        "se_privacy": np.array([one.privacy for one in estimates]),
+        "nobs": columns.rows if choices.n_is_public else None,
+        "bounds": {name: np.array(pair) for name, pair in columns.bounds.items()},
+        "noise": noise,
+        "eps": choices.budget.eps,
+        "delta": choices.budget.delta,
+        "claim": choices.claim(spends),
+    }

@@ -1,0 +1,247 @@
+r"""Run somebody's estimator on blocks of rows so that nothing of a block gets out but its value.
+
+A block's value is a function of the block alone: the numbers that the estimator returns, checked
+and clipped to public bounds, or the midpoint of the bounds where it raises, returns something of
+another shape or a number that is not finite, or exceeds the caller's time limit. dpreg raises,
+warns and prints nothing that depends on it, and counts no failures.
+
+What the estimator itself does is the caller's own matter: it should print and log nothing, and
+keep no state between calls, for a block's value would then depend on other blocks. Random numbers
+are no such state (fresh ones are independent of the blocks). With a time limit each call runs in a
+forked process that is killed when the time is up, and state that it changes dies with it. A time
+limit makes values depend on the machine's load, and running times depend on rows in any case: who
+can observe them learns more than the budget says.
+
+Bias correction
+---------------
+*Statement.* Let the estimator on m rows have expectation theta + b/m + O(m^-2), as maximum
+likelihood has in regular models. Split the block's rows into g parts of m_1 .. m_g rows (row i into
+part i mod g) and let t_(-j) be the estimate without part j. Then
+
+    g t - sum_j (1 - m_j/m) t_(-j)
+
+has bias O(m^-2); where t is the mean of something it returns t itself; its variance is that of t up
+to O(m^-2).
+
+*Proof.* E t_(-j) = theta + b/(m - m_j) + O(m^-2). The weights sum to g - 1, so theta has the
+coefficient g - (g - 1) = 1; the terms in b are g b/m - sum_j (1 - m_j/m) b/(m - m_j)
+= g b/m - g b/m = 0. A mean of influences over rows: row i, in part p, has the coefficient
+g/m - sum_(j != p) (1 - m_j/m)/(m - m_j) = g/m - (g - 1)/m = 1/m, as in t. (Delete-a-group
+jackknife: Quenouille 1956; Busing, Meijer and van der Leeden 1999.) Of the second-order terms, of
+variance O(m^-2), those of two rows in one part cancel and those in different parts get the factor
+g/(g - 1): the variance of that order is g/(g - 1) times what it was, 4/3 for g = 4.
+
+*Why it is needed* (Smith 2008, 2011). The mean over B blocks of n/B rows has bias b B/n without
+correction, noise of scale 1/(B eps). For both to be small against n^(-1/2), B must be small against
+n^(1/2) and large against n^(1/2)/eps: impossible unless eps grows. Corrected, the bias is of order
+(B/n)^2, so that B need only be small against n^(3/4): possible as soon as eps n^(1/4) is large.
+Smith corrects with the model's own bias formula; the jackknife does it for any estimator.
+
+Row i of the block into part i mod g: coins have sent rows to blocks, so order within a block is no
+pattern of the table's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpreg.errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+__all__ = ["PARTS", "Estimator", "Limits", "Rows", "block_values", "rows_of"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Estimator: TypeAlias = Callable[[Any], Any]
+"""Takes a block, of the same type as the data; returns a number or d numbers."""
+
+PARTS: Final = 4
+"""g: parts of a block for the bias correction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Something with rows of which blocks can be taken."""
+
+    count: int
+    take: Callable[[Indices], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Public bounds of the d numbers that an estimator returns."""
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+    @property
+    def midpoint(self) -> Floats:
+        """What stands for a block on which the estimator failed."""
+        low, high = np.array(self.lower), np.array(self.upper)
+        return np.asarray(low + (high - low) / 2, dtype=np.float64)
+
+    def clip(self, values: Floats) -> Floats:
+        """Bring values within the bounds; one that is not finite becomes its midpoint."""
+        finite = np.where(np.isfinite(values), values, self.midpoint)
+        return np.asarray(np.clip(finite, self.lower, self.upper), dtype=np.float64)
+
+
+def rows_of(data: Any) -> Rows:
+    """Say how blocks are taken from data, each a fresh copy whose labels are 0, 1, 2, ...
+
+    Parameters
+    ----------
+    data : DataFrame, Series, array, list, or mapping of names to arrays of one length
+        A block is of the same type.
+
+    Raises
+    ------
+    ArgumentError
+        For anything else.
+    DataError
+        Where a mapping's arrays have different lengths.
+    """
+    if isinstance(data, pd.DataFrame | pd.Series):
+        return Rows(len(data), lambda index: data.iloc[index].reset_index(drop=True))
+    if isinstance(data, np.ndarray) and data.ndim >= 1:
+        return Rows(len(data), lambda index: np.asarray(data)[index])
+    if isinstance(data, list):
+        return Rows(len(data), lambda index: [data[i] for i in index])
+    if isinstance(data, Mapping) and data:
+        parts = {name: rows_of(values) for name, values in data.items()}
+        if len({part.count for part in parts.values()}) > 1:
+            raise DataError("data: the arrays of the mapping have different lengths")
+        count = next(iter(parts.values())).count
+        return Rows(count, lambda index: {n: part.take(index) for n, part in parts.items()})
+    raise ArgumentError(
+        "data must be a DataFrame, a Series, an array, a list, or a mapping of names to arrays; "
+        f"got {type(data).__name__}."
+    )
+
+
+def block_values(
+    estimator: Estimator,
+    rows: Rows,
+    blocks: Sequence[Indices],
+    limits: Limits,
+    *,
+    correct_bias: bool,
+    timeout: float | None,
+) -> Floats:
+    """Return each block's value within the bounds, (B, d); curator-only.
+
+    Parameters
+    ----------
+    estimator : callable
+    rows : Rows
+    blocks : sequence of index arrays
+        Disjoint.
+    limits : Limits
+    correct_bias : bool
+    timeout : float or None
+        Seconds for all that is done with one block.
+    """
+    values = np.empty((len(blocks), len(limits.lower)))
+    for place, block in enumerate(blocks):
+        found = _value(estimator, rows, block, len(limits.lower), correct_bias, timeout)
+        values[place] = limits.clip(found)
+    return values
+
+
+def _value(
+    estimator: Estimator,
+    rows: Rows,
+    block: Indices,
+    size: int,
+    correct: bool,
+    timeout: float | None,
+) -> Floats:
+    """Return d numbers, NaN where there are none."""
+
+    def work() -> Floats:
+        whole = _attempt(estimator, rows, block, size)
+        return _corrected(estimator, rows, block, whole) if correct else whole
+
+    if timeout is None:
+        return work()
+    return _in_time(work, size, timeout)
+
+
+def _corrected(estimator: Estimator, rows: Rows, block: Indices, whole: Floats) -> Floats:
+    """Return the bias-corrected value; the plain one where a part cannot be done without."""
+    if block.size < 2 * PARTS or not np.isfinite(whole).all():
+        return whole
+    part = np.arange(block.size) % PARTS
+    value = PARTS * whole
+    for j in range(PARTS):
+        without = block[part != j]
+        value = value - without.size / block.size * _attempt(estimator, rows, without, whole.size)
+    return np.where(np.isfinite(value), value, whole)
+
+
+def _attempt(estimator: Estimator, rows: Rows, index: Indices, size: int) -> Floats:
+    """Call the estimator once, in silence; NaN for whatever is not d real numbers."""
+    failed = np.full(size, np.nan)
+    with _silence():
+        try:
+            found = estimator(rows.take(index))
+            values = np.array(found, dtype=np.float64)
+            if values.shape != (size,) and not (size == 1 and values.shape == ()):
+                return failed
+            return values.reshape(size)
+        except KeyboardInterrupt:
+            raise  # the caller's own, at the keyboard
+        except BaseException:  # SystemExit as well: whether it raised tells of the block
+            return failed
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Drop warnings and put NumPy's error state back, whatever the estimator does to either."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _in_time(work: Callable[[], Floats], size: int, timeout: float) -> Floats:
+    """Run in a forked process and kill it when the time is up."""
+    context = multiprocessing.get_context("fork")
+    receive, send = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(work, send), daemon=True)
+    try:
+        with _silence():  # forking with threads about is warned of from Python 3.12 on
+            process.start()
+        send.close()
+        if receive.poll(timeout):
+            try:
+                return np.frombuffer(receive.recv_bytes(8 * size), dtype=np.float64)
+            except (EOFError, OSError):
+                return np.full(size, np.nan)
+        return np.full(size, np.nan)
+    finally:
+        if process.pid is not None:
+            process.kill()
+            process.join()
+            process.close()
+        receive.close()
+
+
+def _child(work: Callable[[], Floats], send: Connection) -> None:
+    send.send_bytes(np.ascontiguousarray(work()).tobytes())
+
+
+def time_limits_work() -> bool:
+    """Tell whether processes can be forked here."""
+    return sys.platform != "win32"

@@ -1,0 +1,229 @@
+r"""Private histograms, with given bins or with a bin width chosen privately in two stages.
+
+Counts
+------
+Each row lies in one bin of one group, or counts for nothing. So the stacked counts change by at
+most k in L1 (and k^2 in squared L2) when k rows appear or vanish, by 2k (2 k^2) when k rows are
+replaced: noise of scale k/eps or 2k/eps whatever the number of bins. Proof: a row is a unit vector
+or zero; the difference of two unit vectors has L1 norm at most 2 and squared L2 norm at most 2; k
+rows by the triangle inequality. Where n is public and there is one group, the rows that count for
+nothing are a further bin, at no cost, and the total is n less its noisy count.
+
+Shares and their errors
+-----------------------
+p_j = (noisy count)/(noisy total N). Sampling variance p (1 - p)/N; noise by the delta method:
+(v - 2 p_j c + p_j^2 V)/N^2, v the variance of a count's noise, V of the total's, c their covariance
+(v and B v where the total is the sum of the B counts; 0 and v where it is n less one count). The
+density is the projection of the shares onto nonnegative ones of sum 1, over the widths:
+post-processing that brings it nearer to every true density's shares.
+
+Two stages
+----------
+*Stage one*, a share of eps: a fine histogram of D bins, D a public function of the number of rows,
+with many divisors. *Stage two*: for every divisor d of D, bins are merged and the cross-validation
+criterion of Rudemo (1982) for the integrated squared error is estimated, the noise's part removed:
+
+    J(d) = 2 d/N - (d/N^2) (sum_j C_j^2 - D v1) + d^2 v2/N^2,
+
+C_j the noisy merged counts, v1 the variance of the noise of stage one (D v1 is what it adds to the
+sum of squares on average), and d^2 v2/N^2 what the noise of the counts to come adds to the error,
+v2 public. The least J gives d, post-processing of a released histogram, and the rest of eps buys
+counts over d equal bins. Both stages read all rows: their costs add.
+
+*Rate.* For a smooth density the error of d bins is about d/n + C/d^2, least at d of order n^(1/3);
+the noise adds d^2 v2/n^2, smaller by the factor d v2/n of order n^(-2/3). J's noise is of order
+D sqrt(d) v1/n^2, of order n^(-3/2) for D and d of order n^(1/3), against differences of order
+n^(-2/3). So the rate n^(-2/3) and its constant are those of the best fixed width; see
+``benchmarks/classic.py`` for measured ratios.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.privacy.sensitivity import check_contributions, check_neighbors
+from dpreg.privacy.vector_noise import VectorNoise, fit_noise
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+__all__ = [
+    "LARGEST_FINE",
+    "NoisyCounts",
+    "choose_bins",
+    "count_cells",
+    "count_noise",
+    "count_sensitivity",
+    "fine_bins",
+    "project",
+    "release_counts",
+]
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+_FINE: Final = (12, 24, 36, 48, 60, 120, 180, 240, 360, 720, 840, 1260, 1680, 2520, 5040)
+_FINE_FACTOR: Final = 8
+LARGEST_FINE: Final = _FINE[-1]
+"""The most bins that stage one can have."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyCounts:
+    """Released counts of one group with shares and their standard errors.
+
+    Attributes
+    ----------
+    counts : (B,) array
+        With noise, hence neither whole nor nonnegative after scaling; sums are not forced.
+    total : float
+        Released number of rows counted, at least 1.
+    shares, sampling, privacy : (B,) arrays
+        Estimated shares of the bins, with both parts of their standard errors.
+    """
+
+    counts: Floats
+    total: float
+    shares: Floats
+    sampling: Floats
+    privacy: Floats
+
+
+def count_sensitivity(neighbors: str, contributions: int) -> tuple[int, int]:
+    """Return L1 and squared L2 sensitivity of counts over disjoint bins; see the module."""
+    check_neighbors(neighbors)
+    k = check_contributions(contributions)
+    moved = 2 if neighbors == "replace-one" else 1
+    return moved * k, moved * k**2
+
+
+def count_noise(
+    bins: int,
+    *,
+    eps: Fraction,
+    delta: Fraction,
+    neighbors: str,
+    contributions: int,
+    noise: str | None = None,
+) -> VectorNoise:
+    """Fit noise to `bins` counts: Laplace, or Gaussian where that is less and delta allows it."""
+    l1, l2_squared = count_sensitivity(neighbors, contributions)
+    fitted = [
+        fit_noise(name, l1=l1, l2_squared=l2_squared, cells=bins, eps=eps, delta=delta)
+        for name in (("laplace", "gaussian") if noise is None else (noise,))
+        if noise is not None or name == "laplace" or delta > 0
+    ]
+    return min(fitted, key=lambda one: one.variance)
+
+
+def count_cells(
+    chunks: Iterable[tuple[Counts, Counts]], bins: int, groups: int
+) -> tuple[Counts, int]:
+    """Count rows by group and bin: a (groups, bins) array, and the number left out.
+
+    Parameters
+    ----------
+    chunks : iterable of (place, label)
+        The bin of each row and its group; -1 in either leaves the row out.
+    bins, groups : int
+    """
+    counts = np.zeros(groups * bins, dtype=np.int64)
+    left = 0
+    for places, labels in chunks:
+        kept = (places >= 0) & (labels >= 0)
+        counts += np.bincount((labels * bins + places)[kept], minlength=groups * bins)
+        left += int(kept.size - kept.sum())
+    return counts.reshape(groups, bins), left
+
+
+def release_counts(
+    counts: Counts,
+    left: int,
+    noise: VectorNoise,
+    *,
+    rows: int | None,
+    complete: bool = False,
+    rng: Generator | None = None,
+) -> list[NoisyCounts]:
+    """Add noise to the counts of every group; the noise's cost is the whole cost.
+
+    Parameters
+    ----------
+    counts : (groups, bins) int64 array
+    left : int
+        Rows in no bin or group.
+    noise : VectorNoise
+        From `count_noise`, for one cell more than counts where `rows` is given.
+    rows : int or None
+        n where it is public.
+    complete : bool
+        On the caller's word no row is left out: the total is n.
+    """
+    groups, bins = counts.shape
+    alone = groups == 1 and rows is not None and not complete
+    drawn = noise.draw(counts.size + alone, rng)
+    noisy = np.array(
+        [float(c + z) for c, z in zip(counts.ravel().tolist(), drawn, strict=False)]
+    ).reshape(groups, bins)
+    released = []
+    for line in noisy:
+        total, variance, shared = float(line.sum()), bins * noise.variance, noise.variance
+        if rows is not None and groups == 1:
+            shared = 0.0
+            total, variance = float(rows), 0.0
+            if alone:
+                total, variance = float(rows - (left + drawn[-1])), noise.variance
+        total = max(total, 1.0) if rows is None else min(max(total, 1.0), float(max(rows, 1)))
+        shares = line / total
+        inside = np.clip(shares, 0.0, 1.0)
+        sampling = np.sqrt(np.maximum(inside * (1 - inside), 0) / total)
+        spread = noise.variance - 2 * inside * shared + inside**2 * variance
+        privacy = np.sqrt(np.maximum(spread, 0)) / total
+        released.append(NoisyCounts(line, total, shares, sampling, privacy))
+    return released
+
+
+def fine_bins(rows: float, eps: Fraction) -> int:
+    """Return D, the number of bins of stage one: near 8 n^(1/3), fewer where its eps is below 1/5.
+
+    Eight times n^(1/3) is two to four times as many as smooth densities want.
+    """
+    reach = max(rows * min(5 * float(eps), 1.0), 1.0)
+    wanted = _FINE_FACTOR * reach ** (1 / 3)
+    return min(_FINE, key=lambda size: abs(math.log(size / wanted)))
+
+
+def choose_bins(fine: Floats, total: float, first: float, second: float) -> int:
+    """Choose the number of bins from a released fine histogram: post-processing.
+
+    Parameters
+    ----------
+    fine : (D,) array
+        Released counts.
+    total : float
+        Public or released number of rows, at least 1.
+    first, second : float
+        Variances of the noise of a count, of stage one and of the counts to come.
+    """
+    size = fine.size
+    criteria = {}
+    for d in (d for d in range(1, size + 1) if size % d == 0):
+        merged = fine.reshape(d, size // d).sum(axis=1)
+        squares = float(merged @ merged) - size * first
+        criteria[d] = 2 * d / total - d / total**2 * squares + d**2 * second / total**2
+    return min(criteria, key=lambda d: criteria[d])
+
+
+def project(shares: Floats) -> Floats:
+    """Return the nearest nonnegative shares of sum 1 (Euclidean projection onto the simplex)."""
+    ordered = np.sort(shares)[::-1]
+    excess = (np.cumsum(ordered) - 1) / np.arange(1, ordered.size + 1)
+    last = int(np.flatnonzero(ordered > excess)[-1])
+    return np.asarray(np.maximum(shares - excess[last], 0.0), dtype=np.float64)

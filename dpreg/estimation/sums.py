@@ -1,0 +1,180 @@
+"""Release count, sums and sums of squares of bounded columns: all that means need, jointly.
+
+What is released, and what it can tell of a row, stands in `dpreg.estimation.coding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.estimation.coding import CELL_UNITS, GRID_ONE, Coding, Sums
+from dpreg.privacy.vector_noise import VectorNoise, fit_noise
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+__all__ = ["NoisySums", "accumulate", "plan", "release", "to_grid"]
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisySums:
+    """Released sums of one group, in units of u, with the covariance of their noise.
+
+    Attributes
+    ----------
+    count : float
+        Released number of complete rows, or n where it is public.
+    sums, squares : (d,) arrays
+        sum u and sum u^2 of each column; squares are absent (empty) at degree 1.
+    noise : (3, 3) array
+        Covariance of the noise in (count, sum, square), the same for every column.
+    """
+
+    count: float
+    sums: Floats
+    squares: Floats
+    noise: Floats
+
+
+def plan(
+    columns: int,
+    groups: int,
+    *,
+    degree: int,
+    grouped: bool,
+    eps: Fraction,
+    delta: Fraction,
+    neighbors: str,
+    contributions: int,
+    complete: bool = False,
+    noise: str | None = None,
+) -> tuple[Coding, VectorNoise]:
+    """Choose coding and noise, from public facts: the least noise in the sums.
+
+    Parameters
+    ----------
+    columns, groups : int
+        d, and the number of groups whose cells are released (1 without `grouped`).
+    degree : {1, 2}
+        2 releases sums of squares as well.
+    grouped : bool
+        Whether a replaced row may move between groups.
+    eps, delta : Fraction
+    neighbors : str
+    contributions : int
+    complete : bool
+        No value is missing, on the caller's word, and n is public.
+    noise : {None, "laplace", "gaussian"}
+    """
+    plans = []
+    for mechanism in ("laplace", "gaussian") if noise is None else (noise,):
+        if noise is None and mechanism == "gaussian" and delta == 0:
+            continue
+        coding = _coding(columns, degree, grouped, neighbors, complete, mechanism)
+        l1, l2_squared = coding.sensitivity(neighbors, contributions, grouped)
+        fitted = fit_noise(
+            mechanism,
+            l1=l1,
+            l2_squared=l2_squared,
+            cells=groups * coding.cells,
+            eps=eps,
+            delta=delta,
+        )
+        plans.append((fitted.variance * (2 if coding.bernstein else 1), coding, fitted))
+    _, coding, fitted = min(plans, key=lambda option: option[0])
+    return coding, fitted
+
+
+def _coding(
+    d: int, degree: int, grouped: bool, neighbors: str, complete: bool, mechanism: str
+) -> Coding:
+    if complete:
+        return Coding(False, degree, d)
+    replaced = neighbors == "replace-one"
+    if mechanism == "laplace":
+        if grouped or not replaced:
+            return Coding(True, degree, d)
+        return Coding(False, degree, d, Fraction(3 * d, 4) if degree == 2 else Fraction(d))
+    return Coding(False, degree, d, Fraction(3, 2) if replaced and not grouped else Fraction(1))
+
+
+def release(
+    exact: Iterable[Sums],
+    coding: Coding,
+    noise: VectorNoise,
+    *,
+    rows: int | None = None,
+    rng: Generator | None = None,
+) -> list[NoisySums]:
+    """Add the noise and read the sums off again, group by group.
+
+    Parameters
+    ----------
+    exact : iterable of Sums
+        One a group, in a public order.
+    coding, noise
+        From `plan`.
+    rows : int, optional
+        n, where the coding leaves the count out.
+    """
+    decoder, released = coding.decoder(), []
+    d = coding.columns
+    covariance = noise.variance / CELL_UNITS**2 * (decoder @ decoder.T)
+    first = [0, 1, 1 + d][: 1 + coding.degree]
+    small = np.zeros((3, 3))
+    small[: len(first), : len(first)] = covariance[np.ix_(first, first)]
+    for sums in exact:
+        cells = coding.encode(sums)
+        drawn = noise.draw(len(cells), rng)
+        noisy = np.array([(c + z) / CELL_UNITS for c, z in zip(cells, drawn, strict=True)])
+        read = decoder @ noisy
+        squares = read[1 + d :]
+        if rows is not None:
+            read[0] = rows
+            squares = squares + rows / 2  # the part of the count in u^2 - c/2
+        released.append(NoisySums(float(read[0]), read[1 : 1 + d], squares, small))
+    return released
+
+
+def to_grid(values: Floats, lo: float, hi: float) -> Floats:
+    """Clip to the bounds, scale to [-1, 1], round to whole units of 2**-20. NaN stays NaN."""
+    middle, half = lo + (hi - lo) / 2, (hi - lo) / 2
+    scaled = np.clip((np.clip(values, lo, hi) - middle) / half, -1.0, 1.0)
+    return np.asarray(np.rint(scaled * GRID_ONE), dtype=np.float64)
+
+
+def accumulate(
+    chunks: Iterable[tuple[Floats, Labels]], columns: int, groups: int
+) -> tuple[Sums, ...]:
+    """Sum exactly, group by group, over chunks of at most 2**20 rows.
+
+    Parameters
+    ----------
+    chunks : iterable of (grid, labels)
+        Rows (m, d) from `to_grid`, and each row's group, -1 for none. A row with a NaN counts for
+        nothing.
+    columns, groups : int
+    """
+    totals = [Sums(0, (0,) * columns, (0,) * columns) for _ in range(groups)]
+    for grid, labels in chunks:
+        kept = (labels >= 0) & ~np.isnan(grid).any(axis=1)
+        cells, where = grid[kept].astype(np.int64), labels[kept]
+        for group in range(groups) if groups > 1 else (0,):
+            part = cells if groups == 1 else cells[where == group]
+            # |u| <= 2**20 units: 2**20 rows keep squares below 2**60.
+            add = Sums(
+                len(part),
+                tuple(int(s) for s in part.sum(axis=0)),
+                tuple(int(s) for s in (part * part).sum(axis=0)),
+            )
+            totals[group] = totals[group] + add
+    return tuple(totals)

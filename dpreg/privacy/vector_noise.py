@@ -1,0 +1,78 @@
+"""Noise of one scale for a vector of integers, from its L1 or its L2 sensitivity.
+
+Statement: a vector of integers that changes between neighbours by at most L1 in the sum of absolute
+changes is eps-DP with independent discrete Laplace noise of a scale of at least L1/eps; one that
+changes by at most D in Euclidean length is (eps, delta)-DP with the discrete Gaussian noise of
+`dpreg.privacy.gaussian.discrete_sigma`. Proof: Dwork, McSherry, Nissim and Smith (2006) for the
+first (P(v - d) <= exp(|d|_1 / scale) P(v)); the module of `discrete_sigma` for the second.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+from dpreg.errors import ArgumentError
+from dpreg.privacy.gaussian import discrete_sigma
+from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+__all__ = ["VECTOR_NOISES", "VectorNoise", "fit_noise"]
+
+VECTOR_NOISES: Final = ("laplace", "gaussian")
+"""Names of the noises for a vector of integers."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorNoise:
+    """Noise fitted to a sensitivity: its law's name, scale, variance (integer units) and cost."""
+
+    mechanism: str
+    scale: float
+    variance: float
+    eps: Fraction
+    delta: Fraction
+
+    def draw(self, size: int, rng: Generator | None = None) -> list[int]:
+        """Draw independent integers; with `rng`, **not private**."""
+        draw = laplace_noise if self.mechanism == "laplace" else gaussian_noise
+        return draw(size, self.scale, rng=rng)
+
+
+def fit_noise(
+    mechanism: str,
+    *,
+    l1: int,
+    l2_squared: int,
+    cells: int,
+    eps: Fraction,
+    delta: Fraction,
+) -> VectorNoise:
+    """Fit noise of one scale to a vector's sensitivity.
+
+    Parameters
+    ----------
+    mechanism : {"laplace", "gaussian"}
+    l1, l2_squared : int
+        L1 sensitivity and squared L2 sensitivity, in the vector's integer units.
+    cells : int
+        Length of the vector.
+    eps, delta : Fraction
+        delta is spent by "gaussian" alone, which needs it.
+    """
+    if mechanism == "laplace":
+        wanted = l1 / eps
+        scale = float(wanted)
+        if Fraction(scale) < wanted:
+            scale = math.nextafter(scale, math.inf)
+        return VectorNoise(mechanism, scale, laplace_variance(scale), eps, Fraction(0))
+    if mechanism != "gaussian":
+        raise ArgumentError(f"noise must be one of {VECTOR_NOISES} or None, got {mechanism!r}")
+    if delta <= 0:
+        raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6')
+    sigma = discrete_sigma(l2_squared, cells, eps, delta)
+    return VectorNoise(mechanism, sigma, sigma**2, eps, delta)

@@ -1,0 +1,239 @@
+"""Released means, quantiles and parameters, with their uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpreg.errors import ArgumentError, NotReleased
+from dpreg.privacy.budget import exact
+from dpreg.results import classic_views, inference
+from dpreg.results.base import Released
+from dpreg.results.claim import PrivacyClaim
+from dpreg.results.summary import Summary
+
+__all__ = ["ClassicResults", "Estimates"]
+
+Vector = NDArray[np.float64]
+
+
+class Estimates(Released):
+    """The part that estimates of any kind share: numbers with two kinds of standard error."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def estimates(self) -> Vector:
+            """The released numbers."""
+
+        @property
+        def se_sampling(self) -> Vector:
+            """Standard errors from sampling."""
+
+        @property
+        def se_privacy(self) -> Vector:
+            """Standard errors from the privacy noise."""
+
+        @property
+        def groups(self) -> tuple[str, ...]:
+            """Levels of the grouping column; empty without one."""
+
+        @property
+        def by(self) -> str | None:
+            """The grouping column."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What is estimated, in each group."""
+        raise NotImplementedError
+
+    @property
+    def params(self) -> pd.Series:
+        """The estimates."""
+        return self._series(self.estimates)
+
+    @property
+    def bse(self) -> pd.Series:
+        """Standard errors: sampling error and privacy noise together."""
+        return self._series(np.hypot(self.se_sampling, self.se_privacy))
+
+    @property
+    def bse_sampling(self) -> pd.Series:
+        """Standard errors that sampling alone would give."""
+        return self._series(self.se_sampling)
+
+    @property
+    def bse_privacy(self) -> pd.Series:
+        """Standard errors that the privacy noise alone would give."""
+        return self._series(self.se_privacy)
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return intervals of level 1 - alpha, columns 0 and 1, sampling and noise included."""
+        return self.claim.marked(pd.DataFrame(self._limits(alpha), index=self._index()))
+
+    def _limits(self, alpha: float) -> Vector:
+        errors = np.hypot(self.se_sampling, self.se_privacy)
+        return inference.normal_intervals(self.estimates, errors, alpha)
+
+    def _index(self) -> pd.Index:
+        if not self.groups:
+            return pd.Index(list(self.labels))
+        if len(self.labels) == 1:
+            return pd.Index(list(self.groups), name=self.by)
+        return pd.MultiIndex.from_product([self.groups, self.labels], names=[self.by, None])
+
+    def _series(self, values: Vector) -> pd.Series:
+        return self.claim.marked_series(pd.Series(values, self._index(), copy=True))
+
+    def _check_lengths(self, names: tuple[str, ...]) -> None:
+        size = max(len(self.groups), 1) * len(self.labels)
+        for name in names:
+            array = getattr(self, name)
+            if array is not None and array.shape != (size,):
+                raise ArgumentError(f"{name} must hold {size} numbers, one for each estimate")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ClassicResults(Estimates):
+    """Means, quantiles, parameters of a family, or an aggregated estimate.
+
+    Parameters
+    ----------
+    statistic : str
+        "mean", "quantile", "gaussian" and other families, "sample and aggregate".
+    names : tuple of str
+        What is estimated, in each group.
+    by : str or None
+        The grouping column; `groups` are its levels, in their declared order.
+    groups : tuple of str
+    estimates, se_sampling, se_privacy : arrays
+        Group by group, in the order of `names`.
+    lower, upper : arrays or None
+        Released ends of intervals of level 1 - `alpha`, where these are not normal ones.
+    alpha : float or None
+    counts : array or None
+        Released number of complete rows in each group.
+    sufficient : array or None
+        Released sufficient statistics, group by group; `sufficient_names` say which.
+    sufficient_names : tuple of str
+    nobs : int or None
+        Rows, where they are public (replace-one).
+    blocks : int or None
+        Number of blocks of sample-and-aggregate.
+    bounds : mapping of str to (lo, hi) array
+    noise : str
+    eps, delta : Fraction
+        As typed in the call.
+    claim : PrivacyClaim
+    notes : tuple of str
+    """
+
+    kind = "classic"
+
+    statistic: str
+    names: tuple[str, ...]
+    by: str | None = None
+    groups: tuple[str, ...] = ()
+    estimates: Vector
+    se_sampling: Vector
+    se_privacy: Vector
+    lower: Vector | None = None
+    upper: Vector | None = None
+    alpha: float | None = None
+    counts: Vector | None = None
+    sufficient: Vector | None = None
+    sufficient_names: tuple[str, ...] = ()
+    nobs: int | None = None
+    blocks: int | None = None
+    bounds: Mapping[str, Vector]
+    noise: str
+    eps: Fraction
+    delta: Fraction
+    claim: PrivacyClaim
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Make the fields plain, immutable values and check that they fit together."""
+        put = partial(object.__setattr__, self)
+        for name in ("names", "groups", "sufficient_names", "notes"):
+            put(name, tuple(getattr(self, name)))
+        put(
+            "bounds", {n: inference.read_only(pair, 1, "bounds") for n, pair in self.bounds.items()}
+        )
+        for name in ("eps", "delta"):
+            put(name, exact(getattr(self, name), name))
+        arrays = ("estimates", "se_sampling", "se_privacy", "lower", "upper")
+        for name in (*arrays, "counts", "sufficient"):
+            if getattr(self, name) is not None:
+                put(name, inference.read_only(getattr(self, name), 1, name))
+        self._check_lengths(arrays)
+        if (self.lower is None) != (self.upper is None) or (self.lower is None) != (
+            self.alpha is None
+        ):
+            raise ArgumentError("lower, upper and alpha belong together")
+        lines = max(len(self.groups), 1)
+        if self.counts is not None and self.counts.size != lines:
+            raise ArgumentError("counts must hold one number for each group")
+        if self.sufficient is not None and self.sufficient.size != lines * len(
+            self.sufficient_names
+        ):
+            raise ArgumentError("sufficient does not match sufficient_names")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What is estimated, in each group."""
+        return self.names
+
+    @property
+    def complete_rows(self) -> pd.Series:
+        """Released, noisy numbers of complete rows, by group."""
+        if self.counts is None:
+            raise NotReleased(f"complete_rows is not released by this {self.statistic}.")
+        index = pd.Index(list(self.groups) or ["all"], name=self.by)
+        return self.claim.marked_series(pd.Series(self.counts, index, copy=True))
+
+    @property
+    def sufficient_statistics(self) -> pd.DataFrame:
+        """Released sufficient statistics, a line for each group."""
+        if self.sufficient is None:
+            raise NotReleased(f"sufficient_statistics are not released by this {self.statistic}.")
+        columns = list(self.sufficient_names)
+        index = pd.Index(list(self.groups) or ["all"], name=self.by)
+        table = self.sufficient.reshape(-1, len(columns)).copy()
+        return self.claim.marked(pd.DataFrame(table, index, columns))
+
+    def _limits(self, alpha: float) -> Vector:
+        """Stretch released ends to another level as normal ones would stretch."""
+        if self.lower is None or self.upper is None or self.alpha is None:
+            return inference.normal_intervals(
+                self.estimates, np.hypot(self.se_sampling, self.se_privacy), alpha
+            )
+        if alpha == self.alpha:
+            return np.column_stack([self.lower, self.upper])
+        (wanted, bought) = (
+            inference.normal_intervals(np.zeros(1), np.ones(1), level)[0, 1]
+            for level in (alpha, self.alpha)
+        )
+        factor = wanted / bought
+        return np.column_stack(
+            [
+                self.estimates + factor * (self.lower - self.estimates),
+                self.estimates + factor * (self.upper - self.estimates),
+            ]
+        )
+
+    def summary(self, alpha: float = 0.05) -> Summary:
+        """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`."""
+        return Summary(classic_views.classic(self, alpha))
+
+    def __repr__(self) -> str:
+        return classic_views.one_line(self, self.statistic)

@@ -1,0 +1,97 @@
+"""What the summaries of means, quantiles, families and histograms say: results in, `Report` out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from dpreg.privacy.budget import decimal_string
+from dpreg.results.report import Block, Facts, Grid, Report
+from dpreg.results.views import _closing as closing
+from dpreg.results.views import _fixed as fixed
+
+if TYPE_CHECKING:
+    from dpreg.results.classic import ClassicResults, Estimates
+    from dpreg.results.histogram import HistogramResults
+
+__all__ = ["classic", "histogram", "one_line"]
+
+_ERRORS: Final = (
+    "std err holds sampling error and privacy noise together; the last two columns tell how large "
+    "each would be alone."
+)
+_NORMAL: Final = "The interval uses std err and the normal law."
+_RANKS: Final = "The interval runs between two released quantiles and assumes no law."
+
+
+def classic(result: ClassicResults, alpha: float) -> Report:
+    """Return the page of means, quantiles, parameters or an aggregate."""
+    left = [("Statistic", result.statistic), ("Noise", result.noise)]
+    if result.by is not None:
+        left.append(("Groups", f"{len(result.groups)} of {result.by}"))
+    if result.blocks is not None:
+        left.append(("Blocks", f"{result.blocks:,}"))
+    if result.counts is not None and not result.groups:
+        left.append(("Complete, noisy", f"{result.counts[0]:,.0f}"))
+    notes = [_ERRORS, _NORMAL if result.lower is None else _RANKS, *result.notes]
+    blocks = (Facts(tuple(left), _privacy_facts(result)), _table(result, "coef", alpha))
+    title = f"Private {result.statistic}"
+    return Report(title, result.claim.stamp, (*blocks, *_closing(result, notes)))
+
+
+def histogram(result: HistogramResults, alpha: float) -> Report:
+    """Return the page of a histogram."""
+    left = [
+        ("Column", result.column),
+        ("Bins", f"{len(result.labels)} ({result.binning})"),
+        ("Noise", result.noise),
+    ]
+    if result.by is not None:
+        left.append(("Groups", f"{len(result.groups)} of {result.by}"))
+    blocks = (Facts(tuple(left), _privacy_facts(result)), _table(result, "share", alpha))
+    title = f"Private histogram: {result.column}"
+    notes = [_ERRORS, _NORMAL, *result.notes]
+    return Report(title, result.claim.stamp, (*blocks, *_closing(result, notes)))
+
+
+def one_line(result: Estimates, what: str) -> str:
+    """Return the repr: what it is, what it cost, and the stamp."""
+    stamp = f" {result.claim.stamp}" if result.claim.stamp else ""
+    return f"<{type(result).__name__}: {what} ({result.spent}){stamp}>"
+
+
+def _privacy_facts(result: ClassicResults | HistogramResults) -> tuple[tuple[str, str], ...]:
+    return (
+        ("Neighbours", result.claim.neighbors),
+        ("Contributions", str(result.claim.contributions)),
+        ("eps", decimal_string(result.eps)),
+        ("delta", decimal_string(result.delta)),
+        ("n", "private" if result.nobs is None else f"{result.nobs:,}"),
+    )
+
+
+def _table(result: Estimates, head: str, alpha: float) -> Grid:
+    limits = result.conf_int(alpha).to_numpy()
+    columns = (
+        result.estimates,
+        result.bse.to_numpy(),
+        *limits.T,
+        result.se_sampling,
+        result.se_privacy,
+    )
+    names: list[tuple[str, ...]] = [(label,) for label in result.labels]
+    if result.groups:
+        names = [(group, label) for group in result.groups for label in result.labels]
+        if len(result.labels) == 1:
+            names = [(group,) for group in result.groups]
+    rows = tuple(
+        (*name, fixed(first, 4), *(fixed(value, 4) for value in rest))
+        for name, first, *rest in zip(names, *columns, strict=True)
+    )
+    first = (result.by or "",) if len(names[0]) == 1 else (result.by or "", "")
+    ends = (f"[{alpha / 2:.5g}", f"{1 - alpha / 2:.5g}]")
+    headers = (*first, head, "std err", *ends, "sampling\nerror", "privacy\nnoise")
+    return Grid(headers, rows, "l" * len(first) + "r" * 6)
+
+
+def _closing(result: ClassicResults | HistogramResults, notes: list[str]) -> list[Block]:
+    return closing(result.claim, notes)

@@ -1,0 +1,137 @@
+"""A released histogram: shares, counts and density, with their uncertainty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpreg.errors import ArgumentError
+from dpreg.privacy.budget import exact
+from dpreg.results import classic_views, inference
+from dpreg.results.claim import PrivacyClaim
+from dpreg.results.classic import Estimates
+from dpreg.results.summary import Summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["HistogramResults"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class HistogramResults(Estimates):
+    """Shares, counts and density of the bins of a column.
+
+    `params` are the shares of the bins; `density` is the histogram as a density.
+
+    Parameters
+    ----------
+    column : str
+    levels : tuple of str
+        The bins of a categorical column, else empty.
+    edges : array or None
+        The B + 1 edges of the bins of a numeric column.
+    binning : {"given", "private", "schema"}
+        Where the bins come from.
+    by, groups
+        As in `ClassicResults`.
+    estimates, se_sampling, se_privacy : arrays
+        Shares, group by group.
+    bin_counts : array
+        Released counts, group by group.
+    probabilities : array
+        The shares projected onto nonnegative numbers of sum 1, group by group.
+    nobs : int or None
+    noise : str
+    eps, delta : Fraction
+    claim : PrivacyClaim
+    notes : tuple of str
+    """
+
+    kind = "histogram"
+
+    column: str
+    levels: tuple[str, ...] = ()
+    edges: Vector | None = None
+    binning: str
+    by: str | None = None
+    groups: tuple[str, ...] = ()
+    estimates: Vector
+    se_sampling: Vector
+    se_privacy: Vector
+    bin_counts: Vector
+    probabilities: Vector
+    nobs: int | None = None
+    noise: str
+    eps: Fraction
+    delta: Fraction
+    claim: PrivacyClaim
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Make the fields plain, immutable values and check that they fit together."""
+        put = partial(object.__setattr__, self)
+        for name in ("levels", "groups", "notes"):
+            put(name, tuple(getattr(self, name)))
+        for name in ("eps", "delta"):
+            put(name, exact(getattr(self, name), name))
+        arrays = ("estimates", "se_sampling", "se_privacy", "bin_counts", "probabilities")
+        for name in (*arrays, "edges"):
+            if getattr(self, name) is not None:
+                put(name, inference.read_only(getattr(self, name), 1, name))
+        if (self.edges is None) != bool(self.levels):
+            raise ArgumentError("a histogram has either edges or levels")
+        if self.edges is not None and not (
+            self.edges.size >= 2 and (np.diff(self.edges) > 0).all()
+        ):
+            raise ArgumentError("edges must be at least two numbers, ascending")
+        self._check_lengths(arrays)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The bins: levels, or intervals, the last one closed."""
+        if self.edges is None:
+            return self.levels
+        last = len(self.edges) - 2
+        pairs = zip(self.edges[:-1], self.edges[1:], strict=True)
+        return tuple(
+            f"[{low:.6g}, {high:.6g}{']' if j == last else ')'}"
+            for j, (low, high) in enumerate(pairs)
+        )
+
+    @property
+    def counts(self) -> pd.Series:
+        """Released counts: unbiased, hence possibly negative."""
+        return self._series(self.bin_counts)
+
+    @property
+    def density(self) -> pd.Series:
+        """The histogram as a density (a share of each level for a categorical column)."""
+        return self._series(self.heights(self.probabilities))
+
+    def summary(self, alpha: float = 0.05) -> Summary:
+        """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`."""
+        return Summary(classic_views.histogram(self, alpha))
+
+    def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
+        """Draw the histogram with intervals; see `dpreg.results.classic_plots.histogram`."""
+        from dpreg.results import classic_plots
+
+        return classic_plots.histogram(self, ax, alpha)
+
+    def heights(self, shares: Vector) -> Vector:
+        """Divide numbers, one for each bin, by the widths of the bins."""
+        if self.edges is None:
+            return shares
+        return shares / np.tile(np.diff(self.edges), max(len(self.groups), 1))
+
+    def __repr__(self) -> str:
+        return classic_views.one_line(self, self.column)
