@@ -60,7 +60,7 @@ def plan(
     ----------
     effects : mapping, number or sequence of numbers
         Coefficients by column. With `formula` and `schema`: of design columns, in their own units
-        (``{"bsqft": 0.12, "county[T.cc]": 70}``). Without: in scaled units, columns and response in
+        (``{"bsqft": 0.12, "county[T.cc]": 70}``; a term of one column by its own name, too). Without: in scaled units, columns and response in
         [-1, 1], by any names.
     sigma : float
         Standard deviation of the errors, in the units of the response (scaled units without a
@@ -234,7 +234,8 @@ def _least_eps(call: Call) -> float:
     while high / low > 1.001:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if reached(middle) else (middle, high)
-    return float(f"{high:.4g}")
+    step = 10.0 ** (math.floor(math.log10(high)) - 3)
+    return float(f"{math.ceil(high / step) * step:.4g}")  # four digits, upwards
 
 
 def _bracket(

@@ -99,6 +99,8 @@ def from_formula(
     names = tuple(column.name for column in design.columns)
     space = build_space(design.terms, names, keep=design.keep, max_terms=max_terms)
     place = {name: j for j, name in enumerate(names) if j}
+    place |= {term.name: term.columns[0] for term in design.terms if term.columns[1:] == ()}
+    place.pop("Intercept", None)
     free = {j for columns in space.unit_columns for j in columns}
     _known(effects, [name for name in place if place[name] in free], "effects")
     _known(sd, place, "sd")
@@ -107,7 +109,8 @@ def from_formula(
         place[name]: value * design.columns[place[name]].width / response
         for name, value in effects.items()
     }
-    variance = {j: _variance(design, j, sd) for j in free}
+    known = {place[name]: value for name, value in sd.items()}
+    variance = {j: _variance(design, j, known) for j in free}
     with_effect = [
         (unit, columns)
         for unit, columns in zip(space.units, space.unit_columns, strict=True)
@@ -132,11 +135,11 @@ def from_formula(
     )
 
 
-def _variance(design: Design, j: int, sd: Mapping[str, float]) -> float:
+def _variance(design: Design, j: int, sd: Mapping[int, float]) -> float:
     """Variance of a stored column: from `sd`, or evenly spread over its bounds or levels."""
     column = design.columns[j]
-    if column.name in sd:
-        return (sd[column.name] / column.width) ** 2
+    if j in sd:
+        return (sd[j] / column.width) ** 2
     term = next(term for term in design.terms if j in term.columns)
     if len(term.columns) > 1 and term.exclusive:
         level = 1 / (len(term.columns) + 1)
@@ -149,7 +152,7 @@ def _variance(design: Design, j: int, sd: Mapping[str, float]) -> float:
 
 
 def _known(given: Iterable[str], known: Iterable[str], name: str) -> None:
-    listed = list(known)
+    listed = list(dict.fromkeys(known))
     unknown = [item for item in given if item not in listed]
     if unknown:
         raise ArgumentError(

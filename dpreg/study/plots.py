@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
 from dpreg.study.simulation import KEYS
@@ -38,11 +39,15 @@ _SHORT: Final = {"permute-and-flip": "p&f", "exponential": "exp.", "laplace": "L
 
 
 def agreement(study: SelectionStudy, reference: str = "same score") -> Figure:
-    """Draw the chance of the non-private choice (the paper's Figures 3 and 4)."""
+    """Draw the chance of the non-private choice (the paper's Figures 3 and 4).
+
+    With ``reference="bic"`` a pale line says where the score without noise chooses BIC's model.
+    """
     if reference not in ("same score", "bic"):
         raise ArgumentError(f'reference must be "same score" or "bic"; got {reference!r}.')
     whose = "of the choice\nwithout noise" if reference == "same score" else "of BIC's choice"
-    return _lines(study, study.agreement[reference], f"chance {whose}", (0.0, 1.0))
+    noiseless = None if reference == "same score" else study.law.chosen == study.law.bic
+    return _lines(study, study.agreement[reference], f"chance {whose}", (0.0, 1.0), noiseless)
 
 
 def relative_rsquared(study: SelectionStudy) -> Figure:
@@ -154,10 +159,16 @@ def simulation(
 
 
 def _lines(
-    study: SelectionStudy, values: pd.Series[float], label: str, span: tuple[float, float]
+    study: SelectionStudy,
+    values: pd.Series[float],
+    label: str,
+    span: tuple[float, float],
+    noiseless: NDArray[np.bool_] | None = None,
 ) -> Figure:
     """Lines over the penalty, or over eps where fewer than two penalties are numbers."""
     frame = values.rename("value").reset_index()
+    if noiseless is not None:
+        frame["noiseless"] = noiseless.astype(float)
     numbers = [p for p in dict.fromkeys(frame["penalty"]) if not isinstance(p, str)]
     across, apart = ("penalty", "eps") if len(numbers) > 1 else ("eps", "penalty")
     if across == "penalty":
@@ -175,6 +186,9 @@ def _lines(
             for k, (group, line) in enumerate(part.groupby(apart, sort=False)):
                 x = line[across].to_numpy(dtype=float)
                 name = f"{apart} {_number(group)}"
+                if k == 0 and across == "penalty" and noiseless is not None:
+                    without = line["noiseless"].to_numpy()
+                    panel.plot(x, without, color=_PALE, linewidth=3, label="no noise", zorder=1)
                 _line(panel, x, line["value"].to_numpy(), k, name)
             _panel(panel, i, j, len(mechanisms), f"R = {radius:g}" if i == 0 else "", across)
             room = 0.03 * (span[1] - span[0])

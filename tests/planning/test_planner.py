@@ -1,0 +1,184 @@
+import math
+
+import numpy as np
+import pytest
+
+from dpreg import datasets
+from dpreg.errors import ArgumentError
+from dpreg.planning import plan
+from dpreg.privacy.sensitivity import loss_range
+
+FACTS = {"sigma": 0.25, "candidates": 10}
+
+
+def test_n_is_the_least_that_reaches_the_chance():
+    found = plan({"a": 0.2, "b": 0.1}, eps=1, chance=0.9, **FACTS)
+    assert found.solved == "n"
+    assert found.found >= 0.9
+    assert found.at(n=round(found.n * 0.99)).found < 0.9
+    assert found.at(n=found.n).found == found.found
+
+
+def test_eps_is_the_least_that_reaches_the_chance():
+    found = plan({"a": 0.2, "b": 0.1}, n=20_000, chance=0.9, **FACTS)
+    assert found.solved == "eps"
+    assert found.found >= 0.9
+    assert found.at(eps=found.eps * 0.99).found < 0.9
+
+
+def test_n_and_eps_give_the_chance():
+    found = plan([0.2, 0.1], n=20_000, eps=1, **FACTS)
+    assert found.solved is None
+    assert list(found.each.index) == ["x1", "x2"]
+    assert 0 < found.found <= found.each.min() < 1
+    assert found.right <= found.found
+    assert 0.08 < found.useless < 0.11
+    assert plan(0.2, n=20_000, eps=1, **FACTS).each.index.tolist() == ["x1"]
+
+
+def test_half_of_the_rows_select_unless_all_do():
+    half = plan(0.1, n=20_000, eps=1, **FACTS)
+    whole = plan(0.1, n=10_000, eps=1, fit=None, **FACTS)
+    shared = plan(0.1, n=10_000, eps=2, fit="share", **FACTS)
+    assert half.found == whole.found == shared.found
+
+
+def test_contributions_and_neighbours_cost_what_they_cost():
+    one = plan(0.1, n=20_000, eps=1, **FACTS)
+    assert plan(0.1, n=20_000, eps=3, contributions=3, **FACTS).found == pytest.approx(one.found)
+    added = plan(0.1, n=20_000, eps=0.5, neighbors="add-remove", **FACTS)
+    assert added.found == pytest.approx(one.found)
+
+
+def test_the_rule_of_thumb_is_the_one_of_the_design():
+    found = plan([0.2, 0.1], n=20_000, eps=1, chance=0.9, fit=None, **FACTS)
+    scale = 2 * float(loss_range(found.call.rho))
+    _, psi = found.call.charges
+    assert found.rule_of_thumb == math.ceil((psi + math.log(2 / 0.1) * scale) / (0.01 / 3))
+    assert found.at(n=found.rule_of_thumb).found >= 0.9
+
+
+def test_clip_changes_the_units_and_nothing_else():
+    """Effects, sigma, radius and penalty in clipped units are the same numbers over c."""
+    whole = plan(0.1, sigma=0.2, n=5000, eps=1, radius=2, penalty=3, candidates=4)
+    clipped = plan(0.05, sigma=0.1, n=5000, eps=1, radius=1, clip=0.5, penalty=0.75, candidates=4)
+    assert clipped.found == pytest.approx(whole.found)
+
+
+def test_bic_is_added_where_sigma2_is_known():
+    plain = plan(0.1, n=5000, eps=10, **FACTS).call.charges
+    both = plan(0.1, n=5000, eps=10, sigma2=0.0625, **FACTS).call.charges
+    alone = plan(0.1, n=5000, eps=10, sigma2=0.0625, penalty="bic", **FACTS).call.charges
+    assert plain[0] == 0
+    assert both == (pytest.approx(0.0625 * math.log(2500)), pytest.approx(plain[1]))
+    assert alone == (both[0], 0)
+
+
+# ---- a formula and a schema ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def area():
+    return datasets.make_bay_area(2)
+
+
+def test_user_units_are_scaled_by_the_schema(area):
+    found = plan(
+        {"bsqft": 0.11, "county[T.sc]": 170, "county[T.mss]": 240},
+        sigma=150, n=200_000, eps=1, formula=area.formula, schema=area.schema, radius=2,
+    )  # fmt: skip
+    stated = found.call.stated
+    assert stated.names == ("county", "bsqft")
+    assert stated.scaled == pytest.approx(((170 + 240) / 400, 0.11 * 1500 / 400))
+    assert stated.models == 256
+    assert stated.effects.columns.tolist() == [6, 1]
+    assert stated.effects.useless.tolist() == [1] * 6
+    level = (1 / 7) * (6 / 7)
+    wanted = [(170**2 + 240**2) / 400**2 * level, (0.11 * 1500 / 400) ** 2 / 3]
+    np.testing.assert_allclose(stated.effects.strength, wanted)
+    assert stated.effects.sigma2 == pytest.approx((150 / 400) ** 2)
+
+
+def test_sd_given_the_rest_is_in_the_columns_units(area):
+    facts = {"sigma": 150, "n": 50_000, "eps": 1, "formula": area.formula, "schema": area.schema}
+    uniform = plan({"age": 1.0}, **facts)
+    same = plan({"age": 1.0}, sd={"age": 120 / math.sqrt(12)}, **facts)
+    less = plan({"age": 1.0}, sd={"age": 10}, **facts)
+    assert same.found == pytest.approx(uniform.found)
+    assert less.found < uniform.found
+
+
+def test_truths_are_two_points():
+    facts = {"sigma": 0.2, "n": 5000, "eps": 1, "formula": "y ~ flag + x"}
+    found = plan({"flag": 0.4}, schema={"y": (-1, 1), "flag": bool, "x": (0, 1)}, **facts)
+    stated = found.call.stated
+    assert stated.deviations[0] == pytest.approx(0.5 / 0.5)
+    assert stated.scaled[0] == pytest.approx(0.2)
+
+
+# ---- the page -----------------------------------------------------------------------------------
+
+
+def test_the_page_says_what_was_assumed_and_that_no_data_were_used():
+    text = str(plan({"a": 0.2, "b": 0.1}, eps=1, chance=0.9, **FACTS))
+    for words in ("No data were used", "(found)", "Theorem 4.1", "Theorem 4.2", "all of them"):
+        assert words in text
+    assert "clipped" in str(plan(1.5, n=100, eps=1, **FACTS))
+    assert "beyond the radius" in str(plan(1.5, n=100, eps=1, **FACTS))
+    assert repr(plan(0.2, n=100, eps=1, **FACTS)).startswith("<Plan: n=100, eps=1: ")
+    assert "<table" in plan(0.2, n=100, eps=1, **FACTS)._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n": None, "eps": None}, "give n, eps or both"),
+        ({"effects": {}}, "effects"),
+        ({"effects": [0.1] * 13}, "12"),
+        ({"effects": [0.0]}, "zero"),
+        ({"candidates": 1, "effects": [0.1, 0.2]}, "candidates"),
+        ({"chance": 1}, "chance"),
+        ({"sigma": 0}, "sigma"),
+        ({"schema": {"x": (0, 1)}}, "formula"),
+        ({"formula": "y ~ x"}, "schema"),
+        ({"penalty": "bic"}, "sigma2"),
+        ({"penalty": -1}, "penalty"),
+        ({"mechanism": "gaussian"}, "mechanism"),
+        ({"sd": {"z": 1}}, "sd names 'z'"),
+        ({"n": None, "effects": 1e-9}, "no n up to"),
+        ({"eps": None, "n": 4, "effects": 1e-3, "penalty": 5}, "no eps up to"),
+    ],
+)
+def test_bad_arguments_are_named(changes, message):
+    call = {"effects": 0.1, "sigma": 0.2, "n": 100, "eps": 1, **changes}
+    with pytest.raises(ArgumentError, match=message):
+        plan(call.pop("effects"), **call)
+
+
+def test_unknown_columns_are_named(area):
+    with pytest.raises(ArgumentError, match=r"county\[T.ala\]"):
+        plan({"county": 1}, sigma=1, n=9, eps=1, formula=area.formula, schema=area.schema)
+
+
+# ---- the picture --------------------------------------------------------------------------------
+
+
+def test_the_picture_marks_the_plan():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    found = plan({"a": 0.2, "$b$": 0.1}, eps=1, chance=0.9, **FACTS)
+    axes = found.plot()
+    assert axes.get_xlabel() == "rows n"
+    assert "no data" in axes.get_title()
+    point = axes.lines[-1]
+    assert point.get_xdata()[0] == found.n
+    assert point.get_ydata()[0] == found.found
+    together = next(line for line in axes.lines if line.get_label() == "all of them")
+    assert (np.diff(together.get_ydata()) > -1e-9).all()
+    axes.figure.canvas.draw()
+    assert found.plot("eps").get_xlabel() == "eps of the whole call"
+    with pytest.raises(ArgumentError, match="over"):
+        found.plot("time")
+    pyplot.close("all")
