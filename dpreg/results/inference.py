@@ -79,7 +79,7 @@ def quantile_intervals(draws: Array, combinations: Array, alpha: float) -> Array
     """Return intervals (m x 2) between quantiles of the released draws (B x p) of r'beta."""
     tails = [level(alpha) / 2, 1 - alpha / 2]
     blocks = np.array_split(combinations, len(combinations) // _BLOCK + 1)
-    limits = [np.quantile(draws @ block.T, tails, axis=0).T for block in blocks]
+    limits = [np.quantile(draws @ block.T, tails, axis=0, method="weibull").T for block in blocks]
     return np.asarray(np.concatenate(limits), dtype=np.float64)
 
 

@@ -151,7 +151,8 @@ def _fit_facts(fit: RegressionResults) -> Facts:
         right.append(("R-squared", _fixed(fit.r_squared)))
     if fit.residual_variance is not None:
         right.append(("Residual sd", _fixed(math.sqrt(max(fit.residual_variance, 0)), 4)))
-    right.append(("Intervals", fit.interval_method + (", ridged" if fit.ridged else "")))
+    kind = fit.interval_method + (", ridged" if fit.ridged else "")
+    right.append(("Intervals", kind if _has_errors(fit) else "none"))
     return Facts(tuple(left), tuple(right))
 
 
@@ -190,7 +191,16 @@ def _selection_table(result: SelectionResults) -> list[Block]:
     return blocks
 
 
+def _has_errors(fit: RegressionResults) -> bool:
+    """Whether the method gives standard errors; SSP and AdaSSP release coefficients alone."""
+    return not fit.bse.isna().all()
+
+
 def _coefficients(fit: RegressionResults, alpha: float) -> Grid:
+    if not _has_errors(fit):
+        listed = zip(fit.exog_names, fit.coefficients, strict=True)
+        alone = tuple((name, _fixed(value, 4)) for name, value in listed)
+        return Grid(("", "coef"), alone, "lr")
     columns = (
         fit.coefficients,
         fit.bse,
@@ -225,6 +235,8 @@ def _numbers(values: Iterable[float]) -> tuple[str, ...]:
 
 
 def _fit_notes(fit: RegressionResults) -> list[str]:
+    if not _has_errors(fit):
+        return []
     intervals = _BOOTSTRAP if fit.interval_method == "bootstrap" else _NORMAL
     return [_ERRORS + intervals, _MODEL + _GIVEN.get(fit.fit, "."), *[_RIDGED] * fit.ridged]
 
