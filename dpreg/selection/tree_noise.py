@@ -34,7 +34,7 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-from flint import arb, fmpz
+from flint import arb, ctx, fmpz
 from numpy.typing import NDArray
 
 __all__ = ["PRECISION", "Arrival", "Bits", "exponential_noise", "gumbel_noise", "outward"]
@@ -130,13 +130,18 @@ class Arrival:
         self._law = law
         self._cap = cap
         self._count = fmpz(count)
-        self._length = PRECISION
         self._word = bits.word(PRECISION)
-        while self._word == 0:  # a ball that holds 0 has no logarithm
-            self._extend(2 * self._length, bits)
+        self._length = PRECISION
+        self._set()
+        while not self.noise.is_finite():  # the ball holds V = 0 or V = 1: look closer
+            with ctx.workprec(2 * self._length):
+                self._extend(2 * self._length, bits)
+                self._set()
+
+    def _set(self) -> None:
         step = self._exponential() / self._count
-        self.ball = step if cap is None else cap.ball + step
-        self.noise = law(self.ball)
+        self.ball = step if self._cap is None else self._cap.ball + step
+        self.noise = self._law(self.ball)
 
     def _exponential(self) -> arb:
         exponent = -self._length - 1
@@ -157,9 +162,7 @@ class Arrival:
             node = node._cap
         for link in reversed(chain):
             link._extend(precision, bits)
-            step = link._exponential() / link._count
-            link.ball = step if link._cap is None else link._cap.ball + step
-            link.noise = link._law(link.ball)
+            link._set()
 
 
 def outward(ball: arb) -> tuple[float, float]:
