@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -25,9 +26,8 @@ def _unavailable(reason: str) -> None:
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the R library that holds dpreg: what DPREG_R_LIBRARY names, or a new one."""
-    pytest.importorskip("rpy2.rinterface_lib") if not os.environ.get(
-        "DPREG_REQUIRE_PYTHON"
-    ) else None
+    if importlib.util.find_spec("rpy2") is None:
+        _unavailable("rpy2 is not installed")
     if shutil.which("Rscript") is None:
         _unavailable("R is not installed")
     named = os.environ.get("DPREG_R_LIBRARY")

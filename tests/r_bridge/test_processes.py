@@ -13,8 +13,8 @@ fit <- dp_select(mpg ~ wt + log(hp) + factor(gear), mtcars, eps = 100, schema = 
 
 USE = """
 print(fit); print(summary(fit)); print(coef(fit)); print(vcov(fit)); print(confint(fit))
-print(formula(fit)); print(nobs(fit)); print(tidy(fit)); print(glance(fit)); print(as.data.frame(fit))
-pdf(NULL); plot(fit)
+print(formula(fit)); print(nobs(fit)); print(tidy(fit)); print(glance(fit))
+print(as.data.frame(fit)); pdf(NULL); plot(fit)
 """
 
 

@@ -148,10 +148,8 @@ update.dp_result <- function(object, formula., ..., evaluate = TRUE) {
   if (evaluate) eval(call, parent.frame()) else call
 }
 
-not_released <- function(what, reason) {
-  force(what)
-  force(reason)
-  function(object, ...) dpreg_stop("not_released", what, " is not released: ", reason, ".")
+refuse_release <- function(what, reason) {
+  dpreg_stop("not_released", what, " is not released: ", reason, ".")
 }
 
 one_per_row <- paste("there is one number for each row, and each would disclose that row. Use",
@@ -160,21 +158,21 @@ exact_sums <- paste("it is computed from the exact residual sum of squares. To c
                     "privately, use dp_select()")
 
 #' @export
-residuals.dp_result <- not_released("residuals()", one_per_row)
+residuals.dp_result <- function(object, ...) refuse_release("residuals()", one_per_row)
 
 #' @export
-fitted.dp_result <- not_released("fitted()", one_per_row)
+fitted.dp_result <- function(object, ...) refuse_release("fitted()", one_per_row)
 
 #' @export
 model.frame.dp_result <- function(formula, ...) {
-  dpreg_stop("not_released", "model.frame() is not released: it would hold the rows.")
+  refuse_release("model.frame()", "it would hold the rows")
 }
 
 #' @export
-hatvalues.dp_result <- not_released("hatvalues()", one_per_row)
+hatvalues.dp_result <- function(model, ...) refuse_release("hatvalues()", one_per_row)
 
 #' @export
-deviance.dp_result <- not_released("deviance()", exact_sums)
+deviance.dp_result <- function(object, ...) refuse_release("deviance()", exact_sums)
 
 #' @export
-logLik.dp_result <- not_released("logLik()", exact_sums)
+logLik.dp_result <- function(object, ...) refuse_release("logLik()", exact_sums)

@@ -1,0 +1,94 @@
+test_verbs()
+
+test_that("Python's errors arrive as classed conditions with Python's words", {
+  fit <- function(...) dp_select(mpg ~ wt + hp, mtcars, ..., schema = car_schema, fit = NULL)
+  cond <- expect_error(fit(eps = -1), class = "dpreg_argument_error")
+  expect_s3_class(cond, "dpreg_error")
+  expect_identical(conditionMessage(cond), "eps must be above 0; got -1.")
+  expect_identical(conditionCall(cond), quote(dp_select()))
+  expect_error(fit(eps = 1, contributions = 1.5), "got 1.5", class = "dpreg_argument_error")
+  expect_error(fit(eps = 1, mechanism = "magic"), "'magic'", class = "dpreg_argument_error")
+  expect_error(dp_select(mpg ~ log(wt), mtcars, eps = 1, schema = list(wt = c(-1, 1))),
+               class = "dpreg_schema_error")
+  expect_error(dp_select(mpg ~ wt, mtcars, eps = 1, schema = list(wt = c(2, 1))), "'wt'",
+               class = "dpreg_schema_error")
+  expect_error(dp_select(mpg ~ wt, mtcars, eps = 1, schema = "nowhere.toml"), "nowhere.toml",
+               class = "dpreg_schema_error")
+})
+
+test_that("arguments are checked before they cross", {
+  fit <- function(...) dp_select(mpg ~ wt, mtcars, schema = car_schema, ...)
+  expect_error(fit(eps = NA), "eps must not be NA", class = "dpreg_argument_error")
+  expect_error(fit(eps = Sys.Date()), "'Date'", class = "dpreg_argument_error")
+  expect_error(fit(eps = 1, keep = "hp"), "'hp' is not a term", class = "dpreg_argument_error")
+  expect_error(fit(eps = 1, shares = c(fit = NA)), "NA", class = "dpreg_argument_error")
+  for (bad in list(1, c(1, 2), list(1), mtcars)) {
+    expect_error(dp_select(mpg ~ wt, mtcars, 1, schema = bad), class = "dpreg_schema_error")
+  }
+  expect_error(dp_select(mpg ~ wt, mtcars, 1, schema = list(wt = 1:3)), "labels",
+               class = "dpreg_schema_error")
+})
+
+test_that("arguments keep their kinds", {
+  given <- list(a = 0.1, b = 3, c = 2L, d = TRUE, e = "x", f = list("one"), g = list(u = 1, v = "w"),
+                h = c(1.5, 2), i = 1e300, j = "0.1")
+  told <- python_call("echo", c(given, list(n = NULL)))
+  expect_equal(told[names(given)], utils::modifyList(given, list(h = list(1.5, 2L))),
+               ignore_attr = FALSE, tolerance = 0)
+  expect_true(is.integer(told$b) && is.double(told$a) && is.null(told$n))
+})
+
+test_that("text survives both ways", {
+  for (text in c("", "gr\u00f6\u00dfe", "\u65e5\u672c", "a\"b\\c\nd", "NA")) {
+    expect_identical(python_call("echo", list(x = text))$x, text)
+  }
+})
+
+test_that("unexpected errors tell their class and no cell", {
+  cond <- expect_error(python_call("fail", list(text = "row 7 holds 42")),
+                       class = "dpreg_internal_error")
+  expect_no_match(conditionMessage(cond), "42")
+  expect_match(conditionMessage(cond), "ValueError")
+  old <- options(dpreg.debug = TRUE)
+  on.exit(options(old))
+  expect_error(python_call("fail", list(text = "row 7 holds 42")), "row 7 holds 42")
+})
+
+test_that("dpreg's warnings are classed, and no others come through", {
+  said <- list()
+  value <- withCallingHandlers(
+    python_call("warn", list(text = "bounds are poor")),
+    warning = function(cond) {
+      said[[length(said) + 1]] <<- cond
+      invokeRestart("muffleWarning")
+    }
+  )
+  expect_identical(value, 1L)
+  expect_length(said, 1)
+  expect_s3_class(said[[1]], "dpreg_warning")
+  expect_identical(conditionMessage(said[[1]]), "bounds are poor")
+})
+
+test_that("an interrupt ends the call and leaves all usable", {
+  skip_on_os("windows")
+  system(paste0("(sleep 1; kill -INT ", Sys.getpid(), ") &"))
+  start <- proc.time()[["elapsed"]]
+  outcome <- tryCatch(python_call("wait", list(seconds = 60)), interrupt = function(cond) "stopped")
+  expect_identical(outcome, "stopped")
+  expect_lt(proc.time()[["elapsed"]] - start, 30)
+  expect_s3_class(dp_select(mpg ~ wt, mtcars, 1, schema = car_schema, fit = NULL), "dp_select")
+})
+
+test_that("the functions have Python's arguments and defaults", {
+  python <- function(value) {
+    if (is.call(value)) value <- eval(value)
+    if (identical(value, "(Intercept)")) "Intercept" else value
+  }
+  for (name in c("dp_select", "dp_ols")) {
+    arguments <- formals(getExportedValue("dpreg", name))
+    told <- python_call("defaults", list(`function` = name))
+    expect_identical(setdiff(names(arguments), names(told)), c("formula", "data", "eps"))
+    expect_identical(setdiff(names(told), names(arguments)), character())
+    expect_equal(lapply(arguments[names(told)], python), told[names(told)])
+  }
+})

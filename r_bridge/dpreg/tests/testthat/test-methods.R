@@ -1,0 +1,170 @@
+need_python()
+
+fit <- dp_ols(mpg ~ wt * am + factor(gear), mtcars, eps = 1e6, schema = car_schema)
+exact <- lm(mpg ~ wt * am + factor(gear), transform(mtcars, am = am == 1))
+chosen <- dp_select(mpg ~ wt + log(hp) + factor(gear) + am, mtcars, eps = 1e5, schema = car_schema,
+                    draws = 5)
+bare <- dp_select(mpg ~ wt + hp, mtcars, eps = 10, schema = car_schema, fit = NULL)
+
+test_that("the accessors answer as lm's do", {
+  # am is 0 and 1 in mtcars: declared as logical, it is a truth.
+  expect_identical(names(coef(fit)), names(coef(exact)))
+  expect_identical(dimnames(vcov(fit)), dimnames(vcov(exact)))
+  expect_equal(vcov(fit), t(vcov(fit)))
+  expect_identical(dimnames(confint(fit)), dimnames(confint(exact)))
+  expect_identical(dimnames(confint(fit, "wt", level = 0.9)), dimnames(confint(exact, "wt", 0.9)))
+  expect_identical(nobs(fit), nobs(exact))
+  expect_identical(class(formula(fit)), class(formula(exact)))
+  expect_identical(attr(terms(fit), "term.labels"), attr(terms(exact), "term.labels"))
+  expect_true(all(confint(fit)[, 1] < coef(fit) & coef(fit) < confint(fit)[, 2]))
+  expect_equal(sigma(fit), sigma(exact), tolerance = 0.05)
+  expect_error(confint(fit, level = 2), class = "dpreg_argument_error")
+})
+
+test_that("predict answers as lm's does", {
+  ahead <- data.frame(wt = c(2, NA, 3), am = c(1, 0, 0), gear = c(3, 4, 5), row.names = letters[1:3])
+  plain <- predict(fit, ahead)
+  expect_identical(names(plain), letters[1:3])
+  expect_identical(unname(is.na(plain)), c(FALSE, TRUE, FALSE))
+  both <- predict(fit, ahead, se.fit = TRUE, interval = "confidence")
+  expect_identical(names(both), c("fit", "se.fit", "df", "residual.scale"))
+  expect_identical(colnames(both$fit), c("fit", "lwr", "upr"))
+  wide <- predict(fit, ahead, interval = "prediction")
+  expect_true(all(wide[c(1, 3), "lwr"] < both$fit[c(1, 3), "lwr"]))
+  expect_error(predict(fit), class = "dpreg_not_released")
+  expect_error(predict(fit, data.frame(wt = 1)), class = "dpreg_error")
+  expect_length(predict(fit, ahead[0, ]), 0)
+})
+
+test_that("a selection tells what it chose", {
+  expect_s3_class(chosen, "dp_select")
+  expect_true("(Intercept)" %in% chosen$selected)
+  expect_identical(names(chosen$selection_frequencies), c("wt", "log(hp)", "factor(gear)", "am"))
+  expect_identical(formula(chosen, "full"), bare_formula(mpg ~ wt + log(hp) + factor(gear) + am))
+  expect_identical(c("(Intercept)", attr(terms(chosen), "term.labels")), chosen$selected)
+  expect_identical(names(coef(chosen)), colnames(model.matrix(terms(chosen), transform(mtcars, am = am == 1))))
+  which <- summary(chosen)$which
+  expect_identical(colnames(which), c("(Intercept)", chosen$candidates))
+  expect_true(is.logical(which) && all(which[, "(Intercept)"]))
+  expect_identical(sum(summary(chosen)$counts), 5L)
+  expect_identical(colnames(which)[which[1, ]], intersect(colnames(which), chosen$selected))
+  expect_identical(chosen$budget$eps, c("100000", "100000"))
+})
+
+test_that("units may be columns", {
+  by_column <- dp_select(mpg ~ wt + factor(gear), mtcars, eps = 1e5, schema = car_schema,
+                         units = "column", fit = NULL)
+  expect_identical(by_column$candidates, c("wt", "factor(gear)4", "factor(gear)5"))
+  expect_s3_class(formula(by_column), "formula")
+})
+
+test_that("without coefficients, what needs them says so", {
+  for (f in list(coef, vcov, confint, sigma, function(x) predict(x, mtcars))) {
+    expect_error(f(bare), "fit = NULL", class = "dpreg_not_released")
+  }
+  expect_output(print(bare), "Selected: mpg ~")
+  expect_named(tidy(bare), c("term", "kept", "selected", "frequency"))
+})
+
+test_that("what single rows would show is never released", {
+  for (f in list(residuals, fitted, deviance, logLik, AIC, BIC, hatvalues, model.frame)) {
+    expect_error(f(fit), class = "dpreg_not_released")
+  }
+})
+
+test_that("printing is invisible, and needs no more than the object", {
+  for (x in list(fit, chosen, bare)) {
+    expect_output(value <- withVisible(print(x)), "eps = ")
+    expect_false(value$visible)
+    expect_output(value <- withVisible(print(summary(x))), "Privacy: Differentially private")
+    expect_false(value$visible)
+  }
+})
+
+test_that("update calls again", {
+  again <- update(fit, . ~ . - factor(gear), eps = 1e5)
+  expect_identical(names(coef(again)), c("(Intercept)", "wt", "amTRUE", "wt:amTRUE"))
+  expect_identical(again$eps, 1e5)
+  more <- update(chosen, . ~ . - am, fit = NULL)
+  expect_identical(more$candidates, c("wt", "log(hp)", "factor(gear)"))
+  expect_identical(update(fit, eps = 2, evaluate = FALSE)$eps, 2)
+})
+
+test_that("broom's verbs have broom's columns", {
+  expect_named(tidy(fit), c("term", "estimate", "std.error", "statistic", "p.value"))
+  wide <- tidy(fit, conf.int = TRUE, conf.level = 0.9)
+  expect_named(wide, c("term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high"))
+  expect_equal(wide$conf.low, unname(confint(fit, level = 0.9)[, 1]))
+  expect_equal(wide$std.error, unname(sqrt(diag(vcov(fit)))))
+  one <- glance(chosen)
+  expect_identical(nrow(one), 1L)
+  expect_true(all(c("r.squared", "sigma", "df", "df.residual", "nobs") %in% names(one)))
+  ahead <- augment(fit, newdata = mtcars[1:3, ], se_fit = TRUE, interval = "confidence")
+  expect_named(ahead, c(names(mtcars), ".fitted", ".lower", ".upper", ".se.fit"))
+  expect_error(augment(fit), class = "dpreg_not_released")
+  expect_identical(class(as.data.frame(fit)), "data.frame")
+  expect_identical(tidy(chosen, type = "terms")$term, c(chosen$kept, chosen$candidates))
+})
+
+test_that("plots are drawn", {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  for (x in list(fit, chosen, bare)) expect_identical(plot(x), x)
+  expect_identical(plot(chosen, which = "frequencies"), chosen)
+  expect_error(plot(fit, which = "frequencies"), class = "dpreg_argument_error")
+})
+
+test_that("a seeded result is stamped in every view", {
+  seeded <- dp_select(mpg ~ wt + hp, mtcars, eps = 100, schema = car_schema, unsafe_seed = 1)
+  expect_output(print(seeded), stamp, fixed = TRUE)
+  expect_output(print(summary(seeded)), stamp, fixed = TRUE)
+  for (view in list(coef(seeded), vcov(seeded), confint(seeded), tidy(seeded), glance(seeded),
+                    as.data.frame(seeded), seeded$budget, predict(seeded, mtcars),
+                    augment(seeded, newdata = mtcars))) {
+    expect_identical(attr(view, "privacy"), stamp)
+  }
+  same <- dp_select(mpg ~ wt + hp, mtcars, eps = 100, schema = car_schema, unsafe_seed = 1)
+  expect_identical(same, seeded)
+  skip_if_not_installed("knitr")
+  expect_match(knitr::knit_print(seeded), stamp, fixed = TRUE)
+})
+
+test_that("the object holds no rows, whatever the call looked like", {
+  secret <- transform(mtcars, mpg = mpg + 0.123456789)
+  make <- function(table) {
+    formula <- mpg ~ wt
+    do.call(dp_ols, list(formula, table, eps = 1, schema = car_schema))
+  }
+  hidden <- make(secret)
+  expect_identical(hidden$call$data, quote(data))
+  expect_identical(environment(hidden$formula), globalenv())
+  expect_identical(environment(hidden$call$formula), globalenv())
+  file <- tempfile()
+  saveRDS(hidden, file, compress = FALSE)
+  bytes <- readBin(file, "raw", file.size(file))
+  row <- writeBin(secret$mpg[1], raw(), endian = "big")
+  expect_length(grepRaw(row, bytes, fixed = TRUE), 0)
+  expect_lt(file.size(file), 5e5)
+})
+
+test_that("the number of rows is private under add-remove", {
+  private <- dp_ols(mpg ~ wt, mtcars, eps = 10, schema = car_schema, neighbors = "add-remove")
+  expect_identical(nobs(private), NA_integer_)
+  expect_identical(glance(private)$nobs, NA_integer_)
+  expect_output(print(summary(private)), "number of rows being private")
+})
+
+test_that("a ledger is charged, and refuses", {
+  path <- tempfile(fileext = ".json")
+  ledger <- dp_ledger(path, eps = "0.3")
+  spend <- function() {
+    dp_select(mpg ~ wt, mtcars, eps = 0.1, schema = car_schema, fit = NULL, budget = ledger)
+  }
+  for (i in 1:3) spend()
+  expect_error(spend(), class = "dpreg_budget_error")
+  now <- dp_ledger(path)
+  expect_identical(now$spent, c(eps = "0.3", delta = "0"))
+  expect_identical(now$remaining[["eps"]], "0")
+  expect_identical(nrow(now$entries), 3L)
+  expect_output(print(ledger), "spent:     eps = 0.3")
+})
