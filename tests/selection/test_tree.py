@@ -81,14 +81,13 @@ def untruncated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def wrong_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node counts the models of the unit left out twice."""
+    """A node that holds a unit counts its models as if that unit were free still."""
     size = Counts.size
 
-    def doubled(self: Counts, cell: object) -> int:
-        decided = self.units - cell.free.bit_count() - cell.inside.bit_count()
-        return size(self, cell) * (2 if decided and cell.free else 1)
+    def unsplit(self: Counts, cell: object) -> int:
+        return size(self, cell) << (cell.inside.bit_count() if cell.free else 0)
 
-    monkeypatch.setattr(Counts, "size", doubled)
+    monkeypatch.setattr(Counts, "size", unsplit)
 
 
 def coins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +132,7 @@ def test_mutants_of_the_noise_are_caught(
 ) -> None:
     mutant(monkeypatch)
     monkeypatch.setattr(tree_search, "_PEEL", -np.inf)  # deep trees, where noise is drawn often
-    case = make_case(PLAIN | {"p": 6, "correlation": 0.9}, seed=3, spread=30)
+    case = make_case(PLAIN | {"p": 6, "correlation": 0.9}, seed=3, spread=20)
     assert p_value(case, mechanism, 1_500, 3) < ALPHA
 
 
@@ -142,7 +141,7 @@ def test_what_catches_the_mutants_passes_without_them(
     mechanism: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tree_search, "_PEEL", -np.inf)
-    case = make_case(PLAIN | {"p": 6, "correlation": 0.9}, seed=3, spread=30)
+    case = make_case(PLAIN | {"p": 6, "correlation": 0.9}, seed=3, spread=20)
     assert p_value(case, mechanism, 1_500, 3) > ALPHA
 
 
