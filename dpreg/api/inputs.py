@@ -18,6 +18,7 @@ from dpreg.errors import ArgumentError, SchemaError
 from dpreg.estimation.classic import Estimate
 from dpreg.privacy import seeded
 from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend, exact
+from dpreg.privacy.ledger import charge
 from dpreg.privacy.sensitivity import NEIGHBORS
 from dpreg.privacy.vector_noise import VECTOR_NOISES, VectorNoise
 from dpreg.request import choice, count, positive
@@ -90,8 +91,7 @@ class Choices:
 
     def charge(self, ledger: Ledger | None, spends: BudgetTable, what: str) -> None:
         """Charge a ledger, if there is one, before a row is read."""
-        if ledger is not None:
-            ledger.charge(spends.total, what)
+        charge(ledger, spends.total, what, self.neighbors, self.contributions)
 
     def claim(self, spends: BudgetTable) -> PrivacyClaim:
         """Return what the result claims."""

@@ -94,7 +94,7 @@ def default_blocks(rows: int, share: Fraction) -> int:
         eps/(d k), for d numbers and k rows a person.
     """
     each = min(float(share), 1.0)
-    wanted = max(float(max(rows, 1)) ** 0.625 / (2 * math.sqrt(each)), WINDOW_BLOCKS / each)
+    wanted = max(math.pow(max(rows, 1), 0.625) / (2 * math.sqrt(each)), WINDOW_BLOCKS / each)
     return max(1, min(math.floor(wanted), rows // 20))
 
 
@@ -137,7 +137,7 @@ def window(
         cells = cell_counts(np.asarray(np.minimum(column, grid[-1]), dtype=np.float64), grid)
         place = choose_rank(cells, _MEDIAN, eps=whole * 2 / 3, score_range=reach, rng=rng)
         centre = float(grid[place])
-        scales = (high - low) * 2.0 ** np.arange(-_SCALES, 1)
+        scales = np.array([math.ldexp(high - low, j) for j in range(-_SCALES, 1)])
         distances = np.asarray(np.minimum(np.abs(column - centre), scales[-1]), dtype=np.float64)
         cells = cell_counts(distances, scales)
         place = choose_rank(cells, _WITHIN, eps=whole / 3, score_range=reach, rng=rng)

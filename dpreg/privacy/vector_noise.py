@@ -26,6 +26,8 @@ __all__ = ["VECTOR_NOISES", "VectorNoise", "fit_noise"]
 VECTOR_NOISES: Final = ("laplace", "gaussian")
 """Names of the noises for a vector of integers."""
 
+_SMALLEST: Final = 1 / 600
+
 
 @dataclass(frozen=True, slots=True)
 class VectorNoise:
@@ -69,7 +71,9 @@ def fit_noise(
         scale = float(wanted)
         if Fraction(scale) < wanted:
             scale = math.nextafter(scale, math.inf)
-        return VectorNoise(mechanism, scale, laplace_variance(scale), eps, Fraction(0))
+        # Below, exp(-1/scale) is 0 in float64 and squares on the way overflow.
+        variance = laplace_variance(scale) if scale > _SMALLEST else 0.0
+        return VectorNoise(mechanism, scale, variance, eps, Fraction(0))
     if mechanism != "gaussian":
         raise ArgumentError(f"noise must be one of {VECTOR_NOISES} or None, got {mechanism!r}")
     if delta <= 0:

@@ -29,7 +29,6 @@ biased upwards where the radius binds.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
@@ -42,7 +41,13 @@ from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.mechanisms import choose
 from dpreg.privacy.mechanisms.additive import laplace_noise
 from dpreg.privacy.ranks import cell_counts, rank_scores
-from dpreg.selection.profile import lower_bound_shift, residual_offset, residual_sensitivity
+from dpreg.selection.profile import (
+    lower_bound_shift,
+    residual_offset,
+    residual_sensitivity,
+    residuals,
+    scale_up,
+)
 from dpreg.selection.scores import Problem
 
 if TYPE_CHECKING:
@@ -124,7 +129,7 @@ def noisy_count(
 ) -> int:
     """Release the number of complete rows, at least 1. Costs eps under both relations."""
     complete = moments.cells[0][0] >> MOMENT_BITS
-    noise = laplace_noise(1, _scale_up(contributions / eps), rng=rng)[0]
+    noise = laplace_noise(1, scale_up(contributions / eps), rng=rng)[0]
     return max(complete + noise, 1)
 
 
@@ -138,9 +143,10 @@ def noisy_residuals(
 ) -> int:
     """Release Q_g of the model with all columns, in grid units. Costs eps."""
     everything = range(moments.size - 1)
-    full = problem.score_one(list(everything)) + residual_offset(moments, problem.rho)
+    best = np.array([problem.score_one(list(everything))], dtype=np.int64)
+    full = int(residuals(best, residual_offset(moments, problem.rho))[0])
     scale = residual_sensitivity(problem.rho, contributions) / eps
-    return full + laplace_noise(1, _scale_up(scale), rng=rng)[0]
+    return full + laplace_noise(1, scale_up(scale), rng=rng)[0]
 
 
 def lower_bound(
@@ -187,9 +193,3 @@ def private_sigma2(
     rows = noisy_count(moments, eps=eps / 5, contributions=contributions, rng=rng)
     spare = max(rows - columns, 1)
     return max(residuals, 1) * problem.grid / spare, rows
-
-
-def _scale_up(scale: Fraction) -> float:
-    """Return the least float that is not below an exact scale."""
-    rounded = float(scale)
-    return rounded if Fraction(rounded) >= scale else math.nextafter(rounded, math.inf)

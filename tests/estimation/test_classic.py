@@ -1,0 +1,102 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpreg.estimation import sums
+from dpreg.estimation.classic import (
+    FAMILIES,
+    Scale,
+    family_estimates,
+    mean_estimates,
+    sufficient_statistics,
+)
+
+SILENT = np.zeros((3, 3))
+
+
+def exact(x, lo, hi, degree=2):
+    """Sums of x as if released without noise."""
+    grid = sums.to_grid(np.asarray(x, dtype=float)[:, None], lo, hi)
+    (one,) = sums.accumulate([(grid, np.zeros(len(x), dtype=np.int64))], 1, 1)
+    squares = np.array(one.squares) / 2.0**40 if degree == 2 else np.zeros(0)
+    return sums.NoisySums(one.count, np.array(one.sums) / 2.0**20, squares, SILENT)
+
+
+def test_without_noise_mean_and_error_are_the_usual_ones():
+    x = np.random.default_rng(0).normal(3, 1, 5_000)
+    (one,) = mean_estimates(exact(x, -5, 10), [Scale.of(-5, 10)], 5_000)
+    assert one.value == pytest.approx(x.mean(), abs=1e-5)
+    assert one.sampling == pytest.approx(x.std() / np.sqrt(5_000), rel=1e-4)
+    assert one.privacy == 0
+
+
+@pytest.mark.parametrize(
+    ("family", "bounds", "x", "estimates", "errors"),
+    [
+        ("gaussian", (-9, 15), [1.0, 2.0, 6.0], [3.0, 14 / 3], [(14 / 9) ** 0.5, 14 / 3 * (2 / 3) ** 0.5]),
+        ("bernoulli", (0, 1), [1, 0, 0, 1, 0], [0.4], [(0.24 / 5) ** 0.5]),
+        ("poisson", (0, 30), [3, 1, 5], [3.0], [1.0]),
+        ("exponential", (0, 30), [1.0, 3.0], [0.5], [0.5 / 2**0.5]),
+    ],
+)  # fmt: skip
+def test_without_noise_families_are_maximum_likelihood(family, bounds, x, estimates, errors):
+    degree = FAMILIES[family].degree
+    released = exact(x, *bounds, degree)
+    found = family_estimates(family, released, [Scale.of(*bounds)], None)
+    assert len(found) == len(FAMILIES[family].parameters)
+    np.testing.assert_allclose([one.value for one in found], estimates, rtol=1e-4)
+    np.testing.assert_allclose([one.sampling for one in found], errors, rtol=1e-4)
+    told = sufficient_statistics(released, [Scale.of(*bounds)])
+    expected = [len(x), np.sum(x), np.sum(np.square(x))][: degree + 1]
+    np.testing.assert_allclose(told, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, None])
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_stated_noise_is_the_spread_over_draws_of_one_table(family, neighbors):
+    rng = np.random.default_rng(1)
+    x = {"bernoulli": rng.random(4_000) < 0.3, "poisson": rng.poisson(4, 4_000)}.get(
+        family, rng.gamma(8, 0.5, 4_000)
+    )
+    bounds = (0.0, 1.0) if family == "bernoulli" else (0.0, 16.0)
+    degree = FAMILIES[family].degree if family else 2
+    coding, fitted = sums.plan(
+        1, 1, degree=degree, grouped=False, eps=Fraction(1, 4), delta=Fraction(0),
+        neighbors=neighbors, contributions=1,
+    )  # fmt: skip
+    grid = sums.to_grid(np.asarray(x, dtype=float)[:, None], *bounds)
+    exact_sums = sums.accumulate([(grid, np.zeros(4_000, dtype=np.int64))], 1, 1)
+    drawn = []
+    for _ in range(2_000):
+        (one,) = sums.release(exact_sums, coding, fitted, rng=rng)
+        scale = [Scale.of(*bounds)]
+        drawn.append(
+            family_estimates(family, one, scale, None)
+            if family
+            else mean_estimates(one, scale, None)
+        )
+    values = np.array([[e.value for e in line] for line in drawn])
+    stated = np.array([[e.privacy for e in line] for line in drawn]).mean(axis=0)
+    np.testing.assert_allclose(values.std(axis=0), stated, rtol=0.1)
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, None])
+@pytest.mark.parametrize("count", [-1e6, -1.0, 0.0, 0.4, 3.0, 1e9])
+@pytest.mark.parametrize("size", [-1e9, -2.0, 0.0, 2.0, 1e9])
+def test_whatever_the_noise_estimates_are_finite_and_possible(family, count, size):
+    noise = np.diag([14.0, 8.0, 30.0])
+    released = sums.NoisySums(count, np.array([size]), np.array([-size]), noise)
+    scale = [Scale.of(0.0, 1.0)]
+    for rows in (None, 0, 10):
+        found = (
+            family_estimates(family, released, scale, rows)
+            if family
+            else mean_estimates(released, scale, rows)
+        )
+        for one in found:
+            assert np.isfinite([one.value, one.sampling, one.privacy]).all()
+            assert one.sampling >= 0
+            assert one.privacy >= 0
+        if family is None:
+            assert 0 <= found[0].value <= 1

@@ -1,0 +1,40 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpreg.errors import ArgumentError
+from dpreg.privacy.vector_noise import fit_noise
+
+
+def fitted(mechanism="laplace", eps="1", delta="0", l1=3, l2_squared=5):
+    return fit_noise(
+        mechanism, l1=l1, l2_squared=l2_squared, cells=4, eps=Fraction(eps), delta=Fraction(delta)
+    )
+
+
+@pytest.mark.parametrize("eps", ["1", "0.1", "1/3", "7", "2000"])
+def test_the_scale_is_never_below_what_privacy_needs(eps):
+    noise = fitted(eps=eps)
+    assert Fraction(noise.scale) * Fraction(eps) >= 3
+    assert noise.scale == pytest.approx(3 / float(Fraction(eps)))
+    assert noise.delta == 0
+    noise.draw(4)
+
+
+@pytest.mark.parametrize(("mechanism", "delta"), [("laplace", "0"), ("gaussian", "1e-6")])
+@pytest.mark.parametrize("seeded", [False, True])
+def test_draws_have_the_stated_variance(mechanism, delta, seeded):
+    noise = fitted(mechanism, "0.5", delta)
+    rng = np.random.default_rng(0) if seeded else None
+    drawn = np.array(noise.draw(20_000, rng), dtype=float)
+    assert drawn.var() == pytest.approx(noise.variance, rel=0.1)
+    assert drawn.mean() == pytest.approx(0, abs=4 * drawn.std() / 20_000**0.5)
+
+
+def test_gaussian_noise_costs_delta_and_needs_it():
+    assert fitted("gaussian", delta="1e-6").delta == Fraction(1, 10**6)
+    with pytest.raises(ArgumentError, match="delta"):
+        fitted("gaussian")
+    with pytest.raises(ArgumentError, match="noise"):
+        fitted("uniform")

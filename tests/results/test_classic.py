@@ -1,0 +1,221 @@
+import dataclasses
+import json
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpreg.errors import ArgumentError, NotReleased
+from dpreg.privacy.budget import BudgetTable, Spend
+from dpreg.results.claim import STAMP, PrivacyClaim
+from dpreg.results.classic import ClassicResults
+from dpreg.results.histogram import HistogramResults
+from dpreg.results.load import from_json, load
+from dpreg.results.serialize import CODECS
+
+
+def claim(seeded=False):
+    spends = BudgetTable((Spend("mean", "discrete laplace", Fraction(1, 10)),))
+    return PrivacyClaim(neighbors="replace-one", contributions=1, spends=spends, seeded=seeded)
+
+
+def classic(seeded=False, **changes):
+    fields = {
+        "statistic": "mean",
+        "names": ("a", "b"),
+        "estimates": [1.0, -2.0],
+        "se_sampling": [0.3, 0.6],
+        "se_privacy": [0.4, 0.8],
+        "bounds": {"a": [0, 9], "b": [-5, 5]},
+        "counts": [99.5],
+        "nobs": 100,
+        "noise": "laplace",
+        "eps": "0.1",
+        "delta": 0,
+        "claim": claim(seeded),
+    }
+    return ClassicResults(**(fields | changes))
+
+
+def histogram(seeded=False, **changes):
+    fields = {
+        "column": "x",
+        "edges": [0.0, 1.0, 3.0],
+        "binning": "given",
+        "estimates": [0.25, 0.75],
+        "se_sampling": [0.03, 0.03],
+        "se_privacy": [0.04, 0.04],
+        "bin_counts": [25.0, 75.0],
+        "probabilities": [0.25, 0.75],
+        "noise": "laplace",
+        "eps": Fraction(1),
+        "delta": 0,
+        "claim": claim(seeded),
+    }
+    return HistogramResults(**(fields | changes))
+
+
+GROUPED = {
+    "by": "g",
+    "groups": ("u", "v"),
+    "estimates": [1.0, 2.0, 3.0, 4.0],
+    "se_sampling": [1.0] * 4,
+    "se_privacy": [1.0] * 4,
+    "counts": [5.0, 6.0],
+}
+
+
+@pytest.mark.parametrize("kind", [ClassicResults, HistogramResults])
+def test_every_field_has_a_codec(kind):
+    assert set(CODECS[kind.kind]) == {field.name for field in dataclasses.fields(kind)}
+
+
+@pytest.mark.parametrize("seeded", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        classic,
+        lambda seeded: classic(seeded, **GROUPED),
+        lambda seeded: classic(seeded, lower=[0.0, -4.0], upper=[2.0, 0.0], alpha=0.1, counts=None),
+        lambda seeded: classic(seeded, sufficient=[99.5, 5.0], sufficient_names=("n", "sum x")),
+        histogram,
+        lambda seeded: histogram(seeded, edges=None, levels=("no", "yes")),
+    ],
+)
+def test_a_file_gives_an_equal_result(make, seeded, tmp_path):
+    result = make(seeded)
+    result.save(tmp_path / "result.json")
+    again = load(tmp_path / "result.json")
+    assert again == result
+    assert str(again) == str(result)
+    assert pickle.loads(pickle.dumps(result)) == result
+    assert from_json(json.dumps(json.loads(result.to_json()))) == result
+    for text in (str(result), repr(result), result.to_json(), result.summary().as_html()):
+        assert (STAMP in text) == seeded
+    assert (result.params.attrs.get("privacy") == STAMP) == seeded
+    result.summary().as_latex()
+
+
+def test_both_parts_of_the_error_make_the_interval():
+    result = classic()
+    np.testing.assert_allclose(result.bse, [0.5, 1.0])
+    assert result.bse_sampling["a"] == 0.3
+    assert result.bse_privacy["b"] == 0.8
+    np.testing.assert_allclose(
+        result.conf_int().loc["a"], 1 + np.array([-1, 1]) * 0.979982, rtol=1e-6
+    )
+    assert (str(result.spent), result.complete_rows["all"]) == ("eps=0.1", 99.5)
+    assert result.budget["eps"].tolist() == ["0.1"]
+
+
+def test_released_ends_are_kept_and_stretched_to_another_level():
+    result = classic(lower=[0.0, -4.0], upper=[3.0, -1.0], alpha=0.05)
+    assert result.conf_int().to_numpy().tolist() == [[0.0, 3.0], [-4.0, -1.0]]
+    wider = result.conf_int(0.01).loc["a"]
+    assert wider[0] == pytest.approx(1 - 2.5758 / 1.96, abs=1e-4)
+    assert wider[1] == pytest.approx(1 + 2 * 2.5758 / 1.96, abs=1e-4)
+
+
+def test_groups_are_an_index():
+    result = classic(**GROUPED)
+    assert result.params["v", "a"] == 3.0
+    assert list(result.params.index.names) == ["g", None]
+    assert result.complete_rows["v"] == 6.0
+    one = classic(**(GROUPED | {"names": ("a",), "estimates": [1, 2], "se_sampling": [1, 1],
+                                "se_privacy": [1, 1]}))  # fmt: skip
+    assert one.params["v"] == 2.0
+    assert one.params.index.name == "g"
+
+
+def test_what_is_not_released_says_so():
+    result = classic(counts=None)
+    with pytest.raises(NotReleased, match="complete_rows"):
+        _ = result.complete_rows
+    with pytest.raises(NotReleased, match="sufficient"):
+        _ = result.sufficient_statistics
+    table = classic(sufficient=[99.5, 5.0], sufficient_names=("n", "sum x")).sufficient_statistics
+    assert table.loc["all", "sum x"] == 5.0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"estimates": [1.0]},
+        {"lower": [0.0, 0.0]},
+        {"counts": [1.0, 2.0]},
+        {"sufficient": [1.0], "sufficient_names": ("n", "sum x")},
+        {"groups": ("u", "v")},
+        {"eps": "nan"},
+    ],
+)
+def test_fields_that_do_not_fit_are_refused(changes):
+    with pytest.raises(ArgumentError):
+        classic(**changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"edges": [0.0, 0.0, 1.0]}, {"edges": None}, {"levels": ("a", "b")}, {"edges": [0.0, 1.0]}],
+)
+def test_bins_that_do_not_fit_are_refused(changes):
+    with pytest.raises(ArgumentError):
+        histogram(**changes)
+
+
+def test_results_are_frozen():
+    result = classic()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        result.nobs = 3
+    with pytest.raises(ValueError, match="read-only"):
+        result.estimates[0] = 3
+    taken = result.params
+    taken.iloc[0] = 9
+    assert result.params["a"] == 1.0
+
+
+def test_density_divides_by_widths():
+    result = histogram()
+    assert result.density.tolist() == [0.25, 0.375]
+    assert result.counts.tolist() == [25.0, 75.0]
+    assert list(result.params.index) == ["[0, 1)", "[1, 3]"]
+    levels = histogram(edges=None, levels=("no", "yes"))
+    assert levels.density["yes"] == 0.75
+
+
+@pytest.mark.parametrize("seeded", [False, True])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"edges": None, "levels": ("$a^$", "b")},
+        {**GROUPED, "counts": None, "bin_counts": [1, 2, 3, 4], "probabilities": [0.5] * 4},
+        {
+            "edges": np.linspace(0, 1, 91), "estimates": np.full(90, 1 / 90),
+            "se_sampling": np.zeros(90), "se_privacy": np.zeros(90),
+            "bin_counts": np.ones(90), "probabilities": np.full(90, 1 / 90),
+        },
+    ],
+)  # fmt: skip
+def test_pictures(changes, seeded):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    changes = {name: value for name, value in changes.items() if name != "counts"}
+    axes = histogram(seeded, **changes).plot()
+    axes.figure.canvas.draw()
+    assert (STAMP in axes.get_title()) == seeded
+    pyplot.close("all")
+
+
+def test_a_summary_of_many_numbers_is_a_page():
+    names = tuple(f"x{i}" for i in range(5))
+    result = classic(names=names, estimates=np.arange(5), se_sampling=np.ones(5),
+                     se_privacy=np.ones(5), blocks=40, counts=None, notes=("Public.",))  # fmt: skip
+    text = str(result)
+    assert "x4" in text
+    assert "Blocks:" in text
+    assert "Public." in text
+    assert isinstance(result.params, pd.Series)
