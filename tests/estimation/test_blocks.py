@@ -193,7 +193,7 @@ def test_the_jackknife_removes_the_bias_of_order_one_over_m():
     """The plug-in square of a mean has bias sd^2/m exactly; corrected it has none."""
     rng = np.random.default_rng(0)
     data = rng.normal(1.0, 2.0, 36_000)
-    blocks = list(np.arange(36_000).reshape(-1, 18)) + [np.arange(3)]
+    blocks = [*np.arange(36_000).reshape(-1, 18), np.arange(3)]
     limits = Limits((-1e6,), (1e6,))
 
     def square(block):
