@@ -66,9 +66,8 @@ install_dpreg <- function(from = "dpreg", envname = "r-dpreg", python = NULL, in
   need_reticulate()
   if (file.exists(from)) from <- normalizePath(from)
   # rpy2 then reads R's library when it runs: neither a compiler nor R's headers are needed.
-  old <- Sys.getenv("RPY2_CFFI_MODE", NA)
-  Sys.setenv(RPY2_CFFI_MODE = "ABI")
-  on.exit(if (is.na(old)) Sys.unsetenv("RPY2_CFFI_MODE") else Sys.setenv(RPY2_CFFI_MODE = old))
+  restore <- set_environment(RPY2_CFFI_MODE = "ABI", LD_LIBRARY_PATH = users_library_path())
+  on.exit(restore())
   if (!reticulate::virtualenv_exists(envname)) {
     reticulate::virtualenv_create(envname, python = python, packages = NULL)
   }
@@ -85,6 +84,29 @@ install_dpreg <- function(from = "dpreg", envname = "r-dpreg", python = NULL, in
             if (reticulate::py_available()) " Restart R to use it.")
   }
   invisible(path)
+}
+
+# R starts with the system's libraries before all others; a Python of the user's own, started from R,
+# would load the system's Python library in place of its own.
+users_library_path <- function() {
+  path <- Sys.getenv("LD_LIBRARY_PATH")
+  script <- file.path(R.home("etc"), "ldpaths")
+  if (!file.exists(script)) return(path)
+  added <- system2("sh", c("-c", shQuote(paste(
+    "unset LD_LIBRARY_PATH; .", shQuote(script), "; printf %s \"$LD_LIBRARY_PATH\""
+  ))), stdout = TRUE)
+  sub("^:", "", if (startsWith(path, added)) substring(path, nchar(added) + 1) else path)
+}
+
+# Set environment variables; returns a function that restores them.
+set_environment <- function(...) {
+  new <- c(...)
+  old <- Sys.getenv(names(new), unset = NA, names = TRUE)
+  do.call(Sys.setenv, as.list(new))
+  function() {
+    Sys.unsetenv(names(old)[is.na(old)])
+    if (!all(is.na(old))) do.call(Sys.setenv, as.list(old[!is.na(old)]))
+  }
 }
 
 need_reticulate <- function() {
@@ -115,11 +137,8 @@ start_python <- function() {
   chosen <- chosen_python()
   if (!is.null(chosen)) {
     # reticulate then looks no further (and does not run the tools of whatever project it stands in).
-    old <- Sys.getenv("RETICULATE_PYTHON", NA)
-    Sys.setenv(RETICULATE_PYTHON = chosen)
-    on.exit(
-      if (is.na(old)) Sys.unsetenv("RETICULATE_PYTHON") else Sys.setenv(RETICULATE_PYTHON = old)
-    )
+    restore <- set_environment(RETICULATE_PYTHON = chosen)
+    on.exit(restore())
   }
   # The folder goes last, so that it hides nothing.
   reticulate::py_run_string(sprintf(

@@ -2,21 +2,16 @@
 
 R starts Python in its own process (or Python hosts R) and calls `open_door`, which attaches rpy2 to
 the running R and leaves in the environment `dpreg:::the` one R function, ``door``. Every call goes
-through it: `columns` and `values` turn what R sent into Python, `calls` calls dpreg, `views` says
-what R gets to see of the result.
+through it: `columns` and `values` turn what R sent into Python, `calls` and `verbs` call dpreg,
+`views` says what R gets to see of the result.
 """
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-# Without a compiled part rpy2 would try it first and print an error at each start.
-os.environ.setdefault("RPY2_CFFI_MODE", "ABI")
-
-from rpy2 import rinterface
-
 from dpreg_bridge.calls import answer
+from dpreg_bridge.rpy import R
 
 __all__ = ["open_door"]
 
@@ -26,10 +21,10 @@ _kept: list[Any] = []
 
 def open_door() -> None:
     """Attach rpy2 to the R of this process and give the R package its way in."""
-    rinterface.initr()
+    R.initr()
     if not _kept:
-        _kept.append(rinterface.rternalize(_door))
-    package = rinterface.baseenv["asNamespace"](rinterface.StrSexpVector(["dpreg"]))
+        _kept.append(R.rternalize(_door))
+    package = R.baseenv["asNamespace"](R.StrSexpVector(["dpreg"]))
     package["the"]["door"] = _kept[0]
 
 
@@ -39,5 +34,5 @@ def _door(errand: Any, request: Any) -> Any:
         from dpreg_bridge.hosted import settle
 
         settle()
-        return rinterface.NULL
+        return R.NULL
     return answer(request)

@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from rpy2.rinterface import IntSexpVector, ListSexpVector
+
+from dpreg_bridge.rpy import R
 
 __all__ = ["table"]
 
@@ -22,13 +23,13 @@ _NA_INTEGER64: Final = -(2**63)
 _TEXT: Final = pd.StringDtype("python", na_value=math.nan)
 
 
-def table(columns: ListSexpVector, rows: int) -> pd.DataFrame:
+def table(columns: Any, rows: int) -> pd.DataFrame:
     """Make a frame of the columns that R laid out."""
     named = {name: _column(column) for name, column in _items(columns)}
     return pd.DataFrame(named, index=pd.RangeIndex(rows), copy=False)
 
 
-def _items(columns: ListSexpVector) -> list[tuple[str, dict[str, Any]]]:
+def _items(columns: Any) -> list[tuple[str, dict[str, Any]]]:
     names = list(columns.names) if len(columns) else []
     return [
         (str(name), dict(zip(map(str, column.names), column, strict=True)))
@@ -41,7 +42,7 @@ def _column(column: dict[str, Any]) -> Any:
     values = np.asarray(column["values"].memoryview())
     match kind:
         case "number":
-            if not isinstance(column["values"], IntSexpVector):
+            if not isinstance(column["values"], R.IntSexpVector):
                 return values
             return _floats(values, _NA_INTEGER)
         case "integer64":

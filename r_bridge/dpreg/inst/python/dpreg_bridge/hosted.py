@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import os
+from pathlib import Path
 
 from rpy2.rinterface_lib import openrlib
 
@@ -20,7 +20,7 @@ _settled = False
 def settle() -> None:
     """Run R's finalizers under Python's lock, now and at the end."""
     global _settled
-    library = ctypes.PyDLL(os.path.join(openrlib.R_HOME, "lib", "libR.so"))
+    library = ctypes.PyDLL(str(Path(str(openrlib.R_HOME), "lib", "libR.so")))
     library.R_gc()
     if not _settled:
         _settled = True

@@ -7,15 +7,9 @@ from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
-from rpy2 import rinterface
-from rpy2.rinterface import (
-    NULL,
-    BoolSexpVector,
-    FloatSexpVector,
-    IntSexpVector,
-    ListSexpVector,
-    StrSexpVector,
-)
+from numpy.typing import NDArray
+
+from dpreg_bridge.rpy import R
 
 __all__ = ["from_r", "to_r"]
 
@@ -29,20 +23,20 @@ def from_r(value: Any) -> Any:
     A vector of one value is that value and any other vector is a list; a list with names is a dict.
     Whole numbers are int, so that messages show them as typed. R has refused NA.
     """
-    if value is NULL:
+    if value is R.NULL:
         return None
-    if isinstance(value, ListSexpVector):
+    if isinstance(value, R.ListSexpVector):
         items = [from_r(item) for item in value]
         names = value.names
-        return items if names is NULL else dict(zip(map(str, names), items, strict=True))
+        return items if names is R.NULL else dict(zip(map(str, names), items, strict=True))
     plain = [_scalar(value, item) for item in value]
     return plain[0] if len(plain) == 1 else plain
 
 
 def _scalar(vector: Any, item: Any) -> Any:
-    if isinstance(vector, StrSexpVector):
+    if isinstance(vector, R.StrSexpVector):
         return str(item)
-    if isinstance(vector, BoolSexpVector):
+    if isinstance(vector, R.BoolSexpVector):
         return bool(item)
     number = float(item)
     return int(number) if number.is_integer() and abs(number) < _EXACT else number
@@ -55,38 +49,38 @@ def to_r(value: Any) -> Any:
     a mapping one with names; an array of floats is a numeric vector or matrix.
     """
     match value:
-        case rinterface.Sexp():
+        case R.Sexp():
             return value
         case None:
-            return NULL
+            return R.NULL
         case bool():
-            return BoolSexpVector([value])
+            return R.BoolSexpVector([value])
         case int():
-            return IntSexpVector([value]) if abs(value) <= _LARGEST else _number(value)
+            return R.IntSexpVector([value]) if abs(value) <= _LARGEST else _number(value)
         case float() | Fraction():
             return _number(value)
         case str():
-            return StrSexpVector([value])
+            return R.StrSexpVector([value])
         case tuple():
-            return StrSexpVector(value)
+            return R.StrSexpVector(value)
         case list():
-            return ListSexpVector([to_r(item) for item in value])
+            return R.ListSexpVector([to_r(item) for item in value])
         case Mapping():
-            vector = ListSexpVector([to_r(item) for item in value.values()])
-            vector.names = StrSexpVector([str(name) for name in value])
+            vector = R.ListSexpVector([to_r(item) for item in value.values()])
+            vector.names = R.StrSexpVector([str(name) for name in value])
             return vector
         case np.ndarray():
             return _array(value)
     raise TypeError(f"no R value for {type(value).__name__}")
 
 
-def _number(value: Any) -> FloatSexpVector:
-    return FloatSexpVector([float(value)])
+def _number(value: Any) -> Any:
+    return R.FloatSexpVector([float(value)])
 
 
-def _array(value: np.ndarray) -> FloatSexpVector:
-    vector = FloatSexpVector(np.asarray(value, dtype=np.float64).ravel(order="F"))
+def _array(value: NDArray[Any]) -> Any:
+    vector = R.FloatSexpVector(np.asarray(value, dtype=np.float64).ravel(order="F"))
     if value.ndim == 2:
-        shape = IntSexpVector(value.shape)
-        vector = rinterface.baseenv["array"](vector, dim=shape)
+        shape = R.IntSexpVector(value.shape)
+        vector = R.baseenv["array"](vector, dim=shape)
     return vector

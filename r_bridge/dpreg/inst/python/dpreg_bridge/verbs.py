@@ -8,7 +8,7 @@ from typing import Any, Final
 import pandas as pd
 
 import dpreg
-from dpreg.privacy.budget import decimal_string
+from dpreg.privacy.budget import decimal_string, exact
 from dpreg.privacy.ledger import Ledger
 from dpreg.results.load import from_json
 from dpreg_bridge.views import view
@@ -48,7 +48,7 @@ def _ledger(path: str, eps: Any = None, delta: Any = 0) -> dict[str, Any]:
     if eps is None:
         ledger = Ledger.open(path)
     else:
-        ledger = Ledger(dpreg.Budget(_exact(eps), _exact(delta)), path)
+        ledger = Ledger(dpreg.Budget(exact(eps, "eps"), exact(delta, "delta")), path)
     entries = ledger.entries
     return {
         "path": str(ledger.path),
@@ -60,12 +60,6 @@ def _ledger(path: str, eps: Any = None, delta: Any = 0) -> dict[str, Any]:
         "delta": tuple(decimal_string(entry.budget.delta) for entry in entries),
         "when": tuple(entry.when for entry in entries),
     }
-
-
-def _exact(value: Any) -> Any:
-    from dpreg.privacy.budget import exact
-
-    return exact(value, "eps and delta")
 
 
 def _pair(budget: Any) -> tuple[str, str]:

@@ -1,0 +1,28 @@
+test_that("environment variables are restored", {
+  restore <- set_environment(DPREG_TEST_VARIABLE = "new")
+  expect_identical(Sys.getenv("DPREG_TEST_VARIABLE"), "new")
+  again <- set_environment(DPREG_TEST_VARIABLE = "newer")
+  again()
+  expect_identical(Sys.getenv("DPREG_TEST_VARIABLE"), "new")
+  restore()
+  expect_identical(Sys.getenv("DPREG_TEST_VARIABLE", NA), NA_character_)
+})
+
+test_that("a Python started from R sees the user's own library path", {
+  skip_on_os("windows")
+  old <- Sys.getenv("LD_LIBRARY_PATH")
+  on.exit(Sys.setenv(LD_LIBRARY_PATH = old))
+  Sys.setenv(LD_LIBRARY_PATH = paste0(old, ":/opt/own"))
+  expect_false(startsWith(users_library_path(), R.home("lib")))
+  expect_match(users_library_path(), "/opt/own$")
+})
+
+test_that("R before 4.5 gets the rpy2 that works with it", {
+  expect_identical(rpy2_requirement(as.package_version("4.2.2")), "rpy2-rinterface>=3.6.3,<3.6.6")
+  expect_identical(rpy2_requirement(as.package_version("4.5.0")), "rpy2-rinterface>=3.6.3")
+})
+
+test_that("class names become condition names", {
+  expect_identical(snake_case(c("SchemaError", "NotReleased", "InternalError")),
+                   c("schema_error", "not_released", "internal_error"))
+})
