@@ -60,8 +60,8 @@ def plan(
     ----------
     effects : mapping, number or sequence of numbers
         Coefficients by column. With `formula` and `schema`: of design columns, in their own units
-        (``{"bsqft": 0.12, "county[T.cc]": 70}``; a term of one column by its own name, too). Without: in scaled units, columns and response in
-        [-1, 1], by any names.
+        (``{"bsqft": 0.12, "county[T.cc]": 70}``; a term of one column may be named as it is).
+        Without: in scaled units, columns and response in [-1, 1], by any names.
     sigma : float
         Standard deviation of the errors, in the units of the response (scaled units without a
         formula).

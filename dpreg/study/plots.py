@@ -35,6 +35,8 @@ _STYLES: Final = (
 )
 _PALE: Final = "0.8"
 _MOST_COLUMNS: Final = 16
+_MOST_TICKS: Final = 6
+_LONGEST: Final = 60
 _SHORT: Final = {"permute-and-flip": "p&f", "exponential": "exp.", "laplace": "Laplace"}
 
 
@@ -94,7 +96,7 @@ def probabilities(study: SelectionStudy, models: int = 15, setting: int = 0) -> 
     panel.barh(range(len(order)), chances[order], color=faces, edgecolor="0.25", linewidth=0.8)
     for place, i in enumerate(order):
         panel.text(chances[i], place, f" {chances[i]:.3f}", va="center", fontsize=7)
-    names = [_shortened(study.models[i]) for i in order]
+    names = _names(study, order, chosen)
     panel.set_yticks(range(len(order)), [_literal(name) for name in names])
     panel.invert_yaxis()
     panel.spines[["top", "right"]].set_visible(False)
@@ -190,7 +192,7 @@ def _lines(
                     without = line["noiseless"].to_numpy()
                     panel.plot(x, without, color=_PALE, linewidth=3, label="no noise", zorder=1)
                 _line(panel, x, line["value"].to_numpy(), k, name)
-            _panel(panel, i, j, len(mechanisms), f"R = {radius:g}" if i == 0 else "", across)
+            _panel(panel, i, j, len(mechanisms), f"R = {radius:.4g}" if i == 0 else "", across)
             room = 0.03 * (span[1] - span[0])
             panel.set_ylim(span[0] - room, max(span[1], float(frame["value"].max())) + room)
             _spread(panel, sorted({float(x) for x in frame[across]}))
@@ -245,8 +247,18 @@ def _spread(panel: Axes, values: list[float]) -> None:
     if values[1] - values[0] > (values[-1] - values[0]) / (len(values) - 1) / 2:
         return
     panel.set_xscale("log")
-    panel.set_xticks(values, [f"{value:g}" for value in values])
+    marked = values if len(values) <= _MOST_TICKS else _apart(values)
+    panel.set_xticks(marked, [f"{value:.3g}" for value in marked])
     panel.set_xticks([], minor=True)
+
+
+def _apart(values: list[float]) -> list[float]:
+    """Return a few of the values, about evenly far apart on a logarithmic axis."""
+    kept = values[:1]
+    for value in values[1:]:
+        if value >= kept[-1] * (values[-1] / values[0]) ** (0.95 / (_MOST_TICKS - 2)):
+            kept.append(value)
+    return kept
 
 
 def _legend(figure: Figure, panel: Axes) -> None:
@@ -263,11 +275,23 @@ def _labels(columns: pd.Index[Any]) -> list[str]:
 
 
 def _number(value: object) -> str:
-    return _SHORT.get(value, value) if isinstance(value, str) else f"{value:g}"
+    return _SHORT.get(value, value) if isinstance(value, str) else f"{value:.4g}"
 
 
-def _shortened(name: str, most: int = 60) -> str:
-    return name if len(name) <= most else name[: most - 3] + "..."
+def _names(study: SelectionStudy, rows: NDArray[np.int64], chosen: int) -> list[str]:
+    """Name models in full, or, where that is long, by what they have and lack beside the chosen."""
+    names = [study.models[i] for i in rows]
+    if max(map(len, names), default=0) <= _LONGEST:
+        return names
+    base = study.law.models[chosen]
+    out = []
+    for i in rows:
+        model = study.law.models[i]
+        more = [f"+ {study.candidates[j]}" for j in np.flatnonzero(model & ~base)]
+        less = [f"\N{MINUS SIGN} {study.candidates[j]}" for j in np.flatnonzero(base & ~model)]
+        said = " ".join([*more, *less]) or "the choice without noise"
+        out.append(said if len(said) <= _LONGEST else said[: _LONGEST - 3] + "...")
+    return out
 
 
 def _literal(text: str) -> str:

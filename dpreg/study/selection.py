@@ -161,7 +161,7 @@ def _case(plan: Plan, problem: Problem, space: Space, moments: Moments) -> _Case
         psi=psi * request.clip**2,
     )
     rate = effective_t(preparation.draws.eps_each, contest.score_range, mechanism)
-    return _Case(setting, problem, contest.priced(phi, psi), rate)
+    return _Case(setting, problem, contest.priced(phi, psi, space), rate)
 
 
 # ---- models listed: exact --------------------------------------------------------------------

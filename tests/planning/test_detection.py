@@ -1,4 +1,4 @@
-"""Predicted chances against the exact laws, and against simulated data sets through dpreg itself."""
+"""Predicted chances against the exact laws, and against data sets simulated through dpreg."""
 
 from fractions import Fraction
 from itertools import product
