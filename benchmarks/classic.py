@@ -160,7 +160,7 @@ def table_aggregate(largest: int = 1_000_000) -> None:
     head = f"{'example':<16}{'n':>9}{'eps n^1/4':>11}{'blocks':>8}{'runs':>6}"
     print(head + f"{'corrected':>11}{'(se)':>7}{'plain':>8}{'(se)':>7}")
     for name, (estimator, draw, truth, variance, bounds) in EXAMPLES.items():
-        for n, runs in ((10_000, 200), (30_000, 200), (100_000, 100), (300_000, 60), (10**6, 40)):
+        for n, runs in ((10_000, 100), (30_000, 100), (100_000, 60), (300_000, 40), (10**6, 40)):
             if n > largest:
                 break
             rng = np.random.default_rng(n)

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
-from dpreg.api.inputs import Choices, spend_of
-from dpreg.errors import ArgumentError, SchemaError
-from dpreg.estimation import aggregate, sums
+from dpreg.api.inputs import Choices, group_codes, grouping, spend_of
+from dpreg.errors import ArgumentError, DataError, SchemaError
+from dpreg.estimation import aggregate
 from dpreg.estimation.aggregate import AGGREGATES, WINDOW_SHARE
 from dpreg.estimation.blocks import Estimator, Limits, block_values, rows_of, time_limits_work
+from dpreg.estimation.classic import Estimate
 from dpreg.estimation.histogram import count_noise
 from dpreg.privacy.budget import BudgetTable, Spend
 from dpreg.request import choice, count, positive
 from dpreg.results.classic import ClassicResults
-from dpreg.schema import Numeric
+from dpreg.schema import ColumnType, Numeric, Schema
+from dpreg.sources import Source, as_source, check_columns
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -40,6 +45,8 @@ def sample_aggregate(
     aggregation: str = "auto",
     neighbors: str = "replace-one",
     contributions: int = 1,
+    by: str | None = None,
+    schema: Any = None,
     timeout: float | None = None,
     noise: str | None = None,
     budget: Ledger | None = None,
@@ -62,8 +69,9 @@ def sample_aggregate(
     bounds : (lo, hi), or sequence of such pairs, or mapping of name to (lo, hi)
         Public bounds of each number that the estimator returns; a mapping names them.
     blocks : int, optional
-        B. Default: n^(5/8)/(2 sqrt(e)) with e = eps/(d k), at least 250/e and at most n/20. Under
-        add-remove n is private and a fiftieth of eps buys a noisy one for this.
+        B. Default: n^(5/8)/(2 sqrt(e)) with e = eps/(d k), at least 250/e and at most n/20 (n over
+        the number of groups with `by`). Under add-remove n is private and a fiftieth of eps buys a
+        noisy one for this.
     correct_bias : bool
         Whether to remove the bias of order 1/(rows of a block) by a jackknife over four parts, at
         five calls a block instead of one; see `dpreg.estimation.blocks`.
@@ -73,6 +81,11 @@ def sample_aggregate(
         "auto": the former where B eps/(d k) is at least 250.
     neighbors : {"replace-one", "add-remove"}
     contributions : int
+    by : str, optional
+        A column of `data` (a DataFrame or mapping) whose levels `schema` declares: an estimate in
+        each of its groups, of B blocks each. Under replace-one a person's rows may leave one group
+        and join another, so that noise is twice as large as without groups.
+    schema : mapping, Schema or path, optional
     timeout : float, optional
         Seconds for each block; later its value is the midpoint. Each block then runs in a forked
         process that is killed at the limit (not on Windows). Off by default. A time limit makes
@@ -135,6 +148,10 @@ def sample_aggregate(
     if seconds is not None and not time_limits_work():
         raise ArgumentError("timeout needs processes that can be forked: leave it out on Windows.")
     rows = rows_of(data)
+    grouped = _grouping_of(data, by, schema)
+    lines = max(len(grouped.levels), 1)
+    # Block values of all groups that one person can change: a replaced row may change groups.
+    moved = choices.contributions * (2 if grouped.levels and choices.n_is_public else 1)
     whole = choices.budget.eps
     spends = BudgetTable(contributions=choices.contributions)
     counting = None
@@ -148,54 +165,41 @@ def sample_aggregate(
             noise="laplace",
         )
         spends = spends + spend_of("number of rows", counting)
-    each = whole / (len(names) * choices.contributions)
+    each = whole / (len(names) * moved)
     if given is None and choices.n_is_public:
-        given = aggregate.default_blocks(rows.count, each)
-    if way == "auto":  # where B is bought the rule would need it before the charge
-        public = given is None or aggregate.window_pays(given, each)
-        way = "winsorized" if public else "mean"
+        given = aggregate.default_blocks(rows.count // lines, each)
+    if way == "auto":  # a number of blocks that is yet to be bought is taken to be enough
+        enough = given is None or aggregate.window_pays(given, each)
+        way = "winsorized" if enough else "mean"
     window_eps = whole * WINDOW_SHARE if way == "winsorized" else Fraction(0)
     if window_eps:
         spends = spends + Spend("window of block values", "permute-and-flip", window_eps)
     rest = whole - spends.total.eps
-    _, fitted = sums.plan(
-        len(names),
-        1,
-        degree=2,
-        grouped=False,
-        eps=rest,
-        delta=choices.budget.delta,
-        neighbors="replace-one",
-        contributions=choices.contributions,
-        complete=True,
-        noise=choices.noise,
+    averaging = aggregate.Averaging.planned(
+        len(names), lines, rest, choices.budget.delta, moved, choices.noise
     )
-    spends = spends + spend_of("average over blocks", fitted)
+    spends = spends + spend_of("average over blocks", averaging.noise)
     choices.charge(budget, spends, "sample_aggregate")
     rng = choices.rng()
     known = rows.count + (0 if counting is None else counting.draw(1, rng)[0])
-    size = aggregate.default_blocks(max(known, 1), each) if given is None else given
-    parts = aggregate.draw_blocks(rows.count, size, rng)
-    values = block_values(
-        estimator, rows, parts, limits, correct_bias=correct_bias, timeout=seconds
-    )
-    within = limits
-    if window_eps:
-        within = aggregate.window(
-            values, limits, eps=window_eps, contributions=choices.contributions, rng=rng
+    size = aggregate.default_blocks(max(known, 1) // lines, each) if given is None else given
+    labels = grouped.labels(rows.count)
+    estimates: list[Estimate] = []
+    for line in range(lines):
+        members = np.flatnonzero(labels == line)
+        parts = [members[part] for part in aggregate.draw_blocks(members.size, size, rng)]
+        values = block_values(
+            estimator, rows, parts, limits, correct_bias=correct_bias, timeout=seconds
         )
-    estimates = aggregate.aggregate(
-        within.clip(values),
-        within,
-        eps=rest,
-        delta=choices.budget.delta,
-        contributions=choices.contributions,
-        noise=fitted.mechanism,
-        rng=rng,
-    )
+        within = limits
+        if window_eps:
+            within = aggregate.window(values, limits, eps=window_eps, contributions=moved, rng=rng)
+        estimates += averaging.release(within.clip(values), within, rng)
     return ClassicResults(
         statistic="sample and aggregate",
         names=names,
+        by=by,
+        groups=grouped.levels,
         estimates=np.array([one.value for one in estimates]),
         se_sampling=np.array([one.sampling for one in estimates]),
         se_privacy=np.array([one.privacy for one in estimates]),
@@ -205,12 +209,45 @@ def sample_aggregate(
             name: np.array(pair)
             for name, *pair in zip(names, limits.lower, limits.upper, strict=True)
         },
-        noise=fitted.mechanism,
+        noise=averaging.noise.mechanism,
         eps=choices.budget.eps,
         delta=choices.budget.delta,
         claim=choices.claim(spends),
         notes=("Intervals do not account for bias that remains in the blocks' estimates.",),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Grouping:
+    """The column that groups the rows, if any."""
+
+    source: Source | None = None
+    name: str = ""
+    how: ColumnType | None = None
+    levels: tuple[str, ...] = ()
+
+    def labels(self, rows: int) -> NDArray[np.int64]:
+        """Read each row's group: -1 for none, 0 without grouping."""
+        if self.source is None or self.how is None:
+            return np.zeros(rows, dtype=np.int64)
+        codes = [
+            group_codes(chunk[self.name])
+            for chunk in self.source.chunks({self.name: self.how}, max(rows, 1))
+        ]
+        return np.concatenate(codes) if codes else np.zeros(0, dtype=np.int64)
+
+
+def _grouping_of(data: Any, by: Any, schema: Any) -> _Grouping:
+    if by is None:
+        return _Grouping()
+    if not isinstance(by, str) or not isinstance(data, pd.DataFrame | Mapping):
+        raise ArgumentError("by must be the name of a column of a DataFrame or mapping.")
+    if isinstance(data, Mapping) and by not in data:
+        raise DataError(f"data has no column {by!r}.")
+    source = as_source(data if isinstance(data, pd.DataFrame) else {by: data[by]})
+    how, levels = grouping(by, Schema.from_any(schema))
+    check_columns(source, {by: how})
+    return _Grouping(source, by, how, levels)
 
 
 def _limits(bounds: Any) -> tuple[tuple[str, ...], Limits]:

@@ -37,6 +37,8 @@ __all__ = [
     "columns_of",
     "common_fields",
     "fraction_of",
+    "group_codes",
+    "grouping",
     "public_count",
     "spend_of",
 ]
@@ -151,10 +153,7 @@ class Columns:
             length = len(next(iter(chunk.values())))
             labels = np.zeros(length, dtype=np.int64)
             if self.by is not None:
-                codes = chunk[self.by]
-                if isinstance(self.how[self.by], Boolean):
-                    codes = np.where(np.isnan(codes), -1, codes)
-                labels = codes.astype(np.int64)
+                labels = group_codes(chunk[self.by])
             yield chunk, labels
 
 
@@ -205,7 +204,7 @@ def columns_of(
                 pairs[name] = (0.0, 1.0)
     groups: tuple[str, ...] = ()
     if by is not None:
-        how[by], groups = _grouping(by, declared)
+        how[by], groups = grouping(by, declared)
     check_columns(source, how)
     return Columns(source, names, how, pairs, by, groups)
 
@@ -264,7 +263,13 @@ def _declared(name: str, bounds: Any, schema: Schema, levels_allowed: bool) -> C
     )
 
 
-def _grouping(by: str, schema: Schema) -> tuple[ColumnType, tuple[str, ...]]:
+def group_codes(codes: NDArray[Any]) -> NDArray[np.int64]:
+    """Return groups as integers: codes of levels, or truths; -1 where there is none."""
+    return np.where(np.isnan(codes), -1, codes).astype(np.int64)
+
+
+def grouping(by: str, schema: Schema) -> tuple[ColumnType, tuple[str, ...]]:
+    """Return how a grouping column is read, and its levels as text."""
     found = schema.get(by)
     if isinstance(found, Categorical):
         return found, tuple(str(level) for level in found.levels)

@@ -29,11 +29,20 @@ keeps both.
 The squares, free of charge, estimate the variance s^2 of block values; the standard error of the
 average from sampling is s/sqrt(B), whatever the estimator: no formula for its variance is needed.
 
+*Groups.* Where a public column splits the rows, each group has B blocks of its own. Under
+add-remove k rows change at most k block values of all groups together. A replaced row may leave one
+group and join another, which changes one value in each: k rows at most 2k. With `moved` for that
+number, a choice calibrated to it loses at most eps_w j/moved where j values of its group change
+(its range is linear in them), which sums to eps_w over groups; and the averages of all groups are
+one vector whose changes obey the triangle inequality over the moved values, as above with moved
+for k.
+
 *Window.* The centre is one of 2**16 points between the bounds. A stretch without values is chosen
 with odds of about (its width over the spread of the values) exp(-B eps_c/(4k)), eps_c a fifth of
-eps/d: hence `WINDOW_BLOCKS`. The scale w is the least power of two (times the bounds' width)
-with 80% of the distances within it, and the window reaches 2w to both sides: 2.6 to 5.2 standard
-deviations of a normal law.
+eps/d: hence `WINDOW_BLOCKS`. The scale w is the least power of two (times the bounds' width) with
+half of the distances within it, and the window reaches 4w to both sides: 2.7 to 5.4 standard
+deviations of a normal law. Half, because a scale that is far too wide then misses its rank by half
+of all blocks.
 
 *Blocks.* By default B = n^(5/8)/(2 sqrt(e)), e = eps/(d k) and at most 1: between n^(1/2)/e, below
 which noise dominates, and n^(3/4), above which bias does; at least the 250/e that a window needs,
@@ -43,6 +52,7 @@ and at most n/20. At n = 10,000 and eps = 1 that is 250 blocks of 40 rows.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
@@ -52,8 +62,10 @@ from numpy.typing import NDArray
 from dpreg.estimation import sums
 from dpreg.estimation.blocks import Limits
 from dpreg.estimation.classic import Estimate, Scale, mean_estimates
+from dpreg.estimation.coding import Coding
 from dpreg.privacy.mechanisms import assign_blocks
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts, choose_rank
+from dpreg.privacy.vector_noise import VectorNoise
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -61,7 +73,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AGGREGATES",
     "WINDOW_SHARE",
-    "aggregate",
+    "Averaging",
     "default_blocks",
     "draw_blocks",
     "window",
@@ -78,8 +90,7 @@ WINDOW_BLOCKS: Final = 250
 _CANDIDATES: Final = 1 << 16
 _SCALES: Final = 24
 _MEDIAN: Final = RANK_UNIT // 2
-_WITHIN: Final = RANK_UNIT * 4 // 5
-_REACH: Final = 2
+_REACH: Final = 4
 
 Floats = NDArray[np.float64]
 
@@ -140,49 +151,72 @@ def window(
         scales = np.array([math.ldexp(high - low, j) for j in range(-_SCALES, 1)])
         distances = np.asarray(np.minimum(np.abs(column - centre), scales[-1]), dtype=np.float64)
         cells = cell_counts(distances, scales)
-        place = choose_rank(cells, _WITHIN, eps=whole / 3, score_range=reach, rng=rng)
+        place = choose_rank(cells, _MEDIAN, eps=whole / 3, score_range=reach, rng=rng)
         half = _REACH * float(scales[place])
         lower.append(max(centre - half, low))
         upper.append(min(centre + half, high))
     return Limits(tuple(lower), tuple(upper))
 
 
-def aggregate(
-    values: Floats,
-    limits: Limits,
-    *,
-    eps: Fraction,
-    delta: Fraction,
-    contributions: int,
-    noise: str | None = None,
-    rng: Generator | None = None,
-) -> tuple[Estimate, ...]:
-    """Release the average of block values clipped to `limits`. Costs eps (and delta if Gaussian).
+@dataclass(frozen=True, slots=True)
+class Averaging:
+    """The noise of averages over blocks, planned before a row is read.
 
-    Parameters
+    Attributes
     ----------
-    values : (B, d) array
-        At most `contributions` rows of it change between neighbours.
-    limits : Limits
-        Public, or released by `window`.
+    coding : Coding
+    noise : VectorNoise
     """
-    blocks, size = values.shape
-    coding, fitted = sums.plan(
-        size,
-        1,
-        degree=2,
-        grouped=False,
-        eps=eps,
-        delta=delta,
-        neighbors="replace-one",  # of the B values, whatever the relation of the rows
-        contributions=contributions,
-        complete=True,
-        noise=noise,
-    )
-    bounds = list(zip(limits.lower, limits.upper, strict=True))
-    grid = np.column_stack(
-        [sums.to_grid(column, *pair) for column, pair in zip(values.T, bounds, strict=True)]
-    )
-    exact = sums.accumulate([(grid, np.zeros(blocks, dtype=np.int64))], size, 1)
-    (noisy,) = sums.release(exact, coding, fitted, rows=blocks, rng=rng)
-    return mean_estimates(noisy, [Scale.of(*pair) for pair in bounds], blocks)
+
+    coding: Coding
+    noise: VectorNoise
+
+    @classmethod
+    def planned(
+        cls,
+        size: int,
+        groups: int,
+        eps: Fraction,
+        delta: Fraction,
+        moved: int,
+        noise: str | None = None,
+    ) -> Averaging:
+        """Plan averages of `size` numbers in each of `groups` groups, of (eps, delta) in all.
+
+        Parameters
+        ----------
+        size, groups : int
+        eps, delta : Fraction
+        moved : int
+            How many of all groups' block values may change between neighbours.
+        noise : {None, "laplace", "gaussian"}
+        """
+        coding, fitted = sums.plan(
+            size,
+            groups,
+            degree=2,
+            grouped=False,
+            eps=eps,
+            delta=delta,
+            neighbors="replace-one",  # of the block values, whatever the relation of the rows
+            contributions=moved,
+            complete=True,
+            noise=noise,
+        )
+        return cls(coding, fitted)
+
+    def release(
+        self, values: Floats, limits: Limits, rng: Generator | None = None
+    ) -> tuple[Estimate, ...]:
+        """Release the average of one group's block values, (B, d), within `limits`.
+
+        `limits` are public, or released by `window`.
+        """
+        blocks, size = values.shape
+        bounds = list(zip(limits.lower, limits.upper, strict=True))
+        grid = np.column_stack(
+            [sums.to_grid(column, *pair) for column, pair in zip(values.T, bounds, strict=True)]
+        )
+        exact = sums.accumulate([(grid, np.zeros(blocks, dtype=np.int64))], size, 1)
+        (noisy,) = sums.release(exact, self.coding, self.noise, rows=blocks, rng=rng)
+        return mean_estimates(noisy, [Scale.of(*pair) for pair in bounds], blocks)

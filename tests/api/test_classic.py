@@ -51,6 +51,9 @@ CALLS = {
     "bins": lambda data, **o: dp_histogram("a", data, schema=SCHEMA, bins=5, by="g", **o),
     "levels": lambda data, **o: dp_histogram("g", data, schema=SCHEMA, **o),
     "gaussian": lambda data, **o: dp_suffstats("a", data, schema=SCHEMA, **o),
+    "grouped aggregate": lambda data, **o: sample_aggregate(
+        lambda block: block["a"].mean(), data, bounds=(0, 10), by="g", schema=SCHEMA, **o
+    ),
     "aggregate": lambda data, **o: sample_aggregate(
         lambda block: block["a"].mean(), data, bounds=(0, 10), **o
     ),
@@ -189,6 +192,23 @@ BAD = [
         "0, 1",
     ),
     (lambda **o: sample_aggregate(3, [1.0], bounds=(0, 1), eps=1, **o), ArgumentError, "callable"),
+    (
+        lambda **o: sample_aggregate(len, [1.0], bounds=(0, 1), by="g", eps=1, **o),
+        ArgumentError,
+        "by",
+    ),
+    (
+        lambda **o: sample_aggregate(
+            len, {"a": [1.0]}, bounds=(0, 1), by="g", schema=SCHEMA, eps=1, **o
+        ),
+        DataError,
+        "g",
+    ),
+    (
+        lambda **o: sample_aggregate(len, frame(), bounds=(0, 1), by="g", eps=1, **o),
+        ArgumentError,
+        "levels",
+    ),
     (lambda **o: sample_aggregate(len, "abc", bounds=(0, 1), eps=1, **o), ArgumentError, "data"),
     (lambda **o: sample_aggregate(len, [1.0], bounds=[], eps=1, **o), ArgumentError, "bounds"),
     (lambda **o: sample_aggregate(len, [1.0], bounds=(1, 1), eps=1, **o), ArgumentError, "bounds"),
@@ -293,6 +313,36 @@ def test_a_timed_out_estimator_is_a_failed_one():
         estimator, [1.0] * 20, bounds=(0, 10), blocks=2, eps=10**6, timeout=0.2
     )
     assert result.params.iloc[0] == pytest.approx(5.0, abs=0.01)
+
+
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
+def test_aggregates_by_group(neighbors):
+    data = frame(6_000)
+    data["a"] += (data["g"] == "v") * 2.0
+    data.loc[:99, "g"] = "undeclared"
+    for table in (data, {"a": data["a"].to_numpy(), "g": data["g"].to_list()}):
+        result = sample_aggregate(
+            lambda block: np.mean(block["a"]), table, bounds={"mean": (0, 10)}, by="g",
+            schema=SCHEMA, blocks=40, eps=10**4, neighbors=neighbors,
+        )  # fmt: skip
+        expected = data[100:].groupby("g")["a"].mean()
+        np.testing.assert_allclose(result.params, expected, atol=0.05)
+        assert result.params.index.name == "g"
+
+
+def test_a_replaced_row_that_changes_groups_is_paid_for(monkeypatch):
+    seen = []
+    honest = aggregate_api.aggregate.Averaging.planned.__func__
+
+    def spy(cls, size, groups, eps, delta, moved, noise):
+        seen.append((groups, moved))
+        return honest(cls, size, groups, eps, delta, moved, noise)
+
+    monkeypatch.setattr(aggregate_api.aggregate.Averaging, "planned", classmethod(spy))
+    for neighbors, k in product(NEIGHBORS, (1, 3)):
+        for name in ("aggregate", "grouped aggregate"):
+            CALLS[name](frame(200), eps=1, neighbors=neighbors, contributions=k)
+    assert seen == [(1, 1), (3, 2), (1, 3), (3, 6), (1, 1), (3, 1), (1, 3), (3, 3)]
 
 
 def test_nothing_of_a_failing_block_is_heard(capfd, caplog, recwarn):

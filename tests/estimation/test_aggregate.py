@@ -65,10 +65,8 @@ def test_contiguous_blocks_would_not_do():
 @pytest.mark.parametrize("d", [1, 2])
 def test_the_average_s_loss_is_reached_and_never_passed(noise, k, d):
     """Extreme block values moved from one end to the other: the cells move as far as claimed."""
-    coding, fitted = sums.plan(
-        d, 1, degree=2, grouped=False, eps=ONE, delta=Fraction(1, 10**6),
-        neighbors="replace-one", contributions=k, complete=True, noise=noise,
-    )  # fmt: skip
+    averaging = aggregate.Averaging.planned(d, 1, ONE, Fraction(1, 10**6), k, noise)
+    coding, fitted = averaging.coding, averaging.noise
     limits = Limits((0.0,) * d, (20.0,) * d)
     losses = []
     for old, new in product([0.0, 5.0, 10.0, 13.0, 20.0], repeat=2):
@@ -120,12 +118,11 @@ def test_the_window_holds_nearly_all_values_and_little_more():
 
 def test_averages_have_honest_errors():
     rng = np.random.default_rng(2)
+    averaging = aggregate.Averaging.planned(1, 1, ONE, Fraction(0), 1)
     found = []
     for _ in range(400):
         values = rng.normal(10, 0.5, (300, 1))
-        (one,) = aggregate.aggregate(
-            values, Limits((8.5,), (11.5,)), eps=ONE, delta=Fraction(0), contributions=1, rng=rng
-        )
+        (one,) = averaging.release(values, Limits((8.5,), (11.5,)), rng)
         found.append((one.value, one.sampling, one.privacy))
     value, sampling, privacy = np.array(found).T
     assert sampling.mean() == pytest.approx(0.5 / np.sqrt(300), rel=0.15)
