@@ -19,9 +19,11 @@ from dpreg.api.inputs import Columns, columns_of
 from dpreg.api.quantile import dp_quantile
 from dpreg.errors import ArgumentError, BudgetError, DataError, DpregError
 from dpreg.estimation import sums
+from dpreg.privacy import ranks
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.results.claim import STAMP
+from dpreg.results.classic import ClassicResults
 
 SCHEMA = {"a": (0, 10), "b": (-1, 1), "g": ["u", "v", "w"], "t": bool}
 NEIGHBORS = ("replace-one", "add-remove")
@@ -113,6 +115,35 @@ def test_the_ledger_is_charged_before_a_row_is_read_or_noise_drawn(call, monkeyp
     with pytest.raises(BudgetError):
         call(frame(), eps=2, budget=Ledger(1))
     assert log == ["charge"]
+
+
+@pytest.mark.parametrize("contributions", [1, 3])
+@pytest.mark.parametrize("neighbors", NEIGHBORS)
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_what_is_drawn_costs_what_the_budget_lists(call, neighbors, contributions, monkeypatch):
+    """Every noise and every choice of a call, at the cost that it was really calibrated to.
+
+    Draws that read different groups count once; those of a group add up.
+    """
+    noises, choices = [], []
+    draw, choose = VectorNoise.draw, ranks.choose
+
+    def drawn(self, size, rng=None):
+        noises.append((self.eps, id(self)))
+        return draw(self, size, rng)
+
+    def chosen(scores, *, eps, **options):
+        choices.append(eps)
+        return choose(scores, eps=eps, **options)
+
+    monkeypatch.setattr(VectorNoise, "draw", drawn)
+    monkeypatch.setattr(ranks, "choose", chosen)
+    result = call(frame(), eps=1, neighbors=neighbors, contributions=contributions)
+    lines = max(len(result.groups), 1)
+    vectors = sum(eps for eps, _ in set(noises))
+    if isinstance(result, ClassicResults) and result.statistic == "quantile":
+        vectors = noises[0][0] * len(noises) / lines  # one count for each column and group
+    assert vectors + Fraction(sum(choices, Fraction(0)), lines) == 1
 
 
 BAD = [
