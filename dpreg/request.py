@@ -166,7 +166,7 @@ class SelectionRequest:
         uses_rows = self.method == "pcpl" or (
             isinstance(self.sigma2, Fraction) and self.penalty in ("auto", "bic")
         )
-        return self.neighbors == "add-remove" and uses_rows
+        return self.neighbors == "add-remove" and uses_rows and self.sigma2 != "private"
 
     @property
     def rho(self) -> Fraction:
@@ -208,15 +208,21 @@ def _radius(radius: object, clip: Fraction) -> Fraction | None:
         return clip
     if isinstance(radius, str) and radius == "private":
         return None
-    return positive(radius, "radius")
+    number = positive(radius, "radius")
+    if not Fraction(1, 2**64) <= number / clip <= 2**64:
+        raise ArgumentError("radius must lie between 2**-64 and 2**64 times clip.")
+    return number
 
 
 def _penalty(penalty: object) -> Fraction | str:
-    if isinstance(penalty, str):
-        if penalty in ("auto", "bic"):
-            return penalty
-        raise ArgumentError(f'penalty must be "auto", "bic" or a number; got {penalty!r}.')
-    number = exact(penalty, "penalty")
+    if isinstance(penalty, str) and penalty in ("auto", "bic"):
+        return penalty
+    try:
+        number = exact(penalty, "penalty")
+    except ArgumentError:
+        raise ArgumentError(
+            f'penalty must be "auto", "bic" or a finite number; got {penalty!r}.'
+        ) from None
     if number < 0:
         raise ArgumentError(f"penalty must be at least 0; got {penalty!r}.")
     return number

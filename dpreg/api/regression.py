@@ -16,6 +16,7 @@ from dpreg.formula.design import build_design, declared, undeclared
 from dpreg.moments import accumulate
 from dpreg.privacy import seeded
 from dpreg.privacy.budget import Budget, BudgetTable, Spend, exact
+from dpreg.privacy.ledger import charge
 from dpreg.privacy.sensitivity import NEIGHBORS
 from dpreg.request import SHARES, choice, count, positive
 from dpreg.results.claim import PrivacyClaim
@@ -123,7 +124,7 @@ def dp_ols(
     source = as_source(data)
     known = declared(formula, Schema.from_any(schema), source)
     unbounded = undeclared(formula, known, source)
-    build = partial(_design, formula, clip=clipped, center=center)
+    build = partial(build_design, formula, clip=clipped, center=center)
     with_stand_ins(build, known, unbounded).blocks(source)  # refuses a table it cannot read
     bounds_eps = _bounds_share(shares, unbounded) * whole.eps
     cost = Budget(whole.eps - bounds_eps, whole.delta)
@@ -141,8 +142,7 @@ def dp_ols(
         seeded=unsafe_seed is not None,
     )
     rng = seeded.generator(unsafe_seed)
-    if budget is not None:
-        budget.charge(claim.spent, f"dp_ols: {formula}")
+    charge(budget, claim.spent, f"dp_ols: {formula}", relation, k)
     rows = source.rows if relation == "replace-one" else None
     if unbounded:
         warn_of_poor_bounds(unbounded, rows, bounds_eps, k)
@@ -173,14 +173,6 @@ def dp_ols(
         cost=cost,
         rng=rng,
     )
-
-
-def _design(formula: str, schema: Schema, *, clip: Fraction, center: bool) -> Any:
-    """Build the design; a formula without an intercept is not centred."""
-    design = build_design(formula, schema, clip=clip, center=center)
-    if design.has_intercept or not center:
-        return design
-    return build_design(formula, schema, keep=(), clip=clip, center=False)
 
 
 def _check_method(method: str, noise: str | None, scaling: str, whole: Budget) -> None:

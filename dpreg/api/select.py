@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dpreg.api.coefficients import CallFacts, joint_fit
 from dpreg.formula.design import Design
 from dpreg.privacy import seeded
+from dpreg.privacy.ledger import charge
 from dpreg.request import SelectionRequest
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.regression import RegressionResults
@@ -103,7 +104,8 @@ def dp_select(
     clip : number in (0, 1]
         c: the response, scaled to [-1, 1], is clipped to [-c, c].
     center : bool
-        Whether the response is centred at the middle of its bounds before scaling.
+        Whether the response is centred at the middle of its bounds before scaling; it never is
+        where `keep` leaves the intercept out.
     penalty : "auto", "bic" or number
         A number is phi, charged per column, in squared units of the scaled response. "auto"
         charges each term what keeps the expected number of useless terms at `false_inclusions`,
@@ -120,8 +122,8 @@ def dp_select(
     fit : {"split", "share", None}
         Coefficients of the chosen model from other rows, from the same rows, or none.
     engine : {"auto", "enumerate", "tree"}
-        List the models or search the tree of all subsets: the law is the same. The tree's running
-        time depends on the rows.
+        List the models or search the tree of all subsets: the law is the same. The running time of
+        both depends on the rows, and is not covered by the privacy claim.
     budget : Ledger, optional
         An account to charge, before a row is read.
     progress : bool
@@ -136,7 +138,9 @@ def dp_select(
     Raises
     ------
     ArgumentError, FormulaError, SchemaError, DataError, BudgetError
-        From public facts alone and before anything is charged or read.
+        From public facts alone and before anything is charged or read. Public facts are the
+        arguments, column names and, for columns that the schema leaves out, dtypes; and bounds
+        that were bought, if a factor has no use for them.
 
     Notes
     -----
@@ -182,8 +186,13 @@ def dp_select(
     )
     source = as_source(data)
     preparation = prepare(request, Schema.from_any(schema), source)
-    if budget is not None:
-        budget.charge(preparation.spends.total, f"dp_select: {formula}")
+    charge(
+        budget,
+        preparation.spends.total,
+        f"dp_select: {formula}",
+        request.neighbors,
+        request.contributions,
+    )
     rng = seeded.generator(request.seed)
     bounded = run.bounded_schema(request, preparation, source, rng)
     design = design_of(request, bounded)
@@ -267,7 +276,7 @@ def _results(
         radius=tuning.rho * clip,
         radius_source=request.radius_source,
         clip=clip,
-        center=request.center,
+        center=design.center,
         penalty=request.penalty if isinstance(request.penalty, str) else "given",
         phi=selection.phi * squared,
         psi=selection.psi * squared,

@@ -31,11 +31,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpreg.errors import ArgumentError
 from dpreg.estimation.constants import ConstantsPrivacy, privacy_of_constants
-from dpreg.estimation.scaling import shorten
+from dpreg.estimation.scaling import as_floats, shorten
 from dpreg.moments import accumulate
 from dpreg.privacy.budget import exact
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.mechanisms.additive import gaussian_noise
+from dpreg.privacy.seeded import NOT_PRIVATE
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -47,7 +48,7 @@ Array = NDArray[np.float64]
 _RHO: Final = 0.05
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PerturbedFit:
     """Coefficients from perturbed sufficient statistics; released numbers only.
 
@@ -64,6 +65,8 @@ class PerturbedFit:
         Scale of the noise.
     privacy : ConstantsPrivacy
         The claim, and the exact (eps, delta) that the constants give.
+    seeded : bool
+        Whether the noise came from a seeded generator: then nothing is private.
     """
 
     params: Array
@@ -73,6 +76,12 @@ class PerturbedFit:
     min_eigenvalue: float | None
     sigma: float
     privacy: ConstantsPrivacy
+    seeded: bool = False
+
+    def __repr__(self) -> str:
+        """Show coefficients and claim, stamped where nothing is private."""
+        stamp = f"{NOT_PRIVATE}\n" if self.seeded else ""
+        return f"{stamp}<PerturbedFit: {self.method}, params={self.params}>\n{self.privacy}"
 
 
 def ssp(
@@ -112,7 +121,7 @@ def ssp(
     if noise == "wang":
         noisy_gram = noisy_gram + np.eye(len(cross))
     params = _solve(noisy_gram, noisy_cross)
-    return PerturbedFit(params, "ssp", noise, 0.0, None, privacy.sigma, privacy)
+    return PerturbedFit(params, "ssp", noise, 0.0, None, privacy.sigma, privacy, rng is not None)
 
 
 def adassp(
@@ -148,15 +157,22 @@ def adassp(
     noisy_cross = _noisy(cross, sigma, rng)
     noisy_gram = _noisy_gram(gram, privacy, rng) + unit + ridge * np.eye(size)
     return PerturbedFit(
-        _solve(noisy_gram, noisy_cross), "adassp", noise, ridge, bound, sigma, privacy
+        _solve(noisy_gram, noisy_cross),
+        "adassp",
+        noise,
+        ridge,
+        bound,
+        sigma,
+        privacy,
+        rng is not None,
     )
 
 
 def _sums(x: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
     """Return X'X and X'y as exact integers in units of 2**-40."""
-    rows, response = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    if rows.ndim != 2 or response.shape != rows.shape[:1]:
-        raise ArgumentError("x must have two dimensions, y one, with as many rows")
+    rows, response = as_floats(x, "x", 2), as_floats(y, "y", 1)
+    if response.shape != rows.shape[:1]:
+        raise ArgumentError("x and y must have as many rows")
     rows, response = shorten(rows, response)
     z = np.column_stack([np.ones(len(rows)), rows * (1 - 2.0**-40), response])
     cells = np.array(accumulate([np.trunc(z * 2.0**20) / 2.0**20], z.shape[1]).cells, dtype=object)

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpreg.errors import ArgumentError
 
-__all__ = ["SCALINGS", "RowScaling", "row_scaling", "shorten"]
+__all__ = ["SCALINGS", "RowScaling", "as_floats", "row_scaling", "shorten"]
 
 Array = NDArray[np.float64]
 
@@ -77,7 +77,7 @@ class RowScaling:
 
         A row with a missing value becomes all zero.
         """
-        raw, response = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+        raw, response = as_floats(x, "x", 2), as_floats(y, "y", 1)
         complete = np.isfinite(raw).all(axis=1) & np.isfinite(response)
         raw = np.where(complete[:, None], raw, self.center)
         response = np.where(complete, response, self.y_center) - self.y_center
@@ -180,6 +180,17 @@ def row_scaling(
     return RowScaling(
         kind, center, width, length, float(y_center), float(y_max), upper, bool(intercept)
     )
+
+
+def as_floats(values: ArrayLike, name: str, dimensions: int) -> Array:
+    """Return a float array, or raise without a word about what is in it."""
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must be an array of numbers.") from None
+    if array.ndim != dimensions:
+        raise ArgumentError(f"{name} must have {dimensions} dimensions; it has {array.ndim}.")
+    return array
 
 
 def shorten(rows: Array, response: Array) -> tuple[Array, Array]:

@@ -55,7 +55,9 @@ def build_design(
     clip : Fraction
         c in (0, 1]: the scaled response is clipped to [-c, c] and stored as y / c.
     center : bool
-        Whether to centre the response at the middle of its bounds.
+        Whether to centre the response at the middle of its bounds. It is never centred where the
+        intercept is not kept: a model without one would be a model of the response less that
+        middle, and predict something else than it says.
 
     Returns
     -------
@@ -84,6 +86,8 @@ def build_design(
     coded = code_terms(parsed, regressors)
     terms = _numbered(parsed, coded)
     kept = resolve_keep(terms, keep)
+    affine = INTERCEPT in kept
+    centered = center and affine  # else a model without an intercept would be one of y - middle
     columns = [Column(INTERCEPT, INTERCEPT, 1.0, 1.0, 0.0, 1.0)]
     for term in coded:
         columns.extend(
@@ -91,7 +95,7 @@ def build_design(
                 column.name,
                 term.name,
                 _product_interval(column, regressors),
-                centered=INTERCEPT in kept,
+                centered=affine,
                 indicator=_is_indicator(column, regressors),
             )
             for column in term.columns
@@ -107,8 +111,10 @@ def build_design(
         schema=schema,
         keep=kept,
         clip=clip,
-        center=center,
-        response=scaled_response(parsed.response, response.intervals[0], clip=clip, center=center),
+        center=centered,
+        response=scaled_response(
+            parsed.response, response.intervals[0], clip=clip, center=centered
+        ),
         columns=tuple(columns),
         terms=tuple(terms),
         needed=tuple(types),

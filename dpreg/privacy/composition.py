@@ -62,6 +62,7 @@ __all__ = ["WORTHWHILE", "DrawPlan", "bounded_range_delta", "bounded_range_share
 WORTHWHILE: Final = Fraction(6, 5)
 """Composed exponential draws replace permute-and-flip where each gets this many times the eps."""
 
+_LARGEST_EPS: Final = 100  # beyond, epsilons simply add: no promise is left that delta could help
 _BITS: Final = 256
 _STEP: Final = Fraction(1, 10**6)  # shares are rounded downwards to this part of eps / K
 
@@ -115,7 +116,8 @@ def plan_draws(
     if budget.eps == 0:
         raise ArgumentError("eps must be positive")
     pure = budget.eps / draws
-    if budget.delta > 0 and draws > 1 and mechanism in ("auto", "exponential"):
+    composes = budget.delta > 0 and draws > 1 and budget.eps <= _LARGEST_EPS
+    if composes and mechanism in ("auto", "exponential"):
         share = bounded_range_share(draws, budget.eps, budget.delta, contributions)
         if share >= (WORTHWHILE if mechanism == "auto" else 1) * pure:
             rule = "exact composition of bounded-range draws"
@@ -184,7 +186,7 @@ def _rough_delta(each: float, draws: int, eps: float) -> float:
     l, t = l[t < each], t[t < each]  # noqa: E741
     p = np.expm1(each - t) / np.expm1(each)
     q = np.exp(t) * p
-    tails = binom.cdf(l, draws, 1 - q) - math.exp(eps) * binom.cdf(l, draws, 1 - p)
+    tails = binom.cdf(l, draws, 1 - q) - math.exp(min(eps, 700.0)) * binom.cdf(l, draws, 1 - p)
     return float(tails.max(initial=0.0))
 
 

@@ -22,10 +22,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from dpreg.errors import BudgetError
+from dpreg.errors import ArgumentError, BudgetError
 from dpreg.privacy.budget import Budget, exact, together
 
-__all__ = ["Entry", "Ledger"]
+__all__ = ["Entry", "Ledger", "charge"]
 
 _FORMAT: Final = 1
 _T = TypeVar("_T")
@@ -33,11 +33,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One charge: what for, how much, and when (UTC, ISO 8601)."""
+    """One charge: what for, how much, when (UTC, ISO 8601), and whom it protects.
+
+    `unit` is the neighbour relation and the rows a person may own; "" where the caller left it out.
+    """
 
     what: str
     budget: Budget
     when: str
+    unit: str = ""
 
 
 class Ledger:
@@ -74,7 +78,8 @@ class Ledger:
 
     def __init__(self, cap: Budget | object, path: str | os.PathLike[str] | None = None) -> None:
         self.cap = cap if isinstance(cap, Budget) else Budget(exact(cap, "cap", BudgetError))
-        self.path = None if path is None else Path(path).absolute()
+        # Symbolic links are followed, so that every name of the account is one account.
+        self.path = None if path is None else Path(path).resolve()
         self._lock = threading.RLock()
         self._owner = os.getpid()
         self._entries: tuple[Entry, ...] = ()
@@ -84,6 +89,11 @@ class Ledger:
             with self._locked():
                 if not self.path.exists():
                     self._write(())
+                elif self.path.stat().st_nlink > 1:
+                    raise BudgetError(
+                        "the ledger's file has a second name (a hard link), whose account would "
+                        "part from this one: remove the link"
+                    )
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Ledger:
@@ -109,7 +119,7 @@ class Ledger:
         """The cap less what is spent."""
         return self.cap - self.spent
 
-    def charge(self, budget: Budget, what: str) -> Entry:
+    def charge(self, budget: Budget, what: str, unit: str = "") -> Entry:
         """Take `budget` from the account, for good, before anything is read or drawn.
 
         Parameters
@@ -117,6 +127,9 @@ class Ledger:
         budget : Budget
         what : str
             What it pays for: public text, kept in the file.
+        unit : str, optional
+            Whom the charge protects, such as "replace-one, 1 row a person". Epsilons of different
+            units do not add up to a promise to anyone, so one ledger keeps to one unit.
 
         Returns
         -------
@@ -125,18 +138,25 @@ class Ledger:
         Raises
         ------
         BudgetError
-            If the charge does not fit; the account is then as it was.
+            If the charge does not fit, or its unit is not the account's; the account is then as it
+            was.
         """
         if not isinstance(budget, Budget):
             raise BudgetError("charge takes a Budget")
         with self._locked():
+            for other in {entry.unit for entry in self._entries} - {"", unit}:
+                if unit:
+                    raise BudgetError(
+                        f"{what} protects by {unit}, and this ledger's charges by {other}: such "
+                        "epsilons do not add up; keep a ledger for each"
+                    )
             spent = together(entry.budget for entry in self._entries)
             left = self.cap - spent
             if not left.covers(budget):
                 raise BudgetError(
                     f"{what} asks for {budget}, but only {left} of {self.cap} is left"
                 )
-            entry = Entry(str(what), budget, datetime.now(UTC).isoformat(timespec="seconds"))
+            entry = Entry(str(what), budget, datetime.now(UTC).isoformat(timespec="seconds"), unit)
             self._write((*self._entries, entry))
             return entry
 
@@ -183,8 +203,22 @@ class Ledger:
         return f"<Ledger: {self.spent} spent of {self.cap}>"
 
 
+def charge(
+    ledger: Ledger | None, budget: Budget, what: str, neighbors: str, contributions: int
+) -> None:
+    """Charge the ledger of a public call, if it has one, naming whom the charge protects."""
+    if ledger is None:
+        return
+    if not isinstance(ledger, Ledger):
+        raise ArgumentError(
+            f"budget must be a Ledger, such as Ledger(1); got {type(ledger).__name__}."
+        )
+    rows = "1 row" if contributions == 1 else f"{contributions} rows"
+    ledger.charge(budget, what, f"{neighbors}, {rows} a person")
+
+
 def _format(cap: Budget, entries: tuple[Entry, ...]) -> str:
-    told = [{"what": e.what, **e.budget.to_dict(), "when": e.when} for e in entries]
+    told = [{"what": e.what, **e.budget.to_dict(), "when": e.when, "unit": e.unit} for e in entries]
     return json.dumps({"dpreg_ledger": _FORMAT, "cap": cap.to_dict(), "entries": told}, indent=1)
 
 
@@ -195,7 +229,12 @@ def _parse(text: str) -> tuple[Budget, tuple[Entry, ...]]:
         if saved["dpreg_ledger"] != _FORMAT:
             raise BudgetError("the ledger's file was written by another version of dpreg")
         entries = tuple(
-            Entry(str(line["what"]), Budget.from_dict(line), str(line["when"]))
+            Entry(
+                str(line["what"]),
+                Budget.from_dict(line),
+                str(line["when"]),
+                str(line.get("unit", "")),
+            )
             for line in saved["entries"]
         )
         return Budget.from_dict(saved["cap"]), entries

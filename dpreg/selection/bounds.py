@@ -23,8 +23,18 @@ __all__ = ["buy_bounds", "warn_of_poor_bounds", "with_stand_ins"]
 
 _Built = TypeVar("_Built")
 
-_STAND_IN = Numeric(-1e6, 1e6)
-"""Stands for bounds that are not known yet, to try formula and schema before anything is spent."""
+_FARTHEST = 2.0**150
+_NARROWEST = 2.0**-60
+_STAND_INS = (
+    Numeric(-_FARTHEST, _FARTHEST),
+    Numeric(_FARTHEST / 2, _FARTHEST),
+    Numeric(1.0, 2.0),
+    Numeric(-2.0, -1.0),
+    Numeric(-_NARROWEST, _NARROWEST),
+)
+"""Stand for bounds that are not known yet, to try formula and schema before anything is spent: a
+factor that fails under one of them (a logarithm, a comparison that the bounds decide, a power that
+overflows) is refused then. Bought bounds are kept within what these span."""
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -69,7 +79,7 @@ def buy_bounds(
         lo, hi = estimate_bounds(
             _Values(source, name), eps / len(names), neighbors, contributions, rng
         )
-        bought[name] = Numeric(lo, hi)
+        bought[name] = _kept_within(lo, hi)
     return Schema({**schema, **bought}) if bought else schema
 
 
@@ -87,12 +97,21 @@ def with_stand_ins(
     if not names:
         return build(schema)
     try:
-        return build(Schema({**schema, **dict.fromkeys(names, _STAND_IN)}))
+        built = [build(Schema({**schema, **dict.fromkeys(names, s)})) for s in _STAND_INS]
     except SchemaError as err:
         raise SchemaError(
             f"{err} The schema holds no bounds for {', '.join(names)}: declare those of the "
             "columns in this factor, since bounds estimated privately need not be legal there."
         ) from None
+    return built[0]
+
+
+def _kept_within(lo: float, hi: float) -> Numeric:
+    """Keep bought bounds within +-2**150 and at least 2**-59, or 2**-20 of their size, apart."""
+    lo, hi = max(lo, -_FARTHEST), min(hi, _FARTHEST)
+    middle = min(max(lo / 2 + hi / 2, -_FARTHEST), _FARTHEST)
+    half = max(_NARROWEST, abs(middle) * 2.0**-20, hi / 2 - lo / 2)
+    return Numeric(middle - half, middle + half)
 
 
 def warn_of_poor_bounds(

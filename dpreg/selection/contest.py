@@ -14,15 +14,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.privacy.sensitivity import score_grid, score_range
-from dpreg.selection.profile import PROFILE_GRID, profile_range, profile_scores
+from dpreg.selection.profile import PROFILE_GRID, profile_range, profile_scores, residuals
 from dpreg.selection.space import Space
 
-__all__ = ["Contest", "least_squares_contest", "profile_contest"]
+__all__ = ["LARGEST_SCORE", "Contest", "least_squares_contest", "profile_contest"]
+
+LARGEST_SCORE: Final = 2**61
+"""Scores and the sum of all charges stay within this, so that their sum stays within int64."""
+LARGEST_RANGE: Final = 2**53
+"""The largest noise scale that is drawn, in grid units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +56,20 @@ class Contest:
     psi: int = 0
     uniform: bool = False
 
-    def priced(self, phi: Fraction, psi: Fraction) -> Contest:
-        """Return the contest with these charges, rounded to whole grid units; uniform stays so."""
+    def priced(self, phi: Fraction, psi: Fraction, space: Space) -> Contest:
+        """Return the contest with these charges, rounded to whole grid units; uniform stays so.
+
+        A charge is capped, by a public rule, so that the charges of the largest model add up to at
+        most 2**61: scores lie below 2**61 in absolute value, and no total leaves int64. A charge
+        near the cap already exceeds every difference of scores.
+        """
         if self.uniform:
             return self
-        return replace(self, phi=round(phi / self.grid), psi=round(psi / self.grid))
+        priced = len(space.units) + sum(len(columns) for columns in space.unit_columns)
+        most = LARGEST_SCORE // max(1, priced)
+        return replace(
+            self, phi=min(round(phi / self.grid), most), psi=min(round(psi / self.grid), most)
+        )
 
     def totals(
         self, q: NDArray[np.int64], models: NDArray[np.bool_], space: Space
@@ -87,6 +102,7 @@ def profile_contest(
     rho: Fraction,
     neighbors: str,
     contributions: int,
+    eps: Fraction = Fraction(1),
 ) -> Contest:
     """PCPL, given the private lower bound A: S = n log Q + penalties; one unit is h.
 
@@ -99,10 +115,15 @@ def profile_contest(
         floor(y'y / g): what turns q into Q_g. Confidential; it stays inside the transform.
     rows : int
         n under replace-one, n0 under add-remove.
+    eps : Fraction
+        Of one draw; where it is too small for the range, the draw is uniform as well.
     """
+    uniform = Contest(1, PROFILE_GRID, np.zeros_like, uniform=True)
     if lower_bound <= 0:
-        return Contest(1, PROFILE_GRID, np.zeros_like, uniform=True)
+        return uniform
     moved = profile_range(
         lower_bound, rho=rho, rows=rows, neighbors=neighbors, contributions=contributions
     )
-    return Contest(moved, PROFILE_GRID, lambda q: profile_scores(q + offset, rows))
+    if moved > LARGEST_RANGE * eps:  # more noise than is drawn exactly: A says so, not the rows
+        return uniform
+    return Contest(moved, PROFILE_GRID, lambda q: profile_scores(residuals(q, offset), rows))

@@ -14,10 +14,13 @@ from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design, build_design, declared, undeclared
 from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend
 from dpreg.privacy.composition import DrawPlan, plan_draws
+from dpreg.privacy.sensitivity import score_range
 from dpreg.request import SHARES, SelectionRequest
 from dpreg.schema import Schema
 from dpreg.selection.bounds import with_stand_ins
+from dpreg.selection.contest import LARGEST_RANGE
 from dpreg.selection.engine import choose_engine
+from dpreg.selection.estimates import RADII
 from dpreg.selection.space import Space, build_space
 from dpreg.sources import Source
 
@@ -76,6 +79,7 @@ def prepare(request: SelectionRequest, schema: Schema, source: Source) -> Prepar
     space = space_of(request, design)
     costs = _costs(request, unbounded)
     drawing, fit = _divided(request, costs)
+    _check_eps(request, drawing.eps / request.draws)
     draws = plan_draws(
         request.draws,
         drawing,
@@ -92,6 +96,18 @@ def prepare(request: SelectionRequest, schema: Schema, source: Source) -> Prepar
         fit=fit,
         spends=_spends(request, unbounded, costs, draws, fit),
     )
+
+
+def _check_eps(request: SelectionRequest, eps: Fraction) -> None:
+    """Refuse an eps for which the noise would be too large to draw; PCPL draws uniformly then."""
+    if request.method == "pcls":
+        rho = max(RADII) if request.radius is None else request.rho
+        reach = score_range(rho, request.neighbors, request.contributions)
+        if reach > LARGEST_RANGE * eps:
+            raise ArgumentError(
+                "eps is too small: the noise of one draw would exceed 2**53 steps of the scores' "
+                "grid. Raise eps, or lower draws, contributions or the shares of other steps."
+            )
 
 
 def design_of(request: SelectionRequest, schema: Schema) -> Design:

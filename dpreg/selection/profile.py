@@ -4,7 +4,7 @@ Scores
 ------
 L(M) = n log(Q(M)/n) + penalties, Q(M) = F_rho(M) + y'y the constrained residual sum of squares in
 stored units. The constant -n log n is common to all models and dropped. On the score grid g, Q is
-held as the integer Q_g(M) = q(M) + floor(y'y / g), floored at 1, and L as the integer
+held as the integer Q_g(M) = q(M) + floor(y'y / g), kept within [1, 2**61], and L as the integer
 L_h(M) = floor(n ln(Q_g(M)) / h), h = 2**-23, which is defined by Q_g and n alone and so canonical.
 It is non-decreasing in q, which is what the tree sampler needs of it.
 
@@ -21,7 +21,7 @@ Privacy
 Let D2 = k (ceil((1 + rho)^2 / g) + 2), in grid units. One row's loss lies in [0, (1 + rho)^2], so
 one row changes Q by at most (1 + rho)^2 for every M at once, under both relations (a replaced row
 takes away one such loss and adds another); the two floors add less than 2 grid units. Hence D2
-bounds the change of every Q_g, the floor at 1 included (it is 1-Lipschitz).
+bounds the change of every Q_g, its limits included (they are 1-Lipschitz).
 
 1. *A lower bound on Q, bought with eps1.* Let Q* be Q_g of the model with all columns: at most
    every Q_g(M). A = Q* - D2 + (D2/eps1)(Z - log(1/(2 delta))), Z Laplace. By the Laplace mechanism
@@ -64,18 +64,20 @@ from dpreg.privacy.sensitivity import check_contributions, check_neighbors, scor
 
 __all__ = [
     "PROFILE_GRID",
-    "lower_bound_scale",
     "lower_bound_shift",
     "profile_range",
     "profile_scores",
     "residual_offset",
     "residual_sensitivity",
+    "residuals",
+    "scale_up",
 ]
 
 PROFILE_GRID: Final = Fraction(1, 2**23)
 """The step h of the score grid, in units of n log Q."""
 
 _PRECISION: Final = 128
+_LARGEST: Final = 2**61
 
 
 def residual_sensitivity(rho: Fraction, contributions: int) -> int:
@@ -89,16 +91,29 @@ def residual_offset(moments: Moments, rho: Fraction) -> int:
     return math.floor(Fraction(moments.cells[-1][-1], 2**MOMENT_BITS) / score_grid(rho))
 
 
-def lower_bound_scale(rho: Fraction, contributions: int, eps1: Fraction) -> Fraction:
-    """Return the scale of the Laplace noise in A, in grid units."""
-    return residual_sensitivity(rho, contributions) / eps1
+def residuals(q: NDArray[np.int64], offset: int) -> NDArray[np.int64]:
+    """Return min(q + offset, 2**61) without overflow: the Q_g that everything here is about.
+
+    The minimum is non-decreasing and 1-Lipschitz, so D2 bounds its changes as well.
+    """
+    if offset < 2**61:
+        return np.minimum(np.asarray(q, dtype=np.int64) + offset, _LARGEST)
+    whole = [min(int(value) + offset, _LARGEST) for value in np.ravel(q)]
+    return np.array(whole, dtype=np.int64).reshape(np.shape(q))
+
+
+def scale_up(scale: Fraction) -> float:
+    """Return the least float that is not below an exact scale."""
+    rounded = float(scale)
+    return rounded if Fraction(rounded) >= scale else math.nextafter(rounded, math.inf)
 
 
 def lower_bound_shift(rho: Fraction, contributions: int, eps1: Fraction, delta: Fraction) -> int:
     """Return D2 + (D2/eps1) log(1/(2 delta)), rounded up: what A lies below the noisy Q*."""
     d2 = residual_sensitivity(rho, contributions)
+    scale = scale_up(d2 / eps1)  # of the noise that is really drawn
     with flint.ctx.workprec(_PRECISION):
-        shift = d2 + _ball(d2 / eps1) * (_ball(1 / (2 * delta))).log()
+        shift = d2 + _ball(Fraction(scale)) * (_ball(1 / (2 * delta))).log()
         return max(_ceiling(shift), d2)
 
 

@@ -225,6 +225,7 @@ def contest_of(
         rho=tuning.rho,
         neighbors=relation,
         contributions=k,
+        eps=preparation.draws.eps_each,
     )
 
 
@@ -272,7 +273,7 @@ def select(
     problem = Problem(moments, tuning.rho)
     contest = contest_of(request, preparation, tuning, problem, moments, rng)
     phi, psi = penalties(request, preparation, tuning, contest, space)
-    priced = contest.priced(phi, psi)
+    priced = contest.priced(phi, psi, space)
     listed = Enumerated(problem, space) if preparation.engine == "enumerate" else None
     models = tuple(
         draw_model(

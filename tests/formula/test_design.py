@@ -237,7 +237,7 @@ def test_user_units_need_the_intercept_that_takes_up_shifts():
     assert transform.tolist() == [[50, 0], [-100, 100]]
     assert shift.tolist() == [0, 200]
     transform, shift = build_design("y ~ x", SCHEMA, keep=()).to_user_units([1])
-    assert transform.tolist() == [[25]]
+    assert transform.tolist() == [[75]]
     assert shift.tolist() == [0]
 
 

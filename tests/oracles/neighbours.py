@@ -94,7 +94,7 @@ def scored(rows: np.ndarray, formula: str = FORMULA, eps: object = 1, **changes:
     tuning = run.tune(asked, preparation, design, read)
     problem = Problem(read.selecting, tuning.rho)
     contest = run.contest_of(asked, preparation, tuning, problem, read.selecting)
-    priced = contest.priced(*run.penalties(asked, preparation, tuning, contest, space))
+    priced = contest.priced(*run.penalties(asked, preparation, tuning, contest, space), space)
     models = space.models()
     q = problem.scores(space.columns(models))
     return Scored(priced.totals(q, models, space), contest.score_range)

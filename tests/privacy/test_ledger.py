@@ -297,5 +297,5 @@ def test_the_public_calls_charge_before_a_row_is_read(call, monkeypatch, tmp_pat
     assert log.count("charge") == 1
     assert ledger.spent == result.spent == Budget(1)
     with order_of_events(monkeypatch, rows) as log, pytest.raises(BudgetError):
-        call("y ~ a + b", frame, eps="1e-9", schema=schema, budget=ledger)
+        call("y ~ a + b", frame, eps="1e-6", schema=schema, budget=ledger)
     assert log == ["charge"]

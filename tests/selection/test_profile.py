@@ -20,6 +20,7 @@ from dpreg.selection.profile import (
     residual_sensitivity,
 )
 from dpreg.selection.scores import Problem
+from dpreg.selection.space import Space
 
 RHO = Fraction(1)
 MODELS = np.array(list(itertools.product([False, True], repeat=3)))
@@ -161,7 +162,7 @@ def test_given_the_bound_the_exact_law_keeps_eps(eps: str) -> None:
 def test_without_a_positive_bound_the_draw_is_uniform_whatever_the_penalty(bound: int) -> None:
     contest = profile_contest(
         bound, offset=7, rows=3, rho=RHO, neighbors="replace-one", contributions=1
-    ).priced(Fraction(5), Fraction(7))
+    ).priced(Fraction(5), Fraction(7), Space(("a",), ((1,),), (0,)))
     assert contest.transform is not None
     scores = contest.transform(np.arange(8, dtype=np.int64))
     np.testing.assert_allclose(
