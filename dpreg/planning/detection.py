@@ -7,11 +7,11 @@ squares of any model by about D_j when it enters. Assumed: **the terms are uncor
 is kept** (or the variance given the rest is used, which is the least that D_j may come from), the
 errors are normal with variance sigma2, the radius does not bind, and nothing is clipped. Then
 
-    D_j = |beta_j sqrt(n v_j) + sigma Z_j|^2 + sigma2 chi2_(d_j - 1),   Z_j standard normal,
+    D_j = |beta_j sqrt((n - d) v_j) + sigma Z_j|^2 + sigma2 chi2_(d_j - 1),   Z_j standard normal,
 
-v_j the variance of the column, d_j the columns of the term; useless terms have D_j = sigma2
-chi2_d. Each term is charged c_j = psi + phi d_j, so model M scores sum_{j in M} (c_j - D_j) plus a
-constant, and a mechanism of rate t draws from these scores.
+v_j the variance of the column, d_j the columns of the term, d those of all effects; useless terms
+have D_j = sigma2 chi2_(d_j). Each term is charged c_j = psi + phi d_j, so model M scores
+sum_{j in M} (c_j - D_j) plus a constant, and a mechanism of rate t draws from these scores.
 
 The mechanisms' laws
 --------------------
@@ -54,7 +54,7 @@ __all__ = ["Detection", "Effects", "detect", "rule_rows"]
 
 Floats = NDArray[np.float64]
 
-_POINTS: Final = 128
+_POINTS: Final = 256
 _FAR: Final = 40.0
 _DEEPEST: Final = 700.0
 
@@ -157,7 +157,9 @@ def _falls(effects: Effects, rows: float) -> Floats:
     m = len(effects.strength)
     z = ndtri(_lattice(m)) if m else np.zeros((_POINTS, 0))
     sigma = math.sqrt(effects.sigma2)
-    moved = np.sqrt(rows * effects.strength) + sigma * z
+    # The other columns of the model, fitted on the same rows, take that many dimensions.
+    seen = max(rows - float(effects.columns.sum()), 0.0)
+    moved = np.sqrt(seen * effects.strength) + sigma * z
     return np.asarray(moved**2 + effects.sigma2 * (effects.columns - 1))
 
 
@@ -214,7 +216,7 @@ def _useless_classes(loss: Floats) -> tuple[Floats, Floats, Floats]:
     chance = float(_coin(-loss).mean())
     typical = math.log((1 - chance) / chance) if 0 < chance < 1 else float(loss.mean())
     mean = u * chance
-    top = min(u, math.ceil(mean + 12 * math.sqrt(mean) + 8))
+    top = min(u, math.ceil(mean + 8 * math.sqrt(mean) + 4))
     s = np.arange(top + 1.0)
     return s, gammaln(u + 1) - gammaln(s + 1) - gammaln(u - s + 1), s * typical
 
@@ -236,7 +238,7 @@ def _panels(edges: Floats, order: int) -> tuple[Floats, Floats]:
     return (edges[:-1, None] + half * (1 + nodes)).ravel(), (half * weights).ravel()
 
 
-_FLIP: Final = _panels(np.r_[0.0, 4.0 ** np.arange(-14, 0), 0.5, 1.0], 8)
+_FLIP: Final = _panels(np.r_[0.0, 4.0 ** np.arange(-14, 0), 0.5, 1.0], 5)
 _LAPLACE: Final = _panels(np.r_[np.arange(-40.0, -8, 2), np.arange(-8, 40.5)], 4)
 
 

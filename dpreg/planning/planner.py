@@ -108,7 +108,7 @@ false_inclusions, fit
     --------
     >>> import dpreg
     >>> dpreg.plan({"dose": 0.2, "age": 0.1}, sigma=0.25, eps=1, candidates=10, chance=0.9).n
-    27824
+    27752
     """
     if not 0 < chance < 1:
         raise ArgumentError(f"chance must lie between 0 and 1; got {chance!r}.")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["chances"]
 
-_POINTS: Final = 33
+_POINTS: Final = 25
 _DASHES: Final = ("--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
 _MARKS: Final = ("s", "^", "D", "v", "x", "+")
 
@@ -38,7 +38,7 @@ def chances(plan: Plan, over: str, ax: Axes | None = None) -> Axes:
             linestyle=_DASHES[i % len(_DASHES)],
             marker=_MARKS[i % len(_MARKS)],
             markersize=3.5,
-            markevery=8,
+            markevery=6,
             label=name.replace("$", r"\$"),
         )
     together = [p.found for p in plans]

@@ -15,6 +15,7 @@ from dpreg.selection.probabilities import selection_probabilities
 from dpreg.selection.scores import Problem
 from dpreg.selection.tuning import expected_useless_units, useless_term_penalty
 
+ROWS = 1e9  # so many that the columns' own dimensions do not count
 MECHANISMS = ("permute-and-flip", "exponential", "laplace")
 
 
@@ -32,14 +33,14 @@ def test_with_no_sampling_error_it_is_the_exact_law(mechanism, useless, gains):
     """Scores t S = -gain for effects, + charge for useless terms: independent, all listed here."""
     charge = 2.0
     effects = Effects(
-        strength=np.maximum(np.array(gains) + charge, 0.0),
+        strength=np.maximum(np.array(gains) + charge, 0.0) / ROWS,
         columns=np.ones(len(gains), dtype=np.int64),
         useless=np.ones(useless, dtype=np.int64),
         sigma2=1e-12,
     )
-    found = detect(effects, rows=1, rate=1.0, phi=0.0, psi=charge, mechanism=mechanism)
+    found = detect(effects, rows=ROWS, rate=1.0, phi=0.0, psi=charge, mechanism=mechanism)
     held = _subsets(len(gains) + useless)
-    price = np.r_[charge - effects.strength, np.full(useless, charge)]
+    price = np.r_[charge - ROWS * effects.strength, np.full(useless, charge)]
     scores = np.round((held @ price) * 2**40).astype(np.int64)
     law = selection_probabilities(scores, Fraction(1, 2**40), mechanism)
     m = len(gains)
@@ -55,8 +56,8 @@ def test_with_no_sampling_error_it_is_the_exact_law(mechanism, useless, gains):
 @pytest.mark.parametrize("q", [5, 40, 300])
 def test_useless_terms_are_as_many_as_the_penalty_allows(mechanism, q):
     x = float(useless_term_penalty(q, Fraction(1, 5), Fraction(1), mechanism))
-    effects = Effects(np.array([1e4]), np.ones(1, np.int64), np.ones(q, np.int64), 1e-12)
-    found = detect(effects, rows=1, rate=1.0, phi=0.0, psi=x, mechanism=mechanism)
+    effects = Effects(np.array([1e4 / ROWS]), np.ones(1, np.int64), np.ones(q, np.int64), 1e-12)
+    found = detect(effects, rows=ROWS, rate=1.0, phi=0.0, psi=x, mechanism=mechanism)
     assert found.useless == pytest.approx(expected_useless_units(x, q, mechanism), abs=2e-3)
 
 
@@ -78,7 +79,7 @@ def test_the_bound_holds(mechanism):
         effects = Effects(
             np.array([gain + 2, 5.0]), np.ones(2, np.int64), np.ones(4, np.int64), 1e-12
         )
-        found = detect(effects, rows=1, rate=1.0, phi=0.0, psi=2.0, mechanism=mechanism)
+        found = detect(effects, rows=ROWS, rate=1.0, phi=0.0, psi=2.0, mechanism=mechanism)
         assert 1 - found.each[0] <= np.exp(-gain) + 1e-9
 
 
