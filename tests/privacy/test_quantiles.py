@@ -206,26 +206,17 @@ def test_bounds_of_randhie_are_good(name):
 
 @pytest.mark.audit
 @pytest.mark.parametrize("neighbors", NEIGHBORS)
-def test_two_hundred_private_runs_on_every_column(neighbors, data_folder):
+def test_two_hundred_runs_on_every_column(neighbors, data_folder):
     columns = {**randhie(), **king_county(data_folder)}
     columns["cauchy"] = simulated()["cauchy"]
-    shares = {
-        name: judged(x, 200, neighbors=neighbors, private=True) for name, x in columns.items()
-    }
+    shares = {name: judged(x, 200, neighbors=neighbors) for name, x in columns.items()}
     assert {name: share for name, share in shares.items() if share < 0.95} == {}
 
 
-def test_more_rows_buy_nearer_bounds():
-    x = np.random.default_rng(2).normal(size=20_000)
-    widths = []
-    for level in (100, 20_000):
-        eps = Fraction(level, x.size)
-        runs = [
-            estimate_bounds([x], eps, "replace-one", 1, np.random.default_rng(seed))
-            for seed in range(20)
-        ]
-        widths.append(np.quantile([hi - lo for lo, hi in runs], 0.9))
-    assert widths[1] < widths[0]
+@pytest.mark.audit
+@pytest.mark.parametrize("name", ["cauchy", "lognormal", "7% ones"])
+def test_two_hundred_private_runs(name):
+    assert judged(simulated()[name], 200, private=True) >= 0.95
 
 
 # The public rule
