@@ -12,7 +12,7 @@ python_call <- function(verb, arguments = list(), data = NULL, columns = names(d
     verb = verb, arguments = plain_arguments(arguments), columns = table,
     rows = if (!is.null(data)) as.double(nrow(data)), debug = isTRUE(getOption("dpreg.debug"))
   )
-  reply <- door("call", request)
+  reply <- door(request)
   for (text in reply$warnings) dpreg_warn(text, call)
   if (is.null(reply)) {
     dpreg_stop("internal_error", "Python gave no answer: please report this.", call = call)

@@ -142,10 +142,10 @@ start_python <- function() {
   }
   # The folder goes last, so that it hides nothing.
   reticulate::py_run_string(sprintf(
-    "import sys; sys.path.append(%s); import dpreg_bridge; dpreg_bridge.open_door()",
-    encodeString(system.file("python", package = "dpreg"), quote = '"')
+    "import sys; sys.path.append(%s); import dpreg_bridge; dpreg_bridge.open_door(%s)",
+    python_text(system.file("python", package = "dpreg")),
+    python_text(getLoadedDLLs()[["reticulate"]][["path"]])
   ), local = TRUE, convert = FALSE)
-  if (python_hosts_r()) the$door("settle", NULL)
   NULL
 }
 

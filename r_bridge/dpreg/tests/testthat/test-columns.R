@@ -98,7 +98,7 @@ test_that("a million rows of 15 columns go over in under a second", {
   send <- function() {
     request <- list(verb = "echo", arguments = list(), columns = table_columns(frame, names(frame)),
                     rows = n, debug = FALSE)
-    door("call", request)
+    door(request)
   }
   used <- min(replicate(3, sum(system.time(send())[c("user.self", "sys.self")])))
   expect_lt(used, 1)

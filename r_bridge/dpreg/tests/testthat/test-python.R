@@ -26,3 +26,28 @@ test_that("class names become condition names", {
   expect_identical(snake_case(c("SchemaError", "NotReleased", "InternalError")),
                    c("schema_error", "not_released", "internal_error"))
 })
+
+test_that("garbage of reticulate's may be collected while rpy2 is at work", {
+  test_verbs()
+  # Without dpreg_bridge.finalizers this ends the process.
+  reticulate::py_run_string("
+def _add_collect():
+    from dpreg_bridge.rpy import R
+    from dpreg_bridge.verbs import VERBS
+    def collect():
+        for _ in range(3):
+            R.baseenv['gc']()
+        return True
+    VERBS['collect'] = collect
+_add_collect()
+", local = TRUE)
+  make <- reticulate::py_eval("lambda: [object() for _ in range(50)]", convert = FALSE)
+  for (round in 1:5) {
+    for (i in 1:20) {
+      x <- make()
+      y <- x[[1]]
+    }
+    x <- y <- NULL
+    expect_true(python_call("collect"))
+  }
+})

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpreg_bridge.calls import answer
+from dpreg_bridge.finalizers import guard
 from dpreg_bridge.rpy import R
 
 __all__ = ["open_door"]
@@ -19,20 +20,17 @@ _kept: list[Any] = []
 """R aborts when it calls a closure whose Python function was collected: these never are."""
 
 
-def open_door() -> None:
-    """Attach rpy2 to the R of this process and give the R package its way in."""
+def open_door(reticulate: str) -> None:
+    """Attach rpy2 to the R of this process and give the R package its way in.
+
+    Parameters
+    ----------
+    reticulate : str
+        Path of reticulate's shared library.
+    """
+    guard(reticulate)
     R.initr()
     if not _kept:
-        _kept.append(R.rternalize(_door))
+        _kept.append(R.rternalize(answer))
     package = R.baseenv["asNamespace"](R.StrSexpVector(["dpreg"]))
     package["the"]["door"] = _kept[0]
-
-
-def _door(errand: Any, request: Any) -> Any:
-    """Do what R asks for; nothing may leave here as an exception, which R would see as NULL."""
-    if errand[0] == "settle":
-        from dpreg_bridge.hosted import settle
-
-        settle()
-        return R.NULL
-    return answer(request)

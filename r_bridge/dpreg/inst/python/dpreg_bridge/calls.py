@@ -21,7 +21,7 @@ __all__ = ["answer"]
 
 
 def answer(request: Any) -> Any:
-    """Answer one request of R's."""
+    """Answer one request of R's. An exception that left here would be NULL to R."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         reply = _reply(dict(zip(map(str, request.names), request, strict=True)))

@@ -1,4 +1,4 @@
-"""rpy2's low-level interface to R, as `R`: the only import of rpy2 but for `hosted`.
+"""rpy2's low-level interface to R, as `R`: the only import of rpy2.
 
 It is used without its types, which name less than it exports.
 """
