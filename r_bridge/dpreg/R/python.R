@@ -89,13 +89,13 @@ install_dpreg <- function(from = "dpreg", envname = "r-dpreg", python = NULL, in
 # R starts with the system's libraries before all others; a Python of the user's own, started from R,
 # would load the system's Python library in place of its own.
 users_library_path <- function() {
-  path <- Sys.getenv("LD_LIBRARY_PATH")
+  path <- strsplit(Sys.getenv("LD_LIBRARY_PATH"), ":", fixed = TRUE)[[1]]
   script <- file.path(R.home("etc"), "ldpaths")
-  if (!file.exists(script)) return(path)
-  added <- system2("sh", c("-c", shQuote(paste(
-    "unset LD_LIBRARY_PATH; .", shQuote(script), "; printf %s \"$LD_LIBRARY_PATH\""
-  ))), stdout = TRUE)
-  sub("^:", "", if (startsWith(path, added)) substring(path, nchar(added) + 1) else path)
+  added <- if (file.exists(script)) {
+    show <- paste("unset LD_LIBRARY_PATH; .", shQuote(script), "; printf %s \"$LD_LIBRARY_PATH\"")
+    strsplit(system2("sh", c("-c", shQuote(show)), stdout = TRUE), ":", fixed = TRUE)[[1]]
+  }
+  paste(path[!path %in% added], collapse = ":")
 }
 
 # Set environment variables; returns a function that restores them.

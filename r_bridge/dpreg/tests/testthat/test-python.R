@@ -13,8 +13,9 @@ test_that("a Python started from R sees the user's own library path", {
   old <- Sys.getenv("LD_LIBRARY_PATH")
   on.exit(Sys.setenv(LD_LIBRARY_PATH = old))
   Sys.setenv(LD_LIBRARY_PATH = paste0(old, ":/opt/own"))
-  expect_false(startsWith(users_library_path(), R.home("lib")))
-  expect_match(users_library_path(), "/opt/own$")
+  own <- strsplit(users_library_path(), ":", fixed = TRUE)[[1]]
+  expect_true("/opt/own" %in% own)
+  expect_false(R.home("lib") %in% own)
 })
 
 test_that("R before 4.5 gets the rpy2 that works with it", {
@@ -40,8 +41,10 @@ def _add_collect():
         return True
     VERBS['collect'] = collect
 _add_collect()
-", local = TRUE)
-  make <- reticulate::py_eval("lambda: [object() for _ in range(50)]", convert = FALSE)
+def _make_objects():
+    return [object() for _ in range(50)]
+", local = FALSE)
+  make <- reticulate::import_main(convert = FALSE)$`_make_objects`
   for (round in 1:5) {
     for (i in 1:20) {
       x <- make()
