@@ -71,6 +71,7 @@ from dpreg.selection.tree_bounds import Bounds
 from dpreg.selection.tree_counts import Counts
 from dpreg.selection.tree_noise import PRECISION, Bits, exponential_noise, gumbel_noise
 from dpreg.selection.tree_search import Search, TreeDraw
+from dpreg.selection.tree_weights import Weights
 
 if TYPE_CHECKING:
     from dpreg.selection.scores import Problem
@@ -122,10 +123,11 @@ class Tree:
             raise ArgumentError("phi_int and psi_int must not be negative.")
         self.problem = problem
         self.space = space
+        self.mechanism = mechanism
         self.noise = _NOISE[mechanism]
         self.t = Fraction(t)
         self.transform = transform
-        self.counts = Counts(space, phi_int, psi_int)
+        self.counts = counts = Counts(space, phi_int, psi_int)
         self.root = self.counts.root()
         if (space.size if self.counts.hierarchy else self.counts.size(self.root)) == 0:
             raise ArgumentError("the space holds no model: min_units exceeds what it can reach.")
@@ -138,6 +140,10 @@ class Tree:
         self.nats = float(t) * rise / span
         # About one nat is worth a constrained fit. (Speed alone: no bound's truth depends on it.)
         self.bounds.unit = 1.0 / self.nats if self.nats else math.inf
+        if transform is None and counts.limits == (0, counts.units) and counts.units:
+            worth = self.nats * self.bounds.state(0).views[-1].weight
+            self.counts = Weights(space, phi_int, psi_int, worth, float(t))
+            self.root = self.counts.root()
 
     def least_score(self, bound: float, penalty: int) -> int:
         """Return T(floor(bound / g)) + penalty; g is a power of two, so the division is exact."""
@@ -147,7 +153,9 @@ class Tree:
         """Return T(q)."""
         if self.transform is None:
             return q
-        return int(self.transform(np.array([q], dtype=np.int64))[0])
+        # A score is within n 2**25 grid units of 0; a bound that forgets the radius need not be.
+        kept = min(max(q, -(2**62)), 2**62)
+        return int(self.transform(np.array([kept], dtype=np.int64))[0])
 
     def draw(self, bits: Bits | None = None, *, progress: bool = False) -> TreeDraw:
         """Draw one model; see the module docstring.

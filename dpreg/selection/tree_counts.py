@@ -149,6 +149,10 @@ class Counts:
         """Return the penalty of a model."""
         return self.penalty(tuple((model & mask).bit_count() for mask in self.masks))
 
+    def weight(self, model: int) -> int:
+        """Return how much a model counts in `size`: here once."""
+        return 1
+
     def size(self, cell: Cell) -> int:
         """Return N, the exact number of models in the cell."""
         inside = tuple((cell.inside & mask).bit_count() for mask in self.masks)

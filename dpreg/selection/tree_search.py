@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from flint import arb, ctx, fmpq
+from flint import arb, ctx, fmpq, fmpz
 from numpy.typing import NDArray
 
 from dpreg.selection.tree_bounds import State
 from dpreg.selection.tree_counts import Cell, members
-from dpreg.selection.tree_noise import PRECISION, Arrival, Bits, outward
+from dpreg.selection.tree_noise import PRECISION, Arrival, Bits, gumbel_noise, outward
+from dpreg.selection.tree_weights import Weights, excess
 
 if TYPE_CHECKING:
     from dpreg.selection.tree import Tree
@@ -32,6 +33,8 @@ _REFRESH: Final = 0.3
 """Nats that a node's own state must be expected to gain before it is made."""
 _PEEL: Final = 1.0
 """A node is peeled while the log of the noises that could still matter is below this."""
+_SHARP: Final = 0.05
+"""Nats that the best split on a unit must gain where models are weighted; else a node is peeled."""
 _BOX: Final = 0.2
 """How much a unit must gain, as a share of what halving a range of sizes gains, to go first."""
 
@@ -67,7 +70,7 @@ class _Node:
 
     __slots__ = (
         *("at", "bound", "cell", "drawn", "extra", "gone", "lack", "leaf"),
-        *("noise", "removed", "score", "size", "state"),
+        *("level", "most", "noise", "removed", "score", "size", "state"),
     )
 
     def __init__(
@@ -80,7 +83,8 @@ class _Node:
         self.state = state
         self.bound = -math.inf
         self.extra: tuple[float, ...] = (0.0,) * len(state.views)
-        self.lack = 0.0
+        self.lack = self.most = 0.0
+        self.level = -math.inf
         self.score = 0
         self.removed = 0
         self.leaf = -1
@@ -91,9 +95,10 @@ class _Node:
 class _Leaf:
     """A model with its noise and a lower bound on its score; `stage` counts the refinements."""
 
-    __slots__ = ("beta", "bound", "model", "noise", "score", "stage")
+    __slots__ = ("beta", "bound", "model", "noise", "score", "stage", "weight")
 
-    def __init__(self, model: int, noise: Arrival, bound: float) -> None:
+    def __init__(self, model: int, weight: int, noise: Arrival, bound: float) -> None:
+        self.weight = fmpz(weight)
         self.model = model
         self.noise = noise
         self.bound = bound
@@ -108,6 +113,7 @@ class Search:
     def __init__(self, tree: Tree, bits: Bits, progress: bool) -> None:
         self.tree, self.bits = tree, bits
         self.counts, self.bounds = tree.counts, tree.bounds
+        self.weights = tree.counts if isinstance(tree.counts, Weights) else None
         self.rate = arb(fmpq(tree.t.numerator, tree.t.denominator))
         self.heap: list[tuple[float, int, _Node | _Leaf]] = []
         self.best: _Leaf | None = None
@@ -117,16 +123,38 @@ class Search:
         self.precision = PRECISION
         self.bar = _progress_bar() if progress else None
 
-    def value(self, noise: Arrival, score: int) -> arb:
+    def value(self, leaf: _Leaf) -> arb:
         """Return the ball of Z - t S."""
-        return noise.noise - self.rate * score
+        noise = leaf.noise
+        if self.weights is None:
+            return noise.noise - self.rate * leaf.score
+        return self.tree.noise(noise.ball * leaf.weight) - self.rate * leaf.score
+
+    def ceiling(self, node: _Node) -> float:
+        """Return a float at or above the value of every model of the node."""
+        if self.weights is None:
+            return outward(node.noise.noise - self.rate * node.score)[1]
+        low, high = outward(node.noise.noise)  # -ln of the arrival
+        top = high - node.level
+        if self.tree.mechanism != "exponential":
+            top += excess(node.most - low)
+        return top + (abs(high) + abs(node.level) + 1.0) * _SLACK
 
     def push(self, item: _Node | _Leaf) -> None:
         """Put an item on the heap under a float at or above its bound, unless it cannot win."""
-        high = outward(self.value(item.noise, item.score))[1]
+        high = outward(self.value(item))[1] if isinstance(item, _Leaf) else self.ceiling(item)
         if high > self.best_low:
             self.serial += 1
             heapq.heappush(self.heap, (-high, self.serial, item))
+
+    def arrival(self, cap: Arrival | None, size: int) -> Arrival:
+        """Draw the first arrival after `cap` among models of this count or weight."""
+        law = self.tree.noise if self.weights is None else gumbel_noise
+        return Arrival(cap, size, self.bits, law)
+
+    def is_single(self, node: _Node) -> bool:
+        """Whether a node's leaf is all it holds."""
+        return node.size == 1 if self.weights is None else node.cell.free == 0
 
     def must_leave_out(self, cell: Cell) -> int:
         """Return how many of the free units every model of the cell lacks, at least."""
@@ -140,12 +168,19 @@ class Search:
         self.push(node)
 
     def rate_node(self, node: _Node) -> None:
-        """Raise a node's bounds on F and S to the best that is known of it."""
+        """Raise a node's bounds on F and S, or its level, to the best that is known of it."""
+        views = zip(node.state.views, node.extra, strict=True)
+        if self.weights is not None:
+            grid, cell = self.tree.grid, node.cell
+            for view, extra in views:
+                bound = view.bound + extra - grid
+                level = self.weights.level(cell, bound, view.weight, self.nats)
+                node.level = max(node.level, level)
+            if self.tree.mechanism != "exponential":
+                node.most = self.weights.most(cell, node.gone)
+            return
         more = self.must_leave_out(node.cell)
-        bound = max(
-            view.bound + extra + float(view.reserve[more])
-            for view, extra in zip(node.state.views, node.extra, strict=True)
-        )
+        bound = max(view.bound + extra + float(view.reserve[more]) for view, extra in views)
         node.bound = max(node.bound, bound - abs(bound) * _SLACK, self.bounds.floor)
         node.score = self.tree.least_score(node.bound, self.counts.penalty(node.cell.lo))
 
@@ -153,8 +188,7 @@ class Search:
         """Take items until the best value found is at least every bound left."""
         cell = self.tree.root
         size = self.counts.size(cell)
-        noise = Arrival(None, size, self.bits, self.tree.noise)
-        self.place(_Node(cell, size, (), noise, self.bounds.state(0)))
+        self.place(_Node(cell, size, (), self.arrival(None, size), self.bounds.state(0)))
         while self.heap and -self.heap[0][0] > self.best_low:
             key, _, item = heapq.heappop(self.heap)
             if isinstance(item, _Leaf):
@@ -174,14 +208,14 @@ class Search:
 
     def take_node(self, node: _Node, key: float) -> None:
         """Give a node its state, its leaf, and then its parts."""
-        if node.lack * self.nats > _REFRESH and node.size > 1:
-            before = node.score
+        if node.lack * self.nats > _REFRESH and not self.is_single(node):
+            before = node.score, node.level
             node.state = self.bounds.state(node.removed, node.state)
             node.extra = (0.0,) * len(node.state.views)
             node.lack = 0.0
             node.at = 0
             self.rate_node(node)
-            if node.score > before:
+            if (node.score, node.level) > before:
                 self.push(node)
                 return
         if not node.drawn:
@@ -191,7 +225,7 @@ class Search:
                 node.leaf = self.counts.draw(node.cell, self.bits)
             if self.counts.is_model(node.leaf):
                 self.add_leaf(node)
-        if node.size == 1:
+        if self.is_single(node):
             return
         surplus = key - max(self.guess, self.best_low)
         log_rivals = math.log(node.size) - float(node.noise.noise) + min(surplus, 50.0)
@@ -207,11 +241,13 @@ class Search:
             view.bound + extra + float(view.weight[out].sum()) * (1 - _SLACK)
             for view, extra in zip(node.state.views, node.extra, strict=True)
         )
-        leaf = _Leaf(node.leaf, node.noise, max(bound - abs(bound) * _SLACK, node.bound))
+        weight = self.counts.weight(node.leaf)
+        bound = max(bound - abs(bound) * _SLACK, node.bound, self.bounds.floor)
+        leaf = _Leaf(node.leaf, weight, node.noise, bound)
         leaf.score = self.tree.least_score(leaf.bound, self.counts.penalty_of(leaf.model))
-        if float(self.value(leaf.noise, leaf.score)) > self.guess:
+        if float(self.value(leaf)) > self.guess:
             self.refine_leaf(leaf)
-            self.guess = max(self.guess, float(self.value(leaf.noise, leaf.score)))
+            self.guess = max(self.guess, float(self.value(leaf)))
         else:
             self.push(leaf)
 
@@ -233,7 +269,7 @@ class Search:
         leaf.score = self.tree.transformed(q) + penalty
         if self.best is None or self.beats(leaf, self.best):
             self.best = leaf
-            self.best_low = outward(self.value(leaf.noise, leaf.score))[0]
+            self.best_low = outward(self.value(leaf))[0]
 
     def beats(self, a: _Leaf, b: _Leaf) -> bool:
         """Whether a's value exceeds b's, certainly."""
@@ -245,7 +281,7 @@ class Search:
                     self.rate = arb(fmpq(t.numerator, t.denominator))
                     a.noise.refine(precision, self.bits)
                     b.noise.refine(precision, self.bits)
-                x, y = self.value(a.noise, a.score), self.value(b.noise, b.score)
+                x, y = self.value(a), self.value(b)
                 if x > y:
                     return True
                 if x < y:
@@ -255,28 +291,38 @@ class Search:
 
     def peel(self, node: _Node) -> None:
         """Split into the leaf, which is on the heap, and all other models."""
-        noise = Arrival(node.noise, node.size - 1, self.bits, self.tree.noise)
-        rest = _Node(node.cell, node.size - 1, (*node.gone, node.leaf), noise, node.state)
+        size = node.size - self.counts.weight(node.leaf)
+        if size == 0:
+            return
+        gone = (*node.gone, node.leaf)
+        rest = _Node(node.cell, size, gone, self.arrival(node.noise, size), node.state)
         rest.bound, rest.extra, rest.lack = node.bound, node.extra, node.lack
+        rest.level = node.level
         rest.removed, rest.at = node.removed, node.at
         self.place(rest)
 
     def split(self, node: _Node) -> None:
         """Split on the range of a class or on a unit, whichever raises a bound more."""
         cell, counts, state = node.cell, self.counts, node.state
-        while node.at < len(state.order) and not cell.free >> state.order[node.at] & 1:
-            node.at += 1
-        unit = state.order[node.at] if node.at < len(state.order) else -1
-        worth = float(state.expected[unit]) / self.tree.grid if unit >= 0 else -1.0
-        widest, gain = -1, 0
-        for c, (a, b) in enumerate(zip(cell.lo, cell.hi, strict=True)):
-            rise = counts.prices[c] * ((a + b) // 2 + 1 - a) if b > a else 0
-            if rise > gain:
-                widest, gain = c, rise
-        if widest >= 0 and gain > _BOX * worth:
-            for half in counts.halves(cell, widest):
-                self.child(node, half)
-            return
+        if self.weights is not None:
+            unit, gain = self.weights.sharpest(cell, state, self.nats)
+            if gain < _SHARP:
+                self.peel(node)
+                return
+        else:
+            while node.at < len(state.order) and not cell.free >> state.order[node.at] & 1:
+                node.at += 1
+            unit = state.order[node.at] if node.at < len(state.order) else -1
+            worth = float(state.expected[unit]) / self.tree.grid if unit >= 0 else -1.0
+            widest, rise = -1, 0
+            for c, (a, b) in enumerate(zip(cell.lo, cell.hi, strict=True)):
+                step = counts.prices[c] * ((a + b) // 2 + 1 - a) if b > a else 0
+                if step > rise:
+                    widest, rise = c, step
+            if widest >= 0 and rise > _BOX * worth:
+                for half in counts.halves(cell, widest):
+                    self.child(node, half)
+                return
         self.child(node, counts.with_unit(cell, unit))
         without = counts.without_unit(cell, unit)
         self.child(node, without, cell.free & ~without.free)
@@ -285,12 +331,15 @@ class Search:
         """Make the node of a part of the cell, `removed` newly left out of it."""
         counts = self.counts
         gone = tuple(model for model in node.gone if counts.holds(cell, model))
-        size = counts.size(cell) - len(gone)
-        heir = counts.holds(cell, node.leaf)
-        if size == 0 or (heir and size == 1):
+        size = counts.size(cell) - sum(counts.weight(model) for model in gone)
+        if size == 0:
             return
-        noise = node.noise if heir else Arrival(node.noise, size, self.bits, self.tree.noise)
+        heir = counts.holds(cell, node.leaf)
+        noise = node.noise if heir else self.arrival(node.noise, size)
         made = _Node(cell, size, gone, noise, node.state)
+        if heir and self.is_single(made):
+            return
+        made.level = node.level
         if heir:
             made.leaf, made.drawn = node.leaf, True
         made.bound, made.extra, made.lack = node.bound, node.extra, node.lack
