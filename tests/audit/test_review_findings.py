@@ -179,7 +179,11 @@ def test_factors_that_bought_bounds_might_not_suit_are_refused_first(factor: str
 def test_bought_bounds_always_suit_polynomials(formula: str, size: float) -> None:
     rng = np.random.default_rng(0)
     data = pd.DataFrame(
-        {"x": size * rng.uniform(-1, 1, size=200), "z": np.full(200, size), "y": rng.normal(size=200)}
+        {
+            "x": size * rng.uniform(-1, 1, size=200),
+            "z": np.full(200, size),
+            "y": rng.normal(size=200),
+        }
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dpreg.errors.DpregWarning)
