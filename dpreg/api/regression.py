@@ -131,7 +131,7 @@ def dp_ols(
     if method != "gram":
         _check_claim(method, noise or "analytic", cost, relation, k)
     spends = [
-        Spend(f"bounds of {name}", "permute-and-flip", bounds_eps / len(unbounded))
+        Spend(f"bounds of {name}", "private choices", bounds_eps / len(unbounded))
         for name in unbounded
     ]
     spends.append(Spend("coefficients", f"{method} release", cost.eps, cost.delta))

@@ -194,7 +194,7 @@ def _spends(
     split = request.fit == "split"
     selecting, fitting = (SELECTING, FITTING) if split else (ALL_ROWS, ALL_ROWS)
     lines = [
-        Spend(f"bounds of {name}", "permute-and-flip", costs["bounds"] / len(unbounded))
+        Spend(f"bounds of {name}", "private choices", costs["bounds"] / len(unbounded))
         for name in unbounded
     ]
     if "radius" in costs:
