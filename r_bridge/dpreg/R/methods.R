@@ -3,6 +3,7 @@
 # The regression inside: of a dp_select its own, which fit = NULL leaves out.
 fitted_part <- function(object, what) {
   if (inherits(object, "dp_ols")) return(object)
+  if (inherits(object, "dp_estimate")) refuse_release(what, "this is no regression")
   if (is.null(object$regression)) {
     dpreg_stop(
       "not_released", what, " is not released: this call had fit = NULL, which selects and fits ",
@@ -66,10 +67,13 @@ confint.dp_result <- function(object, parm, level = 0.95, ...) {
   } else {
     t(apply(fit$interval_draws, 2, stats::quantile, tails, names = FALSE, type = 7))
   }
-  percent <- paste(format(100 * tails, trim = TRUE, scientific = FALSE, digits = 3), "%")
-  dimnames(limits) <- list(names(fit$coefficients), percent)
+  dimnames(limits) <- list(names(fit$coefficients), percent_names(tails))
   if (!missing(parm)) limits <- limits[parm, , drop = FALSE]
   stamped(limits, object$seeded)
+}
+
+percent_names <- function(tails) {
+  paste(format(100 * tails, trim = TRUE, scientific = FALSE, digits = 3), "%")
 }
 
 check_level <- function(level) {

@@ -12,6 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from dpreg.privacy.budget import decimal_string
+from dpreg.results.classic import ClassicResults, Estimates
+from dpreg.results.histogram import HistogramResults
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
 
@@ -28,8 +30,8 @@ def _claimed(result: Any) -> dict[str, Any]:
     spends = list(result.claim.spends)
     return {
         "json": result.to_json(),
-        "formula": result.formula,
-        "schema": result.schema,
+        "formula": getattr(result, "formula", None),
+        "schema": getattr(result, "schema", None),
         "nobs": result.nobs,
         "neighbors": result.neighbors,
         "contributions": result.contributions,
@@ -110,7 +112,48 @@ def _regression(result: RegressionResults) -> dict[str, Any]:
     }
 
 
+def _estimates(result: Estimates) -> dict[str, Any]:
+    groups = result.groups or ("",)
+    return {
+        "statistic": result.kind,
+        "by": result.by,
+        "group": tuple(group for group in groups for _ in result.labels),
+        "term": result.labels * len(groups),
+        "estimate": np.asarray(result.estimates),
+        "se_sampling": np.asarray(result.se_sampling),
+        "se_privacy": np.asarray(result.se_privacy),
+    }
+
+
+def _classic(result: ClassicResults) -> dict[str, Any]:
+    return {
+        **_claimed(result),
+        **_estimates(result),
+        "statistic": result.statistic,
+        "lower": result.lower,
+        "upper": result.upper,
+        "level": None if result.alpha is None else 1 - result.alpha,
+        "complete_rows": result.counts,
+        "sufficient": result.sufficient,
+        "sufficient_names": result.sufficient_names,
+        "noise": result.noise,
+    }
+
+
+def _histogram(result: HistogramResults) -> dict[str, Any]:
+    return {
+        **_claimed(result),
+        **_estimates(result),
+        "counts": np.asarray(result.bin_counts),
+        "probabilities": np.asarray(result.probabilities),
+        "edges": result.edges,
+        "noise": result.noise,
+    }
+
+
 _VIEWS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
     SelectionResults: _selection,
     RegressionResults: _regression,
+    ClassicResults: _classic,
+    HistogramResults: _histogram,
 }

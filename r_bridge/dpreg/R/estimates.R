@@ -1,0 +1,165 @@
+#' Means, quantiles, histograms and parameters with differential privacy
+#'
+#' The tools of Smith's talk of 2008: `dp_mean()`, `dp_quantile()` and `dp_histogram()` of bounded
+#' columns, and `dp_suffstats()`, the sufficient statistics of an exponential family and its maximum
+#' likelihood. The arguments are those of Python's functions of the same names.
+#'
+#' @inheritParams dp_select
+#' @param x Names of columns of `data`; or, without `data`, a vector or a data frame.
+#' @param data A data frame, or `NULL`.
+#' @param q Numbers between 0 and 1.
+#' @param bounds Public bounds, `c(lowest, highest)`, or a list of such pairs by column. Columns without
+#'   take theirs from `schema`.
+#' @param by The name of a column of `data` with declared levels: estimates in each of its groups, at
+#'   the cost of one.
+#' @param complete Is it a public fact that no value is missing?
+#' @param noise `"laplace"`, `"gaussian"` (needs `delta`), or `NULL` for the one with the least noise.
+#' @param alpha The released intervals of quantiles have level `1 - alpha`.
+#' @param bins `"private"`, a number of bins, or their edges.
+#' @param width_share The part of `eps` that buys the width of private bins.
+#' @param family `"gaussian"`, `"bernoulli"`, `"poisson"`, or another that Python's function has.
+#' @returns An object of class `dp_estimate`: a plain list whose `estimates` is a data frame with the
+#'   columns `term`, `estimate`, `std.error`, `se_sampling` and `se_privacy`, and the group where there
+#'   are groups. Methods: [print()], [coef()], [confint()], [nobs()], [as.data.frame()], `tidy()`.
+#' @references Smith, A. (2008). Integrating differential privacy with statistical theory. Talk.
+#' @name dp_mean
+#' @examplesIf isTRUE(dpreg::dpreg_available())
+#' dp_mean("mpg", mtcars, eps = 10, bounds = c(5, 40))
+#' dp_quantile(mtcars$mpg, c(0.25, 0.5), eps = 100, bounds = c(5, 40))
+#' dp_histogram("gear", mtcars, eps = 10, schema = list(gear = list(levels = 3:5)))
+NULL
+
+#' @rdname dp_mean
+#' @export
+dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL,
+                    neighbors = "replace-one", contributions = 1, by = NULL, complete = FALSE,
+                    noise = NULL, budget = NULL, unsafe_seed = NULL) {
+  call <- match.call()
+  estimate_call("dp_mean", x, data, given_arguments(call), call)
+}
+
+#' @rdname dp_mean
+#' @export
+dp_quantile <- function(x, q, data = NULL, eps, bounds = NULL, schema = NULL,
+                        neighbors = "replace-one", contributions = 1, by = NULL, complete = FALSE,
+                        alpha = 0.05, budget = NULL, unsafe_seed = NULL) {
+  call <- match.call()
+  estimate_call("dp_quantile", x, data, given_arguments(call), call)
+}
+
+#' @rdname dp_mean
+#' @export
+dp_histogram <- function(x, data = NULL, eps, delta = 0, bounds = NULL, bins = "private",
+                         schema = NULL, neighbors = "replace-one", contributions = 1, by = NULL,
+                         complete = FALSE, width_share = 0.2, noise = NULL, budget = NULL,
+                         unsafe_seed = NULL) {
+  call <- match.call()
+  estimate_call("dp_histogram", x, data, given_arguments(call), call)
+}
+
+#' @rdname dp_mean
+#' @export
+dp_suffstats <- function(x, data = NULL, family = "gaussian", eps, delta = 0, bounds = NULL,
+                         schema = NULL, neighbors = "replace-one", contributions = 1, by = NULL,
+                         complete = FALSE, noise = NULL, budget = NULL, unsafe_seed = NULL) {
+  call <- match.call()
+  estimate_call("dp_suffstats", x, data, given_arguments(call), call)
+}
+
+# What every function of columns does.
+estimate_call <- function(verb, x, data, arguments, call) {
+  force(arguments)
+  if (is.null(data)) {
+    data <- if (is.data.frame(x)) x else data.frame(x = x, stringsAsFactors = FALSE)
+    x <- names(data)
+  }
+  columns <- unique(c(x, arguments$by))
+  arguments["schema"] <- list(plain_schema(arguments$schema))
+  check_declared(data, columns, arguments$schema)
+  if (inherits(arguments$budget, "dp_ledger")) arguments$budget <- arguments$budget$path
+  if (!is.null(arguments$bounds)) arguments$bounds <- as.list(arguments$bounds)
+  arguments$x <- if (length(x) == 1) x else as.list(x)
+  view <- python_call(verb, arguments, data, columns, head_of(call))
+  new_estimate(view, call)
+}
+
+new_estimate <- function(view, call) {
+  both <- function(a, b) sqrt(a^2 + b^2)
+  estimates <- data.frame(
+    term = view$term, estimate = view$estimate,
+    std.error = both(view$se_sampling, view$se_privacy),
+    se_sampling = view$se_sampling, se_privacy = view$se_privacy
+  )
+  if (!is.null(view$by)) estimates <- cbind(stats::setNames(data.frame(view$group), view$by), estimates)
+  for (extra in c("counts", "probabilities")) estimates[[extra]] <- view[[extra]]
+  labels <- if (is.null(view$by)) view$term else paste(view$group, view$term, sep = ":")
+  released <- view[c("lower", "upper", "level", "complete_rows", "sufficient", "sufficient_names",
+                     "edges", "noise", "by")]
+  names(released) <- c("lower", "upper", "level", "complete_rows", "sufficient", "sufficient_names",
+                       "edges", "noise", "by")
+  structure(
+    c(
+      list(call = public_call(call), statistic = view$statistic, estimates = estimates,
+           coefficients = stats::setNames(view$estimate, labels)),
+      released, claim_of(view, list()), python = list(python_of(view))
+    ),
+    class = c("dp_estimate", "dp_result")
+  )
+}
+
+#' @export
+coef.dp_estimate <- function(object, ...) stamped(object$coefficients, object$seeded)
+
+#' @export
+confint.dp_estimate <- function(object, parm, level = 0.95, ...) {
+  check_level(level)
+  estimate <- object$coefficients
+  tails <- c((1 - level) / 2, (1 + level) / 2)
+  limits <- if (is.null(object$lower)) {
+    estimate + outer(object$estimates$std.error, stats::qnorm(tails))
+  } else {
+    # Released ends, stretched to another level as normal ones would be.
+    stretch <- if (isTRUE(all.equal(level, object$level))) 1 else {
+      stats::qnorm(tails[2]) / stats::qnorm((1 + object$level) / 2)
+    }
+    estimate + stretch * (cbind(object$lower, object$upper) - estimate)
+  }
+  dimnames(limits) <- list(names(estimate), percent_names(tails))
+  if (!missing(parm)) limits <- limits[parm, , drop = FALSE]
+  stamped(limits, object$seeded)
+}
+
+#' @export
+print.dp_estimate <- function(x, digits = max(3L, getOption("digits") - 3L), level = 0.95, ...) {
+  if (isTRUE(x$seeded)) cat("*** ", stamp, " ***\n", sep = "")
+  cat("Differentially private ", x$statistic, "\n\n", sep = "")
+  print_call(x$call)
+  print(cbind(x$estimates, unstamped(confint.dp_estimate(x, level = level))), digits = digits,
+        row.names = FALSE)
+  cat("\n")
+  print_budget(x$budget, x$eps, x$delta)
+  paragraph("Privacy: ", x$privacy)
+  invisible(x)
+}
+
+#' @export
+summary.dp_estimate <- function(object, ...) object
+
+#' @export
+tidy.dp_estimate <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
+  frame <- x$estimates
+  frame$statistic <- frame$estimate / frame$std.error
+  frame$p.value <- 2 * stats::pnorm(-abs(frame$statistic))
+  frame <- frame[c(x$by, "term", "estimate", "std.error", "statistic", "p.value")]
+  if (conf.int) {
+    limits <- confint.dp_estimate(x, level = conf.level)
+    frame$conf.low <- unname(limits[, 1])
+    frame$conf.high <- unname(limits[, 2])
+  }
+  as_table(frame, x$seeded)
+}
+
+#' @export
+as.data.frame.dp_estimate <- function(x, row.names = NULL, optional = FALSE, ...) {
+  stamped(x$estimates, x$seeded)
+}

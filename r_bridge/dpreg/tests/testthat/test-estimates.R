@@ -1,0 +1,51 @@
+need_python()
+
+set.seed(3)
+people <- data.frame(age = c(round(runif(999, 20, 60)), NA), income = rexp(1000, 1 / 30),
+                     sex = sample(c("f", "m"), 1000, TRUE), member = rbinom(1000, 1, 0.3))
+schema <- list(age = c(0, 120), income = c(0, 300), sex = c("f", "m"), member = c(0, 1))
+
+test_that("means are near the rows' own at a large eps", {
+  both <- dp_mean(c("age", "income"), people, eps = 1e5, schema = schema)
+  expect_named(coef(both), c("age", "income"))
+  expect_equal(coef(both)[["age"]], with(people[-1000, ], mean(age)), tolerance = 1e-3)
+  vector <- dp_mean(people$income, eps = 1e5, bounds = c(0, 300))
+  expect_equal(unname(coef(vector)), mean(people$income), tolerance = 1e-3)
+  expect_equal(vector$estimates$std.error, sd(people$income) / sqrt(1000), tolerance = 0.05)
+  limits <- confint(vector, level = 0.9)
+  expect_identical(dimnames(limits), list("x", c("5 %", "95 %")))
+  grouped <- dp_mean("income", people, eps = 1e5, schema = schema, by = "sex")
+  expect_named(coef(grouped), c("f:income", "m:income"))
+  expect_equal(unname(coef(grouped)), as.vector(tapply(people$income, people$sex, mean)),
+               tolerance = 1e-3)
+  expect_named(tidy(grouped, conf.int = TRUE),
+               c("sex", "term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high"))
+})
+
+test_that("quantiles, histograms and families answer", {
+  median <- dp_quantile("age", c(0.5, 0.9), people, eps = 1000, schema = schema)
+  expect_lt(abs(coef(median)[[1]] - median(people$age, na.rm = TRUE)), 1)
+  limits <- confint(median)
+  expect_true(all(limits[, 1] <= coef(median) & coef(median) <= limits[, 2]))
+  expect_true(diff(confint(median, level = 0.5)[1, ]) < diff(limits[1, ]))
+  bars <- dp_histogram("sex", people, eps = 1000, schema = schema)
+  expect_named(coef(bars), c("f", "m"))
+  expect_equal(sum(bars$estimates$probabilities), 1)
+  expect_named(dp_histogram("age", people, eps = 10, schema = schema, bins = 4)$estimates,
+               c("term", "estimate", "std.error", "se_sampling", "se_privacy", "counts", "probabilities"))
+  coin <- dp_suffstats("member", people, family = "bernoulli", eps = 1e5, schema = schema)
+  expect_equal(unname(coef(coin)), mean(people$member), tolerance = 1e-3)
+})
+
+test_that("estimates print, are stamped, saved and refused like other results", {
+  seeded <- dp_mean("income", people, eps = 1, schema = schema, unsafe_seed = 1)
+  expect_output(value <- withVisible(print(seeded)), stamp, fixed = TRUE)
+  expect_false(value$visible)
+  expect_identical(attr(coef(seeded), "privacy"), stamp)
+  expect_identical(nobs(seeded), 1000L)
+  expect_identical(attr(as.data.frame(seeded), "privacy"), stamp)
+  expect_error(dp_mean("sex", people, eps = 1, schema = schema["age"]), class = "dpreg_schema_error")
+  expect_error(dp_mean("age", people, eps = 0, schema = schema), class = "dpreg_argument_error")
+  expect_error(dp_mean("nothere", people, eps = 1), class = "dpreg_data_error")
+  expect_error(vcov(seeded), class = "dpreg_not_released")
+})
