@@ -84,10 +84,12 @@ test_that("the functions have Python's arguments and defaults", {
     if (is.call(value)) value <- eval(value)
     if (identical(value, "(Intercept)")) "Intercept" else value
   }
-  for (name in c("dp_select", "dp_ols", "dp_mean", "dp_quantile", "dp_histogram", "dp_suffstats")) {
+  for (name in c("dp_select", "dp_ols", "dp_mean", "dp_quantile", "dp_histogram", "dp_suffstats",
+                 "selection_study")) {
     arguments <- formals(getExportedValue("dpreg", name))
     told <- python_call("defaults", list(`function` = name))
-    required <- intersect(names(arguments), c("formula", "x", "q", if (name %in% c("dp_select", "dp_ols")) "data", "eps"))
+    required <- intersect(names(arguments), c("formula", "x", "q", if (grepl("select|ols", name)) "data",
+                                               if (name == "selection_study") "schema" else "eps"))
     expect_identical(setdiff(names(arguments), names(told)), required)
     expect_identical(setdiff(names(told), names(arguments)), character())
     expect_equal(lapply(as.list(arguments)[names(told)], python), told[names(told)])

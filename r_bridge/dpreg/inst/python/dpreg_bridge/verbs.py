@@ -22,7 +22,7 @@ def library_verb(name: str) -> Callable[..., Any]:
 
     def call(**arguments: Any) -> Any:
         if "keep" in arguments:
-            arguments["keep"] = tuple(arguments["keep"])
+            arguments["keep"] = tuple(arguments["keep"] or ())
         if arguments.get("budget") is not None:
             arguments["budget"] = Ledger.open(arguments["budget"])
         return view(function(**arguments))

@@ -11,11 +11,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpreg.planning import Plan
 from dpreg.privacy.budget import decimal_string
 from dpreg.results.classic import ClassicResults, Estimates
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
+from dpreg.study.results import SelectionStudy
 
 __all__ = ["view"]
 
@@ -151,9 +153,52 @@ def _histogram(result: HistogramResults) -> dict[str, Any]:
     }
 
 
+def _study(result: SelectionStudy) -> dict[str, Any]:
+    law = result.law
+    settings = list(zip(*(setting.key for setting in result.settings), strict=True))
+    return {
+        "privacy": result.privacy,
+        "n_models": str(result.n_models),
+        "exact": result.exact,
+        "candidates": result.candidates,
+        "kept": result.kept,
+        "settings": {
+            "eps": np.array(settings[0], dtype=np.float64),
+            "radius": np.array(settings[1], dtype=np.float64),
+            "penalty": tuple(map(str, settings[2])),
+            "mechanism": tuple(settings[3]),
+        },
+        "models": law.models.astype(np.float64),
+        "probabilities": np.asarray(law.probabilities),
+        "frequencies": result.frequencies.to_numpy(dtype=np.float64),
+        "frequency_errors": result.frequency_errors.to_numpy(dtype=np.float64),
+        "agreement": result.agreement[["same score", "bic"]].to_numpy(dtype=np.float64),
+        "same_score": np.asarray(law.chosen, dtype=np.float64) + 1,
+        "bic": int(law.bic) + 1,
+        "rsquared": result.relative_rsquared[["relative", "expected", "bic"]].to_numpy(np.float64),
+    }
+
+
+def _plan(result: Plan) -> dict[str, Any]:
+    return {
+        "n": result.n,
+        "eps": float(result.eps),
+        "solved": result.solved,
+        "found": float(result.found),
+        "right": float(result.right),
+        "useless": float(result.useless),
+        "terms": tuple(map(str, result.each.index)),
+        "each": result.each.to_numpy(dtype=np.float64),
+        "rule_of_thumb": int(result.rule_of_thumb),
+        "text": str(result.summary()),
+    }
+
+
 _VIEWS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
     SelectionResults: _selection,
     RegressionResults: _regression,
     ClassicResults: _classic,
     HistogramResults: _histogram,
+    SelectionStudy: _study,
+    Plan: _plan,
 }
