@@ -1,30 +1,99 @@
-"""Sphinx settings: the API reference from numpydoc docstrings, pages in Markdown, no network."""
+"""Sphinx settings: executed vignettes, the API reference from numpydoc docstrings, no network."""
 
+import os
+import shutil
 from importlib.metadata import version as _version
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+_VIGNETTES = _HERE.parent / "vignettes"
 
 project = "dpreg"
 author = "The dpreg developers"
 copyright = f"2026, {author}"
 release = version = _version("dpreg")
 
-extensions = [
-    "myst_nb",
-    "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
-    "numpydoc",
-]
+# ---- pages --------------------------------------------------------------------------------------
+
+# Sphinx reads one folder, and the vignettes live beside it: they are copied in, times kept.
+_COPIES = _HERE / "vignettes"
+shutil.rmtree(_COPIES, ignore_errors=True)
+shutil.copytree(_VIGNETTES, _COPIES)
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
 exclude_patterns = ["_build"]
-html_theme = "alabaster"
-html_theme_options = {"description": "Differentially private variable selection"}
+templates_path = ["_templates"]
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+
+# ---- notebooks ----------------------------------------------------------------------------------
+
+# Every build runs every page: a cache would not see that dpreg changed.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_execution_in_temp = True
+nb_merge_streams = True
+
+# Pages on data that cannot be shipped say so in a comment. Without the folder that DPREG_DATA names
+# they are built, with a warning box on top, and not run.
+if not os.environ.get("DPREG_DATA"):
+    _NEED_DATA = [
+        page.name
+        for page in sorted(_COPIES.glob("*.md"))
+        if "data: by hand" in page.read_text(encoding="utf-8")
+    ]
+    nb_execution_excludepatterns = [f"vignettes/{name}" for name in _NEED_DATA]
+    _BOX = (
+        "\n:::{warning}\nBuilt where `DPREG_DATA` names no folder of data: the code below was "
+        "not run, and its outputs are missing.\n:::\n"
+    )
+    for _name in _NEED_DATA:
+        _text = (_COPIES / _name).read_text(encoding="utf-8")
+        _head, _title, _rest = _text.partition("\n# ")
+        _line, _newline, _body = _rest.partition("\n")
+        # Unrun cells have no kernel to say what language they are in.
+        _head = _head.replace(
+            "\n---", "\nlanguage_info:\n  name: python\n  pygments_lexer: python\n---"
+        )
+        _page = "".join([_head, _title, _line, _newline, _BOX, _body])
+        (_COPIES / _name).write_text(_page, encoding="utf-8")
+
+# Figures are drawn as SVG, sharp at any width; the kernels read that from this profile.
+_PROFILE = _HERE / "_build" / "ipython" / "profile_default"
+_PROFILE.mkdir(parents=True, exist_ok=True)
+(_PROFILE / "ipython_kernel_config.py").write_text(
+    'c.InlineBackend.figure_formats = {"svg"}\nc.HistoryManager.enabled = False\n'
+    "c.IPKernelApp.log_level = 40\n",
+    encoding="utf-8",
+)
+os.environ["IPYTHONDIR"] = str(_PROFILE.parent)
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# ---- reference ----------------------------------------------------------------------------------
 
 autosummary_generate = True
 # A module's pages are the names in its __all__, wherever they were defined.
 autosummary_imported_members = True
 autosummary_ignore_module_all = False
-templates_path = ["_templates"]
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
-nb_execution_mode = "off"
-myst_enable_extensions = ["dollarmath"]
+
+# ---- looks --------------------------------------------------------------------------------------
+
+html_theme = "alabaster"
+html_title = "dpreg"
+html_static_path = ["_static"]
+html_css_files = ["dpreg.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "description": "Private variable selection and regression",
+    "page_width": "1120px",
+    "sidebar_width": "230px",
+    "fixed_sidebar": False,
+    "sidebar_collapse": True,
+    "font_family": "Georgia, 'DejaVu Serif', serif",
+    "code_font_family": "'DejaVu Sans Mono', Menlo, Consolas, monospace",
+    "show_powered_by": False,
+}

@@ -210,8 +210,9 @@ def simulation_study(
     neighbors : str or sequence
         "replace-one", "add-remove".
     bound : "observed", number or sequence
-        r, where responses are clipped. "observed" is max |y| of each data set, as in the paper: a
-        function of the rows that no budget pays for. A public number shows the price of that leak.
+        r, where responses are clipped. "observed" is ``max |y|`` of each data set, as in the paper:
+        a function of the rows that no budget pays for. A public number shows the price of that
+        leak.
     scale : {"range", "paper"} or sequence
         The noise: dpreg's, from the range of the changes of the scores, or the paper's
         2 (r + R)^2 / eps. They differ where R < r, and under add-remove.

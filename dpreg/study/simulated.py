@@ -64,7 +64,7 @@ class SimulationStudy:
 
     @property
     def price_of_the_leak(self) -> pd.DataFrame:
-        """What the paper's r = max |y|, which no budget pays for, gains over a public bound.
+        """What the paper's r = ``max |y|``, which no budget pays for, gains over a public bound.
 
         Best chances with the observed maximum and with each public bound, side by side.
         """
