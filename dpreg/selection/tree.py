@@ -68,7 +68,7 @@ from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS
 from dpreg.selection.space import Space
 from dpreg.selection.tree_bounds import Bounds
-from dpreg.selection.tree_counts import Counts
+from dpreg.selection.tree_counts import Counts, members
 from dpreg.selection.tree_noise import PRECISION, Bits, exponential_noise, gumbel_noise
 from dpreg.selection.tree_search import Search, TreeDraw
 from dpreg.selection.tree_weights import Weights
@@ -80,6 +80,8 @@ __all__ = ["Tree", "TreeDraw", "draw"]
 
 Transform = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
+_LOOSE: Final = 5.0
+_PROBES: Final = 5
 _NOISE: Final = {"exponential": gumbel_noise, "permute-and-flip": exponential_noise}
 
 
@@ -142,8 +144,25 @@ class Tree:
         self.bounds.unit = 1.0 / self.nats if self.nats else math.inf
         if transform is None and counts.limits == (0, counts.units) and counts.units:
             worth = self.nats * self.bounds.state(0).views[-1].weight
-            self.counts = Weights(space, phi_int, psi_int, worth, float(t))
-            self.root = self.counts.root()
+            weights = Weights(space, phi_int, psi_int, worth, float(t))
+            if self._looseness(weights) <= _LOOSE:
+                self.counts = weights
+                self.root = weights.root()
+
+    def _looseness(self, weights: Weights) -> float:
+        """Return by how many nats the root's separable bound misses a likely model, about.
+
+        It is what weights are made from. Where it misses much, strata of uniform weight do better;
+        both have the same law.
+        """
+        view = self.bounds.state(0).views[-1]
+        bits, missed = Bits(), []
+        for _ in range(_PROBES):
+            model = weights.draw(weights.root(), bits)
+            out = members(((1 << weights.units) - 1) & ~model)
+            bound = self.bounds.of_model(members(model))[0]
+            missed.append(self.nats * (bound - view.bound - float(view.weight[out].sum())))
+        return sorted(missed)[_PROBES // 2]
 
     def least_score(self, bound: float, penalty: int) -> int:
         """Return T(floor(bound / g)) + penalty; g is a power of two, so the division is exact."""

@@ -25,12 +25,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.selection.space import Space
 from dpreg.selection.tree_noise import Bits
+
+_TRIES: Final = 64
 
 __all__ = ["Cell", "Counts", "members"]
 
@@ -203,6 +206,35 @@ class Counts:
             model |= _mask(group[bits.choose(free[c], k)], self.units)
             least, most = least - k, most - k
         return model
+
+    def draw_other(self, cell: Cell, gone: frozenset[int], bits: Bits) -> int:
+        """Return a model of the cell, with its share of the count or weight, but none of `gone`.
+
+        By rejection; where that takes long, unit by unit until nothing of `gone` is left inside:
+        each step takes a part with probability its share of what is left, exactly.
+        """
+        for _ in range(_TRIES):
+            model = self.draw(cell, bits)
+            if model not in gone:
+                return model
+        left = [model for model in gone if self.holds(cell, model)]
+        for unit in members(cell.free).tolist():
+            if not left:
+                break
+            bit = 1 << unit
+            parts = [
+                self._tight(cell.free & ~bit, cell.inside | within, cell.lo, cell.hi)
+                for within in (bit, 0)
+            ]
+            inside = [model for model in left if model & bit]
+            sizes = [
+                self.size(part) - sum(self.weight(model) for model in own)
+                for part, own in zip(parts, (inside, [m for m in left if not m & bit]), strict=True)
+            ]
+            first = bits.below(sum(sizes)) < sizes[0]
+            cell = parts[0] if first else parts[1]
+            left = [model for model in left if bool(model & bit) == first]
+        return self.draw(cell, bits)
 
     def _number(
         self, free: Vector, lo: Vector, hi: Vector, least: int, most: int, left: int

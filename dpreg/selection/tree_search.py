@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpreg.selection.tree_bounds import State
 from dpreg.selection.tree_counts import Cell, members
 from dpreg.selection.tree_noise import PRECISION, Arrival, Bits, gumbel_noise, outward
-from dpreg.selection.tree_weights import Weights, excess
+from dpreg.selection.tree_weights import Heaviest, Weights, excess
 
 if TYPE_CHECKING:
     from dpreg.selection.tree import Tree
@@ -33,8 +33,10 @@ _REFRESH: Final = 0.3
 """Nats that a node's own state must be expected to gain before it is made."""
 _PEEL: Final = 1.0
 """A node is peeled while the log of the noises that could still matter is below this."""
-_SHARP: Final = 0.05
-"""Nats that the best split on a unit must gain where models are weighted; else a node is peeled."""
+_SHARP: Final = 0.2
+"""Nats that the best split on a unit must gain where models are weighted; else a node is peeled,"""
+_PEELED: Final = 1000
+"""unless as many models are gone already."""
 _BOX: Final = 0.2
 """How much a unit must gain, as a share of what halving a range of sizes gains, to go first."""
 
@@ -69,12 +71,12 @@ class _Node:
     """
 
     __slots__ = (
-        *("at", "bound", "cell", "drawn", "extra", "gone", "lack", "leaf"),
+        *("at", "bound", "cell", "drawn", "extra", "gone", "heaviest", "lack", "leaf"),
         *("level", "most", "noise", "removed", "score", "size", "state"),
     )
 
     def __init__(
-        self, cell: Cell, size: int, gone: tuple[int, ...], noise: Arrival, state: State
+        self, cell: Cell, size: int, gone: frozenset[int], noise: Arrival, state: State
     ) -> None:
         self.cell = cell
         self.size = size
@@ -83,6 +85,7 @@ class _Node:
         self.state = state
         self.bound = -math.inf
         self.extra: tuple[float, ...] = (0.0,) * len(state.views)
+        self.heaviest: Heaviest | None = None
         self.lack = self.most = 0.0
         self.level = -math.inf
         self.score = 0
@@ -177,7 +180,9 @@ class Search:
                 level = self.weights.level(cell, bound, view.weight, self.nats)
                 node.level = max(node.level, level)
             if self.tree.mechanism != "exponential":
-                node.most = self.weights.most(cell, node.gone)
+                if node.heaviest is None:
+                    node.heaviest = self.weights.heaviest(cell)
+                node.most = node.heaviest.most(node.gone)
             return
         more = self.must_leave_out(node.cell)
         bound = max(view.bound + extra + float(view.reserve[more]) for view, extra in views)
@@ -188,7 +193,7 @@ class Search:
         """Take items until the best value found is at least every bound left."""
         cell = self.tree.root
         size = self.counts.size(cell)
-        self.place(_Node(cell, size, (), self.arrival(None, size), self.bounds.state(0)))
+        self.place(_Node(cell, size, frozenset(), self.arrival(None, size), self.bounds.state(0)))
         while self.heap and -self.heap[0][0] > self.best_low:
             key, _, item = heapq.heappop(self.heap)
             if isinstance(item, _Leaf):
@@ -220,19 +225,28 @@ class Search:
                 return
         if not node.drawn:
             node.drawn = True
-            node.leaf = self.counts.draw(node.cell, self.bits)
-            while node.leaf in node.gone:
-                node.leaf = self.counts.draw(node.cell, self.bits)
+            node.leaf = self.counts.draw_other(node.cell, node.gone, self.bits)
             if self.counts.is_model(node.leaf):
                 self.add_leaf(node)
         if self.is_single(node):
             return
-        surplus = key - max(self.guess, self.best_low)
-        log_rivals = math.log(node.size) - float(node.noise.noise) + min(surplus, 50.0)
-        if surplus < 0 or log_rivals < _PEEL:
+        if self.log_rivals(node, key) < _PEEL:
             self.peel(node)
         else:
             self.split(node)
+
+    def log_rivals(self, node: _Node, key: float) -> float:
+        """Return about the log of how many noises of the node could still beat the guess."""
+        surplus = key - max(self.guess, self.best_low)
+        if surplus < 0:
+            return -math.inf
+        noise = float(node.noise.noise)
+        if self.tree.mechanism != "exponential":
+            # Exponential noise is never below zero: peeling cannot sink a bound any further.
+            floor = noise if self.weights is None else key - node.most + node.level
+            if surplus >= floor:
+                return math.inf
+        return math.log(node.size) - noise + min(surplus, 50.0)
 
     def add_leaf(self, node: _Node) -> None:
         """Put a node's leaf on the heap under a bound of its own."""
@@ -294,10 +308,10 @@ class Search:
         size = node.size - self.counts.weight(node.leaf)
         if size == 0:
             return
-        gone = (*node.gone, node.leaf)
+        gone = node.gone | {node.leaf}
         rest = _Node(node.cell, size, gone, self.arrival(node.noise, size), node.state)
         rest.bound, rest.extra, rest.lack = node.bound, node.extra, node.lack
-        rest.level = node.level
+        rest.level, rest.heaviest = node.level, node.heaviest
         rest.removed, rest.at = node.removed, node.at
         self.place(rest)
 
@@ -305,8 +319,8 @@ class Search:
         """Split on the range of a class or on a unit, whichever raises a bound more."""
         cell, counts, state = node.cell, self.counts, node.state
         if self.weights is not None:
-            unit, gain = self.weights.sharpest(cell, state, self.nats)
-            if gain < _SHARP:
+            unit, rise = self.weights.sharpest(cell, state, self.nats)
+            if rise < _SHARP and len(node.gone) < _PEELED:
                 self.peel(node)
                 return
         else:
@@ -330,7 +344,7 @@ class Search:
     def child(self, node: _Node, cell: Cell, removed: int = 0) -> None:
         """Make the node of a part of the cell, `removed` newly left out of it."""
         counts = self.counts
-        gone = tuple(model for model in node.gone if counts.holds(cell, model))
+        gone = frozenset(model for model in node.gone if counts.holds(cell, model))
         size = counts.size(cell) - sum(counts.weight(model) for model in gone)
         if size == 0:
             return

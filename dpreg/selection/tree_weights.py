@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Container
 from typing import Final
 
 import numpy as np
@@ -46,7 +47,8 @@ __all__ = ["Weights", "excess"]
 Floats = NDArray[np.float64]
 
 _BITS: Final = 32
-_LISTED: Final = 100
+_MATTERS: Final = 0.05
+_REMEMBERED: Final = 2000
 _SLACK: Final = 2.0**-40
 
 
@@ -74,6 +76,7 @@ class Weights(Counts):
         self._log_b = np.array([math.log(b) for b in self.b])
         self._inside = log_a + charge
         self._log_a = log_a
+        self._weighed: dict[int, int] = {}
         self._all = (1 << self.units) - 1
 
     def penalty_of(self, model: int) -> int:
@@ -89,7 +92,12 @@ class Weights(Counts):
 
     def weight(self, model: int) -> int:
         """Return the weight of a model."""
-        return self.size(Cell(model, 0, (0,), (0,)))
+        known = self._weighed.get(model)
+        if known is None:
+            if len(self._weighed) > _REMEMBERED:
+                self._weighed.clear()
+            known = self._weighed[model] = self.size(Cell(model, 0, (0,), (0,)))
+        return known
 
     def draw(self, cell: Cell, bits: Bits) -> int:
         """Return a model of the cell with probability its share of the weight, exactly."""
@@ -116,51 +124,56 @@ class Weights(Counts):
         room = abs(main) + abs(fixed) + float(np.abs(loose).sum()) + 1.0
         return main + fixed + float(loose.sum()) - room * _SLACK
 
-    def most(self, cell: Cell, gone: tuple[int, ...]) -> float:
-        """Return at least the log of the largest weight in the cell less the models in `gone`.
-
-        Models are listed by falling weight, that is by rising sum of the log odds flipped, until
-        one is found that is not gone; or not found in time, when the last sum must do.
-        """
+    def heaviest(self, cell: Cell) -> Heaviest:
+        """Return the list of the cell's models by falling weight."""
         inside, free = members(cell.inside), members(cell.free)
         out = members(self._all & ~(cell.inside | cell.free))
         a, b = self._log_a[free], self._log_b[free]
         top = float(self._log_a[inside].sum() + self._log_b[out].sum())
         top += float(np.maximum(a, b).sum())
-        room = (abs(top) + 1.0) * _SLACK
-        if not gone or not free.size:
-            return top + room
         model = cell.inside | _mask(free[a > b], self.units)
         odds = np.abs(a - b)
         order = np.argsort(odds)
-        cost, units = odds[order].tolist(), free[order].tolist()
-        taken = set(gone)
-        if model not in taken:
-            return top + room
-        heap = [(cost[0], 0, model ^ (1 << units[0]))]
-        for _ in range(_LISTED):
-            if not heap:
-                break
-            total, last, found = heapq.heappop(heap)
-            if found not in taken:
-                return top - total + room
-            lowest = total
-            if last + 1 < len(units):
-                step = 1 << units[last + 1]
-                heapq.heappush(heap, (total + cost[last + 1], last + 1, found ^ step))
-                swapped = found ^ (1 << units[last]) ^ step
-                heapq.heappush(heap, (total - cost[last] + cost[last + 1], last + 1, swapped))
-        return top - lowest + room
+        return Heaviest(model, top, odds[order].tolist(), free[order].tolist())
 
     def sharpest(self, cell: Cell, state: State, rate: float) -> tuple[int, float]:
-        """Return the free unit on which a split should raise a level most, and by how much."""
+        """Return the free unit on which a split should raise a level most, and by how much.
+
+        Where no unit by itself raises one, as columns share what they explain, it is the unit that
+        matters most.
+        """
         free = members(cell.free)
-        weight = state.views[-1].weight[free]
+        weight, expected = state.views[-1].weight[free], state.expected[free]
         inside, out = self._inside[free], self._log_b[free]
         least = np.minimum(inside, out + rate * weight)
-        rise = np.maximum(inside, out + rate * np.maximum(state.expected[free], weight)) - least
-        best = int(np.argmax(rise))
+        rise = np.maximum(inside, out + rate * np.maximum(expected, weight)) - least
+        best = int(np.argmax(rise + _MATTERS * rate * expected))
         return int(free[best]), float(rise[best])
+
+
+class Heaviest:
+    """The models of a cell by falling weight, as far as asked (rising sums of log odds flipped)."""
+
+    def __init__(self, model: int, top: float, cost: list[float], units: list[int]) -> None:
+        self._cost, self._units, self._top = cost, units, top
+        self._room = (abs(top) + 1.0) * _SLACK
+        self._heap: list[tuple[float, int, int]] = [(0.0, -1, model)]
+
+    def most(self, gone: Container[int]) -> float:
+        """Return at least the log of the largest weight of a model not in `gone`.
+
+        `gone` may only grow from call to call.
+        """
+        while self._heap and self._heap[0][2] in gone:
+            total, last, found = heapq.heappop(self._heap)
+            if last + 1 < len(self._units):
+                near, step = self._cost[last + 1], 1 << self._units[last + 1]
+                heapq.heappush(self._heap, (total + near, last + 1, found ^ step))
+                if last >= 0:
+                    swapped = found ^ (1 << self._units[last]) ^ step
+                    total += near - self._cost[last]
+                    heapq.heappush(self._heap, (total, last + 1, swapped))
+        return self._top + self._room - (self._heap[0][0] if self._heap else 0.0)
 
 
 def excess(log_y: float) -> float:
