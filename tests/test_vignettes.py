@@ -51,7 +51,7 @@ def prose(text: str) -> str:
     """Return what is neither code nor address nor heading of the file."""
     text = text.split("---\n", 2)[2]
     text = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
-    return re.sub(r"\]\([^)]*\)|`[^`]*`", "", text)
+    return re.sub(r"\]\([^)]*\)|`[^`]*`|^ *\d\. ", "", text, flags=re.MULTILINE)
 
 
 def test_there_are_vignettes() -> None:
