@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from dpreg.api.inputs import Choices, group_codes, grouping, spend_of
 from dpreg.errors import ArgumentError, DataError, SchemaError
 from dpreg.estimation import aggregate
-from dpreg.estimation.aggregate import AGGREGATES, WINDOW_SHARE
+from dpreg.estimation.aggregate import AGGREGATES
 from dpreg.estimation.blocks import Estimator, Limits, block_values, rows_of, time_limits_work
 from dpreg.estimation.classic import Estimate
 from dpreg.estimation.histogram import count_noise
-from dpreg.privacy.budget import BudgetTable, Spend
+from dpreg.privacy.budget import Budget, BudgetTable, Spend
 from dpreg.request import choice, count, positive
 from dpreg.results.classic import ClassicResults
 from dpreg.schema import ColumnType, Numeric, Schema
@@ -69,16 +69,16 @@ def sample_aggregate(
     bounds : (lo, hi), or sequence of such pairs, or mapping of name to (lo, hi)
         Public bounds of each number that the estimator returns; a mapping names them.
     blocks : int, optional
-        B. Default: n^(5/8)/(2 sqrt(e)) with e = eps/(d k), at least 250/e and at most n/20 (n over
+        B. Default: n^(5/8)/(2 sqrt(e)) with e = eps/(d k), at least 200/e and at most n/20 (n over
         the number of groups with `by`). Under add-remove n is private and a fiftieth of eps buys a
         noisy one for this.
     correct_bias : bool
         Whether to remove the bias of order 1/(rows of a block) by a jackknife over four parts, at
         five calls a block instead of one; see `dpreg.estimation.blocks`.
     aggregation : {"auto", "winsorized", "mean"}
-        "winsorized" buys a window of the block values with three tenths of eps, so that noise is in
+        "winsorized" buys a window of the block values with up to half of eps, so that noise is in
         proportion to their spread; "mean" (2008) adds noise in proportion to the bounds' width.
-        "auto": the former where B eps/(d k) is at least 250.
+        "auto": the former where B eps/(d k) is at least 200.
     neighbors : {"replace-one", "add-remove"}
     contributions : int
     by : str, optional
@@ -165,24 +165,30 @@ def sample_aggregate(
             noise="laplace",
         )
         spends = spends + spend_of("number of rows", counting)
-    each = whole / (len(names) * moved)
-    if given is None and choices.n_is_public:
-        given = aggregate.default_blocks(rows.count // lines, each)
-    if way == "auto":  # a number of blocks that is yet to be bought is taken to be enough
-        enough = given is None or aggregate.window_pays(given, each)
-        way = "winsorized" if enough else "mean"
-    window_eps = whole * WINDOW_SHARE if way == "winsorized" else Fraction(0)
-    if window_eps:
-        spends = spends + Spend("window of block values", "permute-and-flip", window_eps)
-    rest = whole - spends.total.eps
-    averaging = aggregate.Averaging.planned(
-        len(names), lines, rest, choices.budget.delta, moved, choices.noise
-    )
-    spends = spends + spend_of("average over blocks", averaging.noise)
-    choices.charge(budget, spends, "sample_aggregate")
+    public = aggregate.Averaging.planned(
+        len(names), lines, whole, choices.budget.delta, moved, choices.noise
+    ).noise
+    total = Budget(whole, public.delta)
+    if budget is not None:
+        budget.charge(total, "sample_aggregate")
+    # How eps is divided among the steps may follow the released number of rows.
     rng = choices.rng()
+    each = whole / (len(names) * moved)
     known = rows.count + (0 if counting is None else counting.draw(1, rng)[0])
     size = aggregate.default_blocks(max(known, 1) // lines, each) if given is None else given
+    window_eps = Fraction(0)
+    if way == "winsorized" or (way == "auto" and aggregate.window_pays(size, each)):
+        window_eps = whole * aggregate.window_share(size, each)
+        spends = spends + Spend("window of block values", "permute-and-flip", window_eps)
+    averaging = aggregate.Averaging.planned(
+        len(names),
+        lines,
+        whole - spends.total.eps,
+        choices.budget.delta,
+        moved,
+        public.mechanism,
+    )
+    spends = spends + spend_of("average over blocks", averaging.noise)
     labels = grouped.labels(rows.count)
     estimates: list[Estimate] = []
     for line in range(lines):

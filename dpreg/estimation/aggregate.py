@@ -6,7 +6,8 @@ number (or d of them) in each, within public bounds. Two ways to average:
 *mean* (2008): the average of the block values plus noise in proportion to the width of the bounds;
 *winsorized* (2011): private centre and scale of the block values give a window that holds nearly
 all of them, values are clipped to it, and noise is in proportion to the window, which shrinks as
-blocks grow. Three tenths of eps buy the window.
+blocks grow. The window is bought with 150/B of the eps that a value of one person has (half of it
+at most): what it needs, whatever B.
 
 Statement
 ---------
@@ -20,7 +21,7 @@ brings its own, so neighbours agree on the blocks of all common rows, and k rows
 blocks. So at most k of the B values change, each within the bounds, and B is fixed, under both
 relations. Window: the centre is the median of the values, the scale a quantile of their distances
 from that released centre; each is a choice by rank among public candidates, T = a B, N = B fixed,
-range 2k (`dpreg.privacy.ranks`), two thirds and one third of eps_w/d in each of d coordinates.
+range 2k (`dpreg.privacy.ranks`), three and two fifths of eps_w/d in each of d coordinates.
 Average: given the window the clipped values in [-1, 1] units are B rows of a table in which at most
 k rows are replaced and none is missing: `dpreg.estimation.sums` with a public count, L1 sensitivity
 2 k d, squared L2 4 k^2 d, squares included. The steps compose in sequence. Averaging over the coins
@@ -38,15 +39,15 @@ one vector whose changes obey the triangle inequality over the moved values, as 
 for k.
 
 *Window.* The centre is one of 2**16 points between the bounds. A stretch without values is chosen
-with odds of about (its width over the spread of the values) exp(-B eps_c/(4k)), eps_c a fifth of
-eps/d: hence `WINDOW_BLOCKS`. The scale w is the least power of two (times the bounds' width) with
-half of the distances within it, and the window reaches 4w to both sides: 2.7 to 5.4 standard
+with odds of about (its width over the spread of the values) exp(-B eps_c/(4k)), eps_c what the
+centre costs: hence `WINDOW_BLOCKS`. The scale w is the least power of two (times the bounds' width)
+with half of the distances within it, and the window reaches 5w to both sides: 3.4 to 6.7 standard
 deviations of a normal law. Half, because a scale that is far too wide then misses its rank by half
-of all blocks.
+of all blocks. Smaller reaches cut skew block values, and intervals cover too seldom.
 
 *Blocks.* By default B = n^(5/8)/(2 sqrt(e)), e = eps/(d k) and at most 1: between n^(1/2)/e, below
-which noise dominates, and n^(3/4), above which bias does; at least the 250/e that a window needs,
-and at most n/20. At n = 10,000 and eps = 1 that is 250 blocks of 40 rows.
+which noise dominates, and n^(3/4), above which bias does; at least the 200/e that a window needs,
+and at most n/20. At n = 10,000 and eps = 1 that is 200 blocks of 50 rows.
 """
 
 from __future__ import annotations
@@ -72,25 +73,26 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AGGREGATES",
-    "WINDOW_SHARE",
     "Averaging",
     "default_blocks",
     "draw_blocks",
     "window",
     "window_pays",
+    "window_share",
 ]
 
 AGGREGATES: Final = ("auto", "winsorized", "mean")
-WINDOW_SHARE: Final = Fraction(3, 10)
-"""The part of eps that buys the window."""
+_LARGEST_SHARE: Final = Fraction(1, 2)
+_WINDOW_NEED: Final = 150
+"""Blocks times the window's eps/(d k) at which it is found."""
 
-WINDOW_BLOCKS: Final = 250
+WINDOW_BLOCKS: Final = 200
 """Blocks times eps/(d k) from which on a window can be found."""
 
 _CANDIDATES: Final = 1 << 16
 _SCALES: Final = 24
 _MEDIAN: Final = RANK_UNIT // 2
-_REACH: Final = 4
+_REACH: Final = 5
 
 Floats = NDArray[np.float64]
 
@@ -112,6 +114,18 @@ def default_blocks(rows: int, share: Fraction) -> int:
 def window_pays(blocks: int, share: Fraction) -> bool:
     """Tell, from public facts, whether there are blocks enough for a window to be found."""
     return blocks * share >= WINDOW_BLOCKS
+
+
+def window_share(blocks: int, share: Fraction) -> Fraction:
+    """Return the part of eps that buys the window: less of it the more blocks there are.
+
+    Parameters
+    ----------
+    blocks : int
+    share : Fraction
+        eps/(d k), for d numbers and k rows a person.
+    """
+    return min(_LARGEST_SHARE, Fraction(_WINDOW_NEED) / (blocks * share))
 
 
 def draw_blocks(rows: int, blocks: int, rng: Generator | None = None) -> list[NDArray[np.intp]]:
@@ -146,12 +160,12 @@ def window(
     for column, low, high in zip(values.T, limits.lower, limits.upper, strict=True):
         grid = np.asarray(np.linspace(low, high, _CANDIDATES + 1), dtype=np.float64)
         cells = cell_counts(np.asarray(np.minimum(column, grid[-1]), dtype=np.float64), grid)
-        place = choose_rank(cells, _MEDIAN, eps=whole * 2 / 3, score_range=reach, rng=rng)
+        place = choose_rank(cells, _MEDIAN, eps=whole * 3 / 5, score_range=reach, rng=rng)
         centre = float(grid[place])
         scales = np.array([math.ldexp(high - low, j) for j in range(-_SCALES, 1)])
         distances = np.asarray(np.minimum(np.abs(column - centre), scales[-1]), dtype=np.float64)
         cells = cell_counts(distances, scales)
-        place = choose_rank(cells, _MEDIAN, eps=whole / 3, score_range=reach, rng=rng)
+        place = choose_rank(cells, _MEDIAN, eps=whole * 2 / 5, score_range=reach, rng=rng)
         half = _REACH * float(scales[place])
         lower.append(max(centre - half, low))
         upper.append(min(centre + half, high))
