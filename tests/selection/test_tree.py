@@ -1,5 +1,6 @@
 """The tree's law in small, its bounds node by node, and mutants of both that must be caught."""
 
+import math
 from fractions import Fraction
 
 import flint
@@ -9,11 +10,13 @@ from oracles.selection_law import ALPHA, FACTORS, Case, chi_square, exact_law, m
 
 from dpreg.errors import ArgumentError
 from dpreg.selection import tree, tree_noise, tree_search
+from dpreg.selection.space import Space
 from dpreg.selection.tree import Tree, draw
 from dpreg.selection.tree_bounds import Bounds
 from dpreg.selection.tree_counts import Counts
 from dpreg.selection.tree_noise import Arrival, Bits
 from dpreg.selection.tree_search import Search
+from dpreg.selection.tree_weights import Heaviest, Weights, excess
 
 PLAIN = {name: levels[0] for name, levels in FACTORS.items()} | {"p": 6, "signal": "some"}
 
@@ -25,6 +28,21 @@ CELLS = [
     PLAIN | {"mechanism": "permute-and-flip", "radius": "binding", "limit": "exactly"},
     PLAIN | {"terms": "factors", "limit": "max", "p": 9, "correlation": 0.9},
 ]
+
+
+WEIGHTED = [
+    PLAIN,
+    PLAIN | {"mechanism": "permute-and-flip", "correlation": 0.9, "radius": "binding"},
+    PLAIN | {"mechanism": "permute-and-flip", "p": 9, "terms": "factors", "hierarchy": "strong"},
+]
+
+
+def uniform_strata(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree, "_LOOSE", -np.inf)
+
+
+def always_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree, "_LOOSE", np.inf)
 
 
 def sampler(case: Case, mechanism: str) -> Tree:
@@ -49,16 +67,34 @@ def p_value(case: Case, mechanism: str, draws: int, seed: int) -> float:
 
 
 @pytest.mark.parametrize("number", range(len(CELLS)))
-def test_draws_follow_the_exact_law(number: int) -> None:
+def test_draws_follow_the_exact_law(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The audit tries every pair of circumstances with 20,000 draws each."""
+    uniform_strata(monkeypatch)
     case = make_case(CELLS[number], seed=number)
     assert p_value(case, CELLS[number]["mechanism"], 3_000, number) > ALPHA
 
 
+@pytest.mark.parametrize("number", range(len(WEIGHTED)))
+@pytest.mark.parametrize("deep", [False, True])
+def test_draws_by_weight_follow_the_exact_law(
+    number: int, deep: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    always_weights(monkeypatch)
+    if deep:
+        monkeypatch.setattr(tree_search, "_PEEL", -np.inf)
+        monkeypatch.setattr(tree_search, "_SHARP", -np.inf)
+    case = make_case(WEIGHTED[number], seed=number)
+    mechanism = WEIGHTED[number]["mechanism"]
+    assert isinstance(sampler(case, mechanism).counts, Weights)
+    assert p_value(case, mechanism, 1_500, number) > ALPHA
+
+
+@pytest.mark.parametrize("mode", [uniform_strata, always_weights])
 def test_draws_follow_the_law_where_comparisons_need_more_bits(
-    monkeypatch: pytest.MonkeyPatch,
+    mode: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With 6 bits to begin with, most comparisons overlap; refined, they are right all the same."""
+    mode(monkeypatch)
     for module in (tree, tree_noise, tree_search):
         monkeypatch.setattr(module, "PRECISION", 6)
     case = make_case(PLAIN | {"mechanism": "permute-and-flip"}, seed=7, spread=3)
@@ -97,19 +133,22 @@ def coins(monkeypatch: pytest.MonkeyPatch) -> None:
     def weight(model: int) -> float:
         return 2.0 ** (-price * model.bit_count())
 
-    def toss(self: Counts, cell: object, bits: Bits) -> int:
+    def toss(self: Counts, cell: object, gone: frozenset[int], bits: Bits) -> int:
         within = 1 / (1 + 2.0**price)
-        return sum((bits.word(53) < within * 2**53) << u for u in range(self.units))
+        while True:
+            model = sum((bits.word(53) < within * 2**53) << u for u in range(self.units))
+            if model not in gone:
+                return model
 
     def peel(self: Search, node: object) -> None:
         left = node.size - weight(node.leaf)
         if len(node.gone) + 1 < 2**self.counts.units:
-            noise = Arrival(node.noise, left, self.bits, self.tree.noise)
-            rest = tree_search._Node(node.cell, left, (*node.gone, node.leaf), noise, node.state)
-            self.place(rest)
+            gone = node.gone | {node.leaf}
+            noise = self.arrival(node.noise, left)
+            self.place(tree_search._Node(node.cell, left, gone, noise, node.state))
 
     monkeypatch.setattr(Counts, "size", lambda self, cell: (1 + 2.0**-price) ** self.units)
-    monkeypatch.setattr(Counts, "draw", toss)
+    monkeypatch.setattr(Counts, "draw_other", toss)
     monkeypatch.setattr(tree_noise, "fmpz", flint.arb)
     monkeypatch.setattr(Search, "peel", peel)
     monkeypatch.setattr(Search, "split", peel)
@@ -131,8 +170,9 @@ def test_mutants_of_the_noise_are_caught(
     mutant: object, mechanism: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutant(monkeypatch)
+    uniform_strata(monkeypatch)
     monkeypatch.setattr(tree_search, "_PEEL", -np.inf)  # deep trees, where noise is drawn often
-    case = make_case(PLAIN | {"p": 6, "correlation": 0.9}, seed=3, spread=20)
+    case = make_case(PLAIN, seed=3, spread=30)
     assert p_value(case, mechanism, 1_500, 3) < ALPHA
 
 
@@ -140,9 +180,21 @@ def test_mutants_of_the_noise_are_caught(
 def test_what_catches_the_mutants_passes_without_them(
     mechanism: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    uniform_strata(monkeypatch)
     monkeypatch.setattr(tree_search, "_PEEL", -np.inf)
-    case = make_case(PLAIN | {"p": 6, "correlation": 0.9}, seed=3, spread=20)
+    case = make_case(PLAIN, seed=3, spread=30)
     assert p_value(case, mechanism, 1_500, 3) > ALPHA
+
+
+@pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip"])
+def test_a_wrong_weight_is_caught(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leaf is drawn by weight, but its noise is taken as if all weights were alike."""
+    always_weights(monkeypatch)
+    monkeypatch.setattr(Weights, "weight", lambda self, model: 1)
+    monkeypatch.setattr(Search, "peel", Search.split)
+    monkeypatch.setattr(tree_search, "_SHARP", -np.inf)
+    case = make_case(PLAIN, seed=3, spread=8)
+    assert p_value(case, mechanism, 1_500, 3) < ALPHA
 
 
 @pytest.mark.parametrize(
@@ -162,8 +214,8 @@ def test_odds_weighted_coins_are_right_for_the_exponential_mechanism_alone(
         case.problem.scores(case.space.columns(case.models)),
         case.models,
     )
+    uniform_strata(monkeypatch)
     coins(monkeypatch)
-    monkeypatch.setattr(tree_search, "_PEEL", np.inf)
     # The law that the coins aim at: a price of 2 ln 2 nats a unit.
     price = round(2 * np.log(2) / float(case.t))
     target = exact_law(free.scores + price * case.models.sum(axis=1), case.t, mechanism)
@@ -179,7 +231,10 @@ def test_odds_weighted_coins_are_right_for_the_exponential_mechanism_alone(
 
 
 def check_every_bound(case: Case, mechanism: str, draws: int, seed: int) -> int:
-    """Draw, and compare the bound of every node and leaf with the score of every model below it."""
+    """Draw, and compare the bound of every node and leaf with every model below it.
+
+    Uniform cells bound the integer score. Weighted cells bound ln W + t S, and ln W.
+    """
     masks = [sum(1 << int(u) for u in np.flatnonzero(m)) for m in case.models]
     scores = dict(zip(masks, case.scores.tolist(), strict=True))
     seen = 0
@@ -193,10 +248,18 @@ def check_every_bound(case: Case, mechanism: str, draws: int, seed: int) -> int:
             else:
                 below = [item.model]
             for model in below:
-                assert item.score <= scores[model]
+                if weights is not None and hasattr(item, "cell"):
+                    if model in item.gone:
+                        continue
+                    log = math.log(weights.weight(model))
+                    assert item.level <= log + float(case.t) * scores[model] + 1e-9
+                    assert mechanism == "exponential" or log <= item.most
+                else:
+                    assert item.score <= scores[model]
             super().push(item)
 
     drawn_from = sampler(case, mechanism)
+    weights = drawn_from.counts if isinstance(drawn_from.counts, Weights) else None
     with flint.ctx.workprec(tree_noise.PRECISION):
         for at in range(draws):
             Watched(drawn_from, Bits(np.random.default_rng([seed, at])), False).run()
@@ -217,17 +280,21 @@ BOUND_CELLS = [
 
 @pytest.mark.parametrize("number", range(len(BOUND_CELLS)))
 @pytest.mark.parametrize("n", [5, 400])
+@pytest.mark.parametrize("mode", [uniform_strata, always_weights])
 def test_every_bound_is_at_most_every_leaf_below_it(
-    number: int, n: int, monkeypatch: pytest.MonkeyPatch
+    mode: object, number: int, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Fewer rows than columns included; no peeling, so that the trees grow deep."""
+    """Fewer rows than columns included; little peeling, so that the trees grow deep."""
+    mode(monkeypatch)
     monkeypatch.setattr(tree_search, "_PEEL", -np.inf)
+    monkeypatch.setattr(tree_search, "_SHARP", -np.inf)
     monkeypatch.setattr(tree_search, "_REFRESH", 0.01)
     case = make_case(BOUND_CELLS[number], seed=number, n=n, spread=8)
-    assert check_every_bound(case, "permute-and-flip", 12, number) > 100
+    assert check_every_bound(case, "permute-and-flip", 12, number) > 60
 
 
 def test_a_bound_one_percent_too_high_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    uniform_strata(monkeypatch)
     too_high(monkeypatch)
     case = make_case(BOUND_CELLS[0], seed=0, n=400, spread=8)
     with pytest.raises(AssertionError):
@@ -261,6 +328,27 @@ def moments_of(cell: dict, n: int) -> object:
     from dpreg.moments import accumulate
 
     return accumulate([make_rows(n, cell["p"], cell["correlation"], True, 11)], cell["p"] + 2)
+
+
+def test_models_are_listed_by_falling_weight() -> None:
+    space = Space(tuple("abcdef"), tuple((u + 1,) for u in range(6)), (0,))
+    weights = Weights(space, 0, 3, np.linspace(-2.0, 5.0, 6), 0.5)
+    cell = weights.without_unit(weights.with_unit(weights.root(), 2), 4)
+    models = [m for m in range(64) if weights.holds(cell, m)]
+    assert weights.size(cell) == sum(weights.weight(m) for m in models)
+    assert weights.size(weights.root()) == 2**192
+    listed: Heaviest = weights.heaviest(cell)
+    gone: set[int] = set()
+    for model in sorted(models, key=weights.weight, reverse=True):
+        log = math.log(weights.weight(model))
+        assert log <= listed.most(gone) <= log + 1e-6
+        gone.add(model)
+
+
+def test_the_excess_of_exponential_over_gumbel_noise_is_bounded() -> None:
+    for log_y in np.linspace(-8, 6, 500).tolist():
+        y = math.exp(log_y)
+        assert -math.log(-math.expm1(-y)) + log_y <= excess(log_y)
 
 
 # --- the call ----------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from dpreg.selection import tree_counts
 from dpreg.selection.space import Space
 from dpreg.selection.tree_counts import Binomials, Cell, Counts, members
 from dpreg.selection.tree_noise import Bits
@@ -68,6 +69,27 @@ def test_draws_from_a_cell_are_uniform() -> None:
     statistic = sum((x - 200) ** 2 / 200 for x in seen.values())
     degrees = len(models) - 1
     assert statistic < degrees + 6 * math.sqrt(2 * degrees)
+
+
+@pytest.mark.parametrize("gone", [1, 9, 14])
+def test_draws_without_those_gone_are_uniform(gone: int) -> None:
+    """Both by rejection and, where little is left, unit by unit."""
+    space = Space(tuple("abcde"), ((1,), (2, 3), (4,), (5,), (6,)), (0,), 2)
+    counts = Counts(space, 1, 1)
+    cell = counts.root()
+    models = [m for m in range(32) if counts.holds(cell, m)]
+    taken, left = frozenset(models[:gone]), models[gone:]
+    bits = Bits(np.random.default_rng(gone))
+    seen = dict.fromkeys(left, 0)
+    for _ in range(100 * len(left)):
+        seen[counts.draw_other(cell, taken, bits)] += 1
+    statistic = sum((x - 100) ** 2 / 100 for x in seen.values())
+    assert statistic < len(left) + 6 * math.sqrt(2 * len(left))
+
+
+def test_draws_unit_by_unit_are_uniform(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree_counts, "_TRIES", 0)
+    test_draws_without_those_gone_are_uniform(9)
 
 
 def test_binomials_sum_exactly() -> None:
