@@ -27,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export RPY2_CFFI_MODE := ABI
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --no-input
 
-.PHONY: help venv demo test unit lint audit bench docs fresh lock r-check r-docs clean
+.PHONY: help venv demo test unit lint vignettes audit bench docs fresh lock r-check r-docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,8 +67,8 @@ demo: $(VENV)/.dpreg-run  ## select variables in the RAND health data at eps = 1
 
 # ---- what developers run -----------------------------------------------------------------------
 
-# The vignettes become a further prerequisite of `test`.
-test: unit lint r-check  ## run the tests and every static check
+# `unit` runs the vignettes as pasted; `docs` runs them in Jupyter, and a warning of Sphinx is an error.
+test: unit lint docs r-check  ## run the tests and every static check
 
 unit: $(VENV)/.dpreg-test
 	$(BIN)/python -m pytest --doctest-modules tests dpreg --ignore=tests/r_bridge $(PYTEST_ARGS)
@@ -86,6 +86,10 @@ r-docs:  ## write the R package's NAMESPACE and man/ from its comments
 	scripts/apt_packages.sh r-docs
 	Rscript -e 'roxygen2::roxygenise("r_bridge/dpreg", load_code = "source")'
 
+# Also part of `unit`; `make docs` runs the pages in Jupyter, as they are published.
+vignettes: $(VENV)/.dpreg-test  ## run the vignettes as a reader would paste them
+	$(BIN)/python -m pytest tests/test_vignettes.py $(PYTEST_ARGS)
+
 audit: $(VENV)/.dpreg-test  ## run the privacy audits (slow)
 	$(BIN)/python -m pytest -m audit
 
@@ -95,7 +99,7 @@ bench: $(VENV)/.dpreg-test  ## time dpreg against its peers
 		$(BIN)/python -m "benchmarks.$$name"; \
 	done
 
-docs: $(VENV)/.dpreg-docs  ## build the API reference into docs/_build/html
+docs: $(VENV)/.dpreg-docs  ## build the executed vignettes and the API reference into docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
 fresh:  ## run the README's commands in a bare Debian chroot (root, debootstrap)
@@ -106,5 +110,5 @@ lock:  ## write constraints.txt anew from the newest releases that pyproject.tom
 	PYTHON="$(PYTHON)" PIP_CONSTRAINT= scripts/lock.sh constraints.txt
 
 clean:  ## remove what the other targets made, .venv included
-	rm -rf $(VENV) docs/_build docs/api build dist audit-out .pytest_cache .mypy_cache .ruff_cache \
+	rm -rf $(VENV) docs/_build docs/api docs/vignettes build dist audit-out .pytest_cache .mypy_cache .ruff_cache \
 		.import_linter_cache .hypothesis
