@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpreg.results.plots import _axes as axes_or_new
-from dpreg.results.plots import _finish as finish
-from dpreg.results.plots import _literal as literal
+from dpreg.results.plots import finish, literal
+from dpreg.results.plots import new_axes as axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from dpreg.privacy.budget import decimal_string
 from dpreg.results.report import Block, Facts, Grid, Report
-from dpreg.results.views import _closing as closing
-from dpreg.results.views import _fixed as fixed
+from dpreg.results.views import closing, fixed
 
 if TYPE_CHECKING:
     from dpreg.results.classic import ClassicResults, Estimates

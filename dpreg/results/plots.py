@@ -40,7 +40,7 @@ def frequencies(result: SelectionResults, ax: Axes | None = None) -> Axes:
     """
     shares = result.selection_frequencies.sort_values(ascending=False, kind="stable")
     drawn = shares.iloc[:_MOST]
-    axes = _axes(ax, len(drawn))
+    axes = new_axes(ax, len(drawn))
     places = np.arange(len(drawn))
     chosen = np.array([term in result.chosen for term in drawn.index], dtype=bool)
     values = drawn.to_numpy()
@@ -70,7 +70,7 @@ def frequencies(result: SelectionResults, ax: Axes | None = None) -> Axes:
     _name_rows(axes, list(drawn.index))
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     title = f"Selection of variables for {result.response}, {result.spent}"
-    return _finish(axes, title, result.claim)
+    return finish(axes, title, result.claim)
 
 
 def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
@@ -96,7 +96,7 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
     scales = np.ones(len(shown)) if widths is None else widths[shown]
     raw, limits = result.coefficients[shown], result.conf_int(alpha).to_numpy()[shown]
     values, ends = raw * scales, limits * scales[:, None]
-    axes = _axes(ax, len(shown))
+    axes = new_axes(ax, len(shown))
     places = np.arange(len(shown))
     axes.axvline(0, color=_PALE, linewidth=0.8, linestyle="--")
     axes.hlines(places, ends[:, 0], ends[:, 1], color=_INK, linewidth=1.6)
@@ -111,14 +111,14 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
     times = (
         ""
         if widths is None
-        else f" x half the declared range, in units of {_literal(result.endog_names)}"
+        else f" x half the declared range, in units of {literal(result.endog_names)}"
     )
     axes.set_xlabel(f"coefficient{times} ({100 * (1 - alpha):g}% interval)")
     title = f"Coefficients for {result.endog_names}, {result.spent}"
-    return _finish(axes, title, result.claim)
+    return finish(axes, title, result.claim)
 
 
-def _axes(ax: Axes | None, rows: int) -> Axes:
+def new_axes(ax: Axes | None, rows: int) -> Axes:
     if ax is not None:
         return ax
     try:
@@ -133,17 +133,17 @@ def _axes(ax: Axes | None, rows: int) -> Axes:
 
 def _name_rows(axes: Axes, names: list[str]) -> None:
     """Put the names on the left, the first on top."""
-    axes.set_yticks(np.arange(len(names)), [_literal(name) for name in names])
+    axes.set_yticks(np.arange(len(names)), [literal(name) for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """Keep matplotlib from reading what stands between two "$" as a formula."""
     return text.replace("$", r"\$")
 
 
-def _finish(axes: Axes, title: str, claim: PrivacyClaim) -> Axes:
+def finish(axes: Axes, title: str, claim: PrivacyClaim) -> Axes:
     stamp = f"\n{claim.stamp}" if claim.stamp else ""
-    axes.set_title(_literal(title) + stamp, fontsize="medium")
+    axes.set_title(literal(title) + stamp, fontsize="medium")
     return axes

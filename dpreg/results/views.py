@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dpreg.results.regression import RegressionResults
     from dpreg.results.selection import SelectionResults
 
-__all__ = ["contrast", "one_line", "regression", "selection"]
+__all__ = ["closing", "contrast", "fixed", "one_line", "regression", "selection"]
 
 _MANY_TERMS: Final = 40
 """A selection table longer than this gathers the terms that no draw holds in a paragraph."""
@@ -60,7 +60,7 @@ def selection(result: SelectionResults, alpha: float) -> Report:
         notes = [*_fit_notes(fit), *notes, *fit.notes]
     if result.draws > 1:
         notes.insert(0, _frequency_note(result.draws))
-    blocks += _closing(result.claim, notes)
+    blocks += closing(result.claim, notes)
     return Report(
         f"Private variable selection: {result.response}", result.claim.stamp, tuple(blocks)
     )
@@ -72,7 +72,7 @@ def regression(result: RegressionResults, alpha: float) -> Report:
         Paragraph("Formula", _cut(result.formula, "formula")),
         _regression_facts(result),
         _coefficients(result, alpha),
-        *_closing(result.claim, [*_fit_notes(result), *result.notes]),
+        *closing(result.claim, [*_fit_notes(result), *result.notes]),
     ]
     title = f"Private linear regression: {result.endog_names}"
     return Report(title, result.claim.stamp, tuple(blocks))
@@ -148,9 +148,9 @@ def _fit_facts(fit: RegressionResults) -> Facts:
         left.append(("Complete, noisy", f"{fit.complete_rows:,.0f}"))
     right = []
     if fit.r_squared is not None:
-        right.append(("R-squared", _fixed(fit.r_squared)))
+        right.append(("R-squared", fixed(fit.r_squared)))
     if fit.residual_variance is not None:
-        right.append(("Residual sd", _fixed(math.sqrt(max(fit.residual_variance, 0)), 4)))
+        right.append(("Residual sd", fixed(math.sqrt(max(fit.residual_variance, 0)), 4)))
     kind = fit.interval_method + (", ridged" if fit.ridged else "")
     right.append(("Intervals", kind if _has_errors(fit) else "none"))
     return Facts(tuple(left), tuple(right))
@@ -199,7 +199,7 @@ def _has_errors(fit: RegressionResults) -> bool:
 def _coefficients(fit: RegressionResults, alpha: float) -> Grid:
     if not _has_errors(fit):
         listed = zip(fit.exog_names, fit.coefficients, strict=True)
-        alone = tuple((name, _fixed(value, 4)) for name, value in listed)
+        alone = tuple((name, fixed(value, 4)) for name, value in listed)
         return Grid(("", "coef"), alone, "lr")
     columns = (
         fit.coefficients,
@@ -226,11 +226,11 @@ def _numbers(values: Iterable[float]) -> tuple[str, ...]:
     """Write coefficient, error, z, p-value and limits, each as statsmodels does."""
     coefficient, error, z, p, *rest = values
     return (
-        _fixed(coefficient, 4),
-        _fixed(error),
+        fixed(coefficient, 4),
+        fixed(error),
         f"{z:.3f}" if abs(z) < 1e5 else f"{z:.3g}",
         f"{p:.3f}",
-        *(_fixed(value) for value in rest),
+        *(fixed(value) for value in rest),
     )
 
 
@@ -248,7 +248,8 @@ def _frequency_note(draws: int) -> str:
     )
 
 
-def _closing(claim: PrivacyClaim, notes: list[str]) -> list[Block]:
+def closing(claim: PrivacyClaim, notes: list[str]) -> list[Block]:
+    """Return the end of every page: the budget, the claim and the notes."""
     split = any(spend.rows != "all" for spend in claim.spends)
     headers = ("step", "mechanism", *("rows",) * split, "eps", "delta")
     rows = [
@@ -297,7 +298,7 @@ def _short(number: Fraction | float) -> str:
     return f"{float(number):.6g}"
 
 
-def _fixed(number: float, places: int = 3) -> str:
+def fixed(number: float, places: int = 3) -> str:
     """Return a number as statsmodels' tables do: fixed where that is readable, else scientific."""
     if number == 0 or not math.isfinite(number):
         return f"{number:.{places}f}"
