@@ -44,9 +44,26 @@ draw of all Z_M: every M is either a leaf whose value was compared, or under a n
 bound (1) is at most the best value. Leaves are evaluated lazily: a leaf waits on the heap with (1)
 of its own, and its canonical score is asked for only when that comes first. QED
 
-The tempting shortcut, one root with leaves drawn by independent coins of odds exp(-t price), is
-right for the exponential mechanism alone: under permute-and-flip the noises of models with
-different penalties are not exchangeable.
+Two ways to count
+-----------------
+Uniform strata (`tree_counts`): N is a number of models; cells are split by penalty too. They serve
+every space and every T. Weights (`tree_weights`): models carry integer weights near exp(-t S(M)),
+the same proof holds for the arrivals divided by the weights, and leaves are then nearly final
+draws. They serve spaces without limits of size and T the identity, and are taken where the bound
+that they are made from is sharp (`Tree._looseness`). The law is the same; tests force either.
+
+The tempting shortcut, one root with leaves drawn by independent coins of odds exp(-t price) and
+noise of law F^(sum of odds), is right for the exponential mechanism alone: under permute-and-flip
+the noises of models with different penalties are not exchangeable.
+
+Where it is slow
+----------------
+Work grows with the gap between a cell's bound and its good models' scores, in units of noise. It is
+wide where terms are priced and hundreds of strongly correlated columns stand in for each other:
+no column alone is worth its price, and yet the first one explains what all share. Then the law
+itself is spread over 10**5 models and more, and a draw may take seconds or minutes. Fewer rows than
+columns are no obstacle (the constrained fit bounds them). The moments' matrices are small:
+set OPENBLAS_NUM_THREADS=1, or threads that wait for each other cost more than they compute.
 
 Exactness on a computer: scores, counts and coins are exact integers; noise is compared by balls of
 at least 192 bits that get more bits wherever they overlap (`tree_noise`); floats are used for
