@@ -30,7 +30,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --no-input
 .PHONY: help venv demo test unit lint vignettes audit bench docs fresh lock r-check r-docs clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---- the environment ---------------------------------------------------------------------------
 
