@@ -56,7 +56,7 @@ def ball_fit(gram: Floats, cross: Floats, rho: float, allowed: Floats, start: Fl
             except np.linalg.LinAlgError:
                 break
             x, z = pair[:, 0], pair[:, 1]
-            mu = max(float((s @ x - rho) / max(s @ z, 1e-300)), 0.0)
+            mu = max(float((s @ x - rho) / max(float(s @ z), 1e-300)), 0.0)
             beta[active] = x - mu * z
             signs[active[beta[active] * s <= 0]] = 0.0
         slope = (cross - gram[:, active] @ beta[active]) * allowed

@@ -247,8 +247,8 @@ class Bounds:
             solved = np.linalg.solve(block, np.column_stack([rows, target]))
         except np.linalg.LinAlgError:
             solved = np.zeros((k, self._d + 1))
-        spread: Floats = solved[:, :-1]
-        c: Floats = solved[:, -1]
+        spread = np.asarray(solved[:, :-1], dtype=np.float64)
+        c = np.asarray(solved[:, -1], dtype=np.float64)
         norm = float(np.abs(c).sum())
         gain = float(2 * (c @ target) - c @ (block @ c))
         raw = self.base + gain * (1 - math.copysign(4 * _2U, gain))
@@ -346,10 +346,11 @@ class Bounds:
         schur = own - cross.transpose(0, 2, 1) @ joint
         with np.errstate(all="ignore"):
             if width == 1:
-                step = fitted[places] / schur[:, :, 0]
+                step: Floats = fitted[places] / schur[:, :, 0]
             else:
                 try:
-                    step = np.linalg.solve(schur, fitted[places][:, :, None])[:, :, 0]
+                    solved = np.linalg.solve(schur, fitted[places][:, :, None])[:, :, 0]
+                    step = np.asarray(solved, dtype=np.float64)
                 except np.linalg.LinAlgError:
                     step = fitted[places] / np.diagonal(schur, axis1=1, axis2=2)
             inner = c - (joint @ step[:, :, None])[:, :, 0]  # (units, k)

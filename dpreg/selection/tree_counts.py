@@ -137,12 +137,11 @@ class Counts:
             i, u = inside.bit_count(), free.bit_count()
             least = max(lo[0], i, self.limits[0])
             return Cell(inside, free, (least,), (min(hi[0], i + u, self.limits[1]),))
-        least = most = ()
+        reached: list[tuple[int, int]] = []
         for mask, a, b in zip(self.masks, lo, hi, strict=True):
             i = (inside & mask).bit_count()
-            least += (max(a, i),)
-            most += (min(b, i + (free & mask).bit_count(), self.limits[1]),)
-        return Cell(inside, free, least, most)
+            reached.append((max(a, i), min(b, i + (free & mask).bit_count(), self.limits[1])))
+        return Cell(inside, free, tuple(a for a, _ in reached), tuple(b for _, b in reached))
 
     def penalty(self, numbers: Vector) -> int:
         """Return the penalty of a model with these numbers of units of each class."""

@@ -123,6 +123,8 @@ class Arrival:
     """
 
     __slots__ = ("_cap", "_count", "_law", "_length", "_word", "ball", "noise")
+    ball: arb
+    noise: arb
 
     def __init__(
         self, cap: Arrival | None, count: int, bits: Bits, law: Callable[[arb], arb]

@@ -86,7 +86,7 @@ class Weights(Counts):
     def size(self, cell: Cell) -> int:
         """Return the sum of the weights of the models in the cell."""
         out = self._all & ~(cell.inside | cell.free)
-        decided = math.prod([self.a[u] for u in members(cell.inside).tolist()])
+        decided: int = math.prod([self.a[u] for u in members(cell.inside).tolist()])
         decided *= math.prod([self.b[u] for u in members(out).tolist()])
         return decided << (_BITS * cell.free.bit_count())
 
