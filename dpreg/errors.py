@@ -41,7 +41,7 @@ class DataError(DpregError, ValueError):
     """A table lacks a column that the call needs, or holds it as the wrong public kind."""
 
 
-class NotReleased(DpregError, AttributeError):  # noqa: N818 - reads as a statement of fact
+class NotReleased(DpregError, AttributeError):
     """The quantity asked for is computed from raw rows and is never released."""
 
 
