@@ -15,10 +15,11 @@ release = version = _version("dpreg")
 
 # ---- pages --------------------------------------------------------------------------------------
 
-# Sphinx reads one folder, and the vignettes live beside it: they are copied in, times kept.
+# Sphinx reads one folder, and the vignettes live beside it: they are copied in. Copies are new files,
+# so that every build runs every page: dpreg may have changed where the page has not.
 _COPIES = _HERE / "vignettes"
 shutil.rmtree(_COPIES, ignore_errors=True)
-shutil.copytree(_VIGNETTES, _COPIES)
+shutil.copytree(_VIGNETTES, _COPIES, copy_function=shutil.copyfile)
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
 exclude_patterns = ["_build"]
@@ -28,7 +29,6 @@ myst_heading_anchors = 3
 
 # ---- notebooks ----------------------------------------------------------------------------------
 
-# Every build runs every page: a cache would not see that dpreg changed.
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
