@@ -15,8 +15,8 @@ release = version = _version("dpreg")
 
 # ---- pages --------------------------------------------------------------------------------------
 
-# Sphinx reads one folder, and the vignettes live beside it: they are copied in. Copies are new files,
-# so that every build runs every page: dpreg may have changed where the page has not.
+# Sphinx reads one folder, and the vignettes live beside it: they are copied in. Copies are new
+# files, so that every build runs every page: dpreg may have changed where the page has not.
 _COPIES = _HERE / "vignettes"
 shutil.rmtree(_COPIES, ignore_errors=True)
 shutil.copytree(_VIGNETTES, _COPIES, copy_function=shutil.copyfile)
