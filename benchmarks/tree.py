@@ -32,6 +32,7 @@ from dpreg.selection.space import Space
 from dpreg.selection.tree import Tree
 
 ROWS = 100_000
+PATIENCE = 60.0  # no further draw of a case is begun after so many seconds; none is cut short
 GOALS = {(100, 0.0): 0.020, (300, 0.0): 0.200, (100, 0.9): 0.200, (300, 0.9): 2.0}
 
 
@@ -90,7 +91,7 @@ def time_tree(p: int, correlation: float, exactly: int | None, priced: bool, dra
     )
     prepared = time.process_time() - start
     seconds, nodes = [], []
-    for _ in range(draws):
+    while len(seconds) < draws and sum(seconds) < PATIENCE:
         start = time.process_time()
         nodes.append(tree.draw().nodes)
         seconds.append(time.process_time() - start)
@@ -101,6 +102,7 @@ def time_tree(p: int, correlation: float, exactly: int | None, priced: bool, dra
     print(
         f"tree  p {p:5d}  r {correlation:.1f}  {what:19s}  prepare {prepared:7.4f}  "
         f"first {seconds[0]:7.4f}  median {median:7.4f}  worst {max(seconds):7.4f} s  "
+        f"draws {len(seconds)}  "
         f"nodes {statistics.median(nodes):6.0f} (worst {max(nodes)}){verdict}",
         flush=True,
     )

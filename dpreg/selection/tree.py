@@ -97,7 +97,7 @@ __all__ = ["Tree", "TreeDraw", "draw"]
 
 Transform = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
-_LOOSE: Final = 5.0
+_LOOSE: Final = 8.0
 _PROBES: Final = 5
 _NOISE: Final = {"exponential": gumbel_noise, "permute-and-flip": exponential_noise}
 
