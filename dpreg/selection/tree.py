@@ -98,7 +98,7 @@ __all__ = ["Tree", "TreeDraw", "draw"]
 Transform = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
 _LOOSE: Final = 8.0
-_PROBES: Final = 5
+_PROBES: Final = 7
 _NOISE: Final = {"exponential": gumbel_noise, "permute-and-flip": exponential_noise}
 
 
@@ -167,7 +167,7 @@ class Tree:
                 self.root = weights.root()
 
     def _looseness(self, weights: Weights) -> float:
-        """Return by how many nats the root's separable bound misses a likely model, about.
+        """Return how many nats the root's separable bound lies below likely models (a low quantile).
 
         It is what weights are made from. Where it misses much, strata of uniform weight do better;
         both have the same law.
@@ -179,7 +179,7 @@ class Tree:
             out = members(((1 << weights.units) - 1) & ~model)
             bound = self.bounds.of_model(members(model))[0]
             missed.append(self.nats * (bound - view.bound - float(view.weight[out].sum())))
-        return sorted(missed)[_PROBES // 2]
+        return sorted(missed)[1]
 
     def least_score(self, bound: float, penalty: int) -> int:
         """Return T(floor(bound / g)) + penalty; g is a power of two, so the division is exact."""
