@@ -167,7 +167,7 @@ class Tree:
                 self.root = weights.root()
 
     def _looseness(self, weights: Weights) -> float:
-        """Return how many nats the root's separable bound lies below likely models (a low quantile).
+        """Return how many nats the root's separable bound lies below likely models (low quantile).
 
         It is what weights are made from. Where it misses much, strata of uniform weight do better;
         both have the same law.
