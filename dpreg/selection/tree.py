@@ -148,7 +148,8 @@ class Tree:
         self.transform = transform
         self.counts = counts = Counts(space, phi_int, psi_int)
         self.root = self.counts.root()
-        if (space.size if self.counts.hierarchy else self.counts.size(self.root)) == 0:
+        # Closed sets exist of every size, so phantoms do not matter here.
+        if self.counts.size(self.root) == 0:
             raise ArgumentError("the space holds no model: min_units exceeds what it can reach.")
         gram, cross = _moments(problem)
         self.grid = float(problem.grid)
