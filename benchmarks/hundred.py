@@ -19,7 +19,11 @@ ROWS, TERMS = 100_000, 100
 
 
 def main() -> None:
-    from abess.linear import LinearRegression
+    try:
+        from abess.linear import LinearRegression
+    except ImportError:
+        print("needs the peer: pip install abess")
+        return
 
     rng = np.random.default_rng(0)
     for correlation in (0.0, 0.5):
