@@ -14,15 +14,16 @@ from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms import choose, effective_t
-from dpreg.selection import tree
 from dpreg.selection.contest import Contest
 from dpreg.selection.scores import Problem
 from dpreg.selection.space import Space
+from dpreg.selection.tree import Tree
+from dpreg.selection.tree_noise import Bits
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["LARGEST_LIST", "Enumerated", "choose_engine", "draw_model"]
+__all__ = ["LARGEST_LIST", "Enumerated", "choose_engine", "draw_model", "models_of"]
 
 LARGEST_LIST: Final = 2**20
 """More models than this are never listed."""
@@ -59,33 +60,13 @@ class Enumerated:
         self.q: NDArray[np.int64] = problem.scores(space.columns(self.models))
 
 
-def draw_model(
-    problem: Problem,
-    space: Space,
-    contest: Contest,
-    *,
-    eps: Fraction,
-    mechanism: str,
-    listed: Enumerated | None,
-    rng: Generator | None = None,
-    progress: bool = False,
-) -> tuple[int, ...]:
-    """Draw one model: the indices of its units outside ``keep``. Costs eps.
-
-    Parameters
-    ----------
-    listed : Enumerated or None
-        The listed models; None draws from the tree.
-    rng : numpy Generator, optional
-        For reproducible runs that are **not private**.
-    """
-    if listed is not None:
-        scores = contest.totals(listed.q, listed.models, space)
-        drawn = choose(
-            scores, eps=eps, score_range=contest.score_range, mechanism=mechanism, rng=rng
-        )
-        return tuple(np.flatnonzero(listed.models[drawn]).tolist())
-    found = tree.draw(
+def models_of(
+    problem: Problem, space: Space, contest: Contest, *, engine: str, eps: Fraction, mechanism: str
+) -> Enumerated | Tree:
+    """Make what draws start from, once for all draws of a call: the list, or the tree."""
+    if engine == "enumerate":
+        return Enumerated(problem, space)
+    return Tree(
         problem,
         space,
         mechanism=mechanism,
@@ -93,7 +74,32 @@ def draw_model(
         phi_int=contest.phi,
         psi_int=contest.psi,
         transform=contest.transform,
-        bits=rng,
-        progress=progress,
     )
-    return found.units
+
+
+def draw_model(
+    models: Enumerated | Tree,
+    space: Space,
+    contest: Contest,
+    *,
+    eps: Fraction,
+    mechanism: str,
+    rng: Generator | None = None,
+    progress: bool = False,
+) -> tuple[int, ...]:
+    """Draw one model: the indices of its units outside ``keep``. Costs eps.
+
+    Parameters
+    ----------
+    models : Enumerated or Tree
+        From `models_of`, for the same contest, eps and mechanism.
+    rng : numpy Generator, optional
+        For reproducible runs that are **not private**.
+    progress : bool
+        Show the tree's progress on stderr, for the curator's eyes.
+    """
+    if isinstance(models, Tree):
+        return models.draw(Bits(rng), progress=progress).units
+    scores = contest.totals(models.q, models.models, space)
+    drawn = choose(scores, eps=eps, score_range=contest.score_range, mechanism=mechanism, rng=rng)
+    return tuple(np.flatnonzero(models.models[drawn]).tolist())

@@ -22,7 +22,7 @@ from dpreg.request import SelectionRequest
 from dpreg.schema import Schema
 from dpreg.selection.bounds import buy_bounds, warn_of_poor_bounds
 from dpreg.selection.contest import Contest, least_squares_contest, profile_contest
-from dpreg.selection.engine import Enumerated, draw_model
+from dpreg.selection.engine import draw_model, models_of
 from dpreg.selection.estimates import (
     block_norms,
     lower_bound,
@@ -274,18 +274,12 @@ def select(
     contest = contest_of(request, preparation, tuning, problem, moments, rng)
     phi, psi = penalties(request, preparation, tuning, contest, space)
     priced = contest.priced(phi, psi, space)
-    listed = Enumerated(problem, space) if preparation.engine == "enumerate" else None
-    models = tuple(
-        draw_model(
-            problem,
-            space,
-            priced,
-            eps=preparation.draws.eps_each,
-            mechanism=preparation.draws.mechanism,
-            listed=listed,
-            rng=rng,
-            progress=progress,
-        )
+    eps, mechanism = preparation.draws.eps_each, preparation.draws.mechanism
+    models = models_of(
+        problem, space, priced, engine=preparation.engine, eps=eps, mechanism=mechanism
+    )
+    drawn = tuple(
+        draw_model(models, space, priced, eps=eps, mechanism=mechanism, rng=rng, progress=progress)
         for _ in range(request.draws)
     )
-    return Selection(models, phi, psi)
+    return Selection(drawn, phi, psi)

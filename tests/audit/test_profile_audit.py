@@ -62,12 +62,11 @@ class _Mechanism:
     def draw(self, rng: np.random.Generator) -> tuple[int, ...]:
         made = run.contest_of(self.asked, self.ready, self.tuning, self.problem, self.moments, rng)
         return draw_model(
-            self.problem,
+            self.listed,
             self.space,
             made,
             eps=self.ready.draws.eps_each,
             mechanism=self.ready.draws.mechanism,
-            listed=self.listed,
             rng=rng,
         )
 
