@@ -22,7 +22,7 @@ from dpreg.request import SHARES, choice, count, positive
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.regression import RegressionResults
 from dpreg.schema import Schema
-from dpreg.selection.bounds import buy_bounds, warn_of_poor_bounds, with_stand_ins
+from dpreg.selection.bounds import bounds_sources, bounds_spends, buy_bounds, with_stand_ins
 from dpreg.sources import as_source
 
 if TYPE_CHECKING:
@@ -130,10 +130,7 @@ def dp_ols(
     cost = Budget(whole.eps - bounds_eps, whole.delta)
     if method != "gram":
         _check_claim(method, noise or "analytic", cost, relation, k)
-    spends = [
-        Spend(f"bounds of {name}", "private choices", bounds_eps / len(unbounded))
-        for name in unbounded
-    ]
+    spends = bounds_spends(unbounded, bounds_eps)
     spends.append(Spend("coefficients", f"{method} release", cost.eps, cost.delta))
     claim = PrivacyClaim(
         neighbors=relation,
@@ -143,20 +140,17 @@ def dp_ols(
     )
     rng = seeded.generator(unsafe_seed)
     charge(budget, claim.spent, f"dp_ols: {formula}", relation, k)
-    rows = source.rows if relation == "replace-one" else None
-    if unbounded:
-        warn_of_poor_bounds(unbounded, rows, bounds_eps, k)
-        known = buy_bounds(
-            source, known, unbounded, eps=bounds_eps, neighbors=relation, contributions=k, rng=rng
-        )
-    design = build(known)
+    bounded = buy_bounds(
+        source, known, unbounded, eps=bounds_eps, neighbors=relation, contributions=k, rng=rng
+    )
+    design = build(bounded)
     columns = [column for term in design.terms for column in term.columns]
     facts = CallFacts(
         formula=formula,
         fit="fixed",
         budget=whole,
-        rows=rows,
-        bounds={name: "private" if name in unbounded else "schema" for name in design.needed},
+        rows=source.rows if relation == "replace-one" else None,
+        bounds=bounds_sources(design.needed, unbounded),
         claim=claim,
     )
     if method == "gram":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpreg.api.coefficients import CallFacts, joint_fit
@@ -21,6 +22,7 @@ from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
 from dpreg.schema import Schema
 from dpreg.selection import run
+from dpreg.selection.bounds import bounds_sources, buy_bounds
 from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
 from dpreg.selection.space import Space
 from dpreg.sources import as_source
@@ -194,7 +196,15 @@ def dp_select(
         request.contributions,
     )
     rng = seeded.generator(request.seed)
-    bounded = run.bounded_schema(request, preparation, source, rng)
+    bounded = buy_bounds(
+        source,
+        preparation.schema,
+        preparation.unbounded,
+        eps=preparation.costs.get("bounds", Fraction(0)),
+        neighbors=request.neighbors,
+        contributions=request.contributions,
+        rng=rng,
+    )
     design = design_of(request, bounded)
     space = space_of(request, design)
     rows = run.read_rows(request, preparation, design, source, rng)
@@ -222,9 +232,7 @@ def _facts(
         fit=request.fit or "fixed",
         budget=request.budget,
         rows=preparation.rows,
-        bounds={
-            name: "private" if name in preparation.unbounded else "schema" for name in design.needed
-        },
+        bounds=bounds_sources(design.needed, preparation.unbounded),
         claim=PrivacyClaim(
             neighbors=request.neighbors,
             contributions=request.contributions,

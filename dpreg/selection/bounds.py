@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.errors import DpregWarning, SchemaError
+from dpreg.privacy.budget import Spend
 from dpreg.privacy.quantiles import RELIABLE, estimate_bounds, reliable
 from dpreg.schema import Numeric, Schema, Unbounded
 from dpreg.sources import Source
@@ -19,7 +20,7 @@ from dpreg.sources import Source
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["buy_bounds", "warn_of_poor_bounds", "with_stand_ins"]
+__all__ = ["bounds_sources", "bounds_spends", "buy_bounds", "with_stand_ins"]
 
 _Built = TypeVar("_Built")
 
@@ -51,6 +52,16 @@ class _Values:
             yield chunk[self.name]
 
 
+def bounds_spends(names: Sequence[str], eps: Fraction) -> list[Spend]:
+    """Return the lines of the budget for bounds that cost eps together."""
+    return [Spend(f"bounds of {name}", "private choices", eps / len(names)) for name in names]
+
+
+def bounds_sources(needed: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Tell for each column that is read whether its bounds are declared or bought."""
+    return {name: "private" if name in names else "schema" for name in needed}
+
+
 def buy_bounds(
     source: Source,
     schema: Schema,
@@ -63,6 +74,8 @@ def buy_bounds(
 ) -> Schema:
     """Return the schema with private bounds for `names`; costs eps, in equal parts.
 
+    Warns where public facts say that the bounds will be poor.
+
     Parameters
     ----------
     source : Source
@@ -74,13 +87,17 @@ def buy_bounds(
         For all of them together: each column's bounds are a release of their own
         (`dpreg.privacy.quantiles`), and they compose in sequence.
     """
+    if not names:
+        return schema
+    rows = source.rows if neighbors == "replace-one" else None
+    _warn_of_poor_bounds(names, rows, eps, contributions)
     bought = {}
     for name in names:
         lo, hi = estimate_bounds(
             _Values(source, name), eps / len(names), neighbors, contributions, rng
         )
         bought[name] = _kept_within(lo, hi)
-    return Schema({**schema, **bought}) if bought else schema
+    return Schema({**schema, **bought})
 
 
 def with_stand_ins(
@@ -114,11 +131,11 @@ def _kept_within(lo: float, hi: float) -> Numeric:
     return Numeric(middle - half, middle + half)
 
 
-def warn_of_poor_bounds(
+def _warn_of_poor_bounds(
     names: Sequence[str], rows: int | None, eps: Fraction, contributions: int
 ) -> None:
     """Warn, from public facts alone, where rows times eps are too few for good bounds."""
-    if not names or reliable(rows, eps, len(names), contributions):
+    if reliable(rows, eps, len(names), contributions):
         return
     if rows is None:
         known = "the number of rows is private"

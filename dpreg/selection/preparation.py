@@ -17,7 +17,7 @@ from dpreg.privacy.composition import DrawPlan, plan_draws
 from dpreg.privacy.sensitivity import score_range
 from dpreg.request import SHARES, SelectionRequest
 from dpreg.schema import Schema
-from dpreg.selection.bounds import with_stand_ins
+from dpreg.selection.bounds import bounds_spends, with_stand_ins
 from dpreg.selection.contest import LARGEST_RANGE
 from dpreg.selection.engine import choose_engine
 from dpreg.selection.estimates import RADII
@@ -193,10 +193,7 @@ def _spends(
 ) -> BudgetTable:
     split = request.fit == "split"
     selecting, fitting = (SELECTING, FITTING) if split else (ALL_ROWS, ALL_ROWS)
-    lines = [
-        Spend(f"bounds of {name}", "private choices", costs["bounds"] / len(unbounded))
-        for name in unbounded
-    ]
+    lines = bounds_spends(unbounded, costs.get("bounds", Fraction(0)))
     if "radius" in costs:
         lines.append(Spend("radius", "permute-and-flip", costs["radius"]))
     if "sigma2" in costs:

@@ -19,8 +19,6 @@ from dpreg.formula.design import Design
 from dpreg.moments import Moments, accumulate_groups
 from dpreg.privacy.mechanisms import assign_blocks, effective_t
 from dpreg.request import SelectionRequest
-from dpreg.schema import Schema
-from dpreg.selection.bounds import buy_bounds, warn_of_poor_bounds
 from dpreg.selection.contest import Contest, least_squares_contest, profile_contest
 from dpreg.selection.engine import draw_model, models_of
 from dpreg.selection.estimates import (
@@ -45,7 +43,6 @@ __all__ = [
     "Rows",
     "Selection",
     "Tuning",
-    "bounded_schema",
     "contest_of",
     "penalties",
     "read_rows",
@@ -109,28 +106,6 @@ class Selection:
     models: tuple[tuple[int, ...], ...]
     phi: Fraction
     psi: Fraction
-
-
-def bounded_schema(
-    request: SelectionRequest,
-    preparation: Preparation,
-    source: Source,
-    rng: Generator | None = None,
-) -> Schema:
-    """Buy the bounds that the schema leaves out; warns where public facts say they will be poor."""
-    if not preparation.unbounded:
-        return preparation.schema
-    eps, k = preparation.costs["bounds"], request.contributions
-    warn_of_poor_bounds(preparation.unbounded, preparation.rows, eps, k)
-    return buy_bounds(
-        source,
-        preparation.schema,
-        preparation.unbounded,
-        eps=eps,
-        neighbors=request.neighbors,
-        contributions=k,
-        rng=rng,
-    )
 
 
 def read_rows(
