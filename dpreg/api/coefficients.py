@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -94,13 +94,10 @@ def joint_fit(
     fitted = to_user_units(
         fitted, *design.to_user_units(chosen), response_width=design.response.width
     )
-    public_rows = facts.rows is not None
-    return RegressionResults(
-        formula=facts.formula,
-        design_formula=design.formula,
-        schema=design.schema.to_dict(),
-        endog_names=design.response.name,
-        exog_names=tuple(design.columns[j].name for j in chosen),
+    return _released(
+        design,
+        chosen,
+        facts,
         coefficients=fitted.beta,
         covariance=fitted.cov,
         se_sampling=np.sqrt(np.diag(fitted.cov_sampling)),
@@ -109,24 +106,38 @@ def joint_fit(
         r_squared=fitted.rsquared,
         nobs=facts.rows if facts.fit != "split" else None,
         complete_rows=fitted.nobs,
-        residual_df=fitted.df_resid if public_rows else None,
+        residual_df=fitted.df_resid if facts.rows is not None else None,
         method="gram",
         noise=noisy.mechanism,
         scaling="box",
-        fit=facts.fit,
-        eps=facts.budget.eps,
-        delta=facts.budget.delta,
-        clip=design.clip,
-        center=design.center,
-        bounds=facts.bounds,
-        claim=claim,
         ridged=fitted.ridged,
         ridge=fitted.ridge if fitted.ridged else None,
         interval_method=fitted.interval_method,
         interval_draws=fitted.draws,
         column_widths=np.array([design.columns[j].width for j in chosen]),
         notes=facts.notes,
+    )
+
+
+def _released(
+    design: Design, columns: Sequence[int], facts: CallFacts, **fitted: Any
+) -> RegressionResults:
+    """Make a result of what was fitted and of the public facts that every fit repeats."""
+    return RegressionResults(
+        formula=facts.formula,
+        design_formula=design.formula,
+        schema=design.schema.to_dict(),
+        endog_names=design.response.name,
+        exog_names=tuple(design.columns[j].name for j in columns),
+        fit=facts.fit,
+        eps=facts.budget.eps,
+        delta=facts.budget.delta,
+        clip=design.clip,
+        center=design.center,
+        bounds=facts.bounds,
+        claim=facts.claim,
         design=design,
+        **fitted,
     )
 
 
@@ -192,12 +203,10 @@ def perturbed_fit(
             "the scaled rows, not of the columns in their own units."
         )
     unknown = np.full(len(chosen), np.nan)
-    return RegressionResults(
-        formula=facts.formula,
-        design_formula=design.formula,
-        schema=design.schema.to_dict(),
-        endog_names=design.response.name,
-        exog_names=tuple(design.columns[j].name for j in chosen),
+    return _released(
+        design,
+        chosen,
+        facts,
         coefficients=params,
         covariance=np.full((len(chosen), len(chosen)), np.nan),
         se_sampling=unknown,
@@ -209,13 +218,5 @@ def perturbed_fit(
         method=method,
         noise=noise,
         scaling=scaling,
-        fit=facts.fit,
-        eps=facts.budget.eps,
-        delta=facts.budget.delta,
-        clip=design.clip,
-        center=design.center,
-        bounds=facts.bounds,
-        claim=facts.claim,
         notes=(*facts.notes, *notes),
-        design=design,
     )
