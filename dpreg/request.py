@@ -179,11 +179,6 @@ class SelectionRequest:
 def _check_together(request: SelectionRequest) -> None:
     if request.method == "pcpl" and request.budget.delta == 0:
         raise ArgumentError('method="pcpl" needs delta above 0, such as delta=1e-6.')
-    if request.engine == "tree" and request.mechanism == "laplace":
-        raise ArgumentError(
-            'mechanism="laplace" cannot be drawn by engine="tree"; choose "permute-and-flip", '
-            'which is never worse, or engine="enumerate".'
-        )
     rows_cross_halves = request.contributions > 1 and request.neighbors == "add-remove"
     if request.method == "pcpl" and request.fit == "split" and rows_cross_halves:
         raise ArgumentError(

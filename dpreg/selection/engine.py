@@ -34,12 +34,12 @@ _AUTO_LIST: Final = 2**14
 
 def choose_engine(engine: str, space: Space, mechanism: str) -> str:
     """Return "enumerate" or "tree" from public facts, or raise ArgumentError with the mend."""
-    size = space.size
     if engine == "tree" and mechanism == "laplace":
         raise ArgumentError(
             'engine="tree" cannot draw mechanism="laplace": its noise has no exact law for a '
             'maximum over many models here. Use "permute-and-flip", which is never worse.'
         )
+    size = space.size
     if engine == "auto":
         engine = "enumerate" if size <= _AUTO_LIST or mechanism == "laplace" else "tree"
     if engine == "enumerate" and size > LARGEST_LIST:
