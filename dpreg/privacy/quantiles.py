@@ -53,9 +53,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +69,10 @@ from dpreg.privacy.sensitivity import check_contributions, check_neighbors
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["RELIABLE", "estimate_bounds", "reliable"]
+__all__ = ["PASSES", "RELIABLE", "BoundsSearch", "estimate_bounds", "reliable"]
+
+PASSES: Final = 3
+"""How often the rows are gone through, for however many columns: centre, scale, both ends."""
 
 RELIABLE: Final = 1000
 """Rows times eps for each column (and row of a person) below which private bounds are poor."""
@@ -137,33 +141,123 @@ def estimate_bounds(
     (float, float)
         lower < upper, both finite, released.
     """
-    eps = exact(eps, "eps")
-    if eps <= 0:
-        raise ArgumentError("eps must be positive")
-    check_neighbors(neighbors)
-    k = check_contributions(contributions)
+    search = BoundsSearch(eps, neighbors, contributions, rng)
     chunks = list(values) if isinstance(values, Iterator) else values
-    moved = 2 if neighbors == "replace-one" else 1
+    for _ in range(PASSES):
+        counting = search.counting
+        search.learn(sum((counting(chunk) for chunk in chunks), counting(np.empty(0))))
+    return search.bounds
 
-    def pick(scores: Counts, penalty: Floats, share: str, rows: int) -> int:
+
+class BoundsSearch:
+    """The choices of one column, which take three passes over it: many columns share each pass.
+
+    Parameters
+    ----------
+    eps, neighbors, contributions, rng
+        As for `estimate_bounds`.
+
+    Attributes
+    ----------
+    counting : callable
+        What the next pass counts: a function of some of the column's values, as a float64 array,
+        to an int64 vector of a public length. The vectors of all chunks add up to what `learn`
+        takes. It can be pickled, and holds released numbers only.
+    bounds : (float, float)
+        After the third.
+    """
+
+    def __init__(
+        self,
+        eps: Fraction,
+        neighbors: str,
+        contributions: int = 1,
+        rng: Generator | None = None,
+    ) -> None:
+        self._eps = exact(eps, "eps")
+        if self._eps <= 0:
+            raise ArgumentError("eps must be positive")
+        check_neighbors(neighbors)
+        self._rows = check_contributions(contributions)
+        self._moved = 2 if neighbors == "replace-one" else 1
+        self._rng = rng
+        self.counting: _CentreCounts | _ScaleCounts | _EndCounts = _CentreCounts()
+        self.bounds: tuple[float, float] = (math.nan, math.nan)
+
+    def learn(self, counts: NDArray[Any]) -> None:
+        """Choose from the counts of a whole pass; the fourth and last choices come together."""
+        counts = np.asarray(counts, dtype=np.int64)
+        match self.counting:
+            case _CentreCounts():
+                centres, rarity = _centres()
+                scores = _centre_scores(counts)
+                place = self._pick(scores, rarity, "centre", self._moved)
+                self.counting = _ScaleCounts(float(centres[place]))
+            case _ScaleCounts(centre):
+                exponents = _exponents()
+                place = self._pick(_scale_scores(counts), _rarity(exponents), "scale", 2)
+                self.counting = _EndCounts(centre, _half_width(centre, int(exponents[place])))
+            case _EndCounts(_, half) as ends:
+                outwards = _distances(half)[1]
+                lower, upper = (
+                    float(side[self._pick(_end_scores(part), outwards, "end", 1)])
+                    for side, part in zip(ends.candidates(), np.split(counts, 2), strict=True)
+                )
+                self.bounds = (lower, upper)
+
+    def _pick(self, scores: Counts, penalty: Floats, share: str, rows: int) -> int:
         mechanism = "exponential" if share == "centre" else "permute-and-flip"
-        part, reach = eps * _SHARES[share], rows * k * _UNIT
-        scale = noise_scale(part, reach, mechanism)
-        priced = scores + np.rint(penalty * scale).astype(np.int64)
-        return choose(priced, eps=part, score_range=reach, mechanism=mechanism, rng=rng)
+        part, reach = self._eps * _SHARES[share], rows * self._rows * _UNIT
+        priced = scores + np.rint(penalty * noise_scale(part, reach, mechanism)).astype(np.int64)
+        return choose(priced, eps=part, score_range=reach, mechanism=mechanism, rng=self._rng)
 
-    centres, rarity = _centres()
-    centre = float(centres[pick(_centre_scores(chunks, centres), rarity, "centre", moved)])
-    exponents = np.arange(_SMALLEST - 1, _LARGEST)
-    scores = _scale_scores(chunks, centre, exponents)
-    exponent = int(exponents[pick(scores, _rarity(exponents), "scale", 2)])
-    distances, outwards = _distances(_half_width(centre, exponent))
-    ends = []
-    for side in (-1.0, 1.0):
-        candidates = np.clip(centre + side * distances, -_FAR, _FAR)
-        scores = _end_scores(chunks, candidates, side)
-        ends.append(float(candidates[pick(scores, outwards, "end", 1)]))
-    return ends[0], ends[1]
+
+@dataclass(frozen=True, slots=True)
+class _CentreCounts:
+    """Counts for every candidate centre: how many values have it, and how many are right of it."""
+
+    def __call__(self, values: Floats) -> Counts:
+        centres, x = _centres()[0], _present(values)
+        sides: tuple[Literal["left", "right"], ...] = ("left", "right")
+        return np.concatenate(
+            [
+                np.bincount(np.searchsorted(centres, x, side), minlength=centres.size + 1)
+                for side in sides
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _ScaleCounts:
+    """Counts the distances from the centre between powers of two; those of zero come first."""
+
+    centre: float
+
+    def __call__(self, values: Floats) -> Counts:
+        edges = np.concatenate([[0.0], np.ldexp(1.0, _exponents()[1:])])
+        distance = np.abs(_present(values) - self.centre)
+        return np.bincount(np.searchsorted(edges, distance, "left"), minlength=edges.size + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _EndCounts:
+    """Counts the values beyond each candidate end, lower ones first, and all values."""
+
+    centre: float
+    half: float
+
+    def candidates(self) -> tuple[Floats, Floats]:
+        """Return the candidates of the lower and the upper end, from the centre outwards."""
+        distances = _distances(self.half)[0]
+        lower, upper = (np.clip(self.centre + s * distances, -_FAR, _FAR) for s in (-1.0, 1.0))
+        return lower, upper
+
+    def __call__(self, values: Floats) -> Counts:
+        counted = []
+        for side, ends in zip((-1.0, 1.0), self.candidates(), strict=True):
+            x = np.sort(side * _present(values))
+            counted += [x.size - np.searchsorted(x, side * ends, "right"), [x.size]]
+        return np.concatenate(counted).astype(np.int64)
 
 
 def _distances(half: float) -> tuple[Floats, Floats]:
@@ -218,14 +312,14 @@ def _present(chunk: Floats) -> Floats:
     return np.clip(chunk[~np.isnan(chunk)], -_FAR, _FAR)
 
 
-def _centre_scores(chunks: Iterable[Floats], centres: Floats) -> Counts:
+def _exponents() -> NDArray[np.int64]:
+    """Return the candidate scales' exponents; the first stands for zero."""
+    return np.arange(_SMALLEST - 1, _LARGEST)
+
+
+def _centre_scores(counts: Counts) -> Counts:
     """Return 256 times max(0, L - G - Q, G - L - Q) / 2 for every candidate."""
-    at_most = np.zeros(centres.size + 1, dtype=np.int64)
-    below = np.zeros(centres.size + 1, dtype=np.int64)
-    for chunk in chunks:
-        x = _present(chunk)
-        at_most += np.bincount(np.searchsorted(centres, x, "left"), minlength=at_most.size)
-        below += np.bincount(np.searchsorted(centres, x, "right"), minlength=below.size)
+    at_most, below = np.split(counts, 2)
     rows = int(at_most.sum())
     less = np.cumsum(below)[:-1]  # L: x < c, that is at most c rows right of x
     more = rows - np.cumsum(at_most)[:-1]  # G
@@ -233,28 +327,16 @@ def _centre_scores(chunks: Iterable[Floats], centres: Floats) -> Counts:
     return np.asarray(_UNIT // 2 * np.maximum(0, np.abs(less - more) - equal))
 
 
-def _scale_scores(chunks: Iterable[Floats], centre: float, exponents: NDArray[np.int64]) -> Counts:
-    """Return 256 times max(0, E(e) - a N, a N - E(e - 1)); the first exponent stands for zero."""
-    # E(e) = number of distances beyond 2^e; the first candidate holds the distances of zero.
-    edges = np.concatenate([[0.0], np.ldexp(1.0, exponents[1:])])
-    cells = np.zeros(edges.size + 1, dtype=np.int64)
-    for chunk in chunks:
-        distance = np.abs(_present(chunk) - centre)
-        cells += np.bincount(np.searchsorted(edges, distance, "left"), minlength=cells.size)
-    rows = int(cells.sum())
-    beyond = rows - np.cumsum(cells)[:-1]
+def _scale_scores(counts: Counts) -> Counts:
+    """Return 256 times max(0, E(e) - a N, a N - E(e - 1)), E(e) the distances beyond 2^e."""
+    rows = int(counts.sum())
+    beyond = rows - np.cumsum(counts)[:-1]
     before = np.concatenate([[rows], beyond[:-1]])
     target = _OUTSIDE * rows
     scores = np.maximum(_UNIT * beyond - target, target - _UNIT * before)
     return np.asarray(np.maximum(0, scores))
 
 
-def _end_scores(chunks: Iterable[Floats], ends: Floats, side: float) -> Counts:
-    """Return 256 max(0, rows beyond - N / 256): below an end for side -1, above it for side 1."""
-    beyond = np.zeros(ends.size, dtype=np.int64)
-    rows = 0
-    for chunk in chunks:
-        x = np.sort(side * _present(chunk))
-        rows += x.size
-        beyond += x.size - np.searchsorted(x, side * ends, "right")
-    return np.asarray(np.maximum(0, _UNIT * beyond - _BEYOND * rows))
+def _end_scores(counts: Counts) -> Counts:
+    """Return 256 max(0, rows beyond - N / 256); N comes last."""
+    return np.asarray(np.maximum(0, _UNIT * counts[:-1] - _BEYOND * int(counts[-1])))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
 
-__all__ = ["NOT_PRIVATE", "choose", "discrete_laplace", "generator"]
+__all__ = ["NOT_PRIVATE", "choose", "discrete_laplace", "generator", "groups_of"]
 
 NOT_PRIVATE: Final = "NOT PRIVATE: seeded"
 """The stamp of every result that was drawn from a seed."""
@@ -60,3 +60,15 @@ def discrete_laplace(scale: float, size: int, rng: Generator) -> NDArray[np.int6
     """
     first = np.floor(rng.exponential(scale, size=size))
     return (first - np.floor(rng.exponential(scale, size=size))).astype(np.int64)
+
+
+def groups_of(key: int, start: int, rows: int, groups: int) -> NDArray[np.int64]:
+    """Return the groups, 0 .. groups - 1, of the rows from place `start` on; **not private**.
+
+    Philox counts: word i of its stream is had without the words before it, so that pieces of a
+    table can be drawn apart. The high half of word i times `groups` is row i's group, uniform but
+    for 2**-32.
+    """
+    words = np.random.Philox(key=key, counter=start // 4).random_raw(start % 4 + rows)
+    high = words[start % 4 :] >> np.uint64(32)
+    return ((high * np.uint64(groups)) >> np.uint64(32)).astype(np.int64)

@@ -19,17 +19,16 @@ UNIT = quantiles._UNIT
 
 
 def centre_scores(x):
-    return quantiles._centre_scores([x], quantiles._centres()[0])
+    return quantiles._centre_scores(quantiles._CentreCounts()(x))
 
 
 def scale_scores(x):
-    exponents = np.arange(quantiles._SMALLEST - 1, quantiles._LARGEST)
-    return quantiles._scale_scores([x], 0.25, exponents)
+    return quantiles._scale_scores(quantiles._ScaleCounts(0.25)(x))
 
 
 def end_scores(x):
-    ends = 0.25 + quantiles._distances(2.0)[0]
-    return quantiles._end_scores([x], ends, 1.0)
+    counts = quantiles._EndCounts(0.25, 2.0)(x)
+    return quantiles._end_scores(counts[counts.size // 2 :])
 
 
 CLAIMS = [(centre_scores, (2, 1)), (scale_scores, (2, 2)), (end_scores, (1, 1))]

@@ -7,14 +7,14 @@ from dpreg.privacy.mechanisms.choice import (
     integer_laplace,
     noise_scale,
 )
-from dpreg.privacy.mechanisms.coins import assign_blocks, split_coins
+from dpreg.privacy.mechanisms.coins import Coins, assign_blocks
 
 __all__ = [
     "MECHANISMS",
+    "Coins",
     "assign_blocks",
     "choose",
     "effective_t",
     "integer_laplace",
     "noise_scale",
-    "split_coins",
 ]

@@ -9,30 +9,51 @@ agree on every common row's group, and one person's k rows touch at most k group
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
+from dpreg.privacy import seeded
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["assign_blocks", "split_coins"]
+__all__ = ["Coins", "assign_blocks"]
 
 
-def split_coins(rows: int, *, rng: Generator | None = None) -> NDArray[np.bool_]:
-    """Toss one fair coin for each of `rows` rows; True is the first half.
+@dataclass(frozen=True, slots=True)
+class Coins:
+    """Which group each row of a pass goes to, tossed where the rows are.
 
-    Parameters
+    It travels to threads and to other machines, and holds nothing of the rows.
+
+    Attributes
     ----------
-    rows : int
-        How many coins. Call it chunk by chunk if you like: the coins are independent.
-    rng : numpy Generator, optional
-        For reproducible runs that are **not private**; default the operating system's entropy.
+    groups : int
+        How many; a row is in each with the same probability.
+    key : int or None
+        None: from the operating system's entropy, wherever and as often as a piece of the rows is
+        read (`dpreg.sources.base` says why a task that is run again does no harm). A seeded run,
+        **not private**, has a key, and a row's group follows from key and place in the table:
+        the same for every engine that keeps the order of the rows.
     """
-    return np.equal(assign_blocks(rows, 2, rng=rng), 0)
+
+    groups: int
+    key: int | None = None
+
+    @classmethod
+    def of(cls, groups: int, rng: Generator | None = None) -> Coins:
+        """Make coins; with a generator, the default is the operating system's entropy, seeded."""
+        return cls(groups, None if rng is None else int(rng.integers(2**63)))
+
+    def labels(self, start: int, rows: int) -> NDArray[np.int64]:
+        """Toss for `rows` rows, the first of which is in place `start`: groups from 0."""
+        if self.key is None:
+            return assign_blocks(rows, self.groups)
+        return seeded.groups_of(self.key, start, rows, self.groups)
 
 
 def assign_blocks(rows: int, blocks: int, *, rng: Generator | None = None) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import chi2
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.mechanisms import assign_blocks, split_coins
+from dpreg.privacy.mechanisms import Coins, assign_blocks
 
 
 @pytest.mark.parametrize("rng", [None, np.random.default_rng(1)])
@@ -21,17 +21,25 @@ def test_blocks_are_uniform_and_independent(blocks, rng):
         assert chi2.sf(statistic, blocks**2 - 1) > 1e-7
 
 
-def test_split_coins_are_fair_and_never_repeat():
-    coins = split_coins(40_000)
-    assert coins.dtype == np.bool_
-    assert abs(coins.mean() - 0.5) < 0.02
-    assert (coins != split_coins(40_000)).any()
-    assert split_coins(0).shape == (0,)
+def test_coins_are_fair_and_never_repeat():
+    coins = Coins.of(2)
+    tossed = coins.labels(0, 40_000)
+    assert abs(tossed.mean() - 0.5) < 0.02
+    assert (tossed != coins.labels(0, 40_000)).any()
+    assert coins.labels(0, 0).shape == (0,)
 
 
-def test_seeded_coins_repeat():
-    first = split_coins(100, rng=np.random.default_rng(5))
-    assert (first == split_coins(100, rng=np.random.default_rng(5))).all()
+@pytest.mark.parametrize("groups", [1, 2, 3, 200])
+def test_seeded_coins_follow_from_the_place_of_a_row(groups):
+    """Pieces read in any order, by any engine, get the labels of the whole."""
+    coins = Coins.of(groups, np.random.default_rng(5))
+    assert coins == Coins.of(groups, np.random.default_rng(5))
+    whole = coins.labels(0, 1000)
+    for cut in (1, 2, 3, 4, 5, 511, 999):
+        pieces = coins.labels(cut, 1000 - cut), coins.labels(0, cut)
+        assert (np.concatenate(pieces[::-1]) == whole).all()
+    counts = np.bincount(coins.labels(17, 60_000), minlength=groups)
+    assert chi2.sf(((counts - 60_000 / groups) ** 2).sum() * groups / 60_000, groups) > 1e-7
 
 
 def test_numpy_state_plays_no_part_in_secure_coins(monkeypatch):
@@ -40,7 +48,7 @@ def test_numpy_state_plays_no_part_in_secure_coins(monkeypatch):
 
     monkeypatch.setattr(np.random, "default_rng", refuse)
     monkeypatch.setattr(np.random, "rand", refuse)
-    split_coins(10)
+    Coins.of(2).labels(0, 10)
 
 
 @pytest.mark.parametrize("blocks", [0, -1, 2**31 + 1])

@@ -1,0 +1,121 @@
+"""Any table becomes passes over plain columns, and each cell is read on its own.
+
+The meaning of a cell depends on the cell and on how its column is declared, never on other cells:
+`dpreg.cells` says what each kind of cell means. What a pass is: `dpreg.sources.base`.
+
+Names count as public facts, and for undeclared columns dtypes do: they decide whether a column is
+one of numbers. Where dtypes were inferred from the rows (a list, pandas reading a CSV file),
+declaring the column in the schema is what makes its reading independent of the inference.
+
+One module a kind of table: `table` for pandas and mappings, `arrow` for Arrow streams, `files` for
+Parquet and CSV, `opened` for callables, `dask` and `spark` for clusters. The libraries that these
+need are imported when such a table comes along, and not before.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import pandas as pd
+
+from dpreg.errors import ArgumentError
+from dpreg.sources.base import (
+    CHUNK_ROWS,
+    Chunk,
+    Integers,
+    LocalSource,
+    Piece,
+    Source,
+    Tally,
+    check_columns,
+)
+from dpreg.sources.table import TableSource, frame_source, mapping_source
+
+__all__ = [
+    "CHUNK_ROWS",
+    "Chunk",
+    "Integers",
+    "LocalSource",
+    "Piece",
+    "Source",
+    "TableSource",
+    "Tally",
+    "as_source",
+    "check_columns",
+]
+
+
+def as_source(data: object) -> Source:
+    """Take a table as a `Source`.
+
+    Parameters
+    ----------
+    data : table
+        - pandas.DataFrame;
+        - mapping of str to one-dimensional arrays or lists: arrays and Series keep their dtype (an
+          index is disregarded), lists and tuples become object columns, so that no dtype is
+          inferred from their cells;
+        - path, or glob, of Parquet or CSV files (str or os.PathLike), or a list of paths;
+        - any object with ``__arrow_c_stream__``: a Polars frame, a DuckDB relation, a pyarrow
+          table or reader;
+        - Dask DataFrame, PySpark DataFrame: read where the rows are;
+        - callable without arguments that returns an iterable of tables of the kinds above (chunks
+          of one table), called anew for each pass;
+        - Source.
+
+    Returns
+    -------
+    Source
+
+    Raises
+    ------
+    DataError
+        If the table cannot be opened, or has column labels of several levels, or columns of
+        different lengths.
+    ArgumentError
+        If `data` is none of these, or a library that it needs is not installed.
+    """
+    if isinstance(data, pd.DataFrame):
+        return frame_source(data)
+    if isinstance(data, Mapping):
+        return mapping_source(data)
+    if isinstance(data, str | os.PathLike) or _are_paths(data):
+        from dpreg.sources.files import file_source
+
+        return file_source(data)
+    if _comes_from(data, "dask"):
+        from dpreg.sources.dask import dask_source
+
+        return dask_source(data)
+    if _comes_from(data, "pyspark"):
+        from dpreg.sources.spark import spark_source
+
+        return spark_source(data)
+    if isinstance(data, Source):
+        return data
+    if hasattr(data, "__arrow_c_stream__"):
+        from dpreg.sources.arrow import stream_source
+
+        return stream_source(data)
+    if callable(data):
+        from dpreg.sources.opened import opened_source
+
+        return opened_source(data)
+    raise ArgumentError(
+        f"data is a {type(data).__name__}: give a pandas DataFrame, a mapping of names to arrays, "
+        "the path of a Parquet or CSV file, an Arrow, Polars or DuckDB table, a Dask or Spark "
+        "DataFrame, or a function that returns chunks of one"
+    )
+
+
+def _are_paths(data: object) -> bool:
+    return (
+        isinstance(data, list | tuple)
+        and bool(data)
+        and all(isinstance(one, str | os.PathLike) for one in data)
+    )
+
+
+def _comes_from(data: object, library: str) -> bool:
+    return type(data).__module__.partition(".")[0] in (library, f"{library}_expr")

@@ -1,0 +1,402 @@
+"""What every table is to the rest of dpreg: public names and kinds, and passes that add integers.
+
+A **pass** goes through all rows once and comes back with a vector of integers, the sum over the
+rows of what a `Tally` makes of each: counts, exact moments. Integer addition is associative and
+commutative, so the sum is the same, bit for bit, whatever holds the rows: one array, a file read in
+pieces by several threads, the partitions of a cluster, each summed where it is.
+
+Why a retried task is harmless. On a cluster a task may be run again (a worker died, a node was
+slow), and a tally that tosses coins, which half a row goes to, tosses them anew. All that a task
+made of its rows leaves it as **one** vector, in which every row of the partition stands exactly
+once, under the coin of that attempt; every engine adds exactly one attempt's vector for each
+partition, whole. So each row is in one half and not in the other, its coin is a fair one that no
+row's value had a say in, and the result is distributed as if nothing had failed. Two passes, one
+for each half, would draw twice; so would handing on parts of a task's result separately, since a
+lost part would come from another attempt than its siblings.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.cells import Kind
+from dpreg.columns import ColumnType, Unbounded
+from dpreg.errors import ArgumentError, DataError
+
+__all__ = [
+    "CHUNK_ROWS",
+    "Chunk",
+    "Integers",
+    "LocalSource",
+    "Piece",
+    "Source",
+    "Tally",
+    "added",
+    "check_columns",
+    "find_column",
+    "shown",
+]
+
+Chunk: TypeAlias = dict[str, NDArray[Any]]
+"""Some rows of some columns, as `LocalSource.chunks` says."""
+
+Integers: TypeAlias = NDArray[np.object_] | NDArray[np.int64]
+"""A vector of integers. Engines add them as Python's, which are exact whatever their size."""
+
+CHUNK_ROWS = 1 << 13
+"""Most rows of a chunk, unless asked otherwise."""
+
+_THREADED_PIECES = 16  # a table of fewer chunks is read sooner by one thread than threads start
+_MOST_THREADS = 8
+
+
+class Tally(Protocol):
+    """What a pass adds up: a function from rows to a vector of integers.
+
+    It holds public facts and coins, never rows; it is pickled and sent where the rows are, and one
+    instance may be called by several threads at a time. The vector's length is public, and is the
+    same for no rows at all.
+    """
+
+    def __call__(self, chunks: Iterable[tuple[int, Chunk]], /) -> Integers:
+        """Sum over some of the rows.
+
+        Parameters
+        ----------
+        chunks : iterable of (int, Chunk)
+            With the place of a chunk's first row in the whole table, where the pass was asked for
+            positions; on a cluster without that, in its partition.
+        """
+
+
+@runtime_checkable
+class Source(Protocol):
+    """A table whose rows can be gone through, as often as `rereadable` says.
+
+    Names and kinds are public and known before any row is read. Rows are confidential: a source's
+    repr shows names and kinds only, and a source cannot be pickled.
+
+    An implementation must give every row the same values whatever the engine, the pieces, or the
+    other rows. It raises and warns on public facts only: in `total`, before a row is read, or
+    because the engine failed (a file cut short, a lost cluster); such an error says which engine
+    and what kind of failure, and holds nothing of the rows.
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in the table's order, repeats included; labels not of text are left out."""
+
+    @property
+    def rows(self) -> int | None:
+        """Number of rows (private under add-remove); None where only a pass would tell."""
+
+    @property
+    def parts(self) -> int | None:
+        """Row groups, partitions, blocks: what a progress bar counts. None where unknown."""
+
+    @property
+    def unit(self) -> str:
+        """What one part is called, in the singular."""
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether more than one pass can be made."""
+
+    def kind(self, name: str) -> Kind:
+        """Public kind of a column. DataError where the name is absent or repeated."""
+
+    def count(self) -> int:
+        """Count the rows, where `rows` is None: reads no value, but may have to open every file."""
+
+    def total(
+        self,
+        columns: Mapping[str, ColumnType],
+        tally: Tally,
+        *,
+        positions: bool = False,
+        advance: Callable[[int], object] | None = None,
+    ) -> Integers:
+        """Make one pass.
+
+        Parameters
+        ----------
+        columns : mapping of str to ColumnType
+            What to read, and how: the schema's entry, or `Unbounded()` for a numeric column that
+            the schema leaves undeclared. At least one.
+        tally : Tally
+        positions : bool
+            Whether chunks must come with their place in the whole table. A cluster counts its
+            partitions first: for seeded runs only.
+        advance : callable, optional
+            Told how many parts have been finished since the last call.
+
+        Returns
+        -------
+        ndarray of object, one dimension
+            The sum of the tally over all rows.
+
+        Raises
+        ------
+        DataError
+            As `check_columns` says, before a row is read; or because the engine failed.
+        """
+
+
+def check_columns(source: Source, columns: Mapping[str, ColumnType]) -> None:
+    """Refuse, from public facts alone, a table that cannot be read as declared.
+
+    Parameters
+    ----------
+    source : Source
+    columns : mapping of str to ColumnType
+
+    Raises
+    ------
+    DataError
+        If a column is absent or its name repeated; or if it is `Unbounded`, that is undeclared, and
+        its kind is not one of numbers.
+
+    Notes
+    -----
+    A *declared* column is read cell by cell whatever its dtype: dates in a column of numbers are
+    missing cells. To refuse the dtype would tell of the rows wherever it was inferred from them: a
+    list of dates is a column of dates until one row of it is a number.
+    """
+    for name, declared in columns.items():
+        if not isinstance(declared, ColumnType):
+            raise ArgumentError(f"column {name!r} is to be read as no known type of column")
+        kind = source.kind(name)
+        if not isinstance(declared, Unbounded):
+            continue
+        if kind == "datetime":
+            raise DataError(
+                f"column {name!r} holds dates or times: make a number of it (days since a fixed "
+                "date, say), or leave it out"
+            )
+        if kind == "other":
+            raise DataError(f"column {name!r} holds neither numbers nor labels: leave it out")
+        if kind in ("string", "category"):
+            raise DataError(
+                f"column {name!r} holds {'text' if kind == 'string' else 'labels'} and the schema "
+                f'does not declare it: add {name!r}: ["level", ...] to the schema, or '
+                f"{name!r}: (lowest, highest) if it denotes numbers"
+            )
+
+
+def added(vectors: Iterable[Integers]) -> Integers:
+    """Add what several tallies made, at least one, in integers of any size."""
+    first, *others = [np.asarray(vector, dtype=object) for vector in vectors]
+    return sum(others, first)
+
+
+def find_column(names: Iterable[str], name: str) -> int:
+    """Return a column's place. DataError where the name is absent or repeated."""
+    known = tuple(names)
+    places = [place for place, one in enumerate(known) if one == name]
+    if not places:
+        raise DataError(f"the table has no column {name!r}; it has {', '.join(known)}")
+    if len(places) > 1:
+        raise DataError(f"the table has several columns named {name!r}: keep or rename one")
+    return places[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows that are still to be turned into a chunk.
+
+    Attributes
+    ----------
+    rows : int
+        How many.
+    read : callable
+        Makes the chunk. It may run in any thread, once.
+    part : int
+        Which row group or block they belong to; never falls from one piece to the next.
+    """
+
+    rows: int
+    read: Callable[[], Chunk]
+    part: int
+
+
+class LocalSource(ABC):
+    """A source whose rows this process reads."""
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """Column names in the table's order, repeats included; labels not of text are left out."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> int | None:
+        """Number of rows (private under add-remove); None where only a pass would tell."""
+
+    @property
+    def parts(self) -> int | None:
+        """Row groups or blocks: what a progress bar counts. None where unknown."""
+        return None
+
+    @property
+    def unit(self) -> str:
+        """What one part is called, in the singular."""
+        return "block"
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether more than one pass can be made."""
+        return True
+
+    @abstractmethod
+    def kind(self, name: str) -> Kind:
+        """Public kind of a column. DataError where the name is absent or repeated."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """Count the rows, where `rows` is None."""
+
+    @abstractmethod
+    def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+        """Cut the rows into pieces of at most `size` and at least one row, in the table's order.
+
+        Called with checked arguments. An error of the engine comes out as a DataError.
+        """
+
+    def chunks(self, columns: Mapping[str, ColumnType], size: int = CHUNK_ROWS) -> Iterator[Chunk]:
+        """Read some columns, chunk by chunk, in the table's order.
+
+        Parameters
+        ----------
+        columns : mapping of str to ColumnType
+            As for `Source.total`.
+        size : int
+            Largest number of rows in a chunk.
+
+        Returns
+        -------
+        iterator of dict
+            One array per column, all of the chunk's length. `Numeric` and `Unbounded`: float64,
+            NaN where missing, infinities kept, not clipped. `Boolean`: float64 0/1, NaN where
+            missing. `Categorical`: int32 codes into its levels, -1 where missing or undeclared.
+            The arrays may be views of the table: do not write into them. A table of no rows gives
+            no chunk.
+
+        Raises
+        ------
+        DataError
+            As `check_columns` says; before a row is read.
+        """
+        return (_read(piece) for piece in self._checked(columns, size))
+
+    def total(
+        self,
+        columns: Mapping[str, ColumnType],
+        tally: Tally,
+        *,
+        positions: bool = False,
+        advance: Callable[[int], object] | None = None,
+    ) -> Integers:
+        """Make one pass, in several threads where there are chunks for them; see `Source.total`."""
+        queue = _Queue(self._checked(columns, CHUNK_ROWS), advance)
+        threads = min(os.cpu_count() or 1, _MOST_THREADS)
+        if threads == 1 or queue.is_short():
+            return added([tally(queue)])
+        with ThreadPoolExecutor(threads) as pool:
+            running = [pool.submit(tally, queue) for _ in range(threads)]
+            try:
+                sums = [one.result() for one in running]
+            except BaseException:
+                queue.close()
+                raise
+        return added(sums)
+
+    def _checked(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+        if size < 1:
+            raise ArgumentError("size, the number of rows in a chunk, must be a positive integer")
+        if not columns:
+            raise ArgumentError("a pass over the rows must read at least one column")
+        check_columns(self, columns)
+        return self._pieces(columns, size)
+
+    def __repr__(self) -> str:
+        """Show names and kinds, and nothing of the rows, not even how many."""
+        return shown(self)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse to be pickled or copied."""
+        raise DataError("a source holds confidential rows and is not pickled: pickle the results")
+
+
+def shown(source: Source) -> str:
+    """Return a source's repr: names and kinds."""
+    names = source.names
+    kinds = (
+        f"{name}: {source.kind(name) if names.count(name) == 1 else 'repeated'}" for name in names
+    )
+    return f"Source({', '.join(kinds)})"
+
+
+def _read(piece: Piece) -> Chunk:
+    with np.errstate(all="ignore"):  # no warning may tell of a cell
+        return piece.read()
+
+
+class _Queue:
+    """Pieces for several threads: each takes the next one, and turns it into a chunk by itself.
+
+    Taking is what reads a file, one piece at a time under a lock; turning into a chunk, and all
+    that a tally does with it, runs side by side.
+    """
+
+    def __init__(self, pieces: Iterator[Piece], advance: Callable[[int], object] | None) -> None:
+        self._pieces = pieces
+        self._advance = advance
+        self._lock = threading.Lock()
+        self._start = 0
+        self._part = 0
+        self._ahead: list[Piece] = []
+
+    def is_short(self) -> bool:
+        """Look whether only a few pieces are left."""
+        for piece in self._pieces:
+            self._ahead.append(piece)
+            if len(self._ahead) >= _THREADED_PIECES:
+                break
+        self._ahead.reverse()
+        return len(self._ahead) < _THREADED_PIECES
+
+    def close(self) -> None:
+        """Hand out nothing more."""
+        with self._lock:
+            self._ahead = []
+            self._pieces = iter(())
+
+    def __iter__(self) -> Iterator[tuple[int, Chunk]]:
+        while True:
+            with self._lock:
+                piece = self._ahead.pop() if self._ahead else next(self._pieces, None)
+                if piece is None:
+                    self._finish()
+                    return
+                start, self._start = self._start, self._start + piece.rows
+                self._tell(piece.part)
+            yield start, _read(piece)
+
+    def _tell(self, part: int) -> None:
+        if self._advance is not None and part > self._part:
+            self._advance(part - self._part)
+        self._part = max(part, self._part)
+
+    def _finish(self) -> None:
+        if self._start:
+            self._tell(self._part + 1)
+        self._start = 0

@@ -1,0 +1,103 @@
+"""How the cells of NumPy and pandas arrays are read: in bulk, always with a single cell's meaning."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpreg.cells import LevelCoder, number, truth
+from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, Unbounded
+
+__all__ = ["Meaning", "Values", "array_reader", "meaning_of", "read_array"]
+
+Values: TypeAlias = NDArray[Any]
+
+# pandas arrays that turn themselves into float64, cell by cell.
+_NULLABLE = (
+    pd.arrays.ArrowExtensionArray,
+    pd.arrays.FloatingArray,
+    pd.arrays.IntegerArray,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """How a column's cells are read: one by one, or many that are float64 already (NaN: missing).
+
+    Both say the same of the same cell; None is missing in every meaning.
+    """
+
+    cells: Callable[[Iterable[Any]], Values]
+    numbers: Callable[[NDArray[np.float64]], Values]
+
+
+def meaning_of(how: ColumnType) -> Meaning:
+    match how:
+        case Numeric() | Unbounded():
+            return Meaning(_numbers, lambda values: values)
+        case Boolean():
+            return Meaning(_truths, _truths_of_numbers)
+        case Categorical(levels):
+            coder = LevelCoder(levels)
+            return Meaning(coder.cells, coder.numbers)
+
+
+def _numbers(cells: Iterable[Any]) -> NDArray[np.float64]:
+    return np.array([c if type(c) is float else number(c) for c in cells], dtype=np.float64)
+
+
+def _truths(cells: Iterable[Any]) -> NDArray[np.float64]:
+    return np.array([truth(cell) for cell in cells], dtype=np.float64)
+
+
+def _truths_of_numbers(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where((values == 0) | (values == 1), np.abs(values), math.nan)
+
+
+def array_reader(array: Any, how: ColumnType) -> Callable[[slice], Values]:
+    """Make the function that reads a range of an array's cells.
+
+    Parameters
+    ----------
+    array : ndarray or pandas ExtensionArray
+    how : ColumnType
+    """
+    meaning = meaning_of(how)
+    if isinstance(array, pd.Categorical):
+        # Each category on its own, used or not; code -1 looks up the last entry, None.
+        table = meaning.cells([*array.categories, None])
+        return lambda part: table[array.codes[part]]
+    return lambda part: read_array(array[part], meaning)
+
+
+def read_array(array: Any, meaning: Meaning) -> Any:
+    """Read a piece of a column: as the dtype allows, always with the meaning of single cells."""
+    if isinstance(array.dtype, pd.SparseDtype):
+        array = np.asarray(array)
+    if isinstance(array, np.ndarray):
+        match array.dtype.kind:
+            case "b":
+                return meaning.cells([False, True])[array.astype(np.intp)]
+            case "M" | "m":  # NumPy would turn some into integers
+                return np.repeat(meaning.cells([None]), len(array))
+            case "i" | "u" | "f":
+                return meaning.numbers(array.astype(np.float64, copy=False))
+            case "c":
+                real = array.real.astype(np.float64)
+                return meaning.numbers(np.where(array.imag == 0, real, math.nan))
+            case _:
+                return meaning.cells(array.astype(object, copy=False))
+    if isinstance(array, pd.arrays.BooleanArray):
+        return meaning.cells([False, True, None])[array.to_numpy(np.int8, na_value=2)]
+    if isinstance(array, _NULLABLE) and array.dtype.kind in "iuf":
+        return meaning.numbers(array.to_numpy(np.float64, na_value=math.nan))
+    if isinstance(array.dtype, pd.StringDtype):
+        codes, different = array.factorize()  # equal texts mean the same; missing is -1
+        return meaning.cells([*different, None])[codes]
+    return meaning.cells(np.asarray(array, dtype=object))
