@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
-
-from dpreg.api.inputs import Choices, group_codes, grouping, spend_of
-from dpreg.errors import ArgumentError, DataError, SchemaError
-from dpreg.estimation import aggregate
-from dpreg.estimation.aggregate import AGGREGATES
-from dpreg.estimation.blocks import Estimator, Limits, block_values, rows_of, time_limits_work
-from dpreg.estimation.classic import Estimate
-from dpreg.estimation.histogram import count_noise
-from dpreg.privacy.budget import Budget, BudgetTable, Spend
-from dpreg.request import choice, count, positive
-from dpreg.results.classic import ClassicResults
-from dpreg.schema import ColumnType, Numeric, Schema
-from dpreg.sources import Source, as_source, check_columns
+from dpreg.api.blockwise import Aggregate, Groups
+from dpreg.errors import ArgumentError
+from dpreg.estimation.blocks import Estimator, block_values, rows_of, time_limits_work
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
+    from dpreg.results.classic import ClassicResults
 
 __all__ = ["sample_aggregate"]
-
-_COUNT_SHARE: Final = Fraction(1, 50)
-"""The part of eps that buys the number of rows for the number of blocks, where it is private."""
 
 
 def sample_aggregate(
@@ -127,154 +109,37 @@ def sample_aggregate(
     >>> bool(abs(result.params["theta0"] - np.log(2)) < 0.2)
     True
     """
-    choices = Choices.checked(
+    asked = Aggregate.checked(
         eps=eps,
         delta=delta,
+        bounds=bounds,
+        blocks=blocks,
+        correct_bias=correct_bias,
+        aggregation=aggregation,
         neighbors=neighbors,
         contributions=contributions,
+        timeout=timeout,
         noise=noise,
         unsafe_seed=unsafe_seed,
     )
     if not callable(estimator):
         raise ArgumentError("estimator must be callable: it takes a block and returns numbers.")
-    if not isinstance(correct_bias, bool):
-        raise ArgumentError("correct_bias must be True or False.")
-    way = str(choice(aggregation, "aggregation", AGGREGATES))
-    names, limits = _limits(bounds)
-    given = None if blocks is None else count(blocks, "blocks")
-    if given is not None and given > 2**31:
-        raise ArgumentError("blocks must be at most 2**31.")
-    seconds = None if timeout is None else float(positive(timeout, "timeout"))
-    if seconds is not None and not time_limits_work():
+    if asked.timeout is not None and not time_limits_work():
         raise ArgumentError("timeout needs processes that can be forked: leave it out on Windows.")
     rows = rows_of(data)
-    grouped = _grouping_of(data, by, schema)
-    lines = max(len(grouped.levels), 1)
-    # Block values of all groups that one person can change: a replaced row may change groups.
-    moved = choices.contributions * (2 if grouped.levels and choices.n_is_public else 1)
-    whole = choices.budget.eps
-    spends = BudgetTable(contributions=choices.contributions)
-    counting = None
-    if given is None and not choices.n_is_public:
-        counting = count_noise(
-            1,
-            eps=whole * _COUNT_SHARE,
-            delta=Fraction(0),
-            neighbors=choices.neighbors,
-            contributions=choices.contributions,
-            noise="laplace",
-        )
-        spends = spends + spend_of("number of rows", counting)
-    public = aggregate.Averaging.planned(
-        len(names), lines, whole, choices.budget.delta, moved, choices.noise
-    ).noise
-    total = Budget(whole, public.delta)
-    if budget is not None:
-        budget.charge(total, "sample_aggregate")
-    # How eps is divided among the steps may follow the released number of rows.
-    rng = choices.rng()
-    each = whole / (len(names) * moved)
-    known = rows.count + (0 if counting is None else counting.draw(1, rng)[0])
-    size = aggregate.default_blocks(max(known, 1) // lines, each) if given is None else given
-    window_eps = Fraction(0)
-    if way == "winsorized" or (way == "auto" and aggregate.window_pays(size, each)):
-        window_eps = whole * aggregate.window_share(size, each)
-        spends = spends + Spend("window of block values", "permute-and-flip", window_eps)
-    averaging = aggregate.Averaging.planned(
-        len(names),
-        lines,
-        whole - spends.total.eps,
-        choices.budget.delta,
-        moved,
-        public.mechanism,
-    )
-    spends = spends + spend_of("average over blocks", averaging.noise)
-    labels = grouped.labels(rows.count)
-    estimates: list[Estimate] = []
-    for line in range(lines):
-        members = np.flatnonzero(labels == line)
-        parts = [members[part] for part in aggregate.draw_blocks(members.size, size, rng)]
+    steps = asked.steps(rows.count, Groups.of(data, by, schema), budget)
+    parts = next(steps)
+    while True:
         values = block_values(
-            estimator, rows, parts, limits, correct_bias=correct_bias, timeout=seconds
+            estimator,
+            rows,
+            parts,
+            asked.limits,
+            correct_bias=asked.correct_bias,
+            timeout=asked.timeout,
         )
-        within = limits
-        if window_eps:
-            within = aggregate.window(values, limits, eps=window_eps, contributions=moved, rng=rng)
-        estimates += averaging.release(within.clip(values), within, rng)
-    return ClassicResults(
-        statistic="sample and aggregate",
-        names=names,
-        by=by,
-        groups=grouped.levels,
-        estimates=np.array([one.value for one in estimates]),
-        se_sampling=np.array([one.sampling for one in estimates]),
-        se_privacy=np.array([one.privacy for one in estimates]),
-        nobs=rows.count if choices.n_is_public else None,
-        blocks=size,
-        bounds={
-            name: np.array(pair)
-            for name, *pair in zip(names, limits.lower, limits.upper, strict=True)
-        },
-        noise=averaging.noise.mechanism,
-        eps=choices.budget.eps,
-        delta=choices.budget.delta,
-        claim=choices.claim(spends),
-        notes=("Intervals do not account for bias that remains in the blocks' estimates.",),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Grouping:
-    """The column that groups the rows, if any."""
-
-    source: Source | None = None
-    name: str = ""
-    how: ColumnType | None = None
-    levels: tuple[str, ...] = ()
-
-    def labels(self, rows: int) -> NDArray[np.int64]:
-        """Read each row's group: -1 for none, 0 without grouping."""
-        if self.source is None or self.how is None:
-            return np.zeros(rows, dtype=np.int64)
-        codes = [
-            group_codes(chunk[self.name])
-            for chunk in self.source.chunks({self.name: self.how}, max(rows, 1))
-        ]
-        return np.concatenate(codes) if codes else np.zeros(0, dtype=np.int64)
-
-
-def _grouping_of(data: Any, by: Any, schema: Any) -> _Grouping:
-    if by is None:
-        return _Grouping()
-    if not isinstance(by, str) or not isinstance(data, pd.DataFrame | Mapping):
-        raise ArgumentError("by must be the name of a column of a DataFrame or mapping.")
-    if isinstance(data, Mapping) and by not in data:
-        raise DataError(f"data has no column {by!r}.")
-    source = as_source(data if isinstance(data, pd.DataFrame) else {by: data[by]})
-    how, levels = grouping(by, Schema.from_any(schema))
-    check_columns(source, {by: how})
-    return _Grouping(source, by, how, levels)
-
-
-def _limits(bounds: Any) -> tuple[tuple[str, ...], Limits]:
-    """Read the bounds of the estimator's numbers."""
-    if isinstance(bounds, Mapping):
-        pairs = list(bounds.values())
-        names = tuple(str(name) for name in bounds)
-    else:
-        if not isinstance(bounds, Sequence | np.ndarray) or isinstance(bounds, str):
-            raise ArgumentError("bounds must be (lo, hi), a list of such pairs, or a mapping.")
-        several = len(bounds) > 0 and isinstance(bounds[0], Sequence | np.ndarray)
-        pairs = list(bounds) if several else [bounds]
-        names = tuple(f"theta{j}" for j in range(len(pairs)))
-    checked = []
-    for name, pair in zip(names, pairs, strict=True):
-        if not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
-            raise ArgumentError(f"bounds of {name} must be (lowest, highest).")
         try:
-            checked.append(Numeric(*pair))
-        except SchemaError as err:
-            raise ArgumentError(f"bounds of {name}: {err}") from None
-    if not checked:
-        raise ArgumentError("bounds hold no pair: the estimator must return something.")
-    return names, Limits(tuple(b.lo for b in checked), tuple(b.hi for b in checked))
+            parts = steps.send(values)
+        except StopIteration as end:
+            result: ClassicResults = end.value
+            return result

@@ -55,12 +55,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.errors import ArgumentError, DataError
+from dpreg.errors import ArgumentError, DataError, SchemaError
+from dpreg.schema import Numeric
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-__all__ = ["PARTS", "Estimator", "Limits", "Rows", "block_values", "rows_of"]
+__all__ = [
+    "PARTS",
+    "Estimator",
+    "Limits",
+    "Rows",
+    "block_values",
+    "corrected",
+    "evaluations",
+    "limits_of",
+    "rows_of",
+]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -131,6 +142,83 @@ def rows_of(data: Any) -> Rows:
     )
 
 
+def limits_of(bounds: Any) -> tuple[tuple[str, ...], Limits]:
+    """Read the bounds of the estimator's numbers: their names, and the bounds.
+
+    Parameters
+    ----------
+    bounds : (lo, hi), or sequence of such pairs, or mapping of name to (lo, hi)
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if isinstance(bounds, Mapping):
+        pairs = list(bounds.values())
+        names = tuple(str(name) for name in bounds)
+    else:
+        if not isinstance(bounds, Sequence | np.ndarray) or isinstance(bounds, str):
+            raise ArgumentError("bounds must be (lo, hi), a list of such pairs, or a mapping.")
+        several = len(bounds) > 0 and isinstance(bounds[0], Sequence | np.ndarray)
+        pairs = list(bounds) if several else [bounds]
+        names = tuple(f"theta{j}" for j in range(len(pairs)))
+    checked = []
+    for name, pair in zip(names, pairs, strict=True):
+        if not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
+            raise ArgumentError(f"bounds of {name} must be (lowest, highest).")
+        try:
+            checked.append(Numeric(*pair))
+        except SchemaError as err:
+            raise ArgumentError(f"bounds of {name}: {err}") from None
+    if not checked:
+        raise ArgumentError("bounds hold no pair: the estimator must return something.")
+    return names, Limits(tuple(b.lo for b in checked), tuple(b.hi for b in checked))
+
+
+def evaluations(block: Indices, correct_bias: bool) -> list[Indices]:
+    """List the rows of which a block's value needs estimates.
+
+    Parameters
+    ----------
+    block : index array, shape (m,)
+    correct_bias : bool
+
+    Returns
+    -------
+    list of index arrays
+        The block; then, with the correction, the block without each of its g parts. A block of
+        fewer than 2 g rows is not corrected.
+    """
+    if not correct_bias or block.size < 2 * PARTS:
+        return [block]
+    part = np.arange(block.size) % PARTS
+    return [block, *(block[part != j] for j in range(PARTS))]
+
+
+def corrected(estimates: Sequence[Floats], sizes: Sequence[int]) -> Floats:
+    """Return a block's value from the estimates on its `evaluations`.
+
+    Parameters
+    ----------
+    estimates : sequence of (d,) arrays
+        Without the correction, or where the first holds NaN, only the first counts.
+    sizes : sequence of int
+        Rows of each evaluation.
+
+    Returns
+    -------
+    (d,) array
+        The corrected value; the plain one where a part cannot be done without.
+    """
+    whole, *others = estimates
+    if not others or not np.isfinite(whole).all():
+        return whole
+    value = PARTS * whole
+    for without, size in zip(others, sizes[1:], strict=True):
+        value = value - size / sizes[0] * without
+    return np.where(np.isfinite(value), value, whole)
+
+
 def block_values(
     estimator: Estimator,
     rows: Rows,
@@ -171,24 +259,15 @@ def _value(
     """Return d numbers, NaN where there are none."""
 
     def work() -> Floats:
-        whole = _attempt(estimator, rows, block, size)
-        return _corrected(estimator, rows, block, whole) if correct else whole
+        wanted = evaluations(block, correct)
+        found = [_attempt(estimator, rows, wanted[0], size)]
+        if np.isfinite(found[0]).all():
+            found += [_attempt(estimator, rows, part, size) for part in wanted[1:]]
+        return corrected(found, [part.size for part in wanted[: len(found)]])
 
     if timeout is None:
         return work()
     return _in_time(work, size, timeout)
-
-
-def _corrected(estimator: Estimator, rows: Rows, block: Indices, whole: Floats) -> Floats:
-    """Return the bias-corrected value; the plain one where a part cannot be done without."""
-    if block.size < 2 * PARTS or not np.isfinite(whole).all():
-        return whole
-    part = np.arange(block.size) % PARTS
-    value = PARTS * whole
-    for j in range(PARTS):
-        without = block[part != j]
-        value = value - without.size / block.size * _attempt(estimator, rows, without, whole.size)
-    return np.where(np.isfinite(value), value, whole)
 
 
 def _attempt(estimator: Estimator, rows: Rows, index: Indices, size: int) -> Floats:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpreg.api import aggregate as aggregate_api
+from dpreg.api import blockwise
 from dpreg.api import classic as classic_api
 from dpreg.api.aggregate import sample_aggregate
 from dpreg.api.classic import dp_mean, dp_suffstats
@@ -364,13 +365,13 @@ def test_aggregates_by_group(neighbors):
 
 def test_a_replaced_row_that_changes_groups_is_paid_for(monkeypatch):
     seen = []
-    honest = aggregate_api.aggregate.Averaging.planned.__func__
+    honest = blockwise.aggregate.Averaging.planned.__func__
 
     def spy(cls, size, groups, eps, delta, moved, noise):
         seen.append((groups, moved))
         return honest(cls, size, groups, eps, delta, moved, noise)
 
-    monkeypatch.setattr(aggregate_api.aggregate.Averaging, "planned", classmethod(spy))
+    monkeypatch.setattr(blockwise.aggregate.Averaging, "planned", classmethod(spy))
     for neighbors, k in product(NEIGHBORS, (1, 3)):
         for name in ("aggregate", "grouped aggregate"):
             CALLS[name](frame(200), eps=1, neighbors=neighbors, contributions=k)

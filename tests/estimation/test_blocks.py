@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dpreg.errors import ArgumentError, DataError
-from dpreg.estimation.blocks import PARTS, Limits, block_values, rows_of
+from dpreg.estimation.blocks import PARTS, Limits, block_values, corrected, evaluations, rows_of
 
 LIMITS = Limits((0.0,), (10.0,))
 PAIR = Limits((0.0, -4.0), (10.0, 2.0))
@@ -230,3 +230,21 @@ def test_the_jackknife_inflates_second_order_variance_by_g_over_g_minus_one():
     diagonal = 2 / 16**3
     assert spreads[0] == pytest.approx(off + diagonal, rel=0.15)
     assert spreads[1] == pytest.approx(2 * 12 / 16**3 * (PARTS / (PARTS - 1)) ** 2, rel=0.15)
+
+
+def test_a_block_is_corrected_from_its_evaluations():
+    block = np.arange(100, 118)
+    assert [rows.tolist() for rows in evaluations(block, False)] == [block.tolist()]
+    assert len(evaluations(block[: 2 * PARTS - 1], True)) == 1
+    whole, *others = evaluations(block, True)
+    assert whole.tolist() == block.tolist()
+    dropped = [sorted(set(block) - set(rows)) for rows in others]
+    assert [rows[0] for rows in dropped] == [100, 101, 102, 103]
+    assert sorted(row for part in dropped for row in part) == block.tolist()
+    sizes = [rows.size for rows in (whole, *others)]
+    biased = [np.array([3.0 + 5.0 / size]) for size in sizes]
+    assert corrected(biased, sizes)[0] == pytest.approx(3.0, abs=1e-12)
+    without = [*biased[:-1], np.array([np.nan])]
+    assert corrected(without, sizes)[0] == biased[0][0]
+    failed = [np.array([np.nan]), *biased[1:]]
+    assert np.isnan(corrected(failed, sizes)[0])
