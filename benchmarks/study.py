@@ -17,6 +17,7 @@ from dpreg.selection.engine import Enumerated
 from dpreg.selection.preparation import design_of, prepare, space_of
 from dpreg.selection.scores import Problem
 from dpreg.sources import as_source
+from dpreg.sources.reader import Reader
 
 from ._harness import Comparison, compare, show
 
@@ -59,12 +60,12 @@ def _study(mechanism: str) -> object:
 
 
 def _comparisons(mechanism: str) -> list[Comparison]:
-    source = as_source(AREA.data)
+    reader = Reader(as_source(AREA.data))
     request = SelectionRequest.checked(AREA.formula, 1, **{**DEFAULTS, "mechanism": mechanism})
-    preparation = prepare(request, Schema.from_any(AREA.schema), source)
+    preparation = prepare(request, Schema.from_any(AREA.schema), reader)
     design = design_of(request, preparation.schema)
     space = space_of(request, design)
-    rows = run.read_rows(request, preparation, design, source)
+    rows = run.read_rows(request, design, reader)
     tuning = run.tune(request, preparation, design, rows)
     problem = Problem(rows.selecting, tuning.rho)
     listed = Enumerated(problem, space)

@@ -19,15 +19,30 @@ Nothing here raises, warns or branches on a value: a NaN counts as a zero cell, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
+from dpreg.privacy.mechanisms import Coins
+from dpreg.sources import Chunk, Integers
+from dpreg.sources.reader import Reader
 
-__all__ = ["CELL_BITS", "MOMENT_BITS", "Moments", "accumulate", "accumulate_groups"]
+__all__ = [
+    "CELL_BITS",
+    "MOMENT_BITS",
+    "Moments",
+    "Vectors",
+    "accumulate",
+    "accumulate_groups",
+    "pack",
+    "read_moments",
+    "unpack",
+]
 
 CELL_BITS = 20
 """A stored cell is an integer in units of 2**-CELL_BITS."""
@@ -97,6 +112,90 @@ class Moments:
         size = self.size
         flat = [float(cell) for row in self.cells for cell in row]
         return np.array(flat, dtype=np.float64).reshape(size, size) * 2.0**-MOMENT_BITS
+
+
+def pack(parts: Iterable[Moments]) -> Integers:
+    """Write moments as one vector of integers, which adds as they do: counts and triangles."""
+    flat: list[int] = []
+    for part in parts:
+        flat.append(part.rows)
+        flat += [cell for i, row in enumerate(part.cells) for cell in row[i:]]
+    return np.array(flat, dtype=object)
+
+
+def unpack(vector: Integers, D: int) -> tuple[Moments, ...]:
+    """Read moments of D columns off the vector that `pack` wrote."""
+    parts = []
+    upper = np.triu_indices(D)
+    for rows, *triangle in vector.reshape(-1, 1 + len(upper[0])):
+        cells = np.empty((D, D), dtype=object)
+        cells[upper] = cells.T[upper] = triangle
+        parts.append(Moments(int(rows), tuple(tuple(int(cell) for cell in row) for row in cells)))
+    return tuple(parts)
+
+
+class Vectors(Protocol):
+    """What makes a row vector of each row, from public facts: a `Design`, for one.
+
+    It is pickled and sent where the rows are.
+    """
+
+    @property
+    def types(self) -> Mapping[str, ColumnType]:
+        """What is read, and how."""
+
+    @property
+    def size(self) -> int:
+        """D, the cells of a row vector."""
+
+    def block(self, chunk: Chunk, /) -> NDArray[np.float64]:
+        """Make the vectors of some rows, (rows, D), each from its own row alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _MomentTally:
+    """Adds up the moments of each group of rows; see `dpreg.sources.Tally`.
+
+    Both halves of a split, and all blocks of a private radius, come from one reading of a row: its
+    coin is tossed where it is read, and every attempt of a cluster's task hands over the moments of
+    all groups as one vector.
+    """
+
+    vectors: Vectors
+    coins: Coins | None
+
+    def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
+        coins, size = self.coins, self.vectors.size
+        blocks = ((start, self.vectors.block(chunk)) for start, chunk in chunks)
+        if coins is None:
+            return pack([accumulate((block for _, block in blocks), size)])
+        labelled = ((block, coins.labels(start, len(block))) for start, block in blocks)
+        return pack(accumulate_groups(labelled, size, coins.groups))
+
+
+def read_moments(
+    reader: Reader, vectors: Vectors, coins: Coins | None = None
+) -> tuple[Moments, ...]:
+    """Read all rows once: the exact moments of the groups that the coins send them to.
+
+    Parameters
+    ----------
+    reader : Reader
+    vectors : Vectors
+        Usually a `Design`.
+    coins : Coins, optional
+        None puts all rows into one group.
+
+    Returns
+    -------
+    tuple of Moments, one a group
+    """
+    ordered = coins is not None and coins.key is not None
+    tally = _MomentTally(vectors, coins)
+    vector = reader.total(vectors.types, tally, "moments", positions=ordered)
+    parts = unpack(vector, vectors.size)
+    reader.learn(sum(part.rows for part in parts))
+    return parts
 
 
 def accumulate(blocks: Iterable[NDArray[np.float64]], D: int) -> Moments:

@@ -6,7 +6,8 @@ public facts; the ledger is charged; the rows are read once; a result is made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from dpreg.api.inputs import (
     Choices,
     Columns,
+    Grouped,
     columns_of,
     common_fields,
     public_count,
@@ -32,6 +34,7 @@ from dpreg.estimation.classic import (
 from dpreg.privacy.budget import BudgetTable
 from dpreg.request import choice
 from dpreg.results.classic import ClassicResults
+from dpreg.sources import Chunk, Integers
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -53,6 +56,7 @@ def dp_mean(
     complete: bool = False,
     noise: str | None = None,
     budget: Ledger | None = None,
+    progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> ClassicResults:
     """Release means of bounded columns with differential privacy.
@@ -86,6 +90,9 @@ def dp_mean(
         None: the one with the least noise in the sums.
     budget : Ledger, optional
         An account to charge, before a row is read.
+    progress : bool, optional
+        Show a bar on stderr while rows are read, for the curator's eyes only; default where stderr
+        is a terminal.
     unsafe_seed : int, optional
         Makes the result reproducible and **not private**; every view of it says so.
 
@@ -120,7 +127,7 @@ def dp_mean(
         noise=noise,
         unsafe_seed=unsafe_seed,
     )
-    columns = columns_of(x, data, bounds, schema, by)
+    columns = columns_of(x, data, bounds, schema, by, progress=progress)
     known = public_count(complete, choices, columns)
     released, spends, mechanism = _sums(choices, columns, 2, known, budget, "mean")
     rows = columns.rows if choices.n_is_public else None
@@ -149,6 +156,7 @@ def dp_suffstats(
     complete: bool = False,
     noise: str | None = None,
     budget: Ledger | None = None,
+    progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> ClassicResults:
     """Release an exponential family's sufficient statistics and its private maximum likelihood.
@@ -158,7 +166,7 @@ def dp_suffstats(
     Parameters
     ----------
     x, data, bounds, eps, delta, schema, neighbors, contributions, by, complete, noise, budget, \
-unsafe_seed
+progress, unsafe_seed
         As in `dp_mean`.
     family : {"gaussian", "bernoulli", "poisson", "exponential"}
         Bounds must lie in the family's support: (0, 1) for Bernoulli, which is the default there;
@@ -187,7 +195,7 @@ unsafe_seed
     chosen = FAMILIES[str(choice(family, "family", tuple(FAMILIES)))]
     if family == "bernoulli" and bounds is None and schema is None:
         bounds = (0, 1)
-    columns = columns_of(x, data, bounds, schema, by)
+    columns = columns_of(x, data, bounds, schema, by, progress=progress)
     for name, (lo, hi) in columns.bounds.items():
         if lo < chosen.lowest or hi > chosen.highest:
             raise ArgumentError(
@@ -238,16 +246,29 @@ def _sums(
     )
     spends = BudgetTable((spend_of(step, fitted),), choices.contributions)
     choices.charge(budget, spends, f"{step}: {', '.join(columns.names)}")
-    exact = sums.accumulate(_on_grid(columns), len(columns.names), columns.lines)
+    bounds = tuple(columns.bounds[name] for name in columns.names)
+    vector = columns.total(_SumsTally(columns.names, bounds, columns.lines), step)
+    exact = sums.unpack(vector, len(columns.names))
     rows = columns.rows if complete else None
     released = sums.release(exact, coding, fitted, rows=rows, rng=choices.rng())
     return released, spends, fitted.mechanism
 
 
-def _on_grid(columns: Columns) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
-    for chunk, labels in columns.chunks():
-        cells = [sums.to_grid(chunk[name], *columns.bounds[name]) for name in columns.names]
-        yield np.column_stack(cells), labels
+@dataclass(frozen=True, slots=True)
+class _SumsTally:
+    """Adds up count, sums and sums of squares of each group's rows."""
+
+    names: tuple[str, ...]
+    bounds: tuple[tuple[float, float], ...]
+    groups: int
+
+    def __call__(self, grouped: Grouped) -> Integers:
+        rows = ((self._on_grid(chunk), labels) for chunk, labels in grouped)
+        return sums.pack(sums.accumulate(rows, len(self.names), self.groups))
+
+    def _on_grid(self, chunk: Chunk) -> NDArray[np.float64]:
+        pairs = zip(self.names, self.bounds, strict=True)
+        return np.column_stack([sums.to_grid(chunk[name], *pair) for name, pair in pairs])
 
 
 def _scales(columns: Columns) -> list[Scale]:

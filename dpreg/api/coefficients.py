@@ -7,22 +7,32 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dpreg.columns import ColumnType
+from dpreg.estimation.constants import privacy_of_constants
 from dpreg.estimation.gram import release_gram
 from dpreg.estimation.inference import fit_gram, to_user_units
-from dpreg.estimation.perturbed import adassp, ssp
-from dpreg.estimation.scaling import row_scaling
+from dpreg.estimation.perturbed import fit_sums, sums_of, to_ball
+from dpreg.estimation.scaling import RowScaling, row_scaling
 from dpreg.formula.design import Design
 from dpreg.moments import Moments
 from dpreg.privacy.budget import Budget
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.regression import RegressionResults
-from dpreg.sources import Source
+from dpreg.sources import Chunk
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["CallFacts", "exclusive_groups", "joint_fit", "perturbed_fit"]
+__all__ = [
+    "CallFacts",
+    "UnitBallRows",
+    "exclusive_groups",
+    "joint_fit",
+    "perturbed_fit",
+    "unit_ball_rows",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +48,8 @@ class CallFacts:
         As typed in the call.
     rows : int or None
         n where it is public, all rows of the table.
+    passes : int
+        How often the rows were gone through.
     bounds : mapping of str to str
         Column to "schema" or "private".
     claim : PrivacyClaim
@@ -48,6 +60,7 @@ class CallFacts:
     fit: str
     budget: Budget
     rows: int | None
+    passes: int
     bounds: Mapping[str, str]
     claim: PrivacyClaim
     notes: tuple[str, ...] = ()
@@ -135,6 +148,7 @@ def _released(
         clip=design.clip,
         center=design.center,
         bounds=facts.bounds,
+        passes=facts.passes,
         claim=facts.claim,
         design=design,
         **fitted,
@@ -150,46 +164,71 @@ def exclusive_groups(design: Design, columns: Sequence[int]) -> list[tuple[int, 
     return [group for group in groups if len(group) > 1]
 
 
-def perturbed_fit(
-    design: Design,
-    columns: Sequence[int],
-    source: Source,
-    facts: CallFacts,
-    *,
-    method: str,
-    noise: str,
-    scaling: str,
-    cost: Budget,
-    rng: Generator | None = None,
-) -> RegressionResults:
-    """Fit by perturbed sufficient statistics: coefficients alone, without standard errors.
+@dataclass(frozen=True, slots=True)
+class UnitBallRows:
+    """A design's rows, brought into the unit ball; make it with `unit_ball_rows`.
 
     The public scaling acts on the stored columns, which lie in [-1, 1]; the constant column is the
-    scaling's own.
+    scaling's own. A row vector is (1, x, y), as `dpreg.estimation.perturbed.to_ball` makes it.
     """
-    chosen = tuple(columns)
-    slopes = [j for j in chosen if j != 0]
-    blocks = list(design.blocks(source))
-    rows = np.concatenate(blocks) if blocks else np.empty((0, len(design.columns) + 1))
-    rows[rows[:, 0] == 0.0] = np.nan  # an incomplete row counts for nothing, constant included
-    unit = np.ones(len(slopes))
+
+    design: Design
+    columns: tuple[int, ...]
+    scaling: RowScaling
+
+    @property
+    def types(self) -> Mapping[str, ColumnType]:
+        """What is read, and how."""
+        return self.design.types
+
+    @property
+    def size(self) -> int:
+        """D: the constant that counts rows, the scaled columns and the response."""
+        return len(self.columns) + 2
+
+    def block(self, chunk: Chunk) -> NDArray[np.float64]:
+        """Make the vectors of some rows."""
+        rows = self.design.block(chunk)
+        rows[rows[:, 0] == 0.0] = np.nan  # an incomplete row counts for nothing, constant included
+        slopes = [j for j in self.columns if j != 0]
+        return to_ball(*self.scaling.apply(rows[:, slopes], rows[:, -1]))
+
+
+def unit_ball_rows(design: Design, columns: Sequence[int], scaling: str) -> UnitBallRows:
+    """Settle the public scaling of a model's rows."""
+    unit = np.ones(sum(j != 0 for j in columns))
     scaled = row_scaling(
         scaling,
         bounds=np.column_stack([-unit, unit]),
         mean=0 * unit,
         sd=unit,
-        x_max=float(np.sqrt(max(len(slopes), 1))),
-        intercept=0 in chosen,
+        x_max=float(np.sqrt(max(len(unit), 1))),
+        intercept=0 in columns,
     )
-    fit = {"ssp": ssp, "adassp": adassp}[method](
-        *scaled.apply(rows[:, slopes], rows[:, -1]),
+    return UnitBallRows(design, tuple(columns), scaled)
+
+
+def perturbed_fit(
+    rows: UnitBallRows,
+    moments: Moments,
+    facts: CallFacts,
+    *,
+    method: str,
+    noise: str,
+    cost: Budget,
+    rng: Generator | None = None,
+) -> RegressionResults:
+    """Fit by perturbed sufficient statistics: coefficients alone, without standard errors."""
+    design, chosen, scaled = rows.design, rows.columns, rows.scaling
+    privacy = privacy_of_constants(
+        method,
+        noise,
         eps=cost.eps,
         delta=cost.delta,
-        noise=noise,
         neighbors=facts.claim.neighbors,
         contributions=facts.claim.contributions,
-        rng=rng,
     )
+    fit = fit_sums(sums_of(moments), privacy, rng)
     notes = [f"{method} releases coefficients alone; method='gram' gives standard errors too."]
     if scaled.affine:
         constant_first = scaled.unstandardise(fit.params)
@@ -199,8 +238,8 @@ def perturbed_fit(
     else:
         params = fit.params
         notes.append(
-            f"scaling {scaling!r} divides each row by its own norm: the coefficients are those of "
-            "the scaled rows, not of the columns in their own units."
+            f"scaling {scaled.kind!r} divides each row by its own norm: the coefficients are those "
+            "of the scaled rows, not of the columns in their own units."
         )
     unknown = np.full(len(chosen), np.nan)
     return _released(
@@ -217,6 +256,6 @@ def perturbed_fit(
         residual_df=None if facts.rows is None else float(facts.rows - len(chosen)),
         method=method,
         noise=noise,
-        scaling=scaling,
+        scaling=scaled.kind,
         notes=(*facts.notes, *notes),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -11,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.api.inputs import Choices, Columns, columns_of, fraction_of, public_count, spend_of
+from dpreg.api.inputs import (
+    Choices,
+    Columns,
+    Grouped,
+    columns_of,
+    fraction_of,
+    group_codes,
+    public_count,
+    spend_of,
+)
 from dpreg.errors import ArgumentError
 from dpreg.estimation import histogram
 from dpreg.estimation.histogram import NoisyCounts, count_noise, fine_bins
@@ -20,6 +28,7 @@ from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.request import count
 from dpreg.results.histogram import HistogramResults
 from dpreg.schema import Boolean, Categorical
+from dpreg.sources import Integers
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -31,17 +40,44 @@ __all__ = ["dp_histogram"]
 _COUNT_SHARE: Final = Fraction(1, 50)
 """The part of eps that buys the number of rows for the bin width, where it is private."""
 
-Places = Callable[[NDArray[Any]], NDArray[np.int64]]
-
 
 @dataclass(frozen=True, slots=True)
 class _Bins:
-    """Bins, and how a value finds its own (-1: in none)."""
+    """Bins: of levels, or between edges."""
 
-    size: int
-    place: Places
     edges: NDArray[np.float64] | None = None
     levels: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many."""
+        return len(self.levels) if self.edges is None else self.edges.size - 1
+
+    def place(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the bin of each value (levels: of their codes or truths); -1 where it has none."""
+        if self.edges is None:
+            return group_codes(values)
+        found = np.searchsorted(self.edges, values, "right") - 1
+        inside = np.clip(found, 0, self.size - 1)
+        return np.where(np.isnan(values), -1, inside).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _BinTally:
+    """Counts rows by group and bin; the number of rows in neither comes last."""
+
+    name: str
+    bins: _Bins
+    groups: int
+    pooled: bool = False
+
+    def __call__(self, grouped: Grouped) -> Integers:
+        placed = (
+            (self.bins.place(chunk[self.name]), np.minimum(labels, 0) if self.pooled else labels)
+            for chunk, labels in grouped
+        )
+        counts, left = histogram.count_cells(placed, self.bins.size, self.groups)
+        return np.append(counts, left)
 
 
 def dp_histogram(
@@ -60,6 +96,7 @@ def dp_histogram(
     width_share: Any = 0.2,
     noise: str | None = None,
     budget: Ledger | None = None,
+    progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> HistogramResults:
     """Release a histogram of one column with differential privacy.
@@ -69,7 +106,7 @@ def dp_histogram(
     Parameters
     ----------
     x, data, bounds, eps, delta, schema, neighbors, contributions, by, complete, noise, budget, \
-unsafe_seed
+progress, unsafe_seed
         As in `dp_mean`, for one column. A categorical or Boolean column of the schema has a bin
         for each level. Values outside the bounds count in the first or last bin, missing ones
         nowhere.
@@ -107,11 +144,12 @@ unsafe_seed
         if bounds is not None:
             raise ArgumentError("edges are bounds themselves: leave bounds out.")
         bounds = (float(edges[0]), float(edges[-1]))
-    columns = columns_of(x, data, bounds, schema, by, levels_allowed=True)
+    columns = columns_of(x, data, bounds, schema, by, levels_allowed=True, progress=progress)
     if len(columns.names) != 1:
         raise ArgumentError("dp_histogram takes one column: call it for each.")
     complete = public_count(complete, choices, columns)
     fixed = _fixed_bins(columns, bins, edges)
+    columns.reader.require(1 if fixed else 2, counts=fixed is None)
     stages = _stages(choices, columns, fixed, share, complete)
     choices.charge(budget, stages.spends, f"dp_histogram: {columns.names[0]}")
     rng = choices.rng()
@@ -131,6 +169,7 @@ unsafe_seed
         bin_counts=np.concatenate([line.counts for line in released]),
         probabilities=np.concatenate([histogram.project(line.shares) for line in released]),
         nobs=columns.rows if choices.n_is_public else None,
+        passes=columns.reader.passes,
         noise=stages.second.mechanism,
         eps=choices.budget.eps,
         delta=choices.budget.delta,
@@ -187,9 +226,9 @@ def _private_bins(
     else:
         rows = float(columns.rows + stages.counting.draw(1, rng)[0])
     fine = _equal(columns, fine_bins(max(rows, 1.0), stages.first.eps))
-    counts, _ = histogram.count_cells(_placed(columns, fine, pooled=True), fine.size, 1)
+    *counts, _ = columns.total(_BinTally(columns.names[0], fine, 1, pooled=True), "bin width")
     drawn = stages.first.draw(fine.size, rng)
-    noisy = np.array([float(c + z) for c, z in zip(counts[0].tolist(), drawn, strict=True)])
+    noisy = np.array([float(c + z) for c, z in zip(counts, drawn, strict=True)])
     chosen = histogram.choose_bins(
         noisy, max(rows, 1.0), stages.first.variance, stages.second.variance
     )
@@ -204,20 +243,16 @@ def _release(
     complete: bool,
     rng: Generator | None,
 ) -> list[NoisyCounts]:
-    counts, left = histogram.count_cells(_placed(columns, bins), bins.size, columns.lines)
-    rows = columns.rows if choices.n_is_public else None
+    tally = _BinTally(columns.names[0], bins, columns.lines)
+    *counts, left = columns.total(tally, "counts").astype(np.int64)
     return histogram.release_counts(
-        counts, left, stages.second, rows=rows, complete=complete, rng=rng
+        np.array(counts, dtype=np.int64).reshape(columns.lines, -1),
+        int(left),
+        stages.second,
+        rows=columns.rows if choices.n_is_public else None,
+        complete=complete,
+        rng=rng,
     )
-
-
-def _placed(
-    columns: Columns, bins: _Bins, pooled: bool = False
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Read each row's bin and group."""
-    (name,) = columns.names
-    for chunk, labels in columns.chunks():
-        yield bins.place(chunk[name]), np.minimum(labels, 0) if pooled else labels
 
 
 def _fixed_bins(columns: Columns, bins: Any, edges: NDArray[np.float64] | None) -> _Bins | None:
@@ -226,15 +261,11 @@ def _fixed_bins(columns: Columns, bins: Any, edges: NDArray[np.float64] | None) 
     match columns.how[name]:
         case Categorical(levels):
             names = tuple(str(level) for level in levels)
-            return _Bins(len(names), lambda codes: codes.astype(np.int64), levels=names)
+            return _Bins(levels=names)
         case Boolean():
-            return _Bins(
-                2,
-                lambda truths: np.where(np.isnan(truths), -1, truths).astype(np.int64),
-                levels=("False", "True"),
-            )
+            return _Bins(levels=("False", "True"))
     if edges is not None:
-        return _between(edges)
+        return _Bins(edges)
     if isinstance(bins, str):
         return None
     return _equal(columns, count(bins, "bins"))
@@ -245,16 +276,7 @@ def _equal(columns: Columns, size: int) -> _Bins:
     edges = np.linspace(lo, hi, size + 1)
     if not (np.diff(edges) > 0).all():
         raise ArgumentError("bins: so many have no width in float64 between these bounds.")
-    return _between(edges)
-
-
-def _between(edges: NDArray[np.float64]) -> _Bins:
-    def place(values: NDArray[np.float64]) -> NDArray[np.int64]:
-        found = np.searchsorted(edges, values, "right") - 1
-        inside = np.clip(found, 0, edges.size - 2)
-        return np.where(np.isnan(values), -1, inside).astype(np.int64)
-
-    return _Bins(edges.size - 1, place, edges)
+    return _Bins(edges)
 
 
 def _edges(bins: Any) -> NDArray[np.float64] | None:

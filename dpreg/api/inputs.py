@@ -5,10 +5,10 @@ Everything here is settled from public facts, before a ledger is charged or a ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,8 @@ from dpreg.privacy.vector_noise import VECTOR_NOISES, VectorNoise
 from dpreg.request import choice, count, positive
 from dpreg.results.claim import PrivacyClaim
 from dpreg.schema import Boolean, Categorical, ColumnType, Numeric, Schema
-from dpreg.sources import Source, as_source, check_columns
+from dpreg.sources import Chunk, Integers, Source, as_source, check_columns
+from dpreg.sources.reader import Reader
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Choices",
     "Columns",
+    "Grouped",
     "columns_of",
     "common_fields",
     "fraction_of",
@@ -45,7 +47,8 @@ __all__ = [
 
 Pair = tuple[float, float]
 
-_ROWS_AT_ONCE: Final = 1 << 16
+Grouped: TypeAlias = Iterator[tuple[Chunk, NDArray[np.int64]]]
+"""Chunks of rows, and each row's group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ class Columns:
 
     Attributes
     ----------
-    source : Source
+    reader : Reader
     names : tuple of str
     how : mapping of str to ColumnType
         How each column is read, the grouping one included.
@@ -127,7 +130,7 @@ class Columns:
         Levels of `by` as text.
     """
 
-    source: Source
+    reader: Reader
     names: tuple[str, ...]
     how: Mapping[str, ColumnType]
     bounds: Mapping[str, Pair]
@@ -142,19 +145,40 @@ class Columns:
     @property
     def rows(self) -> int:
         """Number of rows, private under add-remove."""
-        rows = self.source.rows
-        if rows is None:
-            return sum(len(labels) for _, labels in self.chunks())
-        return rows
+        return self.reader.rows
 
-    def chunks(self) -> Iterator[tuple[dict[str, NDArray[Any]], NDArray[np.int64]]]:
-        """Read the columns chunk by chunk, with each row's group (-1: none, 0 without `by`)."""
-        for chunk in self.source.chunks(self.how, _ROWS_AT_ONCE):
-            length = len(next(iter(chunk.values())))
-            labels = np.zeros(length, dtype=np.int64)
-            if self.by is not None:
-                labels = group_codes(chunk[self.by])
-            yield chunk, labels
+    def total(self, count: Callable[[Grouped], Integers], what: str) -> Integers:
+        """Make one pass; `count` sees rows with their groups, and is pickled as a tally is."""
+        rows, *counted = self.reader.total(self.how, _GroupedTally(self.by, count), what)
+        self.reader.learn(int(rows))
+        return np.array(counted, dtype=object)
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupedTally:
+    """A tally whose rows come with their groups; the number of all rows comes first.
+
+    The group is -1 for none, 0 without a grouping column.
+    """
+
+    by: str | None
+    count: Callable[[Grouped], Integers]
+
+    def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
+        rows = 0
+
+        def grouped() -> Grouped:
+            nonlocal rows
+            for _, chunk in chunks:
+                length = len(next(iter(chunk.values())))
+                rows += length
+                if self.by is None:
+                    yield chunk, np.zeros(length, dtype=np.int64)
+                else:
+                    yield chunk, group_codes(chunk[self.by])
+
+        counted = self.count(grouped())
+        return np.concatenate([np.array([rows], dtype=object), counted])
 
 
 def columns_of(
@@ -165,6 +189,7 @@ def columns_of(
     by: Any,
     *,
     levels_allowed: bool = False,
+    progress: bool | None = None,
 ) -> Columns:
     """Settle columns, bounds and groups from the arguments of a call.
 
@@ -180,6 +205,8 @@ def columns_of(
         A column with declared levels.
     levels_allowed : bool
         Whether a column may be categorical.
+    progress : bool or None
+        As for `Reader`.
     """
     declared = Schema.from_any(schema)
     if by is not None and not isinstance(by, str):
@@ -206,7 +233,7 @@ def columns_of(
     if by is not None:
         how[by], groups = grouping(by, declared)
     check_columns(source, how)
-    return Columns(source, names, how, pairs, by, groups)
+    return Columns(Reader(source, progress), names, how, pairs, by, groups)
 
 
 def _table(x: Any, data: Any, by: str | None) -> tuple[Source, tuple[str, ...]]:
@@ -224,15 +251,16 @@ def _table(x: Any, data: Any, by: str | None) -> tuple[Source, tuple[str, ...]]:
         source = as_source({name: x})
     elif isinstance(x, np.ndarray) and x.ndim == 2:
         source = as_source({f"x{j}": np.ascontiguousarray(x[:, j]) for j in range(x.shape[1])})
-    elif isinstance(x, pd.DataFrame | Mapping | Source):
-        source = as_source(x)
     elif isinstance(x, np.ndarray | list | tuple | pd.api.extensions.ExtensionArray):
         source = as_source({"x": x})
     else:
-        raise ArgumentError(
-            f"x is a {type(x).__name__}: give an array, a Series, a table, or a column's name and "
-            "the table."
-        )
+        try:
+            source = as_source(x)
+        except ArgumentError:
+            raise ArgumentError(
+                f"x is a {type(x).__name__}: give an array, a Series, a table, or a column's name "
+                "and the table."
+            ) from None
     names = tuple(name for name in source.names if name != by)
     if not names:
         raise ArgumentError("x holds no column.")
@@ -315,6 +343,7 @@ def common_fields(
         "se_sampling": np.array([one.sampling for one in estimates]),
         "se_privacy": np.array([one.privacy for one in estimates]),
         "nobs": columns.rows if choices.n_is_public else None,
+        "passes": columns.reader.passes,
         "bounds": {name: np.array(pair) for name, pair in columns.bounds.items()},
         "noise": noise,
         "eps": choices.budget.eps,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from dpreg.api.inputs import (
     Choices,
     Columns,
+    Grouped,
     columns_of,
     common_fields,
     fraction_of,
@@ -22,6 +24,7 @@ from dpreg.estimation.quantile import Quantile, candidate_grid, private_quantile
 from dpreg.privacy.budget import BudgetTable, Spend
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts
 from dpreg.results.classic import ClassicResults
+from dpreg.sources import Integers
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -46,6 +49,7 @@ def dp_quantile(
     complete: bool = False,
     alpha: float = 0.05,
     budget: Ledger | None = None,
+    progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> ClassicResults:
     """Release quantiles of bounded columns, with intervals that assume no law of the values.
@@ -56,7 +60,8 @@ def dp_quantile(
 
     Parameters
     ----------
-    x, data, bounds, eps, schema, neighbors, contributions, by, complete, budget, unsafe_seed
+    x, data, bounds, eps, schema, neighbors, contributions, by, complete, budget, progress, \
+unsafe_seed
         As in `dp_mean`; a missing value counts for nothing in its own column.
     q : number or list of numbers in (0, 1)
         Taken to the nearest multiple of 2**-16.
@@ -87,7 +92,7 @@ def dp_quantile(
         raise ArgumentError("q holds no quantile.")
     shares = [round(fraction_of(one, "q") * RANK_UNIT) for one in asked]
     level = float(fraction_of(alpha, "alpha"))
-    columns = columns_of(x, data, bounds, schema, by)
+    columns = columns_of(x, data, bounds, schema, by, progress=progress)
     known = public_count(complete, choices, columns)
     whole = choices.budget.eps
     count_eps = Fraction(0) if known else whole * _COUNT_SHARE
@@ -155,13 +160,28 @@ def dp_quantile(
 
 def _cells(columns: Columns, grids: dict[str, NDArray[np.float64]]) -> dict[str, NDArray[np.int64]]:
     """Count each column's values in the cells of its grid, group by group."""
-    counted = {
-        name: np.zeros((columns.lines, grid.size), dtype=np.int64) for name, grid in grids.items()
-    }
-    for chunk, labels in columns.chunks():
-        for name, grid in grids.items():
-            values = np.clip(chunk[name], grid[0], grid[-1])
-            for line in range(columns.lines):
-                there = values[(labels == line) & ~np.isnan(values)]
-                counted[name][line] += cell_counts(there, grid)
-    return counted
+    vector = columns.total(_CellTally(grids, columns.lines), "quantiles").astype(np.int64)
+    sizes = [columns.lines * grid.size for grid in grids.values()]
+    parts = np.split(vector, np.cumsum(sizes)[:-1])
+    return {name: part.reshape(columns.lines, -1) for name, part in zip(grids, parts, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class _CellTally:
+    """Counts each column's values in the cells of its grid, group by group."""
+
+    grids: dict[str, NDArray[np.float64]]
+    groups: int
+
+    def __call__(self, grouped: Grouped) -> Integers:
+        counted = {
+            name: np.zeros((self.groups, grid.size), dtype=np.int64)
+            for name, grid in self.grids.items()
+        }
+        for chunk, labels in grouped:
+            for name, grid in self.grids.items():
+                values = np.clip(chunk[name], grid[0], grid[-1])
+                for line in range(self.groups):
+                    there = values[(labels == line) & ~np.isnan(values)]
+                    counted[name][line] += cell_counts(there, grid)
+        return np.concatenate([cells.ravel() for cells in counted.values()])

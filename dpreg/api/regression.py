@@ -7,23 +7,25 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpreg.api.coefficients import CallFacts, joint_fit, perturbed_fit
+from dpreg.api.coefficients import CallFacts, joint_fit, perturbed_fit, unit_ball_rows
 from dpreg.errors import ArgumentError
 from dpreg.estimation.constants import PERTURBED_NOISES, privacy_of_constants
 from dpreg.estimation.gram import NOISES
 from dpreg.estimation.scaling import SCALINGS
 from dpreg.formula.design import build_design, declared, undeclared
-from dpreg.moments import accumulate
+from dpreg.moments import read_moments
 from dpreg.privacy import seeded
 from dpreg.privacy.budget import Budget, BudgetTable, Spend, exact
 from dpreg.privacy.ledger import charge
+from dpreg.privacy.quantiles import PASSES
 from dpreg.privacy.sensitivity import NEIGHBORS
 from dpreg.request import SHARES, choice, count, positive
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.regression import RegressionResults
 from dpreg.schema import Schema
 from dpreg.selection.bounds import bounds_sources, bounds_spends, buy_bounds, with_stand_ins
-from dpreg.sources import as_source
+from dpreg.sources import as_source, check_columns
+from dpreg.sources.reader import Reader
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -49,6 +51,7 @@ def dp_ols(
     center: bool = True,
     shares: Mapping[str, Any] | None = None,
     budget: Ledger | None = None,
+    progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> RegressionResults:
     """Fit a linear model with differential privacy.
@@ -86,6 +89,9 @@ def dp_ols(
         {"bounds": part of eps} where bounds are bought.
     budget : Ledger, optional
         An account to charge, before a row is read.
+    progress : bool, optional
+        Show a bar on stderr while rows are read, for the curator's eyes only; default where stderr
+        is a terminal.
     unsafe_seed : int, optional
         Makes the result reproducible and **not private**; every view of it says so.
 
@@ -121,11 +127,13 @@ def dp_ols(
     relation = choice(neighbors, "neighbors", NEIGHBORS)
     k = count(contributions, "contributions")
     clipped = positive(clip, "clip", Fraction(1))
-    source = as_source(data)
+    reader = Reader(as_source(data), progress)
+    source = reader.source
     known = declared(formula, Schema.from_any(schema), source)
     unbounded = undeclared(formula, known, source)
     build = partial(build_design, formula, clip=clipped, center=center)
-    with_stand_ins(build, known, unbounded).blocks(source)  # refuses a table it cannot read
+    check_columns(source, with_stand_ins(build, known, unbounded).types)
+    reader.require((PASSES if unbounded else 0) + 1, relation == "replace-one" and bool(unbounded))
     bounds_eps = _bounds_share(shares, unbounded) * whole.eps
     cost = Budget(whole.eps - bounds_eps, whole.delta)
     if method != "gram":
@@ -141,29 +149,29 @@ def dp_ols(
     rng = seeded.generator(unsafe_seed)
     charge(budget, claim.spent, f"dp_ols: {formula}", relation, k)
     bounded = buy_bounds(
-        source, known, unbounded, eps=bounds_eps, neighbors=relation, contributions=k, rng=rng
+        reader, known, unbounded, eps=bounds_eps, neighbors=relation, contributions=k, rng=rng
     )
     design = build(bounded)
     columns = [column for term in design.terms for column in term.columns]
+    unit_ball = None if method == "gram" else unit_ball_rows(design, columns, scaling)
+    (moments,) = read_moments(reader, design if unit_ball is None else unit_ball)
     facts = CallFacts(
         formula=formula,
         fit="fixed",
         budget=whole,
-        rows=source.rows if relation == "replace-one" else None,
+        rows=moments.rows if relation == "replace-one" else None,
+        passes=reader.passes,
         bounds=bounds_sources(design.needed, unbounded),
         claim=claim,
     )
-    if method == "gram":
-        moments = accumulate(design.blocks(source), len(design.columns) + 1)
+    if unit_ball is None:
         return joint_fit(design, columns, moments, facts, cost=cost, noise=noise, rng=rng)
     return perturbed_fit(
-        design,
-        columns,
-        source,
+        unit_ball,
+        moments,
         facts,
         method=method,
         noise=noise or "analytic",
-        scaling=scaling,
         cost=cost,
         rng=rng,
     )

@@ -26,6 +26,7 @@ from dpreg.selection.bounds import bounds_sources, buy_bounds
 from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
 from dpreg.selection.space import Space
 from dpreg.sources import as_source
+from dpreg.sources.reader import Reader, showing
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -59,7 +60,7 @@ def dp_select(
     fit: str | None = "split",
     engine: str = "auto",
     budget: Ledger | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> SelectionResults:
     """Choose the variables of a linear model with differential privacy.
@@ -128,8 +129,9 @@ def dp_select(
         both depends on the rows, and is not covered by the privacy claim.
     budget : Ledger, optional
         An account to charge, before a row is read.
-    progress : bool
-        Show a progress bar on stderr for long tree draws, for the curator's eyes only.
+    progress : bool, optional
+        Show bars on stderr while rows are read and trees searched, for the curator's eyes only;
+        default where stderr is a terminal.
     unsafe_seed : int, optional
         Makes the result reproducible and **not private**; every view of it says so.
 
@@ -186,8 +188,8 @@ def dp_select(
         engine=engine,
         unsafe_seed=unsafe_seed,
     )
-    source = as_source(data)
-    preparation = prepare(request, Schema.from_any(schema), source)
+    reader = Reader(as_source(data), progress)
+    preparation = prepare(request, Schema.from_any(schema), reader)
     charge(
         budget,
         preparation.spends.total,
@@ -197,7 +199,7 @@ def dp_select(
     )
     rng = seeded.generator(request.seed)
     bounded = buy_bounds(
-        source,
+        reader,
         preparation.schema,
         preparation.unbounded,
         eps=preparation.costs.get("bounds", Fraction(0)),
@@ -207,31 +209,19 @@ def dp_select(
     )
     design = design_of(request, bounded)
     space = space_of(request, design)
-    rows = run.read_rows(request, preparation, design, source, rng)
+    rows = run.read_rows(request, design, reader, rng)
     tuning = run.tune(request, preparation, design, rows, rng)
     selection = run.select(
-        request, preparation, tuning, space, rows.selecting, progress=progress, rng=rng
+        request, preparation, tuning, space, rows.selecting, progress=showing(progress), rng=rng
     )
     drawn = Counter(selection.models).most_common(1)[0][0]
     columns = sorted(space.keep_columns + tuple(c for u in drawn for c in space.unit_columns[u]))
-    facts = _facts(request, preparation, design, columns)
-    regression = None
-    if rows.fitting is not None and preparation.fit is not None:
-        regression = joint_fit(design, columns, rows.fitting, facts, cost=preparation.fit, rng=rng)
-    return _results(
-        request, preparation, design, space, tuning, selection, drawn, facts, regression
-    )
-
-
-def _facts(
-    request: SelectionRequest, preparation: Preparation, design: Design, columns: list[int]
-) -> CallFacts:
-    """Gather the public facts that the selection and its coefficients both repeat."""
-    return CallFacts(
+    facts = CallFacts(
         formula=_formula(design, columns),
         fit=request.fit or "fixed",
         budget=request.budget,
-        rows=preparation.rows,
+        rows=rows.n,
+        passes=reader.passes,
         bounds=bounds_sources(design.needed, preparation.unbounded),
         claim=PrivacyClaim(
             neighbors=request.neighbors,
@@ -239,6 +229,12 @@ def _facts(
             spends=preparation.spends,
             seeded=request.seed is not None,
         ),
+    )
+    regression = None
+    if rows.fitting is not None and preparation.fit is not None:
+        regression = joint_fit(design, columns, rows.fitting, facts, cost=preparation.fit, rng=rng)
+    return _results(
+        request, preparation, design, space, tuning, selection, drawn, facts, regression
     )
 
 
@@ -272,7 +268,8 @@ def _results(
         chosen=_named(design, space, drawn),
         selected_formula=facts.formula,
         n_models=space.size,
-        nobs=preparation.rows,
+        nobs=facts.rows,
+        passes=facts.passes,
         method=request.method,
         mechanism=preparation.draws.mechanism,
         engine=preparation.engine,

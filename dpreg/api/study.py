@@ -20,6 +20,7 @@ from dpreg.privacy.mechanisms import MECHANISMS
 from dpreg.privacy.sensitivity import NEIGHBORS
 from dpreg.request import SelectionRequest, choice, count, positive
 from dpreg.sources import as_source
+from dpreg.sources.reader import Reader, showing
 from dpreg.study.results import SelectionStudy
 from dpreg.study.selection import study
 from dpreg.study.simulated import SimulationStudy
@@ -55,7 +56,7 @@ def selection_study(
     engine: str = "auto",
     draws: int = 200,
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> SelectionStudy:
     """Compute the law of a private selection under every combination of settings. Curator only.
 
@@ -78,8 +79,9 @@ false_inclusions
         standard errors. "auto" lists up to 65,536 models (2**20 where laplace is asked for).
     draws, seed : int
         For the tree alone.
-    progress : bool
-        Show a progress bar over the settings, on stderr.
+    progress : bool, optional
+        Show bars on stderr, over the rows and over the settings; default where stderr is a
+        terminal.
 
     Returns
     -------
@@ -143,14 +145,14 @@ false_inclusions
         for one_eps, one_radius, one_penalty, one_mechanism in grid
     ]
     _check_public(requests)
-    source = as_source(data)
+    reader = Reader(as_source(data), progress)
     done = study(
         requests,
         schema,
-        source,
+        reader,
         draws=count(draws, "draws"),
         seed=count(seed, "seed", 0),
-        progress=progress,
+        progress=showing(progress),
     )
     first = requests[0]
     return SelectionStudy(
@@ -186,7 +188,7 @@ def simulation_study(
     empty: bool = False,
     datasets: int = 500,
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> SimulationStudy:
     """Simulate data sets and compute how often the right model is drawn: section 5.1 of the paper.
 
@@ -223,8 +225,8 @@ def simulation_study(
     empty : bool
         Whether the model without any column is a candidate (64 models; the paper has 63).
     datasets, seed : int
-    progress : bool
-        Show a progress bar on stderr.
+    progress : bool, optional
+        Show a bar on stderr; default where stderr is a terminal.
 
     Returns
     -------
@@ -277,7 +279,7 @@ def simulation_study(
         datasets=count(datasets, "datasets", 2),
         seed=count(seed, "seed", 0),
     )
-    return SimulationStudy(design, marked(run(design, progress=progress), SIMULATED))
+    return SimulationStudy(design, marked(run(design, progress=showing(progress)), SIMULATED))
 
 
 def _chosen(value: Any, name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:

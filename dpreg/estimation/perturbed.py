@@ -32,8 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpreg.errors import ArgumentError
 from dpreg.estimation.constants import ConstantsPrivacy, privacy_of_constants
 from dpreg.estimation.scaling import as_floats, shorten
-from dpreg.moments import accumulate
-from dpreg.privacy.budget import exact
+from dpreg.moments import Moments, accumulate
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.mechanisms.additive import gaussian_noise
 from dpreg.privacy.seeded import NOT_PRIVATE
@@ -41,9 +40,10 @@ from dpreg.privacy.seeded import NOT_PRIVATE
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["PerturbedFit", "adassp", "ssp"]
+__all__ = ["PerturbedFit", "adassp", "fit_sums", "ssp", "sums_of", "to_ball"]
 
 Array = NDArray[np.float64]
+Sums = NDArray[np.object_]
 
 _RHO: Final = 0.05
 
@@ -115,13 +115,18 @@ def ssp(
     privacy = privacy_of_constants(
         "ssp", noise, eps=eps, delta=delta, neighbors=neighbors, contributions=contributions
     )
-    gram, cross = _sums(x, y)
+    return fit_sums(_sums(x, y), privacy, rng)
+
+
+def _ssp(gram: Sums, cross: Sums, privacy: ConstantsPrivacy, rng: Generator | None) -> PerturbedFit:
     noisy_gram = _noisy_gram(gram, privacy, rng)
     noisy_cross = _noisy(cross, privacy.sigma, rng)
-    if noise == "wang":
+    if privacy.noise == "wang":
         noisy_gram = noisy_gram + np.eye(len(cross))
     params = _solve(noisy_gram, noisy_cross)
-    return PerturbedFit(params, "ssp", noise, 0.0, None, privacy.sigma, privacy, rng is not None)
+    return PerturbedFit(
+        params, "ssp", privacy.noise, 0.0, None, privacy.sigma, privacy, rng is not None
+    )
 
 
 def adassp(
@@ -142,8 +147,29 @@ def adassp(
     privacy = privacy_of_constants(
         "adassp", noise, eps=eps, delta=delta, neighbors=neighbors, contributions=contributions
     )
-    sigma, claimed = privacy.sigma, float(exact(delta, "delta"))
-    gram, cross = _sums(x, y)
+    return fit_sums(_sums(x, y), privacy, rng)
+
+
+def fit_sums(
+    sums: tuple[Sums, Sums], privacy: ConstantsPrivacy, rng: Generator | None = None
+) -> PerturbedFit:
+    """Fit from exact sums, by the method whose constants `privacy` holds.
+
+    Parameters
+    ----------
+    sums : pair of (d, d) and (d,) object arrays
+        X'X and X'y as integers in units of 2**-40, of rows that `to_ball` made.
+    privacy : ConstantsPrivacy
+    rng : numpy Generator, optional
+        For seeded runs that are **not private**.
+    """
+    return {"ssp": _ssp, "adassp": _adassp}[privacy.method](*sums, privacy, rng)
+
+
+def _adassp(
+    gram: Sums, cross: Sums, privacy: ConstantsPrivacy, rng: Generator | None
+) -> PerturbedFit:
+    sigma, noise, claimed = privacy.sigma, privacy.noise, float(privacy.delta)
     size = len(cross)
     unit = np.eye(size) if noise == "wang" else np.zeros((size, size))
     square = 2 * math.log(3.75 / claimed) if noise == "classical" else math.log(6 / claimed)
@@ -168,15 +194,25 @@ def adassp(
     )
 
 
-def _sums(x: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
-    """Return X'X and X'y as exact integers in units of 2**-40."""
+def to_ball(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return rows (1, x, y), shape (n, d + 2), in the unit ball and on the grid of the sums."""
     rows, response = as_floats(x, "x", 2), as_floats(y, "y", 1)
     if response.shape != rows.shape[:1]:
         raise ArgumentError("x and y must have as many rows")
     rows, response = shorten(rows, response)
     z = np.column_stack([np.ones(len(rows)), rows * (1 - 2.0**-40), response])
-    cells = np.array(accumulate([np.trunc(z * 2.0**20) / 2.0**20], z.shape[1]).cells, dtype=object)
+    return np.asarray(np.trunc(z * 2.0**20) / 2.0**20, dtype=np.float64)
+
+
+def sums_of(moments: Moments) -> tuple[Sums, Sums]:
+    """Return X'X and X'y, as integers in units of 2**-40, from moments of rows (1, x, y)."""
+    cells = np.array(moments.cells, dtype=object)
     return cells[1:-1, 1:-1], cells[1:-1, -1]
+
+
+def _sums(x: ArrayLike, y: ArrayLike) -> tuple[Sums, Sums]:
+    ball = to_ball(x, y)
+    return sums_of(accumulate([ball], ball.shape[1]))
 
 
 def _noisy(units: NDArray[np.object_], sigma: float, rng: Generator | None) -> Array:

@@ -178,3 +178,19 @@ def accumulate(
             )
             totals[group] = totals[group] + add
     return tuple(totals)
+
+
+def pack(groups: Iterable[Sums]) -> NDArray[np.object_]:
+    """Write sums as one vector of integers, which adds as they do."""
+    flat: list[int] = []
+    for one in groups:
+        flat += [one.count, *one.sums, *one.squares]
+    return np.array(flat, dtype=object)
+
+
+def unpack(vector: NDArray[np.int64] | NDArray[np.object_], columns: int) -> tuple[Sums, ...]:
+    """Read sums of some columns off the vector that `pack` wrote."""
+    parts = []
+    for count, *rest in vector.reshape(-1, 1 + 2 * columns).tolist():
+        parts.append(Sums(int(count), tuple(rest[:columns]), tuple(rest[columns:])))
+    return tuple(parts)

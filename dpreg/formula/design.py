@@ -118,7 +118,7 @@ def build_design(
         columns=tuple(columns),
         terms=tuple(terms),
         needed=tuple(types),
-        _types=types,
+        types=types,
         _factors=regressors,
         _response=response,
         _products=tuple(column for term in coded for column in term.columns),

@@ -21,7 +21,7 @@ from dpreg.formula.columns import INTERCEPT, Column, Term
 from dpreg.formula.factors import Factor, Measure
 from dpreg.formula.rows import Product, clean_cells, factor_values, multiplied, scale, store
 from dpreg.schema import ColumnType, Schema
-from dpreg.sources import Source, as_source
+from dpreg.sources import LocalSource, as_source
 
 __all__ = ["Design"]
 
@@ -54,6 +54,8 @@ class Design:
         "Intercept" first, where the formula has it.
     needed : tuple of str
         Raw columns read, the response's first.
+    types : mapping of str to ColumnType
+        How each of them is read.
     """
 
     formula: str
@@ -65,10 +67,15 @@ class Design:
     columns: tuple[Column, ...]
     terms: tuple[Term, ...]
     needed: tuple[str, ...]
-    _types: Mapping[str, ColumnType] = field(compare=False)
+    types: Mapping[str, ColumnType] = field(compare=False)
     _factors: Mapping[str, Factor] = field(compare=False)
     _response: Measure = field(compare=False)
     _products: tuple[Product, ...] = field(compare=False)
+
+    @property
+    def size(self) -> int:
+        """D: the cells of a row vector."""
+        return len(self.columns) + 1
 
     @property
     def has_intercept(self) -> bool:
@@ -87,12 +94,12 @@ class Design:
         arguments = (self.formula, self.schema.to_dict(), self.keep, self.clip, self.center)
         return _rebuilt, arguments
 
-    def blocks(self, source: Source, *, rows: int = 8192) -> Iterator[NDArray[np.float64]]:
+    def blocks(self, source: LocalSource, *, rows: int = 8192) -> Iterator[NDArray[np.float64]]:
         """Read a table's rows as scaled row vectors.
 
         Parameters
         ----------
-        source : Source
+        source : LocalSource
         rows : int
             Most rows in a block; results do not depend on it, bit for bit.
 
@@ -106,15 +113,16 @@ class Design:
         DataError
             At once, and from public facts, if the table cannot be read as declared.
         """
-        chunks = source.chunks(self._types, rows)
-        return (self._block(chunk) for chunk in chunks)
+        chunks = source.chunks(self.types, rows)
+        return (self.block(chunk) for chunk in chunks)
 
-    def _block(self, chunk: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+    def block(self, chunk: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+        """Make scaled row vectors of some rows, as `blocks` says, each from its own row alone."""
         with np.errstate(all="ignore"):
-            cells, complete = clean_cells(chunk, self._types, clipped=True)
+            cells, complete = clean_cells(chunk, self.types, clipped=True)
             values = factor_values(self._factors.values(), cells, complete)
             (response,) = factor_values([self._response], cells, complete).values()
-            out = np.empty((len(self.columns) + 1, len(complete)))
+            out = np.empty((self.size, len(complete)))
             out[0] = 1.0
             for row, product, column in zip(
                 out[1:-1], self._products, self.columns[1:], strict=True
@@ -148,16 +156,19 @@ class Design:
             part[0]: self._factors[part[0]] for product in products for part in product.parts
         }
         needed = dict.fromkeys(name for factor in factors.values() for name in factor.columns)
-        types = {name: self._types[name] for name in needed}
+        types = {name: self.types[name] for name in needed}
         index = frame.index if isinstance(frame, pd.DataFrame) else None
         source = as_source(frame)
-        size = max(1, source.rows or 0)
+        if not isinstance(source, LocalSource):
+            raise ArgumentError("newdata must be a table of this process, such as a DataFrame")
+        rows = source.count() if source.rows is None else source.rows
         if types:
             pieces = [
-                self._raw(chunk, types, factors, chosen) for chunk in source.chunks(types, size)
+                self._raw(chunk, types, factors, chosen)
+                for chunk in source.chunks(types, max(1, rows))
             ]
         else:
-            pieces = [np.ones((source.rows or 0, len(chosen)))]
+            pieces = [np.ones((rows, len(chosen)))]
         values = np.concatenate(pieces) if pieces else np.empty((0, len(chosen)))
         return pd.DataFrame(values, index=index, columns=[self.columns[j].name for j in chosen])
 

@@ -256,8 +256,9 @@ class _EndCounts:
         counted = []
         for side, ends in zip((-1.0, 1.0), self.candidates(), strict=True):
             x = np.sort(side * _present(values))
-            counted += [x.size - np.searchsorted(x, side * ends, "right"), [x.size]]
-        return np.concatenate(counted).astype(np.int64)
+            beyond = x.size - np.searchsorted(x, side * ends, "right")
+            counted.append(np.append(beyond, x.size))
+        return np.concatenate(counted)
 
 
 def _distances(half: float) -> tuple[Floats, Floats]:

@@ -127,6 +127,8 @@ class ClassicResults(Estimates):
     sufficient_names : tuple of str
     nobs : int or None
         Rows, where they are public (replace-one).
+    passes : int
+        How often the rows were gone through for this call; counting them alone is no pass.
     blocks : int or None
         Number of blocks of sample-and-aggregate.
     bounds : mapping of str to (lo, hi) array
@@ -153,6 +155,7 @@ class ClassicResults(Estimates):
     sufficient: Vector | None = None
     sufficient_names: tuple[str, ...] = ()
     nobs: int | None = None
+    passes: int = 1
     blocks: int | None = None
     bounds: Mapping[str, Vector]
     noise: str

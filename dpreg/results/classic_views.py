@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from dpreg.privacy.budget import decimal_string
 from dpreg.results.report import Block, Facts, Grid, Report
-from dpreg.results.views import closing, fixed
+from dpreg.results.views import closing, fixed, privacy_facts
 
 if TYPE_CHECKING:
     from dpreg.results.classic import ClassicResults, Estimates
@@ -32,7 +31,7 @@ def classic(result: ClassicResults, alpha: float) -> Report:
     if result.counts is not None and not result.groups:
         left.append(("Complete, noisy", f"{result.counts[0]:,.0f}"))
     notes = [_ERRORS, _NORMAL if result.lower is None else _RANKS, *result.notes]
-    blocks = (Facts(tuple(left), _privacy_facts(result)), _table(result, "coef", alpha))
+    blocks = (Facts(tuple(left), privacy_facts(result)), _table(result, "coef", alpha))
     title = f"Private {result.statistic}"
     return Report(title, result.claim.stamp, (*blocks, *_closing(result, notes)))
 
@@ -46,7 +45,7 @@ def histogram(result: HistogramResults, alpha: float) -> Report:
     ]
     if result.by is not None:
         left.append(("Groups", f"{len(result.groups)} of {result.by}"))
-    blocks = (Facts(tuple(left), _privacy_facts(result)), _table(result, "share", alpha))
+    blocks = (Facts(tuple(left), privacy_facts(result)), _table(result, "share", alpha))
     title = f"Private histogram: {result.column}"
     notes = [_ERRORS, _NORMAL, *result.notes]
     return Report(title, result.claim.stamp, (*blocks, *_closing(result, notes)))
@@ -56,16 +55,6 @@ def one_line(result: Estimates, what: str) -> str:
     """Return the repr: what it is, what it cost, and the stamp."""
     stamp = f" {result.claim.stamp}" if result.claim.stamp else ""
     return f"<{type(result).__name__}: {what} ({result.spent}){stamp}>"
-
-
-def _privacy_facts(result: ClassicResults | HistogramResults) -> tuple[tuple[str, str], ...]:
-    return (
-        ("Neighbours", result.claim.neighbors),
-        ("Contributions", str(result.claim.contributions)),
-        ("eps", decimal_string(result.eps)),
-        ("delta", decimal_string(result.delta)),
-        ("n", "private" if result.nobs is None else f"{result.nobs:,}"),
-    )
 
 
 def _table(result: Estimates, head: str, alpha: float) -> Grid:

@@ -50,6 +50,8 @@ class HistogramResults(Estimates):
     probabilities : array
         The shares projected onto nonnegative numbers of sum 1, group by group.
     nobs : int or None
+    passes : int
+        How often the rows were gone through for this call; counting them alone is no pass.
     noise : str
     eps, delta : Fraction
     claim : PrivacyClaim
@@ -70,6 +72,7 @@ class HistogramResults(Estimates):
     bin_counts: Vector
     probabilities: Vector
     nobs: int | None = None
+    passes: int = 1
     noise: str
     eps: Fraction
     delta: Fraction

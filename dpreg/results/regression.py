@@ -97,6 +97,8 @@ class RegressionResults(NeverReleased, Released):
     column_widths : (p,) array or None
         Half the declared range of each column, so that a coefficient times its width is in units
         of the response; plots use it.
+    passes : int
+        How often the rows were gone through for this call; counting them alone is no pass.
     notes : tuple of str
         Public remarks, printed under the summary.
     design_formula : str or None
@@ -135,6 +137,7 @@ class RegressionResults(NeverReleased, Released):
     interval_draws: Vector | None = None
     complete_rows: float | None = None
     column_widths: Vector | None = None
+    passes: int = 1
     notes: tuple[str, ...] = ()
     design_formula: str | None = None
     design: Design | None = None

@@ -82,6 +82,8 @@ class SelectionResults(NeverReleased, Released):
         Public remarks and the texts of public warnings, printed under the summary.
     regression : RegressionResults or None
         The coefficients of the selected model; None with `fit=None`.
+    passes : int
+        How often the rows were gone through for this call; counting them alone is no pass.
     """
 
     kind = "selection"
@@ -117,6 +119,7 @@ class SelectionResults(NeverReleased, Released):
     claim: PrivacyClaim
     notes: tuple[str, ...] = ()
     regression: RegressionResults | None = None
+    passes: int = 1
 
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values and check that they fit together."""

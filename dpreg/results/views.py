@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from dpreg.privacy.budget import decimal_string
 from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from dpreg.results.regression import RegressionResults
     from dpreg.results.selection import SelectionResults
 
-__all__ = ["closing", "contrast", "fixed", "one_line", "regression", "selection"]
+__all__ = [
+    "Called",
+    "closing",
+    "contrast",
+    "fixed",
+    "one_line",
+    "privacy_facts",
+    "regression",
+    "selection",
+]
 
 _MANY_TERMS: Final = 40
 """A selection table longer than this gathers the terms that no draw holds in a paragraph."""
@@ -43,6 +52,30 @@ _RIDGED: Final = (
     "The privacy noise is large for these columns: the fit was ridged by a public rule, and "
     "coefficients are drawn towards zero."
 )
+
+
+class Called(Protocol):
+    """What results of every call hold."""
+
+    @property
+    def claim(self) -> PrivacyClaim:
+        """What is claimed."""
+
+    @property
+    def eps(self) -> Fraction:
+        """As typed."""
+
+    @property
+    def delta(self) -> Fraction:
+        """As typed."""
+
+    @property
+    def nobs(self) -> int | None:
+        """Rows, where they are public."""
+
+    @property
+    def passes(self) -> int:
+        """How often they were gone through."""
 
 
 def selection(result: SelectionResults, alpha: float) -> Report:
@@ -111,7 +144,7 @@ def _selection_facts(result: SelectionResults) -> Facts:
         ("Bounds", _sources(result.bounds)),
     )
     right = (
-        *_privacy_facts(result.claim, result.eps, result.delta, result.nobs),
+        *privacy_facts(result),
         ("Radius", f"{_short(result.radius)} ({result.radius_source})"),
         ("Clip", _short(result.clip)),
         ("Penalty rule", result.penalty),
@@ -133,7 +166,7 @@ def _regression_facts(result: RegressionResults) -> Facts:
         *fit.right[:-1],
     )
     right = (
-        *_privacy_facts(result.claim, result.eps, result.delta, result.nobs),
+        *privacy_facts(result),
         ("Clip", _short(result.clip)),
         ("Bounds", _sources(result.bounds)),
         intervals,
@@ -156,15 +189,15 @@ def _fit_facts(fit: RegressionResults) -> Facts:
     return Facts(tuple(left), tuple(right))
 
 
-def _privacy_facts(
-    claim: PrivacyClaim, eps: Fraction, delta: Fraction, nobs: int | None
-) -> tuple[tuple[str, str], ...]:
+def privacy_facts(result: Called) -> tuple[tuple[str, str], ...]:
+    """Return what every summary says of the claim and of the rows."""
     return (
-        ("Neighbours", claim.neighbors),
-        ("Contributions", str(claim.contributions)),
-        ("eps", decimal_string(eps)),
-        ("delta", decimal_string(delta)),
-        ("n", "private" if nobs is None else f"{nobs:,}"),
+        ("Neighbours", result.claim.neighbors),
+        ("Contributions", str(result.claim.contributions)),
+        ("eps", decimal_string(result.eps)),
+        ("delta", decimal_string(result.delta)),
+        ("n", "private" if result.nobs is None else f"{result.nobs:,}"),
+        ("Passes", str(result.passes)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeVar
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from dpreg.errors import DpregWarning, SchemaError
 from dpreg.privacy.budget import Spend
-from dpreg.privacy.quantiles import RELIABLE, estimate_bounds, reliable
+from dpreg.privacy.quantiles import PASSES, RELIABLE, BoundsSearch, reliable
 from dpreg.schema import Numeric, Schema, Unbounded
-from dpreg.sources import Source
+from dpreg.sources import Chunk, Integers
+from dpreg.sources.reader import Reader
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -37,19 +38,20 @@ _STAND_INS = (
 factor that fails under one of them (a logarithm, a comparison that the bounds decide, a power that
 overflows) is refused then. Bought bounds are kept within what these span."""
 
-_ROWS_AT_ONCE = 1 << 16
-
 
 @dataclass(frozen=True, slots=True)
-class _Values:
-    """One column of a source, to be gone through as often as is asked."""
+class _BoundsTally:
+    """Adds up what each column's search wants counted; see `dpreg.sources.Tally`."""
 
-    source: Source
-    name: str
+    counting: Mapping[str, Callable[[NDArray[np.float64]], NDArray[np.int64]]]
 
-    def __iter__(self) -> Iterator[NDArray[np.float64]]:
-        for chunk in self.source.chunks({self.name: Unbounded()}, _ROWS_AT_ONCE):
-            yield chunk[self.name]
+    def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
+        nothing = np.empty(0)
+        counted = {name: count(nothing) for name, count in self.counting.items()}
+        for _, chunk in chunks:
+            for name, count in self.counting.items():
+                counted[name] += count(chunk[name])
+        return np.concatenate(list(counted.values()))
 
 
 def bounds_spends(names: Sequence[str], eps: Fraction) -> list[Spend]:
@@ -63,7 +65,7 @@ def bounds_sources(needed: Sequence[str], names: Sequence[str]) -> dict[str, str
 
 
 def buy_bounds(
-    source: Source,
+    reader: Reader,
     schema: Schema,
     names: Sequence[str],
     *,
@@ -74,11 +76,12 @@ def buy_bounds(
 ) -> Schema:
     """Return the schema with private bounds for `names`; costs eps, in equal parts.
 
-    Warns where public facts say that the bounds will be poor.
+    Three passes over the rows, however many columns there are. Warns where public facts say that
+    the bounds will be poor.
 
     Parameters
     ----------
-    source : Source
+    reader : Reader
     schema : Schema
         What is declared.
     names : sequence of str
@@ -89,14 +92,23 @@ def buy_bounds(
     """
     if not names:
         return schema
-    rows = source.rows if neighbors == "replace-one" else None
+    rows = reader.rows if neighbors == "replace-one" else None
     _warn_of_poor_bounds(names, rows, eps, contributions)
-    bought = {}
-    for name in names:
-        lo, hi = estimate_bounds(
-            _Values(source, name), eps / len(names), neighbors, contributions, rng
+    searches = {
+        name: BoundsSearch(eps / len(names), neighbors, contributions, rng) for name in names
+    }
+    for step in range(PASSES):
+        counting = {name: search.counting for name, search in searches.items()}
+        sizes = [len(count(np.empty(0))) for count in counting.values()]
+        counted = reader.total(
+            dict.fromkeys(names, Unbounded()),
+            _BoundsTally(counting),
+            f"bounds, pass {step + 1} of {PASSES}",
         )
-        bought[name] = _kept_within(lo, hi)
+        parts = np.split(counted, np.cumsum(sizes)[:-1])
+        for search, part in zip(searches.values(), parts, strict=True):
+            search.learn(part)
+    bought = {name: _kept_within(*search.bounds) for name, search in searches.items()}
     return Schema({**schema, **bought})
 
 

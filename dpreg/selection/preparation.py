@@ -14,6 +14,7 @@ from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design, build_design, declared, undeclared
 from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend
 from dpreg.privacy.composition import DrawPlan, plan_draws
+from dpreg.privacy.quantiles import PASSES
 from dpreg.privacy.sensitivity import score_range
 from dpreg.request import SHARES, SelectionRequest
 from dpreg.schema import Schema
@@ -22,7 +23,8 @@ from dpreg.selection.contest import LARGEST_RANGE
 from dpreg.selection.engine import choose_engine
 from dpreg.selection.estimates import RADII
 from dpreg.selection.space import Space, build_space
-from dpreg.sources import Source
+from dpreg.sources import check_columns
+from dpreg.sources.reader import Reader
 
 __all__ = ["FITTING", "SELECTING", "Preparation", "design_of", "prepare", "space_of"]
 
@@ -42,8 +44,6 @@ class Preparation:
         As declared; the columns of `unbounded` are missing from it.
     unbounded : tuple of str
         Numeric columns whose bounds are bought.
-    rows : int or None
-        n where it is public, else None.
     costs : mapping of str to Fraction
         What each step but the draws costs, in eps.
     draws : DrawPlan
@@ -57,7 +57,6 @@ class Preparation:
 
     schema: Schema
     unbounded: tuple[str, ...]
-    rows: int | None
     costs: Mapping[str, Fraction]
     draws: DrawPlan
     engine: str
@@ -70,12 +69,15 @@ class Preparation:
         return max(spend.delta for spend in self.spends if spend.step == PROFILE_STEP)
 
 
-def prepare(request: SelectionRequest, schema: Schema, source: Source) -> Preparation:
+def prepare(request: SelectionRequest, schema: Schema, reader: Reader) -> Preparation:
     """Check all that can be checked without a row, and plan every spend."""
+    source = reader.source
     schema = declared(request.formula, schema, source)
     unbounded = undeclared(request.formula, schema, source)
     design = with_stand_ins(partial(design_of, request), schema, unbounded)
-    design.blocks(source)  # a table that cannot be read as declared is refused here
+    check_columns(source, design.types)
+    counts = request.neighbors == "replace-one" and (request.radius is None or bool(unbounded))
+    reader.require((PASSES if unbounded else 0) + 1, counts)
     space = space_of(request, design)
     costs = _costs(request, unbounded)
     drawing, fit = _divided(request, costs)
@@ -89,7 +91,6 @@ def prepare(request: SelectionRequest, schema: Schema, source: Source) -> Prepar
     return Preparation(
         schema=schema,
         unbounded=unbounded,
-        rows=source.rows if request.neighbors == "replace-one" else None,
         costs=costs,
         draws=draws,
         engine=choose_engine(request.engine, space, draws.mechanism),

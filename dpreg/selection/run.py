@@ -6,18 +6,15 @@ mechanisms drew, and exact moments for the fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import flint
-import numpy as np
-from numpy.typing import NDArray
 
 from dpreg.formula.design import Design
-from dpreg.moments import Moments, accumulate_groups
-from dpreg.privacy.mechanisms import assign_blocks, effective_t
+from dpreg.moments import Moments, read_moments
+from dpreg.privacy.mechanisms import Coins, effective_t
 from dpreg.request import SelectionRequest
 from dpreg.selection.contest import Contest, least_squares_contest, profile_contest
 from dpreg.selection.engine import draw_model, models_of
@@ -34,7 +31,7 @@ from dpreg.selection.profile import residual_offset
 from dpreg.selection.scores import Problem
 from dpreg.selection.space import Space
 from dpreg.selection.tuning import useless_term_penalty
-from dpreg.sources import Source
+from dpreg.sources.reader import Reader
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -63,12 +60,15 @@ class Rows:
         The rows that the coefficients read.
     blocks : tuple of Moments
         The blocks of the private radius; empty where it is not bought.
+    n : int or None
+        Number of rows, where it is public.
     """
 
     everyone: Moments
     selecting: Moments
     fitting: Moments | None
     blocks: tuple[Moments, ...]
+    n: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,32 +110,28 @@ class Selection:
 
 def read_rows(
     request: SelectionRequest,
-    preparation: Preparation,
     design: Design,
-    source: Source,
+    reader: Reader,
     rng: Generator | None = None,
 ) -> Rows:
     """Read every row once, into one set of exact moments for each group that a coin chooses."""
-    size = len(design.columns) + 1
+    public = request.neighbors == "replace-one"
     halves = 2 if request.fit == "split" else 1
     blocks = 1
     if request.radius is None:
-        blocks = radius_blocks(preparation.rows, len(design.columns))
+        blocks = radius_blocks(reader.rows if public else None, len(design.columns))
     groups = halves * blocks
-
-    def labelled() -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64] | None]]:
-        for block in design.blocks(source):
-            yield block, None if groups == 1 else assign_blocks(len(block), groups, rng=rng)
-
-    parts = accumulate_groups(labelled(), size, groups)
-    zero = Moments.zero(size)
+    parts = read_moments(reader, design, None if groups == 1 else Coins.of(groups, rng))
+    zero = Moments.zero(len(design.columns) + 1)
     of_half = [sum(parts[half::halves], zero) for half in range(halves)]
     of_block = [sum(parts[halves * b : halves * (b + 1)], zero) for b in range(blocks)]
+    everyone = sum(parts, zero)
     return Rows(
-        everyone=sum(parts, zero),
+        everyone=everyone,
         selecting=of_half[0],
         fitting={"split": of_half[-1], "share": of_half[0], None: None}[request.fit],
         blocks=tuple(of_block) if request.radius is None else (),
+        n=everyone.rows if public else None,
     )
 
 
@@ -155,7 +151,7 @@ def tune(
     else:
         rho = request.rho
     halves = 2 if request.fit == "split" else 1
-    known = preparation.rows
+    known = rows.n
     if request.sigma2 == "private":
         sigma2, counted = private_sigma2(
             Problem(rows.everyone, rho),

@@ -1,4 +1,4 @@
-"""How the cells of NumPy and pandas arrays are read: in bulk, always with a single cell's meaning."""
+"""How cells of NumPy and pandas arrays are read: in bulk, always with a single cell's meaning."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ class Meaning:
 
 
 def meaning_of(how: ColumnType) -> Meaning:
+    """Return the meaning that a declaration gives to cells."""
     match how:
         case Numeric() | Unbounded():
             return Meaning(_numbers, lambda values: values)

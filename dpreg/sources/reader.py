@@ -56,6 +56,10 @@ class Reader:
             known = self._counted = self.source.count()
         return known
 
+    def learn(self, rows: int) -> None:
+        """Note the number of rows that a pass came across."""
+        self._counted = rows
+
     def require(self, passes: int, counts: bool = False) -> None:
         """Refuse a table that cannot be gone through as often as a call must.
 

@@ -33,7 +33,7 @@ from dpreg.selection.scores import Problem
 from dpreg.selection.space import Space
 from dpreg.selection.tree import Tree
 from dpreg.selection.tree_noise import Bits
-from dpreg.sources import Source
+from dpreg.sources.reader import Reader
 from dpreg.study.law import Floats, Law, Setting
 
 __all__ = ["Plan", "Studied", "study"]
@@ -96,7 +96,7 @@ class _Case:
 def study(
     requests: Sequence[SelectionRequest],
     schema: object,
-    source: Source,
+    reader: Reader,
     *,
     draws: int,
     seed: int,
@@ -104,7 +104,7 @@ def study(
 ) -> Studied:
     """Compute the law of the drawn model for each request; the requests share formula and space."""
     bounds = Schema.from_any(schema)
-    plans = [Plan(request, prepare(request, bounds, source)) for request in requests]
+    plans = [Plan(request, prepare(request, bounds, reader)) for request in requests]
     first = plans[0]
     if first.preparation.unbounded:
         raise ArgumentError(
@@ -114,7 +114,7 @@ def study(
     design = design_of(first.request, first.preparation.schema)
     space = space_of(first.request, design)
     listed = _is_listed([plan.request for plan in plans], space)
-    rows = run.read_rows(first.request, first.preparation, design, source)
+    rows = run.read_rows(first.request, design, reader)
     moments = rows.selecting
     problems = {plan.request.rho: Problem(moments, plan.request.rho) for plan in plans}
     cases = [_case(plan, problems[plan.request.rho], space, moments) for plan in plans]

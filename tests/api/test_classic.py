@@ -105,7 +105,7 @@ def test_the_ledger_is_charged_before_a_row_is_read_or_noise_drawn(call, monkeyp
         )
 
     note(Ledger, "charge", "charge")
-    note(Columns, "chunks", "read")
+    note(Columns, "total", "read")
     note(VectorNoise, "draw", "draw")
     note(aggregate_api, "block_values", "read")
     call(frame(), eps=1, neighbors="add-remove", budget=Ledger(1))
@@ -431,7 +431,8 @@ def released_cells(rows, *, by, neighbors, contributions, degree, complete=False
         1, columns.lines, degree=degree, grouped=by, eps=Fraction(1), delta=Fraction(0),
         neighbors=neighbors, contributions=contributions, complete=complete,
     )  # fmt: skip
-    exact = sums.accumulate(classic_api._on_grid(columns), 1, columns.lines)
+    tally = classic_api._SumsTally(("a",), (columns.bounds["a"],), columns.lines)
+    exact = sums.unpack(columns.total(tally, "sums"), 1)
     return np.array([coding.encode(one) for one in exact], dtype=object).ravel(), fitted
 
 

@@ -22,6 +22,7 @@ from dpreg.errors import (
     SchemaError,
 )
 from dpreg.selection import run
+from dpreg.sources import LocalSource
 
 SCHEMA = {"a": (-1, 1), "b": (-1, 1), "g": ["u", "v", "w"], "y": (-2, 2)}
 FORMULA = "y ~ a + b + g"
@@ -35,21 +36,21 @@ def table(n: int = 500, seed: int = 0) -> pd.DataFrame:
     )
 
 
-class Unread:
-    """A table whose rows raise when they are read."""
+class Unread(LocalSource):
+    """A table whose rows raise when they are read or counted."""
 
     names = ("a", "b", "g", "y")
-    rows = 500
+    rows = None
 
     def kind(self, name: str) -> str:
         return "string" if name == "g" else "numeric"
 
-    def chunks(self, columns: object, size: int) -> object:
-        def read() -> object:
-            raise AssertionError("a row was read")
-            yield
+    def count(self) -> int:
+        raise AssertionError("a row was read")
 
-        return read()
+    def _pieces(self, columns: object, size: int) -> object:
+        raise AssertionError("a row was read")
+        yield
 
 
 # ---- real data, in the README's manner ----

@@ -21,6 +21,7 @@ from dpreg.selection.preparation import Preparation, design_of, prepare, space_o
 from dpreg.selection.scores import Problem
 from dpreg.selection.space import Space
 from dpreg.sources import as_source
+from dpreg.sources.reader import Reader
 
 EPS, DELTA = 1, "0.01"
 SURE = 1e-6  # chance of a false alarm, each comparison
@@ -47,11 +48,11 @@ class _Mechanism:
             "max_terms": 1,
         }
         self.asked = SelectionRequest.checked(neighbours.FORMULA, EPS, **facts)
-        source = as_source(neighbours.frame(rows))
-        self.ready: Preparation = prepare(self.asked, neighbours.SCHEMA, source)
+        reader = Reader(as_source(neighbours.frame(rows)))
+        self.ready: Preparation = prepare(self.asked, neighbours.SCHEMA, reader)
         design = design_of(self.asked, self.ready.schema)
         self.space: Space = space_of(self.asked, design)
-        read = run.read_rows(self.asked, self.ready, design, source)
+        read = run.read_rows(self.asked, design, reader)
         self.moments: Moments = read.selecting
         # n0 is a release of its own and the same constant for both tables here.
         known = 400 if relation == "add-remove" else len(rows)

@@ -25,6 +25,7 @@ from dpreg.selection.probabilities import log_probabilities
 from dpreg.selection.scores import Problem
 from dpreg.selection.space import Space
 from dpreg.sources import as_source
+from dpreg.sources.reader import Reader
 
 FORMULA = "y ~ a + b - 1"
 MECHANISMS = ("permute-and-flip", "exponential", "laplace")
@@ -80,17 +81,17 @@ def _public_facts(
     asked = SelectionRequest.checked(
         arguments.pop("formula"), arguments.pop("eps"), **{**DEFAULTS, **arguments}
     )
-    preparation = prepare(asked, SCHEMA, as_source(frame(np.zeros((rows, 3)))))
+    preparation = prepare(asked, SCHEMA, Reader(as_source(frame(np.zeros((rows, 3))))))
     design = design_of(asked, preparation.schema)
     return asked, preparation, design, space_of(asked, design)
 
 
 def scored(rows: np.ndarray, formula: str = FORMULA, eps: object = 1, **changes: object) -> Scored:
     """Run dpreg's own stages on a table of columns a, b, y, up to the draw."""
-    source = as_source(frame(rows))
+    reader = Reader(as_source(frame(rows)))
     call = tuple(sorted({"formula": formula, "eps": eps, **changes}.items()))
     asked, preparation, design, space = _public_facts(call, len(rows))
-    read = run.read_rows(asked, preparation, design, source)
+    read = run.read_rows(asked, design, reader)
     tuning = run.tune(asked, preparation, design, read)
     problem = Problem(read.selecting, tuning.rho)
     contest = run.contest_of(asked, preparation, tuning, problem, read.selecting)

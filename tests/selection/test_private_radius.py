@@ -18,17 +18,18 @@ from dpreg.selection.preparation import design_of, prepare, space_of
 from dpreg.selection.probabilities import selection_probabilities
 from dpreg.selection.scores import Problem
 from dpreg.sources import as_source
+from dpreg.sources.reader import Reader
 
 
 def _chance_of_both(houses: dpreg.datasets.Dataset, eps: str, radius: Fraction) -> float:
     """Exact probability that grade and sqft_living are both selected."""
     facts = {**DEFAULTS, "keep": ("Intercept",), "penalty": "auto", "radius": radius}
     asked = SelectionRequest.checked(houses.formula, eps, **facts)
-    source = as_source(houses.data)
-    ready = prepare(asked, Schema.from_any(houses.schema), source)
+    reader = Reader(as_source(houses.data))
+    ready = prepare(asked, Schema.from_any(houses.schema), reader)
     design = design_of(asked, ready.schema)
     space = space_of(asked, design)
-    rows = run.read_rows(asked, ready, design, source)
+    rows = run.read_rows(asked, design, reader)
     tuning = run.tune(asked, ready, design, rows)
     problem = Problem(rows.selecting, tuning.rho)
     contest = run.contest_of(asked, ready, tuning, problem, rows.selecting)
@@ -45,10 +46,10 @@ def _law_of_radius(houses: dpreg.datasets.Dataset, eps: Fraction) -> dict[Fracti
     """Exact law of the private radius, given one assignment of rows to blocks."""
     facts = {**DEFAULTS, "keep": ("Intercept",), "radius": "private"}
     asked = SelectionRequest.checked(houses.formula, 1, **facts)
-    source = as_source(houses.data)
-    ready = prepare(asked, Schema.from_any(houses.schema), source)
+    reader = Reader(as_source(houses.data))
+    ready = prepare(asked, Schema.from_any(houses.schema), reader)
     design = design_of(asked, ready.schema)
-    blocks = run.read_rows(asked, ready, design, source, np.random.default_rng(3)).blocks
+    blocks = run.read_rows(asked, design, reader, np.random.default_rng(3)).blocks
     assert len(blocks) == 200
     norms = block_norms(blocks, range(len(design.columns)), 1.0)
     radii = np.array([float(radius) for radius in RADII])
