@@ -59,12 +59,12 @@ def unpack(words: Words) -> NDArray[np.object_]:
 
 def add(packed: Iterable[Words]) -> Words:
     """Add packed vectors of one length: at least one, at most 2**30."""
-    total = np.zeros((0, 0), dtype=np.int64)
+    total = np.zeros((0, 1), dtype=np.int64)
     for count, words in enumerate(packed):
         if count >= _MOST:
             raise OverflowError("too many vectors for one sum")
         digits = _digits(words)
-        if len(digits) > len(total):  # digits keep their sign, so further ones are 0
+        if len(digits) > len(total):  # digits keep their sign, so that further ones are 0
             grown = np.zeros_like(digits)
             grown[: len(total)] = total
             total = grown
