@@ -6,7 +6,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-PYTEST_ARGS ?= -n auto
+# Tests that share a cluster form a group, which one worker runs.
+PYTEST_ARGS ?= -n auto --dist loadgroup
 
 # The folder of real data that some tests and examples read; they skip or say so without it.
 ifndef DPREG_DATA
@@ -71,6 +72,7 @@ demo: $(VENV)/.dpreg-run  ## select variables in the RAND health data at eps = 1
 test: unit lint docs r-check  ## run the tests and every static check
 
 unit: $(VENV)/.dpreg-test
+	@command -v java >/dev/null || scripts/apt_packages.sh java
 	$(BIN)/python -m pytest --doctest-modules tests dpreg --ignore=tests/r_bridge $(PYTEST_ARGS)
 
 lint: $(VENV)/.dpreg-test
