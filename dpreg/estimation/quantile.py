@@ -1,17 +1,47 @@
 r"""Private quantiles with distribution-free intervals: three choices by rank.
 
-The a-quantile is chosen among public grid points by `dpreg.privacy.ranks`, with half of eps. Two
-more choices, a quarter of eps each, are the ends of its interval: the quantiles
+The a-quantile is chosen among public grid points by `dpreg.privacy.ranks`, with a third of eps. Two
+more choices, a third of eps each, are the ends of its interval: the cells that hold the values of
+ranks a N -+ h, N the number of values; of each cell the outer edge is released, so the interval
+holds what it claims whether or not the values are grid points.
 
-    a -+ z sqrt( a (1 - a)/N + 2 (b/N)^2 ),     b = (range of the scores in rows)/(eps/4),
+Statement
+---------
+Let b = (range of the scores in rows)/(eps/3) be the noise scale of an end, K the most candidates
+that one has and s^2 = a (1 - a) N. With
 
-N the number of values, z the normal quantile. *Why it covers:* an end is the value at the rank
-a N + h + Z, Z the rank by which the choice misses; among finely spaced candidates the law of Z is
-close to Laplace's of scale b, of variance 2 b^2, whatever the distribution of the values. The true
-quantile lies below that end unless more than a N + h + Z values do, a binomial count of variance
-a (1 - a) N independent of Z; h is z times the standard deviation of the sum of both. No density is
-estimated. The standard error is the width of the interval over 2 z, divided into sampling and
-privacy as the two terms under the root are.
+    h = b ln(K/2) + d,         P(s Z + b E > d) = alpha/2,   Z normal, E exponential,
+
+each end lies on the wrong side of the a-quantile of the law that the values came from with chance
+at most alpha/2, **whatever that law**: heaps, gaps and values between grid points included. The
+one approximation is that a binomial count is taken as normal, and N as its released value.
+
+Proof
+-----
+*Upper end.* Let A values lie below the quantile: a binomial count of mean at most a N and variance
+about s^2. A candidate below the quantile has at most A values up to it, so it misses the rank
+a N + h by a N + h - A at least; some candidate misses it by nothing. Permute-and-flip takes the
+least of (score - b times standard exponential noise), so a candidate of score m beats one of score
+zero with chance exp(-m/b)/2, and any of K does with chance at most K/2 exp(-m/b), that is
+P(b ln(K/2) + b E > m). Here m = h - s Z. *Lower end:* the mirror image, of the inner edges of
+candidates' cells.
+
+The ln K is no slack that a better proof would save: candidates in a gap all miss by the same number
+of values, and many of them together are as likely as the one at a heap that is nearer by b ln K
+(at delta = 0 every choice of an inner point pays for the number of candidates: the interior point
+problem of Bun, Nissim, Stemmer and Vadhan 2015). Hence the candidates of an end are few: from the released quantile outwards,
+`_STEPS` to each doubling of the distance, so K is about a hundred whatever the grid.
+
+Where a N + h exceeds N, or a N - h is below 0, no rank is far enough out: the end is the bound of
+the column, and the other choices share its eps. (Which ends are bought follows from public and
+released numbers.)
+
+Standard error
+--------------
+The interval's width over the ranks that it spans stands for 1/density; times the standard deviation
+of a rank it is the standard error, a (1 - a)/N for sampling and 2 (b'/N)^2 for privacy, b' the
+scale of the first choice: among finely spaced candidates the rank by which a choice misses has
+about Laplace's law.
 
 Grid
 ----
@@ -23,24 +53,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.special import ndtri
+from numpy.typing import NDArray
+from scipy.special import erfcx, ndtr
 
 from dpreg.estimation.classic import Estimate
 from dpreg.privacy.mechanisms import noise_scale
 from dpreg.privacy.ranks import RANK_UNIT, Counts, Floats, choose_rank, rank_range
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from numpy.random import Generator
 
 __all__ = ["Quantile", "candidate_grid", "private_quantile"]
 
+Indices = NDArray[np.int64]
+
 GRID_CELLS: Final = 1 << 16
-_POINT: Final = Fraction(1, 2)
-_END: Final = Fraction(1, 4)
+_STEPS: Final = 8
+"""Candidates of an end to each doubling of its distance from the released quantile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,21 +124,74 @@ def private_quantile(
     neighbors, contributions, grouped
         As for `dpreg.privacy.ranks.rank_range`.
     """
+    rows, last = max(count, 1.0), cells.size - 1
+    a = share / RANK_UNIT
+    deviation = math.sqrt(a * (1 - a) * rows)
+    rivals = _distances(last).size
 
-    def at(place: int, part: Fraction) -> float:
-        reach = rank_range(place, neighbors, contributions, grouped=grouped)
-        return float(grid[choose_rank(cells, place, eps=eps * part, score_range=reach, rng=rng)])
+    def reach(at: int) -> int:
+        return rank_range(at, neighbors, contributions, grouped=grouped)
 
-    value = at(share, _POINT)
-    rows = max(count, 1.0)
-    reach = rank_range(share, neighbors, contributions, grouped=grouped)
-    rank = noise_scale(eps * _END, reach, "permute-and-flip") / RANK_UNIT
-    a, z = share / RANK_UNIT, float(ndtri(1 - alpha / 2))
-    sampling, privacy = a * (1 - a) / rows, 2 * (rank / rows) ** 2
-    half = z * math.sqrt(sampling + privacy)
-    ends = [min(max(round((a + side * half) * RANK_UNIT), 0), RANK_UNIT) for side in (-1, 1)]
-    lower, upper = sorted(at(end, _END) for end in ends)
-    error = (upper - lower) / (2 * z)
-    part = sampling / (sampling + privacy)
-    estimate = Estimate(value, error * math.sqrt(part), error * math.sqrt(1 - part))
-    return Quantile(estimate, min(lower, value), max(upper, value))
+    def scale(at: int, part: Fraction) -> float:
+        """Return the noise scale, in rows, of the choice of a rank."""
+        return noise_scale(part, reach(at), "permute-and-flip") / RANK_UNIT
+
+    def rank(side: int, part: Fraction) -> int:
+        """Return the rank of an end, in 1 / RANK_UNIT; there may be none such."""
+        found = share
+        for _ in range(3):  # the range of the scores, and with it b, depends on the rank
+            b = scale(min(max(found, 0), RANK_UNIT), part)
+            margin = b * math.log(max(rivals / 2, 1.0)) + _tail(deviation, b, alpha / 2)
+            found = share + side * math.ceil(min(margin / rows, 2.0) * RANK_UNIT)
+        return found
+
+    def choose(at: int, candidates: Indices) -> int:
+        """Choose a place on the grid among a few, the last of which has all values up to it."""
+        few = np.diff(np.cumsum(cells)[candidates], prepend=0)
+        return choose_rank(few, at, eps=each, score_range=reach(at), rng=rng)
+
+    bought = [side for side in (-1, 1) if 0 <= rank(side, eps / 3) <= RANK_UNIT]
+    each = eps / (1 + len(bought))
+    place = choose(share, np.arange(last + 1))
+    lower, below, upper, above = 0, 0, last, RANK_UNIT
+    if -1 in bought:
+        below, inwards = rank(-1, each), np.unique(np.append(place - _distances(place), last))
+        lower = int(inwards[max(choose(below, inwards) - 1, 0)])
+    if 1 in bought:
+        above, outwards = rank(1, each), place + _distances(last - place)
+        upper = int(outwards[choose(above, outwards)])
+    slope = float(grid[upper] - grid[lower]) / (above - below) * RANK_UNIT
+    noise = min(math.sqrt(2) * scale(share, each) / rows, 1.0)
+    estimate = Estimate(float(grid[place]), slope * deviation / rows, slope * noise)
+    return Quantile(estimate, float(grid[lower]), float(grid[upper]))
+
+
+def _distances(furthest: int) -> Indices:
+    """Return 0, 1, 2, ..., then `_STEPS` whole numbers to each doubling, and the furthest."""
+    octaves = range(max(furthest.bit_length() - _STEPS.bit_length() + 1, 0))
+    parts = [np.arange(_STEPS), *((_STEPS + np.arange(_STEPS)) << octave for octave in octaves)]
+    steps = np.concatenate(parts)
+    return np.append(steps[steps < furthest], furthest)
+
+
+def _tail(deviation: float, scale: float, chance: float) -> float:
+    """Return d such that P(deviation * Z + scale * E > d) = chance, Z normal, E exponential."""
+
+    def beyond(d: float) -> float:
+        if deviation <= 0:
+            return math.exp(-d / scale)
+        u, v = d / deviation, deviation / scale
+        # exp(v^2/2 - d/b) Phi(u - v), written so that neither factor is far out.
+        if v >= u:
+            shifted = math.exp(-(u**2) / 2) * erfcx((v - u) / math.sqrt(2)) / 2
+        else:
+            shifted = math.exp(v * (v / 2 - u)) * ndtr(u - v)
+        return float(ndtr(-u) + shifted)
+
+    low, high = 0.0, deviation + scale
+    while beyond(high) > chance:
+        low, high = high, 2 * high
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if beyond(middle) > chance else (low, middle)
+    return high

@@ -139,7 +139,8 @@ def test_coverage(case, neighbors, contributions):
     print(f"\ncoverage {case.__name__} {neighbors} k={contributions}: {found.round(4)}")
     # Three standard errors of 2,000 runs are 0.0146: a true 0.95 stays within (0.93, 0.97).
     assert found.min() >= 0.93
-    assert found.max() <= 0.97
+    # A quantile's interval holds for heaped data as well and is wider than smooth data need.
+    assert found.max() <= (1.0 if case in (median, quantiles) else 0.97)
 
 
 @pytest.mark.audit
