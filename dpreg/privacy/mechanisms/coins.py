@@ -70,11 +70,13 @@ def assign_blocks(rows: int, blocks: int, *, rng: Generator | None = None) -> ND
         raise ArgumentError("blocks must lie between 1 and 2**31")
     if rng is not None:
         return rng.integers(blocks, size=rows, dtype=np.int64)
-    mask = np.uint32((1 << (blocks - 1).bit_length()) - 1)
+    bits = (blocks - 1).bit_length()
+    word = np.dtype(np.uint8 if bits <= 8 else np.uint32)
+    mask = word.type((1 << bits) - 1)
     kept: list[NDArray[np.int64]] = []
     missing = rows
     while missing > 0:
-        draws = np.frombuffer(secrets.token_bytes(4 * missing), dtype=np.uint32) & mask
+        draws = np.frombuffer(secrets.token_bytes(word.itemsize * missing), dtype=word) & mask
         good = draws[draws < blocks].astype(np.int64)
         kept.append(good)
         missing -= good.size
