@@ -1,0 +1,288 @@
+"""How the cells of Arrow arrays are read: in bulk, always with a single cell's meaning.
+
+What a cell means is `dpreg.cells`'s to say; the Arrow type only says which cells an array can hold.
+Nothing here raises or warns on a value, and no cell is looked at by Python where its type allows
+to read many at once: numbers, truths, dictionaries, text that denotes numbers or levels.
+
+Text that is no UTF-8, which Arrow does not check in a file, denotes no number and no level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.cells import Kind, number
+from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, Unbounded
+from dpreg.sources.arrow_library import compute, pa
+from dpreg.sources.base import Chunk
+from dpreg.sources.meaning import Meaning, Values, meaning_of
+
+__all__ = ["ArrayReader", "arrow_reader", "batch_reader", "kind_of_arrow"]
+
+ArrayReader: TypeAlias = Callable[[Any], Values]
+"""Reads a pyarrow Array of one type."""
+
+_FLOAT = pa.float64()
+_TEXT = pa.large_string()  # what Arrow's functions take, whatever the text came as
+
+_TRUTHS = ("arrow.bool8",)  # extension types that store truths as integers
+
+# Common ways to write "missing", none of which Python takes for a number.
+_NO_NUMBERS = pa.array(
+    ["", "NA", "N/A", "#N/A", "na", "null", "NULL", "None", ".", "-", "?"], _TEXT
+)
+
+_EXACT = 2**53  # up to here every integer is a float64
+_EXACT_POWER = 22  # and up to here every power of ten
+
+
+def kind_of_arrow(type: Any) -> Kind:
+    """Public kind of a column, from its Arrow type alone.
+
+    Parameters
+    ----------
+    type : pyarrow.DataType
+
+    Returns
+    -------
+    str
+        One of `Kind`. A dictionary is "category" whatever it holds; the null type "object", as an
+        object column of pandas of which nothing is known. Extension types are what they store,
+        whether their library has registered them in this process or not.
+    """
+    is_ = pa.types
+    if isinstance(type, pa.BaseExtensionType):
+        truths = type.extension_name in _TRUTHS
+        return "bool" if truths else kind_of_arrow(type.storage_type)
+    if is_.is_run_end_encoded(type):
+        return kind_of_arrow(type.value_type)
+    if is_.is_dictionary(type):
+        return "category"
+    if is_.is_null(type):
+        return "object"
+    if is_.is_boolean(type):
+        return "bool"
+    if is_.is_integer(type) or is_.is_floating(type) or is_.is_decimal(type):
+        return "numeric"
+    if _is_text(type):
+        return "string"
+    return "datetime" if is_.is_temporal(type) else "other"
+
+
+def arrow_reader(type: Any, how: ColumnType) -> ArrayReader:
+    """Make the function that reads arrays of one Arrow type.
+
+    Parameters
+    ----------
+    type : pyarrow.DataType
+    how : ColumnType
+
+    Returns
+    -------
+    callable
+        From a pyarrow Array of that type, any slice of one, to float64 (NaN: missing), or int32
+        codes (-1: missing) where `how` is `Categorical`. It may run in several threads at a time
+        and never raises or warns on a value. Without nulls, float64 comes back as a view.
+    """
+    read = _reader(type, how, meaning_of(how))
+
+    def silently(array: Any) -> Values:
+        with np.errstate(all="ignore"):
+            return read(array)
+
+    return silently
+
+
+def batch_reader(schema: Any, columns: Mapping[str, ColumnType]) -> Callable[[Any], Chunk]:
+    """Make the function that turns record batches of one schema into chunks.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        It may have more columns than are read, in any order.
+    columns : mapping of str to ColumnType
+        Each a name that the schema has once.
+
+    Returns
+    -------
+    callable
+        From a pyarrow RecordBatch of that schema, or a slice of one, to a `Chunk`. As
+        `arrow_reader`: threads, silence, views.
+    """
+    readers: list[tuple[str, int, ArrayReader]] = []
+    for name, how in columns.items():
+        place = schema.names.index(name)
+        readers.append((name, place, arrow_reader(schema.field(place).type, how)))
+    return lambda batch: {name: read(batch.column(place)) for name, place, read in readers}
+
+
+def _reader(type: Any, how: ColumnType, meaning: Meaning) -> ArrayReader:
+    is_ = pa.types
+    if isinstance(type, pa.BaseExtensionType):
+        if type.extension_name in _TRUTHS:
+            truths = _truths(meaning)
+            return lambda array: truths(compute.not_equal(array.storage, 0))
+        stored = _reader(type.storage_type, how, meaning)
+        return lambda array: stored(array.storage)
+    if is_.is_run_end_encoded(type):
+        plain = _reader(type.value_type, how, meaning)
+        return lambda array: plain(compute.run_end_decode(array))
+    if is_.is_dictionary(type):
+        return _labels(_reader(type.value_type, how, meaning), meaning)
+    if is_.is_boolean(type):
+        return _truths(meaning)
+    if is_.is_integer(type) or is_.is_floating(type):
+        return lambda array: meaning.numbers(_floats(array))
+    if is_.is_decimal(type):
+        return lambda array: meaning.numbers(_decimals(array))
+    if _is_text(type):
+        read = _text_reader(how, meaning)
+        return lambda array: read(array.cast(_TEXT))
+    missing = meaning.cells([None])
+    return lambda array: np.repeat(missing, len(array))
+
+
+def _is_text(type: Any) -> bool:
+    is_ = pa.types
+    return bool(is_.is_string(type) or is_.is_large_string(type) or is_.is_string_view(type))
+
+
+def _floats(array: Any) -> NDArray[np.float64]:
+    """Read integers or floats of any width: the nearest float64, NaN where null."""
+    values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return values.astype(np.float64, copy=False)
+
+
+def _truths(meaning: Meaning) -> ArrayReader:
+    table = meaning.cells([False, True, None])
+    return lambda array: table[_codes(array, 2)]
+
+
+def _codes(array: Any, missing: int) -> NDArray[np.int64]:
+    """Integers or truths as int64, and another where null."""
+    codes = array.cast(pa.int64(), safe=False)
+    filled: NDArray[np.int64] = compute.fill_null(codes, missing).to_numpy()
+    return filled
+
+
+def _labels(values: ArrayReader, meaning: Meaning) -> ArrayReader:
+    """Read dictionary-encoded cells: each entry of the dictionary once, used or not.
+
+    Batches cut from one share its dictionary: the last one's meaning is kept. That it stays
+    referred to is what keeps its address from being given to another.
+    """
+    missing = meaning.cells([None])
+    last: tuple[Any, Any, Values] | None = None
+
+    def read(array: Any) -> Values:
+        nonlocal last
+        known, dictionary = last, array.dictionary
+        address = _address(dictionary)
+        if known is None or known[1] != address:
+            table = np.concatenate([values(dictionary), missing])
+            last = known = (dictionary, address, table)
+        table = known[2]
+        # Arrow leaves places beyond the dictionary undefined; here they must not raise.
+        return table.take(_codes(array.indices, len(table) - 1), mode="clip")
+
+    return read
+
+
+def _address(array: Any) -> tuple[object, ...]:
+    buffers = array.buffers()
+    return (len(array), array.offset, *(buffer and buffer.address for buffer in buffers))
+
+
+def _decimals(array: Any) -> NDArray[np.float64]:
+    """Read decimals: the nearest float64.
+
+    An integer of at most 2**53 and a power of ten of at most 10**22 are both float64: so one
+    division, or product, rounds once, which is what the nearest float64 means. Other cells go
+    through Python's own, which is as exact and slow.
+    """
+    type, rows = array.type, len(array)
+    values = np.full(rows, math.nan)
+    if not rows:
+        return values
+    width = type.byte_width
+    cell = np.dtype(np.int32 if width == 4 else np.int64)
+    words = np.frombuffer(
+        array.buffers()[1], cell, rows * width // cell.itemsize, array.offset * width
+    ).reshape(rows, -1)
+    low = words[:, 0].astype(np.int64)  # the lowest first; the others repeat its sign if it is all
+    there = array.is_valid().to_numpy(zero_copy_only=False)
+    exact = there & (low >= -_EXACT) & (low <= _EXACT) & (abs(type.scale) <= _EXACT_POWER)
+    if words.shape[1] > 1:
+        exact &= (words[:, 1:] == (low >> 63)[:, None]).all(axis=1)
+    power = float(10 ** min(abs(type.scale), _EXACT_POWER))
+    np.copyto(values, low / power if type.scale >= 0 else low * power, where=exact)
+    for place in np.flatnonzero(there & ~exact):
+        values[place] = number(array[int(place)].as_py())
+    return values
+
+
+def _text_reader(how: ColumnType, meaning: Meaning) -> ArrayReader:
+    match how:
+        case Numeric() | Unbounded():
+            return _numbers_of_text
+        case Boolean():
+            return lambda array: _each_text_once(array, meaning)
+        case Categorical(levels) if isinstance(levels[0], str):
+            return _levels_of_text(levels)
+        case Categorical():
+            return lambda array: meaning.numbers(_numbers_of_text(array))
+
+
+def _levels_of_text(levels: tuple[Any, ...]) -> ArrayReader:
+    """Look text up among levels; one that is no Unicode text can be no cell of Arrow's."""
+    codes = {level: code for code, level in enumerate(levels) if _is_unicode(level)}
+    known = pa.array(list(codes), _TEXT)
+    table = np.array([*codes.values(), -1], dtype=np.int32)
+    return lambda array: table[_codes(compute.index_in(array, known), len(codes))]
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _numbers_of_text(array: Any) -> NDArray[np.float64]:
+    """Read text as `dpreg.cells.number` does, in bulk where Arrow agrees on every cell.
+
+    Arrow's grammar of floats, where it accepts a text, gives what Python's gives, or NaN where
+    Python refuses ("nan(1)"); it refuses a whole array for one cell. Blanks around a number, which
+    it does not allow, and the usual words for a missing cell, are taken away for a second trial.
+    """
+    for prepared in (_as_it_is, _tidied):
+        try:
+            return _floats(prepared(array).cast(_FLOAT))
+        except pa.ArrowInvalid:
+            continue
+    return np.array([number(text) for text in _texts(array)], dtype=np.float64)
+
+
+def _as_it_is(array: Any) -> Any:
+    return array
+
+
+def _tidied(array: Any) -> Any:
+    bare = compute.ascii_trim(array, " \t")
+    return compute.if_else(compute.is_in(bare, _NO_NUMBERS), pa.scalar(None, _TEXT), bare)
+
+
+def _each_text_once(array: Any, meaning: Meaning) -> Values:
+    encoded = array.dictionary_encode()
+    table = meaning.cells([*_texts(encoded.dictionary), None])
+    return table[_codes(encoded.indices, len(table) - 1)]
+
+
+def _texts(array: Any) -> list[str | None]:
+    try:
+        return list(array.to_pylist())
+    except UnicodeDecodeError:
+        cells = array.cast(pa.large_binary()).to_pylist()
+    return [None if cell is None else cell.decode("utf-8", "surrogateescape") for cell in cells]
