@@ -106,7 +106,7 @@ def default_blocks(rows: int, share: Fraction) -> int:
     share : Fraction
         eps/(d k), for d numbers and k rows a person.
     """
-    each = min(float(share), 1.0)
+    each = float(min(share, Fraction(1)))
     wanted = max(math.pow(max(rows, 1), 0.625) / (2 * math.sqrt(each)), WINDOW_BLOCKS / each)
     return max(1, min(math.floor(wanted), rows // 20))
 
@@ -167,8 +167,11 @@ def window(
         cells = cell_counts(distances, scales)
         place = choose_rank(cells, _MEDIAN, eps=whole * 2 / 5, score_range=reach, rng=rng)
         half = _REACH * float(scales[place])
-        lower.append(max(centre - half, low))
-        upper.append(min(centre + half, high))
+        ends = max(centre - half, low), min(centre + half, high)
+        if not ends[0] < ends[0] + (ends[1] - ends[0]) / 2 < ends[1]:
+            ends = low, high  # no width in float64
+        lower.append(ends[0])
+        upper.append(ends[1])
     return Limits(tuple(lower), tuple(upper))
 
 

@@ -52,6 +52,8 @@ __all__ = [
 ]
 
 _TINY: Final = 1e-300
+_WIDEST: Final = 1e140
+"""Bounds beyond have squares that, summed over rows, float64 cannot hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class Family:
 
 
 FAMILIES: Final = {
-    "gaussian": Family(("mean", "variance"), 2),
+    "gaussian": Family(("mean", "variance"), 2, -_WIDEST, _WIDEST),
     "bernoulli": Family(("probability",), 1, 0.0, 1.0),
     "poisson": Family(("rate",), 1, 0.0),
     "exponential": Family(("rate",), 1, 0.0),
@@ -157,7 +159,8 @@ def family_estimates(
             case _:  # exponential; a mean below its own noise is set to that
                 mean_value = max(value, error, _TINY)
                 rate = 1 / mean_value
-                estimates.append(Estimate(rate, rate / math.sqrt(count), error * rate**2))
+                relative = min(error / mean_value, 1.0)
+                estimates.append(Estimate(rate, rate / math.sqrt(count), relative * rate))
     return tuple(estimates)
 
 

@@ -195,7 +195,7 @@ def fine_bins(rows: float, eps: Fraction) -> int:
 
     Eight times n^(1/3) is two to four times as many as smooth densities want.
     """
-    reach = max(rows * min(5 * float(eps), 1.0), 1.0)
+    reach = max(rows * float(min(5 * eps, Fraction(1))), 1.0)
     wanted = _FINE_FACTOR * reach ** (1 / 3)
     return min(_FINE, key=lambda size: abs(math.log(size / wanted)))
 
@@ -223,6 +223,7 @@ def choose_bins(fine: Floats, total: float, first: float, second: float) -> int:
 
 def project(shares: Floats) -> Floats:
     """Return the nearest nonnegative shares of sum 1 (Euclidean projection onto the simplex)."""
+    shares = shares - shares.max()  # a common shift moves no projection, and saves the 1 below
     ordered = np.sort(shares)[::-1]
     excess = (np.cumsum(ordered) - 1) / np.arange(1, ordered.size + 1)
     last = int(np.flatnonzero(ordered > excess)[-1])

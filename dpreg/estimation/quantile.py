@@ -29,8 +29,9 @@ candidates' cells.
 The ln K is no slack that a better proof would save: candidates in a gap all miss by the same number
 of values, and many of them together are as likely as the one at a heap that is nearer by b ln K
 (at delta = 0 every choice of an inner point pays for the number of candidates: the interior point
-problem of Bun, Nissim, Stemmer and Vadhan 2015). Hence the candidates of an end are few: from the released quantile outwards,
-`_STEPS` to each doubling of the distance, so K is about a hundred whatever the grid.
+problem of Bun, Nissim, Stemmer and Vadhan 2015). Hence the candidates of an end are few: from the
+released quantile outwards, `_STEPS` to each doubling of the distance, so K is about a hundred
+whatever the grid.
 
 Where a N + h exceeds N, or a N - h is below 0, no rank is far enough out: the end is the bound of
 the column, and the other choices share its eps. (Which ends are bought follows from public and

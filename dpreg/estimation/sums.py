@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ __all__ = ["NoisySums", "accumulate", "plan", "release", "to_grid"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
+
+_TOGETHER: Final = 1 << 20
+"""Rows added up in int64: with |u| <= 2**20 units their squares stay below 2**60."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +158,7 @@ def to_grid(values: Floats, lo: float, hi: float) -> Floats:
 def accumulate(
     chunks: Iterable[tuple[Floats, Labels]], columns: int, groups: int
 ) -> tuple[Sums, ...]:
-    """Sum exactly, group by group, over chunks of at most 2**20 rows.
+    """Sum exactly, group by group, over chunks of any size.
 
     Parameters
     ----------
@@ -170,13 +173,13 @@ def accumulate(
         cells, where = grid[kept].astype(np.int64), labels[kept]
         for group in range(groups) if groups > 1 else (0,):
             part = cells if groups == 1 else cells[where == group]
-            # |u| <= 2**20 units: 2**20 rows keep squares below 2**60.
-            add = Sums(
-                len(part),
-                tuple(int(s) for s in part.sum(axis=0)),
-                tuple(int(s) for s in (part * part).sum(axis=0)),
-            )
-            totals[group] = totals[group] + add
+            for start in range(0, len(part), _TOGETHER):
+                some = part[start : start + _TOGETHER]
+                totals[group] = totals[group] + Sums(
+                    len(some),
+                    tuple(int(s) for s in some.sum(axis=0)),
+                    tuple(int(s) for s in (some * some).sum(axis=0)),
+                )
     return tuple(totals)
 
 

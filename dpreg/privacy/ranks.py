@@ -59,6 +59,9 @@ __all__ = ["RANK_UNIT", "cell_counts", "choose_rank", "rank_range", "rank_scores
 RANK_UNIT: Final = 1 << 16
 """Quantiles are multiples of 1 / RANK_UNIT, so that scores are integers."""
 
+_LARGEST_EPS: Final = Fraction(2**200)
+"""More would overflow floats on the way, and the best candidate is chosen all the same."""
+
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
@@ -131,4 +134,10 @@ def choose_rank(
         For reproducible runs that are **not private**.
     """
     scores = rank_scores(cells, share * int(cells.sum()), RANK_UNIT)
-    return choose(scores, eps=eps, score_range=score_range, mechanism="permute-and-flip", rng=rng)
+    return choose(
+        scores,
+        eps=min(eps, _LARGEST_EPS),
+        score_range=score_range,
+        mechanism="permute-and-flip",
+        rng=rng,
+    )

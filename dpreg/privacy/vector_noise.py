@@ -27,6 +27,9 @@ VECTOR_NOISES: Final = ("laplace", "gaussian")
 """Names of the noises for a vector of integers."""
 
 _SMALLEST: Final = 1 / 600
+_LARGEST_SCALE: Final = 2**200
+_LARGEST_EPS: Final = Fraction(2**90)
+"""More is as good as no noise, and would overflow the calibration of Gaussian noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +68,24 @@ def fit_noise(
         Length of the vector.
     eps, delta : Fraction
         delta is spent by "gaussian" alone, which needs it.
+
+    Raises
+    ------
+    ArgumentError
+        For an unknown mechanism, an eps that is not positive, or one so small that the noise would
+        have a scale beyond 2**200.
     """
+    if eps <= 0:
+        raise ArgumentError(
+            "eps must be positive, and so must the share of it that buys this noise"
+        )
     if mechanism == "laplace":
         wanted = l1 / eps
+        if wanted > _LARGEST_SCALE:
+            raise ArgumentError(
+                "eps is too small, or contributions too many: the noise would have a scale of over "
+                "2**200"
+            )
         scale = float(wanted)
         if Fraction(scale) < wanted:
             scale = math.nextafter(scale, math.inf)
@@ -78,5 +96,5 @@ def fit_noise(
         raise ArgumentError(f"noise must be one of {VECTOR_NOISES} or None, got {mechanism!r}")
     if delta <= 0:
         raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6')
-    sigma = discrete_sigma(l2_squared, cells, eps, delta)
+    sigma = discrete_sigma(l2_squared, cells, min(eps, _LARGEST_EPS), delta)
     return VectorNoise(mechanism, sigma, sigma**2, eps, delta)

@@ -144,3 +144,20 @@ def test_numbers_of_blocks_are_public_functions():
     assert aggregate.window_share(200, ONE) == Fraction(1, 2)
     assert aggregate.window_share(3_000, ONE) == Fraction(1, 20)
     assert aggregate.window_share(3_000, Fraction(1, 6)) == Fraction(3, 10)
+
+
+@pytest.mark.parametrize("bounds", [(1e16, 1e16 + 4), (0.0, 2e-323), (-1e-320, 1e-320)])
+def test_a_window_between_bounds_that_nearly_touch_has_a_width(bounds):
+    """Its ends once were one float, and numpy warned of 0/0."""
+    limits = Limits((bounds[0],), (bounds[1],))
+    values = np.full((500, 1), bounds[1])
+    averaging = aggregate.Averaging.planned(1, 1, ONE, Fraction(0), 1)
+    for _ in range(5):
+        found = aggregate.window(values, limits, eps=Fraction(5), contributions=1)
+        assert bounds[0] <= found.lower[0] < found.upper[0] <= bounds[1]
+        (one,) = averaging.release(found.clip(values), found)
+        assert bounds[0] <= one.value <= bounds[1]
+
+
+def test_a_huge_eps_overflows_nowhere():
+    assert aggregate.default_blocks(10_000, Fraction(10**390)) == 200

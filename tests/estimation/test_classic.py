@@ -100,3 +100,20 @@ def test_whatever_the_noise_estimates_are_finite_and_possible(family, count, siz
             assert one.privacy >= 0
         if family is None:
             assert 0 <= found[0].value <= 1
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1e-200), (0.0, 2e-323), (0.0, 1e-160), (0.0, 1e300)])
+@pytest.mark.parametrize("family", ["poisson", "exponential"])
+@pytest.mark.parametrize("size", [-9.0, 2.0, 9.0])
+def test_bounds_of_any_size_overflow_nowhere(family, bounds, size):
+    released = sums.NoisySums(10.0, np.array([size]), np.array([3.0]), np.diag([14.0, 8.0, 30.0]))
+    for one in family_estimates(family, released, [Scale.of(*bounds)], 10):
+        assert np.isfinite([one.value, one.sampling, one.privacy]).all()
+
+
+def test_a_variance_that_float64_cannot_hold_lies_outside_the_support():
+    widest = Scale.of(FAMILIES["gaussian"].lowest, FAMILIES["gaussian"].highest)
+    released = sums.NoisySums(1e9, np.array([1e9]), np.array([1e9]), np.diag([14.0, 8.0, 30.0]))
+    for one in family_estimates("gaussian", released, [widest], None):
+        assert np.isfinite([one.value, one.sampling, one.privacy]).all()
+    assert np.isfinite(sufficient_statistics(released, [widest])).all()

@@ -131,3 +131,17 @@ def test_the_projection_is_the_nearest_point_of_the_simplex(shares):
     # Optimality: moving mass from a positive coordinate to any other does not come nearer.
     slack = shares - found
     assert (slack[found > 1e-9] >= slack.max() - 1e-9).all()
+
+
+def test_shares_that_are_all_noise_are_projected_as_well():
+    """At eps = 1e-20 the least excess was lost to rounding, and an IndexError came out."""
+    for huge in (1e15, 1e17, 1e40, 1e80):
+        for shares in ([huge], [huge, -huge, 3.0], [-huge, -huge * 1.5]):
+            found = project(np.array(shares))
+            assert found.min() >= 0
+            assert found.sum() == pytest.approx(1)
+    assert project(np.array([1e17, 5.0])).tolist() == [1.0, 0.0]
+
+
+def test_a_huge_eps_overflows_nowhere():
+    assert fine_bins(10**6, Fraction(10**390)) == fine_bins(10**6, Fraction(1, 5))

@@ -93,3 +93,12 @@ def test_private_noise_is_drawn_without_a_seed():
     coding, fitted = planned()
     draws = {sums.release([sums.Sums(0, (0,), (0,))], coding, fitted)[0].count for _ in range(5)}
     assert len(draws) == 5
+
+
+def test_squares_of_more_rows_than_int64_holds_are_exact():
+    """A chunk of 2**23 rows at a bound once wrapped around, and with it one row's influence."""
+    rows = 2**23 + 5
+    ends = np.full((rows, 1), float(GRID_ONE))
+    (found,) = sums.accumulate([(ends, np.zeros(rows, dtype=np.int64))], 1, 1)
+    assert (found.count, found.sums[0]) == (rows, rows * GRID_ONE)
+    assert found.squares[0] == rows * GRID_ONE**2

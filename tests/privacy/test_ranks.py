@@ -115,3 +115,9 @@ def test_arguments():
         rank_range(RANK_UNIT + 1, "replace-one", 1)
     with pytest.raises(ArgumentError, match="neighbors"):
         rank_range(1, "swap", 1)
+
+
+def test_a_huge_eps_chooses_and_overflows_nowhere():
+    cells = cell_counts(np.array([0.0, 2.0, 2.0]), CANDIDATES)
+    for eps in (Fraction(10**300), Fraction(10**390)):
+        assert choose_rank(cells, RANK_UNIT // 2, eps=eps, score_range=2 * RANK_UNIT) == 2

@@ -38,3 +38,24 @@ def test_gaussian_noise_costs_delta_and_needs_it():
         fitted("gaussian")
     with pytest.raises(ArgumentError, match="noise"):
         fitted("uniform")
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("eps", ["0", "-1/100"])
+def test_a_share_of_eps_that_is_not_positive_is_refused(mechanism, eps):
+    with pytest.raises(ArgumentError, match="eps"):
+        fitted(mechanism, eps, "1e-6")
+
+
+@pytest.mark.parametrize("change", [{"eps": "1e-200"}, {"eps": "1e-390"}, {"l1": 10**330}])
+def test_noise_beyond_all_measure_is_refused_and_not_an_overflow(change):
+    with pytest.raises(ArgumentError, match="eps is too small"):
+        fitted(**change)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_a_huge_eps_leaves_no_noise_and_overflows_nowhere(mechanism):
+    noise = fitted(mechanism, "1e390", "1e-6", l1=2**42, l2_squared=2**84)
+    assert noise.eps == 10**390
+    assert np.isfinite([noise.scale, noise.variance]).all()
+    assert max(map(abs, noise.draw(20))) < 2**20
