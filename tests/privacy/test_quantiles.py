@@ -235,3 +235,29 @@ def test_reliable_is_a_public_rule():
 def test_bad_arguments_are_refused(eps, neighbors, k):
     with pytest.raises(ArgumentError):
         estimate_bounds([np.zeros(3)], eps, neighbors, k)
+
+
+@pytest.mark.parametrize("step", [1, 7, 64])
+def test_counts_of_pieces_add_up_to_counts_of_the_whole(step):
+    """So that threads and clusters may count apart; and an unread piece counts nothing."""
+    x = np.random.default_rng(3).standard_cauchy(500)
+    x[::9] = np.nan
+    x[5], x[6] = np.inf, -np.inf
+    for counting in (
+        quantiles._CentreCounts(),
+        quantiles._ScaleCounts(0.25),
+        quantiles._EndCounts(-1.5, 4.0),
+    ):
+        pieces = [counting(x[i : i + step]) for i in range(0, x.size, step)]
+        assert (sum(pieces) == counting(x)).all()
+        assert counting(np.empty(0)).shape == counting(x).shape
+        assert not counting(np.empty(0)).any()
+
+
+def test_one_search_is_three_passes_and_gives_what_the_column_alone_gives():
+    x = np.random.default_rng(3).normal(50, 4, size=5000)
+    alone = estimate_bounds([x], Fraction(2), "add-remove", 1, np.random.default_rng(8))
+    search = quantiles.BoundsSearch(Fraction(2), "add-remove", 1, np.random.default_rng(8))
+    for _ in range(quantiles.PASSES):
+        search.learn(search.counting(x[:10]) + search.counting(x[10:]))
+    assert search.bounds == alone

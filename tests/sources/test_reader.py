@@ -1,0 +1,127 @@
+"""What a call says of its passes: how many, and a bar where somebody looks."""
+
+import io
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpreg
+from dpreg.columns import Numeric
+from dpreg.errors import DataError, DpregWarning
+from dpreg.sources import Chunk, as_source
+from dpreg.sources.reader import Reader, showing
+from dpreg.sources.table import TableSource
+
+SCHEMA = {"a": (-3, 3), "b": (-3, 3), "y": (-5, 5), "g": ["u", "v"]}
+FORMULA = "y ~ a + b + g"
+
+
+def table(rows: int = 3000) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(rng.normal(size=(rows, 3)), columns=["a", "b", "y"])
+    data["g"] = np.where(rng.random(rows) < 0.5, "u", "v")
+    return data
+
+
+def lengths(chunks: Iterable[tuple[int, Chunk]]) -> np.ndarray:
+    return np.array([sum(len(chunk["a"]) for _, chunk in chunks)], dtype=object)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Once(TableSource):
+    """A table that can be gone through once, and does not know how long it is."""
+
+    rows = None
+    rereadable = False
+
+    def count(self) -> int:
+        raise AssertionError("counting uses the one pass up")
+
+
+def once() -> Once:
+    return Once([(name, column) for name, column in table().items()], 3000)
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_bar_counts_blocks_on_stderr_alone(
+    shown: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader = Reader(as_source(table()), shown)
+    assert reader.total({"a": Numeric(0, 1)}, lengths, "moments").tolist() == [3000]
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert ("moments" in printed.err and "block" in printed.err) is shown
+    assert "3000" not in printed.err.replace(",", "")
+
+
+def test_unasked_bars_are_for_terminals_and_for_passes_that_take_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert showing(None) is False
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert showing(None) is True
+    assert showing(False) is False
+    Reader(as_source(table())).total({"a": Numeric(0, 1)}, lengths, "moments")
+    assert sys.stderr.getvalue().strip() == ""
+
+
+PASSES = [
+    (lambda data: dpreg.dp_select(FORMULA, data, eps=1, schema=SCHEMA), 1),
+    (lambda data: dpreg.dp_ols(FORMULA, data, eps=1, schema=SCHEMA), 1),
+    (lambda data: dpreg.dp_ols(FORMULA, data, 1, delta=1e-6, schema=SCHEMA, method="ssp"), 1),
+    (lambda data: dpreg.dp_mean(["a", "b"], data, eps=1, schema=SCHEMA, by="g"), 1),
+    (lambda data: dpreg.dp_quantile("a", [0.1, 0.5], data, eps=1, schema=SCHEMA), 1),
+    (lambda data: dpreg.dp_suffstats("a", data, eps=1, schema=SCHEMA), 1),
+    (lambda data: dpreg.dp_histogram("g", data, eps=1, schema=SCHEMA), 1),
+    (lambda data: dpreg.dp_histogram("a", data, eps=1, schema=SCHEMA), 2),
+]
+
+
+@pytest.mark.parametrize(("call", "passes"), PASSES)
+def test_every_summary_counts_its_passes(
+    call, passes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    total = TableSource.total
+    monkeypatch.setattr(TableSource, "total", lambda *a, **k: (made.append(1), total(*a, **k))[1])
+    result = call(table())
+    assert result.passes == len(made) == passes
+    assert f"Passes: {passes}" in " ".join(str(result.summary()).split())
+    result.save(tmp_path / "result.json")
+    assert dpreg.load(tmp_path / "result.json").passes == passes
+
+
+@pytest.mark.parametrize("columns", [["a"], ["a", "b", "y"]])
+@pytest.mark.parametrize("call", [dpreg.dp_select, dpreg.dp_ols])
+def test_bounds_of_all_columns_take_three_passes(call, columns: list[str]) -> None:
+    left = {name: kind for name, kind in SCHEMA.items() if name not in columns}
+    with pytest.warns(DpregWarning, match="bounds of"):
+        result = call(FORMULA, table(), eps=1, schema=left)
+    assert result.passes == 4
+
+
+@pytest.mark.parametrize("call", [call for call, passes in PASSES if passes == 1])
+def test_a_table_that_can_be_read_once_will_do_for_one_pass(call) -> None:
+    assert call(once()).nobs == 3000
+
+
+def test_what_needs_more_is_refused_before_anything_is_charged() -> None:
+    ledger = dpreg.Ledger(1)
+    bare = {"g": ["u", "v"]}
+    with pytest.raises(DataError, match="must read it 5 times"):
+        dpreg.dp_select(FORMULA, once(), eps=1, schema=bare, budget=ledger)
+    with pytest.raises(DataError, match="must read it 4 times"):
+        dpreg.dp_ols(FORMULA, once(), 1, schema=bare, neighbors="add-remove", budget=ledger)
+    with pytest.raises(DataError, match="must read it 2 times"):
+        dpreg.dp_select(FORMULA, once(), 1, schema=SCHEMA, radius="private", budget=ledger)
+    with pytest.raises(DataError, match="must read it 3 times"):
+        dpreg.dp_histogram("a", once(), eps=1, schema=SCHEMA, budget=ledger)
+    assert ledger.spent.eps == 0
