@@ -1,0 +1,231 @@
+"""Dask DataFrames: each partition is tallied by a worker, and a tree of tasks adds the vectors.
+
+Whatever scheduler is active runs it: threads, processes, a distributed cluster.
+
+Why an answer is one attempt's, partition by partition. The graph of a pass is a tree. Its leaves
+are the tasks that tally one partition each; every other task adds the vectors of at most `_FAN_IN`
+tasks below it; **every vector has one consumer**, and keys hold a random name of the pass, so that
+no other pass, past or under way, can offer its vectors for ours or ask for them. By induction from
+the leaves, whatever a task returns, in whichever attempt, is the sum of one vector for each
+partition below it, each from one attempt, whole: a leaf has read its partition once, and an
+addition takes one value of each of its inputs. When a worker is lost, Dask computes anew what it
+held and somebody still waits for. A vector computed anew replaces one that its consumer has not
+used, or that a consumer used which is run anew itself, and whose earlier sum is lost or dropped
+with it. So the root is the sum of exactly one attempt of each partition, and the argument in
+`dpreg.sources.base` holds: every row is counted once, under one fair coin. Which attempt it is
+depends on what failed and when, not on how coins fell.
+
+Two things would break this, and are what the random names and the single tree are for. Dask takes
+tasks of one key for one value. A tally that tosses coins is no function of its input, so a key
+made of the input, as ``map_partitions`` makes it, would let a later pass be served with an earlier
+one's vector. And were a vector read by two tasks (one for each half of the rows, say), one of them
+could be served before a worker is lost and the other after: a row could be in both halves.
+"""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import pandas as pd
+from dask.callbacks import Callback
+from dask.delayed import delayed
+
+from dpreg.cells import Kind, kind_of
+from dpreg.errors import ArgumentError, DataError
+from dpreg.sources.base import find_column
+from dpreg.sources.cluster import ClusterSource, Finished, PartitionTally, shielded
+from dpreg.sources.table import TableSource
+from dpreg.sources.words import Words, add
+
+__all__ = ["DaskSource", "dask_source"]
+
+_ENGINE = "Dask"
+_FAN_IN = 8
+"""Vectors that a task adds: what a worker holds at a time, and the depth of the tree."""
+
+
+def dask_source(data: Any) -> DaskSource:
+    """Take a Dask DataFrame.
+
+    Raises
+    ------
+    ArgumentError
+        If it is another collection of Dask's.
+    DataError
+        If its column labels have several levels.
+    """
+    if not isinstance(getattr(data, "_meta", None), pd.DataFrame):
+        raise ArgumentError(
+            f"data is a {type(data).__name__} of Dask: give a Dask DataFrame, made by "
+            "dask.dataframe.from_delayed or .to_dask_dataframe()"
+        )
+    return DaskSource(data)
+
+
+class DaskSource(ClusterSource):
+    """A source whose rows are the partitions of a Dask DataFrame.
+
+    Names and kinds are those that the frame declares (its ``_meta``), known before anything is
+    computed. A partition of other dtypes is read cell by cell, like any other, since what a cell
+    means is not its column's dtype to say.
+
+    The order of the rows, which seeded runs follow, is that of the partitions; they must come out
+    the same each time that they are computed.
+    """
+
+    __slots__ = ("_data",)
+
+    engine = _ENGINE
+
+    def __init__(self, data: Any) -> None:
+        if data._meta.columns.nlevels > 1:
+            raise DataError("the table's column labels have several levels: flatten them first")
+        self._data = data
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in the table's order, repeats included; labels not of text are left out."""
+        return tuple(str(label) for label in self._data._meta.columns if isinstance(label, str))
+
+    @property
+    def parts(self) -> int:
+        """Partitions."""
+        return int(self._data.npartitions)
+
+    def kind(self, name: str) -> Kind:
+        """Public kind of a column. DataError where the name is absent or repeated."""
+        find_column(self.names, name)
+        return kind_of(self._data._meta.dtypes[name])
+
+    def _count(self) -> int:
+        return len(self._data)
+
+    def _total(self, work: PartitionTally, positions: bool, finished: Finished) -> Words:
+        run = uuid.uuid4().hex
+        partitions = self._data[list(work.columns)].to_delayed()
+        starts = [0] * len(partitions)
+        if positions:
+            measure = delayed(len, name=f"dpreg-rows-{run}", pure=False)
+            gather = delayed(_gather, name=f"dpreg-gather-{run}", pure=False)
+            lengths = gather(*(measure(partition) for partition in partitions)).compute()
+            starts = [0, *accumulate(lengths)]
+        with _watched(run, finished) as topic:
+            task = _Task(work, topic)
+            tally = delayed(task, name=f"dpreg-work-{run}", pure=False, traverse=False)
+            leaves = [
+                tally(partition, starts[place], place, dask_key_name=_leaf(run, place))
+                for place, partition in enumerate(partitions)
+            ]
+            return _tree(leaves, run).compute()  # type: ignore[no-any-return]
+
+
+def _leaf(run: str, place: int) -> str:
+    return f"dpreg-tally-{run}-{place}"
+
+
+def _tree(nodes: Sequence[Any], run: str) -> Any:
+    """Add the vectors of tasks in groups, the sums again, until one task is left."""
+    plus = delayed(_add, name=f"dpreg-plus-{run}", pure=False)
+    level = 0
+    while len(nodes) > 1:
+        level += 1
+        groups = [nodes[first : first + _FAN_IN] for first in range(0, len(nodes), _FAN_IN)]
+        nodes = [
+            plus(*group, dask_key_name=f"dpreg-add-{run}-{level}-{place}")
+            for place, group in enumerate(groups)
+        ]
+    return nodes[0]
+
+
+def _gather(*lengths: int) -> list[int]:
+    return list(lengths)
+
+
+def _add(*vectors: Words) -> Words:
+    return add(vectors)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """The task of a leaf: tallies a partition.
+
+    Attributes
+    ----------
+    work : PartitionTally
+    topic : str or None
+        Where a distributed cluster's workers say which partition is done.
+    """
+
+    work: PartitionTally
+    topic: str | None
+
+    def __call__(self, partition: pd.DataFrame, start: int, place: int) -> Words:
+        words = shielded(_ENGINE, lambda: self._words(partition, start))
+        if self.topic is not None:
+            _announce(self.topic, place)
+        return words
+
+    def _words(self, partition: pd.DataFrame, start: int) -> Words:
+        columns = self.work.columns
+        source = _Partition([(name, partition[name]) for name in columns], len(partition))
+        return self.work.of(source.chunks(columns), start)
+
+
+class _Partition(TableSource):
+    """Rows that have been found readable by what the whole table declares, whatever dtypes say."""
+
+    __slots__ = ()
+
+    def kind(self, name: str) -> Kind:
+        return "numeric"
+
+
+def _announce(topic: str, place: int) -> None:
+    from distributed import get_worker
+
+    try:
+        worker = get_worker()
+    except ValueError:  # a cluster is at hand, but threads of this process were asked for
+        return
+    worker.log_event(topic, place)
+
+
+@contextmanager
+def _watched(run: str, finished: Finished) -> Iterator[str | None]:
+    """Report finished leaves: local schedulers tell a callback, distributed workers an event.
+
+    Futures of the leaves would tell too, but would keep every vector on the cluster till the end.
+    """
+    prefix = _leaf(run, 0).removesuffix("0")
+
+    def done(key: object, *_: object) -> None:
+        if isinstance(key, str) and key.startswith(prefix):
+            finished.report([int(key.removeprefix(prefix))])
+
+    with ExitStack() as stack:
+        stack.enter_context(Callback(posttask=done))  # type: ignore[no-untyped-call]
+        client = _client()
+        topic = None
+        if client is not None:
+            topic = f"dpreg-{run}"
+            client.subscribe_topic(topic, lambda event: finished.report([event[1]]))
+            stack.callback(client.unsubscribe_topic, topic)
+        yield topic
+
+
+def _client() -> Any:
+    """Return the client of a distributed cluster that would be asked, if there is one."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import Client
+
+    try:
+        return Client.current()  # type: ignore[no-untyped-call]
+    except ValueError:
+        return None
