@@ -94,7 +94,7 @@ def as_source(data: object) -> Source:
         return spark_source(data)
     if isinstance(data, Source):
         return data
-    if hasattr(data, "__arrow_c_stream__"):
+    if hasattr(data, "__arrow_c_stream__") or _comes_from(data, "pyarrow"):
         from dpreg.sources.arrow import stream_source
 
         return stream_source(data)

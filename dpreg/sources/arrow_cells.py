@@ -30,6 +30,7 @@ ArrayReader: TypeAlias = Callable[[Any], Values]
 _FLOAT = pa.float64()
 _TEXT = pa.large_string()  # what Arrow's functions take, whatever the text came as
 
+_NUMBERS = meaning_of(Unbounded())
 _TRUTHS = ("arrow.bool8",)  # extension types that store truths as integers
 
 # Common ways to write "missing", none of which Python takes for a number.
@@ -262,7 +263,7 @@ def _numbers_of_text(array: Any) -> NDArray[np.float64]:
             return _floats(prepared(array).cast(_FLOAT))
         except pa.ArrowInvalid:
             continue
-    return np.array([number(text) for text in _texts(array)], dtype=np.float64)
+    return _each_text_once(array, _NUMBERS)
 
 
 def _as_it_is(array: Any) -> Any:

@@ -1,0 +1,314 @@
+"""Tables that come as Arrow: pyarrow's, Polars', DuckDB's, and whatever exports a C stream.
+
+`dpreg.sources.arrow_cells` reads their cells; here is how their rows are gone through. Record
+batches are taken one at a time and cut into pieces, so memory holds what the engine has in flight
+and a batch; the turning into chunks happens in the threads that tally.
+
+What an engine says when it fails is never passed on: DuckDB, for one, quotes the cell that it could
+not cast. A `DataError` names the engine and the kind of failure. By then the privacy ledger has
+been charged: it is charged before the first row is read, and an error does not refund it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from dpreg.cells import Kind
+from dpreg.columns import ColumnType
+from dpreg.errors import ArgumentError, DataError
+from dpreg.sources.arrow_cells import arrow_reader, batch_reader, kind_of_arrow
+from dpreg.sources.arrow_library import pa
+from dpreg.sources.base import Chunk, LocalSource, Piece, find_column
+
+__all__ = [
+    "StreamSource",
+    "arrow_reader",
+    "batch_pieces",
+    "batch_reader",
+    "guarded",
+    "kind_of_arrow",
+    "stream_batches",
+    "stream_source",
+]
+
+PART_ROWS = 1 << 18
+"""Rows of a block, where an engine knows of no parts of its own."""
+
+_DATASET_ROWS = 1 << 15
+_BUFFER = 1 << 18
+_ONCE = ("__next__", "read_next_batch", "read_next", "get_next")  # what streams have, not tables
+_COLUMNS = ("Series", "ChunkedArray")  # which export streams, too
+
+_T = TypeVar("_T")
+
+
+def guarded(work: Callable[[], _T], failed: str) -> _T:
+    """Call an engine; its failure becomes a `DataError` that holds nothing of what it said.
+
+    Parameters
+    ----------
+    work : callable
+    failed : str
+        What to say, from public facts; the exception's type is added.
+    """
+    try:
+        return work()
+    except Exception as error:
+        kind = type(error).__name__
+    # Outside the handler, so that the engine's exception is not even this one's context.
+    raise DataError(f"{failed} ({kind})")
+
+
+def batch_pieces(
+    batch: Any, read: Callable[[Any], Chunk], size: int, part: int = 0
+) -> Iterator[Piece]:
+    """Cut a record batch into pieces.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+    read : callable
+        `batch_reader` of its schema.
+    size : int
+        Most rows of a piece.
+    part : int
+        As in `Piece`.
+    """
+    for start in range(0, batch.num_rows, size):
+        rows = batch.slice(start, size)
+        yield Piece(rows.num_rows, partial(read, rows), part)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What holds a table, as far as a `StreamSource` must know.
+
+    Attributes
+    ----------
+    name : str
+        For messages.
+    schema : pyarrow.Schema
+    open : callable
+        From the names of the columns wanted to an iterator of record batches, which may have more
+        columns; of a RecordBatchReader, in most cases.
+    rows : int or None
+        Where public metadata has it.
+    rereadable : bool
+        Whether `open` gives the rows anew at each call.
+    count : callable, optional
+        Counts the rows, if that takes less than going through them.
+    """
+
+    name: str
+    schema: Any
+    open: Callable[[list[str]], Iterator[Any]]
+    rows: int | None = None
+    rereadable: bool = True
+    count: Callable[[], int] | None = None
+
+
+class StreamSource(LocalSource):
+    """A source whose rows an engine hands over as Arrow record batches.
+
+    Raises
+    ------
+    DataError
+        While reading, if the engine fails, or hands over another number of rows than at the pass
+        before: a stream that was exhausted, a query with a random sample in it.
+    """
+
+    __slots__ = ("_engine", "_rows", "_started")
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._rows = engine.rows  # counted at the first complete pass, where the engine cannot tell
+        self._started = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in the table's order, repeats included."""
+        return tuple(self._engine.schema.names)
+
+    @property
+    def rows(self) -> int | None:
+        """Number of rows (private under add-remove); None where only a pass would tell."""
+        return self._engine.rows
+
+    @property
+    def parts(self) -> int | None:
+        """Blocks of 262,144 rows; None where `rows` is."""
+        rows = self._engine.rows
+        return None if rows is None else -(-rows // PART_ROWS)
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether more than one pass can be made."""
+        return self._engine.rereadable
+
+    def kind(self, name: str) -> Kind:
+        """Public kind of a column. DataError where the name is absent or repeated."""
+        return kind_of_arrow(self._engine.schema.field(find_column(self.names, name)).type)
+
+    def count(self) -> int:
+        """Count the rows; by going through them, if there is no other way."""
+        engine = self._engine
+        if engine.rows is not None:
+            return engine.rows
+        if engine.count is not None:
+            return int(guarded(engine.count, f"{engine.name} failed to count the rows"))
+        if not engine.rereadable:
+            raise DataError(f"the rows of {engine.name} cannot be counted before they are read")
+        return sum(batch.num_rows for batch in self._batches(engine.schema.names[:1]))
+
+    def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+        if self._started and not self._engine.rereadable:
+            raise DataError(
+                f"{self._engine.name} can be read once, and has been: give a table that stays, or "
+                "a function that opens it anew"
+            )
+        read = None
+        rows = 0
+        for batch in self._batches(list(columns)):
+            if read is None:
+                read = self._reader(batch.schema, columns)
+            for piece in batch_pieces(batch, read, size):
+                yield replace(piece, part=rows // PART_ROWS)
+                rows += piece.rows
+        if self._rows not in (None, rows):
+            raise DataError(
+                f"{self._engine.name} handed over another number of rows than before: give a table "
+                "that stays the same"
+            )
+        self._rows = rows
+
+    def _batches(self, columns: list[str]) -> Iterator[Any]:
+        self._started = True
+        failed = f"{self._engine.name} failed while it was read"
+        yield from stream_batches(guarded(partial(self._engine.open, columns), failed), failed)
+
+    def _reader(self, schema: Any, columns: Mapping[str, ColumnType]) -> Callable[[Any], Chunk]:
+        """Make sure that the rows come as the columns that were promised."""
+        for name in columns:
+            promised = self._engine.schema.field(find_column(self.names, name)).type
+            if schema.field(find_column(schema.names, name)).type != promised:
+                raise DataError(
+                    f"{self._engine.name} changed the type of column {name!r} since it was opened"
+                )
+        return batch_reader(schema, columns)
+
+
+def stream_batches(batches: Iterator[Any], failed: str) -> Iterator[Any]:
+    """Go through an engine's batches, guarded, and close it however that ends."""
+    try:
+        while (batch := guarded(partial(next, batches, None), failed)) is not None:
+            yield batch
+    finally:
+        close = getattr(batches, "close", None)
+        if close is not None:
+            guarded(close, failed)
+
+
+def stream_source(data: object) -> StreamSource:
+    """Take an Arrow table, or anything that exports one as a C stream, as a source.
+
+    Parameters
+    ----------
+    data : object with ``__arrow_c_stream__``, or pyarrow.dataset.Dataset
+        Read as often as need be: pyarrow's Table, RecordBatch and Dataset, a Polars DataFrame, a
+        DuckDB relation, and other objects that are no streams themselves. Read once: a
+        RecordBatchReader, and whatever else has a method to read on.
+
+    Returns
+    -------
+    StreamSource
+        Without a row having been read, unless the engine must read some to name its columns.
+
+    Raises
+    ------
+    DataError
+        If the engine fails, or has a column of a type that pyarrow does not know.
+    ArgumentError
+        If `data` is no table.
+
+    Notes
+    -----
+    A DuckDB relation is a query, which each pass runs again, for the columns that are needed. Its
+    rows come in the same order each time, save where the query leaves their order open (grouping
+    in several threads); and it must not sample at random. While a pass runs, its connection is
+    taken.
+    """
+    library = type(data).__module__.partition(".")[0]
+    name = f"the {type(data).__name__}"
+    if library in ("duckdb", "_duckdb") and hasattr(data, "limit"):
+        return StreamSource(_duckdb(data, name))
+    if library == "pyarrow" and hasattr(data, "to_batches") and hasattr(data, "count_rows"):
+        return StreamSource(_dataset(data, name))
+    if not hasattr(data, "__arrow_c_stream__") or type(data).__name__ in _COLUMNS:
+        raise ArgumentError(f"data is a {type(data).__name__}, which is no table: give one")
+    if library == "polars" and hasattr(data, "height"):
+        return StreamSource(_table(data, name, int(data.height)))
+    if library == "pyarrow" and hasattr(data, "num_rows"):
+        return StreamSource(_table(data, name, int(data.num_rows)))
+    return StreamSource(_stream(data, name))
+
+
+def _opened(data: object, name: str) -> Any:
+    stream = guarded(
+        partial(pa.RecordBatchReader.from_stream, data),
+        f"{name} cannot be read as Arrow: it failed, is no table, or has a column of a type that "
+        "pyarrow does not know",
+    )
+    guarded(lambda: stream.schema.names, f"{name} has column names that are no text")
+    return stream
+
+
+def _table(data: Any, name: str, rows: int) -> Engine:
+    with _opened(data, name) as stream:
+        schema = stream.schema
+    return Engine(name, schema, lambda columns: _opened(data.select(columns), name), rows)
+
+
+def _duckdb(data: Any, name: str) -> Engine:
+    # An open stream takes the whole connection: none is kept.
+    with _opened(guarded(lambda: data.limit(0), f"{name} cannot be read"), name) as stream:
+        schema = stream.schema
+
+    def opened(columns: list[str]) -> Any:
+        import duckdb
+
+        return _opened(data.select(*map(duckdb.ColumnExpression, columns)), name)
+
+    return Engine(name, schema, opened, count=lambda: len(data))
+
+
+def _dataset(data: Any, name: str) -> Engine:
+    import pyarrow.dataset
+
+    # Arrow's defaults keep hundreds of megabytes in flight.
+    options: dict[str, Any] = {"batch_readahead": 2, "fragment_readahead": 1}
+    if isinstance(data, pyarrow.dataset.FileSystemDataset) and isinstance(
+        data.format, pyarrow.dataset.ParquetFileFormat
+    ):
+        options["fragment_scan_options"] = pyarrow.dataset.ParquetFragmentScanOptions(
+            use_buffered_stream=True, buffer_size=_BUFFER, pre_buffer=False
+        )
+
+    def opened(columns: list[str]) -> Iterator[Any]:
+        batches = data.to_batches(columns=columns, batch_size=_DATASET_ROWS, **options)
+        return iter(batches)
+
+    return Engine(name, data.schema, opened, count=data.count_rows)
+
+
+def _stream(data: Any, name: str) -> Engine:
+    """Anything else: opened once for its schema, and that stream is kept for the first pass."""
+    waiting = [_opened(data, name)]
+
+    def opened(columns: list[str]) -> Any:
+        return waiting.pop() if waiting else _opened(data, name)
+
+    once = any(hasattr(data, method) for method in _ONCE)
+    return Engine(name, waiting[0].schema, opened, rereadable=not once)

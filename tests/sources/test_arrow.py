@@ -1,0 +1,287 @@
+"""Arrow streams: what is known before a row is read, how often they are read, how they fail."""
+
+import math
+import traceback
+
+import numpy as np
+import pytest
+
+from dpreg.columns import Boolean, Categorical, Numeric, Unbounded
+from dpreg.errors import ArgumentError, DataError
+from dpreg.sources import Source, as_source
+
+pa = pytest.importorskip("pyarrow")
+import pyarrow.dataset as ds  # noqa: E402
+
+from dpreg.sources.arrow import batch_pieces, batch_reader, stream_source  # noqa: E402
+
+ROWS = 10_000
+HOW = {"x": Numeric(0, 1), "c": Categorical(["b", "a"]), "t": Boolean(), "k": Unbounded()}
+KINDS = {"x": "numeric", "c": "string", "t": "bool", "d": "datetime", "k": "numeric"}
+
+
+def table(rows=ROWS):
+    rng = np.random.default_rng(7)
+    missing = rng.random(rows) < 0.1
+    return pa.table(
+        {
+            "x": pa.array(rng.normal(size=rows), mask=missing),
+            "c": pa.array(rng.choice(["a", "b", "zz"], rows), mask=missing[::-1].copy()),
+            "t": pa.array(rng.random(rows) < 0.5),
+            "d": pa.array(np.zeros(rows, "datetime64[s]")),
+            "k": pa.array(rng.integers(-5, 5, rows)),
+        }
+    )
+
+
+def polars(data):
+    return pytest.importorskip("polars").from_arrow(data)
+
+
+def duckdb(data):
+    return pytest.importorskip("duckdb").connect().from_arrow(data)
+
+
+class Exporter:
+    """A table of a library that dpreg has never heard of."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.data.__arrow_c_stream__()
+
+
+FORMS = {
+    "table": lambda data: data,
+    "table of many chunks": lambda data: pa.Table.from_batches(data.to_batches(999), data.schema),
+    "reader": lambda data: data.to_reader(1000),
+    "batch": lambda data: data.combine_chunks().to_batches()[0] if len(data) else data,
+    "polars": polars,
+    "duckdb": duckdb,
+    "dataset": lambda data: ds.dataset(data),
+    "unknown": Exporter,
+}
+
+
+def read(source, how=HOW, size=997):
+    chunks = list(source.chunks(how, size))
+    assert all(0 < len(chunk["x"]) <= size for chunk in chunks)
+    return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in how}
+
+
+def same(a, b):
+    return all(
+        a[name].dtype == b[name].dtype
+        and np.array_equal(a[name], b[name], equal_nan=a[name].dtype.kind == "f")
+        for name in a
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_rows_that_pandas_gives(form):
+    source = as_source(FORMS[form](table()))
+    assert isinstance(source, Source)
+    assert {name: source.kind(name) for name in source.names} == KINDS
+    expected = read(as_source(table().to_pandas()))
+    assert same(read(source), expected)
+    if source.rereadable:
+        assert same(read(source), expected)
+        assert source.count() == ROWS
+    assert source.rereadable == (form != "reader")
+    assert (source.rows, source.parts) in [(ROWS, 1), (None, None)]
+    assert repr(source) == f"Source({', '.join(f'{n}: {k}' for n, k in KINDS.items())})"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_rows_give_no_chunk(form):
+    source = as_source(FORMS[form](table(0)))
+    assert list(source.chunks(HOW)) == []
+    assert source.count() == 0 if source.rereadable else source.rows is None
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"lat": Numeric(0, 1)}, "no column 'lat'; it has x, c, t, d, k"),
+        ({"d": Unbounded()}, "'d' holds dates or times"),
+        ({"c": Unbounded()}, "'c' holds text and the schema does not declare it"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_before_a_row_is_read(form, columns, says):
+    source = as_source(FORMS[form](table()))
+    with pytest.raises(DataError, match=says):
+        source.chunks(columns)
+    assert same(read(source), read(as_source(table())))  # a reader's only pass is still to be had
+
+
+def test_a_reader_is_read_once():
+    source = as_source(table().to_reader())
+    read(source)
+    with pytest.raises(DataError, match="the RecordBatchReader can be read once, and has been"):
+        read(source)
+    with pytest.raises(DataError, match="cannot be counted before they are read"):
+        source.count()
+
+
+def test_threads_see_every_row_once():
+    data = pa.concat_tables([table()] * 40)
+
+    def tally(chunks):
+        sums = [(len(chunk["k"]), int(chunk["k"].sum())) for _, chunk in chunks]
+        return np.array([sum(n for n, _ in sums), sum(k for _, k in sums)], dtype=object)
+
+    total = data.column("k").to_numpy().sum()
+    told = []
+    for form in ("table", "reader", "polars", "duckdb", "dataset", "unknown"):
+        source = as_source(FORMS[form](data))
+        got = source.total({"k": Unbounded()}, tally, advance=told.append)
+        assert got.tolist() == [len(data), total]
+    assert sum(told) == 2 * len(FORMS) - 4  # two blocks of 2**18 rows each, in each of six forms
+
+
+def test_pieces_are_cut_from_a_batch():
+    batch = table().to_batches()[0]
+    pieces = list(batch_pieces(batch, batch_reader(batch.schema, HOW), 4096, part=3))
+    assert [piece.rows for piece in pieces] == [4096, 4096, ROWS - 8192]
+    assert {piece.part for piece in pieces} == {3}
+    whole = [piece.read()["k"] for piece in reversed(pieces)][::-1]
+    assert np.array_equal(np.concatenate(whole), batch.column("k").to_numpy())
+
+
+def test_dictionaries_go_in_as_codes_from_every_engine():
+    pl = pytest.importorskip("polars")
+    db = pytest.importorskip("duckdb")
+    cells = ["a", None, "zz", "b", "a"]
+    enum = "from (values ('a'), (null), ('zz'), ('b'), ('a')) t(c)"
+    for data in (
+        pa.table({"c": pa.array(cells).dictionary_encode()}),
+        pl.DataFrame({"c": pl.Series(cells, dtype=pl.Categorical)}),
+        pl.DataFrame({"c": pl.Series(cells, dtype=pl.Enum(["zz", "b", "a"]))}),
+        db.connect().sql(f"select c::enum('a', 'b', 'zz') as c {enum}"),
+    ):
+        source = as_source(data)
+        assert source.kind("c") == "category"
+        (chunk,) = source.chunks({"c": Categorical(["b", "a"])})
+        assert chunk["c"].tolist() == [1, -1, -1, 0, 1]
+
+
+def test_a_duckdb_connection_is_free_before_and_after_a_pass():
+    db = pytest.importorskip("duckdb").connect()
+    source = as_source(db.sql("select range * 1.5 as x, 'a' as c from range(300000)"))
+    assert db.sql("select 1").fetchall() == [(1,)]
+    chunks = source.chunks({"x": Numeric(0, 1)})
+    next(chunks)
+    chunks.close()
+    assert db.sql("select 1").fetchall() == [(1,)]
+    assert source.rows is None
+    assert source.count() == 300_000
+
+
+def test_a_duckdb_relation_keeps_the_order_of_its_rows(tmp_path):
+    db = pytest.importorskip("duckdb").connect()
+    db.sql("copy (select range as k from range(1000000)) to '{}'".format(tmp_path / "k.parquet"))
+    source = as_source(db.sql("select k from '{}' where k % 7 <> 0".format(tmp_path / "k.parquet")))
+    expected = [k for k in range(1_000_000) if k % 7]
+    for _ in range(2):
+        chunks = [chunk["k"] for chunk in source.chunks({"k": Unbounded()})]
+        assert np.array_equal(np.concatenate(chunks), expected)
+
+
+def test_repeated_names_matter_only_where_they_are_needed():
+    data = pa.Table.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], ["a", "b", "a"])
+    for form in (data, data.to_reader()):
+        source = as_source(form)
+        assert source.names == ("a", "b", "a")
+        (chunk,) = source.chunks({"b": Unbounded()})
+        assert chunk["b"].tolist() == [2.0]
+        with pytest.raises(DataError, match="several columns named 'a'"):
+            source.kind("a")
+
+
+@pytest.mark.parametrize("data", [pa.chunked_array([[1]]), pa.array([1]), pa.schema([])], ids=str)
+def test_what_is_no_table_is_refused(data):
+    with pytest.raises(ArgumentError, match=f"data is a {type(data).__name__}"):
+        as_source(data)
+
+
+# Failures -------------------------------------------------------------------------------------
+
+SECRET = "Zebulon"
+
+
+def everything_said(error):
+    """All that a curator could see of an error: its text, its traceback, what hangs on to it."""
+    lines = traceback.format_exception(error, chain=True)
+    return "".join(
+        [*lines, str(error), repr(error), repr(error.__cause__), repr(error.__context__)]
+    )
+
+
+def fails(call, says):
+    with pytest.raises(DataError, match=says) as caught:
+        call()
+    assert SECRET not in everything_said(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_an_engine_that_fails_says_nothing_of_a_row():
+    db = pytest.importorskip("duckdb").connect()
+    query = f"select case when range = 5000 then '{SECRET}' else '1' end as s from range(9000)"
+    relation = db.sql(f"select cast(s as double) as x from ({query})")
+    fails(lambda: read(as_source(relation), {"x": Numeric(0, 1)}), "DuckDBPyRelation failed while")
+
+
+def test_a_stream_that_breaks_says_nothing_of_a_row():
+    def batches():
+        yield pa.record_batch({"x": [1.0]})
+        raise ValueError(SECRET)
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema([("x", pa.float64())]), batches())
+    fails(lambda: read(as_source(reader), {"x": Numeric(0, 1)}), "failed while it was read")
+
+    class Broken:
+        def __arrow_c_stream__(self, requested_schema=None):
+            raise KeyError(SECRET)
+
+    fails(lambda: as_source(Broken()), "the Broken cannot be read as Arrow")
+
+
+def test_types_that_pyarrow_does_not_know_are_refused():
+    pl = pytest.importorskip("polars")
+    if not hasattr(pl, "Int128"):
+        pytest.skip("this Polars has no 128-bit integers")
+    data = pl.DataFrame({"x": pl.Series([1], dtype=pl.Int128)})
+    fails(lambda: as_source(data), "a type that pyarrow does not know")
+
+
+def test_a_table_whose_rows_change_from_pass_to_pass_is_refused():
+    class Fading(Exporter):
+        def __arrow_c_stream__(self, requested_schema=None):
+            now, self.data = self.data, self.data.slice(1)
+            return now.__arrow_c_stream__()
+
+    source = as_source(Fading(table()))
+    read(source)
+    fails(lambda: read(source), "another number of rows than before")
+
+
+def test_a_table_whose_types_change_is_refused():
+    class Turning(Exporter):
+        def __arrow_c_stream__(self, requested_schema=None):
+            now, self.data = self.data, pa.table({"x": [SECRET]})
+            return now.__arrow_c_stream__()
+
+    source = stream_source(Turning(pa.table({"x": [1.0]})))
+    read(source, {"x": Numeric(0, 1)})
+    fails(lambda: read(source, {"x": Numeric(0, 1)}), "changed the type of column 'x'")
+
+
+def test_missing_cells_of_integers_stay_exact():
+    data = pa.table({"k": pa.array([2**53 - 1, None])})
+    for form in (data, polars(data), duckdb(data)):
+        (chunk,) = as_source(form).chunks({"k": Unbounded()})
+        assert chunk["k"][0] == 2**53 - 1
+        assert math.isnan(chunk["k"][1])
