@@ -60,8 +60,11 @@ def dp_ols(
     ----------
     formula : str
         Two-sided, in patsy's language, as for `dp_select`.
-    data : pandas.DataFrame, or what `dpreg.sources.as_source` takes
-        The confidential rows. A row with a missing or undeclared value counts for nothing.
+    data : table
+        The confidential rows: a pandas DataFrame or a mapping, the path or glob of Parquet or CSV
+        files, anything that speaks Arrow, a function that returns chunks, a Dask or Spark
+        DataFrame; see `dpreg.sources.as_source`. A row with a missing or undeclared value counts
+        for nothing.
     eps, delta : number or decimal string
         What the whole call may cost; the decimals typed are taken exactly.
     schema : mapping, Schema or path, optional
@@ -102,7 +105,8 @@ def dp_ols(
     Raises
     ------
     ArgumentError, FormulaError, SchemaError, DataError, BudgetError
-        From public facts alone and before anything is charged or read.
+        From public facts alone and before anything is charged or read; but for a DataError because
+        what holds the rows failed, after which the charge stays.
 
     Notes
     -----

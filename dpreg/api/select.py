@@ -73,8 +73,11 @@ def dp_select(
     formula : str
         Two-sided, in patsy's language; row-wise functions only (`np.log`, `I`, `C`, `bs` with
         literal knots, ...).
-    data : pandas.DataFrame, or what `dpreg.sources.as_source` takes
-        The confidential rows. A row with a missing or undeclared value counts for nothing.
+    data : table
+        The confidential rows: a pandas DataFrame or a mapping, the path or glob of Parquet or CSV
+        files, anything that speaks Arrow, a function that returns chunks, a Dask or Spark
+        DataFrame; see `dpreg.sources.as_source`. A row with a missing or undeclared value counts
+        for nothing.
     eps : number or decimal string
         What the whole call may cost; the decimal typed is taken exactly.
     delta : number or decimal string, default 0
@@ -142,9 +145,10 @@ def dp_select(
     Raises
     ------
     ArgumentError, FormulaError, SchemaError, DataError, BudgetError
-        From public facts alone and before anything is charged or read. Public facts are the
-        arguments, column names and, for columns that the schema leaves out, dtypes; and bounds
-        that were bought, if a factor has no use for them.
+        From public facts alone and before anything is charged or read; but for a DataError because
+        what holds the rows failed, after which the charge stays. Public facts are the arguments,
+        column names and, for columns that the schema leaves out, dtypes; and bounds that were
+        bought, if a factor has no use for them.
 
     Notes
     -----
