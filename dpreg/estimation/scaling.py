@@ -24,9 +24,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from dpreg.cells import number
 from dpreg.errors import ArgumentError
+from dpreg.privacy.budget import exact
 
 __all__ = ["SCALINGS", "RowScaling", "as_floats", "row_scaling", "shorten"]
 
@@ -37,6 +40,9 @@ SCALINGS: Final = ("box", "row-norm", "row-norm-xy", "max-norm")
 
 _FAR: Final = 1e100
 """Standardised values are cut here, so that no square overflows."""
+
+_WIDEST: Final = 1e150
+"""Public numbers may not be larger."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +84,12 @@ class RowScaling:
         A row with a missing value becomes all zero.
         """
         raw, response = as_floats(x, "x", 2), as_floats(y, "y", 1)
+        if response.shape != raw.shape[:1]:
+            raise ArgumentError("x and y must have as many rows")
+        if raw.shape[1:] != self.center.shape:
+            raise ArgumentError(
+                f"x must have {self.center.size} columns, as the scaling has; it has {raw.shape[1]}"
+            )
         complete = np.isfinite(raw).all(axis=1) & np.isfinite(response)
         raw = np.where(complete[:, None], raw, self.center)
         response = np.where(complete, response, self.y_center) - self.y_center
@@ -112,7 +124,12 @@ class RowScaling:
                 f"scaling {self.kind!r} divides each row by its own norm: its coefficients have no "
                 "counterpart for raw columns; use 'box' or 'max-norm'"
             )
-        coefficients = np.asarray(theta, dtype=float) * self.y_max
+        coefficients = _vector(theta, "theta") * self.y_max
+        if coefficients.size != self.center.size + self.intercept:
+            raise ArgumentError(
+                f"theta must hold {self.center.size + self.intercept} coefficients; it holds "
+                f"{coefficients.size}"
+            )
         constant = 0.0
         if self.intercept:
             coefficients = coefficients / np.sqrt(2)
@@ -156,41 +173,99 @@ def row_scaling(
     if kind == "box":
         if bounds is None:
             raise ArgumentError("scaling 'box' needs bounds, one (lower, upper) pair per column")
-        limits = np.asarray(bounds, dtype=float)
+        limits = _public(bounds, "bounds")
+        if limits.ndim != 2 or limits.shape[1] != 2:
+            raise ArgumentError("bounds must hold one (lower, upper) pair per column")
+        if not (np.abs(limits) <= _WIDEST).all():
+            raise ArgumentError(f"bounds must be finite, and at most {_WIDEST:g} from zero")
         center, width = limits.mean(axis=1), (limits[:, 1] - limits[:, 0]) / 2
         length = float(np.sqrt(max(len(center), 1)))
     else:
         if mean is None or sd is None:
             raise ArgumentError(f"scaling {kind!r} needs public mean and sd, one per column")
-        center, width = np.asarray(mean, dtype=float), np.asarray(sd, dtype=float)
+        center, width = _same_length(_vector(mean, "mean"), _vector(sd, "sd"))
         length = 1.0
         if kind == "max-norm":
-            if x_max is None or not x_max > 0:
+            if x_max is None:
                 raise ArgumentError("scaling 'max-norm' needs x_max, a positive bound for norms")
-            length = float(x_max)
+            length = _number(x_max, "x_max", positive=True)
     if not (np.isfinite(center).all() and np.isfinite(width).all() and (width > 0).all()):
         raise ArgumentError("scaling needs finite centres and positive widths")
-    if not y_max > 0:
-        raise ArgumentError("y_max must be positive")
     upper = None
     if clip_sd is not None:
         if mean is None or sd is None:
             raise ArgumentError("clip_sd needs public mean and sd, one per column")
-        upper = np.asarray(mean, dtype=float) + clip_sd * np.asarray(sd, dtype=float)
+        means, sds = _same_length(_vector(mean, "mean"), _vector(sd, "sd"))
+        _same_length(means, center)
+        upper = means + _number(clip_sd, "clip_sd") * sds
+    if not isinstance(intercept, bool | np.bool_):
+        raise ArgumentError("intercept must be True or False")
     return RowScaling(
-        kind, center, width, length, float(y_center), float(y_max), upper, bool(intercept)
+        kind,
+        center,
+        width,
+        length,
+        _number(y_center, "y_center"),
+        _number(y_max, "y_max", positive=True),
+        upper,
+        bool(intercept),
     )
 
 
-def as_floats(values: ArrayLike, name: str, dimensions: int) -> Array:
-    """Return a float array, or raise without a word about what is in it."""
+def _public(values: ArrayLike, name: str) -> Array:
+    """Return public numbers as an array."""
     try:
-        array = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be an array of numbers.") from None
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"{name} must hold numbers") from None
+
+
+def _vector(values: ArrayLike, name: str) -> Array:
+    array = _public(values, name)
+    if array.ndim != 1:
+        raise ArgumentError(f"{name} must hold one number per column")
+    return array
+
+
+def _same_length(one: Array, other: Array) -> tuple[Array, Array]:
+    if one.shape != other.shape:
+        raise ArgumentError("mean and sd must hold as many numbers as there are columns")
+    return one, other
+
+
+def _number(value: float, name: str, *, positive: bool = False) -> float:
+    found = float(exact(value, name))
+    if not abs(found) <= _WIDEST or (positive and not found > 0):
+        raise ArgumentError(
+            f"{name} must be {'above 0 and ' if positive else ''}at most {_WIDEST:g} in size"
+        )
+    return found
+
+
+def as_floats(values: ArrayLike, name: str, dimensions: int) -> Array:
+    """Return a float array; whether it raises depends on shape and dtype, never on a cell.
+
+    Cells of arrays that are not of numbers are read one by one (`dpreg.cells`): what is no number
+    is missing.
+    """
+    if isinstance(values, pd.DataFrame | pd.Series):
+        array = values.to_numpy()
+    elif isinstance(values, np.ndarray):
+        array = values
+    else:
+        try:  # as objects: the dtype that numpy would give a list follows from its cells
+            array = np.array(values, dtype=object)
+        except ValueError:
+            raise ArgumentError(f"{name} must have rows of one length.") from None
     if array.ndim != dimensions:
         raise ArgumentError(f"{name} must have {dimensions} dimensions; it has {array.ndim}.")
-    return array
+    if array.dtype.kind in "biuf":
+        with np.errstate(all="ignore"):
+            return array.astype(np.float64)
+    if array.dtype.kind not in "OUTc":
+        raise ArgumentError(f"{name} must be an array of numbers; its dtype is {array.dtype}.")
+    cells = [number(cell) for cell in array.ravel().tolist()]
+    return np.array(cells, dtype=np.float64).reshape(array.shape)
 
 
 def shorten(rows: Array, response: Array) -> tuple[Array, Array]:

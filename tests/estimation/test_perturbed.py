@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 import statsmodels.api as sm
 
@@ -214,3 +215,48 @@ def test_shapes_are_checked():
     with pytest.raises(ArgumentError):
         privacy_of_constants("ols", "wang", eps=1, delta=1e-6)
     assert ssp(np.zeros((4, 0)), np.zeros(4), eps=1, delta="1e-6").params.shape == (0,)
+
+
+@pytest.mark.parametrize("cell", [None, pd.NA, "a", " 0.5 ", 10**400, 1 + 2j, True, [1.0], np.nan])
+@pytest.mark.parametrize("form", ["object", "list", "frame"])
+def test_no_cell_of_any_array_raises_or_warns(cell, form):
+    """One cell that was no number, such as a missing one of a nullable column, once raised."""
+    rows = [[0.1, 0.2] for _ in range(9)] + [[cell, 0.2]]
+    x = np.empty((10, 2), dtype=object)
+    for i, row in enumerate(rows):
+        x[i, 0], x[i, 1] = row
+    given = {"object": x, "list": rows, "frame": pd.DataFrame(x)}[form]
+    for method in (ssp, adassp):
+        assert np.isfinite(method(given, [0.1] * 10, eps=1, delta="1e-6").params).all()
+
+
+def test_a_missing_value_of_a_nullable_column_is_no_error():
+    x = pd.DataFrame({"a": pd.array([1, None] * 5, dtype="Int64"), "b": np.zeros(10)})
+    adassp(x, np.zeros(10), eps=1, delta="1e-6")
+
+
+@pytest.mark.parametrize("noise", ["analytic", "wang", "classical"])
+@pytest.mark.parametrize("method", [ssp, adassp])
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"eps": "1e-300"}, "eps"),
+        ({"eps": "1e-390"}, "eps"),
+        ({"eps": "1e300"}, "eps"),
+        ({"eps": "1e390"}, "eps"),
+        ({"delta": "1e-390"}, "delta"),
+        ({"contributions": 10**200}, "contributions"),
+        ({"contributions": 10**400}, "contributions"),
+    ],
+)
+def test_what_floats_cannot_hold_is_refused_by_name(method, noise, change, match):
+    call = {"eps": 1, "delta": "1e-6", "noise": noise, **change}
+    with pytest.raises(ArgumentError, match=match):
+        method(np.zeros((4, 2)), np.zeros(4), **call)
+
+
+@pytest.mark.parametrize("noise", ["analytic", "wang", "classical"])
+@pytest.mark.parametrize("change", [{"eps": "1e-12"}, {"eps": "1e12"}, {"contributions": 10**6}])
+def test_what_floats_can_hold_works(noise, change):
+    call = {"eps": 1, "delta": "1e-6", "noise": noise, **change}
+    assert np.isfinite(adassp(np.zeros((4, 2)), np.zeros(4), **call).params).all()

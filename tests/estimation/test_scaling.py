@@ -90,3 +90,47 @@ def test_missing_public_numbers_are_named(kind, options):
 def test_row_norms_have_no_raw_coefficients():
     with pytest.raises(ArgumentError, match="max-norm"):
         public("row-norm").unstandardise(np.ones(3))
+
+
+PAIRS = [(-1.0, 1.0), (0.0, 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "match"),
+    [
+        ("box", {"bounds": (0.0, 1.0)}, "bounds"),
+        ("box", {"bounds": "ab"}, "bounds"),
+        ("box", {"bounds": [(0, 1, 2)]}, "bounds"),
+        ("box", {"bounds": [(0, 1), (1,)]}, "bounds"),
+        ("box", {"bounds": [(-1.7e308, 1.7e308)]}, "bounds"),
+        ("row-norm", {"mean": 0.0, "sd": 1.0}, "mean"),
+        ("row-norm", {"mean": [0.0, 0.0], "sd": [1.0]}, "mean and sd"),
+        ("row-norm", {"mean": ["x"], "sd": [1.0]}, "mean"),
+        ("max-norm", {"mean": [0.0], "sd": [1.0], "x_max": "two"}, "x_max"),
+        ("max-norm", {"mean": [0.0], "sd": [1.0], "x_max": np.inf}, "x_max"),
+        ("box", {"bounds": PAIRS, "y_max": "x"}, "y_max"),
+        ("box", {"bounds": PAIRS, "y_max": np.inf}, "y_max"),
+        ("box", {"bounds": PAIRS, "y_center": np.nan}, "y_center"),
+        ("row-norm", {"mean": [0.0], "sd": [1.0], "clip_sd": np.nan}, "clip_sd"),
+        ("row-norm", {"mean": [0.0], "sd": [1.0], "clip_sd": "x"}, "clip_sd"),
+        ("box", {"bounds": PAIRS, "clip_sd": 3, "mean": [0.0], "sd": [1.0]}, "mean and sd"),
+        ("box", {"bounds": PAIRS, "intercept": "x"}, "intercept"),
+    ],
+)
+def test_public_numbers_that_cannot_be_are_named(kind, options, match):
+    with pytest.raises(ArgumentError, match=match):
+        row_scaling(kind, **options)
+
+
+def test_rows_of_another_width_are_refused_without_their_number():
+    scaling = row_scaling("box", bounds=PAIRS)
+    for x, y in ((np.zeros((7, 1)), np.zeros(7)), (np.zeros((7, 3)), np.zeros(7))):
+        with pytest.raises(ArgumentError, match="2 columns") as caught:
+            scaling.apply(x, y)
+        assert "7" not in str(caught.value)
+    with pytest.raises(ArgumentError, match="as many rows") as caught:
+        scaling.apply(np.zeros((7, 2)), np.zeros(6))
+    assert "7" not in str(caught.value)
+    for theta in ([1.0, 2.0, 3.0], "x", [[1.0, 2.0]]):
+        with pytest.raises(ArgumentError, match="theta"):
+            scaling.unstandardise(theta)
