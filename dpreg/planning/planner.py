@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from dpreg.errors import ArgumentError
+from dpreg.planning.arguments import rows_of_table, sized
 from dpreg.planning.results import Call, Plan
 from dpreg.planning.sizes import Stated, from_formula, from_numbers
 from dpreg.privacy.budget import exact
@@ -23,8 +24,10 @@ from dpreg.request import choice, count, positive
 __all__ = ["plan"]
 
 _MOST_EFFECTS: Final = 12
+_MOST_CANDIDATES: Final = 1000
 _MOST_ROWS: Final = 10**12
 _MOST_EPS: Final = 10.0**6
+_LEAST_CLIP: Final = Fraction(1, 10**6)
 
 
 def plan(
@@ -72,8 +75,8 @@ def plan(
     chance : float
         Wanted where n or eps is to be found.
     candidates : int, optional
-        Terms outside `keep`, those with an effect included, where no formula is given; default:
-        those with an effect alone.
+        Terms outside `keep`, those with an effect included, where no formula is given, at most
+        1,000; default: those with an effect alone.
     formula, schema : optional
         As for `dpreg.dp_select`: units, scales and the number of candidates come from them.
     sd : mapping, optional
@@ -110,38 +113,45 @@ false_inclusions, fit
     >>> dpreg.plan({"dose": 0.2, "age": 0.1}, sigma=0.25, eps=1, candidates=10, chance=0.9).n
     27752
     """
-    if not 0 < chance < 1:
+    wanted = float(positive(chance, "chance"))
+    if not wanted < 1:
         raise ArgumentError(f"chance must lie between 0 and 1; got {chance!r}.")
+    if not isinstance(center, bool):
+        raise ArgumentError("center must be True or False.")
+    if sd is not None and not isinstance(sd, Mapping):
+        raise ArgumentError("sd must be a mapping of column names to standard deviations.")
     if n is None and eps is None:
         raise ArgumentError("give n, eps or both: the other one is what is planned.")
     whole = positive(clip, "clip", Fraction(1))
-    spread = float(positive(sigma, "sigma"))
+    if whole < _LEAST_CLIP:
+        raise ArgumentError(f"clip must be at least {float(_LEAST_CLIP):g} here; got {clip!r}.")
+    spread = sized(sigma, "sigma")
     named = _named(effects)
-    deviations = {name: float(positive(value, "sd")) for name, value in (sd or {}).items()}
+    deviations = {name: sized(value, "sd") for name, value in (sd or {}).items()}
     stated = _stated(
         named,
         spread,
         formula,
         schema,
         deviations,
-        candidates=None if candidates is None else count(candidates, "candidates"),
-        keep=keep,
+        candidates=None if candidates is None else _candidates(candidates),
+        keep=_kept(keep, formula),
         clip=whole,
         center=center,
-        max_terms=max_terms,
+        max_terms=None if max_terms is None else count(max_terms, "max_terms", 0),
     )
     call = Call(
         stated=stated,
-        n=0 if n is None else count(n, "n", 2),
-        eps=0.0 if eps is None else float(positive(eps, "eps")),
-        chance=float(chance),
+        n=0 if n is None else rows_of_table(n),
+        eps=0.0 if eps is None else sized(eps, "eps"),
+        chance=wanted,
         mechanism=_mechanism(mechanism),
         neighbors=choice(neighbors, "neighbors", NEIGHBORS),
-        contributions=count(contributions, "contributions"),
-        rho=(whole if radius is None else positive(radius, "radius")) / whole,
+        contributions=_contributions(contributions),
+        rho=_radius(radius, whole) / whole,
         clip=whole,
         penalty=_penalty(penalty, sigma2),
-        sigma2=None if sigma2 is None else float(positive(sigma2, "sigma2") / whole**2),
+        sigma2=None if sigma2 is None else sized(sigma2, "sigma2") / float(whole) ** 2,
         false_inclusions=positive(false_inclusions, "false_inclusions"),
         fit=choice(fit, "fit", ("split", "share", None)),
     )
@@ -154,17 +164,49 @@ false_inclusions, fit
 
 
 def _named(effects: Any) -> dict[str, float]:
-    if isinstance(effects, Mapping):
+    if isinstance(effects, Mapping) or hasattr(effects, "items"):  # or a Series
         named = {str(name): value for name, value in effects.items()}
     else:
-        values = [effects] if isinstance(effects, int | float) else list(effects)
+        several = isinstance(effects, Iterable) and not isinstance(effects, str)
+        values = list(effects) if several else [effects]
         named = {f"x{i}": value for i, value in enumerate(values, 1)}
     if not 1 <= len(named) <= _MOST_EFFECTS:
         raise ArgumentError(f"effects must hold 1 to {_MOST_EFFECTS} coefficients.")
-    exactly = {name: float(exact(value, "effects")) for name, value in named.items()}
-    if not all(exactly.values()):
+    if not all(exact(value, "effects") for value in named.values()):
         raise ArgumentError("an effect of zero is none: count it among the candidates.")
-    return exactly
+    return {name: sized(value, "effects", signed=True) for name, value in named.items()}
+
+
+def _candidates(candidates: object) -> int:
+    number = count(candidates, "candidates")
+    if number > _MOST_CANDIDATES:
+        raise ArgumentError(f"candidates must be at most {_MOST_CANDIDATES:,}; got {candidates!r}.")
+    return number
+
+
+def _contributions(contributions: object) -> int:
+    number = count(contributions, "contributions")
+    sized(number, "contributions")
+    return number
+
+
+def _kept(keep: Iterable[str], formula: str | None) -> Iterable[str]:
+    """Check `keep` as far as no formula is needed for it."""
+    if isinstance(keep, str):
+        return keep  # `build_design` says how to write it
+    if not isinstance(keep, Iterable):
+        raise ArgumentError(f"keep must hold term names (strings); got {type(keep).__name__}.")
+    kept = tuple(keep)
+    if formula is None and kept != ("Intercept",):
+        raise ArgumentError("keep names terms of a formula: give formula and schema.")
+    return kept
+
+
+def _radius(radius: object, clip: Fraction) -> Fraction:
+    if radius is None:
+        return clip
+    sized(radius, "radius")
+    return positive(radius, "radius")
 
 
 def _stated(
@@ -183,7 +225,9 @@ def _stated(
     if formula is None:
         if schema is not None:
             raise ArgumentError("schema needs a formula as well; without both, units are scaled.")
-        return from_numbers(effects, sigma, candidates=candidates, sd=sd, clip=clip)
+        return from_numbers(
+            effects, sigma, candidates=candidates, sd=sd, clip=clip, max_terms=max_terms
+        )
     if schema is None or candidates is not None:
         raise ArgumentError("with a formula give schema, and not candidates: the formula has them.")
     return from_formula(
@@ -209,10 +253,15 @@ def _penalty(penalty: Any, sigma2: Any) -> float | str:
         if penalty == "bic" and sigma2 is None:
             raise ArgumentError('penalty="bic" needs sigma2.')
         return penalty
-    number = exact(penalty, "penalty")
+    try:
+        number = exact(penalty, "penalty")
+    except ArgumentError:
+        raise ArgumentError(
+            f'penalty must be "auto", "bic" or a number; got {penalty!r}.'
+        ) from None
     if number < 0:
         raise ArgumentError(f"penalty must be at least 0; got {penalty!r}.")
-    return float(number)
+    return sized(number, "penalty") if number else 0.0
 
 
 def _least_rows(call: Call) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from dpreg.planning.arguments import rows_of_table, sized
 from dpreg.planning.detection import Detection, detect, rule_rows
 from dpreg.planning.sizes import Stated
 from dpreg.planning.theorems import Promise, Situation, theorem_41, theorem_42
@@ -47,11 +48,21 @@ class Call:
         return self.n / 2 if self.fit == "split" else float(self.n)
 
     @property
+    def draw_eps(self) -> float:
+        """What is left of eps for the draw, after the noisy count and the fit."""
+        counted = (
+            self.neighbors == "add-remove"
+            and self.sigma2 is not None
+            and isinstance(self.penalty, str)
+        )
+        eps = self.eps * float(1 - SHARES["count"]) if counted else self.eps
+        return eps * float(1 - SHARES["fit"]) if self.fit == "share" else eps
+
+    @property
     def rate(self) -> float:
         """t, per squared stored unit: eps of the draw over the range of the scores' changes."""
-        eps = self.eps * float(1 - SHARES["fit"]) if self.fit == "share" else self.eps
         replaced = 2 if self.neighbors == "replace-one" else 1
-        return eps / (replaced * self.contributions * float(loss_range(self.rho)))
+        return self.draw_eps / (replaced * self.contributions * float(loss_range(self.rho)))
 
     @property
     def units(self) -> int:
@@ -90,10 +101,9 @@ class Call:
             b / sigma / columns
             for b, columns in zip(stated.scaled, stated.effects.columns, strict=True)
         )
-        eps = self.eps * float(1 - SHARES["fit"]) if self.fit == "share" else self.eps
         return Situation(
             rows=max(self.rows, 3.0),
-            eps=eps,
+            eps=self.draw_eps,
             models=stated.models,
             kappa0=stated.kappa,
             least=least,
@@ -174,7 +184,9 @@ class Plan:
     def at(self, *, n: int | None = None, eps: float | None = None) -> Plan:
         """Return the plan at another n or eps."""
         call = replace(
-            self.call, n=self.n if n is None else n, eps=self.eps if eps is None else eps
+            self.call,
+            n=self.n if n is None else rows_of_table(n),
+            eps=self.eps if eps is None else sized(eps, "eps"),
         )
         return Plan(call, None, call.predict())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,6 +18,8 @@ from dpreg.selection.space import build_space
 
 __all__ = ["Stated", "from_formula", "from_numbers"]
 
+_LEAST: Final = 1e-60
+_MOST: Final = 1e60
 _UNIFORM: Final = 1 / 3
 """Variance of a column that is uniform on [-1, 1]."""
 
@@ -58,12 +61,15 @@ def from_numbers(
     candidates: int | None,
     sd: Mapping[str, float],
     clip: Fraction,
+    max_terms: int | None,
 ) -> Stated:
     """Take effects and sigma in scaled units: columns and response in [-1, 1]."""
     total = len(effects) if candidates is None else candidates
     if total < len(effects):
         raise ArgumentError(f"candidates must be at least {len(effects)}, the number of effects.")
     _known(sd, effects, "sd")
+    _room(max_terms, len(effects))
+    most = total if max_terms is None else min(max_terms, total)
     variance = {name: sd[name] ** 2 if name in sd else _UNIFORM for name in effects}
     beta = {name: value / float(clip) for name, value in effects.items()}
     return Stated(
@@ -76,8 +82,8 @@ def from_numbers(
             useless=np.ones(total - len(effects), dtype=np.int64),
             sigma2=(sigma / float(clip)) ** 2,
         ),
-        models=2**total,
-        widest=total + 1,
+        models=2**total if most == total else sum(math.comb(total, s) for s in range(most + 1)),
+        widest=most + 1,
         kappa=min([*variance.values(), _UNIFORM]),
     )
 
@@ -105,6 +111,8 @@ def from_formula(
     _known(effects, [name for name in place if place[name] in free], "effects")
     _known(sd, place, "sd")
     response = design.response.width
+    if len({place[name] for name in effects}) < len(effects):
+        raise ArgumentError("effects names one column twice, by its term and by its own name.")
     beta = {
         place[name]: value * design.columns[place[name]].width / response
         for name, value in effects.items()
@@ -116,6 +124,13 @@ def from_formula(
         for unit, columns in zip(space.units, space.unit_columns, strict=True)
         if any(j in beta for j in columns)
     ]
+    _room(max_terms, len(with_effect))
+    sizes = [*(abs(value) for value in beta.values()), sigma / response, *variance.values()]
+    if not all(_LEAST <= size <= _MOST for size in sizes):
+        raise ArgumentError(
+            "effects, sigma or sd are out of all proportion to the bounds of the schema: in scaled "
+            "units they must lie between 1e-60 and 1e60."
+        )
     others = [c for c in space.unit_columns if not any(j in beta for j in c)]
     return Stated(
         names=tuple(unit for unit, _ in with_effect),
@@ -149,6 +164,14 @@ def _variance(design: Design, j: int, sd: Mapping[int, float]) -> float:
     if declared is not None and not isinstance(declared, Numeric):
         return spread**2
     return spread**2 * _UNIFORM
+
+
+def _room(max_terms: int | None, effects: int) -> None:
+    if max_terms is not None and max_terms < effects:
+        raise ArgumentError(
+            f"max_terms={max_terms} leaves no room for {effects} terms with an effect: no model "
+            "holds them all."
+        )
 
 
 def _known(given: Iterable[str], known: Iterable[str], name: str) -> None:

@@ -98,7 +98,7 @@ def theorem_41(at: Situation) -> Promise:
     holds = c > 0 and at.true <= at.rows / 8
     wrong = 1.0
     if holds:
-        wrong = at.models * math.exp(-phi * at.eps / (4 * (at.radius + at.bound) ** 2))
+        wrong = _union(at.models, phi * at.eps / (4 * (at.radius + at.bound) ** 2))
         wrong += (1 + 2 * at.largest) * at.rows**-c / math.sqrt(2 * math.pi * a * log_n)
     return Promise(max(0.0, 1 - wrong), phi, holds, at.wide_enough)
 
@@ -112,7 +112,7 @@ def theorem_42(at: Situation) -> Promise:
     holds = c > 0 and at.true <= at.rows / 8
     wrong = 1.0
     if holds:
-        wrong = at.models * math.exp(-at.eps * phi / (64 * (at.radius + at.bound) ** 2))
+        wrong = _union(at.models, phi * at.eps / (64 * (at.radius + at.bound) ** 2))
         wrong += 3 * at.rows ** (-a / 2) + 2 * at.largest * at.rows**-c
     return Promise(max(0.0, 1 - wrong), phi, holds, at.wide_enough)
 
@@ -135,6 +135,11 @@ def least_rows(theorem: Callable[[Situation], Promise], at: Situation, chance: f
         else:
             high = middle
     return high
+
+
+def _union(models: int, exponent: float) -> float:
+    """Return K exp(-exponent), for any K."""
+    return math.exp(min(math.log(models) - exponent, 1.0))
 
 
 def _largest_a(at: Situation, most: float) -> float:

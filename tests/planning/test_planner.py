@@ -1,4 +1,6 @@
 import math
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -147,12 +149,98 @@ def test_the_page_says_what_was_assumed_and_that_no_data_were_used():
         ({"sd": {"z": 1}}, "sd names 'z'"),
         ({"n": None, "effects": 1e-9}, "no n up to"),
         ({"eps": None, "n": 4, "effects": 1e-3, "penalty": 5}, "no eps up to"),
+        ({"effects": None}, "effects"),
+        ({"effects": 1e-200}, "effects"),
+        ({"effects": "1e390"}, "effects"),
+        ({"effects": {"a": "x"}}, "effects"),
+        ({"sigma": 1e-200}, "sigma"),
+        ({"sigma": "1e390"}, "sigma"),
+        ({"chance": "high"}, "chance"),
+        ({"chance": None}, "chance"),
+        ({"chance": "0.99999999999999999999"}, "chance"),
+        ({"n": 10**390}, "n must be at most"),
+        ({"eps": "1e-390"}, "eps"),
+        ({"eps": "1e390"}, "eps"),
+        ({"candidates": 1001}, "candidates"),
+        ({"sd": 0.5}, "sd must be a mapping"),
+        ({"sd": "x"}, "sd must be a mapping"),
+        ({"sd": {"x1": 1e-200}}, "sd"),
+        ({"radius": "1e-300"}, "radius"),
+        ({"radius": "1e390"}, "radius"),
+        ({"clip": "1e-300"}, "clip"),
+        ({"center": 5}, "center"),
+        ({"keep": ("x1",)}, "keep"),
+        ({"keep": 5}, "keep"),
+        ({"max_terms": "x"}, "max_terms"),
+        ({"max_terms": -1}, "max_terms"),
+        ({"max_terms": 1, "effects": [0.1, 0.2]}, "max_terms=1 leaves no room for 2"),
+        ({"penalty": "x"}, '"auto", "bic" or a number'),
+        ({"penalty": "1e300"}, "penalty"),
+        ({"sigma2": "private"}, "sigma2"),
+        ({"sigma2": "1e300"}, "sigma2"),
+        ({"contributions": 10**390}, "contributions"),
     ],
 )
 def test_bad_arguments_are_named(changes, message):
     call = {"effects": 0.1, "sigma": 0.2, "n": 100, "eps": 1, **changes}
     with pytest.raises(ArgumentError, match=message):
         plan(call.pop("effects"), **call)
+
+
+def test_numbers_of_every_kind_are_one_effect():
+    for one in (0.2, np.float32(0.2), Fraction(1, 5), Decimal("0.2"), "0.2"):
+        assert plan(one, n=3_000, eps=1, **FACTS).found == pytest.approx(
+            plan([0.2], n=3_000, eps=1, **FACTS).found, abs=1e-6
+        )
+
+
+@pytest.mark.parametrize("changes", [{"n": 0}, {"n": "x"}, {"eps": -1}, {"eps": "1e390"}])
+def test_another_n_or_eps_is_checked_as_well(changes):
+    with pytest.raises(ArgumentError, match=next(iter(changes))):
+        plan(0.2, n=100, eps=1, **FACTS).at(**changes)
+
+
+@pytest.mark.parametrize("mechanism", ["permute-and-flip", "exponential", "laplace"])
+def test_the_page_of_a_thousand_candidates_is_printed(mechanism):
+    found = plan(0.2, n=10**6, eps=1, sigma=0.25, candidates=1_000, mechanism=mechanism)
+    assert "e+301" in str(found)
+    assert found.found > 0.99
+
+
+def test_no_model_is_counted_that_max_terms_excludes():
+    few = plan({"a": 0.2}, n=4_000, eps=1, max_terms=2, **FACTS)
+    assert few.call.stated.models == 1 + 10 + 45
+    assert plan({"a": 0.2}, n=4_000, eps=1, max_terms=99, **FACTS).call.stated.models == 2**10
+
+
+def test_max_terms_must_hold_the_effects_of_a_formula(area):
+    with pytest.raises(ArgumentError, match="max_terms=1 leaves no room for 2"):
+        plan(
+            {"bsqft": 0.12, "lat": 5}, sigma=1, n=99, eps=1,
+            formula=area.formula, schema=area.schema, max_terms=1,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("bounds", [(0, 1e-200), (0, 1e200)])
+def test_effects_out_of_all_proportion_to_the_bounds_are_refused(bounds):
+    with pytest.raises(ArgumentError, match="proportion"):
+        plan(0.1, sigma=1, n=9, eps=1, formula="y ~ x1", schema={"x1": bounds, "y": (0, 1)})
+
+
+def test_one_column_by_two_names_is_refused():
+    schema = {"g": ["u", "v"], "y": (0, 1)}
+    with pytest.raises(ArgumentError, match="twice"):
+        plan({"g": 0.1, "g[T.v]": 0.2}, sigma=1, n=9, eps=1, formula="y ~ g", schema=schema)
+
+
+def test_the_noisy_count_of_add_remove_is_paid_for():
+    """`dp_select` buys it where sigma2 is given and n is private: a fiftieth of eps."""
+    facts = {"n": 4_000, "eps": 1, "neighbors": "add-remove", **FACTS}
+    plain, priced = plan(0.2, **facts), plan(0.2, sigma2=0.0625, **facts)
+    assert priced.call.rate == pytest.approx(0.98 * plain.call.rate)
+    assert plan(0.2, sigma2=0.0625, penalty=1, **facts).call.rate == plain.call.rate
+    shared = plan(0.2, sigma2=0.0625, fit="share", **facts)
+    assert shared.call.rate == pytest.approx(0.49 * plain.call.rate)
 
 
 def test_unknown_columns_are_named(area):
