@@ -4,9 +4,9 @@
 batches are taken one at a time and cut into pieces, so memory holds what the engine has in flight
 and a batch; the turning into chunks happens in the threads that tally.
 
-What an engine says when it fails is never passed on: DuckDB, for one, quotes the cell that it could
-not cast. A `DataError` names the engine and the kind of failure. By then the privacy ledger has
-been charged: it is charged before the first row is read, and an error does not refund it.
+An engine that fails while it is read ends the call in a `DataError` that names the engine and the
+kind of failure. By then the privacy ledger has been charged: that is done before the first row is
+read, and an error does not refund it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from dpreg.cells import Kind
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError, DataError
+from dpreg.sources.arrow_batches import batch_pieces, guarded, guarded_batches
 from dpreg.sources.arrow_cells import arrow_reader, batch_reader, kind_of_arrow
 from dpreg.sources.arrow_library import pa
 from dpreg.sources.base import Chunk, LocalSource, Piece, find_column
@@ -28,9 +29,7 @@ __all__ = [
     "arrow_reader",
     "batch_pieces",
     "batch_reader",
-    "guarded",
     "kind_of_arrow",
-    "stream_batches",
     "stream_source",
 ]
 
@@ -41,45 +40,6 @@ _DATASET_ROWS = 1 << 15
 _BUFFER = 1 << 18
 _ONCE = ("__next__", "read_next_batch", "read_next", "get_next")  # what streams have, not tables
 _COLUMNS = ("Series", "ChunkedArray")  # which export streams, too
-
-_T = TypeVar("_T")
-
-
-def guarded(work: Callable[[], _T], failed: str) -> _T:
-    """Call an engine; its failure becomes a `DataError` that holds nothing of what it said.
-
-    Parameters
-    ----------
-    work : callable
-    failed : str
-        What to say, from public facts; the exception's type is added.
-    """
-    try:
-        return work()
-    except Exception as error:
-        kind = type(error).__name__
-    # Outside the handler, so that the engine's exception is not even this one's context.
-    raise DataError(f"{failed} ({kind})")
-
-
-def batch_pieces(
-    batch: Any, read: Callable[[Any], Chunk], size: int, part: int = 0
-) -> Iterator[Piece]:
-    """Cut a record batch into pieces.
-
-    Parameters
-    ----------
-    batch : pyarrow.RecordBatch
-    read : callable
-        `batch_reader` of its schema.
-    size : int
-        Most rows of a piece.
-    part : int
-        As in `Piece`.
-    """
-    for start in range(0, batch.num_rows, size):
-        rows = batch.slice(start, size)
-        yield Piece(rows.num_rows, partial(read, rows), part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +147,7 @@ class StreamSource(LocalSource):
     def _batches(self, columns: list[str]) -> Iterator[Any]:
         self._started = True
         failed = f"{self._engine.name} failed while it was read"
-        yield from stream_batches(guarded(partial(self._engine.open, columns), failed), failed)
+        yield from guarded_batches(guarded(partial(self._engine.open, columns), failed), failed)
 
     def _reader(self, schema: Any, columns: Mapping[str, ColumnType]) -> Callable[[Any], Chunk]:
         """Make sure that the rows come as the columns that were promised."""
@@ -198,17 +158,6 @@ class StreamSource(LocalSource):
                     f"{self._engine.name} changed the type of column {name!r} since it was opened"
                 )
         return batch_reader(schema, columns)
-
-
-def stream_batches(batches: Iterator[Any], failed: str) -> Iterator[Any]:
-    """Go through an engine's batches, guarded, and close it however that ends."""
-    try:
-        while (batch := guarded(partial(next, batches, None), failed)) is not None:
-            yield batch
-    finally:
-        close = getattr(batches, "close", None)
-        if close is not None:
-            guarded(close, failed)
 
 
 def stream_source(data: object) -> StreamSource:
