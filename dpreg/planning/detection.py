@@ -178,8 +178,9 @@ def _useless_losses(effects: Effects, rate: float, phi: float, psi: float) -> Fl
         )
         cost = rate * (psi + phi * d - effects.sigma2 * chi)
         chance = float(_coin(-cost).mean())
+        sure = _DEEPEST if chance <= 0 else -_DEEPEST
         out[effects.useless == columns] = (
-            math.log((1 - chance) / chance) if chance > 0 else _DEEPEST
+            math.log((1 - chance) / chance) if 0 < chance < 1 else sure
         )
     return out
 

@@ -26,6 +26,7 @@ def chances(plan: Plan, over: str, ax: Axes | None = None) -> Axes:
         raise ArgumentError(f'over must be "n" or "eps"; got {over!r}.')
     centre = float(plan.n if over == "n" else plan.eps)
     values = centre * np.geomspace(1 / 8, 8, _POINTS)
+    values = values[values <= (1e18 if over == "n" else 1e30)]  # what `plan` takes
     plans = [plan.at(n=max(2, round(v))) if over == "n" else plan.at(eps=float(v)) for v in values]
     axes = _axes(ax)
     for i, name in enumerate(plan.call.stated.names):

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
+from dpreg.request import count
 from dpreg.study.simulation import KEYS
 from dpreg.study.stamp import CURATOR_ONLY, SIMULATED
 
@@ -61,6 +62,8 @@ def relative_rsquared(study: SelectionStudy) -> Figure:
 
 def frequencies(study: SelectionStudy) -> Figure:
     """Draw the chance that the drawn model holds each term: a table in greys (the slides')."""
+    if not study.candidates:
+        raise ArgumentError("every term is in keep: there are no frequencies to draw.")
     shown = study.frequencies.iloc[:, :_MOST_COLUMNS]
     values = shown.to_numpy()
     rows, columns = values.shape
@@ -85,7 +88,8 @@ def frequencies(study: SelectionStudy) -> Figure:
 
 def probabilities(study: SelectionStudy, models: int = 15, setting: int = 0) -> Figure:
     """Draw the likeliest models of one setting as bars; the non-private choice is filled."""
-    if not 0 <= setting < len(study.settings):
+    setting, models = count(setting, "setting", 0), count(models, "models")
+    if setting >= len(study.settings):
         raise ArgumentError(f"setting must be 0 to {len(study.settings) - 1}; got {setting!r}.")
     chances = study.law.probabilities[:, setting]
     order = np.argsort(-chances, kind="stable")[:models]

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.errors import ArgumentError
+from dpreg.request import count
 from dpreg.results.summary import Summary
 from dpreg.study import views
 from dpreg.study.law import Law, Setting
@@ -107,7 +108,8 @@ class SelectionStudy:
         models : int, optional
             How many; all models of the law if None.
         """
-        order = np.argsort(-self.law.probabilities.mean(axis=1), kind="stable")[:models]
+        shown = None if models is None else count(models, "models")
+        order = np.argsort(-self.law.probabilities.mean(axis=1), kind="stable")[:shown]
         names = [self.models[i] for i in order]
         frame = pd.DataFrame(self.law.probabilities[order], index=names, columns=self.index)
         return marked(frame.rename_axis(index="model"))

@@ -59,6 +59,8 @@ class SimulationStudy:
     @property
     def auto(self) -> pd.DataFrame:
         """The settings under ``penalty="auto"``, which needs no tuning."""
+        if self.design.false_inclusions is None:
+            raise ArgumentError('penalty="auto" was not tried: give false_inclusions to the study.')
         table = self.proportions[self.proportions["penalty/n"] == "auto"]
         return marked(table.drop(columns="penalty/n").set_index(KEYS), SIMULATED)
 

@@ -251,6 +251,12 @@ def test_unknown_columns_are_named(area):
 # ---- the picture --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("over", "facts"), [("n", {"n": 10**18}), ("eps", {"eps": "1e30"})])
+def test_the_picture_ends_where_plans_do(over, facts):
+    pytest.importorskip("matplotlib").use("agg")
+    plan(0.2, **({"n": 100, "eps": 1} | facts), **FACTS).plot(over)
+
+
 def test_the_picture_marks_the_plan():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")

@@ -96,6 +96,21 @@ def test_probabilities_name_the_choice_without_noise(study):
         study.plot("pie")
 
 
+@pytest.mark.parametrize("options", [{"models": 0}, {"models": "x"}, {"setting": "x"}])
+def test_what_is_shown_of_probabilities_is_checked(study, options):
+    with pytest.raises(ArgumentError, match=next(iter(options))):
+        study.plot("probabilities", **options)
+
+
+def test_without_free_terms_there_are_no_frequencies_to_draw():
+    frame = pd.DataFrame({"a": [0.0, 1.0], "y": [0.0, 1.0]})
+    bare = selection_study(
+        "y ~ a", frame, schema={"a": (0, 1), "y": (0, 1)}, keep=("Intercept", "a")
+    )
+    with pytest.raises(ArgumentError, match="keep"):
+        bare.plot("frequencies")
+
+
 def test_lines_differ_in_more_than_colour():
     styles = [(s["linestyle"], s["marker"]) for s in plots._STYLES]
     assert len(set(styles)) == len(styles)

@@ -220,6 +220,12 @@ def test_csv_can_be_read_back(studied, tmp_path):
         studied.to_csv(table="rows")
 
 
+@pytest.mark.parametrize("models", [0, -1, "x", 1.5])
+def test_a_number_of_models_is_checked(studied, models):
+    with pytest.raises(ArgumentError, match="models"):
+        studied.top(models)
+
+
 def test_a_study_is_a_value(studied):
     assert pickle.loads(pickle.dumps(studied)).agreement.equals(studied.agreement)
     assert copy.copy(studied).frequencies.equals(studied.frequencies)

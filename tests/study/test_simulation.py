@@ -225,6 +225,14 @@ def test_auto_needs_no_grid():
     assert list(study.table("auto").columns) == [5.0]
 
 
+def test_auto_that_was_not_tried_is_said_to_be():
+    study = simulation_study((1, 0), 50, radius=1, eps=1, datasets=2, penalty=(0.1,))
+    with pytest.raises(ArgumentError, match="false_inclusions"):
+        _ = study.auto
+    with pytest.raises(ArgumentError, match="false_inclusions"):
+        study.table("auto")
+
+
 def test_the_same_seed_gives_the_same_numbers():
     calls = [simulation_study(BETAS[2], 100, radius=2.5, eps=1, **SMALL) for _ in range(2)]
     assert calls[0].proportions.equals(calls[1].proportions)
