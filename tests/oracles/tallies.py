@@ -1,4 +1,4 @@
-"""Tallies for tests of sources, plain and exact, and some that die on the way.
+"""A table and tallies for tests of sources, plain and exact, and tallies that die on the way.
 
 They are pickled to workers that import this module, so a worker's path must have `tests` in it.
 """
@@ -9,9 +9,41 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
-from dpreg.columns import Categorical
+from dpreg.columns import Boolean, Categorical, Numeric, Unbounded
 from dpreg.privacy.mechanisms.coins import Coins
+from dpreg.sources import as_source
+
+COLUMNS = {
+    "x": Numeric(-1, 1),
+    "whole": Unbounded(),
+    "gone": Unbounded(),
+    "truth": Boolean(),
+    "text": Categorical(["a", "b"]),
+    "label": Categorical(["u", "v", "w"]),
+    "code": Categorical([1, 2, 3]),
+}
+ROWS = 500
+
+
+def table(rows=ROWS):
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(
+        {
+            "unused": "secret",
+            "x": rng.normal(size=rows),
+            "whole": rng.integers(-9, 9, rows),
+            "gone": pd.array(rng.integers(0, 2, rows), dtype="Int64"),
+            "truth": rng.integers(0, 2, rows).astype(bool),
+            "text": rng.choice(["a", "b", "c"], rows),
+            "label": pd.Categorical(rng.choice(["u", "w", "x"], rows)),
+            "code": rng.integers(0, 4, rows),
+        }
+    )
+    frame.loc[::7, "x"] = np.nan
+    frame.loc[3::5, ["gone", "text", "label"]] = None
+    return frame
 
 
 @dataclass(frozen=True)
@@ -60,6 +92,21 @@ class Sums:
 
 
 @dataclass(frozen=True)
+class Exact:
+    """Adds up each column's cells bit by bit: sums of their float64's bits, missing ones alike."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, chunks):
+        total = np.zeros(len(self.names), dtype=object)
+        for _, chunk in chunks:
+            for place, name in enumerate(self.names):
+                bits = np.where(np.isnan(chunk[name]), np.nan, chunk[name]).view(np.int64)
+                total[place] += sum(map(int, bits))
+        return total
+
+
+@dataclass(frozen=True)
 class Wide:
     """A vector of many entries, each the number of rows."""
 
@@ -68,6 +115,28 @@ class Wide:
     def __call__(self, chunks):
         rows = sum(len(next(iter(chunk.values()))) for _, chunk in chunks)
         return np.full(self.length, rows, dtype=np.int64)
+
+
+def check_halves(total):
+    """Each row is in one half: the halves of a pass with secure coins add up to all rows."""
+    frame = table()
+    whole = as_source(frame).total(COLUMNS, Sums.of(COLUMNS))
+    halves = total(frame, Sums.of(COLUMNS, Coins(2))).reshape(2, -1)
+    assert list(halves.sum(axis=0)) == list(whole)
+    assert 0 < halves[0, 0] < ROWS  # both halves have rows, but for 2**-499
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """A mutant: what it hands over comes from two attempts, one for each half of the vector."""
+
+    tally: object
+
+    def __call__(self, chunks):
+        chunks = list(chunks)
+        first, again = self.tally(chunks), self.tally(chunks)
+        half = len(first) // 2
+        return np.concatenate([first[:half], again[half:]])
 
 
 _finished = 0

@@ -5,6 +5,9 @@ Both take seconds to start: such tests carry ``pytest.mark.xdist_group("cluster"
 """
 
 import logging
+import sys
+import warnings
+from pathlib import Path
 
 import pytest
 
@@ -25,3 +28,30 @@ def dask_client():
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         yield client
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """Return a session of Spark in this machine: two threads, four attempts at a task."""
+    sql = pytest.importorskip("pyspark.sql")
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "OFF",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        # Executors import the oracles.
+        "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[1]),
+        "spark.python.daemon.module": "oracles.spark_daemon",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = sql.SparkSession.builder.master("local[2,4]").config(map=settings)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PySpark's own, of how old pandas and sockets are
+            session = builder.getOrCreate()
+    yield session
+    session.stop()

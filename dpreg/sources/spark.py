@@ -1,0 +1,237 @@
+"""Spark DataFrames: each partition is tallied by a task, and few further tasks add the vectors.
+
+The executors need dpreg: install it with their Python, or send it along
+(``spark.sparkContext.addPyFile``, ``spark.archives`` with a packed environment). A local master
+runs the Python of the session's own, where `PYSPARK_PYTHON` says so.
+
+Why an answer is one attempt's, partition by partition. Spark runs a task again when it failed, when
+a copy of it might be faster (speculation), and when its output was lost before others could fetch
+it. What makes that harmless:
+
+1. A task hands over its rows' tally as **one** row, emitted when all its input has been read. The
+   output of an attempt that failed, or came second, is discarded whole.
+2. Which task adds that row next follows from the **number of the partition**, not from the vector:
+   it is hashed into a slot, and an attempt that is run again keeps its number. So the output of
+   every attempt goes, whole, to one and the same task. Had it been dealt out by its content, or in
+   pieces (a row for each half), an output that is computed anew, with other coins, could be counted
+   in two places or in none.
+3. A task that adds has fetched, from each task before it, the one output that was on offer; where a
+   fetch failed it is run again from nothing, and its earlier sum was never emitted. Whichever
+   attempts it fetched, their vectors are whole. By induction over the stages, every sum is one
+   vector for each partition under it, from one attempt; and no partition is under two tasks.
+
+So the last task's row has each partition once, and the argument in `dpreg.sources.base` holds:
+every row is counted once, under one fair coin. Which attempt it is depends on what failed and when,
+not on how coins fell. Spark itself takes tasks for functions of their input and need not notice
+that two attempts differ; from 4.1 on it does (checksums of shuffled rows) and runs the stages after
+a differing one anew, all of them, which leaves the argument as it is.
+
+What a partition's rows are is the plan's to say. One that gives other rows each time that it is run
+(a sample without a seed) makes other tables for each pass, with this engine as with any.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pyspark.accumulators import AccumulatorParam
+
+from dpreg.cells import Kind
+from dpreg.columns import ColumnType
+from dpreg.errors import ArgumentError
+from dpreg.sources.base import Tally, find_column
+from dpreg.sources.cluster import ClusterSource, Finished, PartitionTally
+from dpreg.sources.spark_tasks import (
+    COUNTS,
+    ENGINE,
+    VECTORS,
+    Tallies,
+    count_rows,
+    sum_rows,
+    unpacked,
+)
+from dpreg.sources.words import Words, add, pack
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["SparkSource", "spark_source"]
+
+_SMALL = 1 << 15  # bytes of a vector of which one task adds those of all partitions
+_PAUSE = 0.2  # seconds between two looks at what is done
+_WIDTH = 16  # tasks of the last stage but one, where vectors are larger
+
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("byte", "short", "integer", "long", "float", "double", "decimal"), "numeric"),
+    **dict.fromkeys(("string", "char", "varchar"), "string"),
+    **dict.fromkeys(("date", "timestamp", "timestamp_ntz", "time"), "datetime"),
+    **dict.fromkeys(("interval", "daytimeinterval", "yearmonthinterval"), "datetime"),
+    "boolean": "bool",
+    "void": "object",
+}
+"""Public kinds by Spark's names of types; all other types hold neither numbers nor labels."""
+
+
+def spark_source(data: Any) -> SparkSource:
+    """Take a Spark DataFrame, of a session in this process or of Spark Connect.
+
+    Raises
+    ------
+    ArgumentError
+        If it is something else of PySpark's, or a stream without an end; or if pyarrow is missing.
+    """
+    if importlib.util.find_spec("pyarrow") is None:
+        raise ArgumentError(
+            "Spark brings rows to Python through pyarrow, which is not installed: "
+            "pip install 'dpreg[spark]', on the executors too"
+        )
+    from pyspark.sql import DataFrame
+
+    if not isinstance(data, DataFrame):
+        raise ArgumentError(
+            f"data is a {type(data).__name__} of PySpark: give a pyspark.sql.DataFrame "
+            "(pandas on Spark: data.to_spark())"
+        )
+    if data.isStreaming:
+        raise ArgumentError("data is a stream without an end: give a DataFrame that is read once")
+    return SparkSource(data)
+
+
+class SparkSource(ClusterSource):
+    """A source whose rows are the partitions of a Spark DataFrame.
+
+    Names and kinds are those of its schema, known before any job is run; only the columns that a
+    pass reads are asked for. Columns of kinds that cannot be read are not sent either: all their
+    cells are missing.
+
+    The order of the rows, which seeded runs follow, is that of the partitions, and within them the
+    one in which Spark delivers rows. It has to be the same in each job: files, a table made of
+    local data, a persisted frame are in order; what has been shuffled (joined, grouped) comes in
+    another order each time, unless sorted by a key without ties. A partition that has another
+    number of rows than when it was counted ends the pass.
+    """
+
+    __slots__ = ("_data", "_kinds", "_names")
+
+    engine = ENGINE
+
+    def __init__(self, data: DataFrame) -> None:
+        fields = data.schema.fields
+        self._data = data
+        self._names = tuple(field.name for field in fields)
+        self._kinds = tuple(_KINDS.get(field.dataType.typeName(), "other") for field in fields)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in the table's order, repeats included."""
+        return self._names
+
+    def kind(self, name: str) -> Kind:
+        """Public kind of a column. DataError where the name is absent or repeated."""
+        return self._kinds[find_column(self._names, name)]
+
+    def _count(self) -> int:
+        return int(self._data.count())
+
+    def _total(self, work: PartitionTally, positions: bool, finished: Finished) -> Words | None:
+        frame = self._selected(work.columns)
+        with _job(frame, finished) as done:
+            counts = _counted(frame) if positions else None
+            sums = frame.mapInArrow(Tallies(work, counts, done), VECTORS)
+            for width in _widths(work.tally):
+                sums = _dealt(sums, width).mapInArrow(sum_rows, VECTORS)
+            rows = sums.collect()
+        vectors = [unpacked(row["words"], row["entries"]) for row in rows]
+        return add(vectors) if vectors else None
+
+    def _selected(self, columns: Mapping[str, ColumnType]) -> DataFrame:
+        """Take the columns to be read, in their order, by place: names may need quoting."""
+        from pyspark.sql.functions import lit
+
+        plain = self._data.toDF(*(f"c{place}" for place in range(len(self._names))))
+        chosen = []
+        for name in columns:
+            label = f"c{find_column(self._names, name)}"
+            unread = self.kind(name) in ("datetime", "other")
+            chosen.append(lit(None).cast("double").alias(label) if unread else plain[label])
+        return plain.select(*chosen)
+
+
+def _widths(tally: Tally) -> tuple[int | None, ...]:
+    """Return the numbers of tasks of the stages that add; None is for Spark to choose.
+
+    Where vectors are small, one task adds those of all partitions. Otherwise Spark's own number of
+    tasks (which it fits to what there is to be shuffled) adds some each, a few tasks add these
+    sums, and one the rest: no task, and not the driver, is sent many vectors.
+    """
+    small = pack(tally(())).nbytes <= _SMALL
+    return (1,) if small else (None, _WIDTH, 1)
+
+
+def _dealt(vectors: DataFrame, width: int | None) -> DataFrame:
+    """Send each row whole to a task that its slot decides."""
+    return vectors.repartition("slot") if width is None else vectors.repartition(width, "slot")
+
+
+def _counted(frame: DataFrame) -> dict[int, int]:
+    return {row["slot"]: row["rows"] for row in frame.mapInArrow(count_rows, COUNTS).collect()}
+
+
+# ---- what the caller sees meanwhile --------------------------------------------------------------
+
+
+class _Places(AccumulatorParam[set[int]]):
+    """Adds sets of partitions: one that is done twice is one."""
+
+    def zero(self, value: set[int]) -> set[int]:
+        return set()
+
+    def addInPlace(self, value1: set[int], value2: set[int]) -> set[int]:
+        return value1 | value2
+
+
+@contextmanager
+def _job(frame: DataFrame, finished: Finished) -> Iterator[Any]:
+    """Report finished partitions while jobs run, and end the jobs on an interrupt.
+
+    Yields an accumulator, or None for Spark Connect, which has none.
+    """
+    session = frame.sparkSession
+    tag = f"dpreg-{uuid.uuid4().hex}"
+    session.addTag(tag)
+    try:
+        if type(frame).__module__.startswith("pyspark.sql.connect"):
+            yield None
+        else:
+            done = session.sparkContext.accumulator(set(), _Places())
+            with _polled(lambda: finished.report(done.value)):
+                yield done
+    except KeyboardInterrupt:
+        session.interruptTag(tag)
+        raise
+    finally:
+        session.removeTag(tag)
+
+
+@contextmanager
+def _polled(look: Callable[[], object]) -> Iterator[None]:
+    """Look every now and then, and once more in the end."""
+    over = threading.Event()
+
+    def poll() -> None:
+        while not over.wait(_PAUSE):
+            look()
+
+    thread = threading.Thread(target=poll, name="dpreg-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    look()

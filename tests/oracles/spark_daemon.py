@@ -1,0 +1,16 @@
+"""The process that Spark forks its Pythons from, with dpreg imported: seconds less for each.
+
+A task that fails takes its Python with it, and the next one starts afresh.
+"""
+
+import oracles.tallies
+from pyspark.daemon import manager
+
+import dpreg.sources.arrow_cells
+import dpreg.sources.spark
+
+if __name__ == "__main__":
+    assert oracles.tallies
+    assert dpreg.sources.arrow_cells
+    assert dpreg.sources.spark
+    manager()
