@@ -1,16 +1,17 @@
 # The one path by which a function of Python's dpreg is called.
 #
 # A request is a plain list: the function's name, its arguments as plain values, and the columns of
-# a table as columns.R lays them out. The reply is a list too: `ok`, then the value or the error, and
+# a table as columns.R lays them out, or the number of one that Python has open (source.R). The reply is a list too: `ok`, then the value or the error, and
 # the public warnings. To wrap another function: an R function with the same arguments that calls
 # `python_call()`, and in Python a line in dpreg_bridge/views.py if its result is of a new kind.
 
-python_call <- function(verb, arguments = list(), data = NULL, columns = names(data), call = NULL) {
+python_call <- function(verb, arguments = list(), data = NULL, columns = names(data), call = NULL,
+                        source = NULL) {
   table <- if (!is.null(data)) table_columns(data, columns)
   door <- open_door()
   request <- list(
     verb = verb, arguments = plain_arguments(arguments), columns = table,
-    rows = if (!is.null(data)) as.double(nrow(data)), debug = isTRUE(getOption("dpreg.debug"))
+    rows = if (!is.null(data)) as.double(nrow(data)), source = source$number, debug = isTRUE(getOption("dpreg.debug"))
   )
   reply <- door(request)
   for (text in reply$warnings) dpreg_warn(text, call)
@@ -53,15 +54,30 @@ plain_argument <- function(value, name) {
 }
 
 # A call to keep in the result: what was typed, without rows. `do.call()` and pipes may put whole
-# tables where a name is expected; so may `update()`.
+# tables where a name is expected, and functions with all that they can see; so may `update()`.
 public_call <- function(call) {
   call[[1]] <- as.name(sub("^.*::", "", deparse1(call[[1]])))
   for (name in setdiff(names(call), "")) {
     value <- call[[name]]
-    if (name %in% c("data", "budget", "newdata") && !is.language(value)) call[[name]] <- quote(data)
+    path <- name == "data" && is.character(value)
+    rows <- name %in% c("data", "budget", "newdata") || name == "x" && is.null(call$data)
+    if (rows && !path && !is.language(value)) call[[name]] <- quote(data)
+    if (is.function(value)) call[[name]] <- as.name(name)
+    if (is.call(value)) call[[name]] <- without_source(value)
     if (inherits(value, "formula")) call[[name]] <- bare_formula(value)
   }
   call
+}
+
+# `function(x) ...` in a call carries the text of the file that it was read from.
+without_source <- function(e) {
+  if (!is.call(e)) return(e)
+  if (identical(e[[1]], quote(`function`))) e[4] <- list(NULL)
+  attributes(e)[c("srcref", "srcfile", "wholeSrcref")] <- NULL
+  for (i in seq_along(e)) {
+    if (is.call(e[[i]])) e[[i]] <- without_source(e[[i]])
+  }
+  e
 }
 
 # A formula carries the environment it was made in, and saveRDS() would save the rows found there.

@@ -6,7 +6,8 @@
 #'
 #' @inheritParams dp_select
 #' @param x Names of columns of `data`; or, without `data`, a vector or a data frame.
-#' @param data A data frame, or `NULL`.
+#' @param data A data frame, the path of a Parquet or CSV file, or another table that [dp_select()] takes;
+#'   or `NULL`.
 #' @param q Numbers between 0 and 1.
 #' @param bounds Public bounds, `c(lowest, highest)`, or a list of such pairs by column. Columns without
 #'   take theirs from `schema`.
@@ -20,7 +21,8 @@
 #' @param family `"gaussian"`, `"bernoulli"`, `"poisson"`, or another that Python's function has.
 #' @returns An object of class `dp_estimate`: a plain list whose `estimates` is a data frame with the
 #'   columns `term`, `estimate`, `std.error`, `se_sampling` and `se_privacy`, and the group where there
-#'   are groups. Methods: [print()], [coef()], [confint()], [nobs()], [as.data.frame()], `tidy()`.
+#'   are groups. Its methods are listed in [dp_estimate].
+#' @seealso [sample_aggregate()] for any other estimator.
 #' @references Smith, A. (2008). Integrating differential privacy with statistical theory. Talk.
 #' @name dp_mean
 #' @examplesIf isTRUE(dpreg::dpreg_available())
@@ -33,7 +35,7 @@ NULL
 #' @export
 dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL,
                     neighbors = "replace-one", contributions = 1, by = NULL, complete = FALSE,
-                    noise = NULL, budget = NULL, unsafe_seed = NULL) {
+                    noise = NULL, budget = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   estimate_call("dp_mean", x, data, given_arguments(call), call)
 }
@@ -42,7 +44,7 @@ dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL
 #' @export
 dp_quantile <- function(x, q, data = NULL, eps, bounds = NULL, schema = NULL,
                         neighbors = "replace-one", contributions = 1, by = NULL, complete = FALSE,
-                        alpha = 0.05, budget = NULL, unsafe_seed = NULL) {
+                        alpha = 0.05, budget = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   estimate_call("dp_quantile", x, data, given_arguments(call), call)
 }
@@ -52,7 +54,7 @@ dp_quantile <- function(x, q, data = NULL, eps, bounds = NULL, schema = NULL,
 dp_histogram <- function(x, data = NULL, eps, delta = 0, bounds = NULL, bins = "private",
                          schema = NULL, neighbors = "replace-one", contributions = 1, by = NULL,
                          complete = FALSE, width_share = 0.2, noise = NULL, budget = NULL,
-                         unsafe_seed = NULL) {
+                         progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   estimate_call("dp_histogram", x, data, given_arguments(call), call)
 }
@@ -61,7 +63,7 @@ dp_histogram <- function(x, data = NULL, eps, delta = 0, bounds = NULL, bins = "
 #' @export
 dp_suffstats <- function(x, data = NULL, family = "gaussian", eps, delta = 0, bounds = NULL,
                          schema = NULL, neighbors = "replace-one", contributions = 1, by = NULL,
-                         complete = FALSE, noise = NULL, budget = NULL, unsafe_seed = NULL) {
+                         complete = FALSE, noise = NULL, budget = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   estimate_call("dp_suffstats", x, data, given_arguments(call), call)
 }
@@ -73,13 +75,24 @@ estimate_call <- function(verb, x, data, arguments, call) {
     data <- if (is.data.frame(x)) x else data.frame(x = x, stringsAsFactors = FALSE)
     x <- names(data)
   }
+  source <- NULL
+  if (is_source(data)) {
+    source <- open_source(data, head_of(call))
+    on.exit(close_source(source))
+    data <- source$columns
+  }
+  if (!is.data.frame(data)) not_a_table(data, head_of(call))
   columns <- unique(c(x, arguments$by))
   arguments["schema"] <- list(plain_schema(arguments$schema))
   check_declared(data, columns, arguments$schema)
-  if (inherits(arguments$budget, "dp_ledger")) arguments$budget <- arguments$budget$path
+  arguments$budget <- ledger_path(arguments$budget)
   if (!is.null(arguments$bounds)) arguments$bounds <- as.list(arguments$bounds)
   arguments$x <- if (length(x) == 1) x else as.list(x)
-  view <- python_call(verb, arguments, data, columns, head_of(call))
+  view <- if (is.null(source)) {
+    python_call(verb, arguments, data, columns, head_of(call))
+  } else {
+    python_call(verb, arguments, call = head_of(call), source = source)
+  }
   new_estimate(view, call)
 }
 
@@ -93,10 +106,9 @@ new_estimate <- function(view, call) {
   if (!is.null(view$by)) estimates <- cbind(stats::setNames(data.frame(view$group), view$by), estimates)
   for (extra in c("counts", "probabilities")) estimates[[extra]] <- view[[extra]]
   labels <- if (is.null(view$by)) view$term else paste(view$group, view$term, sep = ":")
-  released <- view[c("lower", "upper", "level", "complete_rows", "sufficient", "sufficient_names",
-                     "edges", "noise", "by")]
-  names(released) <- c("lower", "upper", "level", "complete_rows", "sufficient", "sufficient_names",
-                       "edges", "noise", "by")
+  kinds <- c("lower", "upper", "level", "complete_rows", "sufficient", "sufficient_names", "blocks",
+             "bounds", "edges", "column", "binning", "noise", "by")
+  released <- stats::setNames(view[kinds], kinds)
   structure(
     c(
       list(call = public_call(call), statistic = view$statistic, estimates = estimates,
@@ -105,61 +117,4 @@ new_estimate <- function(view, call) {
     ),
     class = c("dp_estimate", "dp_result")
   )
-}
-
-#' @export
-coef.dp_estimate <- function(object, ...) stamped(object$coefficients, object$seeded)
-
-#' @export
-confint.dp_estimate <- function(object, parm, level = 0.95, ...) {
-  check_level(level)
-  estimate <- object$coefficients
-  tails <- c((1 - level) / 2, (1 + level) / 2)
-  limits <- if (is.null(object$lower)) {
-    estimate + outer(object$estimates$std.error, stats::qnorm(tails))
-  } else {
-    # Released ends, stretched to another level as normal ones would be.
-    stretch <- if (isTRUE(all.equal(level, object$level))) 1 else {
-      stats::qnorm(tails[2]) / stats::qnorm((1 + object$level) / 2)
-    }
-    estimate + stretch * (cbind(object$lower, object$upper) - estimate)
-  }
-  dimnames(limits) <- list(names(estimate), percent_names(tails))
-  if (!missing(parm)) limits <- limits[parm, , drop = FALSE]
-  stamped(limits, object$seeded)
-}
-
-#' @export
-print.dp_estimate <- function(x, digits = max(3L, getOption("digits") - 3L), level = 0.95, ...) {
-  if (isTRUE(x$seeded)) cat("*** ", stamp, " ***\n", sep = "")
-  cat("Differentially private ", x$statistic, "\n\n", sep = "")
-  print_call(x$call)
-  print(cbind(x$estimates, unstamped(confint.dp_estimate(x, level = level))), digits = digits,
-        row.names = FALSE)
-  cat("\n")
-  print_budget(x$budget, x$eps, x$delta)
-  paragraph("Privacy: ", x$privacy)
-  invisible(x)
-}
-
-#' @export
-summary.dp_estimate <- function(object, ...) object
-
-#' @export
-tidy.dp_estimate <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
-  frame <- x$estimates
-  frame$statistic <- frame$estimate / frame$std.error
-  frame$p.value <- 2 * stats::pnorm(-abs(frame$statistic))
-  frame <- frame[c(x$by, "term", "estimate", "std.error", "statistic", "p.value")]
-  if (conf.int) {
-    limits <- confint.dp_estimate(x, level = conf.level)
-    frame$conf.low <- unname(limits[, 1])
-    frame$conf.high <- unname(limits[, 2])
-  }
-  as_table(frame, x$seeded)
-}
-
-#' @export
-as.data.frame.dp_estimate <- function(x, row.names = NULL, optional = FALSE, ...) {
-  stamped(x$estimates, x$seeded)
 }

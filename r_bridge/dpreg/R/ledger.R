@@ -40,3 +40,6 @@ print.dp_ledger <- function(x, ...) {
   if (nrow(now$entries)) print(now$entries, row.names = FALSE)
   invisible(x)
 }
+
+# What Python opens: the path of the ledger's file.
+ledger_path <- function(budget) if (inherits(budget, "dp_ledger")) budget$path else budget

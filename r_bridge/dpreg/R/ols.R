@@ -22,7 +22,7 @@
 #' @export
 dp_ols <- function(formula, data, eps, delta = 0, schema = NULL, method = "gram", noise = NULL,
                    scaling = "box", neighbors = "replace-one", contributions = 1, clip = 1,
-                   center = TRUE, shares = NULL, budget = NULL, unsafe_seed = NULL) {
+                   center = TRUE, shares = NULL, budget = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   model_call("dp_ols", formula, data, given_arguments(call), call, new_regression)
 }

@@ -55,8 +55,3 @@ plot_frequencies <- function(x, main, xlab, sub, ...) {
   graphics::barplot(rev(x$selection_frequencies), horiz = TRUE, las = 1, xlim = c(0, 1), main = main,
                     xlab = xlab %||% paste("share of", length(x$models), "draws"), sub = sub, ...)
 }
-
-wide_margin <- function(labels) {
-  longest <- max(4.1, 0.55 * max(nchar(labels), 0) + 2)
-  graphics::par(mar = c(5.1, min(longest, 14), 4.1, 2.1))
-}

@@ -33,24 +33,29 @@ print.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L), ...) 
 #' @exportS3Method knitr::knit_print
 knit_print.dp_result <- function(x, digits = 4, ...) {
   summary <- summary.dp_result(x)
-  table <- function(frame, caption, ...) {
-    paste(c("", knitr::kable(frame, format = "pipe", caption = caption, ...), ""), collapse = "\n")
-  }
-  parts <- c(
-    if (isTRUE(x$seeded)) paste0("**", stamp, "**\n"),
-    if (!is.null(summary$which)) {
-      paste0("Selected: `", deparse1(x$selected_formula), "`\n")
-    },
+  knit_page(
+    x$seeded,
+    if (!is.null(summary$which)) paste0("Selected: `", deparse1(x$selected_formula), "`\n"),
     if (length(x$models) > 1) {
-      table(data.frame(term = x$candidates, frequency = unname(x$selection_frequencies)),
-            paste("Selection frequencies over", length(x$models), "draws"))
+      knit_table(data.frame(term = x$candidates, frequency = unname(x$selection_frequencies)),
+                 paste("Selection frequencies over", length(x$models), "draws"))
     },
     if (!is.null(summary$coefficients)) {
-      table(summary$coefficients, paste0("Coefficients and ", 100 * summary$level, "% intervals"),
-            digits = digits)
+      knit_table(summary$coefficients, paste0("Coefficients and ", 100 * summary$level, "% intervals"),
+                 digits = digits)
     },
-    table(unstamped(x$budget)[c("step", "mechanism", "rows", "eps", "delta")], "Privacy budget"),
+    knit_table(unstamped(x$budget)[c("step", "mechanism", "rows", "eps", "delta")], "Privacy budget"),
     paste0(x$privacy, "\n")
   )
-  knitr::asis_output(paste(parts, collapse = "\n"))
+}
+
+# Parts of a page, under the stamp: TRUE for that of a seeded result, or a text.
+knit_page <- function(warn, ...) {
+  if (isTRUE(warn)) warn <- stamp
+  head <- if (is.character(warn)) paste0("**", warn, "**\n")
+  knitr::asis_output(paste(c(head, ...), collapse = "\n"))
+}
+
+knit_table <- function(frame, caption, ...) {
+  paste(c("", knitr::kable(frame, format = "pipe", caption = caption, ...), ""), collapse = "\n")
 }

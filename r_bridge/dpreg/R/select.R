@@ -22,8 +22,11 @@
 #' warnings are of class `dpreg_warning`. What they say depends on public facts only.
 #'
 #' @param formula An R formula.
-#' @param data A data frame (also a tibble or data.table) of confidential rows. A row with a missing or
-#'   undeclared value counts for nothing.
+#' @param data Confidential rows: a data frame (also a tibble or data.table); the path of a Parquet or CSV
+#'   file, or of several; or a Table, Dataset, RecordBatchReader or dplyr query of the package arrow. Files
+#'   are read in pieces, and may be larger than memory. A Dataset, reader or query is gone through once,
+#'   which is enough where every bound is declared. A row with a missing or undeclared value counts for
+#'   nothing.
 #' @param eps What the whole call may cost: a number or a decimal as text, taken exactly as typed.
 #' @param delta Used by `method = "pcpl"`, by several draws and by the coefficients.
 #' @param schema The public facts about columns; see below.
@@ -49,7 +52,8 @@
 #'   (`"share"`), or none (`NULL`).
 #' @param engine `"auto"`, `"enumerate"` or `"tree"`: how the models are searched; the law is the same.
 #' @param budget A [dp_ledger()] to charge, before any row is read.
-#' @param progress Show a progress bar for long searches, for the curator's eyes only?
+#' @param progress Show bars while rows are read and trees searched, for the curator's eyes only?
+#'   `NULL`: where R runs in a terminal.
 #' @param unsafe_seed Makes the result reproducible and **not private**; every view of it says so.
 #' @returns An object of class `dp_select`: a plain list with, among others, `selected`,
 #'   `selected_formula`, `selection_frequencies`, `budget`, `privacy`, and `regression`, which is an
@@ -71,7 +75,7 @@ dp_select <- function(formula, data, eps, delta = 0, schema = NULL, method = "pc
                       units = "term", keep = "(Intercept)", max_terms = NULL, hierarchy = "none",
                       radius = NULL, clip = 1, center = TRUE, penalty = "auto", sigma2 = NULL,
                       false_inclusions = 0.1, shares = NULL, draws = 1, fit = "split",
-                      engine = "auto", budget = NULL, progress = FALSE, unsafe_seed = NULL) {
+                      engine = "auto", budget = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   model_call("dp_select", formula, data, given_arguments(call), call, new_selection)
 }
@@ -79,10 +83,13 @@ dp_select <- function(formula, data, eps, delta = 0, schema = NULL, method = "pc
 # What every function of a formula and a table does.
 model_call <- function(verb, formula, data, arguments, call, make) {
   force(arguments)
-  if (!is.data.frame(data)) {
-    dpreg_stop("argument_error", "data must be a data frame (a tibble and a data.table are); got ",
-               "an object of class ", quoted(class(data)[1]), ".", call = head_of(call))
+  source <- NULL
+  if (is_source(data)) {
+    source <- open_source(data, head_of(call))
+    on.exit(close_source(source))
+    data <- source$columns
   }
+  if (!is.data.frame(data)) not_a_table(data, head_of(call))
   translation <- translate_formula(formula, data)
   arguments["schema"] <- list(plain_schema(arguments$schema))
   check_declared(data, translation$columns, arguments$schema, translation$declared)
@@ -90,8 +97,12 @@ model_call <- function(verb, formula, data, arguments, call, make) {
     arguments$keep <- as.list(python_term_names(arguments$keep, translation, "keep"))
   }
   if (!is.null(arguments$shares)) arguments$shares <- as.list(arguments$shares)
-  if (inherits(arguments$budget, "dp_ledger")) arguments$budget <- arguments$budget$path
+  arguments$budget <- ledger_path(arguments$budget)
   arguments$formula <- translation$patsy
-  view <- python_call(verb, arguments, data, translation$columns, head_of(call))
+  view <- if (is.null(source)) {
+    python_call(verb, arguments, data, translation$columns, head_of(call))
+  } else {
+    python_call(verb, arguments, call = head_of(call), source = source)
+  }
   make(view, translation, call)
 }

@@ -34,7 +34,8 @@ def _add_test_verbs():
     def defaults(function):
         parameters = inspect.signature(getattr(dpreg, function)).parameters
         return {name: tuple(p.default) if isinstance(p.default, list) else
-                (p.default[0] if isinstance(p.default, tuple) else p.default)
+                (np.array(p.default) if isinstance(p.default, tuple) and len(p.default) > 1 else
+                 p.default[0] if isinstance(p.default, tuple) else p.default)
                 for name, p in parameters.items() if p.default is not p.empty}
 
     def warn(text):

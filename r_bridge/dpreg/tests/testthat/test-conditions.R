@@ -85,11 +85,13 @@ test_that("the functions have Python's arguments and defaults", {
     if (identical(value, "(Intercept)")) "Intercept" else value
   }
   for (name in c("dp_select", "dp_ols", "dp_mean", "dp_quantile", "dp_histogram", "dp_suffstats",
-                 "selection_study")) {
+                 "sample_aggregate", "simulation_study", "selection_study")) {
     arguments <- formals(getExportedValue("dpreg", name))
     told <- python_call("defaults", list(`function` = name))
-    required <- intersect(names(arguments), c("formula", "x", "q", if (grepl("select|ols", name)) "data",
-                                               if (name == "selection_study") "schema" else "eps"))
+    required <- switch(name, simulation_study = "beta", selection_study = c("formula", "data", "schema"),
+                       sample_aggregate = c("estimator", "data", "eps", "bounds"),
+                       intersect(names(arguments), c("formula", "x", "q", "eps",
+                                                     if (grepl("select|ols", name)) "data")))
     expect_identical(setdiff(names(arguments), names(told)), required)
     expect_identical(setdiff(names(told), names(arguments)), character())
     expect_equal(lapply(as.list(arguments)[names(told)], python), told[names(told)])

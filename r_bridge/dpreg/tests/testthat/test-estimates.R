@@ -47,5 +47,59 @@ test_that("estimates print, are stamped, saved and refused like other results", 
   expect_error(dp_mean("sex", people, eps = 1, schema = schema["age"]), class = "dpreg_schema_error")
   expect_error(dp_mean("age", people, eps = 0, schema = schema), class = "dpreg_argument_error")
   expect_error(dp_mean("nothere", people, eps = 1), class = "dpreg_data_error")
-  expect_error(vcov(seeded), class = "dpreg_not_released")
+})
+
+test_that("variances are those that were released, and covariances none", {
+  one <- dp_mean("income", people, eps = 10, schema = schema)
+  expect_equal(vcov(one), matrix(one$estimates$std.error^2, dimnames = list("income", "income")))
+  both <- dp_mean(c("age", "income"), people, eps = 10, schema = schema)
+  expect_error(vcov(both), "covariances", class = "dpreg_not_released")
+})
+
+every_kind <- function() {
+  list(
+    means = dp_mean(c("age", "income"), people, eps = 10, schema = schema),
+    grouped = dp_mean("income", people, eps = 10, schema = schema, by = "sex"),
+    quantiles = dp_quantile(c("age", "income"), c(0.25, 0.5), people, eps = 100, schema = schema),
+    numeric = dp_histogram("income", people, eps = 10, schema = schema, bins = 8),
+    levels = dp_histogram("sex", people, eps = 10, schema = schema),
+    outlines = dp_histogram("income", people, eps = 10, schema = schema, bins = 8, by = "sex"),
+    side_by_side = dp_histogram("sex", transform(people, m = member == 1), eps = 10,
+                                schema = c(schema, list(m = logical())), by = "m"),
+    family = dp_suffstats("income", people, eps = 10, schema = schema),
+    aggregate = sample_aggregate(median, people$income, eps = 10, bounds = c(0, 300)),
+    seeded = dp_mean("income", people, eps = 10, schema = schema, unsafe_seed = 1)
+  )
+}
+
+test_that("summaries tell all, and print without Python's help", {
+  for (result in every_kind()) {
+    whole <- summary(result, level = 0.9)
+    expect_s3_class(whole, "summary.dp_estimate")
+    expect_true(all(c("5 %", "95 %", "se_sampling", "se_privacy") %in% names(whole$estimates)))
+    expect_output(value <- withVisible(print(whole)), "Privacy: ")
+    expect_false(value$visible)
+    expect_output(print(result), "Privacy: eps = 10", fixed = TRUE)
+  }
+  family <- summary(every_kind()$family)
+  expect_identical(dim(family$sufficient), c(1L, 3L))
+  expect_output(print(family), "sufficient statistics")
+  expect_output(print(summary(every_kind()$seeded)), stamp, fixed = TRUE)
+})
+
+test_that("every kind of estimate is plotted, and nothing of the device is left changed", {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  before <- graphics::par("mar", "mai", "oma", "mfrow", "las")
+  for (result in every_kind()) {
+    expect_identical(plot(result), result)
+    expect_equal(graphics::par("mar", "mai", "oma", "mfrow", "las"), before)
+  }
+})
+
+test_that("estimates show themselves in R Markdown", {
+  skip_if_not_installed("knitr")
+  kinds <- every_kind()
+  for (result in kinds) expect_match(knitr::knit_print(result), "Privacy budget", fixed = TRUE)
+  expect_match(knitr::knit_print(kinds$seeded), stamp, fixed = TRUE)
 })

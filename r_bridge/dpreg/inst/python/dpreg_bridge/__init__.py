@@ -12,7 +12,8 @@ from typing import Any
 
 from dpreg_bridge.calls import answer
 from dpreg_bridge.finalizers import guard
-from dpreg_bridge.rpy import R
+from dpreg_bridge.interrupts import leave_to_r, outsiders_interrupts
+from dpreg_bridge.rpy import ENTRANCE, R
 
 __all__ = ["open_door"]
 
@@ -29,7 +30,11 @@ def open_door(reticulate: str) -> None:
         Path of reticulate's shared library.
     """
     guard(reticulate)
-    R.initr()
+    with outsiders_interrupts():
+        R.initr()
+    if not _kept:
+        with outsiders_interrupts(python=False):
+            leave_to_r(ENTRANCE)
     if not _kept:
         _kept.append(R.rternalize(answer))
     package = R.baseenv["asNamespace"](R.StrSexpVector(["dpreg"]))

@@ -14,6 +14,8 @@ from typing import Any
 
 from dpreg.errors import DpregError, DpregWarning
 from dpreg_bridge.columns import table
+from dpreg_bridge.interrupts import pythons_interrupts
+from dpreg_bridge.sources import opened
 from dpreg_bridge.values import from_r, to_r
 from dpreg_bridge.verbs import VERBS, library_verb
 
@@ -22,6 +24,13 @@ __all__ = ["answer"]
 
 def answer(request: Any) -> Any:
     """Answer one request of R's. An exception that left here would be NULL to R."""
+    try:
+        return _answer(request)
+    except KeyboardInterrupt:  # between two steps of the answer
+        return to_r({"warnings": (), **_failure("KeyboardInterrupt", "")})
+
+
+def _answer(request: Any) -> Any:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         reply = _reply(dict(zip(map(str, request.names), request, strict=True)))
@@ -34,10 +43,15 @@ def _reply(request: dict[str, Any]) -> dict[str, Any]:
         verb = str(from_r(request["verb"]))
         arguments = from_r(request["arguments"]) or {}
         rows = from_r(request["rows"])
+        source = from_r(request["source"])
         if rows is not None:
             arguments["data"] = table(request["columns"], rows)
+        elif source is not None:
+            arguments["data"] = opened(source)
         do = VERBS.get(verb) or library_verb(verb)
-        return {"ok": True, "value": to_r(do(**arguments))}
+        with pythons_interrupts():
+            value = do(**arguments)
+        return {"ok": True, "value": to_r(value)}
     except DpregError as error:
         return _failure(type(error).__name__, str(error))
     except KeyboardInterrupt:

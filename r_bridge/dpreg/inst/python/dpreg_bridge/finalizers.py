@@ -19,11 +19,14 @@ _POINTER: Final = "_ZN10reticulate9libpython9Py_DecRefE"
 """reticulate::libpython::Py_DecRef, as its shared library exports it."""
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 def _release(address: int | None) -> None:
-    """Drop one reference, with the lock held; kept by the module as long as the process lives."""
+    """Drop one reference, with the lock held."""
     if address:
         ctypes.pythonapi.Py_DecRef(ctypes.c_void_p(address))
+
+
+_callback: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_release)
+"""Kept by the module as long as the process lives."""
 
 
 def guard(library: str) -> bool:
@@ -32,5 +35,5 @@ def guard(library: str) -> bool:
         pointer = ctypes.c_void_p.in_dll(ctypes.CDLL(library), _POINTER)
     except (OSError, ValueError):
         return False
-    pointer.value = ctypes.cast(_release, ctypes.c_void_p).value
+    pointer.value = ctypes.cast(_callback, ctypes.c_void_p).value
     return True

@@ -12,7 +12,11 @@ from typing import Any, Final
 os.environ.setdefault("RPY2_CFFI_MODE", "ABI")
 
 from rpy2 import rinterface
+from rpy2.rinterface_lib import ffi_proxy
 
-__all__ = ["R"]
+__all__ = ["ENTRANCE", "R"]
 
 R: Final[Any] = rinterface
+
+ENTRANCE: Final = str(ffi_proxy.__file__)
+"""The file of the function by which R calls Python."""

@@ -46,7 +46,8 @@ def to_r(value: Any) -> Any:
     """Make an R value of a plain Python one.
 
     An R value stays as it is; None is NULL; a tuple is a character vector; a list is an R list and
-    a mapping one with names; an array of floats is a numeric vector or matrix.
+    a mapping one with names; an array is a numeric vector or matrix, of integers where it holds
+    32-bit ones.
     """
     match value:
         case R.Sexp():
@@ -79,7 +80,9 @@ def _number(value: Any) -> Any:
 
 
 def _array(value: NDArray[Any]) -> Any:
-    vector = R.FloatSexpVector(np.asarray(value, dtype=np.float64).ravel(order="F"))
+    kind = R.IntSexpVector if value.dtype == np.int32 else R.FloatSexpVector
+    dtype = np.int32 if value.dtype == np.int32 else np.float64
+    vector = kind(np.asarray(value, dtype=dtype).ravel(order="F"))
     if value.ndim == 2:
         shape = R.IntSexpVector(value.shape)
         vector = R.baseenv["array"](vector, dim=shape)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pandas as pd
 
 import dpreg
+from dpreg.formula.design import build_design
 from dpreg.privacy.budget import decimal_string, exact
 from dpreg.privacy.ledger import Ledger
 from dpreg.results.load import from_json
-from dpreg_bridge.views import view
+from dpreg.schema import Schema
+from dpreg_bridge.aggregate import close_run, open_run, send_estimates
+from dpreg_bridge.sources import close_source, new_stream, open_source
+from dpreg_bridge.views import plan_view, view
 
 __all__ = ["VERBS", "library_verb"]
 
@@ -62,9 +66,46 @@ def _ledger(path: str, eps: Any = None, delta: Any = 0) -> dict[str, Any]:
     }
 
 
+def _schema(schema: Any) -> dict[str, Any]:
+    """Read a schema as any call does."""
+    return Schema.from_any(schema).to_dict()
+
+
+def _columns(formula: str, schema: Any, keep: Any = ("Intercept",)) -> tuple[str, ...]:
+    """Name the columns of a formula's model matrix; no rows are needed for it."""
+    kept = tuple(keep or ())
+    return tuple(column.name for column in build_design(formula, schema, keep=kept).columns)
+
+
+def _plan(labels: Mapping[str, str] | None = None, **arguments: Any) -> dict[str, Any]:
+    """Plan, and print the plan with R's names of terms."""
+    if "keep" in arguments:
+        arguments["keep"] = tuple(arguments["keep"] or ())
+    return plan_view(dpreg.plan(**arguments), labels or {})
+
+
+def _selection_study(**arguments: Any) -> dict[str, Any]:
+    """Study; R needs the levels in the schema to name columns."""
+    shown: dict[str, Any] = library_verb("selection_study")(**arguments)
+    return shown | {"schema": _schema(arguments["schema"])}
+
+
 def _pair(budget: Any) -> tuple[str, str]:
     return decimal_string(budget.eps), decimal_string(budget.delta)
 
 
-VERBS: Final[dict[str, Callable[..., Any]]] = {"predict": _predict, "ledger": _ledger}
+VERBS: Final[dict[str, Callable[..., Any]]] = {
+    "predict": _predict,
+    "ledger": _ledger,
+    "schema": _schema,
+    "columns": _columns,
+    "plan": _plan,
+    "selection_study": _selection_study,
+    "open_run": open_run,
+    "send_estimates": send_estimates,
+    "close_run": close_run,
+    "new_stream": new_stream,
+    "open_source": open_source,
+    "close_source": close_source,
+}
 """Errands that are no single function of dpreg."""

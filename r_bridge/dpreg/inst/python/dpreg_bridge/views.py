@@ -6,20 +6,29 @@ whatever R prints or computes with is spelt out beside it, so that R needs no Py
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 
 from dpreg.planning import Plan
+from dpreg.planning.views import report
 from dpreg.privacy.budget import decimal_string
 from dpreg.results.classic import ClassicResults, Estimates
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.regression import RegressionResults
+from dpreg.results.report import Grid, Report
 from dpreg.results.selection import SelectionResults
+from dpreg.results.summary import Summary
 from dpreg.study.results import SelectionStudy
+from dpreg.study.simulated import SimulationStudy
+from dpreg.study.simulation import OBSERVED
+from dpreg.study.stamp import SIMULATED
 
-__all__ = ["view"]
+__all__ = ["plan_view", "view"]
 
 
 def view(result: Any) -> dict[str, Any]:
@@ -138,6 +147,8 @@ def _classic(result: ClassicResults) -> dict[str, Any]:
         "complete_rows": result.counts,
         "sufficient": result.sufficient,
         "sufficient_names": result.sufficient_names,
+        "blocks": result.blocks,
+        "bounds": _pairs(result.bounds),
         "noise": result.noise,
     }
 
@@ -149,8 +160,14 @@ def _histogram(result: HistogramResults) -> dict[str, Any]:
         "counts": np.asarray(result.bin_counts),
         "probabilities": np.asarray(result.probabilities),
         "edges": result.edges,
+        "column": result.column,
+        "binning": result.binning,
         "noise": result.noise,
     }
+
+
+def _pairs(bounds: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: np.asarray(pair) for name, pair in bounds.items()}
 
 
 def _study(result: SelectionStudy) -> dict[str, Any]:
@@ -179,7 +196,38 @@ def _study(result: SelectionStudy) -> dict[str, Any]:
     }
 
 
-def _plan(result: Plan) -> dict[str, Any]:
+def _simulation(result: SimulationStudy) -> dict[str, Any]:
+    design = result.design
+    leak = OBSERVED in design.bounds and len(design.bounds) > 1
+    return {
+        "privacy": SIMULATED,
+        "beta": design.beta,
+        "sigma": design.sigma,
+        "datasets": design.datasets,
+        "n_models": 2 ** len(design.beta) - (not design.empty),
+        "proportions": _frame(result.proportions),
+        "best": _frame(result.best.reset_index()),
+        "leak": _frame(result.price_of_the_leak.reset_index()) if leak else None,
+    }
+
+
+def _frame(table: pd.DataFrame) -> dict[str, Any]:
+    """Lay out columns by R's manner of naming; a penalty that is "auto" is a missing number."""
+    return {
+        re.sub(r"[ /]", ".", str(name)): _cells(table.iloc[:, place])
+        for place, name in enumerate(table.columns)
+    }
+
+
+def _cells(column: pd.Series[Any]) -> Any:
+    values = [np.nan if value == "auto" else value for value in column]
+    if any(isinstance(value, str) for value in values):
+        return tuple(value if isinstance(value, str) else f"{value:g}" for value in values)
+    return np.array(values, dtype=np.float64)
+
+
+def plan_view(result: Plan, labels: Mapping[str, str]) -> dict[str, Any]:
+    """Lay a plan out for R, with R's `labels` of Python's terms in its page."""
     return {
         "n": result.n,
         "eps": float(result.eps),
@@ -190,8 +238,18 @@ def _plan(result: Plan) -> dict[str, Any]:
         "terms": tuple(map(str, result.each.index)),
         "each": result.each.to_numpy(dtype=np.float64),
         "rule_of_thumb": int(result.rule_of_thumb),
-        "text": str(result.summary()),
+        "text": Summary(_labelled(report(result), labels)).as_text(),
     }
+
+
+def _labelled(page: Report, labels: Mapping[str, str]) -> Report:
+    blocks = [
+        replace(block, rows=tuple((labels.get(row[0], row[0]), *row[1:]) for row in block.rows))
+        if isinstance(block, Grid)
+        else block
+        for block in page.blocks
+    ]
+    return replace(page, blocks=tuple(blocks))
 
 
 _VIEWS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
@@ -200,5 +258,5 @@ _VIEWS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
     ClassicResults: _classic,
     HistogramResults: _histogram,
     SelectionStudy: _study,
-    Plan: _plan,
+    SimulationStudy: _simulation,
 }

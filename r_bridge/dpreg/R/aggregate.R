@@ -1,0 +1,183 @@
+#' Any estimator, made private by averaging it over random blocks of rows
+#'
+#' Sample and aggregate (Smith 2008, 2011): coins send each row to one of many blocks, `estimator` is
+#' computed in each, and a private average of its values is released. The arguments are those of
+#' Python's `dpreg.sample_aggregate`, whose documentation has the mathematics.
+#'
+#' @section What the estimator may do:
+#' It takes a block, which is of the type of `data`, with the same columns and factor levels, but without
+#' names of rows and without other attributes, and returns one number or several, in the order of
+#' `bounds`. It must be a function of the block (and of fresh random numbers): what it remembers from one
+#' block to the next is not accounted for.
+#'
+#' Where it stops with an error, or returns anything but as many finite numbers as there are bounds, the
+#' block counts as the midpoint of the bounds, and nothing is said about it, for that would tell of rows.
+#' Its warnings and messages are dropped. What it prints, plots or writes is its author's matter. An
+#' interrupt at the keyboard ends the call; what it cost stays charged.
+#'
+#' How long the call takes depends on the rows.
+#'
+#' @inheritParams dp_mean
+#' @param estimator A function of a block.
+#' @param data A data frame, a vector (also a factor or dates) or a matrix. Missing values are the
+#'   estimator's to handle. Names of columns, their classes and their factor levels count as public.
+#' @param bounds Public bounds of each number that the estimator returns: `c(lowest, highest)`, or a list
+#'   of such pairs, whose names name them.
+#' @param blocks The number of blocks, or `NULL` for one that follows from the number of rows.
+#' @param correct_bias Remove the bias of order one over the rows of a block, by a jackknife over four
+#'   parts, at five calls a block instead of one?
+#' @param aggregation `"winsorized"` buys a window that holds nearly all block values, so that noise is in
+#'   proportion to their spread; `"mean"` adds noise in proportion to the width of the bounds; `"auto"`
+#'   chooses by the number of blocks and `eps`.
+#' @param by The name of a column of `data` with declared levels: estimates in each of its groups.
+#' @param schema The public facts about the column `by`; see [dp_select()].
+#' @param timeout Seconds for each block; later its value is the midpoint. The estimator is stopped where
+#'   R can be interrupted, by [setTimeLimit()], which then forgets a limit set before; C code that never
+#'   looks runs to its end, and is late. A time limit makes results depend on the load of the machine.
+#' @returns An object of class `dp_estimate`, with the methods that [dp_mean()] lists. `se_sampling` comes
+#'   from the spread of the blocks' values, whatever the estimator; bias that remains in them is not in the
+#'   intervals.
+#' @references Smith, A. (2008). Efficient, differentially private point estimators. arXiv:0809.4794.
+#'
+#' Smith, A. (2011). Privacy-preserving statistical estimation with optimal convergence rates. STOC.
+#' @examplesIf isTRUE(dpreg::dpreg_available())
+#' waits <- rexp(20000)
+#' sample_aggregate(median, waits, eps = 1, bounds = c(0, 10))
+#'
+#' slope <- function(block) coef(lm(dist ~ speed, block))[["speed"]]
+#' many <- cars[sample(nrow(cars), 5000, replace = TRUE), ]
+#' sample_aggregate(slope, many, eps = 2, bounds = list(slope = c(0, 10)))
+#' @export
+sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = NULL,
+                             correct_bias = TRUE, aggregation = "auto", neighbors = "replace-one",
+                             contributions = 1, by = NULL, schema = NULL, timeout = NULL,
+                             noise = NULL, budget = NULL, unsafe_seed = NULL) {
+  call <- match.call()
+  head <- head_of(call)
+  arguments <- given_arguments(call)
+  arguments$estimator <- NULL
+  if (!is.function(estimator)) {
+    dpreg_stop("argument_error", "estimator must be a function: it takes a block and returns numbers.",
+               call = head)
+  }
+  rows <- rows_of(data, head)
+  if (!is.null(by) && !(is.character(by) && length(by) == 1 && is.data.frame(data))) {
+    dpreg_stop("argument_error", "by must be the name of a column of a data frame.", call = head)
+  }
+  arguments["schema"] <- list(plain_schema(schema))
+  arguments$budget <- ledger_path(budget)
+  if (is.list(bounds)) arguments$bounds <- lapply(bounds, as.list)
+  table <- structure(list(), names = character(), class = "data.frame",
+                     row.names = .set_row_names(rows$count))
+  if (!is.null(by)) {
+    table_columns(data, by) # refuses what cannot be read
+    check_declared(data, by, arguments$schema)
+    table[[by]] <- data[[by]]
+  }
+  step <- python_call("open_run", arguments, table, call = head)
+  on.exit(if (is.null(step$result)) python_call("close_run", list(run = step$run)))
+  while (is.null(step$result)) {
+    estimates <- block_estimates(estimator, rows$take, step)
+    step <- python_call("send_estimates", list(run = step$run), estimates, call = head)
+  }
+  new_estimate(step$result, call)
+}
+
+# How blocks are taken: of the same type, and without names of rows or anything else that belongs to
+# the whole table, such as the rows that na.omit() left out or dplyr's groups.
+rows_of <- function(data, call = NULL) {
+  if (is.data.frame(data)) {
+    known <- c("data.table", "tbl_df", "tbl", "data.frame")
+    classes <- intersect(class(data), known)
+    columns <- structure(unclass(data), names = names(data))
+    attributes(columns) <- list(names = names(data), class = classes,
+                                row.names = .set_row_names(nrow(data)))
+    take <- function(index) {
+      block <- columns[index, , drop = FALSE]
+      attr(block, "row.names") <- .set_row_names(length(index))
+      block
+    }
+    return(list(count = nrow(data), take = take))
+  }
+  if (is.matrix(data)) {
+    rownames(data) <- NULL
+    return(list(count = nrow(data), take = function(index) data[index, , drop = FALSE]))
+  }
+  if (is.atomic(data) && !is.null(data) && length(dim(data)) < 2) {
+    data <- unname(data)
+    return(list(count = length(data), take = function(index) data[index]))
+  }
+  dpreg_stop("argument_error", "data must be a data frame, a vector or a matrix; got an object of ",
+             "class ", quoted(class(data)[1]), ".", call = call)
+}
+
+# The estimates that Python asks for, a row each, NA for none. The first of a block's is of the whole
+# block; where it fails the others are not needed.
+block_estimates <- function(estimator, take, step) {
+  estimates <- matrix(NA_real_, length(step$sizes), step$size)
+  ends <- cumsum(step$sizes)
+  first <- cumsum(step$calls) - step$calls
+  one <- function(i) {
+    index <- step$rows[seq.int(to = ends[i], length.out = step$sizes[i])]
+    attempt(function() estimator(take(index)), step$size)
+  }
+  for (block in seq_along(step$calls)) {
+    lines <- first[block] + seq_len(step$calls[block])
+    found <- in_time(step$timeout, function(late) {
+      made <- matrix(NA_real_, length(lines), step$size)
+      for (j in seq_along(lines)) {
+        if (late()) break
+        made[j, ] <- one(lines[j])
+        if (j == 1 && !all(is.finite(made[1, ]))) break
+      }
+      made
+    })
+    if (!is.null(found)) estimates[lines, ] <- found
+  }
+  as.data.frame(estimates)
+}
+
+# One call, in silence: NA for whatever is not `size` numbers. Nothing gets out but an interrupt.
+attempt <- function(work, size) {
+  failed <- rep(NA_real_, size)
+  interrupted <- FALSE
+  values <- withRestarts(
+    tryCatch(
+      withCallingHandlers(
+        as_numbers(work(), size),
+        warning = function(cond) tryInvokeRestart("muffleWarning"),
+        message = function(cond) tryInvokeRestart("muffleMessage"),
+        interrupt = function(cond) interrupted <<- TRUE
+      ),
+      error = function(cond) NULL
+    ),
+    # As an estimator might, and as R itself does after an interrupt.
+    abort = function() NULL
+  )
+  if (interrupted) invokeRestart("abort")
+  if (is.null(values)) failed else values
+}
+
+as_numbers <- function(found, size) {
+  if (is.list(found)) found <- unlist(found, use.names = FALSE)
+  if (length(found) != size || !(is.numeric(found) || is.logical(found))) return(NULL)
+  as.vector(as.double(found))
+}
+
+# The value of `work`, or NULL where it took longer than `seconds`. R's own limit stops it where R
+# looks; the clock decides.
+in_time <- function(seconds, work) {
+  if (is.null(seconds)) return(work(function() FALSE))
+  clock <- function() proc.time()[["elapsed"]]
+  end <- clock() + seconds
+  late <- function() clock() >= end
+  value <- tryCatch(
+    {
+      setTimeLimit(elapsed = seconds, transient = TRUE)
+      tryCatch(work(late), finally = setTimeLimit())
+    },
+    error = function(cond) NULL
+  )
+  setTimeLimit()
+  if (late()) NULL else value
+}

@@ -1,0 +1,185 @@
+#' Methods for released estimates
+#'
+#' What the results of [dp_mean()], [dp_quantile()], [dp_histogram()], [dp_suffstats()] and
+#' [sample_aggregate()] answer to. None of it needs Python.
+#'
+#' @param object,x A result of these functions, or a summary of one.
+#' @param parm Names or numbers of estimates; by default all.
+#' @param level,conf.level The level of the intervals. They are normal ones, but for quantiles, whose
+#'   released ends are stretched to another level as normal ones would be.
+#' @param conf.int Add the columns `conf.low` and `conf.high`?
+#' @param digits The number of significant digits; for `knit_print()`, of digits after the point.
+#' @param row.names,optional Not used.
+#' @param ... Not used.
+#' @returns `coef()` is a named vector, `confint()` a matrix, `tidy()` a table with broom's column names,
+#'   `as.data.frame()` the table of estimates with both kinds of standard error. `vcov()` is the variance
+#'   of a single estimate; of several, covariances are not released, and it fails with a condition of
+#'   class `dpreg_not_released`. `summary()` is a list of class `summary.dp_estimate`, whose `estimates`
+#'   have the intervals beside them, printed with the budget and the claim.
+#' @name dp_estimate
+#' @examplesIf isTRUE(dpreg::dpreg_available())
+#' both <- dp_mean(c("mpg", "wt"), mtcars, eps = 20, schema = list(mpg = c(5, 40), wt = c(1, 6)))
+#' both
+#' confint(both, level = 0.9)
+#' summary(both)
+NULL
+
+#' @rdname dp_estimate
+#' @export
+coef.dp_estimate <- function(object, ...) stamped(object$coefficients, object$seeded)
+
+#' @rdname dp_estimate
+#' @export
+vcov.dp_estimate <- function(object, ...) {
+  names <- names(object$coefficients)
+  if (length(names) > 1) {
+    dpreg_stop("not_released", "vcov() is not released: this call released ", length(names), " estimates ",
+               "with the standard error of each, and nothing about their covariances. as.data.frame() has ",
+               "the standard errors.")
+  }
+  stamped(matrix(object$estimates$std.error^2, 1, 1, dimnames = list(names, names)), object$seeded)
+}
+
+#' @rdname dp_estimate
+#' @export
+confint.dp_estimate <- function(object, parm, level = 0.95, ...) {
+  check_level(level)
+  estimate <- object$coefficients
+  tails <- c((1 - level) / 2, (1 + level) / 2)
+  limits <- if (is.null(object$lower)) {
+    estimate + outer(object$estimates$std.error, stats::qnorm(tails))
+  } else {
+    # Released ends, stretched to another level as normal ones would be.
+    stretch <- if (isTRUE(all.equal(level, object$level))) 1 else {
+      stats::qnorm(tails[2]) / stats::qnorm((1 + object$level) / 2)
+    }
+    estimate + stretch * (cbind(object$lower, object$upper) - estimate)
+  }
+  dimnames(limits) <- list(names(estimate), percent_names(tails))
+  if (!missing(parm)) limits <- limits[parm, , drop = FALSE]
+  stamped(limits, object$seeded)
+}
+
+#' @rdname dp_estimate
+#' @export
+print.dp_estimate <- function(x, digits = max(3L, getOption("digits") - 3L), level = 0.95, ...) {
+  estimate_heading(x)
+  shown <- estimate_table(x, level)
+  print(shown[setdiff(names(shown), c("se_sampling", "se_privacy"))], digits = digits,
+        row.names = FALSE)
+  cat("\nPrivacy: eps = ", format(x$eps), ", delta = ", format(x$delta), " (", x$neighbors,
+      if (isTRUE(x$seeded)) paste0("; ", stamp), ")\n", sep = "")
+  invisible(x)
+}
+
+#' @rdname dp_estimate
+#' @export
+summary.dp_estimate <- function(object, level = 0.95, ...) {
+  kept <- c("call", "statistic", "noise", "by", "column", "binning", "blocks", "complete_rows", "nobs",
+            "neighbors", "contributions", "eps", "delta", "budget", "privacy", "seeded", "notes")
+  out <- object[intersect(kept, names(object))]
+  out$estimates <- estimate_table(object, level)
+  if (!is.null(object$sufficient)) {
+    groups <- if (is.null(object$by)) "all" else unique(object$estimates[[object$by]])
+    out$sufficient <- matrix(object$sufficient, length(groups), byrow = TRUE,
+                             dimnames = list(groups, object$sufficient_names))
+  }
+  out$level <- level
+  out$normal <- is.null(object$lower)
+  structure(out, class = "summary.dp_estimate")
+}
+
+#' @rdname dp_estimate
+#' @export
+print.summary.dp_estimate <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  estimate_heading(x)
+  facts <- estimate_facts(x)
+  cat(paste0(names(facts), ": ", facts, collapse = "; "), "\n\n", sep = "")
+  print(x$estimates, digits = digits, row.names = FALSE)
+  cat("\n")
+  paragraph("", estimate_reading(x))
+  if (!is.null(x$sufficient)) {
+    cat("\nReleased sufficient statistics:\n")
+    print(x$sufficient, digits = digits)
+  }
+  cat("\n")
+  print_budget(x$budget, x$eps, x$delta)
+  paragraph("Privacy: ", x$privacy)
+  for (i in seq_along(x$notes)) paragraph(paste0("[", i, "] "), x$notes[i])
+  invisible(x)
+}
+
+#' @rdname dp_estimate
+#' @export
+tidy.dp_estimate <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
+  frame <- x$estimates
+  frame$statistic <- frame$estimate / frame$std.error
+  frame$p.value <- 2 * stats::pnorm(-abs(frame$statistic))
+  frame <- frame[c(x$by, "term", "estimate", "std.error", "statistic", "p.value")]
+  if (conf.int) {
+    limits <- confint.dp_estimate(x, level = conf.level)
+    frame$conf.low <- unname(limits[, 1])
+    frame$conf.high <- unname(limits[, 2])
+  }
+  as_table(frame, x$seeded)
+}
+
+#' @rdname dp_estimate
+#' @export
+as.data.frame.dp_estimate <- function(x, row.names = NULL, optional = FALSE, ...) {
+  stamped(x$estimates, x$seeded)
+}
+
+#' @rdname dp_estimate
+#' @exportS3Method knitr::knit_print
+knit_print.dp_estimate <- function(x, digits = 4, ...) {
+  summary <- summary.dp_estimate(x)
+  knit_page(
+    x$seeded,
+    knit_table(summary$estimates, paste0("Differentially private ", estimate_title(x), ", with ",
+                                         100 * summary$level, "% intervals"), digits = digits),
+    knit_table(unstamped(x$budget)[c("step", "mechanism", "rows", "eps", "delta")], "Privacy budget"),
+    paste0(x$privacy, "\n")
+  )
+}
+
+# The estimates and their limits, as they are printed.
+estimate_table <- function(x, level) {
+  limits <- unstamped(confint.dp_estimate(x, level = level))
+  head <- intersect(c(x$by, "term", "estimate", "std.error"), names(x$estimates))
+  table <- cbind(x$estimates[head], unname(limits),
+                 x$estimates[setdiff(names(x$estimates), head)])
+  names(table)[length(head) + 1:2] <- colnames(limits)
+  rownames(table) <- NULL
+  table
+}
+
+estimate_title <- function(x) {
+  paste0(x$statistic, if (!is.null(x$column)) paste(" of", x$column), if (!is.null(x$by)) paste(" by", x$by))
+}
+
+estimate_heading <- function(x) {
+  if (isTRUE(x$seeded)) cat("*** ", stamp, " ***\n", sep = "")
+  cat("Differentially private ", estimate_title(x), "\n\n", sep = "")
+  print_call(x$call)
+}
+
+estimate_facts <- function(x) {
+  c(
+    "Rows" = if (is.null(x$nobs)) "private" else format(x$nobs, big.mark = ","),
+    "complete, noisy" = if (!is.null(x$complete_rows)) paste(format(round(x$complete_rows), big.mark = ",",
+                                                                   trim = TRUE), collapse = ", "),
+    "bins" = x$binning,
+    "blocks" = if (!is.null(x$blocks)) format(x$blocks, big.mark = ","),
+    "noise" = x$noise
+  )
+}
+
+estimate_reading <- function(x) {
+  paste0(
+    "std.error holds sampling error and privacy noise together; se_sampling and se_privacy are what each ",
+    "would give alone. ", if (x$normal) {
+      "Intervals use std.error and the normal law."
+    } else "Intervals run between two released quantiles and assume no law."
+  )
+}

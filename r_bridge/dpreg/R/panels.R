@@ -1,0 +1,103 @@
+# Parts that plots share: panels in rows and columns, lines told apart in grey, one legend.
+
+line_shades <- c("black", "grey25", "grey35", "grey45", "grey20", "grey50")
+line_types <- c("solid", "dashed", "dotdash", "dotted", "longdash", "twodash")
+line_marks <- c(19, 15, 17, 18, 6, 4)
+
+line_style <- function(k) {
+  k <- (k - 1) %% length(line_types) + 1
+  list(col = line_shades[k], lty = line_types[k], pch = line_marks[k])
+}
+
+wide_margin <- function(labels) {
+  longest <- max(4.1, 0.55 * max(nchar(labels), 0) + 2)
+  graphics::par(mar = c(5.1, min(longest, 14), 4.1, 2.1))
+}
+
+# Lines y over x, a panel for each pair of `row` and `column`, a line for each `line`: columns of
+# `frame`. `pale`, where there is one, is a column drawn wide and pale behind the first line.
+line_panels <- function(frame, x, y, line, row, column, xlab, ylab, ylim, main, sub, pale = NULL,
+                        labels = identity, ...) {
+  rows <- unique(frame[[row]])
+  columns <- unique(frame[[column]])
+  lines <- unique(frame[[line]])
+  log <- if (grows(frame[[x]])) "x" else ""
+  old <- graphics::par(no.readonly = TRUE)
+  on.exit(graphics::par(old))
+  panels <- matrix(seq_len(length(rows) * length(columns)), length(rows), byrow = TRUE)
+  graphics::layout(cbind(panels, max(panels) + 1), widths = c(rep(1, length(columns)), legend_width(
+    c(paste(line, labels(lines)), if (!is.null(pale)) "no noise"), length(columns)
+  )))
+  graphics::par(oma = c(2.5, 2.5, 4, 0), mar = c(2.6, 2.6, 1.8, 0.6), mgp = c(1.6, 0.5, 0), tcl = -0.3,
+                las = 1)
+  for (i in seq_along(rows)) for (j in seq_along(columns)) {
+    part <- frame[frame[[row]] == rows[i] & frame[[column]] == columns[j], ]
+    graphics::plot.default(range(frame[[x]]), ylim, type = "n", log = log, ylim = ylim, bty = "l",
+                           xlab = "", ylab = "", xaxt = "n", ...)
+    number_axis(frame[[x]], log == "x")
+    if (!is.null(pale)) {
+      first <- part[part[[line]] == part[[line]][1], ]
+      graphics::lines(first[[x]], first[[pale]], col = "grey80", lwd = 4)
+    }
+    for (k in seq_along(lines)) {
+      own <- part[part[[line]] == lines[k], ]
+      own <- own[order(own[[x]]), ]
+      style <- line_style(k)
+      graphics::lines(own[[x]], own[[y]], col = style$col, lty = style$lty)
+      marked <- unique(round(seq(1, nrow(own), length.out = min(nrow(own), 7))))
+      graphics::points(own[[x]][marked], own[[y]][marked], col = style$col, pch = style$pch, cex = 0.9)
+    }
+    if (i == 1) graphics::mtext(column_label(column, columns[j]), line = 0.4, cex = 0.8)
+    if (j == 1 && length(rows) > 1) {
+      graphics::mtext(row_label(row, rows[i]), side = 2, line = 2.6, las = 0, cex = 0.75)
+    }
+  }
+  key <- line_style(seq_along(lines))
+  graphics::par(mar = c(0, 0, 0, 0))
+  graphics::plot.new()
+  graphics::legend("left", c(if (!is.null(pale)) "no noise", paste(line, labels(lines))), bty = "n",
+                   col = c(if (!is.null(pale)) "grey80", key$col), lwd = c(if (!is.null(pale)) 4,
+                     rep(1, length(lines))), lty = c(if (!is.null(pale)) "solid", key$lty),
+                   pch = c(if (!is.null(pale)) NA, key$pch), seg.len = 3)
+  graphics::mtext(xlab, side = 1, outer = TRUE, line = 0.8, cex = 0.85)
+  graphics::mtext(ylab, side = 2, outer = TRUE, line = if (length(rows) > 1) 1.4 else 0.6, las = 0,
+                  cex = 0.85)
+  outer_title(main, sub)
+}
+
+outer_title <- function(main, sub) {
+  graphics::mtext(main, outer = TRUE, line = 2, font = 2)
+  graphics::mtext(sub, outer = TRUE, line = 0.7, cex = 0.75)
+}
+
+# The legend's part of the width, in panels.
+legend_width <- function(labels, panels) {
+  inches <- max(graphics::strwidth(labels, units = "inches"), 0.5) + 0.8
+  min(inches / max(graphics::par("din")[1] - inches - 0.4, 1) * panels, panels)
+}
+
+column_label <- function(name, value) {
+  paste0(if (name == "radius") "R" else name, " = ", if (is.numeric(value)) signif(value, 4) else value)
+}
+
+row_label <- function(name, value) {
+  if (is.numeric(value)) paste(name, "=", format(value, big.mark = ",", scientific = FALSE)) else value
+}
+
+# Values that grow by factors want a logarithmic axis.
+grows <- function(values) {
+  values <- sort(unique(values))
+  length(values) > 2 && values[1] > 0 && values[length(values)] >= 8 * values[1] &&
+    values[2] - values[1] <= diff(range(values)) / (length(values) - 1) / 2
+}
+
+number_axis <- function(values, logarithmic) {
+  at <- sort(unique(values))
+  if (logarithmic && length(at) <= 8) {
+    graphics::axis(1, at, format_each(at))
+  } else {
+    graphics::axis(1)
+  }
+}
+
+format_each <- function(x) vapply(x, function(one) format(signif(one, 4), scientific = FALSE), "")

@@ -1,0 +1,87 @@
+#' Plan a private selection
+#'
+#' Predicts from no data at all what [dp_select()] would find: the chance of finding effects of a given
+#' size, or the least `n` or `eps` at which they are found.
+#'
+#' @inheritParams dp_select
+#' @param effects Named numbers. With a formula and a schema: coefficients in the columns' own units, by
+#'   the names that [coef()] gives them, such as `countycc` for the level `cc` of the factor `county`. Else
+#'   numbers in scaled units, by any names.
+#' @param sigma The standard deviation of the errors, in units of the response.
+#' @param n,eps Give both for the chance, or one for the least other.
+#' @param chance The chance with which all effects are to be found.
+#' @param candidates The number of terms that could be chosen, where there is no formula.
+#' @param formula An R formula, or `NULL`; `.` stands for the columns of the schema.
+#' @param schema The public facts about its columns; see [dp_select()].
+#' @param sd Named numbers: standard deviations of columns given the others, named as the effects.
+#' @param x A plan.
+#' @param ... Not used.
+#' @returns An object of class `dp_plan`: a plain list with `n`, `eps`, `solved` (which of them was
+#'   found), `found`, `right`, `useless`, `each` and `rule_of_thumb`.
+#' @examplesIf isTRUE(dpreg::dpreg_available())
+#' schema <- list(price = c(0, 1000), bsqft = c(300, 4000), age = c(0, 100), county = c("ala", "cc"))
+#' dp_plan(c(bsqft = 0.1, countycc = 70), sigma = 80, n = 5000,
+#'         formula = price ~ bsqft + age + county, schema = schema)
+#' @export
+dp_plan <- function(effects, sigma, n = NULL, eps = NULL, chance = 0.8, candidates = NULL,
+                    formula = NULL, schema = NULL, sd = NULL, mechanism = "auto",
+                    neighbors = "replace-one", contributions = 1, keep = "(Intercept)",
+                    max_terms = NULL, radius = NULL, clip = 1, center = TRUE, penalty = "auto",
+                    sigma2 = NULL, false_inclusions = 0.1, fit = "split") {
+  call <- match.call()
+  given <- setdiff(names(call), c("", "formula"))
+  arguments <- stats::setNames(lapply(given, get, envir = environment()), given)
+  arguments["schema"] <- list(plain_schema(schema))
+  translation <- NULL
+  if (!is.null(formula)) {
+    if (is.null(schema)) dpreg_stop("schema_error", "a plan with a formula needs a schema.")
+    declared <- r_schema(python_call("schema", arguments["schema"], call = head_of(call)))
+    columns <- as.data.frame(stats::setNames(rep(list(numeric()), length(declared)), names(declared)),
+                             optional = TRUE)
+    translation <- translate_formula(formula, columns)
+    arguments$formula <- translation$patsy
+    if (!is.null(arguments$keep)) {
+      arguments$keep <- as.list(python_term_names(keep, translation, "keep"))
+    }
+    known <- python_call("columns", arguments[intersect(c("formula", "schema", "keep"), names(arguments))],
+                         call = head_of(call))
+    for (name in intersect(c("effects", "sd"), given)) {
+      names(arguments[[name]]) <- python_columns(names(arguments[[name]]), known, translation, declared, name)
+    }
+    arguments$labels <- as.list(translation$terms)
+  }
+  for (name in intersect(c("effects", "sd"), given)) arguments[[name]] <- as.list(arguments[[name]])
+  view <- python_call("plan", arguments, call = head_of(call))
+  terms <- if (is.null(translation)) view$terms else from_python(view$terms, translation)
+  view$each <- stats::setNames(view$each, terms)
+  structure(c(list(call = public_call(call)), view[setdiff(names(view), "terms")]),
+            class = "dp_plan")
+}
+
+# Python's names of columns for R's, or for those of terms that are one column.
+python_columns <- function(names, known, translation, schema, argument) {
+  if (is.null(names)) dpreg_stop("argument_error", argument, " need names, those of coefficients.")
+  shown <- vapply(known, column_name, "", translation, schema, USE.NAMES = FALSE)
+  listed_names <- setdiff(shown, "(Intercept)")
+  vapply(names, function(name) {
+    found <- match(name, shown, nomatch = match(name, known, nomatch = 0L))
+    if (found > 0L) return(known[found])
+    # A truth's term is its one column: am for amTRUE.
+    own <- names(translation$terms)[match(name, translation$terms, nomatch = 0L)]
+    if (length(own)) return(own)
+    dpreg_stop("argument_error", argument, ": ", quoted(name), " is not a coefficient of the formula; ",
+               "these are ", listed(listed_names), ".")
+  }, "", USE.NAMES = FALSE)
+}
+
+from_python <- function(names, translation) {
+  found <- unname(translation$terms[names])
+  ifelse(is.na(found), names, found)
+}
+
+#' @rdname dp_plan
+#' @export
+print.dp_plan <- function(x, ...) {
+  cat(x$text, "\n", sep = "")
+  invisible(x)
+}

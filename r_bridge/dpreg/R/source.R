@@ -1,0 +1,48 @@
+# Tables that are no data frames: paths of files, which Python opens, and tables of the arrow package,
+# which travel as Arrow streams within the process. Python keeps each open under a number, and tells
+# its public names and kinds.
+
+is_source <- function(data) {
+  is.character(data) && length(data) > 0 || inherits(data, arrow_classes)
+}
+
+arrow_classes <- c("ArrowTabular", "Dataset", "RecordBatchReader", "arrow_dplyr_query")
+
+not_a_table <- function(data, call = NULL) {
+  dpreg_stop("argument_error", "data must be a data frame (a tibble and a data.table are), the path of a ",
+             "Parquet or CSV file, or a table of the package arrow; got an object of class ",
+             quoted(class(data)[1]), ".", call = call)
+}
+
+# The number, and a data frame without rows that has the columns' names and kinds.
+open_source <- function(data, call = NULL) {
+  arguments <- if (is.character(data)) {
+    if (anyNA(data)) dpreg_stop("argument_error", "data must not be NA.", call = call)
+    list(paths = as.list(path.expand(data)))
+  } else {
+    list(stream = export_stream(data), whole = inherits(data, "ArrowTabular"))
+  }
+  told <- python_call("open_source", arguments, call = call)
+  prototypes <- lapply(told$kinds, function(kind) {
+    switch(kind, string = , object = character(), category = factor(), bool = logical(), numeric())
+  })
+  columns <- as.data.frame(stats::setNames(prototypes, told$names), optional = TRUE,
+                           stringsAsFactors = FALSE)
+  list(number = told$source, columns = columns)
+}
+
+close_source <- function(source) {
+  if (!is.null(source)) python_call("close_source", list(source = source$number))
+}
+
+# Python makes room for the stream; arrow writes it there, without copying a row.
+export_stream <- function(data) {
+  if (!inherits(data, "RecordBatchReader")) {
+    # Who holds such a table has arrow, which this package does not ask for.
+    as_reader <- getExportedValue("arrow", "as_record_batch_reader")
+    data <- as_reader(data)
+  }
+  address <- python_call("new_stream")
+  data$export_to_c(address)
+  address
+}

@@ -1,0 +1,107 @@
+"""`sample_aggregate` for R: Python draws the blocks and releases, R runs the estimator in between.
+
+A function of R's called from Python could leave by a jump that Python never sees, and R's garbage
+collector would run inside Python's call. So each step is a call of its own: R asks for the blocks'
+rows, works out the estimates by itself, and hands them over for the next step. Runs wait here under
+a number until they end or R closes them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpreg.api.blockwise import Aggregate, Groups
+from dpreg.estimation.blocks import corrected, evaluations
+from dpreg.privacy.ledger import Ledger
+from dpreg.results.classic import ClassicResults
+from dpreg_bridge.views import view
+
+__all__ = ["close_run", "open_run", "send_estimates"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+@dataclass(slots=True)
+class _Run:
+    """A call whose estimator R is running; `wanted` are the rows of each block's estimates."""
+
+    asked: Aggregate
+    steps: Generator[list[Indices], Floats, ClassicResults]
+    wanted: list[list[Indices]]
+
+    def expect(self, blocks: list[Indices]) -> None:
+        self.wanted = [evaluations(block, self.asked.correct_bias) for block in blocks]
+
+    def values(self, estimates: Floats) -> Floats:
+        """Make the blocks' values of their estimates, a row each."""
+        found, start = [], 0
+        for rows in self.wanted:
+            end = start + len(rows)
+            sizes = [part.size for part in rows]
+            found.append(self.asked.limits.clip(corrected([*estimates[start:end]], sizes)))
+            start = end
+        return np.array(found)
+
+
+_runs: Final[dict[int, _Run]] = {}
+_numbers: Final = itertools.count(1)
+
+
+def open_run(
+    data: pd.DataFrame, by: Any = None, schema: Any = None, budget: Any = None, **asked: Any
+) -> dict[str, Any]:
+    """Check and charge the call; tell R which rows to estimate from first.
+
+    Parameters
+    ----------
+    data : DataFrame
+        As many rows as R's data; its only column is `by`.
+    by, schema, budget, **asked
+        The arguments of `dpreg.sample_aggregate`; `budget` is a ledger's path.
+    """
+    checked = Aggregate.checked(**asked)
+    grouped = Groups.of(data, by, schema)
+    ledger = None if budget is None else Ledger.open(budget)
+    run = _Run(checked, checked.steps(len(data), grouped, ledger), [])
+    run.expect(next(run.steps))
+    number = next(_numbers)
+    _runs[number] = run
+    return _asking(number, run)
+
+
+def send_estimates(run: int, data: pd.DataFrame) -> dict[str, Any]:
+    """Take the estimates that were asked for, a row each; ask for more or give the result."""
+    going = _runs[run]
+    try:
+        going.expect(going.steps.send(going.values(data.to_numpy(dtype=np.float64))))
+    except StopIteration as end:
+        close_run(run)
+        return {"result": view(end.value)}
+    return _asking(run, going)
+
+
+def close_run(run: int) -> None:
+    """Forget a run that R will not finish, or that has ended."""
+    _runs.pop(run, None)
+
+
+def _asking(number: int, run: _Run) -> dict[str, Any]:
+    """List rows, counted from 1, of all estimates of all blocks; `calls` of them make a block."""
+    parts = [part for wanted in run.wanted for part in wanted]
+    rows = np.concatenate(parts) if parts else np.zeros(0)
+    return {
+        "run": number,
+        "size": len(run.asked.names),
+        "rows": (rows + 1).astype(np.int32),
+        "sizes": np.array([part.size for part in parts], dtype=np.int32),
+        "calls": np.array([len(wanted) for wanted in run.wanted], dtype=np.int32),
+        "timeout": run.asked.timeout,
+    }
