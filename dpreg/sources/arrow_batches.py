@@ -17,6 +17,8 @@ __all__ = ["batch_pieces", "guarded", "guarded_batches"]
 
 _T = TypeVar("_T")
 
+_END = object()
+
 
 def guarded(work: Callable[[], _T], failed: str) -> _T:
     """Call an engine; its failure becomes a `DataError` that holds nothing of what it said.
@@ -56,9 +58,9 @@ def batch_pieces(
 
 
 def guarded_batches(batches: Iterator[Any], failed: str) -> Iterator[Any]:
-    """Go through an engine's batches, guarded, and close it however that ends."""
+    """Go through what an engine hands over, guarded, and close it however that ends."""
     try:
-        while (batch := guarded(partial(next, batches, None), failed)) is not None:
+        while (batch := guarded(partial(next, batches, _END), failed)) is not _END:
             yield batch
     finally:
         close = getattr(batches, "close", None)

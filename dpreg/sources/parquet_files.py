@@ -75,23 +75,29 @@ class ParquetSource(LocalSource):
         return "row group"
 
     def kind(self, name: str) -> Kind:
-        """Public kind of a column.
+        """Public kind of a column, "object" where it is of Arrow's null type in every file.
 
         Raises
         ------
         DataError
             Where the name is absent or repeated, or a later file lacks it or holds another kind.
+            The null type, which is what writers make of a column without a single cell, goes with
+            any kind.
         """
-        first, *others = self._files
-        kind = kind_of_arrow(first.schema.field(find_column(self.names, name)).type)
-        for file in others:
+        find_column(self.names, name)
+        first = self._files[0].path
+        kind: Kind = "object"
+        where = first
+        for file in self._files:
             if file.schema.names.count(name) != 1:
-                raise DataError(f"{first.path} has a column {name!r} and {file.path} has not")
+                raise DataError(f"{first} has a column {name!r} and {file.path} has not")
             other = kind_of_arrow(file.schema.field(name).type)
-            if other != kind:
+            if kind == "object":
+                kind, where = other, file.path
+            elif other not in ("object", kind):
                 raise DataError(
                     f"column {name!r} is of another kind in {file.path} ({other}) than in "
-                    f"{first.path} ({kind})"
+                    f"{where} ({kind})"
                 )
         return kind
 

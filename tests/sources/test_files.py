@@ -186,6 +186,15 @@ def test_parquet_files_of_other_kinds_are_refused(folder):
     read(source, {"c": HOW["c"]})
 
 
+def test_a_column_without_a_cell_goes_with_any_kind(folder):
+    pq.write_table(table().set_column(1, "c", pa.nulls(ROWS)), folder / "empty.parquet")
+    source = as_source(folder / "*.parquet")
+    assert source.kind("c") == "string"
+    codes = read(source)["c"]
+    assert (codes[:ROWS] == -1).all()
+    assert (codes[ROWS:] == read(as_source(table()))["c"]).all()
+
+
 def test_columns_may_come_in_another_order_and_width(folder):
     turned = table(seed=8).select(["id", "k", "t", "c", "x"])
     pq.write_table(turned.cast(pa.schema(

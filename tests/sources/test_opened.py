@@ -1,0 +1,242 @@
+"""Functions that return a table in chunks: called anew, checked chunk by chunk, never quoted."""
+
+import math
+import traceback
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpreg.columns import Boolean, Categorical, Numeric, Unbounded
+from dpreg.errors import ArgumentError, DataError
+from dpreg.sources import Source, as_source
+
+HOW = {"x": Numeric(0, 1), "c": Categorical(["b", "a"]), "k": Unbounded()}
+SECRET = "Zebulon"
+
+
+def frame(rows=1000):
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=rows)
+    x[rng.random(rows) < 0.1] = math.nan
+    return pd.DataFrame(
+        {"x": x, "c": rng.choice(["a", "b", "zz"], rows), "k": rng.integers(0, 9, rows)}
+    )
+
+
+def parts():
+    whole = frame()
+    return [whole.iloc[:300], whole.iloc[300:300], whole.iloc[300:301], whole.iloc[301:]]
+
+
+def as_pandas():
+    yield from parts()
+
+
+def as_mappings():
+    return ({name: part[name] for name in part} for part in parts())
+
+
+def as_list():
+    return parts()
+
+
+def as_one_frame():
+    return frame()
+
+
+def as_mixture():
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    first, second, third, fourth = parts()
+    yield pa.Table.from_pandas(first, preserve_index=False)
+    yield {name: list(second[name]) for name in second}
+    yield pl.from_pandas(third)
+    yield from pa.Table.from_pandas(fourth, preserve_index=False).to_batches(100)
+
+
+def as_reader():
+    pa = pytest.importorskip("pyarrow")
+    return pa.Table.from_pandas(frame(), preserve_index=False).to_reader(100)
+
+
+def as_duckdb():
+    return pytest.importorskip("duckdb").connect().from_df(frame())
+
+
+FUNCTIONS = [as_pandas, as_mappings, as_list, as_one_frame, as_mixture, as_reader, as_duckdb]
+
+
+def read(source, how=HOW, size=97):
+    chunks = list(source.chunks(how, size))
+    assert all(0 < len(next(iter(chunk.values()))) <= size for chunk in chunks)
+    return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in how}
+
+
+def same(a, b):
+    return all(
+        a[name].dtype == b[name].dtype
+        and np.array_equal(a[name], b[name], equal_nan=a[name].dtype.kind == "f")
+        for name in a
+    )
+
+
+def fails(call, says):
+    with pytest.raises(DataError, match=says) as caught:
+        call()
+    said = "".join(traceback.format_exception(caught.value, chain=True))
+    assert SECRET not in said + repr(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_chunks_are_the_rows_as_often_as_they_are_read(function):
+    source = as_source(function)
+    assert isinstance(source, Source)
+    assert source.names == ("x", "c", "k")
+    assert [source.kind(name) for name in source.names] == ["numeric", "string", "numeric"]
+    assert (source.rows, source.parts, source.unit, source.rereadable) == (
+        None,
+        None,
+        "chunk",
+        True,
+    )
+    assert repr(source) == "Source(x: numeric, c: string, k: numeric)"
+    for _ in range(3):
+        assert same(read(source), read(as_source(frame())))
+        assert source.count() == 1000
+
+
+def test_the_function_is_called_once_for_the_names_and_once_for_a_pass():
+    calls, taken = [], []
+
+    def function():
+        calls.append(1)
+        for part in parts():
+            taken.append(1)
+            yield part
+
+    source = as_source(function)
+    assert (len(calls), len(taken)) == (1, 1)
+    with pytest.raises(DataError, match="no column 'lat'"):
+        source.chunks({"lat": Unbounded()})
+    assert len(calls) == 1
+    read(source)
+    assert (len(calls), len(taken)) == (2, 5)
+
+
+def test_threads_see_every_row_once():
+    def function():
+        for start in range(0, 400_000, 5000):
+            yield {"k": np.arange(start, start + 5000)}
+
+    def tally(chunks):
+        sums = [(len(chunk["k"]), int(chunk["k"].sum())) for _, chunk in chunks]
+        return np.array([sum(n for n, _ in sums), sum(k for _, k in sums)], dtype=object)
+
+    told = []
+    got = as_source(function).total({"k": Unbounded()}, tally, advance=told.append)
+    assert got.tolist() == [400_000, sum(range(400_000))]
+    assert sum(told) == 80
+
+
+def test_a_list_is_an_object_column_in_any_chunk():
+    def function():
+        yield {"k": [1, "2", None]}
+        yield {"k": np.array([3.5])}
+
+    source = as_source(function)
+    assert source.kind("k") == "object"
+    values = read(source, {"k": Unbounded()})["k"]
+    assert np.array_equal(values, [1, 2, math.nan, 3.5], equal_nan=True)
+
+
+def test_a_later_chunk_without_a_needed_column_is_refused():
+    def function():
+        yield frame(3)
+        yield frame(3).drop(columns="k")
+
+    source = as_source(function)
+    assert len(read(source, {"x": Unbounded()})["x"]) == 6
+    fails(lambda: read(source), "the table has no column 'k'; it has x, c")
+
+
+def test_a_later_chunk_of_a_kind_that_cannot_be_read_is_refused():
+    def function():
+        yield {"k": np.array([1.0])}
+        yield {"k": np.array([SECRET])}
+
+    source = as_source(function)
+    fails(lambda: read(source, {"k": Unbounded()}), "column 'k' holds text and the schema does not")
+
+
+def test_a_declared_column_is_read_whatever_a_chunk_made_of_it():
+    """pandas infers a chunk's dtype from its rows: to refuse it would tell of them."""
+
+    def function():
+        yield pd.DataFrame({"k": [1.0]})
+        yield pd.DataFrame({"k": ["2", None]})
+        yield pd.DataFrame({"k": pd.to_datetime(["2020-01-01"])})
+
+    values = read(as_source(function), {"k": Numeric(0, 1)})["k"]
+    assert np.array_equal(values, [1, 2, math.nan, math.nan], equal_nan=True)
+
+
+def test_an_iterator_that_was_used_up_is_refused():
+    pa = pytest.importorskip("pyarrow")
+    reader = pa.Table.from_pandas(frame(), preserve_index=False).to_reader()
+    for used in (iter(parts()), (part for part in parts()), reader):
+        with pytest.raises(DataError, match="the same iterator again"):
+            read(as_source(lambda used=used: used))
+
+
+def test_rows_that_change_from_pass_to_pass_are_refused():
+    left = [5, 5, 4]
+    source = as_source(lambda: [frame(left.pop(0))])
+    read(source)
+    fails(lambda: read(source), "another number of rows than at the pass before")
+
+
+@pytest.mark.parametrize("returned", [None, 3, "data.csv", b"x", object()])
+def test_what_returns_no_tables_is_refused(returned):
+    with pytest.raises(ArgumentError, match=f"it returned a {type(returned).__name__}"):
+        as_source(lambda: returned)
+
+
+@pytest.mark.parametrize("chunk", [None, 3, "data.csv", [1, 2], np.zeros((2, 2)), as_list])
+def test_chunks_that_are_no_tables_are_refused(chunk):
+    with pytest.raises(ArgumentError, match=f"one of its chunks is a {type(chunk).__name__}"):
+        as_source(lambda: [chunk])
+    with pytest.raises(ArgumentError, match=f"one of its chunks is a {type(chunk).__name__}"):
+        read(as_source(lambda: [frame(2), chunk]))
+
+
+def test_no_chunk_at_all_is_refused_and_one_without_rows_is_not():
+    with pytest.raises(DataError, match="returned no chunk: let it give one without rows"):
+        as_source(lambda: [])
+    source = as_source(lambda: [frame(0)])
+    assert list(source.chunks(HOW)) == []
+    assert source.count() == 0
+
+
+def test_a_function_that_fails_says_nothing_of_a_row():
+    def at_once():
+        raise KeyError(SECRET)
+
+    def later():
+        yield frame(3)
+        raise ValueError(SECRET)
+
+    fails(lambda: as_source(at_once), r"the function given as data failed \(KeyError\)")
+    source = as_source(later)
+    fails(lambda: read(source), r"the function given as data failed \(ValueError\)")
+    fails(source.count, r"the function given as data failed \(ValueError\)")
+
+
+def test_repeated_names_matter_only_where_they_are_needed():
+    table = pd.DataFrame([[1, 2, 3]], columns=["a", "b", "a"])
+    source = as_source(lambda: [table])
+    assert repr(source) == "Source(a: repeated, b: numeric, a: repeated)"
+    assert read(source, {"b": Boolean()})["b"].shape == (1,)
+    with pytest.raises(DataError, match="several columns named 'a'"):
+        source.kind("a")
