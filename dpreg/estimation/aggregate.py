@@ -64,7 +64,7 @@ from dpreg.estimation import sums
 from dpreg.estimation.blocks import Limits
 from dpreg.estimation.classic import Estimate, Scale, mean_estimates
 from dpreg.estimation.coding import Coding
-from dpreg.privacy.mechanisms import assign_blocks
+from dpreg.privacy.mechanisms import assign_blocks, noise_scale
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts, choose_rank
 from dpreg.privacy.vector_noise import VectorNoise
 
@@ -74,6 +74,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AGGREGATES",
     "Averaging",
+    "check_window",
     "default_blocks",
     "draw_blocks",
     "window",
@@ -93,6 +94,7 @@ _CANDIDATES: Final = 1 << 16
 _SCALES: Final = 24
 _MEDIAN: Final = RANK_UNIT // 2
 _REACH: Final = 5
+_SCALE_PART: Final = Fraction(2, 5)
 
 Floats = NDArray[np.float64]
 
@@ -128,6 +130,22 @@ def window_share(blocks: int, share: Fraction) -> Fraction:
     return min(_LARGEST_SHARE, Fraction(_WINDOW_NEED) / (blocks * share))
 
 
+def check_window(size: int, moved: int, eps: Fraction) -> None:
+    """Raise ArgumentError where eps is too small for a window: before it is charged.
+
+    Parameters
+    ----------
+    size : int
+        d.
+    moved : int
+        How many block values one person can change.
+    eps : Fraction
+        What the whole call may cost, the most that is left for window and average.
+    """
+    share = window_share(1, eps / (size * moved))
+    noise_scale(eps * share / size * _SCALE_PART, 2 * moved * RANK_UNIT, "permute-and-flip")
+
+
 def draw_blocks(rows: int, blocks: int, rng: Generator | None = None) -> list[NDArray[np.intp]]:
     """Send each row to a block by its own coin; return each block's rows in their order."""
     labels = assign_blocks(rows, blocks, rng=rng)
@@ -160,12 +178,14 @@ def window(
     for column, low, high in zip(values.T, limits.lower, limits.upper, strict=True):
         grid = np.asarray(np.linspace(low, high, _CANDIDATES + 1), dtype=np.float64)
         cells = cell_counts(np.asarray(np.minimum(column, grid[-1]), dtype=np.float64), grid)
-        place = choose_rank(cells, _MEDIAN, eps=whole * 3 / 5, score_range=reach, rng=rng)
+        place = choose_rank(
+            cells, _MEDIAN, eps=whole - whole * _SCALE_PART, score_range=reach, rng=rng
+        )
         centre = float(grid[place])
         scales = np.array([math.ldexp(high - low, j) for j in range(-_SCALES, 1)])
         distances = np.asarray(np.minimum(np.abs(column - centre), scales[-1]), dtype=np.float64)
         cells = cell_counts(distances, scales)
-        place = choose_rank(cells, _MEDIAN, eps=whole * 2 / 5, score_range=reach, rng=rng)
+        place = choose_rank(cells, _MEDIAN, eps=whole * _SCALE_PART, score_range=reach, rng=rng)
         half = _REACH * float(scales[place])
         ends = max(centre - half, low), min(centre + half, high)
         if not ends[0] < ends[0] + (ends[1] - ends[0]) / 2 < ends[1]:

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
     from numpy.random import Generator
 
-__all__ = ["Quantile", "candidate_grid", "private_quantile"]
+__all__ = ["Quantile", "candidate_grid", "check_eps", "private_quantile"]
 
 Indices = NDArray[np.int64]
 
@@ -94,6 +94,12 @@ def candidate_grid(lo: float, hi: float) -> Floats:
     if lo.is_integer() and hi.is_integer() and width <= GRID_CELLS:
         cells = int(width) << int(math.log2(GRID_CELLS / width))
     return np.linspace(lo, hi, cells + 1)
+
+
+def check_eps(eps: Fraction, neighbors: str, contributions: int, *, grouped: bool = False) -> None:
+    """Raise ArgumentError where eps is too small for `private_quantile`: before it is charged."""
+    widest = rank_range(RANK_UNIT, neighbors, contributions, grouped=grouped)
+    noise_scale(eps / 3, widest, "permute-and-flip")
 
 
 def private_quantile(

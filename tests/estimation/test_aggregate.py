@@ -4,6 +4,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from dpreg.errors import ArgumentError
 from dpreg.estimation import aggregate, sums
 from dpreg.estimation.blocks import Limits, block_values, rows_of
 from dpreg.estimation.coding import CELL_UNITS
@@ -161,3 +162,20 @@ def test_a_window_between_bounds_that_nearly_touch_has_a_width(bounds):
 
 def test_a_huge_eps_overflows_nowhere():
     assert aggregate.default_blocks(10_000, Fraction(10**390)) == 200
+
+
+@pytest.mark.parametrize(("size", "moved"), [(1, 1), (3, 4)])
+def test_an_eps_that_passes_the_check_is_enough_for_a_window(size, moved):
+    values = np.zeros((40, size))
+    limits = Limits((0.0,) * size, (1.0,) * size)
+
+    def call(eps):
+        part = eps * aggregate.window_share(40, eps / (size * moved))
+        aggregate.window(values, limits, eps=part, contributions=moved)
+
+    for eps in (Fraction(1, 10**7), Fraction(1, 10**8)):
+        aggregate.check_window(size, moved, eps)
+        call(eps)
+    for refuse in (call, lambda eps: aggregate.check_window(size, moved, eps)):
+        with pytest.raises(ArgumentError, match="eps is too small"):
+            refuse(Fraction(1, 10**12))

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
+from dpreg.errors import ArgumentError
 from dpreg.estimation import quantile
 from dpreg.estimation.quantile import GRID_CELLS, candidate_grid, private_quantile
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts
@@ -134,3 +135,16 @@ def test_contributions_and_groups_widen():
         for o in ({}, {"contributions": 3}, {"grouped": True, "contributions": 6})
     ]
     assert wide == sorted(wide)
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("share", [1, RANK_UNIT // 2, RANK_UNIT - 1])
+def test_an_eps_that_passes_the_check_is_enough(neighbors, share):
+    """The check is made before a ledger is charged; what it lets through must not raise later."""
+    x = np.array([0.2, 0.5, 0.9])
+    for eps in (Fraction(1, 10**9), Fraction(1, 10**10)):
+        quantile.check_eps(eps, neighbors, 1)
+        found(x, share, eps=eps, neighbors=neighbors)
+    for call in (quantile.check_eps, lambda e, n, k: found(x, share, eps=e, neighbors=n)):
+        with pytest.raises(ArgumentError, match="eps is too small"):
+            call(Fraction(1, 10**12), neighbors, 1)
