@@ -265,9 +265,10 @@ def _products(
     cells: NDArray[np.float64], labels: NDArray[np.int64], groups: int
 ) -> Iterable[NDArray[np.float64]]:
     """Return z'z of each group's rows of a block: exact, as the module says."""
-    if groups == 2:  # quicker than moving rows; a difference of exact integers
-        second = (cells.T * labels) @ cells
-        return cells.T @ cells - second, second
+    if groups == 2:  # gathering one group's rows is enough: the difference of integers is exact
+        second = np.take(cells.T, np.flatnonzero(labels), axis=1)
+        product = second @ second.T
+        return cells.T @ cells - product, product
     ends = np.cumsum(np.bincount(labels, minlength=groups))[:-1]
     parts = np.split(cells[np.argsort(labels, kind="stable")], ends)
     return (part.T @ part for part in parts)

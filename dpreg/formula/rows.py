@@ -72,8 +72,10 @@ def clean_cells(
                 complete &= column >= 0
                 cells[name] = np.maximum(column, 0).astype(np.intp)
             case Numeric(lo=lo, hi=hi) if clipped:
-                complete &= column == column
-                cells[name] = np.fmin(np.fmax(column, lo), hi)  # fmax turns NaN into lo
+                there = column == column
+                complete &= there
+                cells[name] = np.clip(column, lo, hi)
+                np.copyto(cells[name], lo, where=~there)
             case Numeric(lo=lo):
                 complete &= column == column
                 cells[name] = np.where(column == column, column, lo)
@@ -130,8 +132,7 @@ def scale(raw: Float, column: Column, out: Float) -> None:
     """Write clip((raw - offset) / width, -1, 1) to `out`; NaN stays NaN."""
     np.subtract(raw, column.offset, out=out)
     np.divide(out, column.width, out=out)
-    np.minimum(out, 1.0, out=out)
-    np.maximum(out, -1.0, out=out)
+    np.clip(out, -1.0, 1.0, out=out)
 
 
 def store(
