@@ -1,6 +1,7 @@
 """Arrow streams: what is known before a row is read, how often they are read, how they fail."""
 
 import math
+import sys
 import traceback
 
 import numpy as np
@@ -12,12 +13,15 @@ from dpreg.sources import Source, as_source
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.dataset as ds  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
 
 from dpreg.sources.arrow import batch_pieces, batch_reader, stream_source  # noqa: E402
 
 ROWS = 10_000
 HOW = {"x": Numeric(0, 1), "c": Categorical(["b", "a"]), "t": Boolean(), "k": Unbounded()}
 KINDS = {"x": "numeric", "c": "string", "t": "bool", "d": "datetime", "k": "numeric"}
+
+NEVER_ARROW = [f"dpreg.sources.{name}" for name in ("base", "meaning", "reader", "table")]
 
 
 def table(rows=ROWS):
@@ -204,6 +208,20 @@ def test_repeated_names_matter_only_where_they_are_needed():
 def test_what_is_no_table_is_refused(data):
     with pytest.raises(ArgumentError, match=f"data is a {type(data).__name__}"):
         as_source(data)
+
+
+def test_without_pyarrow_one_is_told_what_to_install(monkeypatch, tmp_path):
+    (tmp_path / "t.csv").write_text("x\n1\n")
+    pq.write_table(table(), tmp_path / "t.parquet")
+    tables = [Exporter(table()), tmp_path / "t.csv", tmp_path / "t.parquet"]
+    for name in [*sys.modules]:
+        if name.startswith("pyarrow"):
+            monkeypatch.setitem(sys.modules, name, None)
+        elif name.startswith("dpreg.sources.") and name not in NEVER_ARROW:
+            monkeypatch.delitem(sys.modules, name)
+    for data in tables:
+        with pytest.raises(ArgumentError, match=r"not installed: pip install 'dpreg\[arrow\]'"):
+            as_source(data)
 
 
 # Failures -------------------------------------------------------------------------------------
