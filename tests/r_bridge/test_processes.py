@@ -74,6 +74,36 @@ def test_workers_forked_before_the_first_fit_work(rscript) -> None:
     assert told == "2 2 2"
 
 
+def test_interrupts_stop_r_and_python_alike(rscript) -> None:
+    told = rscript(
+        FIT
+        + """
+        interrupted <- function(work) {
+          system(paste0("(sleep 1; kill -INT ", Sys.getpid(), ") &"))
+          end <- Sys.time() + 20
+          tryCatch(work(end), interrupt = function(cond) "stopped")
+        }
+        r <- function(end) while (Sys.time() < end) NULL
+        calls <- function(end) while (Sys.time() < end) once()
+        once <- function() dp_select(mpg ~ wt + hp, mtcars, eps = 1, schema = schema, fit = NULL)
+        estimator <- function(end) {
+          late <- function(block) {
+            while (Sys.time() < end) NULL
+            1
+          }
+          sample_aggregate(late, mtcars$mpg, eps = 1, bounds = c(5, 40), blocks = 2)
+        }
+        for (work in list(r, calls, estimator, r, calls)) {
+          stopifnot(identical(interrupted(work), "stopped"))
+          stopifnot(inherits(once(), "dp_select"))
+          invisible(gc())
+        }
+        cat("fine")
+        """
+    )
+    assert told == "fine"
+
+
 def test_a_thousand_calls_keep_memory(rscript) -> None:
     told = rscript(
         FIT

@@ -86,3 +86,119 @@ def test_r_and_python_agree(answers) -> None:
         result = getattr(dpreg, function)(formula, table, schema=schema, **options)
         assert told[name] == json.loads(result.to_json()), name
     assert told["selection"]["stamp"] == "NOT PRIVATE: seeded"
+
+
+AGGREGATES = {
+    "plain": {"eps": 1, "bounds": [0, 10], "unsafe_seed": 2},
+    "uncorrected": {"eps": 1, "bounds": [0, 10], "correct_bias": False, "unsafe_seed": 3},
+    "private n": {"eps": 0.5, "bounds": [0, 10], "neighbors": "add-remove", "unsafe_seed": 4},
+    "gaussian": {"eps": 2, "delta": 1e-6, "bounds": [0, 10], "noise": "gaussian", "unsafe_seed": 5},
+    "several rows": {
+        "eps": 3,
+        "bounds": [0, 10],
+        "contributions": 2,
+        "blocks": 90,
+        "unsafe_seed": 6,
+    },
+    "the mean": {"eps": 3, "bounds": [0, 10], "aggregation": "mean", "unsafe_seed": 7},
+    "failing": {"eps": 3, "bounds": [0, 10], "unsafe_seed": 8, "timeout": 60},
+}
+
+
+def test_r_and_python_agree_on_any_estimator(rscript, tmp_path: Path) -> None:
+    """The median of each block, and nothing at all where the block's first number is large."""
+    values = np.random.default_rng(0).exponential(size=5_003).round(3)
+    levels = np.random.default_rng(1).choice(["u", "v", "w"], values.size)
+    np.savetxt(tmp_path / "values.csv", values, header="x", comments="")
+    pd.DataFrame({"x": values, "g": levels}).to_csv(tmp_path / "table.csv", index=False)
+
+    def middle(block):
+        return np.median(block)
+
+    def sometimes(block):
+        if block[0] > 1:
+            raise ValueError
+        return np.median(block)
+
+    def grouped(block):
+        return [block["x"].median(), len(block)]
+
+    def written(name: str, arguments: dict[str, object]) -> str:
+        given = dict(arguments)
+        low, high = given.pop("bounds")
+        texts = ", ".join(f"{key} = {in_words(value)}" for key, value in given.items())
+        estimator = "sometimes" if name == "failing" else "median"
+        return f"sample_aggregate({estimator}, x, bounds = c({low}, {high}), {texts})"
+
+    def in_words(item: object) -> str:
+        return str(item).upper() if isinstance(item, bool) else json.dumps(item)
+
+    calls = [written(*item) for item in AGGREGATES.items()]
+    calls += [
+        f"""sample_aggregate(function(block) c(median(block$x), nrow(block)), table, eps = 4,
+            by = "g", bounds = list(middle = c(0, 10), rows = c(0, 500)),
+            schema = list(g = c("u", "v")), neighbors = "{neighbors}", unsafe_seed = 9)"""
+        for neighbors in ("replace-one", "add-remove")
+    ]
+    told = rscript(
+        """
+        library(dpreg)
+        x <- read.csv("values.csv")$x
+        table <- read.csv("table.csv")
+        sometimes <- function(block) if (block[1] > 1) stop(block[1]) else median(block)
+        """
+        + "\n".join(f"cat({call}$python$json, '\\n')" for call in calls)
+    )
+    answers = [json.loads(line) for line in told.splitlines()]
+    for (name, arguments), answer in zip(AGGREGATES.items(), answers, strict=False):
+        estimator = sometimes if name == "failing" else middle
+        options = {key: value for key, value in arguments.items() if key != "timeout"}
+        result = dpreg.sample_aggregate(estimator, values, **options)
+        assert answer == json.loads(result.to_json()), name
+    table = pd.DataFrame({"x": values, "g": levels})
+    bounds = {"middle": (0, 10), "rows": (0, 500)}
+    for neighbors, answer in zip(("replace-one", "add-remove"), answers[-2:], strict=True):
+        result = dpreg.sample_aggregate(
+            grouped, table, eps=4, by="g", bounds=bounds, schema={"g": ["u", "v"]},
+            neighbors=neighbors, unsafe_seed=9,
+        )  # fmt: skip
+        assert answer == json.loads(result.to_json()), neighbors
+
+
+def test_r_and_python_agree_on_files(rscript, tmp_path: Path) -> None:
+    data = dpreg.datasets.load_randhie()
+    (tmp_path / "schema.json").write_text(data.schema.to_json())
+    half = len(data.data) // 2
+    data.data[:half].to_parquet(tmp_path / "a.parquet")
+    data.data[half:].to_parquet(tmp_path / "b.parquet")
+    told = rscript(
+        """
+        library(dpreg)
+        call <- function(data) {
+          dp_select(mdvis ~ disea + lpi + idp, data, eps = 2, schema = "schema.json",
+                    unsafe_seed = 1)
+        }
+        tables <- list("*.parquet", c("a.parquet", "b.parquet"))
+        for (data in tables) cat(call(data)$python$json, "\n")
+        """
+    )
+    result = dpreg.dp_select(
+        "mdvis ~ disea + lpi + idp", data.data, eps=2, schema=data.schema, unsafe_seed=1
+    )
+    for line in told.splitlines():
+        assert json.loads(line) == json.loads(result.to_json())
+
+
+def test_r_and_python_agree_on_simulations(rscript) -> None:
+    told = rscript(
+        """
+        library(dpreg)
+        study <- simulation_study(c(1, 0.5, 0), c(100, 400), radius = c(1, 2), eps = 3,
+                                  datasets = 5, penalty = c(0.05, 0.2), bound = 5)
+        cat(sprintf("%.17g", study$proportions$right), sep = "\n")
+        """
+    )
+    study = dpreg.simulation_study(
+        (1, 0.5, 0), (100, 400), radius=(1, 2), eps=3, datasets=5, penalty=(0.05, 0.2), bound=5
+    )
+    assert [*map(float, told.split())] == study.proportions["right"].tolist()

@@ -28,7 +28,7 @@ line_panels <- function(frame, x, y, line, row, column, xlab, ylab, ylim, main, 
   graphics::layout(cbind(panels, max(panels) + 1), widths = c(rep(1, length(columns)), legend_width(
     c(paste(line, labels(lines)), if (!is.null(pale)) "no noise"), length(columns)
   )))
-  graphics::par(oma = c(2.5, 2.5, 4, 0), mar = c(2.6, 2.6, 1.8, 0.6), mgp = c(1.6, 0.5, 0), tcl = -0.3,
+  graphics::par(cex = 0.8, oma = c(2.5, 2.5, 4, 0), mar = c(2.6, 2.6, 1.8, 0.6), mgp = c(1.6, 0.5, 0), tcl = -0.3,
                 las = 1)
   for (i in seq_along(rows)) for (j in seq_along(columns)) {
     part <- frame[frame[[row]] == rows[i] & frame[[column]] == columns[j], ]

@@ -36,8 +36,11 @@ plot_density <- function(x, limits, level, sub, main, xlab, ...) {
   # With more bins than this intervals would hide the picture.
   bars <- if (!grouped && bins <= 60) limits / diff(edges)
   label <- if (is.null(bars)) "density" else paste0("density (", format(100 * level), "% intervals)")
+  old <- graphics::par(mar = c(5.1, 5.3, 4.1, 1.5))
+  on.exit(graphics::par(old))
   graphics::plot.default(range(edges), c(0, 1), type = "n", ylim = c(0, max(heights, bars) * 1.02), bty = "l",
-                         las = 1, main = main, sub = sub, xlab = xlab %||% x$column, ylab = label, ...)
+                         las = 1, main = main, sub = sub, xlab = xlab %||% x$column, ylab = "", ...)
+  graphics::title(ylab = label, line = 4)
   if (grouped) {
     outline(edges, heights)
     groups <- unique(x$estimates[[x$by]])
@@ -86,7 +89,7 @@ plot_estimates <- function(x, limits, sub, main, xlab, ...) {
   rows <- lengths(panels)
   graphics::layout(matrix(seq_along(panels)), heights = 1.2 + rows)
   wide <- max(graphics::strwidth(names, units = "inches")) + 0.35
-  graphics::par(oma = c(0.5, 0, 3.5, 0), mai = c(0.5, min(wide, 0.5 * graphics::par("din")[1]), 0.1, 0.2),
+  graphics::par(cex = 0.85, oma = c(1.5, 0, 3.5, 0), mai = c(0.5, min(wide, 0.5 * graphics::par("din")[1]), 0.1, 0.2),
                 mgp = c(1.8, 0.6, 0))
   for (own in panels) {
     place <- rev(seq_along(own))

@@ -25,8 +25,9 @@ __all__ = ["answer"]
 def answer(request: Any) -> Any:
     """Answer one request of R's. An exception that left here would be NULL to R."""
     try:
-        return _answer(request)
-    except KeyboardInterrupt:  # between two steps of the answer
+        with pythons_interrupts():
+            return _answer(request)
+    except KeyboardInterrupt:
         return to_r({"warnings": (), **_failure("KeyboardInterrupt", "")})
 
 
@@ -49,13 +50,11 @@ def _reply(request: dict[str, Any]) -> dict[str, Any]:
         elif source is not None:
             arguments["data"] = opened(source)
         do = VERBS.get(verb) or library_verb(verb)
-        with pythons_interrupts():
-            value = do(**arguments)
-        return {"ok": True, "value": to_r(value)}
+        return {"ok": True, "value": to_r(do(**arguments))}
     except DpregError as error:
         return _failure(type(error).__name__, str(error))
     except KeyboardInterrupt:
-        return _failure("KeyboardInterrupt", "")
+        raise
     except BaseException as error:
         if from_r(request["debug"]):
             return _failure("InternalError", traceback.format_exc())
