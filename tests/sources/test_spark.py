@@ -250,7 +250,7 @@ def test_what_to_install_is_said(spark, monkeypatch):
 
 @pytest.mark.parametrize("where", ["tally", "plan"])
 def test_a_failure_tells_its_class_and_nothing_of_the_rows(spark, where, capfd):
-    data, tally = split(spark, table(), 2), Leaks("x")
+    data, tally = split(spark, table(), 1), Leaks("x")
     if where == "plan":
         data, tally = data.selectExpr("double(concat('secret', unused)) as x"), Wide(1)
     with pytest.raises(DataError, match=r"^Spark failed while it read the rows: \w+$") as caught:
@@ -264,9 +264,9 @@ def test_a_failure_tells_its_class_and_nothing_of_the_rows(spark, where, capfd):
 
 
 def test_partitions_that_change_end_a_seeded_pass(spark, monkeypatch):
-    monkeypatch.setattr(spark_module, "_counted", lambda frame: {0: ROWS - 1, 1: 1})
+    monkeypatch.setattr(spark_module, "_counted", lambda frame: {0: ROWS - 1})
     tally = Sums.of(COLUMNS, Coins(2, key=3))
-    source = as_source(split(spark, table(), 2))
+    source = as_source(split(spark, table(), 1))
     with pytest.raises(DataError, match="Spark failed"):
         source.total(COLUMNS, tally, positions=True)
 
