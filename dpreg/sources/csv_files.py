@@ -7,17 +7,17 @@ cell is missing; blank lines are no rows.
 
 A row with more or fewer cells than the header counts as a row of which every cell is missing, each
 of its lines as one; such rows come last in their file's order. What is between two quotes is one
-cell, however long: a quote that is opened and not closed takes the lines after it along, up to the
-next quote, or ends in an error. Write files with a library, never by pasting text between commas;
-where that cannot be had, Parquet has no such trap. Bytes that are no UTF-8 become U+FFFD.
+cell: a quote that is opened and not closed takes the lines after it along, up to the next quote or
+the end, or is an error where these are more than 16 MB. So write files with a library, never by
+pasting text between commas; where that cannot be had, Parquet has no such trap. Bytes that are no
+UTF-8 become U+FFFD.
 """
 
 from __future__ import annotations
 
-import codecs
 import math
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,7 +34,13 @@ from dpreg.sources.meaning import meaning_of
 
 __all__ = ["CsvSource"]
 
-_BLOCK = 1 << 22  # bytes parsed at a time; a row must fit
+_BLOCK = 1 << 21  # bytes parsed at a time
+_HEADER_BLOCK = 1 << 16
+_LONGEST_ROW = 1 << 24
+_MARK = b"\xef\xbb\xbf"  # that some programs put before UTF-8
+
+# A cell in quotes, opened where a cell starts; up to the end, where it is not closed.
+_QUOTED = re.compile(rb'(?:^|[,\r\n])"[^"]*+(?:""[^"]*+)*+"?')
 
 
 class CsvSource(LocalSource):
@@ -97,16 +103,16 @@ class CsvSource(LocalSource):
         total = 0
         for path, header in zip(self._paths, self._headers, strict=True):
             malformed = _Malformed()
-            for batch in _batches(path, header[:1], malformed):
+            for batch in _batches(path, header, header[:1], malformed):
                 total += batch.num_rows
             total += malformed.rows
         return total
 
     def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
         missing = partial(_missing_chunk, columns)
-        for part, path in enumerate(self._paths):
+        for part, (path, header) in enumerate(zip(self._paths, self._headers, strict=True)):
             malformed, read = _Malformed(), None
-            for batch in _batches(path, columns, malformed):
+            for batch in _batches(path, header, columns, malformed):
                 read = read or batch_reader(batch.schema, columns)
                 yield from batch_pieces(batch, read, size, part)
             for start in range(0, malformed.rows, size):
@@ -121,85 +127,38 @@ class CsvSource(LocalSource):
 class _Malformed:
     """Counts rows of more or fewer cells than the header, which pyarrow would refuse."""
 
-    __slots__ = ("_lock", "rows")
+    __slots__ = ("rows",)
 
     def __init__(self) -> None:
         self.rows = 0
-        self._lock = threading.Lock()
 
     def __call__(self, row: Any) -> str:
-        with self._lock:
-            self.rows += 1 + row.text.count("\n")
+        self.rows += 1 + row.text.count("\n")
         return "skip"
-
-
-class _Utf8:
-    """A stream of bytes with whatever is no UTF-8 replaced, ASCII never.
-
-    pyarrow hands malformed rows over as text, and prints the bytes of one that is none.
-    """
-
-    def __init__(self, raw: Any) -> None:
-        self._raw = raw
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._ready = b""
-
-    @property
-    def closed(self) -> bool:
-        return bool(self._raw.closed)
-
-    def close(self) -> None:
-        self._raw.close()
-
-    def read(self, size: int) -> bytes:
-        """Read at most so many bytes; none at the end."""
-        at_end = False
-        while not self._ready and not at_end:
-            raw = self._raw.read(size)
-            at_end = not raw
-            self._ready = self._decoder.decode(raw, at_end).encode()
-        taken, self._ready = self._ready[:size], self._ready[size:]
-        return taken
 
 
 def _missing_chunk(columns: Mapping[str, ColumnType], rows: int) -> Chunk:
     return {name: np.repeat(meaning_of(how).cells([None]), rows) for name, how in columns.items()}
 
 
-def _batches(path: str, columns: Iterable[str], malformed: _Malformed) -> Iterator[Any]:
-    failed = _failed(path)
-    reader = guarded(lambda: _reader(path, list(columns), malformed), failed)
-    return guarded_batches(reader, failed)
-
-
-def _failed(path: str) -> str:
-    return f"{path} cannot be read as CSV: it is damaged, or a quote is never closed"
-
-
-def _reader(path: str, columns: list[str], malformed: _Malformed) -> Any:
-    from pyarrow import csv
-
-    return csv.open_csv(
-        pa.PythonFile(_Utf8(pa.input_stream(path, compression="detect")), "r"),
-        csv.ReadOptions(use_threads=False, block_size=_BLOCK),
-        csv.ParseOptions(newlines_in_values=True, invalid_row_handler=malformed),
-        csv.ConvertOptions(
-            check_utf8=False,
-            column_types=dict.fromkeys(columns, pa.large_string()),
-            include_columns=columns,
-            strings_can_be_null=True,
-            null_values=[""],
-        ),
-    )
+def _batches(
+    path: str, header: tuple[str, ...], columns: Iterable[str], malformed: _Malformed
+) -> Iterator[Any]:
+    """Parse a file's rows, block by block."""
+    failed = f"{path} cannot be read as CSV: it is damaged, or a quote is never closed"
+    blocks = guarded_batches(_blocks(path), failed)
+    for place, block in enumerate(blocks):
+        names = header if place else None
+        parse = partial(_parsed, block, names, [*columns], malformed)
+        yield from guarded(parse, failed).to_batches()
 
 
 def _header(path: str) -> tuple[str, ...]:
-    def work() -> tuple[str, ...]:
-        with _reader(path, [], _Malformed()) as reader:  # no columns: all of them
-            return tuple(reader.schema.names)
-
     failed = f"{path} cannot be read as CSV, or has no line with a header"
-    names = guarded(work, failed)
+    blocks = _blocks(path, _HEADER_BLOCK)
+    block = guarded(lambda: next(blocks, b""), failed)
+    blocks.close()
+    names: list[str] = guarded(lambda: _parsed(block, None, [], _Malformed()).column_names, failed)
     if any(letter in name for name in names for letter in "\0\ufffd"):
         raise DataError(f"{failed} in UTF-8")
     if any(math.isfinite(number(name)) for name in names):
@@ -208,4 +167,64 @@ def _header(path: str) -> tuple[str, ...]:
             f"the first line of {path} holds numbers, where the names of the columns must be: "
             "write a header above the rows"
         )
-    return names
+    return tuple(names)
+
+
+def _blocks(path: str, size: int = _BLOCK) -> Generator[bytes]:
+    """Cut a file into blocks of whole rows, in this thread.
+
+    pyarrow's own streams read ahead in threads that outlive a reader, and Python does not end
+    well while such a thread calls it: for a handler of malformed rows, or for a file's bytes.
+    """
+    with pa.input_stream(path, compression="detect") as stream:
+        rest = stream.read(len(_MARK)).removeprefix(_MARK)
+        while raw := stream.read(size):
+            rest += raw
+            end = _end_of_rows(rest)
+            if end:
+                yield _utf8(rest[:end])
+                rest = rest[end:]
+            elif len(rest) > _LONGEST_ROW:
+                raise ValueError("no end of a row")
+    if rest.strip(b"\r\n"):
+        yield _utf8(rest if rest.endswith(b"\n") else rest + b"\n")
+
+
+def _end_of_rows(block: bytes) -> int:
+    """Find where the last row that a block holds whole ends; the block starts with a row."""
+    end = block.rfind(b"\n") + 1
+    if b'"' in block:
+        for cell in _QUOTED.finditer(block):
+            if cell.end() >= end:  # up to here, no later quote opens a cell
+                if cell.start() < end:
+                    return block.rfind(b"\n", 0, cell.start() + 1) + 1
+                break
+    return end
+
+
+def _utf8(block: bytes) -> bytes:
+    """Replace what is no UTF-8: pyarrow prints the bytes of a malformed row that is none."""
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        return block.decode(errors="replace").encode()
+    return block
+
+
+def _parsed(
+    block: bytes, names: Sequence[str] | None, columns: list[str], malformed: _Malformed
+) -> Any:
+    from pyarrow import csv
+
+    return csv.read_csv(
+        pa.BufferReader(block),
+        csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
+        csv.ParseOptions(newlines_in_values=True, invalid_row_handler=malformed),
+        csv.ConvertOptions(
+            check_utf8=False,
+            column_types=dict.fromkeys(columns, pa.large_string()),
+            include_columns=columns,  # none are all of them
+            strings_can_be_null=True,
+            null_values=[""],
+        ),
+    )

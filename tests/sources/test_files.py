@@ -3,6 +3,8 @@
 import contextlib
 import gzip
 import math
+import subprocess
+import sys
 import traceback
 from decimal import Decimal
 
@@ -313,9 +315,10 @@ def test_a_mark_of_byte_order_and_text_that_is_no_utf8(tmp_path):
 
 
 def test_csv_files_without_rows(tmp_path):
-    source = csv(tmp_path, "x,c\n")
-    assert list(source.chunks({"x": Unbounded()})) == []
-    assert source.count() == 0
+    for text in ("x,c\n", "x,c", "x,c\n\n"):
+        source = csv(tmp_path, text)
+        assert list(source.chunks({"x": Unbounded()})) == []
+        assert source.count() == 0
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", b"\xff\xfe,c\n1,2\n"])
@@ -328,6 +331,37 @@ def test_a_first_row_is_not_taken_for_a_header(tmp_path):
     fails(
         lambda: csv(tmp_path, f"1.5,{SECRET}\n2.5,a\n"), "the first line of .*t.csv holds numbers"
     )
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 5, 8, 1000])
+def test_blocks_end_where_rows_end(tmp_path, monkeypatch, block):
+    """Cells in quotes that hold commas, quotes and ends of lines, across every place of a cut."""
+    from dpreg.sources import csv_files
+
+    monkeypatch.setattr(csv_files._blocks, "__defaults__", (block,))
+    cells = ["a", "a\nb", 'say ""hi"", he', "\n", ',"",', 'x\n"",\n""', "", '5" tall', "b,\r\n"]
+    lines = [f'{row},"{cell}"\n' for row, cell in enumerate(cells)]
+    lines[7] = f"7,{cells[7]}\n"  # a quote within a cell opens nothing
+    levels = [cell.replace('""', '"') for cell in cells if cell]
+    how = {"x": Unbounded(), "c": Categorical(levels)}
+    for mark in ("", "\ufeff"):
+        source = csv(tmp_path, f'{mark}"x",c\n' + "".join(lines * 3))
+        values = read(source, how)
+        assert values["x"].tolist() == [*range(len(cells))] * 3
+        assert values["c"].tolist() == [0, 1, 2, 3, 4, 5, -1, 6, 7] * 3
+
+
+def test_a_process_ends_well_with_a_file_half_read(tmp_path):
+    """Threads of pyarrow's that call Python when it ends would take it down."""
+    (tmp_path / "t.csv").write_text("x,c\n" + "1,a\n2\n" * 500_000)
+    script = (
+        "from dpreg.sources import as_source; from dpreg.columns import Unbounded\n"
+        f"chunks = as_source({str(tmp_path / 't.csv')!r}).chunks({{'x': Unbounded()}})\n"
+        "next(chunks); raise SystemExit(7)"
+    )
+    for _ in range(3):
+        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        assert (ended.returncode, ended.stderr) == (7, "")
 
 
 def test_repeated_names_of_a_csv_matter_only_where_they_are_needed(tmp_path):
@@ -482,7 +516,7 @@ def test_a_damaged_csv_says_nothing_of_its_rows(tmp_path):
     for raw in (cut, packed[:-9], flipped, b"", text):
         (tmp_path / "t.csv.gz").write_bytes(raw)
         fails(lambda: read(as_source(tmp_path / "t.csv.gz"), SECRET_HOW), "t.csv.gz cannot be read")
-    (tmp_path / "t.csv").write_bytes(text + b'1,"' + text + text)
+    (tmp_path / "t.csv").write_bytes(text + b'1,"' + 6 * text)
     source = as_source(tmp_path / "t.csv")
     fails(lambda: read(source, SECRET_HOW), "is damaged, or a quote is never closed")
     fails(source.count, "is damaged, or a quote is never closed")
