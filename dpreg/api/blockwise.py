@@ -26,7 +26,8 @@ from dpreg.privacy.budget import Budget, BudgetTable, Spend
 from dpreg.request import choice, count, positive
 from dpreg.results.classic import ClassicResults
 from dpreg.schema import ColumnType, Schema
-from dpreg.sources import Source, as_source, check_columns
+from dpreg.sources import TableSource, check_columns
+from dpreg.sources.table import frame_source, mapping_source
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -44,7 +45,7 @@ _COUNT_SHARE: Final = Fraction(1, 50)
 class Groups:
     """The column that groups the rows, if any."""
 
-    source: Source | None = None
+    source: TableSource | None = None
     name: str = ""
     how: ColumnType | None = None
     levels: tuple[str, ...] = ()
@@ -58,7 +59,10 @@ class Groups:
             raise ArgumentError("by must be the name of a column of a DataFrame or mapping.")
         if isinstance(data, Mapping) and by not in data:
             raise DataError(f"data has no column {by!r}.")
-        source = as_source(data if isinstance(data, pd.DataFrame) else {by: data[by]})
+        if isinstance(data, pd.DataFrame):
+            source = frame_source(data)
+        else:
+            source = mapping_source({by: data[by]})
         how, levels = grouping(by, Schema.from_any(schema))
         check_columns(source, {by: how})
         return cls(source, by, how, levels)
