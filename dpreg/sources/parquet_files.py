@@ -22,6 +22,7 @@ from dpreg.sources.base import LocalSource, Piece, find_column
 __all__ = ["ParquetSource"]
 
 _BUFFER = 1 << 18  # bytes read ahead in each column
+_DECODED = 1 << 15  # rows decoded at a time
 _SMALL_DICTIONARY = 1 << 16  # bytes; beyond, decoding text as text is sooner done
 
 
@@ -160,7 +161,7 @@ def _file_pieces(
         read = None
         for group in range(known.metadata.num_row_groups):
             rows = 0
-            batches = file.iter_batches(size, [group], list(columns), use_threads=False)
+            batches = file.iter_batches(_DECODED, [group], list(columns), use_threads=False)
             for batch in guarded_batches(batches, failed):
                 read = read or batch_reader(batch.schema, columns)
                 yield from batch_pieces(batch, read, size, before + group)

@@ -162,7 +162,9 @@ def test_what_cannot_be_read_is_refused_before_a_row_is_read(folder, form):
     with pytest.raises(DataError, match="the table has no column 'lat'; it has x, c, t, d, k, id"):
         source.chunks({"lat": Numeric(0, 1)})
     if form == "parquet":
-        with pytest.raises(DataError, match="'c' holds text and the schema does not declare it"):
+        with pytest.raises(
+            DataError, match="'c' holds text or labels and the schema does not declare it"
+        ):
             source.chunks({"c": Unbounded()})
 
 
@@ -359,9 +361,8 @@ def test_a_process_ends_well_with_a_file_half_read(tmp_path):
         f"chunks = as_source({str(tmp_path / 't.csv')!r}).chunks({{'x': Unbounded()}})\n"
         "next(chunks); raise SystemExit(7)"
     )
-    for _ in range(3):
-        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-        assert (ended.returncode, ended.stderr) == (7, "")
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (7, "")
 
 
 def test_repeated_names_of_a_csv_matter_only_where_they_are_needed(tmp_path):
