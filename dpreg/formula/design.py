@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Final
 
+from dpreg.cells import Kind
 from dpreg.errors import FormulaError, SchemaError
 from dpreg.formula.bind import bind, column_types, columns_of, levels_tested
 from dpreg.formula.check import Labels, Spec, read_factor, shown
@@ -31,6 +33,17 @@ from dpreg.schema import Boolean, Schema
 from dpreg.sources import Source
 
 __all__ = ["Column", "Design", "Term", "build_design", "declared", "resolve_keep", "undeclared"]
+
+# What a table holds text in, codes or characters, is its own affair: messages do not tell.
+_HOLDS: Final[Mapping[Kind, str]] = {
+    "numeric": "holds numbers",
+    "bool": "holds truths",
+    "string": "holds text or labels",
+    "category": "holds text or labels",
+    "datetime": "holds dates or times",
+    "object": "holds anything",
+    "other": "holds neither numbers nor labels",
+}
 
 
 def build_design(
@@ -180,10 +193,10 @@ def declared(formula: str, schema: Schema, source: Source) -> Schema:
     return Schema({**schema, **truths}) if truths else schema
 
 
-def _undeclared_kinds(formula: str, schema: Schema, source: Source) -> dict[str, str]:
+def _undeclared_kinds(formula: str, schema: Schema, source: Source) -> dict[str, Kind]:
     """Public kinds of the columns that need a declaration: "numeric", "object" or "bool"."""
     _, specs = _read(formula)
-    kinds: dict[str, str] = {}
+    kinds: dict[str, Kind] = {}
     for code, spec in specs.items():
         for column in columns_of(spec):
             if column in schema or (isinstance(spec, Labels) and spec.levels is not None):
@@ -198,7 +211,7 @@ def _undeclared_kinds(formula: str, schema: Schema, source: Source) -> dict[str,
             numbers = kind in ("numeric", "object") and not labels
             if not numbers and (kind != "bool" or column in levels_tested(spec)):
                 raise SchemaError(
-                    f"column {shown(column)} is of kind {kind} and undeclared; declare its levels "
+                    f"column {shown(column)} {_HOLDS[kind]} and is undeclared; declare its levels "
                     f'in the schema, as in {{{shown(column)}: {{"levels": ["a", "b"]}}}}.'
                 )
             kinds[column] = kind

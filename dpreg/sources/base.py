@@ -186,7 +186,7 @@ def check_columns(source: Source, columns: Mapping[str, ColumnType]) -> None:
             raise DataError(f"column {name!r} holds neither numbers nor labels: leave it out")
         if kind in ("string", "category"):
             raise DataError(
-                f"column {name!r} holds {'text' if kind == 'string' else 'labels'} and the schema "
+                f"column {name!r} holds text or labels and the schema "
                 f'does not declare it: add {name!r}: ["level", ...] to the schema, or '
                 f"{name!r}: (lowest, highest) if it denotes numbers"
             )

@@ -110,7 +110,7 @@ def test_no_rows_give_no_chunk(form):
     [
         ({"lat": Numeric(0, 1)}, "no column 'lat'; it has x, c, t, d, k"),
         ({"d": Unbounded()}, "'d' holds dates or times"),
-        ({"c": Unbounded()}, "'c' holds text and the schema does not declare it"),
+        ({"c": Unbounded()}, "'c' holds text or labels and the schema does not declare it"),
     ],
 )
 def test_what_cannot_be_read_is_refused_before_a_row_is_read(form, columns, says):

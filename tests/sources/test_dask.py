@@ -156,8 +156,8 @@ def test_partitions_of_other_dtypes_are_read_cell_by_cell():
     ("columns", "message"),
     [
         ({"absent": Unbounded()}, "no column 'absent'"),
-        ({"text": Unbounded()}, "holds text and the schema does not declare it"),
-        ({"label": Unbounded()}, "holds labels and the schema does not declare it"),
+        ({"text": Unbounded()}, "holds text or labels and the schema does not declare it"),
+        ({"label": Unbounded()}, "holds text or labels and the schema does not declare it"),
         ({"day": Unbounded()}, "holds dates or times"),
         ({"x": "numeric"}, "no known type"),
         ({}, "at least one column"),

@@ -202,7 +202,7 @@ def test_names_need_no_quoting(spark):
     [
         ({"absent": Unbounded()}, "no column 'absent'"),
         ({"twice": Unbounded()}, "several columns named 'twice'"),
-        ({"text": Unbounded()}, "holds text and the schema does not declare it"),
+        ({"text": Unbounded()}, "holds text or labels and the schema does not declare it"),
         ({"day": Unbounded()}, "holds dates or times"),
         ({"list": Unbounded()}, "neither numbers nor labels"),
         ({"x": "numeric"}, "no known type"),
