@@ -11,17 +11,25 @@ schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400), gear = list(levels
 fit <- dp_select(mpg ~ wt + log(hp) + factor(gear), mtcars, eps = 100, schema = schema, draws = 3)
 """
 
+MORE = """
+means <- dp_mean(c("mpg", "wt"), mtcars, eps = 100, schema = schema)
+study <- simulation_study(c(1, 0), 100, radius = 1, eps = 1, datasets = 5, bound = 3)
+"""
+
 USE = """
 print(fit); print(summary(fit)); print(coef(fit)); print(vcov(fit)); print(confint(fit))
 print(formula(fit)); print(nobs(fit)); print(tidy(fit)); print(glance(fit))
 print(as.data.frame(fit)); pdf(NULL); plot(fit)
+print(means); print(summary(means)); print(tidy(means)); print(confint(means)); plot(means)
+print(study); print(summary(study)); print(as.data.frame(study)); plot(study)
 """
 
 
 def test_a_saved_object_needs_no_python(rscript) -> None:
-    whole = rscript(FIT + 'saveRDS(fit, "fit.rds")\n' + USE)
+    whole = rscript(FIT + MORE + 'saveRDS(list(fit, means, study), "fit.rds")\n' + USE)
     alone = rscript(
-        'library(dpreg)\nfit <- readRDS("fit.rds")\n'
+        'library(dpreg)\nall <- readRDS("fit.rds")\n'
+        "fit <- all[[1]]; means <- all[[2]]; study <- all[[3]]\n"
         + USE
         + 'stopifnot(!"reticulate" %in% loadedNamespaces())',
         DPREG_PYTHON="/nowhere/python",

@@ -39,7 +39,10 @@ close_source <- function(source) {
 export_stream <- function(data) {
   if (!inherits(data, "RecordBatchReader")) {
     # Who holds such a table has arrow, which this package does not ask for.
-    as_reader <- getExportedValue("arrow", "as_record_batch_reader")
+    as_reader <- tryCatch(getExportedValue("arrow", "as_record_batch_reader"), error = function(cond) {
+      dpreg_stop("argument_error", "an object of class ", quoted(class(data)[1]), " needs the R package ",
+                 "arrow, version 8 or later.")
+    })
     data <- as_reader(data)
   }
   address <- python_call("new_stream")
