@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from dpreg.cells import Kind
@@ -53,7 +52,7 @@ class Engine:
     schema : pyarrow.Schema
     open : callable
         From the names of the columns wanted to an iterator of record batches, which may have more
-        columns; of a RecordBatchReader, in most cases.
+        columns; of a RecordBatchReader, in most cases. It fails with a `DataError`.
     rows : int or None
         Where public metadata has it.
     rereadable : bool
@@ -146,8 +145,8 @@ class StreamSource(LocalSource):
 
     def _batches(self, columns: list[str]) -> Iterator[Any]:
         self._started = True
-        failed = f"{self._engine.name} failed while it was read"
-        yield from guarded_batches(guarded(partial(self._engine.open, columns), failed), failed)
+        batches = self._engine.open(columns)
+        yield from guarded_batches(batches, f"{self._engine.name} failed while it was read")
 
     def _reader(self, schema: Any, columns: Mapping[str, ColumnType]) -> Callable[[Any], Chunk]:
         """Make sure that the rows come as the columns that were promised."""
@@ -187,7 +186,7 @@ def stream_source(data: object) -> StreamSource:
     A DuckDB relation is a query, which each pass runs again, for the columns that are needed. Its
     rows come in the same order each time, save where the query leaves their order open (grouping
     in several threads); and it must not sample at random. While a pass runs, its connection is
-    taken.
+    taken. How much memory it takes is DuckDB's ``memory_limit`` to say.
     """
     library = type(data).__module__.partition(".")[0]
     name = f"the {type(data).__name__}"
@@ -204,31 +203,37 @@ def stream_source(data: object) -> StreamSource:
     return StreamSource(_stream(data, name))
 
 
-def _opened(data: object, name: str) -> Any:
-    stream = guarded(
-        partial(pa.RecordBatchReader.from_stream, data),
+def _opened(table: Callable[[], object], name: str) -> Any:
+    def work() -> Any:
+        stream = pa.RecordBatchReader.from_stream(table())
+        stream.schema.names  # noqa: B018, which fails where they are no text
+        return stream
+
+    return guarded(
+        work,
         f"{name} cannot be read as Arrow: it failed, is no table, or has a column of a type that "
         "pyarrow does not know",
     )
-    guarded(lambda: stream.schema.names, f"{name} has column names that are no text")
-    return stream
 
 
 def _table(data: Any, name: str, rows: int) -> Engine:
-    with _opened(data, name) as stream:
-        schema = stream.schema
-    return Engine(name, schema, lambda columns: _opened(data.select(columns), name), rows)
-
-
-def _duckdb(data: Any, name: str) -> Engine:
-    # An open stream takes the whole connection: none is kept.
-    with _opened(guarded(lambda: data.limit(0), f"{name} cannot be read"), name) as stream:
+    with _opened(lambda: data, name) as stream:
         schema = stream.schema
 
     def opened(columns: list[str]) -> Any:
-        import duckdb
+        return _opened(lambda: data.select(columns), name)
 
-        return _opened(data.select(*map(duckdb.ColumnExpression, columns)), name)
+    return Engine(name, schema, opened, rows)
+
+
+def _duckdb(data: Any, name: str) -> Engine:
+    with _opened(lambda: data.limit(0), name) as stream:  # an open stream takes the connection
+        schema = stream.schema
+
+    def opened(columns: list[str]) -> Any:
+        from duckdb import ColumnExpression
+
+        return _opened(lambda: data.select(*map(ColumnExpression, columns)), name)
 
     return Engine(name, schema, opened, count=lambda: len(data))
 
@@ -237,7 +242,7 @@ def _dataset(data: Any, name: str) -> Engine:
     import pyarrow.dataset
 
     # Arrow's defaults keep hundreds of megabytes in flight.
-    options: dict[str, Any] = {"batch_readahead": 2, "fragment_readahead": 1}
+    options: dict[str, Any] = {"batch_readahead": 1, "fragment_readahead": 0}
     if isinstance(data, pyarrow.dataset.FileSystemDataset) and isinstance(
         data.format, pyarrow.dataset.ParquetFileFormat
     ):
@@ -246,18 +251,20 @@ def _dataset(data: Any, name: str) -> Engine:
         )
 
     def opened(columns: list[str]) -> Iterator[Any]:
-        batches = data.to_batches(columns=columns, batch_size=_DATASET_ROWS, **options)
-        return iter(batches)
+        return guarded(
+            lambda: iter(data.to_batches(columns=columns, batch_size=_DATASET_ROWS, **options)),
+            f"{name} cannot be read",
+        )
 
     return Engine(name, data.schema, opened, count=data.count_rows)
 
 
 def _stream(data: Any, name: str) -> Engine:
     """Anything else: opened once for its schema, and that stream is kept for the first pass."""
-    waiting = [_opened(data, name)]
+    waiting = [_opened(lambda: data, name)]
 
     def opened(columns: list[str]) -> Any:
-        return waiting.pop() if waiting else _opened(data, name)
+        return waiting.pop() if waiting else _opened(lambda: data, name)
 
     once = any(hasattr(data, method) for method in _ONCE)
     return Engine(name, waiting[0].schema, opened, rereadable=not once)

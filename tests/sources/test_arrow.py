@@ -303,3 +303,34 @@ def test_missing_cells_of_integers_stay_exact():
         (chunk,) = as_source(form).chunks({"k": Unbounded()})
         assert chunk["k"][0] == 2**53 - 1
         assert math.isnan(chunk["k"][1])
+
+
+def test_a_dataset_of_several_files(tmp_path):
+    for place in range(5):
+        pq.write_table(table().slice(place * 2000, 2000), tmp_path / f"{place}.parquet")
+    source = as_source(ds.dataset(tmp_path))
+    assert same(read(source), read(as_source(table())))
+    assert source.count() == ROWS
+    (tmp_path / "3.parquet").write_bytes(b"PAR1" + SECRET.encode() * 1000 + b"PAR1")
+    fails(lambda: read(source), "the FileSystemDataset failed while it was read")
+
+
+def test_an_error_that_is_ours_keeps_its_words():
+    db = pytest.importorskip("duckdb").connect()
+    relation = db.sql("select 1.5 as x")
+    source = as_source(relation)
+    db.close()
+    fails(
+        lambda: read(source, {"x": Numeric(0, 1)}), r"cannot be read as Arrow: .*\(\w+Exception\)"
+    )
+
+
+def test_the_check_of_what_is_said_finds_a_mutant():
+    def hides_it_only():
+        try:
+            raise ValueError(SECRET)
+        except ValueError:
+            raise DataError("failed") from None
+
+    with pytest.raises(AssertionError):
+        fails(hides_it_only, "failed")
