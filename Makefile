@@ -79,6 +79,7 @@ lint: $(VENV)/.dpreg-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	MYPYPATH=r_bridge/dpreg/inst/python $(BIN)/mypy -p dpreg_bridge
 	$(BIN)/lint-imports --no-logo
 
 r-check: $(VENV)/.dpreg-r  ## build and check the R package, vignette included
