@@ -397,7 +397,10 @@ def test_names_kinds_and_rows():
         ({"lat": Numeric(0, 1)}, "no column 'lat'; it has price, county, idp, time, span, mix"),
         ({"time": Unbounded()}, "'time' holds dates or times"),
         ({"span": Unbounded()}, "'span' holds neither numbers nor labels"),
-        ({"county": Unbounded()}, "'county' holds text or labels and the schema does not declare it"),
+        (
+            {"county": Unbounded()},
+            "'county' holds text or labels and the schema does not declare it",
+        ),
     ],
 )
 @pytest.mark.parametrize("rows", [0, 10])
@@ -430,7 +433,9 @@ def test_one_number_among_dates_changes_no_refusal():
 
 def test_an_undeclared_category_column_is_refused():
     source = as_source({"c": pd.Categorical(["u", "v"])})
-    with pytest.raises(DataError, match="'c' holds text or labels and the schema does not declare it"):
+    with pytest.raises(
+        DataError, match="'c' holds text or labels and the schema does not declare it"
+    ):
         source.chunks({"c": Unbounded()}, 5)
 
 
