@@ -203,19 +203,35 @@ def _job(frame: DataFrame, finished: Finished) -> Iterator[Any]:
     """
     session = frame.sparkSession
     tag = f"dpreg-{uuid.uuid4().hex}"
-    session.addTag(tag)
-    try:
-        if type(frame).__module__.startswith("pyspark.sql.connect"):
+    if type(frame).__module__.startswith("pyspark.sql.connect"):
+        with _tagged(session.addTag, session.interruptTag, session.removeTag, tag):
             yield None
-        else:
-            done = session.sparkContext.accumulator(set(), _Places())
-            with _polled(lambda: finished.report(done.value)):
-                yield done
+        return
+    context = session.sparkContext
+    done = context.accumulator(set(), _Places())
+    # The context's tags: a session's are forgotten with the connection that an interrupt breaks.
+    with (
+        _tagged(context.addJobTag, context.cancelJobsWithTag, context.removeJobTag, tag),
+        _polled(lambda: finished.report(done.value)),
+    ):
+        yield done
+
+
+@contextmanager
+def _tagged(
+    put: Callable[[str], object],
+    cancel: Callable[[str], object],
+    remove: Callable[[str], object],
+    tag: str,
+) -> Iterator[None]:
+    put(tag)
+    try:
+        yield
     except KeyboardInterrupt:
-        session.interruptTag(tag)
+        cancel(tag)
         raise
     finally:
-        session.removeTag(tag)
+        remove(tag)
 
 
 @contextmanager
