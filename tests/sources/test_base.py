@@ -38,7 +38,7 @@ def whole(rows: int) -> list[int]:
 
 
 @pytest.mark.parametrize("cores", [1, 2, 5])
-@pytest.mark.parametrize("rows", [0, 1, CHUNK_ROWS, 40 * CHUNK_ROWS + 3])
+@pytest.mark.parametrize("rows", [0, 1, CHUNK_ROWS, 10 * CHUNK_ROWS + 3])
 def test_every_row_counts_once_whatever_the_threads(
     rows: int, cores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,7 +46,7 @@ def test_every_row_counts_once_whatever_the_threads(
     tally = Places()
     source = as_source({"a": np.arange(rows, dtype=np.float64)})
     assert source.total(COLUMNS, tally).tolist() == whole(rows)
-    assert len(tally.threads) <= (cores if rows > 16 * CHUNK_ROWS else 1)
+    assert len(tally.threads) <= (cores if rows > 4 * CHUNK_ROWS else 1)
 
 
 class Faulty(LocalSource):
