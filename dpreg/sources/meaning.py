@@ -18,13 +18,6 @@ __all__ = ["Meaning", "Values", "array_reader", "meaning_of", "read_array"]
 
 Values: TypeAlias = NDArray[Any]
 
-# pandas arrays that turn themselves into float64, cell by cell.
-_NULLABLE = (
-    pd.arrays.ArrowExtensionArray,
-    pd.arrays.FloatingArray,
-    pd.arrays.IntegerArray,
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
@@ -74,7 +67,23 @@ def array_reader(array: Any, how: ColumnType) -> Callable[[slice], Values]:
         # Each category on its own, used or not; code -1 looks up the last entry, None.
         table = meaning.cells([*array.categories, None])
         return lambda part: table[array.codes[part]]
+    if isinstance(array, pd.arrays.ArrowExtensionArray):
+        return _arrow(array, how)
     return lambda part: read_array(array[part], meaning)
+
+
+def _arrow(array: Any, how: ColumnType) -> Callable[[slice], Values]:
+    """Read what pandas holds as Arrow by way of Arrow: pandas raises on nulls among some of it."""
+    from dpreg.sources.arrow_cells import arrow_reader
+
+    held = array.__arrow_array__()
+    read = arrow_reader(held.type, how)
+
+    def ranged(part: slice) -> Values:
+        pieces = [read(piece) for piece in held[part].iterchunks()]
+        return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
+
+    return ranged
 
 
 def read_array(array: Any, meaning: Meaning) -> Any:
@@ -96,7 +105,10 @@ def read_array(array: Any, meaning: Meaning) -> Any:
                 return meaning.cells(array.astype(object, copy=False))
     if isinstance(array, pd.arrays.BooleanArray):
         return meaning.cells([False, True, None])[array.to_numpy(np.int8, na_value=2)]
-    if isinstance(array, _NULLABLE) and array.dtype.kind in "iuf":
+    if (
+        isinstance(array, pd.arrays.FloatingArray | pd.arrays.IntegerArray)
+        and array.dtype.kind in "iuf"
+    ):
         return meaning.numbers(array.to_numpy(np.float64, na_value=math.nan))
     if isinstance(array.dtype, pd.StringDtype):
         codes, different = array.factorize()  # equal texts mean the same; missing is -1

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from tqdm import tqdm
 
 from dpreg.columns import ColumnType
-from dpreg.errors import DataError
+from dpreg.errors import ArgumentError, DataError
 from dpreg.sources.base import Integers, Source, Tally
 
 __all__ = ["Reader", "showing"]
@@ -17,8 +17,13 @@ _PATIENCE = 1.0
 """Seconds before a bar appears that nobody asked for."""
 
 
-def showing(progress: bool | None) -> bool:
-    """Tell whether bars are to be shown: None means where stderr is a terminal."""
+def showing(progress: object) -> bool:
+    """Tell whether bars are to be shown: None means where stderr is a terminal.
+
+    Calls ask it before they charge: anything but True, False and None is an ArgumentError.
+    """
+    if not isinstance(progress, bool | None):
+        raise ArgumentError(f"progress must be True, False or None; got {progress!r}.")
     return sys.stderr.isatty() if progress is None else progress
 
 

@@ -65,7 +65,12 @@ class TableSource(LocalSource):
 
     def kind(self, name: str) -> Kind:
         """Public kind of a column. DataError where the name is absent or repeated."""
-        return kind_of(self._find(name).dtype)
+        dtype = self._find(name).dtype
+        if isinstance(dtype, pd.ArrowDtype):
+            from dpreg.sources.arrow_cells import kind_of_arrow
+
+            return kind_of_arrow(dtype.pyarrow_dtype)
+        return kind_of(dtype)
 
     def count(self) -> int:
         """Return `rows`."""

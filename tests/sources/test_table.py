@@ -579,3 +579,15 @@ def test_the_repr_shows_names_and_kinds_only():
         "mix: object)"
     )
     assert repr(as_source(frame(10))) == repr(as_source(frame(4)))
+
+
+def test_text_views_of_arrow_with_gaps_are_text():
+    """Where pandas itself raises, and only if a cell is missing."""
+    pa = pytest.importorskip("pyarrow")
+    cells = pa.chunked_array([pa.array(["1", None], pa.string_view()), ["x"]], pa.string_view())
+    source = as_source(pd.DataFrame({"a": pd.arrays.ArrowExtensionArray(cells)}))
+    assert source.kind("a") == "string"
+    (chunk,) = source.chunks({"a": Categorical(["1", "x"])}, 9)
+    assert chunk["a"].tolist() == [0, -1, 1]
+    (chunk,) = source.chunks({"a": Numeric(0, 9)}, 9)
+    assert np.isnan(chunk["a"][1:]).all()
