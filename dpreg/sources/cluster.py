@@ -3,7 +3,9 @@
 The workers do what `LocalSource` does at home, each for its own partitions; integers are all that
 comes back. What a failure tells is settled here too: the engine, and the class of the exception.
 Its text may quote rows (a user's own plan says what it likes), so neither the text nor the
-exception itself, which a traceback or a debugger would show as the cause, goes along.
+exception itself, which a traceback or a debugger would show as the cause, goes along. Workers
+shield what dpreg does there in the same way; what a plan's own steps put into an engine's log is
+the plan's.
 """
 
 from __future__ import annotations

@@ -73,7 +73,8 @@ class DaskSource(ClusterSource):
 
     Names and kinds are those that the frame declares (its ``_meta``), known before anything is
     computed. A partition of other dtypes is read cell by cell, like any other, since what a cell
-    means is not its column's dtype to say.
+    means is not its column's dtype to say. The cells are those of Dask's partitions: made from
+    pandas, an object column is text there (``dataframe.convert-string``), and True is "True".
 
     The order of the rows, which seeded runs follow, is that of the partitions; they must come out
     the same each time that they are computed.

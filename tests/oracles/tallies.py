@@ -13,7 +13,7 @@ import pandas as pd
 
 from dpreg.columns import Boolean, Categorical, Numeric, Unbounded
 from dpreg.privacy.mechanisms.coins import Coins
-from dpreg.sources import as_source
+from dpreg.sources import CHUNK_ROWS, as_source
 
 COLUMNS = {
     "x": Numeric(-1, 1),
@@ -71,7 +71,7 @@ class Sums:
         total = np.zeros((self.groups, length), dtype=object)
         for start, chunk in chunks:
             rows = len(next(iter(chunk.values())))
-            assert 0 < rows <= 8192
+            assert 0 < rows <= CHUNK_ROWS
             group = np.zeros(rows, int) if self.coins is None else self.coins.labels(start, rows)
             for g in range(self.groups):
                 total[g] += self._of({n: v[group == g] for n, v in chunk.items()})
