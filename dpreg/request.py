@@ -11,7 +11,7 @@ from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import Budget, exact
 from dpreg.privacy.sensitivity import NEIGHBORS
 
-__all__ = ["SHARES", "SelectionRequest", "choice", "count", "positive"]
+__all__ = ["SHARES", "SelectionRequest", "choice", "count", "inclusions", "names", "positive"]
 
 METHODS: Final = ("pcls", "pcpl")
 MECHANISMS: Final = ("auto", "permute-and-flip", "exponential", "laplace")
@@ -19,6 +19,7 @@ UNITS: Final = ("term", "column")
 HIERARCHIES: Final = ("none", "strong")
 FITS: Final = ("split", "share", None)
 ENGINES: Final = ("auto", "enumerate", "tree")
+_LEAST_INCLUSIONS: Final = Fraction("1e-200")
 SHARES: Final[Mapping[str, Fraction]] = {
     "bounds": Fraction(1, 10),
     "radius": Fraction(1, 10),
@@ -64,6 +65,26 @@ def positive(value: object, name: str, most: Fraction | None = None) -> Fraction
         upper = "" if most is None else f" and at most {most}"
         raise ArgumentError(f"{name} must be above 0{upper}; got {value!r}.")
     return number
+
+
+def inclusions(value: object) -> Fraction:
+    """Return an expected number of useless terms that a penalty can be computed for."""
+    number = positive(value, "false_inclusions")
+    if number < _LEAST_INCLUSIONS:
+        raise ArgumentError("false_inclusions must be at least 1e-200: less is never seen.")
+    return number
+
+
+def names(value: object, name: str) -> tuple[str, ...]:
+    """Return term names as a tuple, else raise ArgumentError."""
+    if isinstance(value, str):
+        raise ArgumentError(f'{name} must be a tuple of term names, such as ("{value}",).')
+    if not isinstance(value, Iterable):
+        raise ArgumentError(f"{name} must hold term names (strings); got {type(value).__name__}.")
+    listed = tuple(value)
+    if not all(isinstance(item, str) for item in listed):
+        raise ArgumentError(f"{name} must hold term names (strings).")
+    return listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +160,7 @@ class SelectionRequest:
             neighbors=choice(neighbors, "neighbors", NEIGHBORS),
             contributions=count(contributions, "contributions"),
             units=choice(units, "units", UNITS),
-            keep=_names(keep, "keep"),
+            keep=names(keep, "keep"),
             max_terms=None if max_terms is None else count(max_terms, "max_terms", 0),
             hierarchy=choice(hierarchy, "hierarchy", HIERARCHIES),
             radius=_radius(radius, whole),
@@ -150,7 +171,7 @@ class SelectionRequest:
             center=center,
             penalty=_penalty(penalty),
             sigma2=_sigma2(sigma2),
-            false_inclusions=positive(false_inclusions, "false_inclusions"),
+            false_inclusions=inclusions(false_inclusions),
             shares=_shares(shares),
             draws=count(draws, "draws"),
             fit=choice(fit, "fit", FITS),
@@ -187,15 +208,6 @@ def _check_together(request: SelectionRequest) -> None:
         )
     if request.penalty == "bic" and request.sigma2 is None:
         raise ArgumentError('penalty="bic" needs sigma2, a number or "private".')
-
-
-def _names(keep: Iterable[str], name: str) -> tuple[str, ...]:
-    if isinstance(keep, str):
-        raise ArgumentError(f'{name} must be a tuple of term names, such as ("{keep}",).')
-    names = tuple(keep)
-    if not all(isinstance(item, str) for item in names):
-        raise ArgumentError(f"{name} must hold term names (strings).")
-    return names
 
 
 def _radius(radius: object, clip: Fraction) -> Fraction | None:

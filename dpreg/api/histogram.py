@@ -41,6 +41,10 @@ _COUNT_SHARE: Final = Fraction(1, 50)
 """The part of eps that buys the number of rows for the bin width, where it is private."""
 
 
+_MOST_BINS: Final = 10**6
+"""Bins that a caller may ask for by their number: more would fill the memory, and hold noise."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Bins:
     """Bins: of levels, or between edges."""
@@ -111,9 +115,11 @@ progress, unsafe_seed
         for each level. Values outside the bounds count in the first or last bin, missing ones
         nowhere.
     bins : "private", int, or sequence of edges
-        A number of equal bins between the bounds; or edges, which are bounds then; or "private":
-        `width_share` of eps chooses the number of equal bins, the rest buys their counts.
+        A number of equal bins between the bounds, at most a million; or edges, which are bounds
+        then; or "private": `width_share` of eps chooses the number of equal bins, the rest buys
+        their counts.
     width_share : number in (0, 1)
+        Under add-remove above 1/50, the part of eps that the number of rows takes of it.
 
     Returns
     -------
@@ -196,7 +202,13 @@ def _stages(
     fit = partial(count_noise, neighbors=choices.neighbors, contributions=choices.contributions)
     counting = first = None
     if bins is None:
+        _equal(columns, histogram.LARGEST_FINE)  # the finest grid: what it has room for, all have
         if not choices.n_is_public:
+            if share <= _COUNT_SHARE:
+                raise ArgumentError(
+                    f"width_share must be above {_COUNT_SHARE} under "
+                    f'neighbors="add-remove": the number of rows takes {_COUNT_SHARE} of eps.'
+                )
             counting = fit(1, eps=whole * _COUNT_SHARE, delta=none, noise="laplace")
             spends = spends + spend_of("number of rows", counting)
         first = fit(
@@ -268,7 +280,10 @@ def _fixed_bins(columns: Columns, bins: Any, edges: NDArray[np.float64] | None) 
         return _Bins(edges)
     if isinstance(bins, str):
         return None
-    return _equal(columns, count(bins, "bins"))
+    size = count(bins, "bins")
+    if size > _MOST_BINS:
+        raise ArgumentError(f"bins must be at most {_MOST_BINS:,}.")
+    return _equal(columns, size)
 
 
 def _equal(columns: Columns, size: int) -> _Bins:

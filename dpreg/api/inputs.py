@@ -25,7 +25,7 @@ from dpreg.request import choice, count, positive
 from dpreg.results.claim import PrivacyClaim
 from dpreg.schema import Boolean, Categorical, ColumnType, Numeric, Schema
 from dpreg.sources import Chunk, Integers, Source, as_source, check_columns
-from dpreg.sources.reader import Reader
+from dpreg.sources.reader import Reader, showing
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -208,6 +208,7 @@ def columns_of(
     progress : bool or None
         As for `Reader`.
     """
+    showing(progress)
     declared = Schema.from_any(schema)
     if by is not None and not isinstance(by, str):
         raise ArgumentError("by must be the name of a column of the data.")

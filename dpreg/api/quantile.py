@@ -20,9 +20,10 @@ from dpreg.api.inputs import (
 )
 from dpreg.errors import ArgumentError
 from dpreg.estimation.histogram import count_noise
-from dpreg.estimation.quantile import Quantile, candidate_grid, private_quantile
+from dpreg.estimation.quantile import Quantile, candidate_grid, check_eps, private_quantile
 from dpreg.privacy.budget import BudgetTable, Spend
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts
+from dpreg.results import inference
 from dpreg.results.classic import ClassicResults
 from dpreg.sources import Integers
 
@@ -87,16 +88,18 @@ unsafe_seed
         noise=None,
         unsafe_seed=unsafe_seed,
     )
+    q = np.ravel(q) if isinstance(q, np.ndarray) else q
     asked = list(q) if isinstance(q, list | tuple | np.ndarray) else [q]
     if not asked:
         raise ArgumentError("q holds no quantile.")
     shares = [round(fraction_of(one, "q") * RANK_UNIT) for one in asked]
-    level = float(fraction_of(alpha, "alpha"))
+    level = inference.level(float(fraction_of(alpha, "alpha")))
     columns = columns_of(x, data, bounds, schema, by, progress=progress)
     known = public_count(complete, choices, columns)
     whole = choices.budget.eps
     count_eps = Fraction(0) if known else whole * _COUNT_SHARE
     each = (whole - count_eps) / (len(shares) * len(columns.names))
+    check_eps(each, choices.neighbors, choices.contributions, grouped=by is not None)
     cells = columns.lines * len(columns.names)
     spends = BudgetTable(contributions=choices.contributions)
     counting = None

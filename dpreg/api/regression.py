@@ -25,7 +25,7 @@ from dpreg.results.regression import RegressionResults
 from dpreg.schema import Schema
 from dpreg.selection.bounds import bounds_sources, bounds_spends, buy_bounds, with_stand_ins
 from dpreg.sources import as_source, check_columns
-from dpreg.sources.reader import Reader
+from dpreg.sources.reader import Reader, showing
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -131,6 +131,7 @@ def dp_ols(
     relation = choice(neighbors, "neighbors", NEIGHBORS)
     k = count(contributions, "contributions")
     clipped = positive(clip, "clip", Fraction(1))
+    showing(progress)
     reader = Reader(as_source(data), progress)
     source = reader.source
     known = declared(formula, Schema.from_any(schema), source)

@@ -192,6 +192,7 @@ def dp_select(
         engine=engine,
         unsafe_seed=unsafe_seed,
     )
+    shown = showing(progress)
     reader = Reader(as_source(data), progress)
     preparation = prepare(request, Schema.from_any(schema), reader)
     charge(
@@ -216,7 +217,7 @@ def dp_select(
     rows = run.read_rows(request, design, reader, rng)
     tuning = run.tune(request, preparation, design, rows, rng)
     selection = run.select(
-        request, preparation, tuning, space, rows.selecting, progress=showing(progress), rng=rng
+        request, preparation, tuning, space, rows.selecting, progress=shown, rng=rng
     )
     drawn = Counter(selection.models).most_common(1)[0][0]
     columns = sorted(space.keep_columns + tuple(c for u in drawn for c in space.unit_columns[u]))

@@ -7,18 +7,20 @@ place of a draw.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from itertools import product
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
+from dpreg.planning.arguments import sized
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms import MECHANISMS
 from dpreg.privacy.sensitivity import NEIGHBORS
-from dpreg.request import SelectionRequest, choice, count, positive
+from dpreg.request import SelectionRequest, choice, count, inclusions, names
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
 from dpreg.study.results import SelectionStudy
@@ -68,9 +70,9 @@ def selection_study(
     formula, data, schema
         As for `dpreg.dp_select`; every column of numbers needs declared bounds.
     eps, radius, penalty, mechanism : value or sequence of values
-        Varied in all combinations. Radius defaults to `clip`; penalties are numbers (phi, in
-        squared units of the scaled response), "auto" or "bic"; mechanisms "permute-and-flip",
-        "exponential" or "laplace" (the paper's).
+        Varied in all combinations; numbers are 0 or lie between 1e-30 and 1e30. Radius defaults to
+        `clip`; penalties are numbers (phi, in squared units of the scaled response), "auto" or
+        "bic"; mechanisms "permute-and-flip", "exponential" or "laplace" (the paper's).
     neighbors, contributions, units, keep, max_terms, hierarchy, clip, center, sigma2, \
 false_inclusions
         As for `dpreg.dp_select`, one value for the whole study.
@@ -110,13 +112,20 @@ false_inclusions
     >>> study.frequencies.attrs["privacy"]
     'curator only: not private, do not release'
     """
+    budgets, prices = several(eps, "eps"), several(penalty, "penalty")
+    for one in budgets:
+        sized(one, "eps")
+    for one in prices:
+        if not isinstance(one, str) or one not in ("auto", "bic"):
+            _size_or_zero(one, "penalty")
     grid = product(
-        several(eps, "eps"),
+        budgets,
         (None,) if radius is None else several(radius, "radius"),
-        several(penalty, "penalty"),
+        prices,
         several(mechanism, "mechanism"),
     )
-    kept = keep if isinstance(keep, str) else tuple(keep)
+    kept = names(keep, "keep")
+    shown = showing(progress)
     requests = [
         SelectionRequest.checked(
             formula,
@@ -152,7 +161,7 @@ false_inclusions
         reader,
         draws=count(draws, "draws"),
         seed=count(seed, "seed", 0),
-        progress=showing(progress),
+        progress=shown,
     )
     first = requests[0]
     return SelectionStudy(
@@ -200,7 +209,8 @@ def simulation_study(
     Parameters
     ----------
     beta : sequence of float
-        True coefficients, in units of the response; at most 12, some may be zero.
+        True coefficients, in units of the response; at most 12, some may be zero. All numbers here
+        are zero or lie between 1e-30 and 1e30 in size.
     n : int or sequence
         Numbers of rows.
     radius, eps : number or sequence
@@ -253,33 +263,31 @@ def simulation_study(
     >>> study.best["penalty/n"].iloc[0]
     np.float64(0.1)
     """
-    coefficients = np.asarray(beta, dtype=np.float64)
-    if coefficients.ndim != 1 or not 1 <= len(coefficients) <= _MOST_COLUMNS:
-        raise ArgumentError(f"beta must hold 1 to {_MOST_COLUMNS} coefficients.")
-    if not np.isfinite(coefficients).all() or not (empty or coefficients.any()):
-        raise ArgumentError("beta must be finite, and not all zero unless empty=True.")
+    if not isinstance(empty, bool):
+        raise ArgumentError("empty must be True or False.")
+    shown = showing(progress)
     parts = np.linspace(0, 0.5, 51) if penalty is None else several(penalty, "penalty")
-    fractions = tuple(float(exact(float(part), "penalty")) for part in parts)
+    fractions = tuple(_size_or_zero(part, "penalty") for part in parts)
     if min(fractions) < 0:
-        raise ArgumentError("penalties must be at least 0.")
-    alpha = None if false_inclusions is None else positive(false_inclusions, "false_inclusions")
+        raise ArgumentError("penalty must be at least 0.")
+    alpha = None if false_inclusions is None else inclusions(false_inclusions)
     design = Design(
-        beta=coefficients,
-        sigma=float(positive(sigma, "sigma")),
+        beta=_coefficients(beta, empty),
+        sigma=sized(sigma, "sigma"),
         sizes=tuple(count(one, "n") for one in several(n, "n")),
-        radii=tuple(positive(one, "radius") for one in several(radius, "radius")),
-        eps=tuple(positive(one, "eps") for one in several(eps, "eps")),
+        radii=tuple(_size(one, "radius") for one in several(radius, "radius")),
+        eps=tuple(_size(one, "eps") for one in several(eps, "eps")),
         fractions=fractions,
         false_inclusions=alpha,
         mechanisms=_chosen(mechanism, "mechanism", MECHANISMS),
         neighbors=_chosen(neighbors, "neighbors", NEIGHBORS),
         scales=_chosen(scale, "scale", _SCALES),
         bounds=tuple(_bound(one) for one in several(bound, "bound")),
-        empty=bool(empty),
+        empty=empty,
         datasets=count(datasets, "datasets", 2),
         seed=count(seed, "seed", 0),
     )
-    return SimulationStudy(design, marked(run(design, progress=showing(progress)), SIMULATED))
+    return SimulationStudy(design, marked(run(design, progress=shown), SIMULATED))
 
 
 def _chosen(value: Any, name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
@@ -287,14 +295,37 @@ def _chosen(value: Any, name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _bound(value: Any) -> Fraction | str:
-    return OBSERVED if value == OBSERVED else positive(value, "bound")
+    if isinstance(value, str) and value == OBSERVED:
+        return OBSERVED
+    return _size(value, "bound")
+
+
+def _size(value: Any, name: str) -> Fraction:
+    """Return a positive number, exactly, whose products with others stay in float64."""
+    sized(value, name)
+    return exact(value, name)
+
+
+def _size_or_zero(value: Any, name: str) -> float:
+    return 0.0 if exact(value, name) == 0 else sized(value, name, signed=True)
+
+
+def _coefficients(beta: Any, empty: bool) -> NDArray[np.float64]:
+    if isinstance(beta, Mapping):
+        raise ArgumentError("beta must be a sequence of numbers, without names.")
+    numbers = [_size_or_zero(one, "beta") for one in several(beta, "beta")]
+    if len(numbers) > _MOST_COLUMNS:
+        raise ArgumentError(f"beta must hold 1 to {_MOST_COLUMNS} coefficients.")
+    if not (empty or any(numbers)):
+        raise ArgumentError("beta must not be all zero unless empty=True.")
+    return np.array(numbers)
 
 
 def several(value: Any, name: str) -> tuple[Any, ...]:
     """Return the values of a varied argument; one value stands for itself."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         return (value,)
-    values = tuple(value)
+    values = tuple(np.atleast_1d(value)) if isinstance(value, np.ndarray) else tuple(value)
     if not values:
         raise ArgumentError(f"{name} must hold at least one value.")
     return values

@@ -19,7 +19,7 @@ from dpreg.planning.sizes import Stated, from_formula, from_numbers
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms import MECHANISMS
 from dpreg.privacy.sensitivity import NEIGHBORS
-from dpreg.request import choice, count, positive
+from dpreg.request import choice, count, inclusions, positive
 
 __all__ = ["plan"]
 
@@ -152,7 +152,7 @@ false_inclusions, fit
         clip=whole,
         penalty=_penalty(penalty, sigma2),
         sigma2=None if sigma2 is None else sized(sigma2, "sigma2") / float(whole) ** 2,
-        false_inclusions=positive(false_inclusions, "false_inclusions"),
+        false_inclusions=inclusions(false_inclusions),
         fit=choice(fit, "fit", ("split", "share", None)),
     )
     solved = None

@@ -78,7 +78,9 @@ class Estimates(Released):
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return intervals of level 1 - alpha, columns 0 and 1, sampling and noise included."""
-        return self.claim.marked(pd.DataFrame(self._limits(alpha), index=self._index()))
+        return self.claim.marked(
+            pd.DataFrame(self._limits(inference.level(alpha)), index=self._index())
+        )
 
     def _limits(self, alpha: float) -> Vector:
         errors = np.hypot(self.se_sampling, self.se_privacy)
@@ -236,7 +238,7 @@ class ClassicResults(Estimates):
 
     def summary(self, alpha: float = 0.05) -> Summary:
         """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`."""
-        return Summary(classic_views.classic(self, alpha))
+        return Summary(classic_views.classic(self, inference.level(alpha)))
 
     def __repr__(self) -> str:
         return classic_views.one_line(self, self.statistic)

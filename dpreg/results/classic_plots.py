@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from dpreg.results import inference
 from dpreg.results.plots import finish, literal
 from dpreg.results.plots import new_axes as axes_or_new
 
@@ -39,6 +40,7 @@ def histogram(result: HistogramResults, ax: Axes | None = None, alpha: float = 0
     -------
     matplotlib Axes
     """
+    alpha = inference.level(alpha)
     axes = axes_or_new(ax, 12)
     numeric = result.edges is not None
     edges = np.arange(len(result.levels) + 1) - 0.5 if result.edges is None else result.edges

@@ -122,7 +122,7 @@ class Contrast:
         from dpreg.results import views
         from dpreg.results.summary import Summary
 
-        return Summary(views.contrast(self, alpha))
+        return Summary(views.contrast(self, inference.level(alpha)))
 
     def __str__(self) -> str:
         return self.summary().as_text()

@@ -122,7 +122,7 @@ class HistogramResults(Estimates):
 
     def summary(self, alpha: float = 0.05) -> Summary:
         """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`."""
-        return Summary(classic_views.histogram(self, alpha))
+        return Summary(classic_views.histogram(self, inference.level(alpha)))
 
     def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
         """Draw the histogram with intervals; see `dpreg.results.classic_plots.histogram`."""

@@ -6,6 +6,9 @@ normal one: under differential privacy the noise is known but the degrees of fre
 
 from __future__ import annotations
 
+from contextlib import suppress
+from decimal import Decimal
+from numbers import Real
 from typing import Final
 
 import numpy as np
@@ -41,11 +44,13 @@ def read_only(values: ArrayLike, ndim: int, name: str) -> Array:
     return array
 
 
-def level(alpha: float) -> float:
-    """Return alpha if it is a level in (0, 1), else raise ArgumentError."""
-    if not 0 < alpha < 1:
-        raise ArgumentError(f"alpha must lie between 0 and 1, got {alpha!r}")
-    return float(alpha)
+def level(alpha: object) -> float:
+    """Return alpha as a float if it is a number in (0, 1), else raise ArgumentError."""
+    if isinstance(alpha, Real | Decimal):  # 0 < True < 1 fails below
+        with suppress(OverflowError, ValueError):
+            if 0 < (number := float(alpha)) < 1:
+                return number
+    raise ArgumentError(f"alpha must be a number between 0 and 1, got {alpha!r}")
 
 
 def root(variances: Array) -> Array:
@@ -77,7 +82,7 @@ def normal_intervals(estimates: Array, errors: Array, alpha: float) -> Array:
 
 def quantile_intervals(draws: Array, combinations: Array, alpha: float) -> Array:
     """Return intervals (m x 2) between quantiles of the released draws (B x p) of r'beta."""
-    tails = [level(alpha) / 2, 1 - alpha / 2]
+    tails = [level(alpha) / 2, 1 - level(alpha) / 2]
     blocks = np.array_split(combinations, len(combinations) // _BLOCK + 1)
     limits = [np.quantile(draws @ block.T, tails, axis=0, method="weibull").T for block in blocks]
     return np.asarray(np.concatenate(limits), dtype=np.float64)

@@ -90,6 +90,7 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
     -------
     matplotlib Axes
     """
+    alpha = inference.level(alpha)
     shown = [j for j, name in enumerate(result.exog_names) if name != "Intercept"]
     names = [result.exog_names[j] for j in shown]
     widths = result.column_widths

@@ -266,7 +266,7 @@ class RegressionResults(NeverReleased, Released):
 
     def summary(self, alpha: float = 0.05) -> Summary:
         """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`."""
-        return Summary(views.regression(self, alpha))
+        return Summary(views.regression(self, inference.level(alpha)))
 
     def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
         """Draw the coefficients with their intervals; see `dpreg.results.plots.coefficients`."""

@@ -250,7 +250,7 @@ class SelectionResults(NeverReleased, Released):
 
     def summary(self, alpha: float = 0.05) -> Summary:
         """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`."""
-        return Summary(views.selection(self, alpha))
+        return Summary(views.selection(self, inference.level(alpha)))
 
     def plot(self, kind: str | None = None, ax: Axes | None = None) -> Axes:
         """Draw the result.

@@ -247,7 +247,7 @@ def test_the_same_seed_gives_the_same_numbers():
         ({"n": 0}, "n must"),
         ({"radius": 0}, "radius"),
         ({"eps": ()}, "eps must hold"),
-        ({"penalty": (-1,)}, "penalties"),
+        ({"penalty": (-1,)}, "penalty"),
         ({"mechanism": "gaussian"}, "mechanism"),
         ({"bound": -1}, "bound"),
         ({"scale": "none"}, "scale"),
