@@ -41,14 +41,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import gammaln
+from scipy.special import expit, gammaln
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms import MECHANISMS
 
 __all__ = ["expected_useless_units", "useless_term_penalty"]
 
-_REACH: Final = 45.0  # exp(-45) is nothing beside any alpha
+_REACH: Final = 45.0  # below the winner's likely values; exp(-45) is nothing beside any share
+_FEW: Final = 6.0  # exp(-exp(6) / 2) is nothing beside any alpha
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
@@ -78,14 +79,14 @@ def useless_term_penalty(
         raise ArgumentError("false_inclusions must be positive")
     if units < 0 or not rate > 0:
         raise ArgumentError("units must not be negative and rate must be positive")
+    if 2 * false_inclusions >= units:
+        return Fraction(0)
     return Fraction(_charge(units, float(false_inclusions), mechanism)) / rate
 
 
 @lru_cache(maxsize=256)
 def _charge(units: int, alpha: float, mechanism: str) -> float:
-    """Return x = t psi with U(x) <= alpha, and not much less."""
-    if alpha >= units / 2:
-        return 0.0
+    """Return x = t psi with U(x) <= alpha < units / 2, and not much less."""
     if mechanism == "exponential":
         return max(0.0, math.log(units / alpha))
 
@@ -115,26 +116,42 @@ def expected_useless_units(x: float, units: int, mechanism: str) -> float:
     mechanism : {"permute-and-flip", "exponential", "laplace"}
     """
     if mechanism == "exponential":
-        return units / (1 + math.exp(x))
-    sizes = np.arange(_largest_size(x, units) + 1)
+        return units * float(expit(-x))
+    sizes = _sizes(x, units)
     log_count = gammaln(units + 1) - gammaln(sizes + 1) - gammaln(units - sizes + 1)
     v, weights = _nodes(x, units, mechanism)
-    log_h, log_above = _log_law(v - x * sizes[:, None], mechanism)
-    log_none_lower = np.exp(log_count) @ log_above
-    wins = np.exp(log_count[1:, None] + log_h[1:] - log_above[1:] + log_none_lower)
-    return float(sizes[1:] @ wins @ weights)
+    y = v - x * sizes[:, None]
+    log_above = -np.exp(_log_loss(y, mechanism))
+    with np.errstate(over="ignore"):  # where a better model is certain
+        log_none_lower = -np.exp(log_count[:, None] + _log_loss(y, mechanism)).sum(axis=0)
+    log_odds = log_count[:, None] + _log_density(y, mechanism) - log_above
+    return float(sizes @ np.exp(log_odds + log_none_lower) @ weights)
 
 
-def _largest_size(x: float, units: int) -> int:
-    """Return a size beyond which models have no chance: a binomial's mean and forty deviations."""
-    mean = units / (1 + math.exp(x))
-    return min(units, math.ceil(mean + 40 * math.sqrt(mean) + 40))
+def _sizes(x: float, units: int) -> NDArray[np.int64]:
+    """Return the sizes of models that have a chance: near a binomial's mean.
+
+    Chernoff: it lies further off than that with a chance below exp(-70).
+    """
+    mean = units * float(expit(-x))
+    reach = 12 * math.sqrt(mean) + 40
+    return np.arange(max(0, math.floor(mean - reach)), min(units, math.ceil(mean + reach)) + 1)
 
 
 def _nodes(x: float, units: int, mechanism: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return nodes and weights over the winner's value, panels ending at the first kinks."""
-    low = -_REACH - units * math.log1p(math.exp(-x))
-    high = 0.0 if mechanism == "permute-and-flip" else _REACH
+    """Return nodes and weights over the winner's value, panels ending at the first kinks.
+
+    Let Z = (1 + exp(-x))^q, the sum of exp(-s x) over all models. Some model's value lies below v
+    with a chance of at most Z exp(v); for v <= 0 none does with a chance of at most
+    exp(-Z exp(v) / 2), as log H(y) <= -exp(y) / 2 there. So the winner's value is near -log Z, or,
+    where Z is small, anywhere up to 0 or, with Laplace noise, a few units beyond x.
+    """
+    middle = -units * math.log1p(math.exp(-x))
+    low = middle - _REACH
+    if middle < -_FEW:
+        high = middle + _FEW
+    else:
+        high = 0.0 if mechanism == "permute-and-flip" else x + _REACH
     kinks = x * np.arange(60) if x > 0.02 else np.zeros(1)
     edges = np.unique(np.concatenate([np.linspace(low, high, 1 + math.ceil(high - low)), kinks]))
     edges = edges[edges <= high]
@@ -142,11 +159,20 @@ def _nodes(x: float, units: int, mechanism: str) -> tuple[NDArray[np.float64], N
     return (edges[:-1, None] + half * (1 + _NODES)).ravel(), (half * _WEIGHTS).ravel()
 
 
-def _log_law(
-    y: NDArray[np.float64], mechanism: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return log h(y) and log H(y): density of a value's noise part, and chance to lie above."""
-    if mechanism == "permute-and-flip":
-        return y, np.log(-np.expm1(y))
-    above = np.where(y > 0, -math.log(2) - y, np.log1p(-0.5 * np.exp(np.minimum(y, 0.0))))
-    return -math.log(2) - np.abs(y), above
+def _log_density(y: NDArray[np.float64], mechanism: str) -> NDArray[np.float64]:
+    """Return log h(y), h the density of a value's noise part (y < 0 for permute-and-flip)."""
+    return y if mechanism == "permute-and-flip" else -math.log(2) - np.abs(y)
+
+
+def _log_loss(y: NDArray[np.float64], mechanism: str) -> NDArray[np.float64]:
+    """Return log(-log H(y)), H the chance that a value's noise part lies above y.
+
+    Far down, 1 - H is below float64's resolution at 1, and yet counts times the number of models:
+    -log(1 - u) is u there, to a part of u / 2.
+    """
+    log_u = y if mechanism == "permute-and-flip" else np.minimum(y, 0.0) - math.log(2)
+    loss = -np.log1p(-np.exp(log_u))
+    if mechanism == "laplace":
+        loss = np.where(y > 0, math.log(2) + y, loss)
+    near = log_u > -37
+    return np.where(near, np.log(np.where(near, loss, 1.0)), log_u)

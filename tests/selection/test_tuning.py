@@ -4,6 +4,7 @@ from math import comb, exp, log, prod
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 from scipy.integrate import quad
 
 from dpreg.errors import ArgumentError
@@ -88,9 +89,14 @@ def test_the_designs_formulas_are_the_first_approximations():
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_many_units_and_generous_alphas(mechanism):
-    for units, alpha in ((300, Fraction(1, 10)), (300, Fraction(20)), (1000, Fraction(1))):
+    cases = [(300, 20), (1000, 1), (10_000, 1000), (10_000, 4900), (100_000, 1)]
+    cases += [(units, Fraction(1, 10)) for units in (300, 2000, 10_000, 10**6)]
+    for units, alpha in cases:
+        alpha = Fraction(alpha)
         x = float(useless_term_penalty(units, alpha, Fraction(1), mechanism))
-        assert 0.9 * alpha < expected_useless_units(x, units, mechanism) <= alpha
+        least = alpha / (1 + alpha / units) if mechanism == "exponential" else alpha
+        found = expected_useless_units(x, units, mechanism)
+        assert 0.999 * float(least) < found <= alpha * (1 + 1e-12)
     assert useless_term_penalty(4, Fraction(2), Fraction(1), mechanism) == 0
     assert useless_term_penalty(0, Fraction(1, 10), Fraction(1), mechanism) == 0
 
@@ -114,3 +120,60 @@ def test_mutant_first_approximation_for_permute_and_flip_is_caught():
     # What single units alone suggest lets in a third too many at alpha = 0.3.
     x = log(10 / 0.6)
     assert expected_useless_units(x, 10, "permute-and-flip") > 1.3 * 0.3
+
+
+def _plain_integral(x, units, mechanism):
+    """The module's U(x) in ball arithmetic, by panels of half a unit."""
+    half = arb(1) / 2
+    choices = [arb(comb(units, s)) for s in range(units + 1)]
+
+    def law(y):
+        """Density and chance above."""
+        if mechanism == "permute-and-flip":
+            return y.exp(), 1 - y.exp()
+        tail = half * (-abs(y)).exp()
+        return tail, tail if y > 0 else 1 - tail
+
+    def integrand(v):
+        laws = [law(v - s * arb(x)) for s in range(units + 1)]
+        none = sum((c * h.log() for c, (_, h) in zip(choices, laws, strict=True)), arb(0))
+        odds = (s * c * d / h for s, (c, (d, h)) in enumerate(zip(choices, laws, strict=True)))
+        return sum(odds, arb(0)) * none.exp()
+
+    middle = -units * log(1 + exp(-x))
+    top = 0.0 if mechanism == "permute-and-flip" else 12.0 + x
+    inner = [middle - 25 + j / 2 for j in range(int(2 * (top - middle + 25)) + 1)]
+    kinks = [s * x for s in range(int(top / x) + 1)]
+    edges = sorted({edge for edge in (*inner, *kinks, top) if edge <= top})
+    nodes, weights = np.polynomial.legendre.leggauss(6)
+    return sum(
+        (
+            arb((b - a) / 2 * w) * integrand(arb(a) + arb((b - a) * (1 + t) / 2))
+            for a, b in pairwise(edges)
+            for t, w in zip(nodes.tolist(), weights.tolist(), strict=True)
+        ),
+        arb(0),
+    )
+
+
+@pytest.mark.parametrize("mechanism", ["permute-and-flip", "laplace"])
+@pytest.mark.parametrize(("units", "x"), [(60, 0.5), (60, 2.0), (300, 1.0), (300, 3.0), (40, 12.0)])
+def test_models_in_great_numbers_count_though_each_is_hopeless(mechanism, units, x):
+    """C(q, s) of them have one in 1e100 each: against the integral in 300 digits."""
+    with ctx.workdps(300):
+        plain = float(_plain_integral(x, units, mechanism))
+    assert expected_useless_units(x, units, mechanism) == pytest.approx(plain, rel=1e-7)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("alpha", ["1e-30", "1e-200"])
+def test_alphas_beyond_all_use(mechanism, alpha):
+    alpha = Fraction(alpha)
+    x = float(useless_term_penalty(3, alpha, Fraction(1), mechanism))
+    single = {
+        "exponential": exp(-x),
+        "permute-and-flip": exp(-x) / 2,
+        "laplace": (2 + x) * exp(-x) / 4,
+    }[mechanism]
+    assert 3 * single == pytest.approx(float(alpha), rel=1e-5)
+    assert useless_term_penalty(3, 1 / alpha**2, Fraction(1), mechanism) == 0
