@@ -65,6 +65,12 @@ NOISES: Final = ("gaussian", "knorm", "laplace")
 _EXPECTED_NORM: Final = 0.25
 """B: the squared length of the coefficients, in stored units, that public rules assume."""
 
+_LARGEST_RATE: Final = Fraction(1, 2**12)
+_LEAST_SCALE: Final = Fraction(1, 16)
+"""An eps beyond about 1e8 buys no less noise than this, in units of 2**-40: less would change no
+result, would overflow, and draws of the K-norm's radius, near 0, would all but always be refused.
+What is private at a smaller eps is private at a larger one."""
+
 
 class ExactMoments(Protocol):
     """What a release reads: sum z z' as exact integers in units of 2**-40."""
@@ -266,7 +272,7 @@ def _divided(sigma: float, squared_weight: int) -> float:
 def _knorm_plan(triangle: Triangle, eps: Fraction, neighbors: str, contributions: int) -> _Plan:
     """L-infinity K-norm noise."""
     rows, widths = sensitivity_linf(triangle, neighbors, contributions)
-    rate = eps / (rows * CELL_UNITS)
+    rate = min(eps / (rows * CELL_UNITS), _LARGEST_RATE)
     sds = tuple(math.sqrt(variance) for variance in knorm_variance(widths, rate))
     return _Plan("knorm", sds, lambda rng: knorm_noise(widths, rate, rng=rng))
 
@@ -274,6 +280,7 @@ def _knorm_plan(triangle: Triangle, eps: Fraction, neighbors: str, contributions
 def _laplace_plan(triangle: Triangle, eps: Fraction, neighbors: str, contributions: int) -> _Plan:
     """Discrete Laplace noise, calibrated by the L1 sensitivity."""
     wanted = sensitivity_l1(triangle, neighbors, contributions) * CELL_UNITS / eps
+    wanted = max(wanted, _LEAST_SCALE)
     scale = float(wanted)
     if Fraction(scale) < wanted:
         scale = math.nextafter(scale, math.inf)

@@ -52,6 +52,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
+from typing import Final
 
 from flint import arb, ctx, fmpq
 
@@ -66,6 +67,9 @@ __all__ = [
 ]
 
 _BITS = 256
+_LARGEST_EPS: Final = Fraction(2**90)
+"""More is taken for this, where balls still tell: delta(eps), the left side, falls in eps, so what
+is proved at a smaller eps holds at a larger one."""
 
 
 def _ball(value: Fraction | float | int) -> arb:
@@ -85,14 +89,19 @@ def _curve(ratio: arb, eps: arb) -> arb:
 
 def _precision(eps: Fraction, ratio: float) -> int:
     """Bits enough for exp(eps) times a tail: both exponents, and room for their difference."""
-    size = float(eps) + (float(eps) / ratio + ratio) ** 2
-    return _BITS + (2 * math.frexp(size)[1] if math.isfinite(size) else 4096)
+    shape = Fraction(ratio)  # exact: these squares leave float64
+    size = eps + (eps / shape + shape) ** 2
+    return _BITS + 2 * max(size.numerator.bit_length() - size.denominator.bit_length() + 1, 0)
 
 
 def analytic_delta(ratio: float, eps: Fraction) -> float:
-    """Return the least delta of a Gaussian release with D/sigma = `ratio`, rounded upwards."""
+    """Return the least delta of a Gaussian release with D/sigma = `ratio`, rounded upwards.
+
+    An eps above 2**90 is taken for 2**90, which only raises delta.
+    """
     if ratio <= 0:
         return 0.0
+    eps = min(eps, _LARGEST_EPS)
     with ctx.workprec(_precision(eps, ratio)):
         upper = _curve(_ball(ratio), _ball(eps)).upper()
         found = float(upper)
@@ -122,7 +131,7 @@ def analytic_epsilon(ratio: float, delta: Fraction) -> float:
 
 @lru_cache(maxsize=256)
 def analytic_ratio(eps: Fraction, delta: Fraction) -> float:
-    """Return the largest float ratio D/sigma that is proved (eps, delta)-DP.
+    """Return the largest float ratio D/sigma that is proved (eps, delta)-DP, eps up to 2**90.
 
     Parameters
     ----------
@@ -131,6 +140,7 @@ def analytic_ratio(eps: Fraction, delta: Fraction) -> float:
     """
     if eps <= 0 or not 0 < delta < 1:
         raise ArgumentError("the Gaussian mechanism needs eps > 0 and 0 < delta < 1")
+    eps = min(eps, _LARGEST_EPS)
 
     def proved(ratio: float) -> bool:
         with ctx.workprec(_precision(eps, ratio)):
@@ -178,9 +188,10 @@ def discrete_sigma(
         The scale sigma of a cell of weight 1, proved by the module's statement: its inequality is
         checked in ball arithmetic for the very float that is returned.
     """
+    eps = min(eps, _LARGEST_EPS)
     root = math.sqrt(sensitivity_squared)
     ratio = analytic_ratio(eps, delta)
-    sigma, step = root / ratio, 2.0**-52
+    sigma, step = max(root / ratio, float(largest_weight)), 2.0**-52
     while not _discrete_proved(sigma, sensitivity_squared, cells, eps, delta, largest_weight):
         sigma *= 1 + step
         step *= 2

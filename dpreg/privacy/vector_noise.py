@@ -28,8 +28,6 @@ VECTOR_NOISES: Final = ("laplace", "gaussian")
 
 _SMALLEST: Final = 1 / 600
 _LARGEST_SCALE: Final = 2**200
-_LARGEST_EPS: Final = Fraction(2**90)
-"""More is as good as no noise, and would overflow the calibration of Gaussian noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,5 +94,5 @@ def fit_noise(
         raise ArgumentError(f"noise must be one of {VECTOR_NOISES} or None, got {mechanism!r}")
     if delta <= 0:
         raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6')
-    sigma = discrete_sigma(l2_squared, cells, min(eps, _LARGEST_EPS), delta)
+    sigma = discrete_sigma(l2_squared, cells, eps, delta)
     return VectorNoise(mechanism, sigma, sigma**2, eps, delta)

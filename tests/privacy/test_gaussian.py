@@ -93,3 +93,23 @@ def test_budgets_that_buy_no_gaussian_are_refused(eps, delta):
         analytic_ratio(Fraction(eps), Fraction(delta))
     with pytest.raises(ArgumentError):
         analytic_epsilon(1.0, Fraction(0))
+
+
+@pytest.mark.parametrize("eps", [27, 60, 160, 308, 400])
+@pytest.mark.parametrize("delta", ["1e-6", "1e-60", "0.5"])
+def test_a_huge_eps_costs_no_more_than_the_largest_that_balls_can_tell(eps, delta):
+    eps, delta = Fraction(10) ** eps, Fraction(delta)
+    ratio = analytic_ratio(eps, delta)
+    assert ratio == pytest.approx(math.sqrt(2 * min(eps, 2**90)), rel=1e-3)
+    assert analytic_delta(ratio, eps) <= delta
+    assert analytic_delta(2 * ratio, eps) > delta
+    assert 3 <= discrete_sigma(20**2, 5, eps, delta, largest_weight=3) < 10
+
+
+@pytest.mark.parametrize("delta", ["1e-45", "1e-100"])
+@pytest.mark.parametrize("eps", ["1e-30", "1e-200"])
+def test_the_calibration_holds_at_tiny_numbers(eps, delta):
+    eps, delta = Fraction(eps), Fraction(delta)
+    ratio = analytic_ratio(eps, delta)
+    assert analytic_delta(ratio, eps) <= delta
+    assert analytic_delta(2 * ratio, eps) > delta

@@ -194,3 +194,13 @@ def test_private_draws_never_touch_numpy(monkeypatch):
         monkeypatch.setattr(seeded, name, refuse)
     for mechanism in MECHANISMS:
         choose(SCORES, eps=Fraction(1), score_range=2, mechanism=mechanism)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("eps", [10**60, 10**160, 10**300, 10**400])
+def test_a_huge_eps_draws_the_least_score(mechanism, eps):
+    scale = noise_scale(Fraction(eps), 9, mechanism)
+    assert 0 < scale <= 9 / 2**199
+    assert Fraction(scale) >= Fraction(9, eps)
+    drawn = choose(np.array([3, 1, 2]), eps=Fraction(eps), score_range=9, mechanism=mechanism)
+    assert drawn == 1
