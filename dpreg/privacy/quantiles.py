@@ -88,6 +88,7 @@ _LARGEST: Final = 1021  # exponents stop here, so that an end and a width are fi
 _FAR: Final = 2.0**_LARGEST
 _SMALLEST: Final = -200  # what is smaller is as good as zero
 _NEARER: Final = 0.5  # what one step outwards costs an end, in units of its noise
+_LEAST_PRICE: Final = 8.0  # in scores' units: under less noise, rounding would make penalties alike
 _NEAR_STEPS: Final = 12  # from W / 64 to W, half a power of two apart; then whole powers
 
 
@@ -208,7 +209,8 @@ class BoundsSearch:
     def _pick(self, scores: Counts, penalty: Floats, share: str, rows: int) -> int:
         mechanism = "exponential" if share == "centre" else "permute-and-flip"
         part, reach = self._eps * _SHARES[share], rows * self._rows * _UNIT
-        priced = scores + np.rint(penalty * noise_scale(part, reach, mechanism)).astype(np.int64)
+        price = max(noise_scale(part, reach, mechanism), _LEAST_PRICE)
+        priced = scores + np.rint(penalty * price).astype(np.int64)
         return choose(priced, eps=part, score_range=reach, mechanism=mechanism, rng=self._rng)
 
 

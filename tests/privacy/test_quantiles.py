@@ -261,3 +261,12 @@ def test_one_search_is_three_passes_and_gives_what_the_column_alone_gives():
     for _ in range(quantiles.PASSES):
         search.learn(search.counting(x[:10]) + search.counting(x[10:]))
     assert search.bounds == alone
+
+
+@pytest.mark.parametrize("eps", [10**3, 10**6, 10**12, 10**30, 10**300])
+def test_more_eps_never_widens_the_bounds(eps):
+    values = np.linspace(0, 1, 2000)
+    for _ in range(5):
+        lower, upper = estimate_bounds([values], eps=Fraction(eps), neighbors="replace-one")
+        assert -1 < lower <= 0.01
+        assert 0.99 <= upper < 2
