@@ -289,7 +289,7 @@ def test_the_public_calls_charge_before_a_row_is_read(call, monkeypatch, tmp_pat
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.uniform(-1, 1, size=(500, 3)), columns=["y", "a", "b"])
     schema = dict.fromkeys("yab", (-1, 1))
-    rows = [(TableSource, "chunks")]
+    rows = [(TableSource, "total")]
     ledger = Ledger(1, tmp_path / "ledger.json")
     with order_of_events(monkeypatch, rows) as log:
         result = call("y ~ a + b", frame, eps=1, schema=schema, budget=ledger)
