@@ -105,7 +105,8 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
     _name_rows(axes, names)
     side = axes.secondary_yaxis("right")
     texts = [
-        f"{b:.4g}  [{low:.4g}, {high:.4g}]" for b, (low, high) in zip(raw, limits, strict=True)
+        f"{_plain(b)}  [{_plain(low)}, {_plain(high)}]"
+        for b, (low, high) in zip(raw, limits, strict=True)
     ]
     side.set_yticks(places, texts)
     side.tick_params(length=0)
@@ -114,6 +115,8 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
         if widths is None
         else f" x half the declared range, in units of {literal(result.endog_names)}"
     )
+    axes.xaxis.set_major_formatter("{x:,.10g}")  # matplotlib's power of ten would cover the label
+    axes.locator_params(axis="x", nbins=6)
     axes.set_xlabel(f"coefficient{times} ({100 * (1 - alpha):g}% interval)")
     title = f"Coefficients for {result.endog_names}, {result.spent}"
     return finish(axes, title, result.claim)
@@ -148,3 +151,8 @@ def finish(axes: Axes, title: str, claim: PrivacyClaim) -> Axes:
     stamp = f"\n{claim.stamp}" if claim.stamp else ""
     axes.set_title(literal(title) + stamp, fontsize="medium")
     return axes
+
+
+def _plain(value: float) -> str:
+    """Write four significant digits, 97,960 rather than 9.796e+04."""
+    return f"{float(f'{value:.4g}'):,.10g}"
