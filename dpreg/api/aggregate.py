@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpreg.api.blockwise import Aggregate, Groups
+from dpreg.api.block_table import block_table
+from dpreg.api.blockwise import Aggregate
 from dpreg.errors import ArgumentError
-from dpreg.estimation.blocks import Estimator, block_values, rows_of, time_limits_work
+from dpreg.estimation.blocks import Estimator, block_values, time_limits_work
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -32,6 +33,7 @@ def sample_aggregate(
     timeout: float | None = None,
     noise: str | None = None,
     budget: Ledger | None = None,
+    progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> ClassicResults:
     """Make any estimator private by averaging it over random blocks of rows (Smith 2008, 2011).
@@ -39,13 +41,28 @@ def sample_aggregate(
     Parameters
     ----------
     estimator : callable
-        Takes a block, of the same type as `data`, returns one number or d. It must be a function
+        Takes a block, of the type that `data` says, returns one number or d. It must be a function
         of the block (and of fresh random numbers): no state between calls. Where it raises,
         returns another shape or a number that is not finite, the block counts as the midpoint
         of the bounds; nothing is said about it. Warnings inside are dropped; what it prints or
         logs is its own author's matter.
-    data : DataFrame, Series, array, list, or mapping of names to arrays of one length
-        Missing values are the estimator's to handle. Column names and dtypes count as public.
+    data : DataFrame, Series, array, list, or mapping of names to arrays of one length; or a table
+        Blocks of the former are of their type, with all columns. Column names and dtypes count as
+        public.
+
+        A *table* is what `dpreg.sources.as_source` takes beside these: a path or glob of Parquet
+        or CSV files, or a tuple of them (the items of a list are rows); an Arrow, Polars or DuckDB
+        table, or a stream of one; a function that returns chunks. All columns that `schema`
+        declares, and no others, are brought into this process in one pass, for an estimator needs
+        a block's rows together. Each cell is read as declared, on its own, and nothing is inferred
+        from rows, for an inferred dtype would make a block's value depend on other blocks. Blocks
+        are pandas DataFrames, whose columns are float64 for bounds (NaN where missing; not clipped
+        to the bounds), nullable "boolean" for bool, and Categorical with all declared levels, in
+        their order, for levels (any other label is missing).
+
+        Dask and Spark DataFrames are refused: bring the columns here by ``.compute()`` or
+        ``.toPandas()``, or call `dp_mean`, `dp_quantile`, `dp_histogram` or `dp_suffstats`, which
+        add up where the rows are. Missing values are the estimator's to handle.
     eps, delta : number or decimal string
         What the whole call may cost; delta is spent only on Gaussian noise.
     bounds : (lo, hi), or sequence of such pairs, or mapping of name to (lo, hi)
@@ -53,7 +70,9 @@ def sample_aggregate(
     blocks : int, optional
         B. Default: n^(5/8)/(2 sqrt(e)) with e = eps/(d k), at least 200/e and at most n/20 (n over
         the number of groups with `by`). Under add-remove n is private and a fiftieth of eps buys a
-        noisy one for this.
+        noisy one for this. A block without rows counts as the midpoint of the bounds: where n is
+        public, blocks with fewer than two rows each on average are refused; where it is private, a
+        note of the result warns.
     correct_bias : bool
         Whether to remove the bias of order 1/(rows of a block) by a jackknife over four parts, at
         five calls a block instead of one; see `dpreg.estimation.blocks`.
@@ -64,17 +83,21 @@ def sample_aggregate(
     neighbors : {"replace-one", "add-remove"}
     contributions : int
     by : str, optional
-        A column of `data` (a DataFrame or mapping) whose levels `schema` declares: an estimate in
-        each of its groups, of B blocks each. Under replace-one a person's rows may leave one group
-        and join another, so that noise is twice as large as without groups.
+        A column of `data` (a DataFrame, mapping or table) whose levels `schema` declares: an
+        estimate in each of its groups, of B blocks each. Under replace-one a person's rows may
+        leave one group and join another, so that noise is twice as large as without groups.
     schema : mapping, Schema or path, optional
+        Needed for `by`, and for the columns of a table.
     timeout : float, optional
         Seconds for each block; later its value is the midpoint. Each block then runs in a forked
-        process that is killed at the limit (not on Windows). Off by default. A time limit makes
-        results depend on the machine's load.
+        process that is killed at the limit (not on Windows). At most a million; off by default. A
+        time limit makes results depend on the machine's load.
     noise : {None, "laplace", "gaussian"}
     budget : Ledger, optional
         An account to charge, before a row is read.
+    progress : bool, optional
+        Show a bar on stderr while a table is read, for the curator's eyes only; default where
+        stderr is a terminal.
     unsafe_seed : int, optional
         Makes the result reproducible and **not private**; every view of it says so.
 
@@ -86,8 +109,10 @@ def sample_aggregate(
 
     Raises
     ------
-    ArgumentError, DataError, BudgetError
-        From public facts alone and before anything is charged or read. An exception of the
+    ArgumentError, SchemaError, DataError, BudgetError
+        From public facts alone and before anything is charged or read. After the charge, which
+        stands: where an engine fails while it reads, DataError; where n is public and `blocks` are
+        too many for a stream that can be read but once, ArgumentError. An exception of the
         estimator never comes out (but KeyboardInterrupt does).
 
     Notes
@@ -126,13 +151,13 @@ def sample_aggregate(
         raise ArgumentError("estimator must be callable: it takes a block and returns numbers.")
     if asked.timeout is not None and not time_limits_work():
         raise ArgumentError("timeout needs processes that can be forked: leave it out on Windows.")
-    rows = rows_of(data)
-    steps = asked.steps(rows.count, Groups.of(data, by, schema), budget)
+    table = block_table(data, by, schema, progress)
+    steps = asked.steps(table, budget)
     parts = next(steps)
     while True:
         values = block_values(
             estimator,
-            rows,
+            table.rows,
             parts,
             asked.limits,
             correct_bias=asked.correct_bias,

@@ -6,33 +6,33 @@ and the R package for functions of R, which must not run inside a call of Python
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+import math
+from collections.abc import Generator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.api.inputs import Choices, group_codes, grouping, spend_of
-from dpreg.errors import ArgumentError, DataError
+from dpreg.api.block_table import BlockTable
+from dpreg.api.inputs import Choices, spend_of
+from dpreg.errors import ArgumentError
 from dpreg.estimation import aggregate
 from dpreg.estimation.aggregate import AGGREGATES
 from dpreg.estimation.blocks import Limits, limits_of
 from dpreg.estimation.classic import Estimate
 from dpreg.estimation.histogram import count_noise
 from dpreg.privacy.budget import Budget, BudgetTable, Spend
+from dpreg.privacy.ledger import charge
+from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.request import choice, count, positive
 from dpreg.results.classic import ClassicResults
-from dpreg.schema import ColumnType, Schema
-from dpreg.sources import TableSource, check_columns
-from dpreg.sources.table import frame_source, mapping_source
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
 
-__all__ = ["Aggregate", "Groups"]
+__all__ = ["Aggregate"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -40,42 +40,14 @@ Indices = NDArray[np.intp]
 _COUNT_SHARE: Final = Fraction(1, 50)
 """The part of eps that buys the number of rows for the number of blocks, where it is private."""
 
+_MOST_BLOCKS: Final = 10**7
+_DOUBT: Final = 4
+"""Standard errors of the number of rows below which it may be next to nothing."""
 
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """The column that groups the rows, if any."""
+_LONGEST: Final = Fraction(10**6)
+"""Seconds of a time limit: waiting for a process counts in milliseconds, in 31 bits."""
 
-    source: TableSource | None = None
-    name: str = ""
-    how: ColumnType | None = None
-    levels: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, data: Any, by: Any, schema: Any) -> Groups:
-        """Check the column's name and declaration; read no row."""
-        if by is None:
-            return cls()
-        if not isinstance(by, str) or not isinstance(data, pd.DataFrame | Mapping):
-            raise ArgumentError("by must be the name of a column of a DataFrame or mapping.")
-        if isinstance(data, Mapping) and by not in data:
-            raise DataError(f"data has no column {by!r}.")
-        if isinstance(data, pd.DataFrame):
-            source = frame_source(data)
-        else:
-            source = mapping_source({by: data[by]})
-        how, levels = grouping(by, Schema.from_any(schema))
-        check_columns(source, {by: how})
-        return cls(source, by, how, levels)
-
-    def labels(self, rows: int) -> NDArray[np.int64]:
-        """Read each row's group: -1 for none, 0 without grouping."""
-        if self.source is None or self.how is None:
-            return np.zeros(rows, dtype=np.int64)
-        codes = [
-            group_codes(chunk[self.name])
-            for chunk in self.source.chunks({self.name: self.how}, max(rows, 1))
-        ]
-        return np.concatenate(codes) if codes else np.zeros(0, dtype=np.int64)
+_BIAS: Final = "Intervals do not account for bias that remains in the blocks' estimates."
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,22 +106,22 @@ class Aggregate:
         way = str(choice(aggregation, "aggregation", AGGREGATES))
         names, limits = limits_of(bounds)
         given = None if blocks is None else count(blocks, "blocks")
-        if given is not None and given > 2**31:
-            raise ArgumentError("blocks must be at most 2**31.")
-        seconds = None if timeout is None else float(positive(timeout, "timeout"))
+        if given is not None and given > _MOST_BLOCKS:
+            raise ArgumentError(f"blocks must be at most {_MOST_BLOCKS:,}.")
+        seconds = None if timeout is None else float(positive(timeout, "timeout", _LONGEST))
         return cls(choices, names, limits, way, given, correct_bias, seconds)
 
     def steps(
-        self, rows: int, grouped: Groups, budget: Ledger | None
+        self, table: BlockTable, budget: Ledger | None
     ) -> Generator[list[Indices], Floats, ClassicResults]:
         """Run the call but for the estimator, which is its caller's to run.
 
-        The first `next` charges the ledger, and only then is a row read or noise drawn.
+        The first `next` charges the ledger, and only then is a row read or noise drawn; nor are
+        the rows counted before, unless their number is public and `blocks` is given.
 
         Parameters
         ----------
-        rows : int
-        grouped : Groups
+        table : BlockTable
         budget : Ledger or None
 
         Yields
@@ -161,11 +133,17 @@ class Aggregate:
         Returns
         -------
         ClassicResults
+
+        Raises
+        ------
+        ArgumentError, BudgetError
+            Before the charge; save that `blocks` are too many for a stream, whose (public) number
+            of rows is known when it has been read.
         """
         choices = self.choices
-        lines = max(len(grouped.levels), 1)
+        groups, lines = table.groups, table.groups.lines
         # Block values of all groups that one person can change: a replaced row may change groups.
-        moved = choices.contributions * (2 if grouped.levels and choices.n_is_public else 1)
+        moved = choices.contributions * (2 if groups.levels and choices.n_is_public else 1)
         whole = choices.budget.eps
         spends = BudgetTable(contributions=choices.contributions)
         counting = None
@@ -179,17 +157,25 @@ class Aggregate:
                 noise="laplace",
             )
             spends = spends + spend_of("number of rows", counting)
+        most = whole - spends.total.eps
         public = aggregate.Averaging.planned(
-            len(self.names), lines, whole, choices.budget.delta, moved, choices.noise
+            len(self.names), lines, most, choices.budget.delta, moved, choices.noise
         ).noise
+        if self.way == "winsorized":
+            aggregate.check_window(len(self.names), moved, most)
+        if self.blocks is not None and choices.n_is_public:
+            self._check_blocks(table.count(), lines)
         total = Budget(whole, public.delta)
-        if budget is not None:
-            budget.charge(total, "sample_aggregate")
+        charge(budget, total, "sample_aggregate", choices.neighbors, choices.contributions)
         # How eps is divided among the steps may follow the released number of rows.
+        rows = table.read()
+        if choices.n_is_public:
+            self._check_blocks(rows, lines)
         rng = choices.rng()
         each = whole / (len(self.names) * moved)
         known = rows + (0 if counting is None else counting.draw(1, rng)[0])
         size = self.blocks or aggregate.default_blocks(max(known, 1) // lines, each)
+        size = min(size, _MOST_BLOCKS)  # the noisy number of rows may be anything
         window_eps = Fraction(0)
         if self.way == "winsorized" or (self.way == "auto" and aggregate.window_pays(size, each)):
             window_eps = whole * aggregate.window_share(size, each)
@@ -203,7 +189,7 @@ class Aggregate:
             public.mechanism,
         )
         spends = spends + spend_of("average over blocks", averaging.noise)
-        labels = grouped.labels(rows)
+        labels = table.labels()
         estimates: list[Estimate] = []
         for line in range(lines):
             members = np.flatnonzero(labels == line)
@@ -219,12 +205,13 @@ class Aggregate:
         return ClassicResults(
             statistic="sample and aggregate",
             names=self.names,
-            by=grouped.name or None,
-            groups=grouped.levels,
+            by=groups.name,
+            groups=groups.levels,
             estimates=np.array([one.value for one in estimates]),
             se_sampling=np.array([one.sampling for one in estimates]),
             se_privacy=np.array([one.privacy for one in estimates]),
             nobs=rows if choices.n_is_public else None,
+            passes=table.passes,
             blocks=size,
             bounds={
                 name: np.array(pair)
@@ -236,5 +223,34 @@ class Aggregate:
             eps=choices.budget.eps,
             delta=choices.budget.delta,
             claim=choices.claim(spends),
-            notes=("Intervals do not account for bias that remains in the blocks' estimates.",),
+            notes=(_BIAS, *self._empty_blocks(bool(groups.levels), known, counting)),
+        )
+
+    def _check_blocks(self, rows: int | None, lines: int) -> None:
+        """Refuse, where n is public, more blocks than have two rows each on average."""
+        if self.blocks is None or rows is None or self.blocks * lines <= rows // 2:
+            return
+        each = f" in each of {lines} groups" if lines > 1 else ""
+        raise ArgumentError(
+            f"blocks={self.blocks}{each} are too many for {rows} rows: with fewer than two rows to "
+            "a block many are empty, and an empty block counts as the midpoint of the bounds. Ask "
+            "for far fewer, or leave blocks out."
+        )
+
+    def _empty_blocks(
+        self, grouped: bool, known: int, counting: VectorNoise | None
+    ) -> tuple[str, ...]:
+        """Say, from arguments and the released number of rows, that blocks may be empty."""
+        if self.choices.n_is_public:
+            doubtful = False
+        elif counting is None:
+            doubtful = True
+        else:
+            doubtful = known < _DOUBT * math.sqrt(counting.variance)
+        if not (grouped or doubtful):
+            return ()
+        where = "in a group of few rows" if grouped else "unless rows are many times the blocks"
+        return (
+            "A block without rows counts as the midpoint of the bounds, which intervals do not "
+            f"account for: they are wrong {where}.",
         )

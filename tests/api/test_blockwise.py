@@ -5,10 +5,13 @@ import pandas as pd
 import pytest
 
 from dpreg import Ledger
+from dpreg.api import blockwise
 from dpreg.api.aggregate import sample_aggregate
-from dpreg.api.blockwise import Aggregate, Groups
-from dpreg.errors import ArgumentError, BudgetError
+from dpreg.api.block_table import block_table
+from dpreg.api.blockwise import Aggregate
+from dpreg.errors import ArgumentError, BudgetError, SchemaError
 from dpreg.estimation.blocks import corrected, evaluations
+from dpreg.sources import TableSource
 
 N = 3_000
 
@@ -21,7 +24,7 @@ def table():
 def driven(estimator, data, *, by=None, schema=None, budget=None, **options):
     """Run the estimator outside, one estimate for each evaluation of each block."""
     asked = Aggregate.checked(**options)
-    steps = asked.steps(len(data), Groups.of(data, by, schema), budget)
+    steps = asked.steps(block_table(data, by, schema), budget)
     blocks = next(steps)
     while True:
         values = []
@@ -56,27 +59,133 @@ def test_nothing_is_charged_read_or_drawn_before_the_first_step(monkeypatch):
     def note(owner, name):
         honest = getattr(owner, name)
 
-        def noted(*args):
+        def noted(*args, **options):
             log.append(name)
-            return honest(*args)
+            return honest(*args, **options)
 
         monkeypatch.setattr(owner, name, noted)
 
     note(Ledger, "charge")
-    note(Groups, "labels")
+    note(TableSource, "chunks")
     asked = Aggregate.checked(eps=1, bounds=(0, 1))
-    grouped = Groups.of(table(), "g", {"g": ["u", "v"]})
-    steps = asked.steps(N, grouped, Ledger(1))
+    grouped = block_table(table(), "g", {"g": ["u", "v"]})
+    steps = asked.steps(grouped, Ledger(1))
     assert log == []
     next(steps)
-    assert log == ["charge", "labels"]
+    assert log == ["charge", "chunks"]
     log.clear()
     with pytest.raises(BudgetError):
-        next(asked.steps(N, grouped, Ledger("0.5")))
+        next(asked.steps(grouped, Ledger("0.5")))
     assert log == ["charge"]
 
 
-@pytest.mark.parametrize("option", [{"correct_bias": 1}, {"timeout": 0}, {"blocks": 2**40}])
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"correct_bias": 1},
+        {"timeout": 0},
+        {"timeout": "1e300"},
+        {"timeout": "1e400"},
+        {"timeout": 3 * 10**6},  # Python's wait for a process ends in an OverflowError
+        {"blocks": 10**7 + 1},
+    ],
+)
 def test_bad_arguments_are_refused_before_anything(option):
     with pytest.raises(ArgumentError, match=next(iter(option))):
         Aggregate.checked(eps=1, bounds=(0, 1), **option)
+
+
+# ---- the ledger, and what is refused before it is charged ------------------------------------
+
+
+def mean(block):
+    return float(np.mean(block))
+
+
+def test_the_charge_says_whom_it_protects_and_a_ledger_keeps_to_one_unit():
+    ledger = Ledger(9)
+    sample_aggregate(mean, [1.0] * 50, bounds=(0, 2), eps=1, contributions=3, budget=ledger)
+    assert ledger.entries[0].unit == "replace-one, 3 rows a person"
+    with pytest.raises(BudgetError, match="add-remove, 1 row a person"):
+        sample_aggregate(
+            mean, [1.0] * 50, bounds=(0, 2), eps=1, neighbors="add-remove", budget=ledger
+        )
+    assert ledger.spent.eps == 1
+
+
+def test_a_budget_that_is_no_ledger_is_refused():
+    with pytest.raises(ArgumentError, match="budget must be a Ledger"):
+        sample_aggregate(mean, [1.0] * 50, bounds=(0, 2), eps=1, budget=5)
+
+
+@pytest.mark.parametrize(("by", "most"), [(None, N // 2), ("g", N // 4)])
+def test_more_blocks_than_half_of_the_public_rows_are_refused_before_the_charge(by, most):
+    ledger = Ledger(9)
+    options = {"bounds": (0, 10), "by": by, "schema": {"g": ["u", "v"]}, "eps": 1}
+
+    def call(blocks, neighbors="replace-one"):
+        return sample_aggregate(
+            lambda block: block["a"].mean(), table(), blocks=blocks, neighbors=neighbors,
+            correct_bias=False, aggregation="mean", budget=ledger, **options,
+        )  # fmt: skip
+
+    with pytest.raises(ArgumentError, match=f"blocks={most + 1} .*{N} rows"):
+        call(most + 1)
+    assert ledger.entries == ()
+    assert call(most).blocks == most
+    assert len(ledger.entries) == 1
+
+
+def test_blocks_of_a_private_number_of_rows_are_warned_of_by_the_arguments_alone():
+    def notes(rows, **options):
+        call = {"bounds": (0, 2), "eps": 1, "correct_bias": False} | options
+        return sample_aggregate(mean, [1.0] * rows, **call).notes
+
+    private = {"neighbors": "add-remove"}
+    warned = notes(2_000, blocks=20, **private)
+    assert "block without rows" in warned[-1]
+    assert warned == notes(3, blocks=20, **private) == notes(0, blocks=20, **private)
+    plain = notes(2_000, blocks=20)
+    assert warned[:-1] == plain == notes(2_000, **private)
+    # eps = 0.01 does not tell 2,000 rows from none; seeds 0 to 4 released no more than 5,000
+    assert warned in [notes(2_000, **private, eps="0.01", unsafe_seed=seed) for seed in range(5)]
+
+
+def test_no_noise_on_the_number_of_rows_makes_more_blocks_than_can_be_drawn(monkeypatch):
+    monkeypatch.setattr(blockwise, "_MOST_BLOCKS", 7)
+    assert sample_aggregate(mean, [1.0] * 400, bounds=(0, 2), eps=1).blocks == 7
+
+
+def test_a_group_may_be_small_whatever_the_relation():
+    for neighbors in ("replace-one", "add-remove"):
+        result = sample_aggregate(
+            lambda block: block["a"].mean(), table(), bounds=(0, 10), by="g",
+            schema={"g": ["u", "v"]}, eps=1, neighbors=neighbors,
+        )  # fmt: skip
+        assert "in a group of few rows" in result.notes[-1]
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_an_eps_too_small_for_a_window_is_refused_before_the_charge(neighbors):
+    ledger = Ledger(1)
+    options = {"bounds": (0, 2), "aggregation": "winsorized", "neighbors": neighbors}
+    with pytest.raises(ArgumentError, match="eps is too small"):
+        sample_aggregate(mean, [1.0] * 90, eps="1e-12", budget=ledger, **options)
+    assert ledger.entries == ()
+    sample_aggregate(mean, [1.0] * 90, eps="1e-8", blocks=4, budget=ledger, **options)
+
+
+def test_the_longest_time_limit_is_one_that_works():
+    options = {"bounds": (0, 2), "eps": 1, "blocks": 2}
+    sample_aggregate(mean, [1.0] * 20, timeout=10**6, **options)
+
+
+@pytest.mark.parametrize("data", [[1.0] * 50, np.ones(50), table()], ids=["list", "array", "frame"])
+def test_a_schema_is_checked_even_where_it_is_not_needed(data):
+    ledger = Ledger(1)
+    options = {"bounds": (0, 2), "eps": 1, "budget": ledger}
+    with pytest.raises(SchemaError, match="'a'"):
+        sample_aggregate(mean, data, schema={"a": (3, 1)}, **options)
+    with pytest.raises(SchemaError, match="schema must be"):
+        sample_aggregate(mean, data, schema=3, **options)
+    assert ledger.entries == ()

@@ -241,7 +241,8 @@ BAD = [
         ArgumentError,
         "levels",
     ),
-    (lambda **o: sample_aggregate(len, "abc", bounds=(0, 1), eps=1, **o), ArgumentError, "data"),
+    (lambda **o: sample_aggregate(len, "abc", bounds=(0, 1), eps=1, **o), DataError, "no file"),
+    (lambda **o: sample_aggregate(len, 3, bounds=(0, 1), eps=1, **o), ArgumentError, "data"),
     (lambda **o: sample_aggregate(len, [1.0], bounds=[], eps=1, **o), ArgumentError, "bounds"),
     (lambda **o: sample_aggregate(len, [1.0], bounds=(1, 1), eps=1, **o), ArgumentError, "bounds"),
     (

@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.api.blockwise import Aggregate, Groups
+from dpreg.api.block_table import block_table
+from dpreg.api.blockwise import Aggregate
 from dpreg.estimation.blocks import corrected, evaluations
 from dpreg.privacy.ledger import Ledger
 from dpreg.results.classic import ClassicResults
@@ -68,9 +69,9 @@ def open_run(
         The arguments of `dpreg.sample_aggregate`; `budget` is a ledger's path.
     """
     checked = Aggregate.checked(**asked)
-    grouped = Groups.of(data, by, schema)
+    table = block_table(data, by, schema)
     ledger = None if budget is None else Ledger.open(budget)
-    run = _Run(checked, checked.steps(len(data), grouped, ledger), [])
+    run = _Run(checked, checked.steps(table, ledger), [])
     run.expect(next(run.steps))
     number = next(_numbers)
     _runs[number] = run
