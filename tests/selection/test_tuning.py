@@ -157,7 +157,7 @@ def _plain_integral(x, units, mechanism):
 
 
 @pytest.mark.parametrize("mechanism", ["permute-and-flip", "laplace"])
-@pytest.mark.parametrize(("units", "x"), [(60, 0.5), (60, 2.0), (300, 1.0), (300, 3.0), (40, 12.0)])
+@pytest.mark.parametrize(("units", "x"), [(60, 0.5), (60, 2.0), (150, 1.0), (40, 12.0)])
 def test_models_in_great_numbers_count_though_each_is_hopeless(mechanism, units, x):
     """C(q, s) of them have one in 1e100 each: against the integral in 300 digits."""
     with ctx.workdps(300):

@@ -125,18 +125,24 @@ def moments(data: Any) -> Moments:
     return read
 
 
+CALLS: list[Callable[..., Any]] = [
+    lambda data, **seeded: dpreg.dp_select(
+        FORMULA, data, eps=1, radius="private", draws=3, **seeded
+    ),
+    lambda data, **seeded: dpreg.dp_histogram("y", data, eps=1, **seeded),
+    lambda data, **seeded: dpreg.dp_ols(
+        "y ~ x + k", data, 1, delta=1e-6, method="adassp", **seeded
+    ),
+    lambda data, **seeded: dpreg.dp_mean(["x", "y"], data, by="g", eps=1, **seeded),
+    lambda data, **seeded: dpreg.dp_quantile("y", [0.1, 0.5], data, eps=1, **seeded),
+]
+SLOW = ("CsvSource", "SparkSource")
+"""Make the first call alone: four passes, a private radius, three draws and a fit."""
+
+
 def results(data: Any) -> list[str]:
-    seeded = {"schema": BARE, "unsafe_seed": 5}
-    return [
-        one.to_json()
-        for one in (
-            dpreg.dp_select(FORMULA, data, eps=1, radius="private", draws=3, **seeded),
-            dpreg.dp_ols("y ~ x + k", data, 1, delta=1e-6, method="adassp", **seeded),
-            dpreg.dp_mean(["x", "y"], data, by="g", eps=1, **seeded),
-            dpreg.dp_quantile("y", [0.1, 0.5], data, eps=1, **seeded),
-            dpreg.dp_histogram("y", data, eps=1, **seeded),
-        )
-    ]
+    calls = CALLS[:1] if type(as_source(data)).__name__ in SLOW else CALLS
+    return [call(data, schema=BARE, unsafe_seed=5).to_json() for call in calls]
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +156,8 @@ def test_moments_and_results_do_not_depend_on_the_form(form: Any, expected: Any)
     assert known.rows == ROWS
     assert 0.5 * ROWS < known.cells[0][0] >> 40 < 0.8 * ROWS
     assert moments(form) == known
-    assert results(form) == released
+    found = results(form)
+    assert found == released[: len(found)]
 
 
 def test_another_order_of_rows_is_another_split_but_the_same_moments(
