@@ -9,22 +9,20 @@ missing).
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from dpreg.api.inputs import group_codes, grouping
 from dpreg.errors import ArgumentError, DataError
 from dpreg.estimation.blocks import Rows, rows_of
 from dpreg.schema import Boolean, Categorical, ColumnType, Schema
-from dpreg.sources import Chunk, LocalSource, TableSource, as_source, check_columns
+from dpreg.sources import LocalSource, TableSource, as_source, check_columns
 from dpreg.sources.reader import Reader, showing
 from dpreg.sources.table import frame_source, mapping_source
 
@@ -32,8 +30,6 @@ __all__ = ["BlockTable", "Groups", "block_table"]
 
 _PLAIN: Final = (pd.DataFrame, pd.Series, np.ndarray, list, Mapping)
 _CLUSTERS: Final = ("dask", "dask_expr", "pyspark")
-_PATIENCE: Final = 1.0
-"""Seconds before a bar appears that nobody asked for, as in `dpreg.sources.reader`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +191,6 @@ class _Brought(BlockTable):
                 "schema must declare the columns that the estimator is to get of this table: what "
                 "is inferred from rows would make a block's value depend on other blocks."
             )
-        self._source = source
         self._columns: dict[str, ColumnType] = dict(schema)
         self._categories = {
             name: pd.CategoricalDtype(list(how.levels))
@@ -206,7 +201,6 @@ class _Brought(BlockTable):
         check_columns(source, self._columns)
         self._reader = Reader(source, progress)
         self._reader.require(1)
-        self._progress = progress
         self._rows: Rows | None = None
         self._labels = np.zeros(0, dtype=np.int64)
 
@@ -222,8 +216,7 @@ class _Brought(BlockTable):
 
     def read(self) -> int:
         parts: dict[str, list[NDArray[Any]]] = {name: [] for name in self._columns}
-        self._reader.passes += 1
-        for chunk in self._shown(self._source.chunks(self._columns)):
+        for chunk in self._reader.chunks(self._columns, "rows"):
             for name, values in chunk.items():
                 parts[name].append(values)
         # Concatenated even where there is one: a chunk may be a view of the caller's table.
@@ -239,20 +232,6 @@ class _Brought(BlockTable):
             else group_codes(cells[self.groups.name])
         )
         return len(frame)
-
-    def _shown(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        """Pass chunks on, with a bar that counts them, where one is wanted."""
-        bar = tqdm(
-            chunks,
-            desc="rows",
-            unit=" chunk",
-            disable=not showing(self._progress),
-            delay=0.0 if self._progress else _PATIENCE,
-            leave=False,
-            file=sys.stderr,
-        )
-        with bar:
-            yield from bar
 
     def _column(self, name: str, cells: NDArray[Any]) -> Any:
         match self._columns[name]:

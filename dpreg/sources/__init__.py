@@ -20,16 +20,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from dpreg.errors import ArgumentError
-from dpreg.sources.base import (
-    CHUNK_ROWS,
-    Chunk,
-    Integers,
-    LocalSource,
-    Piece,
-    Source,
-    Tally,
-    check_columns,
-)
+from dpreg.sources.base import Chunk, Integers, Source, Tally, check_columns
+from dpreg.sources.local import CHUNK_ROWS, LocalSource, Piece
 from dpreg.sources.table import TableSource, frame_source, mapping_source
 
 __all__ = [

@@ -21,7 +21,8 @@ from dpreg.errors import ArgumentError, DataError
 from dpreg.sources.arrow_batches import batch_pieces, guarded, guarded_batches
 from dpreg.sources.arrow_cells import arrow_reader, batch_reader, kind_of_arrow
 from dpreg.sources.arrow_library import pa
-from dpreg.sources.base import Chunk, LocalSource, Piece, find_column
+from dpreg.sources.base import Chunk, find_column
+from dpreg.sources.local import LocalSource, Piece
 
 __all__ = [
     "StreamSource",

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from dpreg.errors import DataError
-from dpreg.sources.base import Chunk, Piece
+from dpreg.sources.base import Chunk
+from dpreg.sources.local import Piece
 
 __all__ = ["batch_pieces", "guarded", "guarded_batches"]
 

@@ -17,12 +17,8 @@ lost part would come from another attempt than its siblings.
 
 from __future__ import annotations
 
-import os
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -33,17 +29,14 @@ from dpreg.columns import ColumnType, Unbounded
 from dpreg.errors import ArgumentError, DataError
 
 __all__ = [
-    "CHUNK_ROWS",
     "Chunk",
     "Integers",
-    "LocalSource",
-    "Piece",
+    "NamedSource",
     "Source",
     "Tally",
     "added",
     "check_columns",
     "find_column",
-    "shown",
 ]
 
 Chunk: TypeAlias = dict[str, NDArray[Any]]
@@ -51,13 +44,6 @@ Chunk: TypeAlias = dict[str, NDArray[Any]]
 
 Integers: TypeAlias = NDArray[np.object_] | NDArray[np.int64]
 """A vector of integers. Engines add them as Python's, which are exact whatever their size."""
-
-CHUNK_ROWS = 1 << 15
-"""Most rows of a chunk, unless asked otherwise: threads that take more at a time wait less for each
-other, and a chunk of twenty columns still fits a cache."""
-
-_THREADED_PIECES = 4  # a table of fewer chunks is read sooner by one thread than threads start
-_MOST_THREADS = 8
 
 
 class Tally(Protocol):
@@ -152,7 +138,7 @@ class Source(Protocol):
         """
 
 
-def check_columns(source: Source, columns: Mapping[str, ColumnType]) -> None:
+def check_columns(source: Source | NamedSource, columns: Mapping[str, ColumnType]) -> None:
     """Refuse, from public facts alone, a table that cannot be read as declared.
 
     Parameters
@@ -210,27 +196,10 @@ def find_column(names: Iterable[str], name: str) -> int:
     return places[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Some rows that are still to be turned into a chunk.
+class NamedSource(ABC):
+    """What sources of every engine have in common: public facts are shown, rows never."""
 
-    Attributes
-    ----------
-    rows : int
-        How many.
-    read : callable
-        Makes the chunk. It may run in any thread, once.
-    part : int
-        Which row group or block they belong to; never falls from one piece to the next.
-    """
-
-    rows: int
-    read: Callable[[], Chunk]
-    part: int
-
-
-class LocalSource(ABC):
-    """A source whose rows this process reads."""
+    __slots__ = ()
 
     @property
     @abstractmethod
@@ -238,19 +207,9 @@ class LocalSource(ABC):
         """Column names in the table's order, repeats included; labels not of text are left out."""
 
     @property
-    @abstractmethod
-    def rows(self) -> int | None:
-        """Number of rows (private under add-remove); None where only a pass would tell."""
-
-    @property
     def parts(self) -> int | None:
-        """Row groups or blocks: what a progress bar counts. None where unknown."""
+        """Row groups, partitions, blocks: what a progress bar counts. None where unknown."""
         return None
-
-    @property
-    def unit(self) -> str:
-        """What one part is called, in the singular."""
-        return "block"
 
     @property
     def rereadable(self) -> bool:
@@ -261,143 +220,20 @@ class LocalSource(ABC):
     def kind(self, name: str) -> Kind:
         """Public kind of a column. DataError where the name is absent or repeated."""
 
-    @abstractmethod
-    def count(self) -> int:
-        """Count the rows, where `rows` is None."""
-
-    @abstractmethod
-    def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
-        """Cut the rows into pieces of at most `size` and at least one row, in the table's order.
-
-        Called with checked arguments. An error of the engine comes out as a DataError.
-        """
-
-    def chunks(self, columns: Mapping[str, ColumnType], size: int = CHUNK_ROWS) -> Iterator[Chunk]:
-        """Read some columns, chunk by chunk, in the table's order.
-
-        Parameters
-        ----------
-        columns : mapping of str to ColumnType
-            As for `Source.total`.
-        size : int
-            Largest number of rows in a chunk.
-
-        Returns
-        -------
-        iterator of dict
-            One array per column, all of the chunk's length. `Numeric` and `Unbounded`: float64,
-            NaN where missing, infinities kept, not clipped. `Boolean`: float64 0/1, NaN where
-            missing. `Categorical`: int32 codes into its levels, -1 where missing or undeclared.
-            The arrays may be views of the table: do not write into them. A table of no rows gives
-            no chunk.
-
-        Raises
-        ------
-        DataError
-            As `check_columns` says; before a row is read.
-        """
-        return (_read(piece) for piece in self._checked(columns, size))
-
-    def total(
-        self,
-        columns: Mapping[str, ColumnType],
-        tally: Tally,
-        *,
-        positions: bool = False,
-        advance: Callable[[int], object] | None = None,
-    ) -> Integers:
-        """Make one pass, in several threads where there are chunks for them; see `Source.total`."""
-        queue = _Queue(self._checked(columns, CHUNK_ROWS), advance)
-        threads = min(os.cpu_count() or 1, _MOST_THREADS)
-        if threads == 1 or queue.is_short():
-            return added([tally(queue)])
-        with ThreadPoolExecutor(threads) as pool:
-            running = [pool.submit(tally, queue) for _ in range(threads)]
-            try:
-                sums = [one.result() for one in running]
-            except BaseException:
-                queue.close()
-                raise
-        return added(sums)
-
-    def _checked(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
-        if size < 1:
-            raise ArgumentError("size, the number of rows in a chunk, must be a positive integer")
+    def _check(self, columns: Mapping[str, ColumnType]) -> None:
+        """Refuse, from public facts, columns that cannot be read as declared."""
         if not columns:
             raise ArgumentError("a pass over the rows must read at least one column")
         check_columns(self, columns)
-        return self._pieces(columns, size)
 
     def __repr__(self) -> str:
         """Show names and kinds, and nothing of the rows, not even how many."""
-        return shown(self)
+        names = self.names
+        kinds = (
+            f"{name}: {self.kind(name) if names.count(name) == 1 else 'repeated'}" for name in names
+        )
+        return f"Source({', '.join(kinds)})"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuse to be pickled or copied."""
         raise DataError("a source holds confidential rows and is not pickled: pickle the results")
-
-
-def shown(source: Source) -> str:
-    """Return a source's repr: names and kinds."""
-    names = source.names
-    kinds = (
-        f"{name}: {source.kind(name) if names.count(name) == 1 else 'repeated'}" for name in names
-    )
-    return f"Source({', '.join(kinds)})"
-
-
-def _read(piece: Piece) -> Chunk:
-    with np.errstate(all="ignore"):  # no warning may tell of a cell
-        return piece.read()
-
-
-class _Queue:
-    """Pieces for several threads: each takes the next one, and turns it into a chunk by itself.
-
-    Taking is what reads a file, one piece at a time under a lock; turning into a chunk, and all
-    that a tally does with it, runs side by side.
-    """
-
-    def __init__(self, pieces: Iterator[Piece], advance: Callable[[int], object] | None) -> None:
-        self._pieces = pieces
-        self._advance = advance
-        self._lock = threading.Lock()
-        self._start = 0
-        self._part = 0
-        self._ahead: list[Piece] = []
-
-    def is_short(self) -> bool:
-        """Look whether only a few pieces are left."""
-        for piece in self._pieces:
-            self._ahead.append(piece)
-            if len(self._ahead) >= _THREADED_PIECES:
-                break
-        self._ahead.reverse()
-        return len(self._ahead) < _THREADED_PIECES
-
-    def close(self) -> None:
-        """Hand out nothing more."""
-        with self._lock:
-            self._ahead = []
-            self._pieces = iter(())
-
-    def __iter__(self) -> Iterator[tuple[int, Chunk]]:
-        while True:
-            with self._lock:
-                piece = self._ahead.pop() if self._ahead else next(self._pieces, None)
-                if piece is None:
-                    self._finish()
-                    return
-                start, self._start = self._start, self._start + piece.rows
-                self._tell(piece.part)
-            yield start, _read(piece)
-
-    def _tell(self, part: int) -> None:
-        if self._advance is not None and part > self._part:
-            self._advance(part - self._part)
-        self._part = max(part, self._part)
-
-    def _finish(self) -> None:
-        if self._start:
-            self._tell(self._part + 1)
-        self._start = 0

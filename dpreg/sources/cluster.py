@@ -11,15 +11,14 @@ the plan's.
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NoReturn, TypeVar
+from typing import ClassVar, TypeVar
 
-from dpreg.cells import Kind
 from dpreg.columns import ColumnType
-from dpreg.errors import ArgumentError, DataError
-from dpreg.sources.base import Chunk, Integers, Tally, check_columns, shown
+from dpreg.errors import DataError
+from dpreg.sources.base import Chunk, Integers, NamedSource, Tally
 from dpreg.sources.words import Words, pack, unpack
 
 __all__ = ["ClusterSource", "EngineFailure", "Finished", "PartitionTally", "shielded"]
@@ -97,7 +96,7 @@ class Finished:
             self._over = True
 
 
-class ClusterSource(ABC):
+class ClusterSource(NamedSource):
     """A source whose rows are where an engine keeps them. See `Source` for what it promises."""
 
     __slots__ = ()
@@ -106,33 +105,14 @@ class ClusterSource(ABC):
     """The engine's name in messages."""
 
     @property
-    @abstractmethod
-    def names(self) -> tuple[str, ...]:
-        """Column names in the table's order, repeats included; labels not of text are left out."""
-
-    @property
     def rows(self) -> None:
         """None: only a pass would tell."""
-        return None
-
-    @property
-    def parts(self) -> int | None:
-        """Partitions: what a progress bar counts. None where only a pass would tell."""
         return None
 
     @property
     def unit(self) -> str:
         """What one part is called, in the singular."""
         return "partition"
-
-    @property
-    def rereadable(self) -> bool:
-        """Return True: an engine reads its rows anew for each pass."""
-        return True
-
-    @abstractmethod
-    def kind(self, name: str) -> Kind:
-        """Public kind of a column. DataError where the name is absent or repeated."""
 
     def count(self) -> int:
         """Count the rows where they are."""
@@ -147,9 +127,7 @@ class ClusterSource(ABC):
         advance: Callable[[int], object] | None = None,
     ) -> Integers:
         """Make one pass where the rows are; see `Source.total`."""
-        if not columns:
-            raise ArgumentError("a pass over the rows must read at least one column")
-        check_columns(self, columns)
+        self._check(columns)
         work = PartitionTally(dict(columns), tally)
         finished = Finished(advance)
         try:
@@ -166,11 +144,3 @@ class ClusterSource(ABC):
     @abstractmethod
     def _total(self, work: PartitionTally, positions: bool, finished: Finished) -> Words | None:
         """Add what `work` makes of each partition; None where there is none with a row."""
-
-    def __repr__(self) -> str:
-        """Show names and kinds, and nothing of the rows."""
-        return shown(self)
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        """Refuse to be pickled or copied."""
-        raise DataError("a source holds confidential rows and is not pickled: pickle the results")

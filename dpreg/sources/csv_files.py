@@ -29,7 +29,8 @@ from dpreg.errors import DataError
 from dpreg.sources.arrow_batches import batch_pieces, guarded, guarded_batches
 from dpreg.sources.arrow_cells import batch_reader
 from dpreg.sources.arrow_library import pa
-from dpreg.sources.base import Chunk, LocalSource, Piece, find_column
+from dpreg.sources.base import Chunk, find_column
+from dpreg.sources.local import LocalSource, Piece
 from dpreg.sources.meaning import meaning_of
 
 __all__ = ["CsvSource"]

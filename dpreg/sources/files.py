@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpreg.errors import ArgumentError, DataError
-from dpreg.sources.base import LocalSource
+from dpreg.sources.local import LocalSource
 
 __all__ = ["file_source"]
 

@@ -16,7 +16,8 @@ from dpreg.columns import Boolean, ColumnType
 from dpreg.errors import ArgumentError, DataError
 from dpreg.sources import as_source
 from dpreg.sources.arrow_batches import guarded, guarded_batches
-from dpreg.sources.base import LocalSource, Piece, check_columns, find_column
+from dpreg.sources.base import check_columns, find_column
+from dpreg.sources.local import LocalSource, Piece
 
 __all__ = ["OpenedSource", "opened_source"]
 

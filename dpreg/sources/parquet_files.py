@@ -17,7 +17,8 @@ from dpreg.columns import Categorical, ColumnType
 from dpreg.errors import DataError
 from dpreg.sources.arrow_batches import batch_pieces, guarded, guarded_batches
 from dpreg.sources.arrow_cells import batch_reader, kind_of_arrow
-from dpreg.sources.base import LocalSource, Piece, find_column
+from dpreg.sources.base import find_column
+from dpreg.sources.local import LocalSource, Piece
 
 __all__ = ["ParquetSource"]
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from tqdm import tqdm
 
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError, DataError
-from dpreg.sources.base import Integers, Source, Tally
+from dpreg.sources.base import Chunk, Integers, Source, Tally
+from dpreg.sources.local import LocalSource
 
 __all__ = ["Reader", "showing"]
 
@@ -90,6 +92,18 @@ class Reader:
         positions: bool = False,
     ) -> Integers:
         """Make one pass; `what` is read for, in a word or two, names its bar."""
+        with self._pass(what) as advance:
+            return self.source.total(columns, tally, positions=positions, advance=advance)
+
+    def chunks(self, columns: Mapping[str, ColumnType], what: str) -> Iterator[Chunk]:
+        """Make one pass chunk by chunk, where `source` is a `LocalSource`."""
+        assert isinstance(self.source, LocalSource)
+        with self._pass(what) as advance:
+            yield from self.source.chunks(columns, advance=advance)
+
+    @contextmanager
+    def _pass(self, what: str) -> Iterator[Callable[[int], object]]:
+        """Count a pass, and show it while it lasts."""
         self.passes += 1
         with tqdm(
             desc=what,
@@ -100,4 +114,4 @@ class Reader:
             leave=False,
             file=sys.stderr,
         ) as bar:
-            return self.source.total(columns, tally, positions=positions, advance=bar.update)
+            yield bar.update

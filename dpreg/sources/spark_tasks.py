@@ -14,8 +14,9 @@ import numpy as np
 
 from dpreg.columns import ColumnType
 from dpreg.errors import DataError
-from dpreg.sources.base import CHUNK_ROWS, Chunk
+from dpreg.sources.base import Chunk
 from dpreg.sources.cluster import PartitionTally, shielded
+from dpreg.sources.local import CHUNK_ROWS
 from dpreg.sources.words import Words, add
 
 __all__ = ["COUNTS", "ENGINE", "VECTORS", "Tallies", "count_rows", "sum_rows", "unpacked"]

@@ -13,7 +13,8 @@ import pandas as pd
 from dpreg.cells import Kind, kind_of
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError, DataError
-from dpreg.sources.base import LocalSource, Piece, find_column
+from dpreg.sources.base import find_column
+from dpreg.sources.local import LocalSource, Piece
 from dpreg.sources.meaning import array_reader
 
 __all__ = ["TableSource", "frame_source", "mapping_source"]

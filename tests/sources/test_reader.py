@@ -51,6 +51,16 @@ def once() -> Once:
 
 
 @pytest.mark.parametrize("shown", [True, False])
+def test_reading_chunk_by_chunk_is_a_pass_too(
+    shown: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader = Reader(as_source(table()), shown)
+    assert sum(len(chunk["a"]) for chunk in reader.chunks({"a": Numeric(0, 1)}, "rows")) == 3000
+    assert reader.passes == 1
+    assert ("block" in capsys.readouterr().err) is shown
+
+
+@pytest.mark.parametrize("shown", [True, False])
 def test_a_bar_counts_blocks_on_stderr_alone(
     shown: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from dpreg.columns import ColumnType, Numeric
 from dpreg.errors import ArgumentError, DataError
 from dpreg.sources import Chunk, LocalSource, Piece, as_source
-from dpreg.sources.base import CHUNK_ROWS
+from dpreg.sources.local import CHUNK_ROWS
 
 COLUMNS: Mapping[str, ColumnType] = {"a": Numeric(0, 1)}
 
@@ -99,6 +99,9 @@ def test_a_bar_is_told_of_every_part_once() -> None:
     Faulty(-1, 95).total(COLUMNS, Places(), advance=told.append)
     assert sum(told) == 10
     assert min(told) > 0
+    told.clear()
+    assert len(list(Faulty(-1, 95).chunks(COLUMNS, advance=told.append))) == 95
+    assert sum(told) == 10
     told.clear()
     Faulty(-1, 0).total(COLUMNS, Places(), advance=told.append)
     assert told == []
