@@ -23,7 +23,8 @@
 #'   estimator's to handle. Names of columns, their classes and their factor levels count as public.
 #' @param bounds Public bounds of each number that the estimator returns: `c(lowest, highest)`, or a list
 #'   of such pairs, whose names name them.
-#' @param blocks The number of blocks, or `NULL` for one that follows from the number of rows.
+#' @param blocks The number of blocks, or `NULL` for one that follows from the number of rows. Where that
+#'   number is public, at most half of it (over the number of groups with `by`).
 #' @param correct_bias Remove the bias of order one over the rows of a block, by a jackknife over four
 #'   parts, at five calls a block instead of one?
 #' @param aggregation `"winsorized"` buys a window that holds nearly all block values, so that noise is in
@@ -31,7 +32,7 @@
 #'   chooses by the number of blocks and `eps`.
 #' @param by The name of a column of `data` with declared levels: estimates in each of its groups.
 #' @param schema The public facts about the column `by`; see [dp_select()].
-#' @param timeout Seconds for each block; later its value is the midpoint. The estimator is stopped where
+#' @param timeout Seconds for each block, at most a million; later its value is the midpoint. The estimator is stopped where
 #'   R can be interrupted, by [setTimeLimit()], which then forgets a limit set before; C code that never
 #'   looks runs to its end, and is late. A time limit makes results depend on the load of the machine.
 #' @returns An object of class `dp_estimate`, with the methods that [dp_mean()] lists. `se_sampling` comes
