@@ -50,6 +50,8 @@ def spark():
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         builder = sql.SparkSession.builder.master("local[2,4]").config(map=settings)
+        # Else other tests of this process, which listen to all logs, hear of the garbage collection.
+        logging.getLogger("py4j").setLevel(logging.ERROR)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PySpark's own, of how old pandas and sockets are
             session = builder.getOrCreate()
