@@ -79,7 +79,8 @@ def test_a_failing_block_has_the_midpoint_and_nothing_is_heard_of_it(
         found = values(failing(how), data, correct_bias=correct_bias, timeout=timeout)
     assert found.ravel().tolist() == [5.0, 3.0, 3.0, 3.0]
     assert capfd.readouterr() == ("", "")
-    assert not caplog.records
+    # A Spark session of other tests in this process logs when its garbage is collected.
+    assert not [record for record in caplog.records if "py4j" not in record.pathname]
     assert not list(recwarn)
 
 
