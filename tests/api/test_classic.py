@@ -390,7 +390,8 @@ def test_nothing_of_a_failing_block_is_heard(capfd, caplog, recwarn):
     assert result.params.iloc[0] == pytest.approx(5.0, abs=0.5)
     assert "secret" not in str(result) + result.to_json()
     assert capfd.readouterr() == ("", "")
-    assert not caplog.records
+    # A Spark session of other tests in this process logs when its garbage is collected.
+    assert not [record for record in caplog.records if "py4j" not in record.pathname]
     assert not list(recwarn)
 
 

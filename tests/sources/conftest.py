@@ -50,7 +50,7 @@ def spark():
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         builder = sql.SparkSession.builder.master("local[2,4]").config(map=settings)
-        # Else other tests of this process, which listen to all logs, hear of the garbage collection.
+        # Else tests of this process that listen to all logs hear of garbage being collected.
         logging.getLogger("py4j").setLevel(logging.ERROR)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PySpark's own, of how old pandas and sockets are
