@@ -32,9 +32,12 @@
 #'   chooses by the number of blocks and `eps`.
 #' @param by The name of a column of `data` with declared levels: estimates in each of its groups.
 #' @param schema The public facts about the column `by`; see [dp_select()].
-#' @param timeout Seconds for each block, at most a million; later its value is the midpoint. The estimator is stopped where
-#'   R can be interrupted, by [setTimeLimit()], which then forgets a limit set before; C code that never
-#'   looks runs to its end, and is late. A time limit makes results depend on the load of the machine.
+#' @param timeout Seconds for each block, at most a million; later its value is the midpoint. The estimator
+#'   is stopped where R can be interrupted, by [setTimeLimit()], which then forgets a limit set before; C
+#'   code that never looks runs to its end, and is late. A time limit makes results depend on the load of
+#'   the machine.
+#' @param progress Show a bar that counts blocks, for the curator's eyes only? `NULL`: where R runs in a
+#'   terminal and they take more than a second.
 #' @returns An object of class `dp_estimate`, with the methods that [dp_mean()] lists. `se_sampling` comes
 #'   from the spread of the blocks' values, whatever the estimator; bias that remains in them is not in the
 #'   intervals.
@@ -52,14 +55,18 @@
 sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = NULL,
                              correct_bias = TRUE, aggregation = "auto", neighbors = "replace-one",
                              contributions = 1, by = NULL, schema = NULL, timeout = NULL,
-                             noise = NULL, budget = NULL, unsafe_seed = NULL) {
+                             noise = NULL, budget = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   head <- head_of(call)
   arguments <- given_arguments(call)
   arguments$estimator <- NULL
+  arguments$progress <- NULL
   if (!is.function(estimator)) {
     dpreg_stop("argument_error", "estimator must be a function: it takes a block and returns numbers.",
                call = head)
+  }
+  if (!is.null(progress) && !isTRUE(progress) && !isFALSE(progress)) {
+    dpreg_stop("argument_error", "progress must be TRUE, FALSE or NULL.", call = head)
   }
   rows <- rows_of(data, head)
   if (!is.null(by) && !(is.character(by) && length(by) == 1 && is.data.frame(data))) {
@@ -78,7 +85,7 @@ sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = N
   step <- python_call("open_run", arguments, table, call = head)
   on.exit(if (is.null(step$result)) python_call("close_run", list(run = step$run)))
   while (is.null(step$result)) {
-    estimates <- block_estimates(estimator, rows$take, step)
+    estimates <- block_estimates(estimator, rows$take, step, progress)
     step <- python_call("send_estimates", list(run = step$run), estimates, call = head)
   }
   new_estimate(step$result, call)
@@ -114,7 +121,9 @@ rows_of <- function(data, call = NULL) {
 
 # The estimates that Python asks for, a row each, NA for none. The first of a block's is of the whole
 # block; where it fails the others are not needed.
-block_estimates <- function(estimator, take, step) {
+block_estimates <- function(estimator, take, step, progress = FALSE) {
+  bar <- block_bar(length(step$calls), progress)
+  on.exit(bar$close())
   estimates <- matrix(NA_real_, length(step$sizes), step$size)
   ends <- cumsum(step$sizes)
   first <- cumsum(step$calls) - step$calls
@@ -134,8 +143,25 @@ block_estimates <- function(estimator, take, step) {
       made
     })
     if (!is.null(found)) estimates[lines, ] <- found
+    bar$show(block)
   }
   as.data.frame(estimates)
+}
+
+# A bar on stderr that counts blocks: at once where it was asked for; after a second where nobody did
+# and R runs in a terminal.
+block_bar <- function(total, progress) {
+  start <- proc.time()[["elapsed"]]
+  wanted <- if (is.null(progress)) isatty(stderr()) else progress
+  bar <- NULL
+  list(
+    show = function(done) {
+      if (!wanted || (is.null(progress) && proc.time()[["elapsed"]] - start < 1)) return(invisible())
+      if (is.null(bar)) bar <<- utils::txtProgressBar(max = total, style = 3, file = stderr())
+      utils::setTxtProgressBar(bar, done)
+    },
+    close = function() if (!is.null(bar)) close(bar)
+  )
 }
 
 # One call, in silence: NA for whatever is not `size` numbers. Nothing gets out but an interrupt.

@@ -242,3 +242,18 @@ test_that("the object holds no rows, however the call was made", {
     expect_length(grepRaw("0.123456789", bytes, fixed = TRUE), 0)
   }
 })
+
+test_that("a bar counts blocks on stderr where it is asked for", {
+  shown <- function(progress) {
+    capture.output(
+      sample_aggregate(median, seq_len(2000) / 200, eps = 10, bounds = c(0, 10), blocks = 50,
+                       progress = progress),
+      type = "message"
+    )
+  }
+  expect_match(paste(shown(TRUE), collapse = ""), "100%", fixed = TRUE)
+  expect_identical(shown(FALSE), character())
+  expect_identical(shown(NULL), character())
+  expect_error(sample_aggregate(median, 1:100, eps = 1, bounds = c(0, 1), progress = "yes"),
+               "progress must be TRUE, FALSE or NULL", class = "dpreg_argument_error")
+})
