@@ -17,14 +17,19 @@ from dpreg.moments import read_moments
 from dpreg.privacy import seeded
 from dpreg.privacy.budget import Budget, BudgetTable, Spend, exact
 from dpreg.privacy.ledger import charge
-from dpreg.privacy.quantiles import PASSES
 from dpreg.privacy.sensitivity import NEIGHBORS
 from dpreg.request import SHARES, choice, count, positive
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.regression import RegressionResults
 from dpreg.schema import Schema
-from dpreg.selection.bounds import bounds_sources, bounds_spends, buy_bounds, with_stand_ins
-from dpreg.sources import as_source, check_columns
+from dpreg.selection.bounds import (
+    bounds_sources,
+    bounds_spends,
+    buy_bounds,
+    check_table,
+    with_stand_ins,
+)
+from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
 
 if TYPE_CHECKING:
@@ -137,8 +142,12 @@ def dp_ols(
     known = declared(formula, Schema.from_any(schema), source)
     unbounded = undeclared(formula, known, source)
     build = partial(build_design, formula, clip=clipped, center=center)
-    check_columns(source, with_stand_ins(build, known, unbounded).types)
-    reader.require((PASSES if unbounded else 0) + 1, relation == "replace-one" and bool(unbounded))
+    check_table(
+        reader,
+        with_stand_ins(build, known, unbounded).types,
+        unbounded,
+        counted=relation == "replace-one" and bool(unbounded),
+    )
     bounds_eps = _bounds_share(shares, unbounded) * whole.eps
     cost = Budget(whole.eps - bounds_eps, whole.delta)
     if method != "gram":

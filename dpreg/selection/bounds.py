@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.columns import ColumnType
 from dpreg.errors import DpregWarning, SchemaError
 from dpreg.privacy.budget import Spend
 from dpreg.privacy.quantiles import PASSES, RELIABLE, BoundsSearch, reliable
 from dpreg.schema import Numeric, Schema, Unbounded
-from dpreg.sources import Chunk, Integers
+from dpreg.sources import Chunk, Integers, check_columns
 from dpreg.sources.reader import Reader
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["bounds_sources", "bounds_spends", "buy_bounds", "with_stand_ins"]
+__all__ = ["bounds_sources", "bounds_spends", "buy_bounds", "check_table", "with_stand_ins"]
 
 _Built = TypeVar("_Built")
 
@@ -62,6 +63,29 @@ def bounds_spends(names: Sequence[str], eps: Fraction) -> list[Spend]:
 def bounds_sources(needed: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     """Tell for each column that is read whether its bounds are declared or bought."""
     return {name: "private" if name in names else "schema" for name in needed}
+
+
+def check_table(
+    reader: Reader,
+    columns: Mapping[str, ColumnType],
+    unbounded: Sequence[str],
+    *,
+    counted: bool,
+) -> None:
+    """Refuse, before a row is read, a table that cannot be read as declared or as often as needed.
+
+    Parameters
+    ----------
+    reader : Reader
+    columns : mapping of str to ColumnType
+        What the design reads.
+    unbounded : sequence of str
+        Columns whose bounds are bought, in passes of their own.
+    counted : bool
+        Whether the number of rows must be known before the first pass.
+    """
+    check_columns(reader.source, columns)
+    reader.require((PASSES if unbounded else 0) + 1, counted)
 
 
 def buy_bounds(

@@ -14,16 +14,14 @@ from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design, build_design, declared, undeclared
 from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend
 from dpreg.privacy.composition import DrawPlan, plan_draws
-from dpreg.privacy.quantiles import PASSES
 from dpreg.privacy.sensitivity import score_range
 from dpreg.request import SHARES, SelectionRequest
 from dpreg.schema import Schema
-from dpreg.selection.bounds import bounds_spends, with_stand_ins
+from dpreg.selection.bounds import bounds_spends, check_table, with_stand_ins
 from dpreg.selection.contest import LARGEST_RANGE
 from dpreg.selection.engine import choose_engine
 from dpreg.selection.estimates import RADII
 from dpreg.selection.space import Space, build_space
-from dpreg.sources import check_columns
 from dpreg.sources.reader import Reader
 
 __all__ = ["FITTING", "SELECTING", "Preparation", "design_of", "prepare", "space_of"]
@@ -75,9 +73,8 @@ def prepare(request: SelectionRequest, schema: Schema, reader: Reader) -> Prepar
     schema = declared(request.formula, schema, source)
     unbounded = undeclared(request.formula, schema, source)
     design = with_stand_ins(partial(design_of, request), schema, unbounded)
-    check_columns(source, design.types)
-    counts = request.neighbors == "replace-one" and (request.radius is None or bool(unbounded))
-    reader.require((PASSES if unbounded else 0) + 1, counts)
+    counted = request.neighbors == "replace-one" and (request.radius is None or bool(unbounded))
+    check_table(reader, design.types, unbounded, counted=counted)
     space = space_of(request, design)
     costs = _costs(request, unbounded)
     drawing, fit = _divided(request, costs)
