@@ -21,8 +21,8 @@ from dpreg.privacy.ranks import cell_counts, rank_scores
 from dpreg.schema import Schema
 from dpreg.selection.estimates import RADII, block_norms, radius_blocks
 from dpreg.selection.probabilities import selection_probabilities
-from dpreg.selection.profile import lower_bound_shift, residual_offset, residual_sensitivity
-from dpreg.selection.scores import Problem
+from dpreg.selection.scoring.problem import Problem
+from dpreg.selection.scoring.profile import lower_bound_shift, residual_offset, residual_sensitivity
 from dpreg.sources import as_source
 
 SHARES = [Fraction(s) for s in ("0.02", "0.05", "0.1", "0.15", "0.2", "0.25", "0.35", "0.5")]

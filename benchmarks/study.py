@@ -15,7 +15,7 @@ from dpreg.schema import Schema
 from dpreg.selection import run
 from dpreg.selection.engine import Enumerated
 from dpreg.selection.preparation import design_of, prepare, space_of
-from dpreg.selection.scores import Problem
+from dpreg.selection.scoring.problem import Problem
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
 

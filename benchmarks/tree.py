@@ -27,9 +27,9 @@ from scipy.sparse import coo_matrix
 from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.mechanisms import effective_t
 from dpreg.privacy.sensitivity import score_range
-from dpreg.selection.scores import Problem
+from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
-from dpreg.selection.tree import Tree
+from dpreg.selection.tree.sampler import Tree
 
 ROWS = 100_000
 PATIENCE = 60.0  # no further draw of a case is begun after so many seconds; none is cut short

@@ -12,6 +12,13 @@ from dpreg.errors import ArgumentError
 from dpreg.estimation.constants import PERTURBED_NOISES, privacy_of_constants
 from dpreg.estimation.gram import NOISES
 from dpreg.estimation.scaling import SCALINGS
+from dpreg.formula.bounds import (
+    bounds_sources,
+    bounds_spends,
+    buy_bounds,
+    check_table,
+    with_stand_ins,
+)
 from dpreg.formula.design import build_design, declared, undeclared
 from dpreg.moments import read_moments
 from dpreg.privacy import seeded
@@ -22,13 +29,6 @@ from dpreg.request import SHARES, choice, count, positive
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.regression import RegressionResults
 from dpreg.schema import Schema
-from dpreg.selection.bounds import (
-    bounds_sources,
-    bounds_spends,
-    buy_bounds,
-    check_table,
-    with_stand_ins,
-)
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
 

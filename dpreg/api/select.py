@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpreg.api.coefficients import CallFacts, joint_fit
+from dpreg.formula.bounds import bounds_sources, buy_bounds
 from dpreg.formula.design import Design
 from dpreg.privacy import seeded
 from dpreg.privacy.ledger import charge
@@ -22,7 +23,6 @@ from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
 from dpreg.schema import Schema
 from dpreg.selection import run
-from dpreg.selection.bounds import bounds_sources, buy_bounds
 from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
 from dpreg.selection.space import Space
 from dpreg.sources import as_source

@@ -246,9 +246,9 @@ def simulation_study(
     Notes
     -----
     Scores are float64 minima, within 1e-9 of the exact ones relative to y'y, and not floored to the
-    grid of `dpreg.selection.scores`; chances of the laplace mechanism carry an absolute error below
-    3e-5 (`dpreg.study.batched`). The simulated rows describe nobody; `beta` and the settings are as
-    public as their source.
+    grid of `dpreg.selection.scoring.problem`; chances of the laplace mechanism carry an absolute
+    error below 3e-5 (`dpreg.study.batched`). The simulated rows describe nobody; `beta` and the
+    settings are as public as their source.
 
     References
     ----------

@@ -1,7 +1,8 @@
 """What one private draw compares: integer scores, public penalties, and the range they move in.
 
 A `Contest` is made before or between draws from public numbers and numbers already paid for. It
-says how a model's canonical integer q(M) (`dpreg.selection.scores`) becomes its total score
+says how a model's canonical integer q(M) (`dpreg.selection.scoring.problem`) becomes its total
+score
 
     S(M) = T(q(M)) + phi * (columns of M outside keep) + psi * (units of M outside keep),
 
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.privacy.sensitivity import score_grid, score_range
-from dpreg.selection.profile import PROFILE_GRID, profile_range, profile_scores, residuals
+from dpreg.selection.scoring.profile import PROFILE_GRID, profile_range, profile_scores, residuals
 from dpreg.selection.space import Space
 
 __all__ = ["LARGEST_SCORE", "Contest", "least_squares_contest", "profile_contest"]
@@ -109,8 +110,8 @@ def profile_contest(
     Parameters
     ----------
     lower_bound : int
-        A of `dpreg.selection.profile`, in score grid units. At or below zero every score is zero,
-        so that the draw is uniform over the space.
+        A of `dpreg.selection.scoring.profile`, in score grid units. At or below zero every score
+        is zero, so that the draw is uniform over the space.
     offset : int
         floor(y'y / g): what turns q into Q_g. Confidential; it stays inside the transform.
     rows : int

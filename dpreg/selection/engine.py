@@ -1,7 +1,7 @@
 """The two engines that draw a model: list them all, or search the tree.
 
-Both draw from the same law (`tests/selection/test_tree.py` says so); which one runs is chosen from
-public facts, the number of models and the mechanism, and is printed with the result.
+Both draw from the same law (`tests/selection/tree/test_sampler.py` says so); which one runs
+is chosen from public facts, the number of models and the mechanism, and is printed with the result.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms import choose, effective_t
 from dpreg.selection.contest import Contest
-from dpreg.selection.scores import Problem
+from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
-from dpreg.selection.tree import Tree
-from dpreg.selection.tree_noise import Bits
+from dpreg.selection.tree.noise import Bits
+from dpreg.selection.tree.sampler import Tree
 
 if TYPE_CHECKING:
     from numpy.random import Generator

@@ -21,10 +21,10 @@ R = 1, .01; at 4, .10); simulated Bay Area, norm 3.5, near 2; randhie, norm 1.05
 
 Residual variance
 -----------------
-Q of the full model, in grid units, changes by at most D2 (`dpreg.selection.profile`): Laplace noise
-of scale D2/eps_Q. The number of complete rows changes by at most k under both relations: Laplace
-noise of scale k/eps_n. sigma2 = Q/(n - d) of the two noisy numbers, floored at one grid unit. It is
-biased upwards where the radius binds.
+Q of the full model, in grid units, changes by at most D2 (`dpreg.selection.scoring.profile`):
+Laplace noise of scale D2/eps_Q. The number of complete rows changes by at most k under both
+relations: Laplace noise of scale k/eps_n. sigma2 = Q/(n - d) of the two noisy numbers, floored at
+one grid unit. It is biased upwards where the radius binds.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.mechanisms import choose
 from dpreg.privacy.mechanisms.additive import laplace_noise
 from dpreg.privacy.ranks import cell_counts, rank_scores
-from dpreg.selection.profile import (
+from dpreg.selection.scoring.problem import Problem
+from dpreg.selection.scoring.profile import (
     lower_bound_shift,
     residual_offset,
     residual_sensitivity,
     residuals,
     scale_up,
 )
-from dpreg.selection.scores import Problem
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -158,9 +158,10 @@ def lower_bound(
     contributions: int,
     rng: Generator | None = None,
 ) -> int:
-    """Release A, PCPL's lower bound on the residuals, in grid units (`dpreg.selection.profile`).
+    """Release A, PCPL's lower bound on the residuals, in grid units.
 
-    Costs (eps, delta): eps for the noise, delta for the chance that A is too high.
+    See `dpreg.selection.scoring.profile`. Costs (eps, delta): eps for the noise, delta for the
+    chance that A is too high.
     """
     noisy = noisy_residuals(problem, moments, eps=eps, contributions=contributions, rng=rng)
     return noisy - lower_bound_shift(problem.rho, contributions, eps, delta)

@@ -11,13 +11,13 @@ from fractions import Fraction
 from functools import partial
 
 from dpreg.errors import ArgumentError
+from dpreg.formula.bounds import bounds_spends, check_table, with_stand_ins
 from dpreg.formula.design import Design, build_design, declared, undeclared
 from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend
 from dpreg.privacy.composition import DrawPlan, plan_draws
 from dpreg.privacy.sensitivity import score_range
 from dpreg.request import SHARES, SelectionRequest
 from dpreg.schema import Schema
-from dpreg.selection.bounds import bounds_spends, check_table, with_stand_ins
 from dpreg.selection.contest import LARGEST_RANGE
 from dpreg.selection.engine import choose_engine
 from dpreg.selection.estimates import RADII

@@ -27,8 +27,8 @@ from dpreg.selection.estimates import (
     radius_blocks,
 )
 from dpreg.selection.preparation import Preparation
-from dpreg.selection.profile import residual_offset
-from dpreg.selection.scores import Problem
+from dpreg.selection.scoring.problem import Problem
+from dpreg.selection.scoring.profile import residual_offset
 from dpreg.selection.space import Space
 from dpreg.selection.tuning import useless_term_penalty
 from dpreg.sources.reader import Reader

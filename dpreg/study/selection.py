@@ -23,16 +23,17 @@ from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.mechanisms import effective_t
 from dpreg.request import SelectionRequest
 from dpreg.schema import Schema
-from dpreg.selection import constrained, run
+from dpreg.selection import run
 from dpreg.selection.contest import Contest
 from dpreg.selection.engine import LARGEST_LIST
 from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
 from dpreg.selection.probabilities import selection_probabilities
-from dpreg.selection.profile import PROFILE_GRID, profile_scores, residual_offset
-from dpreg.selection.scores import Problem
+from dpreg.selection.scoring import constrained
+from dpreg.selection.scoring.problem import Problem
+from dpreg.selection.scoring.profile import PROFILE_GRID, profile_scores, residual_offset
 from dpreg.selection.space import Space
-from dpreg.selection.tree import Tree
-from dpreg.selection.tree_noise import Bits
+from dpreg.selection.tree.noise import Bits
+from dpreg.selection.tree.sampler import Tree
 from dpreg.sources.reader import Reader
 from dpreg.study.law import Floats, Law, Setting
 

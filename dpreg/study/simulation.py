@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.selection import constrained
+from dpreg.selection.scoring import constrained
 from dpreg.selection.tuning import useless_term_penalty
 from dpreg.study.batched import target_probability
 

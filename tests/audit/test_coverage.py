@@ -19,7 +19,7 @@ from dpreg.estimation.inference import fit_gram
 from dpreg.moments import Moments
 from dpreg.privacy.mechanisms import choose
 from dpreg.privacy.sensitivity import score_range
-from dpreg.selection.scores import quadratic_scores
+from dpreg.selection.scoring.problem import quadratic_scores
 from dpreg.selection.tuning import useless_term_penalty
 
 SD, NOISE = 0.577, 0.2

@@ -15,10 +15,11 @@ from scipy.stats import beta
 
 from dpreg.moments import Moments
 from dpreg.request import SelectionRequest
-from dpreg.selection import contest, estimates, profile, run
+from dpreg.selection import contest, estimates, run
 from dpreg.selection.engine import Enumerated, draw_model
 from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
-from dpreg.selection.scores import Problem
+from dpreg.selection.scoring import profile
+from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader

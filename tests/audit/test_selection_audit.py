@@ -12,7 +12,8 @@ from dpreg import moments
 from dpreg.formula import matrix, rows
 from dpreg.privacy import sensitivity
 from dpreg.privacy.mechanisms import choice
-from dpreg.selection import contest, scores
+from dpreg.selection import contest
+from dpreg.selection.scoring import problem as scores
 
 EPS = Fraction(1)
 ROUNDING = 1e-9  # relative error of the exact probabilities, measured in test_probabilities.py

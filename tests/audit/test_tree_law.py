@@ -13,9 +13,9 @@ from oracles.selection_law import (
 )
 
 from dpreg.privacy.mechanisms import choose, effective_t
-from dpreg.selection import tree
-from dpreg.selection.tree import Tree
-from dpreg.selection.tree_noise import Bits
+from dpreg.selection.tree import sampler as tree
+from dpreg.selection.tree.noise import Bits
+from dpreg.selection.tree.sampler import Tree
 
 CELLS = covering_array(FACTORS)
 DRAWS = 20_000

@@ -22,7 +22,7 @@ from dpreg.schema import Schema
 from dpreg.selection import run
 from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
 from dpreg.selection.probabilities import log_probabilities
-from dpreg.selection.scores import Problem
+from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.stats import chi2
 
 from dpreg.moments import accumulate
-from dpreg.selection.profile import profile_scores
-from dpreg.selection.scores import Problem
+from dpreg.selection.scoring.problem import Problem
+from dpreg.selection.scoring.profile import profile_scores
 from dpreg.selection.space import Space
 
 ALPHA = 1e-6

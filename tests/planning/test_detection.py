@@ -12,7 +12,7 @@ from dpreg.planning.detection import Effects, detect
 from dpreg.privacy.mechanisms import effective_t
 from dpreg.privacy.sensitivity import score_range
 from dpreg.selection.probabilities import selection_probabilities
-from dpreg.selection.scores import Problem
+from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.tuning import expected_useless_units, useless_term_penalty
 
 ROWS = 1e9  # so many that the columns' own dimensions do not count

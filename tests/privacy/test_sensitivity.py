@@ -13,7 +13,7 @@ from dpreg.errors import ArgumentError
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy import sensitivity
 from dpreg.privacy.sensitivity import NEIGHBORS, loss_range, score_grid, score_range
-from dpreg.selection.scores import quadratic_scores
+from dpreg.selection.scoring.problem import quadratic_scores
 
 RADII = (Fraction(1, 10), Fraction(1, 3), Fraction(1), Fraction(2), Fraction(29, 5))
 ONE = Fraction(1)

@@ -16,7 +16,7 @@ from dpreg.selection import run
 from dpreg.selection.estimates import RADII, block_norms, private_radius, radius_blocks
 from dpreg.selection.preparation import design_of, prepare, space_of
 from dpreg.selection.probabilities import selection_probabilities
-from dpreg.selection.scores import Problem
+from dpreg.selection.scoring.problem import Problem
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
 

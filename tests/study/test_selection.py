@@ -84,7 +84,7 @@ def _totals(data, schema, penalty):
     from dpreg.formula.design import build_design
     from dpreg.moments import accumulate
     from dpreg.selection.contest import least_squares_contest
-    from dpreg.selection.scores import Problem
+    from dpreg.selection.scoring.problem import Problem
     from dpreg.selection.space import build_space
     from dpreg.sources import as_source
 
@@ -234,7 +234,7 @@ def test_a_study_is_a_value(studied):
 
 
 def test_scores_are_computed_once_for_each_radius(table, monkeypatch):
-    from dpreg.selection.scores import Problem
+    from dpreg.selection.scoring.problem import Problem
 
     seen = []
     real = Problem.scores

@@ -10,7 +10,7 @@ from dpreg.api.study import simulation_study
 from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.sensitivity import score_grid, score_range
-from dpreg.selection.scores import Problem
+from dpreg.selection.scoring.problem import Problem
 from dpreg.study import simulation
 from dpreg.study.paper import BETAS, figure, mechanism_table
 from dpreg.study.stamp import SIMULATED

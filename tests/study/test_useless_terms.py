@@ -69,7 +69,7 @@ def _scores(study, data, schema, formula, rho):
     """Total integer scores, from the study's own charges and canonical scores computed afresh."""
     from dpreg.formula.design import build_design
     from dpreg.moments import accumulate
-    from dpreg.selection.scores import Problem
+    from dpreg.selection.scoring.problem import Problem
     from dpreg.selection.space import build_space
     from dpreg.sources import as_source
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpreg.selection.batches import FEW, SINGULAR, Bools, Floats, Ints, gather
+from dpreg.selection.scoring.batches import FEW, SINGULAR, Bools, Floats, Ints, gather
 
 __all__ = ["follow"]
 

@@ -27,8 +27,8 @@ import numpy as np
 from flint import fmpz_mat
 from numpy.typing import NDArray
 
-from dpreg.selection.batches import Bools, Floats
-from dpreg.selection.constrained import Candidates, correct
+from dpreg.selection.scoring.batches import Bools, Floats
+from dpreg.selection.scoring.constrained import Candidates, correct
 
 __all__ = ["FloatForm", "IntegerForm"]
 

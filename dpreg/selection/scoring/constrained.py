@@ -1,7 +1,7 @@
 """Least squares over the l1 ball, for thousands of sets of columns at once, in float64.
 
 Finds *candidates*, and claims nothing about them: whatever rounding, collinearity or ties do here,
-`selection.certificate` bounds how far a candidate is from the optimum and `selection.exact`
+`certificate` bounds how far a candidate is from the optimum and `exact`
 decides what is left. So nothing here needs a tolerance that is right, and nothing raises.
 
 Method. Sets of columns with |least squares|_1 <= rho need one Cholesky factor each
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpreg.selection.batches import Bools, Factor, Floats, Ints, gather, groups, scatter
-from dpreg.selection.path import follow
+from dpreg.selection.scoring.batches import Bools, Factor, Floats, Ints, gather, groups, scatter
+from dpreg.selection.scoring.path import follow
 
 __all__ = ["Candidates", "correct", "solve", "solve_one", "tidy", "vertex_signs"]
 

@@ -53,8 +53,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.selection.space import Space
-from dpreg.selection.tree_ball import ball_fit, certify, without_each
-from dpreg.selection.tree_counts import members
+from dpreg.selection.tree.ball import ball_fit, certify, without_each
+from dpreg.selection.tree.counts import members
 
 __all__ = ["Bounds", "State", "View"]
 

@@ -13,9 +13,10 @@ from oracles.l1_ball import RADII, enumerate_faces, interior_point, random_momen
 
 from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments, accumulate
-from dpreg.selection import exact, scores
-from dpreg.selection.certificate import FloatForm, IntegerForm
-from dpreg.selection.scores import Problem, quadratic_scores, score_grid
+from dpreg.selection.scoring import exact
+from dpreg.selection.scoring import problem as scores
+from dpreg.selection.scoring.certificate import FloatForm, IntegerForm
+from dpreg.selection.scoring.problem import Problem, quadratic_scores, score_grid
 
 
 def every_model(width):
@@ -238,7 +239,7 @@ THREADS = """
 import hashlib, numpy as np
 from fractions import Fraction
 from dpreg.moments import accumulate
-from dpreg.selection.scores import quadratic_scores
+from dpreg.selection.scoring.problem import quadratic_scores
 rng = np.random.default_rng(5)
 x = rng.uniform(-1, 1, (5000, 10))
 z = np.column_stack([np.ones(5000), x, np.clip(x @ rng.normal(size=10) * 0.2, -1, 1)])
@@ -305,6 +306,6 @@ def test_integer_tier_alone_decides_as_the_exact_one(monkeypatch):
 
 
 def _undecided(count):
-    from dpreg.selection.certificate import Refined
+    from dpreg.selection.scoring.certificate import Refined
 
     return Refined(np.zeros(count, dtype=bool), np.zeros(count, dtype=np.int64))

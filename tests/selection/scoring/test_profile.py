@@ -9,17 +9,17 @@ import pytest
 
 from dpreg.errors import ArgumentError
 from dpreg.moments import Moments, accumulate
-from dpreg.selection import profile
 from dpreg.selection.contest import profile_contest
 from dpreg.selection.probabilities import log_probabilities, selection_probabilities
-from dpreg.selection.profile import (
+from dpreg.selection.scoring import profile
+from dpreg.selection.scoring.problem import Problem
+from dpreg.selection.scoring.profile import (
     lower_bound_shift,
     profile_range,
     profile_scores,
     residual_offset,
     residual_sensitivity,
 )
-from dpreg.selection.scores import Problem
 from dpreg.selection.space import Space
 
 RHO = Fraction(1)

@@ -2,7 +2,7 @@ r"""Cells whose models count with integer weights, so that likely models are lik
 
 Idea
 ----
-The noise of a model has the arrival L_M, standard exponential (`tree_noise`). Give model M the
+The noise of a model has the arrival L_M, standard exponential (`noise`). Give model M the
 weight W_M, a positive integer, and let L'_M = L_M / W_M: independent exponentials of rates W_M.
 The least L' of a cell is exponential with the rate sum W, exactly; it sits at M with probability
 W_M / sum W; and given both, the others' L' exceed it by fresh exponentials of their own rates. So
@@ -38,9 +38,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.selection.space import Space
-from dpreg.selection.tree_bounds import State
-from dpreg.selection.tree_counts import Cell, Counts, _mask, members
-from dpreg.selection.tree_noise import Bits
+from dpreg.selection.tree.bounds import State
+from dpreg.selection.tree.counts import Cell, Counts, _mask, members
+from dpreg.selection.tree.noise import Bits
 
 __all__ = ["Weights", "excess"]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from dpreg.selection import tree_noise
-from dpreg.selection.tree_noise import Arrival, Bits, exponential_noise, gumbel_noise, outward
+from dpreg.selection.tree import noise as tree_noise
+from dpreg.selection.tree.noise import Arrival, Bits, exponential_noise, gumbel_noise, outward
 
 
 @pytest.mark.parametrize(("n", "k"), [(5, 0), (5, 2), (6, 3), (7, 6), (4, 4)])

@@ -18,13 +18,13 @@ import numpy as np
 from flint import arb, ctx, fmpq, fmpz
 from numpy.typing import NDArray
 
-from dpreg.selection.tree_bounds import State
-from dpreg.selection.tree_counts import Cell, members
-from dpreg.selection.tree_noise import PRECISION, Arrival, Bits, gumbel_noise, outward
-from dpreg.selection.tree_weights import Heaviest, Weights, excess
+from dpreg.selection.tree.bounds import State
+from dpreg.selection.tree.counts import Cell, members
+from dpreg.selection.tree.noise import PRECISION, Arrival, Bits, gumbel_noise, outward
+from dpreg.selection.tree.weights import Heaviest, Weights, excess
 
 if TYPE_CHECKING:
-    from dpreg.selection.tree import Tree
+    from dpreg.selection.tree.sampler import Tree
 
 __all__ = ["Search", "TreeDraw"]
 

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.selection.space import Space
-from dpreg.selection.tree_noise import Bits
+from dpreg.selection.tree.noise import Bits
 
 _TRIES: Final = 64
 

@@ -7,10 +7,10 @@ import pytest
 from oracles.l1_ball import RADII, random_moments
 
 from dpreg.moments import MOMENT_BITS, Moments
-from dpreg.selection.certificate import FloatForm, IntegerForm
-from dpreg.selection.constrained import Candidates, solve, tidy
-from dpreg.selection.exact import ball_minimum
-from dpreg.selection.scores import score_grid
+from dpreg.selection.scoring.certificate import FloatForm, IntegerForm
+from dpreg.selection.scoring.constrained import Candidates, solve, tidy
+from dpreg.selection.scoring.exact import ball_minimum
+from dpreg.selection.scoring.problem import score_grid
 
 
 def arrays(moments):

@@ -1,7 +1,7 @@
 r"""The second view of a state: bounds from the fit that the l1 ball constrains.
 
 Where |least squares|_1 > rho the ball binds, and least squares alone bounds F_rho badly (for more
-columns than rows not at all). Inequality (1) of `tree_bounds` holds for every beta0; here beta0 is
+columns than rows not at all). Inequality (1) of `bounds` holds for every beta0; here beta0 is
 the constrained fit, which attains it (the last term is then minus 2 rho times the multiplier mu),
 and for one more unit removed, the constrained fit's own support refitted with mu held fixed. Both
 are candidates found in plain floats, by a primal active-set method that may stop early: what they

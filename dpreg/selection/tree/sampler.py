@@ -18,9 +18,9 @@ depend on the data.
 Method
 ------
 A* sampling (Maddison, Tarlow & Minka 2014) with the bounds of leaps and bounds (Furnival & Wilson
-1974). A *node* is a cell of models (`tree_counts`): N models, an exact integer, with a least
+1974). A *node* is a cell of models (`counts`): N models, an exact integer, with a least
 penalty. Its data are the largest noise v of its models, the model (*leaf*) that has it, and a
-certified bound F0 <= F_rho(M) for all M of the cell (`tree_bounds`). Then
+certified bound F0 <= F_rho(M) for all M of the cell (`bounds`). Then
 
     Z_M - t S(M) <= v - t (T(floor(F0 / g)) + least penalty)          for every M of the cell,   (1)
 
@@ -46,8 +46,8 @@ of its own, and its canonical score is asked for only when that comes first. QED
 
 Two ways to count
 -----------------
-Uniform strata (`tree_counts`): N is a number of models; cells are split by penalty too. They serve
-every space and every T. Weights (`tree_weights`): models carry integer weights near exp(-t S(M)),
+Uniform strata (`counts`): N is a number of models; cells are split by penalty too. They serve
+every space and every T. Weights (`weights`): models carry integer weights near exp(-t S(M)),
 the same proof holds for the arrivals divided by the weights, and leaves are then nearly final
 draws. They serve spaces without limits of size and T the identity, and are taken where the bound
 that they are made from is sharp (`Tree._looseness`). The law is the same; tests force either.
@@ -66,7 +66,7 @@ columns are no obstacle (the constrained fit bounds them). The moments' matrices
 set OPENBLAS_NUM_THREADS=1, or threads that wait for each other cost more than they compute.
 
 Exactness on a computer: scores, counts and coins are exact integers; noise is compared by balls of
-at least 192 bits that get more bits wherever they overlap (`tree_noise`); floats are used for
+at least 192 bits that get more bits wherever they overlap (`noise`); floats are used for
 bounds that are rounded outwards, and for the order of the heap, which matters for time alone.
 """
 
@@ -84,14 +84,14 @@ from numpy.typing import NDArray
 from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS
 from dpreg.selection.space import Space
-from dpreg.selection.tree_bounds import Bounds
-from dpreg.selection.tree_counts import Counts, members
-from dpreg.selection.tree_noise import PRECISION, Bits, exponential_noise, gumbel_noise
-from dpreg.selection.tree_search import Search, TreeDraw
-from dpreg.selection.tree_weights import Weights
+from dpreg.selection.tree.bounds import Bounds
+from dpreg.selection.tree.counts import Counts, members
+from dpreg.selection.tree.noise import PRECISION, Bits, exponential_noise, gumbel_noise
+from dpreg.selection.tree.search import Search, TreeDraw
+from dpreg.selection.tree.weights import Weights
 
 if TYPE_CHECKING:
-    from dpreg.selection.scores import Problem
+    from dpreg.selection.scoring.problem import Problem
 
 __all__ = ["Tree", "TreeDraw", "draw"]
 

@@ -6,10 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpreg.selection import tree_counts
 from dpreg.selection.space import Space
-from dpreg.selection.tree_counts import Binomials, Cell, Counts, members
-from dpreg.selection.tree_noise import Bits
+from dpreg.selection.tree import counts as tree_counts
+from dpreg.selection.tree.counts import Binomials, Cell, Counts, members
+from dpreg.selection.tree.noise import Bits
 
 
 def random_counts(rng: np.random.Generator) -> Counts:

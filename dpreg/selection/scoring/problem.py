@@ -33,10 +33,10 @@ from numpy.typing import NDArray
 from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.sensitivity import score_grid
-from dpreg.selection.batches import Bools, Floats
-from dpreg.selection.certificate import FloatForm, IntegerForm
-from dpreg.selection.constrained import Candidates, solve, solve_one, vertex_signs
-from dpreg.selection.exact import ball_minimum
+from dpreg.selection.scoring.batches import Bools, Floats
+from dpreg.selection.scoring.certificate import FloatForm, IntegerForm
+from dpreg.selection.scoring.constrained import Candidates, solve, solve_one, vertex_signs
+from dpreg.selection.scoring.exact import ball_minimum
 
 __all__ = ["Problem", "quadratic_scores", "score_grid"]
 

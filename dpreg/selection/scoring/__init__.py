@@ -1,0 +1,1 @@
+"""Models' scores: exact integers, whatever the floating point on the way did."""
