@@ -8,9 +8,8 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from tqdm import tqdm
-
 from mutants.runner import Copy, Mutant, Verdict, catalogue
+from tqdm import tqdm
 
 
 def main() -> int:

@@ -121,4 +121,6 @@ class Copy:
             check=False,
         )
         outcome = {0: "survived", 1: "killed"}.get(ended.returncode, "invalid")
-        return Verdict(outcome, time.monotonic() - start, ended.stdout[-3000:] + ended.stderr[-500:])
+        return Verdict(
+            outcome, time.monotonic() - start, ended.stdout[-3000:] + ended.stderr[-500:]
+        )

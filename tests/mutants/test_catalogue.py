@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from mutants.runner import ROOT, Copy, Mutant, catalogue
 
 ROOMS = ("privacy", "selection", "estimation", "sources", "api", "results")
