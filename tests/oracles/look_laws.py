@@ -7,6 +7,7 @@
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import gammaln, kve
@@ -21,7 +22,8 @@ def log_density(x, n):
     return order * np.log(x) + bessel - math.log(math.pi) / 2 - order * math.log(2) - gammaln(n)
 
 
-def cdf(n, reach=60.0, points=400_001):
+@lru_cache
+def cdf(n, reach=60.0, points=100_001):
     """Distribution function of V(n), as a vectorised function: Simpson's rule on a fine grid."""
     x = np.linspace(0.0, reach, points)
     middle = (x[1:] + x[:-1]) / 2
@@ -39,7 +41,7 @@ def cdf(n, reach=60.0, points=400_001):
 
 
 def floor_p_value(drawn, distribution, scale):
-    """Chi-square of floors against floor(scale V), cells pooled to an expected count of 8 or more."""
+    """Chi-square of floors against floor(scale V), cells expected below 8 times pooled."""
     drawn = np.asarray(drawn, dtype=float)
     edges = np.arange(drawn.min() - 1, drawn.max() + 3)
     probability = np.diff(distribution(edges / scale))

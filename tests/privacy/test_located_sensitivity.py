@@ -59,8 +59,12 @@ def moved(noise, taken, given):
 def worst(noise, columns, weight, neighbors, contributions, seed=1):
     """The largest (change / scale)^2 that the search finds, a Fraction."""
     rows = candidates(columns, weight, np.random.default_rng(seed))
-    zero = [rows[0]]
-    pairs = itertools.product(rows, rows) if neighbors == "replace-one" else zip(rows, zero * 99)
+    nobody = rows[0]
+    pairs = (
+        itertools.product(rows, rows)
+        if neighbors == "replace-one"
+        else [(row, nobody) for row in rows]
+    )
     best = max(
         pairs, key=lambda pair: float(moved(noise, [pair[0]], [pair[1]]))
     )  # one row, then as many as a person owns
