@@ -127,8 +127,8 @@ def moments(data: Any) -> tuple[Moments, Moments]:
     reader, p = Reader(as_source(data)), design.size - 2
     rng = np.random.default_rng(1)
     location = Location.on_grid(
-        center=rng.uniform(-0.5, 0.5, p),
         whitening=rng.normal(size=(p, p)) * 3,
+        offset=rng.normal(size=p),
         slopes=rng.normal(size=p) / 3,
         intercept=0.1,
         tau=0.7,

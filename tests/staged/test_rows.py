@@ -53,9 +53,10 @@ def located(location, z, columns=None):
 
 
 def some_location(rng, p, size=None, radius=None, tau=None):
+    whitening = rng.normal(size=(p, p)) * (10.0 ** rng.uniform(-3, 5) if size is None else size)
     return Location.on_grid(
-        center=rng.uniform(-1, 1, p),
-        whitening=rng.normal(size=(p, p)) * (10.0 ** rng.uniform(-3, 5) if size is None else size),
+        whitening=whitening,
+        offset=-whitening @ rng.uniform(-1, 1, p),
         slopes=rng.normal(size=p),
         intercept=float(rng.normal()),
         tau=10.0 ** rng.uniform(-3, 0.5) if tau is None else tau,
@@ -208,7 +209,7 @@ def on_the_sphere():
     """Return a location and rows for which |(1, u)| = R exactly, many of them."""
     p = 2
     location = Location.on_grid(
-        center=np.zeros(p),
+        offset=np.zeros(p),
         whitening=np.eye(p) * 8,
         slopes=np.zeros(p),
         intercept=0,
