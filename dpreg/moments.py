@@ -20,7 +20,8 @@ Nothing here raises, warns or branches on a value: a NaN counts as a zero cell, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
+from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms import Coins
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.reader import Reader
@@ -65,10 +67,14 @@ class Moments:
     cells : tuple of tuples of int
         sum_i z_i z_i', D x D and symmetric, in units of 2**-40; index 0 is the constant, the last
         one the response. ``cells[0][0]`` counts the complete rows (times 2**40).
+    group : str
+        Which rows these are, as the budget table names them: "all", or a group that coins chose.
+        Moments of two different groups together are of "all", the label that asks most.
     """
 
     rows: int
     cells: tuple[tuple[int, ...], ...]
+    group: str = ALL_ROWS
 
     @classmethod
     def zero(cls, D: int) -> Moments:
@@ -90,13 +96,15 @@ class Moments:
             tuple(a + b for a, b in zip(mine, theirs, strict=True))
             for mine, theirs in zip(self.cells, other.cells, strict=True)
         )
-        return Moments(self.rows + other.rows, cells)
+        group = self.group if self.group == other.group else ALL_ROWS
+        return Moments(self.rows + other.rows, cells, group)
 
     def __mul__(self, times: int) -> Moments:
         """Return the moments of the same rows seen `times` times over."""
         if not isinstance(times, int) or isinstance(times, bool) or times < 0:
             return NotImplemented
-        return Moments(self.rows * times, tuple(tuple(a * times for a in r) for r in self.cells))
+        cells = tuple(tuple(a * times for a in r) for r in self.cells)
+        return Moments(self.rows * times, cells, self.group)
 
     __rmul__ = __mul__
 
@@ -178,7 +186,10 @@ class _MomentTally:
 
 
 def read_moments(
-    reader: Reader, vectors: Vectors, coins: Coins | None = None
+    reader: Reader,
+    vectors: Vectors,
+    coins: Coins | None = None,
+    names: Sequence[str] = (ALL_ROWS,),
 ) -> tuple[Moments, ...]:
     """Read all rows once: the exact moments of the groups that the coins send them to.
 
@@ -189,6 +200,8 @@ def read_moments(
         Usually a `Design`.
     coins : Coins, optional
         None puts all rows into one group.
+    names : sequence of str
+        What the budget table calls the rows of each group, taken in turn.
 
     Returns
     -------
@@ -199,7 +212,7 @@ def read_moments(
     vector = reader.total(vectors.types, tally, "moments", positions=ordered)
     parts = unpack(vector, vectors.size)
     reader.learn(sum(part.rows for part in parts))
-    return parts
+    return tuple(replace(part, group=name) for part, name in zip(parts, cycle(names), strict=False))
 
 
 def accumulate(blocks: Iterable[NDArray[np.float64]], D: int) -> Moments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,19 +15,15 @@ from dpreg.estimation.gram import NOISES
 from dpreg.estimation.scaling import SCALINGS
 from dpreg.formula.bounds import (
     bounds_sources,
-    bounds_spends,
     buy_bounds,
     check_table,
+    open_bounds,
     with_stand_ins,
 )
 from dpreg.formula.design import build_design, declared, undeclared
 from dpreg.moments import read_moments
-from dpreg.privacy import seeded
-from dpreg.privacy.budget import Budget, BudgetTable, Spend, exact
-from dpreg.privacy.ledger import charge
-from dpreg.privacy.sensitivity import NEIGHBORS
-from dpreg.request import SHARES, choice, count, positive
-from dpreg.results.claim import PrivacyClaim
+from dpreg.privacy.budget import Budget
+from dpreg.request import SHARES, Request, choice, positive, text, truth
 from dpreg.results.regression import RegressionResults
 from dpreg.schema import Schema
 from dpreg.sources import as_source
@@ -38,6 +35,56 @@ if TYPE_CHECKING:
 __all__ = ["dp_ols"]
 
 METHODS = ("gram", "ssp", "adassp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OLSRequest(Request):
+    """Everything that a caller of `dp_ols` chose, as exact values."""
+
+    formula: str
+    method: str
+    noise: str | None
+    scaling: str
+    clip: Fraction
+    center: bool
+    shares: Mapping[str, Any] | None
+
+    @classmethod
+    def of(cls, call: Mapping[str, Any]) -> OLSRequest:
+        """Check every argument; errors name the argument and the mend."""
+        formula = text(call["formula"], "formula")
+        center = truth(call["center"], "center")
+        common = cls.common(call)
+        method = choice(call["method"], "method", METHODS)
+        noises = NOISES if method == "gram" else PERTURBED_NOISES
+        request = cls(
+            **common,
+            formula=formula,
+            method=method,
+            scaling=choice(call["scaling"], "scaling", SCALINGS),
+            noise=choice(call["noise"], "noise", (*noises, None)),
+            clip=positive(call["clip"], "clip", Fraction(1)),
+            center=center,
+            shares=call["shares"],
+        )
+        _check_together(request)
+        return request
+
+    @property
+    def constants(self) -> str:
+        """Whose noise constants "ssp" and "adassp" take."""
+        return self.noise or "analytic"
+
+
+def _check_together(request: OLSRequest) -> None:
+    without = request.budget.delta == 0
+    if request.method == "gram":
+        if request.scaling != "box":
+            raise ArgumentError('method="gram" has scaling="box" alone: columns by their bounds.')
+        if request.noise == "gaussian" and without:
+            raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
+    elif without:
+        raise ArgumentError(f'method="{request.method}" needs delta above 0, such as delta=1e-6.')
 
 
 def dp_ols(
@@ -127,44 +174,28 @@ def dp_ols(
     >>> list(fit.params.index)
     ['Intercept', 'disea', 'lpi']
     """
-    if not isinstance(formula, str):
-        raise ArgumentError(f"formula must be a string; got {type(formula).__name__}.")
-    if not isinstance(center, bool):
-        raise ArgumentError("center must be True or False.")
-    whole = Budget(positive(eps, "eps"), exact(delta, "delta"))
-    _check_method(method, noise, scaling, whole)
-    relation = choice(neighbors, "neighbors", NEIGHBORS)
-    k = count(contributions, "contributions")
-    clipped = positive(clip, "clip", Fraction(1))
+    request = OLSRequest.of(locals())
     showing(progress)
     reader = Reader(as_source(data), progress)
     source = reader.source
     known = declared(formula, Schema.from_any(schema), source)
     unbounded = undeclared(formula, known, source)
-    build = partial(build_design, formula, clip=clipped, center=center)
+    build = partial(build_design, formula, clip=request.clip, center=request.center)
     check_table(
         reader,
         with_stand_ins(build, known, unbounded).types,
         unbounded,
-        counted=relation == "replace-one" and bool(unbounded),
+        counted=request.protection.n_is_public and bool(unbounded),
     )
-    bounds_eps = _bounds_share(shares, unbounded) * whole.eps
-    cost = Budget(whole.eps - bounds_eps, whole.delta)
+    share = _bounds_share(request.shares, unbounded)
+    account = request.account()
+    bounds = open_bounds(account, unbounded, share)
+    cost = Budget(request.budget.eps * (1 - share), request.budget.delta)
     if method != "gram":
-        _check_claim(method, noise or "analytic", cost, relation, k)
-    spends = bounds_spends(unbounded, bounds_eps)
-    spends.append(Spend("coefficients", f"{method} release", cost.eps, cost.delta))
-    claim = PrivacyClaim(
-        neighbors=relation,
-        contributions=k,
-        spends=BudgetTable(tuple(spends), k),
-        seeded=unsafe_seed is not None,
-    )
-    rng = seeded.generator(unsafe_seed)
-    charge(budget, claim.spent, f"dp_ols: {formula}", relation, k)
-    bounded = buy_bounds(
-        reader, known, unbounded, eps=bounds_eps, neighbors=relation, contributions=k, rng=rng
-    )
+        _check_claim(request, cost)
+    coefficients = account.line("coefficients", f"{method} release", cost)
+    account.charge(budget, f"dp_ols: {formula}")
+    bounded = buy_bounds(reader, known, bounds)
     design = build(bounded)
     columns = [column for term in design.terms for column in term.columns]
     unit_ball = None if method == "gram" else unit_ball_rows(design, columns, scaling)
@@ -172,49 +203,34 @@ def dp_ols(
     facts = CallFacts(
         formula=formula,
         fit="fixed",
-        budget=whole,
-        rows=moments.rows if relation == "replace-one" else None,
+        budget=request.budget,
+        rows=moments.rows if request.protection.n_is_public else None,
         passes=reader.passes,
         bounds=bounds_sources(design.needed, unbounded),
-        claim=claim,
+        account=account,
     )
     if unit_ball is None:
-        return joint_fit(design, columns, moments, facts, cost=cost, noise=noise, rng=rng)
+        return joint_fit(design, columns, moments, facts, coefficients, request.noise)
     return perturbed_fit(
-        unit_ball,
-        moments,
-        facts,
-        method=method,
-        noise=noise or "analytic",
-        cost=cost,
-        rng=rng,
+        unit_ball, moments, facts, coefficients, method=method, noise=request.constants
     )
 
 
-def _check_method(method: str, noise: str | None, scaling: str, whole: Budget) -> None:
-    choice(method, "method", METHODS)
-    choice(scaling, "scaling", SCALINGS)
-    if method == "gram":
-        choice(noise, "noise", (*NOISES, None))
-        if scaling != "box":
-            raise ArgumentError('method="gram" has scaling="box" alone: columns by their bounds.')
-        if noise == "gaussian" and whole.delta == 0:
-            raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
-        return
-    choice(noise, "noise", (*PERTURBED_NOISES, None))
-    if whole.delta == 0:
-        raise ArgumentError(f'method="{method}" needs delta above 0, such as delta=1e-6.')
-
-
-def _check_claim(method: str, noise: str, cost: Budget, relation: str, k: int) -> None:
+def _check_claim(request: OLSRequest, cost: Budget) -> None:
     """Refuse constants whose release, as a whole, is not what would be charged for it."""
     privacy = privacy_of_constants(
-        method, noise, eps=cost.eps, delta=cost.delta, neighbors=relation, contributions=k
+        request.method,
+        request.constants,
+        eps=cost.eps,
+        delta=cost.delta,
+        neighbors=request.protection.neighbors,
+        contributions=request.protection.contributions,
     )
     if not privacy.holds:
         raise ArgumentError(
-            f'noise="{noise}" gives eps={privacy.whole_eps:.4g} at delta={float(cost.delta):g} '
-            f'here, more than is charged: use noise="analytic", or a larger eps.'
+            f'noise="{request.constants}" gives eps={privacy.whole_eps:.4g} at '
+            f'delta={float(cost.delta):g} here, more than is charged: use noise="analytic", '
+            "or a larger eps."
         )
 
 

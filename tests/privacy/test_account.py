@@ -59,7 +59,7 @@ def test_steps_may_not_cost_more_than_the_call():
     call = account()
     call.line("count", "laplace", ONE)
     call.line("more", "laplace", HALF)
-    with pytest.raises(AccountError, match="cost eps=1.5 together"):
+    with pytest.raises(AccountError, match=r"cost eps=1\.5 together"):
         call.charge(None, "a call")
 
 
@@ -180,7 +180,7 @@ def test_a_pure_joint_line_gives_parts_that_add_up():
     line = call.joint("looks", "matrix laplace", ONE)
     call.charge(None, "a call")
     line.part(Budget("0.15")).draw("matrix laplace")
-    with pytest.raises(AccountError, match="cannot give a part of eps=0.9"):
+    with pytest.raises(AccountError, match=r"cannot give a part of eps=0\.9"):
         line.part(Budget("0.9"))
     assert line.rest().draw("matrix laplace") == Budget("0.85")
     assert call.table().total == ONE
@@ -198,7 +198,7 @@ def test_a_release_cut_off_a_joint_line_has_its_own_line():
         ("average", Fraction(7, 10)),
     ]
     assert call.total == call.budget
-    with pytest.raises(AccountError, match="has no eps=0.1 left"):
+    with pytest.raises(AccountError, match=r"has no eps=0\.1 left"):
         call.release(joint, "another", "laplace", Budget("0.1"))
 
 
