@@ -117,7 +117,7 @@ def _release(
     intercept: bool,
 ) -> NoisyLook:
     """Add the noise to exact moments, and undo the rows' division by R."""
-    drawn = noise.draw(part)
+    drawn = noise.draw(part, moments.group)
     units = np.full(noise.size, radius)
     units[-1] = 1.0
     scale = np.outer(units, units)
