@@ -25,6 +25,9 @@ Array = NDArray[np.float64]
 
 _TINY: Final = 1e-12
 """Relative ridge that keeps a solve off singularity; far below any noise."""
+_RESOLVED: Final = 4.0
+"""Signal over noise, a ratio of squares, at which a direction of the columns counts as seen: an
+eigenvalue of A of about nu."""
 _NOTHING: Final = 1e-200
 """Precision of a coefficient of which nothing is known: large, finite standard errors."""
 
@@ -45,8 +48,8 @@ class Coefficients:
     degrees : int or None
         For `dpreg.staged.reference`: of the noise's mixing law; None where it is Gaussian.
     unresolved : (m,) array
-        Share of each coefficient's variance that comes from directions whose eigenvalue is below
-        twice the noise's norm.
+        Share of each coefficient's variance that comes from directions in which the released
+        moments of the columns are hardly more than noise.
     """
 
     params: Array
@@ -82,18 +85,30 @@ def coefficients(released: LookLaw, columns: Sequence[int] | None = None) -> Coe
     k = released.k[:, chosen]
     weighted = solved(released.covariance, k)
     precision = k.T @ weighted
-    scale = np.sqrt(np.maximum(np.diag(precision), _NOTHING))
-    scaled = precision / np.outer(scale, scale)
-    values, vectors = np.linalg.eigh((scaled + scaled.T) / 2)
-    values = np.maximum(values, _TINY)
-    inverse = ((vectors / values) @ vectors.T) / np.outer(scale, scale)
-    map_ = inverse @ weighted.T
+    inverse, unresolved = _inverted(precision, released.map_noise[np.ix_(chosen, chosen)])
+    to_params = inverse @ weighted.T
     return Coefficients(
-        params=map_ @ released.g,
-        sampling=map_ @ released.sampling @ map_.T,
-        privacy=map_ @ released.privacy @ map_.T,
+        params=to_params @ released.g,
+        sampling=to_params @ released.sampling @ to_params.T,
+        privacy=to_params @ released.privacy @ to_params.T,
         residual=released.residual,
         count=released.count,
         degrees=released.degrees,
-        unresolved=np.zeros(len(chosen)),
+        unresolved=unresolved,
     )
+
+
+def _inverted(precision: Array, noise: Array) -> tuple[Array, Array]:
+    """Return precision^-1, and how much of its diagonal lies in directions that are noise.
+
+    With X'(precision)X = 1 and X'(noise)X = diag(1/f), variance j is sum_i X_ji^2; direction i
+    counts as noise where f_i, its signal over noise, is below `_RESOLVED`.
+    """
+    scale = np.sqrt(np.maximum(np.diag(precision), _NOTHING))
+    both = np.outer(scale, scale)
+    values, vectors = np.linalg.eigh((precision + precision.T) / 2 / both)
+    roots = vectors / np.sqrt(np.maximum(values, _TINY))
+    shares, turn = np.linalg.eigh(roots.T @ (noise / both) @ roots)
+    squares = (roots @ turn) ** 2
+    weak = squares[:, shares > 1 / _RESOLVED].sum(axis=1) / squares.sum(axis=1)
+    return roots @ roots.T / both, weak

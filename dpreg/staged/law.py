@@ -16,13 +16,15 @@ the residual, since tau = 2 omega). Directions that the noise hides stay in as w
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
-from dpreg.staged.released import NoisyLook
+from dpreg.staged.released import NoisyLook, Tail
 
 __all__ = ["LookLaw", "law", "solved"]
 
@@ -30,6 +32,16 @@ Array = NDArray[np.float64]
 
 _PRIOR: Final = 0.25
 """Prior variance of theta a direction: at tau = 2 omega it explains as much as the residual."""
+_SKEW: Final = 0.05
+"""What cutting at 2 sigma moves the mean by, in sigma: .050 for exponential residuals, .063 for
+lognormal ones. At k sigma it is taken for (2/k)^2 times that: between the two for k = 3..5."""
+_CUTS: Final = np.linspace(8.0, 0.8, 721)
+"""Cuts k in units of sigma, for the table of `_kept`."""
+_WITHIN: Final = 2 * ndtr(_CUTS) - 1
+_SCATTERS: Final = (
+    _WITHIN - 2 * _CUTS * np.exp(-(_CUTS**2) / 2) / math.sqrt(2 * math.pi)
+) / _CUTS**2 + (1 - _WITHIN)
+"""E min(Z^2, k^2) / k^2."""
 _ROUNDS: Final = 4
 """Rounds of posterior and residual variance; the fourth changes both by under a percent."""
 
@@ -55,6 +67,12 @@ class LookLaw:
     eigenvalues : (d,) array
         Of A, ascending; `noise_norm` is the size of the noise in them.
     noise_norm : float
+    map_noise : (d, d) array
+        M, the expected E' W^-1 E in box coordinates, E the noise in K: where K'W^-1 K hardly
+        exceeds it, K itself is noise.
+    heavy : float
+        Mean square of residuals at the wide cut over that at the narrow one, less two standard
+        deviations of its noise: about 1.2 at most for normal residuals; NaN without a tail.
     degrees : int or None
         As in `NoisyLook`.
     """
@@ -69,6 +87,8 @@ class LookLaw:
     theta: Array
     eigenvalues: Array
     noise_norm: float
+    map_noise: Array
+    heavy: float
     degrees: int | None
 
     @property
@@ -77,7 +97,11 @@ class LookLaw:
         return np.asarray(self.sampling + self.privacy)
 
 
-def law(look: NoisyLook, count: float | None = None, expected_square: float = 0.0) -> LookLaw:
+def law(
+    look: NoisyLook,
+    count: float | None = None,
+    tail: Tail | None = None,
+) -> LookLaw:
     """Return the law of a released look; raises on no released value.
 
     Parameters
@@ -85,8 +109,9 @@ def law(look: NoisyLook, count: float | None = None, expected_square: float = 0.
     look : NoisyLook
     count : float, optional
         The number of complete rows that an earlier look released.
-    expected_square : float
-        The predicted |theta|^2 (`Located.expected_square`), where the rounds start.
+    tail : Tail, optional
+        The two cells with the wider cut; without them the intercept's error allows for skewed
+        residuals, which only they can tell from others.
     """
     size, variances = look.size, look.noise_sd**2
     a, h = look.cells[:size, :size], look.cells[:size, size]
@@ -96,35 +121,124 @@ def law(look: NoisyLook, count: float | None = None, expected_square: float = 0.
     total = max(float(look.cells[size, size]), total_noise / 2)
     values, vectors = np.linalg.eigh(a)
     positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    theta, spread = np.zeros(size), np.eye(size) * max(expected_square / size, _PRIOR)
+    theta, spread, kept = np.zeros(size), np.eye(size) * _PRIOR, 1.0
     scatter = total / weights
     sampling = privacy = positive
     for _ in range(_ROUNDS):
         privacy = equation_noise(variances, theta, spread)
         sampling = scatter * positive
-        weighted = solved(sampling + privacy, np.column_stack([a, h]))
-        precision = a @ weighted[:, :size]
-        spread = _posterior(precision)
-        theta = spread @ (a @ weighted[:, size])
+        kept = _kept(scatter)
+        weighted = solved(sampling + privacy, np.column_stack([kept * a, h]))
+        spread = _posterior(kept * a @ weighted[:, :size])
+        theta = spread @ (kept * a @ weighted[:, size])
         extended = np.append(theta, -1.0)
         noise = float(np.sqrt(extended**2 @ variances @ extended**2))
-        left = float(extended @ look.cells @ extended)
+        left = float(look.cells[size, size] - kept * (2 * h - a @ theta) @ theta)
         scatter = max(min(max(left, noise / 2), total), 1e-12) / weights
+    beyond = _beyond(tail, look, scatter, weights)
+    parts = _with_tail(look, tail, positive, scatter, beyond, privacy, weights, _kept(scatter))
+    privacies = privacy
+    a, h, sampling, privacy = parts
     to_box = look.coordinates
     k = np.asarray(np.linalg.solve(to_box.transform.T, a.T).T, dtype=np.float64)
     return LookLaw(
         g=h + k @ to_box.shift,
         k=k,
-        sampling=scatter * positive,
+        sampling=sampling,
         privacy=privacy,
-        residual=scatter * to_box.width**2,
+        residual=beyond.full * to_box.width**2,
         count=rows,
         weight=weights / rows,
         theta=theta,
         eigenvalues=values,
         noise_norm=look.noise_norm,
+        map_noise=_map_noise(look, scatter * positive + privacies, to_box.transform),
+        heavy=beyond.heavy / scatter,
         degrees=look.degrees,
     )
+
+
+def _kept(scatter: float) -> float:
+    """Return the share of normal residuals within the cut, whose cut mean square is `scatter`.
+
+    Where theta moves a residual, its cut value moves only if it is not cut: the expected slope of
+    cut residuals on the columns is theta times this share.
+    """
+    return float(np.interp(scatter, _SCATTERS, _WITHIN))
+
+
+@dataclass(frozen=True, slots=True)
+class _Beyond:
+    """What lies beyond the cut, in units of tau: mean squares, and what the cuts may move."""
+
+    full: float
+    heavy: float
+    moved: float
+    moved_wide: float
+
+
+def _beyond(tail: Tail | None, look: NoisyLook, scatter: float, weights: float) -> _Beyond:
+    """Compare the mean squares of residuals cut at tau and at the wider cut.
+
+    |e| - tau <= (e^2 - tau^2) / (2 tau) for |e| >= tau: if all that is cut lay on one side, the
+    mean would move by at most half the difference of the mean squares. A uniform law between both
+    sides has 1/sqrt(3) of that as its standard deviation.
+    """
+    if tail is None:
+        moved = _SKEW * 4 * scatter * math.sqrt(scatter)
+        return _Beyond(scatter, math.nan, moved, moved)
+    wide = tail.width / look.coordinates.width
+    excess = tail.squares * wide**2 / weights - scatter
+    noise = tail.squares_sd * wide**2 / weights
+    full = scatter if excess <= noise else scatter + excess * (1 - (noise / excess) ** 2)
+    usual = _SKEW * 4 * full * math.sqrt(full)
+    moved = min(usual, (max(excess, 0.0) + noise) / (2 * math.sqrt(3)))
+    return _Beyond(full, scatter + excess - 2 * noise, moved, moved / wide**2)
+
+
+def _with_tail(
+    look: NoisyLook,
+    tail: Tail | None,
+    positive: Array,
+    scatter: float,
+    beyond: _Beyond,
+    privacy: Array,
+    weights: float,
+    kept: float,
+) -> tuple[Array, Array, Array, Array]:
+    """Add the allowance for skewed residuals, and the equation of the tail.
+
+    Cutting skewed residuals at +-tau moves the intercept, and it alone, by E[error - cut error].
+    """
+    size = look.size
+    a, h = look.cells[:size, :size], look.cells[:size, size]
+    sampling = scatter * positive + beyond.moved**2 * np.outer(positive[:, 0], positive[:, 0])
+    if tail is None:
+        return kept * a, h, sampling, privacy
+    wide = tail.width / look.coordinates.width
+    beside = privacy[0].copy()
+    beside[0] -= look.noise_sd[0, size] ** 2
+    own = beside[0] + (tail.total_sd * wide) ** 2
+    privacy = np.block([[privacy, beside[:, None]], [beside[None, :], np.array([[own]])]])
+    along = scatter * positive[0]
+    own = beyond.full * weights + (beyond.moved_wide * weights) ** 2
+    sampling = np.block([[sampling, along[:, None]], [along[None, :], np.array([[own]])]])
+    return np.vstack([kept * a, a[0]]), np.append(h, tail.total * wide), sampling, privacy
+
+
+def _map_noise(look: NoisyLook, covariance: Array, transform: Array) -> Array:
+    """Return E[T^-T E' W^-1 E T^-1] over the noise E of A.
+
+    Cell (i, j) of E is in rows i and j: entry (a, b) gets Winv_ab v_ab, and entry (a, a) also
+    sum_i Winv_ii v_ia.
+    """
+    size = look.size
+    variances = look.noise_sd[:size, :size] ** 2
+    inverse = solved(covariance, np.eye(size))
+    noise = inverse * variances
+    np.fill_diagonal(noise, np.diag(inverse) @ variances)
+    back = np.linalg.solve(transform.T, np.linalg.solve(transform.T, noise).T)
+    return np.asarray((back + back.T) / 2)
 
 
 def equation_noise(variances: Array, theta: Array, spread: Array) -> Array:

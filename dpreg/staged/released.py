@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpreg.staged.location import Location
 
-__all__ = ["Coordinates", "NoisyLook", "box"]
+__all__ = ["Coordinates", "NoisyLook", "Tail", "box"]
 
 Array = NDArray[np.float64]
 
@@ -135,3 +135,25 @@ class NoisyLook:
         """
         limits = [limit for limit in (self.rows, most) if limit is not None]
         return max(min([float(self.cells[0, 0]), *limits]), self.size + 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Two more cells of a look: residuals that are cut farther out.
+
+    With t = clip(c e tau / width, -1, 1), `total` is sum c t and `squares` sum t^2, with noise.
+
+    Parameters
+    ----------
+    total, squares : float
+    total_sd, squares_sd : float
+        Standard deviations of their noise.
+    width : float
+        The wider cut, in box units of the response.
+    """
+
+    total: float
+    squares: float
+    total_sd: float
+    squares_sd: float
+    width: float

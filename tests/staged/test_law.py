@@ -6,7 +6,7 @@ import pytest
 from dpreg.staged import reference
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.law import equation_noise, law
-from dpreg.staged.released import Coordinates, NoisyLook, box
+from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
 
 
 def located(p, rng):
@@ -53,13 +53,15 @@ def test_without_noise_the_coefficients_are_least_squares():
     z = np.column_stack([np.ones(500), x @ at.whitening.T + at.offset,
                          (y - at.intercept - x @ at.slopes) / at.width])  # fmt: skip
     look = NoisyLook(z.T @ z, np.full((5, 5), 1e-9), at, None, 500)
-    fit = coefficients(law(look))
+    tail = Tail(float(z[:, -1].sum()) / 9, float((z[:, -1] ** 2).sum()) / 81, 1e-9, 1e-9, 9 * 0.7)
+    released = law(look, tail=tail)
+    fit = coefficients(released)
     full = np.column_stack([np.ones(500), x])
     expected, rss = np.linalg.lstsq(full, y, rcond=None)[:2]
     assert fit.params == pytest.approx(expected, abs=1e-8)
     assert fit.residual == pytest.approx(rss[0] / 500, rel=1e-3)  # theta is a posterior mean
     assert fit.covariance == pytest.approx(fit.residual * np.linalg.inv(full.T @ full), rel=1e-4)
-    part, two = coefficients(law(look), [1, 3]), full[:, [1, 3]]
+    part, two = coefficients(released, [1, 3]), full[:, [1, 3]]
     assert part.params == pytest.approx(np.linalg.lstsq(two, y, rcond=None)[0], abs=1e-7)
 
 
