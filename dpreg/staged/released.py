@@ -139,14 +139,15 @@ class NoisyLook:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Two more cells of a look: residuals that are cut farther out.
+    """Three more cells of a last look: residuals that are cut farther out, and their leverage.
 
-    With t = clip(c e tau / width, -1, 1), `total` is sum c t and `squares` sum t^2, with noise.
+    With f = clip(c e, -1, 1) and t = clip(c e tau / width, -1, 1), `total` is sum c t, `squares`
+    sum t^2 and `leverage` sum |c (1, u)|^2 f^2, with noise.
 
     Parameters
     ----------
-    total, squares : float
-    total_sd, squares_sd : float
+    total, squares, leverage : float
+    total_sd, squares_sd, leverage_sd : float
         Standard deviations of their noise.
     width : float
         The wider cut, in box units of the response.
@@ -154,6 +155,8 @@ class Tail:
 
     total: float
     squares: float
+    leverage: float
     total_sd: float
     squares_sd: float
+    leverage_sd: float
     width: float
