@@ -27,8 +27,13 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # rpy2 is used, and built, without a compiled part: no compiler and no headers of R are needed.
 export RPY2_CFFI_MODE := ABI
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --no-input
+# What locks/NAME.txt pins, each file by its hash, and then the project alone: pip takes no hashes beside -e.
+define install
+$(PIP_INSTALL) --require-hashes -r locks/$(1).txt
+$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+endef
 
-.PHONY: help venv demo test unit lint vignettes audit bench docs fresh lock r-check r-docs clean
+.PHONY: help venv demo test unit lint vignettes audit mutants coverage bench docs fresh lock r-check r-docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,22 +46,22 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || scripts/apt_packages.sh python
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.dpreg-run: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP_INSTALL) -e .
+$(VENV)/.dpreg-run: pyproject.toml locks/run.txt | $(BIN)/python
+	$(call install,run)
 	touch $@
 
-$(VENV)/.dpreg-test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP_INSTALL) -e '.[test,plot]'
+$(VENV)/.dpreg-test: pyproject.toml locks/test.txt | $(BIN)/python
+	$(call install,test)
 	touch $@ $(VENV)/.dpreg-run
 
-$(VENV)/.dpreg-docs: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP_INSTALL) -e '.[docs,plot]'
+$(VENV)/.dpreg-docs: pyproject.toml locks/docs.txt | $(BIN)/python
+	$(call install,docs)
 	touch $@ $(VENV)/.dpreg-run
 
 # reticulate loads Python as a shared library, which Debian keeps in a package of its own.
-$(VENV)/.dpreg-r: pyproject.toml constraints.txt packages.apt | $(BIN)/python
+$(VENV)/.dpreg-r: pyproject.toml locks/r.txt packages.apt | $(BIN)/python
 	scripts/apt_packages.sh r $$($(BIN)/python scripts/libpython_package.py)
-	$(PIP_INSTALL) -e '.[test,plot,r]'
+	$(call install,r)
 	touch $@ $(VENV)/.dpreg-run $(VENV)/.dpreg-test
 
 venv: $(VENV)/.dpreg-test $(VENV)/.dpreg-docs  ## set up .venv with all that development needs
@@ -96,6 +101,12 @@ vignettes: $(VENV)/.dpreg-test  ## run the vignettes as a reader would paste the
 audit: $(VENV)/.dpreg-test  ## run the privacy audits (slow)
 	$(BIN)/python -m pytest -m audit
 
+mutants: $(VENV)/.dpreg-test  ## apply each known mutant to a copy and see the tests kill it (half an hour)
+	PYTHONPATH=tests $(BIN)/python -m mutants
+
+coverage: $(VENV)/.dpreg-test  ## measure which lines of dpreg the tests run
+	$(BIN)/python -m pytest tests --ignore=tests/r_bridge --ignore=tests/mutants $(PYTEST_ARGS) --cov=dpreg --cov-report=term:skip-covered
+
 bench: $(VENV)/.dpreg-test  ## time dpreg against its peers
 	for name in $(patsubst benchmarks/%.py,%,$(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))); do \
 		echo "== $$name"; \
@@ -109,8 +120,8 @@ fresh:  ## run the README's commands in a bare Debian chroot (root, debootstrap)
 	scripts/fresh.sh
 
 # PIP_CONSTRAINT is unset here: the point is to leave the old pins behind.
-lock:  ## write constraints.txt anew from the newest releases that pyproject.toml admits
-	PYTHON="$(PYTHON)" PIP_CONSTRAINT= scripts/lock.sh constraints.txt
+lock:  ## write locks/ and constraints.txt anew from the newest releases that pyproject.toml admits
+	PYTHON="$(PYTHON)" PIP_CONSTRAINT= scripts/lock.sh
 
 clean:  ## remove what the other targets made, .venv included
 	rm -rf $(VENV) docs/_build docs/api docs/vignettes build dist audit-out .pytest_cache .mypy_cache .ruff_cache \

@@ -20,7 +20,8 @@ Nothing here raises, warns or branches on a value: a NaN counts as a zero cell, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
+from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms import Coins
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.reader import Reader
@@ -41,6 +43,7 @@ __all__ = [
     "accumulate_groups",
     "pack",
     "read_moments",
+    "to_grid",
     "unpack",
 ]
 
@@ -64,10 +67,14 @@ class Moments:
     cells : tuple of tuples of int
         sum_i z_i z_i', D x D and symmetric, in units of 2**-40; index 0 is the constant, the last
         one the response. ``cells[0][0]`` counts the complete rows (times 2**40).
+    group : str
+        Which rows these are, as the budget table names them: "all", or a group that coins chose.
+        Moments of two different groups together are of "all", the label that asks most.
     """
 
     rows: int
     cells: tuple[tuple[int, ...], ...]
+    group: str = ALL_ROWS
 
     @classmethod
     def zero(cls, D: int) -> Moments:
@@ -89,13 +96,15 @@ class Moments:
             tuple(a + b for a, b in zip(mine, theirs, strict=True))
             for mine, theirs in zip(self.cells, other.cells, strict=True)
         )
-        return Moments(self.rows + other.rows, cells)
+        group = self.group if self.group == other.group else ALL_ROWS
+        return Moments(self.rows + other.rows, cells, group)
 
     def __mul__(self, times: int) -> Moments:
         """Return the moments of the same rows seen `times` times over."""
         if not isinstance(times, int) or isinstance(times, bool) or times < 0:
             return NotImplemented
-        return Moments(self.rows * times, tuple(tuple(a * times for a in r) for r in self.cells))
+        cells = tuple(tuple(a * times for a in r) for r in self.cells)
+        return Moments(self.rows * times, cells, self.group)
 
     __rmul__ = __mul__
 
@@ -149,7 +158,10 @@ class Vectors(Protocol):
         """D, the cells of a row vector."""
 
     def block(self, chunk: Chunk, /) -> NDArray[np.float64]:
-        """Make the vectors of some rows, (rows, D), each from its own row alone."""
+        """Make the vectors of some rows, (rows, D), each from its own row alone.
+
+        The array is fresh: who asked for it may write to it.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +180,16 @@ class _MomentTally:
         coins, size = self.coins, self.vectors.size
         blocks = ((start, self.vectors.block(chunk)) for start, chunk in chunks)
         if coins is None:
-            return pack([accumulate((block for _, block in blocks), size)])
+            return pack(_summed(((block, None) for _, block in blocks), size, 1, fresh=True))
         labelled = ((block, coins.labels(start, len(block))) for start, block in blocks)
-        return pack(accumulate_groups(labelled, size, coins.groups))
+        return pack(_summed(labelled, size, coins.groups, fresh=True))
 
 
 def read_moments(
-    reader: Reader, vectors: Vectors, coins: Coins | None = None
+    reader: Reader,
+    vectors: Vectors,
+    coins: Coins | None = None,
+    names: Sequence[str] = (ALL_ROWS,),
 ) -> tuple[Moments, ...]:
     """Read all rows once: the exact moments of the groups that the coins send them to.
 
@@ -185,6 +200,8 @@ def read_moments(
         Usually a `Design`.
     coins : Coins, optional
         None puts all rows into one group.
+    names : sequence of str
+        What the budget table calls the rows of each group, taken in turn.
 
     Returns
     -------
@@ -195,7 +212,7 @@ def read_moments(
     vector = reader.total(vectors.types, tally, "moments", positions=ordered)
     parts = unpack(vector, vectors.size)
     reader.learn(sum(part.rows for part in parts))
-    return parts
+    return tuple(replace(part, group=name) for part, name in zip(parts, cycle(names), strict=False))
 
 
 def accumulate(blocks: Iterable[NDArray[np.float64]], D: int) -> Moments:
@@ -236,12 +253,23 @@ def accumulate_groups(
     -------
     tuple of Moments, one a group
     """
+    return _summed(blocks, D, groups, fresh=False)
+
+
+def _summed(
+    blocks: Iterable[tuple[NDArray[np.float64], NDArray[np.int64] | None]],
+    D: int,
+    groups: int,
+    *,
+    fresh: bool,
+) -> tuple[Moments, ...]:
+    """As `accumulate_groups`; blocks that are `fresh` are written to, which saves memory."""
     total: NDArray[np.object_] = np.zeros((groups, D, D), dtype=object)
     partial = np.zeros((groups, D, D), dtype=np.int64)
     rows = np.zeros(groups, dtype=np.int64)
     pending = 0
     for block, labels in _split(blocks, D):
-        cells = _to_grid(block)
+        cells = to_grid(block, out=block if fresh else None)
         if labels is None:
             partial[0] += (cells.T @ cells).astype(np.int64)
             rows[0] += len(cells)
@@ -286,9 +314,11 @@ def _split(
             yield block[rows], None if labels is None else labels[rows]
 
 
-def _to_grid(block: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Clip to [-1, 1] and round to whole units of 2**-20; a NaN counts as zero."""
-    cells: NDArray[np.float64] = np.clip(block, -1.0, 1.0, dtype=np.float64)
+def to_grid(
+    block: NDArray[np.float64], out: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Clip to [-1, 1] and round to whole units of 2**-20, into `out`; a NaN counts as zero."""
+    cells: NDArray[np.float64] = np.clip(block, -1.0, 1.0, out=out, dtype=np.float64)
     cells *= 2.0**CELL_BITS
     np.rint(cells, out=cells)
     np.copyto(cells, 0.0, where=np.isnan(cells))

@@ -1,24 +1,41 @@
-"""The frozen request: every public choice of one call, checked once, that travels the pipeline."""
+"""Frozen requests: every public choice of one call, checked once, that travels the pipeline."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
 from dpreg.errors import ArgumentError
+from dpreg.privacy import seeded
+from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget, exact
+from dpreg.privacy.protection import Protection
 from dpreg.privacy.sensitivity import NEIGHBORS
 
-__all__ = ["SHARES", "SelectionRequest", "choice", "count", "inclusions", "names", "positive"]
+__all__ = [
+    "SHARES",
+    "Request",
+    "SelectionRequest",
+    "choice",
+    "count",
+    "inclusions",
+    "names",
+    "positive",
+    "text",
+    "truth",
+]
 
-METHODS: Final = ("pcls", "pcpl")
-MECHANISMS: Final = ("auto", "permute-and-flip", "exponential", "laplace")
-UNITS: Final = ("term", "column")
-HIERARCHIES: Final = ("none", "strong")
-FITS: Final = ("split", "share", None)
-ENGINES: Final = ("auto", "enumerate", "tree")
+_CHOICES: Final[Mapping[str, tuple[str | None, ...]]] = {
+    "method": ("pcls", "pcpl"),
+    "mechanism": ("auto", "permute-and-flip", "exponential", "laplace"),
+    "units": ("term", "column"),
+    "hierarchy": ("none", "strong"),
+    "fit": ("split", "share", None),
+    "engine": ("auto", "enumerate", "tree"),
+}
+"""Arguments of a selection that are one of a few words."""
 _LEAST_INCLUSIONS: Final = Fraction("1e-200")
 SHARES: Final[Mapping[str, Fraction]] = {
     "bounds": Fraction(1, 10),
@@ -40,6 +57,20 @@ worst); a sigma2 share of .05 has a relative error of .004 to .16. Bounds of ten
 about half of eps at 20,000 rows: .1 is for 100,000 rows or few undeclared columns, and the warning
 says so.
 """
+
+
+def text(value: object, name: str) -> str:
+    """Return `value` if it is a string, else raise ArgumentError."""
+    if not isinstance(value, str):
+        raise ArgumentError(f"{name} must be a string; got {type(value).__name__}.")
+    return value
+
+
+def truth(value: object, name: str) -> bool:
+    """Return `value` if it is True or False, else raise ArgumentError."""
+    if not isinstance(value, bool):
+        raise ArgumentError(f"{name} must be True or False.")
+    return value
 
 
 def choice(value: object, name: str, allowed: tuple[Any, ...]) -> Any:
@@ -87,20 +118,54 @@ def names(value: object, name: str) -> tuple[str, ...]:
     return listed
 
 
-@dataclass(frozen=True, slots=True)
-class SelectionRequest:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What every public call lets its caller choose, as exact values.
+
+    A request is made from the arguments of the call that it belongs to, by their names:
+    ``request = SelectionRequest.of(locals())`` as the call's first statement.
+
+    Attributes
+    ----------
+    budget : Budget
+        What the whole call may cost.
+    protection : Protection
+    seed : int or None
+        None unless privacy was given up by ``unsafe_seed``.
+    """
+
+    budget: Budget
+    protection: Protection
+    seed: int | None
+
+    @staticmethod
+    def common(call: Mapping[str, Any]) -> dict[str, Any]:
+        """Check the arguments that all calls have; errors name the argument and the mend."""
+        budget = Budget(positive(call["eps"], "eps"), exact(call["delta"], "delta"))
+        relation = choice(call["neighbors"], "neighbors", NEIGHBORS)
+        seed = call["unsafe_seed"]
+        return {
+            "budget": budget,
+            "protection": Protection(relation, count(call["contributions"], "contributions")),
+            "seed": None if seed is None else count(seed, "unsafe_seed", 0),
+        }
+
+    def account(self) -> Account:
+        """Open the call's account."""
+        return Account(self.protection, self.budget, seeded.generator(self.seed))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionRequest(Request):
     """Everything that a caller of `dpreg.dp_select` chose, as exact values.
 
     ``radius`` is None for "private"; ``penalty`` is "auto", "bic" or a number; ``sigma2`` is None,
-    "private" or a number; ``seed`` is None unless privacy was given up by ``unsafe_seed``.
+    "private" or a number.
     """
 
     formula: str
-    budget: Budget
     method: str
     mechanism: str
-    neighbors: str
-    contributions: int
     units: str
     keep: tuple[str, ...]
     max_terms: int | None
@@ -116,67 +181,23 @@ class SelectionRequest:
     draws: int
     fit: str | None
     engine: str
-    seed: int | None
 
     @classmethod
-    def checked(
-        cls,
-        formula: str,
-        eps: object,
-        *,
-        delta: object,
-        method: object,
-        mechanism: object,
-        neighbors: object,
-        contributions: object,
-        units: object,
-        keep: Iterable[str],
-        max_terms: object,
-        hierarchy: object,
-        radius: object,
-        clip: object,
-        center: object,
-        penalty: object,
-        sigma2: object,
-        false_inclusions: object,
-        shares: Mapping[str, object] | None,
-        draws: object,
-        fit: object,
-        engine: object,
-        unsafe_seed: object,
-    ) -> SelectionRequest:
+    def of(cls, call: Mapping[str, Any]) -> SelectionRequest:
         """Check every argument and return the request; errors name the argument and the mend."""
-        if not isinstance(formula, str):
-            raise ArgumentError(f"formula must be a string; got {type(formula).__name__}.")
-        if not isinstance(center, bool):
-            raise ArgumentError("center must be True or False.")
-        budget = Budget(positive(eps, "eps"), exact(delta, "delta"))
-        whole = positive(clip, "clip", Fraction(1))
+        formula = text(call["formula"], "formula")
+        whole = positive(call["clip"], "clip", Fraction(1))
+        radius = call["radius"]
         request = cls(
+            **cls.common(call),
+            **{name: choice(call[name], name, allowed) for name, allowed in _CHOICES.items()},
+            **{name: check(call[name]) for name, check in _CHECKS.items()},
             formula=formula,
-            budget=budget,
-            method=choice(method, "method", METHODS),
-            mechanism=choice(mechanism, "mechanism", MECHANISMS),
-            neighbors=choice(neighbors, "neighbors", NEIGHBORS),
-            contributions=count(contributions, "contributions"),
-            units=choice(units, "units", UNITS),
-            keep=names(keep, "keep"),
-            max_terms=None if max_terms is None else count(max_terms, "max_terms", 0),
-            hierarchy=choice(hierarchy, "hierarchy", HIERARCHIES),
+            clip=whole,
             radius=_radius(radius, whole),
             radius_source={None: "default", "private": "private"}.get(
                 radius if isinstance(radius, str | None) else "", "given"
             ),
-            clip=whole,
-            center=center,
-            penalty=_penalty(penalty),
-            sigma2=_sigma2(sigma2),
-            false_inclusions=inclusions(false_inclusions),
-            shares=_shares(shares),
-            draws=count(draws, "draws"),
-            fit=choice(fit, "fit", FITS),
-            engine=choice(engine, "engine", ENGINES),
-            seed=None if unsafe_seed is None else count(unsafe_seed, "unsafe_seed", 0),
         )
         _check_together(request)
         return request
@@ -187,7 +208,7 @@ class SelectionRequest:
         uses_rows = self.method == "pcpl" or (
             isinstance(self.sigma2, Fraction) and self.penalty in ("auto", "bic")
         )
-        return self.neighbors == "add-remove" and uses_rows and self.sigma2 != "private"
+        return not self.protection.n_is_public and uses_rows and self.sigma2 != "private"
 
     @property
     def rho(self) -> Fraction:
@@ -200,7 +221,8 @@ class SelectionRequest:
 def _check_together(request: SelectionRequest) -> None:
     if request.method == "pcpl" and request.budget.delta == 0:
         raise ArgumentError('method="pcpl" needs delta above 0, such as delta=1e-6.')
-    rows_cross_halves = request.contributions > 1 and request.neighbors == "add-remove"
+    protection = request.protection
+    rows_cross_halves = protection.contributions > 1 and not protection.n_is_public
     if request.method == "pcpl" and request.fit == "split" and rows_cross_halves:
         raise ArgumentError(
             'method="pcpl" with fit="split" is not proved under neighbors="add-remove" with '
@@ -250,3 +272,16 @@ def _shares(shares: Mapping[str, object] | None) -> Mapping[str, Fraction]:
     if sum(checked.values()) >= 1:
         raise ArgumentError("shares must add up to less than 1: the selection needs the rest.")
     return checked
+
+
+_CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "center": lambda value: truth(value, "center"),
+    "keep": lambda value: names(value, "keep"),
+    "max_terms": lambda value: None if value is None else count(value, "max_terms", 0),
+    "penalty": _penalty,
+    "sigma2": _sigma2,
+    "false_inclusions": inclusions,
+    "shares": _shares,
+    "draws": lambda value: count(value, "draws"),
+}
+"""The other arguments of a selection, and how each is checked."""

@@ -1,23 +1,44 @@
 #!/usr/bin/env bash
-# Resolve the package with its extras in a clean environment and write down what pip chose.
+# Resolve the package with all its extras and write down what was chosen, with hashes.
 #
-#     scripts/lock.sh constraints.txt
+#     scripts/lock.sh
 #
-# rpy2 is built in ABI mode, as `make` builds it: without a compiler and without R.
+# locks/NAME.txt is what `make` installs before the project itself, which pip then installs with
+# --no-deps: pip takes no hashes beside -e. One resolution serves all of them. constraints.txt
+# holds the same versions without hashes, for what pip builds with and for whoever wants them.
 set -euo pipefail
-out="$(realpath -m "${1:?usage: scripts/lock.sh FILE}")"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 "${PYTHON:-python3}" -m venv "$work/venv"
-export RPY2_CFFI_MODE=ABI
-pip=("$work/venv/bin/python" -m pip)
-# The build backend is named so that it is pinned as well.
-"${pip[@]}" install --quiet --quiet --no-input hatchling editables -e '.[test,plot,docs,r]'
+"$work/venv/bin/python" -m pip install --quiet --quiet --no-input uv
+
+# The build backend is named so that it is pinned as well, and setuptools for what comes as source.
+printf '%s\n' hatchling editables 'setuptools<81' wheel >"$work/build.in"
+resolve() {
+    "$work/venv/bin/uv" pip compile --quiet --universal --python-version 3.11 --upgrade \
+        --no-header --no-annotate pyproject.toml "$work/build.in" "$@"
+}
+
+extras() { printf -- '--extra %s ' "$@"; }
+# shellcheck disable=SC2046  # the words are meant to split
+resolve $(extras test plot docs r) -o "$work/all.txt"
 {
     echo "# Versions that dpreg is developed and tested with, written by \`make lock\`."
     echo "# Installing the package does not need them; \`make\` uses them to repeat a build."
-    "${pip[@]}" freeze --exclude-editable
-} >"$work/constraints.txt"
-cp "$work/constraints.txt" "$out"
+    cat "$work/all.txt"
+} >constraints.txt
+
+mkdir -p locks
+lock() {
+    local name=$1
+    shift
+    # shellcheck disable=SC2046
+    resolve --generate-hashes -c "$work/all.txt" $( (($#)) && extras "$@") -o "$work/$name.txt"
+    { echo "# Written by \`make lock\`; do not edit."; cat "$work/$name.txt"; } >"locks/$name.txt"
+}
+lock run
+lock test test plot
+lock docs docs plot
+lock r test plot r

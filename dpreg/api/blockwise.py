@@ -16,17 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.api.block_table import BlockTable
-from dpreg.api.inputs import Choices, spend_of
+from dpreg.api.inputs import Choices, open_noise
 from dpreg.errors import ArgumentError
 from dpreg.estimation import aggregate
 from dpreg.estimation.aggregate import AGGREGATES
 from dpreg.estimation.blocks import Limits, limits_of
 from dpreg.estimation.classic import Estimate
 from dpreg.estimation.histogram import count_noise
-from dpreg.privacy.budget import Budget, BudgetTable, Spend
-from dpreg.privacy.ledger import charge
+from dpreg.privacy.account import Part
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.request import choice, count, positive
+from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import ClassicResults
 
 if TYPE_CHECKING:
@@ -93,14 +94,7 @@ class Aggregate:
         unsafe_seed: Any = None,
     ) -> Aggregate:
         """Check the arguments of `sample_aggregate` that bear these names."""
-        choices = Choices.checked(
-            eps=eps,
-            delta=delta,
-            neighbors=neighbors,
-            contributions=contributions,
-            noise=noise,
-            unsafe_seed=unsafe_seed,
-        )
+        choices = Choices.of(locals())
         if not isinstance(correct_bias, bool):
             raise ArgumentError("correct_bias must be True or False.")
         way = str(choice(aggregation, "aggregation", AGGREGATES))
@@ -143,65 +137,59 @@ class Aggregate:
         choices = self.choices
         groups, lines = table.groups, table.groups.lines
         # Block values of all groups that one person can change: a replaced row may change groups.
-        moved = choices.contributions * (2 if groups.levels and choices.n_is_public else 1)
-        whole = choices.budget.eps
-        spends = BudgetTable(contributions=choices.contributions)
+        crossing = 2 if groups.levels and choices.n_is_public else 1
+        moved = choices.protection.contributions * crossing
+        values_moved = choices.protection.of_values(moved)
+        whole, account = choices.budget.eps, choices.account()
         counting = None
         if self.blocks is None and not choices.n_is_public:
             counting = count_noise(
                 1,
-                eps=whole * _COUNT_SHARE,
-                delta=Fraction(0),
-                neighbors=choices.neighbors,
-                contributions=choices.contributions,
+                cost=Budget(whole * _COUNT_SHARE),
+                protection=choices.protection,
                 noise="laplace",
             )
-            spends = spends + spend_of("number of rows", counting)
-        most = whole - spends.total.eps
+            counted = open_noise(account, "number of rows", counting)
+        most = Budget(whole - account.total.eps, choices.budget.delta)
         public = aggregate.Averaging.planned(
-            len(self.names), lines, most, choices.budget.delta, moved, choices.noise
+            len(self.names), lines, most, values_moved, choices.noise
         ).noise
         if self.way == "winsorized":
-            aggregate.check_window(len(self.names), moved, most)
+            aggregate.check_window(len(self.names), moved, most.eps)
         if self.blocks is not None and choices.n_is_public:
             self._check_blocks(table.count(), lines)
-        total = Budget(whole, public.delta)
-        charge(budget, total, "sample_aggregate", choices.neighbors, choices.contributions)
+        average = account.joint(
+            "average over blocks", f"discrete {public.mechanism}", Budget(most.eps, public.delta)
+        )
+        account.charge(budget, "sample_aggregate")
         # How eps is divided among the steps may follow the released number of rows.
         rows = table.read()
         if choices.n_is_public:
             self._check_blocks(rows, lines)
-        rng = choices.rng()
         each = whole / (len(self.names) * moved)
-        known = rows + (0 if counting is None else counting.draw(1, rng)[0])
+        known = rows + (0 if counting is None else counting.draw(1, counted)[0])
         size = self.blocks or aggregate.default_blocks(max(known, 1) // lines, each)
         size = min(size, _MOST_BLOCKS)  # the noisy number of rows may be anything
-        window_eps = Fraction(0)
+        windows: tuple[Part, ...] | None = None
         if self.way == "winsorized" or (self.way == "auto" and aggregate.window_pays(size, each)):
-            window_eps = whole * aggregate.window_share(size, each)
-            spends = spends + Spend("window of block values", "permute-and-flip", window_eps)
+            share = Budget(whole * aggregate.window_share(size, each))
+            part = account.release(average, "window of block values", "permute-and-flip", share)
+            windows = part.across(lines)
         averaging = aggregate.Averaging.planned(
-            len(self.names),
-            lines,
-            whole - spends.total.eps,
-            choices.budget.delta,
-            moved,
-            public.mechanism,
+            len(self.names), lines, average.left, values_moved, public.mechanism
         )
-        spends = spends + spend_of("average over blocks", averaging.noise)
+        averages = average.rest().across(lines)
         labels = table.labels()
         estimates: list[Estimate] = []
         for line in range(lines):
             members = np.flatnonzero(labels == line)
             values = yield [
-                members[part] for part in aggregate.draw_blocks(members.size, size, rng)
+                members[part] for part in aggregate.draw_blocks(members.size, size, account.rng)
             ]
             within = self.limits
-            if window_eps:
-                within = aggregate.window(
-                    values, self.limits, eps=window_eps, contributions=moved, rng=rng
-                )
-            estimates += averaging.release(within.clip(values), within, rng)
+            if windows is not None:
+                within = aggregate.window(values, self.limits, part=windows[line], moved=moved)
+            estimates += averaging.release(within.clip(values), within, averages[line])
         return ClassicResults(
             statistic="sample and aggregate",
             names=self.names,
@@ -222,7 +210,7 @@ class Aggregate:
             noise=averaging.noise.mechanism,
             eps=choices.budget.eps,
             delta=choices.budget.delta,
-            claim=choices.claim(spends),
+            claim=PrivacyClaim.of(account),
             notes=(_BIAS, *self._empty_blocks(bool(groups.levels), known, counting)),
         )
 

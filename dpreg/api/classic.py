@@ -19,8 +19,8 @@ from dpreg.api.inputs import (
     Grouped,
     columns_of,
     common_fields,
+    open_noise,
     public_count,
-    spend_of,
 )
 from dpreg.errors import ArgumentError
 from dpreg.estimation import sums
@@ -31,7 +31,7 @@ from dpreg.estimation.classic import (
     mean_estimates,
     sufficient_statistics,
 )
-from dpreg.privacy.budget import BudgetTable
+from dpreg.privacy.account import Account
 from dpreg.request import choice
 from dpreg.results.classic import ClassicResults
 from dpreg.sources import Chunk, Integers
@@ -119,17 +119,10 @@ def dp_mean(
     >>> bool(abs(result.params["x"] - 40) < 1), str(result.spent)
     (True, 'eps=1')
     """
-    choices = Choices.checked(
-        eps=eps,
-        delta=delta,
-        neighbors=neighbors,
-        contributions=contributions,
-        noise=noise,
-        unsafe_seed=unsafe_seed,
-    )
+    choices = Choices.of(locals())
     columns = columns_of(x, data, bounds, schema, by, progress=progress)
     known = public_count(complete, choices, columns)
-    released, spends, mechanism = _sums(choices, columns, 2, known, budget, "mean")
+    released, account, mechanism = _sums(choices, columns, 2, known, budget, "mean")
     rows = columns.rows if choices.n_is_public else None
     scales = _scales(columns)
     estimates = [one for line in released for one in mean_estimates(line, scales, rows)]
@@ -137,7 +130,7 @@ def dp_mean(
         statistic="mean",
         names=columns.names,
         counts=None if known else np.array([line.count for line in released]),
-        **common_fields(choices, columns, estimates, spends, mechanism),
+        **common_fields(choices, columns, estimates, account, mechanism),
     )
 
 
@@ -184,14 +177,7 @@ progress, unsafe_seed
     ArgumentError, SchemaError, DataError, BudgetError
         From public facts alone and before anything is charged or read.
     """
-    choices = Choices.checked(
-        eps=eps,
-        delta=delta,
-        neighbors=neighbors,
-        contributions=contributions,
-        noise=noise,
-        unsafe_seed=unsafe_seed,
-    )
+    choices = Choices.of(locals())
     chosen = FAMILIES[str(choice(family, "family", tuple(FAMILIES)))]
     if family == "bernoulli" and bounds is None and schema is None:
         bounds = (0, 1)
@@ -205,7 +191,7 @@ progress, unsafe_seed
     if family == "bernoulli" and any(pair != (0.0, 1.0) for pair in columns.bounds.values()):
         raise ArgumentError('family="bernoulli" needs bounds=(0, 1).')
     known = public_count(complete, choices, columns)
-    released, spends, mechanism = _sums(
+    released, account, mechanism = _sums(
         choices, columns, chosen.degree, known, budget, f"{family} statistics"
     )
     rows = columns.rows if choices.n_is_public else None
@@ -219,7 +205,7 @@ progress, unsafe_seed
         counts=None if known else np.array([line.count for line in released]),
         sufficient=np.array([v for line in released for v in sufficient_statistics(line, scales)]),
         sufficient_names=_spread_names(columns.names if several else (), statistics),
-        **common_fields(choices, columns, estimates, spends, mechanism),
+        **common_fields(choices, columns, estimates, account, mechanism),
     )
 
 
@@ -230,28 +216,27 @@ def _sums(
     complete: bool,
     budget: Ledger | None,
     step: str,
-) -> tuple[list[sums.NoisySums], BudgetTable, str]:
+) -> tuple[list[sums.NoisySums], Account, str]:
     """Plan, charge, read and release the sums of the columns, group by group."""
     coding, fitted = sums.plan(
         len(columns.names),
         columns.lines,
         degree=degree,
         grouped=columns.by is not None,
-        eps=choices.budget.eps,
-        delta=choices.budget.delta,
-        neighbors=choices.neighbors,
-        contributions=choices.contributions,
+        cost=choices.budget,
+        protection=choices.protection,
         complete=complete,
         noise=choices.noise,
     )
-    spends = BudgetTable((spend_of(step, fitted),), choices.contributions)
-    choices.charge(budget, spends, f"{step}: {', '.join(columns.names)}")
+    account = choices.account()
+    part = open_noise(account, step, fitted)
+    account.charge(budget, f"{step}: {', '.join(columns.names)}")
     bounds = tuple(columns.bounds[name] for name in columns.names)
     vector = columns.total(_SumsTally(columns.names, bounds, columns.lines), step)
     exact = sums.unpack(vector, len(columns.names))
     rows = columns.rows if complete else None
-    released = sums.release(exact, coding, fitted, rows=rows, rng=choices.rng())
-    return released, spends, fitted.mechanism
+    released = sums.release(exact, coding, fitted, part=part, rows=rows)
+    return released, account, fitted.mechanism
 
 
 @dataclass(frozen=True, slots=True)

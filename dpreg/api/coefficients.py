@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.columns import ColumnType
-from dpreg.estimation.constants import privacy_of_constants
 from dpreg.estimation.gram import release_gram
 from dpreg.estimation.inference import fit_gram, to_user_units
-from dpreg.estimation.perturbed import fit_sums, sums_of, to_ball
+from dpreg.estimation.perturbed import release_sums, to_ball
 from dpreg.estimation.scaling import RowScaling, row_scaling
 from dpreg.formula.design import Design
 from dpreg.moments import Moments
+from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.regression import RegressionResults
 from dpreg.sources import Chunk
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
 
 __all__ = [
     "CallFacts",
@@ -31,6 +28,7 @@ __all__ = [
     "exclusive_groups",
     "joint_fit",
     "perturbed_fit",
+    "released",
     "unit_ball_rows",
 ]
 
@@ -52,7 +50,7 @@ class CallFacts:
         How often the rows were gone through.
     bounds : mapping of str to str
         Column to "schema" or "private".
-    claim : PrivacyClaim
+    account : Account
     notes : tuple of str
     """
 
@@ -62,8 +60,17 @@ class CallFacts:
     rows: int | None
     passes: int
     bounds: Mapping[str, str]
-    claim: PrivacyClaim
+    account: Account
     notes: tuple[str, ...] = ()
+
+    @property
+    def claim(self) -> PrivacyClaim:
+        """What the result claims, once all is drawn."""
+        return PrivacyClaim.of(self.account)
+
+    def after(self, rows: int | None, passes: int) -> CallFacts:
+        """Return the facts with what reading the rows has told."""
+        return replace(self, rows=rows, passes=passes)
 
 
 def joint_fit(
@@ -71,10 +78,8 @@ def joint_fit(
     columns: Sequence[int],
     moments: Moments,
     facts: CallFacts,
-    *,
-    cost: Budget,
+    part: Part,
     noise: str | None = None,
-    rng: Generator | None = None,
 ) -> RegressionResults:
     """Release the moments of one model once, and fit it from what was released.
 
@@ -86,28 +91,19 @@ def joint_fit(
     moments : Moments
         Exact moments of the rows that may be read for this.
     facts : CallFacts
-    cost : Budget
+    part : Part
         What the release may cost.
     noise : {"gaussian", "knorm", "laplace"}, optional
         None takes the one with the least expected error, by a public rule.
     """
-    claim, chosen = facts.claim, tuple(columns)
-    noisy = release_gram(
-        moments,
-        chosen,
-        exclusive=exclusive_groups(design, chosen),
-        eps=cost.eps,
-        delta=cost.delta,
-        neighbors=claim.neighbors,
-        contributions=claim.contributions,
-        noise=noise,
-        rng=rng,
-    )
+    chosen = tuple(columns)
+    exclusive = exclusive_groups(design, chosen)
+    noisy = release_gram(moments, chosen, exclusive=exclusive, part=part, noise=noise)
     fitted = fit_gram(noisy, rows=facts.rows)
     fitted = to_user_units(
         fitted, *design.to_user_units(chosen), response_width=design.response.width
     )
-    return _released(
+    return released(
         design,
         chosen,
         facts,
@@ -132,7 +128,7 @@ def joint_fit(
     )
 
 
-def _released(
+def released(
     design: Design, columns: Sequence[int], facts: CallFacts, **fitted: Any
 ) -> RegressionResults:
     """Make a result of what was fitted and of the public facts that every fit repeats."""
@@ -212,23 +208,14 @@ def perturbed_fit(
     rows: UnitBallRows,
     moments: Moments,
     facts: CallFacts,
+    part: Part,
     *,
     method: str,
     noise: str,
-    cost: Budget,
-    rng: Generator | None = None,
 ) -> RegressionResults:
     """Fit by perturbed sufficient statistics: coefficients alone, without standard errors."""
     design, chosen, scaled = rows.design, rows.columns, rows.scaling
-    privacy = privacy_of_constants(
-        method,
-        noise,
-        eps=cost.eps,
-        delta=cost.delta,
-        neighbors=facts.claim.neighbors,
-        contributions=facts.claim.contributions,
-    )
-    fit = fit_sums(sums_of(moments), privacy, rng)
+    fit = release_sums(moments, part, method=method, noise=noise)
     notes = [f"{method} releases coefficients alone; method='gram' gives standard errors too."]
     if scaled.affine:
         constant_first = scaled.unstandardise(fit.params)
@@ -242,7 +229,7 @@ def perturbed_fit(
             "of the scaled rows, not of the columns in their own units."
         )
     unknown = np.full(len(chosen), np.nan)
-    return _released(
+    return released(
         design,
         chosen,
         facts,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,22 +17,22 @@ from dpreg.api.inputs import (
     columns_of,
     fraction_of,
     group_codes,
+    open_noise,
     public_count,
-    spend_of,
 )
 from dpreg.errors import ArgumentError
 from dpreg.estimation import histogram
 from dpreg.estimation.histogram import NoisyCounts, count_noise, fine_bins
-from dpreg.privacy.budget import BudgetTable
+from dpreg.privacy.account import Account, Part
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.request import count
+from dpreg.results.claim import PrivacyClaim
 from dpreg.results.histogram import HistogramResults
 from dpreg.schema import Boolean, Categorical
 from dpreg.sources import Integers
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
-
     from dpreg.privacy.ledger import Ledger
 
 __all__ = ["dp_histogram"]
@@ -82,6 +82,18 @@ class _BinTally:
         )
         counts, left = histogram.count_cells(placed, self.bins.size, self.groups)
         return np.append(counts, left)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistogramRequest(Choices):
+    """What a caller of `dp_histogram` chose."""
+
+    width_share: Fraction
+
+    @classmethod
+    def of(cls, call: Mapping[str, Any]) -> HistogramRequest:
+        """Check the arguments."""
+        return cls(**cls.common(call), width_share=fraction_of(call["width_share"], "width_share"))
 
 
 def dp_histogram(
@@ -136,15 +148,7 @@ progress, unsafe_seed
     ----------
     Smith, A. (2008). Integrating differential privacy with statistical theory. Talk, NCHS/CDC.
     """
-    choices = Choices.checked(
-        eps=eps,
-        delta=delta,
-        neighbors=neighbors,
-        contributions=contributions,
-        noise=noise,
-        unsafe_seed=unsafe_seed,
-    )
-    share = fraction_of(width_share, "width_share")
+    request = HistogramRequest.of(locals())
     edges = _edges(bins)
     if edges is not None:
         if bounds is not None:
@@ -153,20 +157,20 @@ progress, unsafe_seed
     columns = columns_of(x, data, bounds, schema, by, levels_allowed=True, progress=progress)
     if len(columns.names) != 1:
         raise ArgumentError("dp_histogram takes one column: call it for each.")
-    complete = public_count(complete, choices, columns)
+    complete = public_count(complete, request, columns)
     fixed = _fixed_bins(columns, bins, edges)
     columns.reader.require(1 if fixed else 2, counts=fixed is None)
-    stages = _stages(choices, columns, fixed, share, complete)
-    choices.charge(budget, stages.spends, f"dp_histogram: {columns.names[0]}")
-    rng = choices.rng()
+    account = request.account()
+    stages = _stages(request, account, columns, fixed)
+    account.charge(budget, f"dp_histogram: {columns.names[0]}")
     if fixed is None:
-        fixed = _private_bins(choices, columns, stages, rng)
-    released = _release(choices, columns, fixed, stages, complete, rng)
+        fixed = _private_bins(columns, stages)
+    released = _release(request, columns, fixed, stages, complete)
     return HistogramResults(
         column=columns.names[0],
         levels=fixed.levels,
         edges=fixed.edges,
-        binning="schema" if fixed.levels else "private" if stages.first else "given",
+        binning="schema" if fixed.levels else "private" if stages.width else "given",
         by=columns.by,
         groups=columns.groups,
         estimates=np.concatenate([line.shares for line in released]),
@@ -174,96 +178,92 @@ progress, unsafe_seed
         se_privacy=np.concatenate([line.privacy for line in released]),
         bin_counts=np.concatenate([line.counts for line in released]),
         probabilities=np.concatenate([histogram.project(line.shares) for line in released]),
-        nobs=columns.rows if choices.n_is_public else None,
+        nobs=columns.rows if request.n_is_public else None,
         passes=columns.reader.passes,
-        noise=stages.second.mechanism,
-        eps=choices.budget.eps,
-        delta=choices.budget.delta,
-        claim=choices.claim(stages.spends),
+        noise=stages.counts.noise.mechanism,
+        eps=request.budget.eps,
+        delta=request.budget.delta,
+        claim=PrivacyClaim.of(account),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Stages:
-    """Noise of each release, and what they cost together."""
+class _Bought:
+    """Fitted noise, and what pays for it."""
 
-    second: VectorNoise
-    spends: BudgetTable
-    first: VectorNoise | None = None
-    counting: VectorNoise | None = None
+    noise: VectorNoise
+    part: Part
+
+    def draw(self, size: int) -> list[int]:
+        return self.noise.draw(size, self.part)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stages:
+    """The releases in the order of the budget table; `rows` and `width` are not always bought."""
+
+    rows: _Bought | None
+    width: _Bought | None
+    counts: _Bought
 
 
 def _stages(
-    choices: Choices, columns: Columns, bins: _Bins | None, share: Fraction, complete: bool
+    request: HistogramRequest, account: Account, columns: Columns, bins: _Bins | None
 ) -> _Stages:
-    """Plan the noise of all stages from public facts."""
-    whole, none = choices.budget.eps, Fraction(0)
-    spends = BudgetTable(contributions=choices.contributions)
-    fit = partial(count_noise, neighbors=choices.neighbors, contributions=choices.contributions)
-    counting = first = None
+    """Fit the noise of all stages from public facts, and open their lines."""
+    whole, share = request.budget.eps, request.width_share
+
+    def bought(step: str, cells: int, cost: Budget, noise: str | None) -> _Bought:
+        fitted = count_noise(cells, cost=cost, protection=request.protection, noise=noise)
+        return _Bought(fitted, open_noise(account, step, fitted))
+
+    rows = width = None
     if bins is None:
         _equal(columns, histogram.LARGEST_FINE)  # the finest grid: what it has room for, all have
-        if not choices.n_is_public:
+        left = whole * share
+        if not request.n_is_public:
             if share <= _COUNT_SHARE:
                 raise ArgumentError(
                     f"width_share must be above {_COUNT_SHARE} under "
                     f'neighbors="add-remove": the number of rows takes {_COUNT_SHARE} of eps.'
                 )
-            counting = fit(1, eps=whole * _COUNT_SHARE, delta=none, noise="laplace")
-            spends = spends + spend_of("number of rows", counting)
-        first = fit(
-            1,
-            eps=whole * share - (0 if counting is None else counting.eps),
-            delta=none,
-            noise="laplace",
-        )
-        spends = spends + spend_of("bin width", first)
+            rows = bought("number of rows", 1, Budget(whole * _COUNT_SHARE), "laplace")
+            left -= whole * _COUNT_SHARE
+        width = bought("bin width", 1, Budget(left), "laplace")
     cells = columns.lines * (histogram.LARGEST_FINE if bins is None else bins.size) + 1
-    second = fit(
-        cells,
-        eps=whole * (1 - share) if bins is None else whole,
-        delta=choices.budget.delta,
-        noise=choices.noise,
-    )
-    return _Stages(second, spends + spend_of("counts", second), first, counting)
+    cost = Budget(whole * (1 - share) if bins is None else whole, request.budget.delta)
+    return _Stages(rows, width, bought("counts", cells, cost, request.noise))
 
 
-def _private_bins(
-    choices: Choices, columns: Columns, stages: _Stages, rng: Generator | None
-) -> _Bins:
+def _private_bins(columns: Columns, stages: _Stages) -> _Bins:
     """Stage one: release a fine histogram of all groups together and choose the width by it."""
-    assert stages.first is not None
-    if stages.counting is None:
-        rows = float(columns.rows)
-    else:
-        rows = float(columns.rows + stages.counting.draw(1, rng)[0])
-    fine = _equal(columns, fine_bins(max(rows, 1.0), stages.first.eps))
+    assert stages.width is not None
+    rows = float(columns.rows)
+    if stages.rows is not None:
+        rows = float(columns.rows + stages.rows.draw(1)[0])
+    width = stages.width.noise
+    fine = _equal(columns, fine_bins(max(rows, 1.0), width.eps))
     *counts, _ = columns.total(_BinTally(columns.names[0], fine, 1, pooled=True), "bin width")
-    drawn = stages.first.draw(fine.size, rng)
+    drawn = stages.width.draw(fine.size)
     noisy = np.array([float(c + z) for c, z in zip(counts, drawn, strict=True)])
     chosen = histogram.choose_bins(
-        noisy, max(rows, 1.0), stages.first.variance, stages.second.variance
+        noisy, max(rows, 1.0), width.variance, stages.counts.noise.variance
     )
     return _equal(columns, chosen)
 
 
 def _release(
-    choices: Choices,
-    columns: Columns,
-    bins: _Bins,
-    stages: _Stages,
-    complete: bool,
-    rng: Generator | None,
+    request: HistogramRequest, columns: Columns, bins: _Bins, stages: _Stages, complete: bool
 ) -> list[NoisyCounts]:
     tally = _BinTally(columns.names[0], bins, columns.lines)
     *counts, left = columns.total(tally, "counts").astype(np.int64)
     return histogram.release_counts(
         np.array(counts, dtype=np.int64).reshape(columns.lines, -1),
         int(left),
-        stages.second,
-        rows=columns.rows if choices.n_is_public else None,
+        stages.counts.noise,
+        rows=columns.rows if request.n_is_public else None,
+        part=stages.counts.part,
         complete=complete,
-        rng=rng,
     )
 
 

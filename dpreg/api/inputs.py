@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,21 +16,13 @@ from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError, SchemaError
 from dpreg.estimation.classic import Estimate
-from dpreg.privacy import seeded
-from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend, exact
-from dpreg.privacy.ledger import charge
-from dpreg.privacy.sensitivity import NEIGHBORS
+from dpreg.privacy.account import Account, Part
 from dpreg.privacy.vector_noise import VECTOR_NOISES, VectorNoise
-from dpreg.request import choice, count, positive
+from dpreg.request import Request, choice, positive
 from dpreg.results.claim import PrivacyClaim
 from dpreg.schema import Boolean, Categorical, ColumnType, Numeric, Schema
 from dpreg.sources import Chunk, Integers, Source, as_source, check_columns
 from dpreg.sources.reader import Reader, showing
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
-
-    from dpreg.privacy.ledger import Ledger
 
 __all__ = [
     "Choices",
@@ -41,8 +33,8 @@ __all__ = [
     "fraction_of",
     "group_codes",
     "grouping",
+    "open_noise",
     "public_count",
-    "spend_of",
 ]
 
 Pair = tuple[float, float]
@@ -51,66 +43,39 @@ Grouped: TypeAlias = Iterator[tuple[Chunk, NDArray[np.int64]]]
 """Chunks of rows, and each row's group."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices(Request):
     """What every classic call lets its caller choose, as exact values."""
 
-    budget: Budget
-    neighbors: str
-    contributions: int
-    noise: str | None
-    seed: int | None
+    noise: str | None = None
 
     @classmethod
-    def checked(
-        cls,
-        *,
-        eps: object,
-        delta: object,
-        neighbors: object,
-        contributions: object,
-        noise: object,
-        unsafe_seed: object,
-    ) -> Choices:
-        """Check every argument; errors name the argument and the mend."""
-        budget = Budget(positive(eps, "eps"), exact(delta, "delta"))
+    def common(cls, call: Mapping[str, Any]) -> dict[str, Any]:
+        """Check the arguments that all classic calls have; errors name the argument and the mend.
+
+        A call without `delta` or `noise` has neither.
+        """
+        checked = super(Choices, cls).common({"delta": 0, **call})
+        noise = call.get("noise")
         chosen = None if noise is None else str(choice(noise, "noise", VECTOR_NOISES))
-        if chosen == "gaussian" and budget.delta == 0:
+        if chosen == "gaussian" and checked["budget"].delta == 0:
             raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
-        return cls(
-            budget,
-            str(choice(neighbors, "neighbors", NEIGHBORS)),
-            count(contributions, "contributions"),
-            chosen,
-            None if unsafe_seed is None else count(unsafe_seed, "unsafe_seed", 0),
-        )
+        return {**checked, "noise": chosen}
+
+    @classmethod
+    def of(cls, call: Mapping[str, Any]) -> Choices:
+        """Check the arguments of a call that has no more of its own."""
+        return cls(**cls.common(call))
 
     @property
     def n_is_public(self) -> bool:
         """Whether the number of rows is public."""
-        return self.neighbors == "replace-one"
-
-    def rng(self) -> Generator | None:
-        """Return None, the private default, or the generator of a seeded run."""
-        return seeded.generator(self.seed)
-
-    def charge(self, ledger: Ledger | None, spends: BudgetTable, what: str) -> None:
-        """Charge a ledger, if there is one, before a row is read."""
-        charge(ledger, spends.total, what, self.neighbors, self.contributions)
-
-    def claim(self, spends: BudgetTable) -> PrivacyClaim:
-        """Return what the result claims."""
-        return PrivacyClaim(
-            neighbors=self.neighbors,
-            contributions=self.contributions,
-            spends=spends,
-            seeded=self.seed is not None,
-        )
+        return self.protection.n_is_public
 
 
-def spend_of(step: str, noise: VectorNoise, note: str = "") -> Spend:
-    """Return the budget line of noise on a vector."""
-    return Spend(step, f"discrete {noise.mechanism}", noise.eps, noise.delta, note, ALL_ROWS)
+def open_noise(account: Account, step: str, noise: VectorNoise) -> Part:
+    """Open the budget line of noise on a vector."""
+    return account.line(step, f"discrete {noise.mechanism}", noise.cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,10 +298,10 @@ def common_fields(
     choices: Choices,
     columns: Columns,
     estimates: Sequence[Estimate],
-    spends: BudgetTable,
+    account: Account,
     noise: str,
 ) -> dict[str, Any]:
-    """Return the fields that results of every classic call have."""
+    """Return the fields that results of every classic call have, once all is drawn."""
     return {
         "by": columns.by,
         "groups": columns.groups,
@@ -349,5 +314,5 @@ def common_fields(
         "noise": noise,
         "eps": choices.budget.eps,
         "delta": choices.budget.delta,
-        "claim": choices.claim(spends),
+        "claim": PrivacyClaim.of(account),
     }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,11 @@ from dpreg.api.inputs import (
 from dpreg.errors import ArgumentError
 from dpreg.estimation.histogram import count_noise
 from dpreg.estimation.quantile import Quantile, candidate_grid, check_eps, private_quantile
-from dpreg.privacy.budget import BudgetTable, Spend
+from dpreg.privacy.account import Account, Part
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.protection import Protection
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts
+from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.results import inference
 from dpreg.results.classic import ClassicResults
 from dpreg.sources import Integers
@@ -34,6 +38,43 @@ __all__ = ["dp_quantile"]
 
 _COUNT_SHARE: Final = Fraction(1, 20)
 """The part of eps that buys the number of values for the intervals."""
+
+_ByLine: TypeAlias = tuple[Part, ...]
+"""A part for each group of rows, of one release over all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantileRequest(Choices):
+    """What a caller of `dp_quantile` chose.
+
+    Attributes
+    ----------
+    shares : tuple of int
+        The quantiles in 1 / RANK_UNIT.
+    labels : tuple of str
+        Their names.
+    alpha : float
+    """
+
+    shares: tuple[int, ...]
+    labels: tuple[str, ...]
+    alpha: float
+
+    @classmethod
+    def of(cls, call: Mapping[str, Any]) -> QuantileRequest:
+        """Check the arguments."""
+        common, q = cls.common(call), call["q"]
+        q = np.ravel(q) if isinstance(q, np.ndarray) else q
+        asked = list(q) if isinstance(q, list | tuple | np.ndarray) else [q]
+        if not asked:
+            raise ArgumentError("q holds no quantile.")
+        exact = [fraction_of(one, "q") for one in asked]
+        return cls(
+            **common,
+            shares=tuple(round(one * RANK_UNIT) for one in exact),
+            labels=tuple(f"q{float(one):g}" for one in exact),
+            alpha=inference.level(float(fraction_of(call["alpha"], "alpha"))),
+        )
 
 
 def dp_quantile(
@@ -80,58 +121,23 @@ unsafe_seed
     ArgumentError, SchemaError, DataError, BudgetError
         From public facts alone and before anything is charged or read.
     """
-    choices = Choices.checked(
-        eps=eps,
-        delta=0,
-        neighbors=neighbors,
-        contributions=contributions,
-        noise=None,
-        unsafe_seed=unsafe_seed,
-    )
-    q = np.ravel(q) if isinstance(q, np.ndarray) else q
-    asked = list(q) if isinstance(q, list | tuple | np.ndarray) else [q]
-    if not asked:
-        raise ArgumentError("q holds no quantile.")
-    shares = [round(fraction_of(one, "q") * RANK_UNIT) for one in asked]
-    level = inference.level(float(fraction_of(alpha, "alpha")))
+    request = QuantileRequest.of(locals())
     columns = columns_of(x, data, bounds, schema, by, progress=progress)
-    known = public_count(complete, choices, columns)
-    whole = choices.budget.eps
-    count_eps = Fraction(0) if known else whole * _COUNT_SHARE
-    each = (whole - count_eps) / (len(shares) * len(columns.names))
-    check_eps(each, choices.neighbors, choices.contributions, grouped=by is not None)
-    cells = columns.lines * len(columns.names)
-    spends = BudgetTable(contributions=choices.contributions)
-    counting = None
-    if not known:
-        per_column = count_eps / len(columns.names)
-        counting = count_noise(
-            cells,
-            eps=per_column,
-            delta=Fraction(0),
-            neighbors=choices.neighbors if by is not None else "add-remove",
-            contributions=choices.contributions,
-            noise="laplace",
-        )
-        spends = spends + Spend("number of values", "discrete laplace", count_eps)
-    names = []
-    for name in columns.names:
-        for one in asked:
-            label = f"q{float(fraction_of(one, 'q')):g}"
-            names.append(label if len(columns.names) == 1 else f"{name}: {label}")
-            spends = spends + Spend(f"{name}: {label} and interval", "permute-and-flip", each)
-    choices.charge(budget, spends, f"dp_quantile: {', '.join(columns.names)}")
-    rng = choices.rng()
+    known = public_count(complete, request, columns)
+    account = request.account()
+    counting, parts = _opened(request, account, columns, known)
+    account.charge(budget, f"dp_quantile: {', '.join(columns.names)}")
     grids = {name: candidate_grid(*columns.bounds[name]) for name in columns.names}
     counted = _cells(columns, grids)
     found: list[Quantile] = []
-    most = columns.rows if choices.n_is_public else None
+    most = columns.rows if request.n_is_public else None
     for line in range(columns.lines):
         for name in columns.names:
             cell = counted[name][line]
             number = float(columns.rows) if known else float(cell.sum())
             if counting is not None:
-                number += counting.draw(1, rng)[0]
+                noise, its = counting
+                number += noise.draw(1, its[name][line])[0]
             if most is not None:
                 number = min(number, float(most))
             found += [
@@ -140,25 +146,69 @@ unsafe_seed
                     grids[name],
                     share,
                     count=number,
-                    eps=each,
-                    alpha=level,
-                    neighbors=choices.neighbors,
-                    contributions=choices.contributions,
+                    part=parts[name, one][line],
+                    alpha=request.alpha,
                     grouped=by is not None,
-                    rng=rng,
                 )
-                for share in shares
+                for one, share in enumerate(request.shares)
             ]
     return ClassicResults(
         statistic="quantile",
-        names=tuple(names),
+        names=tuple(
+            label if len(columns.names) == 1 else f"{name}: {label}"
+            for name in columns.names
+            for label in request.labels
+        ),
         lower=np.array([one.lower for one in found]),
         upper=np.array([one.upper for one in found]),
-        alpha=level,
+        alpha=request.alpha,
         **common_fields(
-            choices, columns, [one.estimate for one in found], spends, "permute-and-flip"
+            request, columns, [one.estimate for one in found], account, "permute-and-flip"
         ),
     )
+
+
+def _opened(
+    request: QuantileRequest, account: Account, columns: Columns, known: bool
+) -> tuple[tuple[VectorNoise, Mapping[str, _ByLine]] | None, Mapping[tuple[str, int], _ByLine]]:
+    """Open the lines: of the numbers of values, unless they are known, and of each quantile.
+
+    Every line is one release over all groups. Returns the noise of the numbers with a part for
+    each column and group, and a part for each column, quantile and group.
+    """
+    grouped, several = columns.by is not None, len(columns.names)
+    whole = request.budget.eps
+    count_eps = Fraction(0) if known else whole * _COUNT_SHARE
+    each = Budget((whole - count_eps) / (len(request.shares) * several))
+    check_eps(each.eps, request.protection, grouped=grouped)
+    counting = None
+    if not known:
+        protection = request.protection
+        if not grouped:  # a replaced value is one more or one less at most
+            protection = Protection("add-remove", protection.contributions)
+        noise = count_noise(
+            columns.lines * several,
+            cost=Budget(count_eps / several),
+            protection=protection,
+            noise="laplace",
+        )
+        part = account.line("number of values", "discrete laplace", Budget(count_eps))
+        columnwise = part.split([Fraction(1, several)] * several)
+        counting = (
+            noise,
+            {
+                name: own.across(columns.lines)
+                for name, own in zip(columns.names, columnwise, strict=True)
+            },
+        )
+    parts = {
+        (name, place): account.line(
+            f"{name}: {label} and interval", "permute-and-flip", each
+        ).across(columns.lines)
+        for name in columns.names
+        for place, label in enumerate(request.labels)
+    }
+    return counting, parts
 
 
 def _cells(columns: Columns, grids: dict[str, NDArray[np.float64]]) -> dict[str, NDArray[np.int64]]:

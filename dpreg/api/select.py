@@ -9,16 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpreg.api.coefficients import CallFacts, joint_fit
 from dpreg.formula.bounds import bounds_sources, buy_bounds
 from dpreg.formula.design import Design
-from dpreg.privacy import seeded
-from dpreg.privacy.ledger import charge
 from dpreg.request import SelectionRequest
-from dpreg.results.claim import PrivacyClaim
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
 from dpreg.schema import Schema
@@ -168,57 +164,18 @@ def dp_select(
     >>> result.n_models, str(result.spent)
     (4, 'eps=10')
     """
-    request = SelectionRequest.checked(
-        formula,
-        eps,
-        delta=delta,
-        method=method,
-        mechanism=mechanism,
-        neighbors=neighbors,
-        contributions=contributions,
-        units=units,
-        keep=keep,
-        max_terms=max_terms,
-        hierarchy=hierarchy,
-        radius=radius,
-        clip=clip,
-        center=center,
-        penalty=penalty,
-        sigma2=sigma2,
-        false_inclusions=false_inclusions,
-        shares=shares,
-        draws=draws,
-        fit=fit,
-        engine=engine,
-        unsafe_seed=unsafe_seed,
-    )
+    request = SelectionRequest.of(locals())
     shown = showing(progress)
     reader = Reader(as_source(data), progress)
     preparation = prepare(request, Schema.from_any(schema), reader)
-    charge(
-        budget,
-        preparation.spends.total,
-        f"dp_select: {formula}",
-        request.neighbors,
-        request.contributions,
-    )
-    rng = seeded.generator(request.seed)
-    bounded = buy_bounds(
-        reader,
-        preparation.schema,
-        preparation.unbounded,
-        eps=preparation.costs.get("bounds", Fraction(0)),
-        neighbors=request.neighbors,
-        contributions=request.contributions,
-        rng=rng,
-    )
+    account, parts = preparation.account, preparation.parts
+    account.charge(budget, f"dp_select: {formula}")
+    bounded = buy_bounds(reader, preparation.schema, parts.bounds)
     design = design_of(request, bounded)
     space = space_of(request, design)
-    rows = run.read_rows(request, design, reader, rng)
-    tuning = run.tune(request, preparation, design, rows, rng)
-    selection = run.select(
-        request, preparation, tuning, space, rows.selecting, progress=shown, rng=rng
-    )
+    rows = run.read_rows(request, design, reader, account.rng)
+    tuning = run.tune(request, parts, design, rows)
+    selection = run.select(request, preparation, tuning, space, rows.selecting, progress=shown)
     drawn = Counter(selection.models).most_common(1)[0][0]
     columns = sorted(space.keep_columns + tuple(c for u in drawn for c in space.unit_columns[u]))
     facts = CallFacts(
@@ -228,16 +185,11 @@ def dp_select(
         rows=rows.n,
         passes=reader.passes,
         bounds=bounds_sources(design.needed, preparation.unbounded),
-        claim=PrivacyClaim(
-            neighbors=request.neighbors,
-            contributions=request.contributions,
-            spends=preparation.spends,
-            seeded=request.seed is not None,
-        ),
+        account=account,
     )
     regression = None
-    if rows.fitting is not None and preparation.fit is not None:
-        regression = joint_fit(design, columns, rows.fitting, facts, cost=preparation.fit, rng=rng)
+    if rows.fitting is not None and parts.fit is not None:
+        regression = joint_fit(design, columns, rows.fitting, facts, parts.fit)
     return _results(
         request, preparation, design, space, tuning, selection, drawn, facts, regression
     )

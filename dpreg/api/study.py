@@ -34,6 +34,15 @@ __all__ = ["selection_study", "simulation_study"]
 
 _MOST_COLUMNS: Final = 12
 _SCALES: Final = ("range", "paper")
+_STUDIED: Final = {
+    "delta": 0,
+    "method": "pcls",
+    "shares": None,
+    "draws": 1,
+    "fit": None,
+    "unsafe_seed": None,
+}
+"""Arguments of `dp_select` that are the same in every study of a selection."""
 
 
 def selection_study(
@@ -112,6 +121,7 @@ false_inclusions
     >>> study.frequencies.attrs["privacy"]
     'curator only: not private, do not release'
     """
+    call = {**locals(), "keep": names(keep, "keep")}
     budgets, prices = several(eps, "eps"), several(penalty, "penalty")
     for one in budgets:
         sized(one, "eps")
@@ -124,32 +134,17 @@ false_inclusions
         prices,
         several(mechanism, "mechanism"),
     )
-    kept = names(keep, "keep")
     shown = showing(progress)
     requests = [
-        SelectionRequest.checked(
-            formula,
-            one_eps,
-            delta=0,
-            method="pcls",
-            mechanism=one_mechanism,
-            neighbors=neighbors,
-            contributions=contributions,
-            units=units,
-            keep=kept,
-            max_terms=max_terms,
-            hierarchy=hierarchy,
-            radius=one_radius,
-            clip=clip,
-            center=center,
-            penalty=one_penalty,
-            sigma2=sigma2,
-            false_inclusions=false_inclusions,
-            shares=None,
-            draws=1,
-            fit=None,
-            engine=engine,
-            unsafe_seed=None,
+        SelectionRequest.of(
+            {
+                **call,
+                **_STUDIED,
+                "eps": one_eps,
+                "radius": one_radius,
+                "penalty": one_penalty,
+                "mechanism": one_mechanism,
+            }
         )
         for one_eps, one_radius, one_penalty, one_mechanism in grid
     ]
@@ -171,8 +166,8 @@ false_inclusions
         candidates=done.space.units,
         n_models=done.space.size,
         rows=done.rows,
-        neighbors=first.neighbors,
-        contributions=first.contributions,
+        neighbors=first.protection.neighbors,
+        contributions=first.protection.contributions,
         units=first.units,
         hierarchy=first.hierarchy,
         max_terms=first.max_terms,

@@ -71,6 +71,10 @@ from dpreg.privacy.vector_noise import VectorNoise
 if TYPE_CHECKING:
     from numpy.random import Generator
 
+    from dpreg.privacy.account import Part
+    from dpreg.privacy.budget import Budget
+    from dpreg.privacy.protection import Protection
+
 __all__ = [
     "AGGREGATES",
     "Averaging",
@@ -158,34 +162,35 @@ def window(
     values: Floats,
     limits: Limits,
     *,
-    eps: Fraction,
-    contributions: int,
-    rng: Generator | None = None,
+    part: Part,
+    moved: int,
 ) -> Limits:
-    """Release a window that holds nearly all block values. Costs eps.
+    """Release a window that holds nearly all block values.
 
     Parameters
     ----------
     values : (B, d) array
-        Within `limits`; at most `contributions` rows of it change between neighbours.
+        Within `limits`.
     limits : Limits
-    eps : Fraction
-    contributions : int
+    part : Part
+        What the window of this group may cost.
+    moved : int
+        How many of all groups' block values may change between neighbours.
     """
-    whole = eps / values.shape[1]
-    reach = 2 * contributions * RANK_UNIT
+    size = values.shape[1]
+    each = Fraction(1, size)
+    reach = 2 * moved * RANK_UNIT
     lower, upper = [], []
+    parts = iter(part.split([each - each * _SCALE_PART, each * _SCALE_PART] * size))
     for column, low, high in zip(values.T, limits.lower, limits.upper, strict=True):
         grid = np.asarray(np.linspace(low, high, _CANDIDATES + 1), dtype=np.float64)
         cells = cell_counts(np.asarray(np.minimum(column, grid[-1]), dtype=np.float64), grid)
-        place = choose_rank(
-            cells, _MEDIAN, eps=whole - whole * _SCALE_PART, score_range=reach, rng=rng
-        )
+        place = choose_rank(cells, _MEDIAN, part=next(parts), score_range=reach)
         centre = float(grid[place])
         scales = np.array([math.ldexp(high - low, j) for j in range(-_SCALES, 1)])
         distances = np.asarray(np.minimum(np.abs(column - centre), scales[-1]), dtype=np.float64)
         cells = cell_counts(distances, scales)
-        place = choose_rank(cells, _MEDIAN, eps=whole * _SCALE_PART, score_range=reach, rng=rng)
+        place = choose_rank(cells, _MEDIAN, part=next(parts), score_range=reach)
         half = _REACH * float(scales[place])
         ends = max(centre - half, low), min(centre + half, high)
         if not ends[0] < ends[0] + (ends[1] - ends[0]) / 2 < ends[1]:
@@ -213,19 +218,18 @@ class Averaging:
         cls,
         size: int,
         groups: int,
-        eps: Fraction,
-        delta: Fraction,
-        moved: int,
+        cost: Budget,
+        moved: Protection,
         noise: str | None = None,
     ) -> Averaging:
-        """Plan averages of `size` numbers in each of `groups` groups, of (eps, delta) in all.
+        """Plan averages of `size` numbers in each of `groups` groups, at one cost for all.
 
         Parameters
         ----------
         size, groups : int
-        eps, delta : Fraction
-        moved : int
-            How many of all groups' block values may change between neighbours.
+        cost : Budget
+        moved : Protection
+            `Protection.of_values`: how many of all groups' block values a person can change.
         noise : {None, "laplace", "gaussian"}
         """
         coding, fitted = sums.plan(
@@ -233,18 +237,14 @@ class Averaging:
             groups,
             degree=2,
             grouped=False,
-            eps=eps,
-            delta=delta,
-            neighbors="replace-one",  # of the block values, whatever the relation of the rows
-            contributions=moved,
+            cost=cost,
+            protection=moved,
             complete=True,
             noise=noise,
         )
         return cls(coding, fitted)
 
-    def release(
-        self, values: Floats, limits: Limits, rng: Generator | None = None
-    ) -> tuple[Estimate, ...]:
+    def release(self, values: Floats, limits: Limits, part: Part) -> tuple[Estimate, ...]:
         """Release the average of one group's block values, (B, d), within `limits`.
 
         `limits` are public, or released by `window`.
@@ -255,5 +255,5 @@ class Averaging:
             [sums.to_grid(column, *pair) for column, pair in zip(values.T, bounds, strict=True)]
         )
         exact = sums.accumulate([(grid, np.zeros(blocks, dtype=np.int64))], size, 1)
-        (noisy,) = sums.release(exact, self.coding, self.noise, rows=blocks, rng=rng)
+        (noisy,) = sums.release(exact, self.coding, self.noise, rows=blocks, part=part)
         return mean_estimates(noisy, [Scale.of(*pair) for pair in bounds], blocks)

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.budget import exact
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.gaussian import discrete_sigma
 from dpreg.privacy.gram_sensitivity import (
     CELL_UNITS,
@@ -54,6 +54,9 @@ from dpreg.privacy.mechanisms.additive import (
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+    from dpreg.privacy.account import Part
+    from dpreg.privacy.protection import Protection
 
 __all__ = ["NOISES", "NoisyGram", "release_gram", "response_weight"]
 
@@ -78,6 +81,10 @@ class ExactMoments(Protocol):
     @property
     def cells(self) -> tuple[tuple[int, ...], ...]:
         """The D x D symmetric integers."""
+
+    @property
+    def group(self) -> str:
+        """The rows that were summed, as the budget table names them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,14 +140,10 @@ def release_gram(
     columns: Sequence[int],
     *,
     exclusive: Sequence[Sequence[int]] = (),
-    eps: Fraction,
-    delta: Fraction = Fraction(0),
-    neighbors: str = "replace-one",
-    contributions: int = 1,
+    part: Part,
     noise: str | None = None,
-    rng: Generator | None = None,
 ) -> NoisyGram:
-    """Release the model's moments with (eps, delta)-differential privacy.
+    """Release the model's moments, at the cost of a part of the call's budget.
 
     Parameters
     ----------
@@ -150,14 +153,10 @@ def release_gram(
         z indices of the model's columns, 0 first for an intercept.
     exclusive : sequence of sequences of int
         0/1 columns of one factor, at most one of them not zero in a row.
-    eps, delta : Fraction
-    neighbors : {"replace-one", "add-remove"}
-    contributions : int
-        Rows that one person may own.
+    part : Part
+        Of the rows that `moments` sums.
     noise : {None, "gaussian", "knorm", "laplace"}
-        None: the least expected error among those that (eps, delta) allows.
-    rng : numpy Generator, optional
-        For seeded runs and audits that are **not private**.
+        None: the least expected error among those that the part's (eps, delta) allows.
 
     Returns
     -------
@@ -167,12 +166,12 @@ def release_gram(
     places = (*triangle.columns, len(moments.cells) - 1)
     if any(column >= places[-1] for column in triangle.columns):
         raise ArgumentError("columns must be z indices below the response's")
-    plan = _choose_plan(triangle, exact(eps, "eps"), exact(delta, "delta"), neighbors,
-                        contributions, noise)  # fmt: skip
+    plan = _choose_plan(triangle, part.cost, part.protection, noise)
+    cost = part.draw(plan.mechanism, moments.group)
     size = len(places)
     cells, sds = np.zeros((size, size)), np.zeros((size, size))
     count, count_sd = 0.0, 0.0
-    for cell, sd, drawn in zip(triangle.cells, plan.sds, plan.draw(rng), strict=True):
+    for cell, sd, drawn in zip(triangle.cells, plan.sds, plan.draw(part.rng), strict=True):
         i, j = (0, 0) if cell == (-1, -1) else (places[cell[0]], places[cell[1]])
         released = (moments.cells[i][j] + drawn) / CELL_UNITS
         if cell in ((-1, -1), (0, 0)) and i == j == 0:
@@ -188,10 +187,10 @@ def release_gram(
         count_sd=count_sd,
         triangle=triangle,
         mechanism=plan.mechanism,
-        eps=exact(eps, "eps"),
-        delta=exact(delta, "delta") if plan.mechanism == "gaussian" else Fraction(0),
-        neighbors=neighbors,
-        contributions=contributions,
+        eps=cost.eps,
+        delta=cost.delta if plan.mechanism == "gaussian" else Fraction(0),
+        neighbors=part.protection.neighbors,
+        contributions=part.protection.contributions,
     )
 
 
@@ -201,30 +200,26 @@ def response_weight(triangle: Triangle) -> int:
 
 
 def _choose_plan(
-    triangle: Triangle,
-    eps: Fraction,
-    delta: Fraction,
-    neighbors: str,
-    contributions: int,
-    noise: str | None,
+    triangle: Triangle, cost: Budget, protection: Protection, noise: str | None
 ) -> _Plan:
     """Fit the noise that is asked for, or the one with the least expected error."""
-    if eps <= 0 or not 0 <= delta < 1:
-        raise ArgumentError("a release needs eps > 0 and 0 <= delta < 1")
+    eps, delta = cost.eps, cost.delta
+    if eps <= 0:
+        raise ArgumentError("a release needs eps > 0")
     if noise is not None and noise not in NOISES:
         raise ArgumentError(f"noise must be one of {NOISES} or None, got {noise!r}")
     if noise == "gaussian" and delta == 0:
         raise ArgumentError("gaussian noise needs delta > 0; use knorm or laplace at delta = 0")
     if noise == "gaussian":
-        return _gaussian_plan(triangle, eps, delta, neighbors, contributions)
+        return _gaussian_plan(triangle, cost, protection)
     if noise == "laplace":
-        return _laplace_plan(triangle, eps, neighbors, contributions)
-    pure = _knorm_plan(triangle, eps, neighbors, contributions)
+        return _laplace_plan(triangle, eps, protection)
+    pure = _knorm_plan(triangle, eps, protection)
     if noise == "knorm":
         return pure
-    plans = [pure, _laplace_plan(triangle, eps, neighbors, contributions)]
+    plans = [pure, _laplace_plan(triangle, eps, protection)]
     if delta > 0:
-        plans.append(_gaussian_plan(triangle, eps, delta, neighbors, contributions))
+        plans.append(_gaussian_plan(triangle, cost, protection))
     return min(plans, key=lambda plan: _expected_error(triangle, plan.sds))
 
 
@@ -242,13 +237,15 @@ def _touches(triangle: Triangle, cell: tuple[int, int]) -> int:
     return (cell[0] == response) + (cell[1] == response)
 
 
-def _gaussian_plan(
-    triangle: Triangle, eps: Fraction, delta: Fraction, neighbors: str, contributions: int
-) -> _Plan:
+def _gaussian_plan(triangle: Triangle, cost: Budget, protection: Protection) -> _Plan:
     """Discrete Gaussian noise, the response's cells weighted."""
     weight = response_weight(triangle)
-    squared = sensitivity_l2_squared(triangle, neighbors, contributions, weight) * CELL_UNITS**2
-    sigma = discrete_sigma(squared, len(triangle.cells), eps, delta, largest_weight=weight)
+    squared = CELL_UNITS**2 * sensitivity_l2_squared(
+        triangle, protection.neighbors, protection.contributions, weight
+    )
+    sigma = discrete_sigma(
+        squared, len(triangle.cells), cost.eps, cost.delta, largest_weight=weight
+    )
     scales = (sigma, _divided(sigma, weight), _divided(sigma, weight**2))
     classes = [_touches(triangle, cell) for cell in triangle.cells]
 
@@ -269,17 +266,18 @@ def _divided(sigma: float, squared_weight: int) -> float:
     return scale
 
 
-def _knorm_plan(triangle: Triangle, eps: Fraction, neighbors: str, contributions: int) -> _Plan:
+def _knorm_plan(triangle: Triangle, eps: Fraction, protection: Protection) -> _Plan:
     """L-infinity K-norm noise."""
-    rows, widths = sensitivity_linf(triangle, neighbors, contributions)
+    rows, widths = sensitivity_linf(triangle, protection.neighbors, protection.contributions)
     rate = min(eps / (rows * CELL_UNITS), _LARGEST_RATE)
     sds = tuple(math.sqrt(variance) for variance in knorm_variance(widths, rate))
     return _Plan("knorm", sds, lambda rng: knorm_noise(widths, rate, rng=rng))
 
 
-def _laplace_plan(triangle: Triangle, eps: Fraction, neighbors: str, contributions: int) -> _Plan:
+def _laplace_plan(triangle: Triangle, eps: Fraction, protection: Protection) -> _Plan:
     """Discrete Laplace noise, calibrated by the L1 sensitivity."""
-    wanted = sensitivity_l1(triangle, neighbors, contributions) * CELL_UNITS / eps
+    moved = sensitivity_l1(triangle, protection.neighbors, protection.contributions)
+    wanted = moved * CELL_UNITS / eps
     wanted = max(wanted, _LEAST_SCALE)
     scale = float(wanted)
     if Fraction(scale) < wanted:

@@ -52,7 +52,9 @@ from dpreg.privacy.sensitivity import check_contributions, check_neighbors
 from dpreg.privacy.vector_noise import VectorNoise, fit_noise
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
+    from dpreg.privacy.account import Part
+    from dpreg.privacy.budget import Budget
+    from dpreg.privacy.protection import Protection
 
 __all__ = [
     "LARGEST_FINE",
@@ -107,18 +109,16 @@ def count_sensitivity(neighbors: str, contributions: int) -> tuple[int, int]:
 def count_noise(
     bins: int,
     *,
-    eps: Fraction,
-    delta: Fraction,
-    neighbors: str,
-    contributions: int,
+    cost: Budget,
+    protection: Protection,
     noise: str | None = None,
 ) -> VectorNoise:
     """Fit noise to `bins` counts: Laplace, or Gaussian where that is less and delta allows it."""
-    l1, l2_squared = count_sensitivity(neighbors, contributions)
+    l1, l2_squared = count_sensitivity(protection.neighbors, protection.contributions)
     fitted = [
-        fit_noise(name, l1=l1, l2_squared=l2_squared, cells=bins, eps=eps, delta=delta)
+        fit_noise(name, l1=l1, l2_squared=l2_squared, cells=bins, cost=cost)
         for name in (("laplace", "gaussian") if noise is None else (noise,))
-        if noise is not None or name == "laplace" or delta > 0
+        if noise is not None or name == "laplace" or cost.delta > 0
     ]
     return min(fitted, key=lambda one: one.variance)
 
@@ -149,10 +149,10 @@ def release_counts(
     noise: VectorNoise,
     *,
     rows: int | None,
+    part: Part,
     complete: bool = False,
-    rng: Generator | None = None,
 ) -> list[NoisyCounts]:
-    """Add noise to the counts of every group; the noise's cost is the whole cost.
+    """Add noise to the counts of every group; one part pays for all of them.
 
     Parameters
     ----------
@@ -163,12 +163,13 @@ def release_counts(
         From `count_noise`, for one cell more than counts where `rows` is given.
     rows : int or None
         n where it is public.
+    part : Part
     complete : bool
         On the caller's word no row is left out: the total is n.
     """
     groups, bins = counts.shape
     alone = groups == 1 and rows is not None and not complete
-    drawn = noise.draw(counts.size + alone, rng)
+    drawn = noise.draw(counts.size + alone, part)
     noisy = np.array(
         [float(c + z) for c, z in zip(counts.ravel().tolist(), drawn, strict=False)]
     ).reshape(groups, bins)

@@ -40,7 +40,9 @@ from dpreg.privacy.seeded import NOT_PRIVATE
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["PerturbedFit", "adassp", "fit_sums", "ssp", "sums_of", "to_ball"]
+    from dpreg.privacy.account import Part
+
+__all__ = ["PerturbedFit", "adassp", "fit_sums", "release_sums", "ssp", "sums_of", "to_ball"]
 
 Array = NDArray[np.float64]
 Sums = NDArray[np.object_]
@@ -164,6 +166,20 @@ def fit_sums(
         For seeded runs that are **not private**.
     """
     return {"ssp": _ssp, "adassp": _adassp}[privacy.method](*sums, privacy, rng)
+
+
+def release_sums(moments: Moments, part: Part, *, method: str, noise: str) -> PerturbedFit:
+    """Fit from the exact moments of rows that `to_ball` made, at the cost of a part."""
+    cost, protection = part.draw("gaussian", moments.group), part.protection
+    privacy = privacy_of_constants(
+        method,
+        noise,
+        eps=cost.eps,
+        delta=cost.delta,
+        neighbors=protection.neighbors,
+        contributions=protection.contributions,
+    )
+    return fit_sums(sums_of(moments), privacy, part.rng)
 
 
 def _adassp(

@@ -54,6 +54,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -65,9 +66,8 @@ from dpreg.privacy.mechanisms import noise_scale
 from dpreg.privacy.ranks import RANK_UNIT, Counts, Floats, choose_rank, rank_range
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from numpy.random import Generator
+    from dpreg.privacy.account import Part
+    from dpreg.privacy.protection import Protection
 
 __all__ = ["Quantile", "candidate_grid", "check_eps", "private_quantile"]
 
@@ -96,9 +96,9 @@ def candidate_grid(lo: float, hi: float) -> Floats:
     return np.linspace(lo, hi, cells + 1)
 
 
-def check_eps(eps: Fraction, neighbors: str, contributions: int, *, grouped: bool = False) -> None:
+def check_eps(eps: Fraction, protection: Protection, *, grouped: bool = False) -> None:
     """Raise ArgumentError where eps is too small for `private_quantile`: before it is charged."""
-    widest = rank_range(RANK_UNIT, neighbors, contributions, grouped=grouped)
+    widest = rank_range(RANK_UNIT, protection.neighbors, protection.contributions, grouped=grouped)
     noise_scale(eps / 3, widest, "permute-and-flip")
 
 
@@ -108,14 +108,11 @@ def private_quantile(
     share: int,
     *,
     count: float,
-    eps: Fraction,
+    part: Part,
     alpha: float,
-    neighbors: str,
-    contributions: int,
     grouped: bool = False,
-    rng: Generator | None = None,
 ) -> Quantile:
-    """Release one quantile with an interval of level 1 - alpha. Costs eps.
+    """Release one quantile with an interval of level 1 - alpha.
 
     Parameters
     ----------
@@ -126,28 +123,30 @@ def private_quantile(
         The quantile in 1 / RANK_UNIT.
     count : float
         Public or released number of values.
-    eps : Fraction
+    part : Part
+        What quantile and interval may cost together.
     alpha : float
-    neighbors, contributions, grouped
+    grouped : bool
         As for `dpreg.privacy.ranks.rank_range`.
     """
+    eps, protection = part.cost.eps, part.protection
     rows, last = max(count, 1.0), cells.size - 1
     a = share / RANK_UNIT
     deviation = math.sqrt(a * (1 - a) * rows)
     rivals = _distances(last).size
 
     def reach(at: int) -> int:
-        return rank_range(at, neighbors, contributions, grouped=grouped)
+        return rank_range(at, protection.neighbors, protection.contributions, grouped=grouped)
 
-    def scale(at: int, part: Fraction) -> float:
+    def scale(at: int, eps: Fraction) -> float:
         """Return the noise scale, in rows, of the choice of a rank."""
-        return noise_scale(part, reach(at), "permute-and-flip") / RANK_UNIT
+        return noise_scale(eps, reach(at), "permute-and-flip") / RANK_UNIT
 
-    def rank(side: int, part: Fraction) -> int:
+    def rank(side: int, eps: Fraction) -> int:
         """Return the rank of an end, in 1 / RANK_UNIT; there may be none such."""
         found = share
         for _ in range(3):  # the range of the scores, and with it b, depends on the rank
-            b = scale(min(max(found, 0), RANK_UNIT), part)
+            b = scale(min(max(found, 0), RANK_UNIT), eps)
             margin = b * math.log(max(rivals / 2, 1.0)) + _tail(deviation, b, alpha / 2)
             found = share + side * math.ceil(min(margin / rows, 2.0) * RANK_UNIT)
         return found
@@ -155,10 +154,11 @@ def private_quantile(
     def choose(at: int, candidates: Indices) -> int:
         """Choose a place on the grid among a few, the last of which has all values up to it."""
         few = np.diff(np.cumsum(cells)[candidates], prepend=0)
-        return choose_rank(few, at, eps=each, score_range=reach(at), rng=rng)
+        return choose_rank(few, at, part=next(parts), score_range=reach(at))
 
     bought = [side for side in (-1, 1) if 0 <= rank(side, eps / 3) <= RANK_UNIT]
     each = eps / (1 + len(bought))
+    parts = iter(part.split([Fraction(1, 1 + len(bought))] * (1 + len(bought))))
     place = choose(share, np.arange(last + 1))
     lower, below, upper, above = 0, 0, last, RANK_UNIT
     if -1 in bought:

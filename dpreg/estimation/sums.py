@@ -5,7 +5,7 @@ What is released, and what it can tell of a row, stands in `dpreg.estimation.cod
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
@@ -17,7 +17,9 @@ from dpreg.estimation.coding import CELL_UNITS, GRID_ONE, Coding, Sums
 from dpreg.privacy.vector_noise import VectorNoise, fit_noise
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
+    from dpreg.privacy.account import Part
+    from dpreg.privacy.budget import Budget
+    from dpreg.privacy.protection import Protection
 
 __all__ = ["NoisySums", "accumulate", "plan", "release", "to_grid"]
 
@@ -54,10 +56,8 @@ def plan(
     *,
     degree: int,
     grouped: bool,
-    eps: Fraction,
-    delta: Fraction,
-    neighbors: str,
-    contributions: int,
+    cost: Budget,
+    protection: Protection,
     complete: bool = False,
     noise: str | None = None,
 ) -> tuple[Coding, VectorNoise]:
@@ -71,26 +71,24 @@ def plan(
         2 releases sums of squares as well.
     grouped : bool
         Whether a replaced row may move between groups.
-    eps, delta : Fraction
-    neighbors : str
-    contributions : int
+    cost : Budget
+    protection : Protection
     complete : bool
         No value is missing, on the caller's word, and n is public.
     noise : {None, "laplace", "gaussian"}
     """
     plans = []
     for mechanism in ("laplace", "gaussian") if noise is None else (noise,):
-        if noise is None and mechanism == "gaussian" and delta == 0:
+        if noise is None and mechanism == "gaussian" and cost.delta == 0:
             continue
-        coding = _coding(columns, degree, grouped, neighbors, complete, mechanism)
-        l1, l2_squared = coding.sensitivity(neighbors, contributions, grouped)
+        coding = _coding(columns, degree, grouped, protection, complete, mechanism)
+        l1, l2_squared = coding.sensitivity(protection.neighbors, protection.contributions, grouped)
         fitted = fit_noise(
             mechanism,
             l1=l1,
             l2_squared=l2_squared,
             cells=groups * coding.cells,
-            eps=eps,
-            delta=delta,
+            cost=cost,
         )
         plans.append((fitted.variance * (2 if coding.bernstein else 1), coding, fitted))
     _, coding, fitted = min(plans, key=lambda option: option[0])
@@ -98,11 +96,11 @@ def plan(
 
 
 def _coding(
-    d: int, degree: int, grouped: bool, neighbors: str, complete: bool, mechanism: str
+    d: int, degree: int, grouped: bool, protection: Protection, complete: bool, mechanism: str
 ) -> Coding:
     if complete:
         return Coding(False, degree, d)
-    replaced = neighbors == "replace-one"
+    replaced = protection.n_is_public
     if mechanism == "laplace":
         if grouped or not replaced:
             return Coding(True, degree, d)
@@ -111,21 +109,23 @@ def _coding(
 
 
 def release(
-    exact: Iterable[Sums],
+    exact: Sequence[Sums],
     coding: Coding,
     noise: VectorNoise,
     *,
+    part: Part,
     rows: int | None = None,
-    rng: Generator | None = None,
 ) -> list[NoisySums]:
     """Add the noise and read the sums off again, group by group.
 
     Parameters
     ----------
-    exact : iterable of Sums
+    exact : sequence of Sums
         One a group, in a public order.
     coding, noise
         From `plan`.
+    part : Part
+        What the sums of all groups may cost: they are one vector.
     rows : int, optional
         n, where the coding leaves the count out.
     """
@@ -135,9 +135,9 @@ def release(
     first = [0, 1, 1 + d][: 1 + coding.degree]
     small = np.zeros((3, 3))
     small[: len(first), : len(first)] = covariance[np.ix_(first, first)]
-    for sums in exact:
+    for sums, own in zip(exact, part.across(len(exact)), strict=True):
         cells = coding.encode(sums)
-        drawn = noise.draw(len(cells), rng)
+        drawn = noise.draw(len(cells), own)
         noisy = np.array([(c + z) / CELL_UNITS for c, z in zip(cells, drawn, strict=True)])
         read = decoder @ noisy
         squares = read[1 + d :]

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from dpreg.columns import ColumnType
 from dpreg.errors import DpregWarning, SchemaError
-from dpreg.privacy.budget import Spend
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.quantiles import PASSES, RELIABLE, BoundsSearch, reliable
 from dpreg.schema import Numeric, Schema, Unbounded
 from dpreg.sources import Chunk, Integers, check_columns
 from dpreg.sources.reader import Reader
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
+    from dpreg.privacy.account import Account, Part
 
-__all__ = ["bounds_sources", "bounds_spends", "buy_bounds", "check_table", "with_stand_ins"]
+__all__ = ["bounds_sources", "buy_bounds", "check_table", "open_bounds", "with_stand_ins"]
 
 _Built = TypeVar("_Built")
 
@@ -55,9 +55,10 @@ class _BoundsTally:
         return np.concatenate(list(counted.values()))
 
 
-def bounds_spends(names: Sequence[str], eps: Fraction) -> list[Spend]:
-    """Return the lines of the budget for bounds that cost eps together."""
-    return [Spend(f"bounds of {name}", "private choices", eps / len(names)) for name in names]
+def open_bounds(account: Account, names: Sequence[str], share: Fraction) -> Mapping[str, Part]:
+    """Open a line for the bounds of each column, which take a share of the call's eps together."""
+    each = Budget(account.budget.eps * share / max(len(names), 1))
+    return {name: account.line(f"bounds of {name}", "private choices", each) for name in names}
 
 
 def bounds_sources(needed: Sequence[str], names: Sequence[str]) -> dict[str, str]:
@@ -71,7 +72,7 @@ def check_table(
     unbounded: Sequence[str],
     *,
     counted: bool,
-) -> None:
+) -> int:
     """Refuse, before a row is read, a table that cannot be read as declared or as often as needed.
 
     Parameters
@@ -83,22 +84,20 @@ def check_table(
         Columns whose bounds are bought, in passes of their own.
     counted : bool
         Whether the number of rows must be known before the first pass.
+
+    Returns
+    -------
+    int
+        The passes that are made to buy bounds.
     """
     check_columns(reader.source, columns)
-    reader.require((PASSES if unbounded else 0) + 1, counted)
+    passes = PASSES if unbounded else 0
+    reader.require(passes + 1, counted)
+    return passes
 
 
-def buy_bounds(
-    reader: Reader,
-    schema: Schema,
-    names: Sequence[str],
-    *,
-    eps: Fraction,
-    neighbors: str,
-    contributions: int,
-    rng: Generator | None = None,
-) -> Schema:
-    """Return the schema with private bounds for `names`; costs eps, in equal parts.
+def buy_bounds(reader: Reader, schema: Schema, parts: Mapping[str, Part]) -> Schema:
+    """Return the schema with private bounds for the columns that have a part of the budget.
 
     Three passes over the rows, however many columns there are. Warns where public facts say that
     the bounds will be poor.
@@ -108,19 +107,18 @@ def buy_bounds(
     reader : Reader
     schema : Schema
         What is declared.
-    names : sequence of str
-        Numeric columns that are not.
-    eps : Fraction
-        For all of them together: each column's bounds are a release of their own
+    parts : mapping of str to Part
+        From `open_bounds`: each column's bounds are a release of their own
         (`dpreg.privacy.quantiles`), and they compose in sequence.
     """
-    if not names:
+    if not parts:
         return schema
-    rows = reader.rows if neighbors == "replace-one" else None
-    _warn_of_poor_bounds(names, rows, eps, contributions)
-    searches = {
-        name: BoundsSearch(eps / len(names), neighbors, contributions, rng) for name in names
-    }
+    names = tuple(parts)
+    protection = parts[names[0]].protection
+    rows = reader.rows if protection.n_is_public else None
+    whole = sum((part.cost.eps for part in parts.values()), Fraction(0))
+    _warn_of_poor_bounds(names, rows, whole, protection.contributions)
+    searches = {name: BoundsSearch(part) for name, part in parts.items()}
     for step in range(PASSES):
         counting = {name: search.counting for name, search in searches.items()}
         sizes = [len(count(np.empty(0))) for count in counting.values()]
@@ -129,9 +127,9 @@ def buy_bounds(
             _BoundsTally(counting),
             f"bounds, pass {step + 1} of {PASSES}",
         )
-        parts = np.split(counted, np.cumsum(sizes)[:-1])
-        for search, part in zip(searches.values(), parts, strict=True):
-            search.learn(part)
+        counts = np.split(counted, np.cumsum(sizes)[:-1])
+        for search, count in zip(searches.values(), counts, strict=True):
+            search.learn(count)
     bought = {name: _kept_within(*search.bounds) for name, search in searches.items()}
     return Schema({**schema, **bought})
 

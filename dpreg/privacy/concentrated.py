@@ -79,9 +79,10 @@ def rho_to_eps(rho: Fraction, delta: Fraction) -> Fraction:
         return max(round_up(best * ball(rho) + (1 - 1 / best).log() + rest), Fraction(0))
 
 
-def ball(value: Fraction | int) -> arb:
+def ball(value: Fraction | float | int) -> arb:
     """Turn an exact number into a ball around it, as wide as the working precision needs."""
-    return arb(fmpq(value.numerator, value.denominator))
+    exact = Fraction(value)
+    return arb(fmpq(exact.numerator, exact.denominator))
 
 
 def round_up(value: arb) -> Fraction:

@@ -44,6 +44,8 @@ lies more than L sigma from both in that coordinate, and the discrete Gaussian i
 
 A sampler that saturates beyond K sigma changes events in T only. At dpreg's grid (sigma of at
 least 2**35 or so) eta is below 1e-17: the correction is proved, not felt.
+
+`dpreg.privacy.looks` has the same for looks whose queries and scales depend on earlier ones.
 """
 
 from __future__ import annotations
@@ -54,15 +56,17 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 
 from dpreg.errors import ArgumentError
+from dpreg.privacy.concentrated import ball
 
 __all__ = [
     "analytic_delta",
     "analytic_epsilon",
     "analytic_ratio",
     "combined_ratio",
+    "discrete_holds",
     "discrete_sigma",
 ]
 
@@ -70,12 +74,6 @@ _BITS = 256
 _LARGEST_EPS: Final = Fraction(2**90)
 """More is taken for this, where balls still tell: delta(eps), the left side, falls in eps, so what
 is proved at a smaller eps holds at a larger one."""
-
-
-def _ball(value: Fraction | float | int) -> arb:
-    """Turn an exact number into a ball of radius (nearly) zero."""
-    exact = Fraction(value)
-    return arb(fmpq(exact.numerator, exact.denominator))
 
 
 def _curve(ratio: arb, eps: arb) -> arb:
@@ -87,10 +85,9 @@ def _curve(ratio: arb, eps: arb) -> arb:
     return above - eps.exp() * below
 
 
-def _precision(eps: Fraction, ratio: float) -> int:
+def _precision(eps: Fraction, ratio_squared: Fraction) -> int:
     """Bits enough for exp(eps) times a tail: both exponents, and room for their difference."""
-    shape = Fraction(ratio)  # exact: these squares leave float64
-    size = eps + (eps / shape + shape) ** 2
+    size = 3 * eps + eps**2 / ratio_squared + ratio_squared  # exact: these leave float64
     return _BITS + 2 * max(size.numerator.bit_length() - size.denominator.bit_length() + 1, 0)
 
 
@@ -102,12 +99,12 @@ def analytic_delta(ratio: float, eps: Fraction) -> float:
     if ratio <= 0:
         return 0.0
     eps = min(eps, _LARGEST_EPS)
-    with ctx.workprec(_precision(eps, ratio)):
-        upper = _curve(_ball(ratio), _ball(eps)).upper()
+    with ctx.workprec(_precision(eps, Fraction(ratio) ** 2)):
+        upper = _curve(ball(ratio), ball(eps)).upper()
         found = float(upper)
         if not found < 1:  # also where the balls were too wide to tell: 1 is always true
             return 1.0
-        if not upper <= _ball(found):
+        if not upper <= ball(found):
             found = math.nextafter(found, math.inf)
     return max(found, 0.0)
 
@@ -143,8 +140,8 @@ def analytic_ratio(eps: Fraction, delta: Fraction) -> float:
     eps = min(eps, _LARGEST_EPS)
 
     def proved(ratio: float) -> bool:
-        with ctx.workprec(_precision(eps, ratio)):
-            return bool(_curve(_ball(ratio), _ball(eps)) <= _ball(delta))
+        with ctx.workprec(_precision(eps, Fraction(ratio) ** 2)):
+            return bool(_curve(ball(ratio), ball(eps)) <= ball(delta))
 
     low = high = 1.0
     while not proved(low):
@@ -209,11 +206,31 @@ def _discrete_proved(
     """Check the module's inequality for one scale, rigorously."""
     if sigma < largest_weight:
         return False
-    with ctx.workprec(_precision(eps, math.sqrt(sensitivity_squared) / sigma)):
-        scale, wanted, goal = _ball(sigma), _ball(eps), _ball(delta)
-        ratio = _ball(sensitivity_squared).sqrt() / scale
+    ratio_squared = sensitivity_squared / Fraction(sigma) ** 2
+    return discrete_holds(ratio_squared, cells, eps, delta, Fraction(sigma) / largest_weight)
+
+
+def discrete_holds(
+    ratio_squared: Fraction, cells: int, eps: Fraction, delta: Fraction, least_scale: Fraction
+) -> bool:
+    """Tell whether the module's inequality is proved, in ball arithmetic, at a ratio r.
+
+    Parameters
+    ----------
+    ratio_squared : Fraction
+        r^2, positive.
+    cells : int
+        m.
+    eps, delta : Fraction
+        eps at most 2**90.
+    least_scale : Fraction
+        s, at least 1.
+    """
+    with ctx.workprec(_precision(eps, ratio_squared)):
+        wanted, goal = ball(eps), ball(delta)
+        ratio = ball(ratio_squared).sqrt()
         reach = (2 * (2 * cells / goal).log() + 100).sqrt() + ratio
-        eta = (reach**2 + 1) * largest_weight**2 / (8 * scale**2)
+        eta = (reach**2 + 1) / (8 * ball(least_scale) ** 2)
         eps0 = wanted - 2 * cells * eta
         delta0 = (-cells * eta).exp() * (1 - arb(-50).exp()) * goal
         return bool(eps0 > 0) and bool(_curve(ratio, eps0) <= delta0)

@@ -20,7 +20,7 @@ count the rows with |x - m| > 2^e, N all rows with a value, a = 9/256. The score
     end     max(0, rows beyond it - b N), b = 1/256
 
 change between neighbours within a range of 2k, 2k, k under replace-one and k, 2k, k under
-add-remove. Public penalties join them. So `estimate_bounds` is eps-DP.
+add-remove. Public penalties join them. So a `BoundsSearch` is eps-DP.
 
 Proof
 -----
@@ -52,7 +52,6 @@ Smith, A. (2011). Privacy-preserving statistical estimation with optimal converg
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -61,15 +60,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.errors import ArgumentError
-from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms import choose, noise_scale
-from dpreg.privacy.sensitivity import check_contributions, check_neighbors
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
+    from dpreg.privacy.account import Part
 
-__all__ = ["PASSES", "RELIABLE", "BoundsSearch", "estimate_bounds", "reliable"]
+__all__ = ["PASSES", "RELIABLE", "BoundsSearch", "reliable"]
 
 PASSES: Final = 3
 """How often the rows are gone through, for however many columns: centre, scale, both ends."""
@@ -80,7 +76,9 @@ RELIABLE: Final = 1000
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-_SHARES: Final = {"centre": Fraction(1, 5), "scale": Fraction(2, 5), "end": Fraction(1, 5)}
+_SHARES: Final = (Fraction(1, 5), Fraction(2, 5), Fraction(1, 5), Fraction(1, 5))
+"""Of centre, scale, lower and upper end."""
+_FLIP: Final = "permute-and-flip"
 _UNIT: Final = 256  # scores are integers in 1/256 of a row
 _OUTSIDE: Final = 9  # a = 9/256 of the rows lie outside the scale
 _BEYOND: Final = 1  # b = 1/256 of them may lie beyond each end
@@ -115,48 +113,13 @@ def reliable(rows: int | None, eps: Fraction, columns: int = 1, contributions: i
     return rows * eps >= RELIABLE * columns * contributions
 
 
-def estimate_bounds(
-    values: Iterable[Floats],
-    eps: Fraction,
-    neighbors: str,
-    contributions: int = 1,
-    rng: Generator | None = None,
-) -> tuple[float, float]:
-    """Return private bounds of one column; costs eps.
-
-    Parameters
-    ----------
-    values : iterable of float64 arrays
-        The column in chunks, NaN where a row has no value. It is gone through three times: an
-        iterator, which cannot be, is kept in memory.
-    eps : Fraction
-        Of all four choices together.
-    neighbors : {"replace-one", "add-remove"}
-    contributions : int
-        Rows one person may own.
-    rng : numpy Generator, optional
-        For reproducible runs that are **not private**.
-
-    Returns
-    -------
-    (float, float)
-        lower < upper, both finite, released.
-    """
-    search = BoundsSearch(eps, neighbors, contributions, rng)
-    chunks = list(values) if isinstance(values, Iterator) else values
-    for _ in range(PASSES):
-        counting = search.counting
-        search.learn(sum((counting(chunk) for chunk in chunks), counting(np.empty(0))))
-    return search.bounds
-
-
 class BoundsSearch:
     """The choices of one column, which take three passes over it: many columns share each pass.
 
     Parameters
     ----------
-    eps, neighbors, contributions, rng
-        As for `estimate_bounds`.
+    part : Part
+        What all four choices may cost together.
 
     Attributes
     ----------
@@ -168,20 +131,9 @@ class BoundsSearch:
         After the third.
     """
 
-    def __init__(
-        self,
-        eps: Fraction,
-        neighbors: str,
-        contributions: int = 1,
-        rng: Generator | None = None,
-    ) -> None:
-        self._eps = exact(eps, "eps")
-        if self._eps <= 0:
-            raise ArgumentError("eps must be positive")
-        check_neighbors(neighbors)
-        self._rows = check_contributions(contributions)
-        self._moved = 2 if neighbors == "replace-one" else 1
-        self._rng = rng
+    def __init__(self, part: Part) -> None:
+        self._protection = part.protection
+        self._parts = iter(part.split(_SHARES))
         self.counting: _CentreCounts | _ScaleCounts | _EndCounts = _CentreCounts()
         self.bounds: tuple[float, float] = (math.nan, math.nan)
 
@@ -192,26 +144,26 @@ class BoundsSearch:
             case _CentreCounts():
                 centres, rarity = _centres()
                 scores = _centre_scores(counts)
-                place = self._pick(scores, rarity, "centre", self._moved)
+                place = self._pick(scores, rarity, "exponential", self._protection.changes)
                 self.counting = _ScaleCounts(float(centres[place]))
             case _ScaleCounts(centre):
                 exponents = _exponents()
-                place = self._pick(_scale_scores(counts), _rarity(exponents), "scale", 2)
+                place = self._pick(_scale_scores(counts), _rarity(exponents), _FLIP, 2)
                 self.counting = _EndCounts(centre, _half_width(centre, int(exponents[place])))
             case _EndCounts(_, half) as ends:
                 outwards = _distances(half)[1]
                 lower, upper = (
-                    float(side[self._pick(_end_scores(part), outwards, "end", 1)])
+                    float(side[self._pick(_end_scores(part), outwards, _FLIP, 1)])
                     for side, part in zip(ends.candidates(), np.split(counts, 2), strict=True)
                 )
                 self.bounds = (lower, upper)
 
-    def _pick(self, scores: Counts, penalty: Floats, share: str, rows: int) -> int:
-        mechanism = "exponential" if share == "centre" else "permute-and-flip"
-        part, reach = self._eps * _SHARES[share], rows * self._rows * _UNIT
-        price = max(noise_scale(part, reach, mechanism), _LEAST_PRICE)
+    def _pick(self, scores: Counts, penalty: Floats, mechanism: str, rows: int) -> int:
+        part, reach = next(self._parts), rows * self._protection.contributions * _UNIT
+        eps = part.draw(mechanism).eps
+        price = max(noise_scale(eps, reach, mechanism), _LEAST_PRICE)
         priced = scores + np.rint(penalty * price).astype(np.int64)
-        return choose(priced, eps=part, score_range=reach, mechanism=mechanism, rng=self._rng)
+        return choose(priced, eps=eps, score_range=reach, mechanism=mechanism, rng=part.rng)
 
 
 @dataclass(frozen=True, slots=True)

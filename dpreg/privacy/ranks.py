@@ -52,7 +52,7 @@ from dpreg.privacy.mechanisms import choose
 from dpreg.privacy.sensitivity import check_contributions, check_neighbors
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
+    from dpreg.privacy.account import Part
 
 __all__ = ["RANK_UNIT", "cell_counts", "choose_rank", "rank_range", "rank_scores"]
 
@@ -115,11 +115,10 @@ def choose_rank(
     cells: Counts,
     share: int,
     *,
-    eps: Fraction,
+    part: Part,
     score_range: int,
-    rng: Generator | None = None,
 ) -> int:
-    """Choose the index of a candidate near the quantile share / RANK_UNIT. Costs eps.
+    """Choose the index of a candidate near the quantile share / RANK_UNIT.
 
     Parameters
     ----------
@@ -127,17 +126,17 @@ def choose_rank(
         From `cell_counts`, of values none of which lies beyond the last candidate.
     share : int
         The quantile in 1 / RANK_UNIT.
-    eps : Fraction
+    part : Part
+        What the choice may cost.
     score_range : int
         From `rank_range`, or 2 k RANK_UNIT where k of a fixed number of values may change.
-    rng : numpy Generator, optional
-        For reproducible runs that are **not private**.
     """
+    eps = part.draw("permute-and-flip").eps
     scores = rank_scores(cells, share * int(cells.sum()), RANK_UNIT)
     return choose(
         scores,
         eps=min(eps, _LARGEST_EPS),
         score_range=score_range,
         mechanism="permute-and-flip",
-        rng=rng,
+        rng=part.rng,
     )

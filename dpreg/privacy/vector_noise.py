@@ -15,11 +15,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from dpreg.errors import ArgumentError
+from dpreg.privacy.account import AccountError
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.gaussian import discrete_sigma
 from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
+    from dpreg.privacy.account import Part
 
 __all__ = ["VECTOR_NOISES", "VectorNoise", "fit_noise"]
 
@@ -40,10 +42,19 @@ class VectorNoise:
     eps: Fraction
     delta: Fraction
 
-    def draw(self, size: int, rng: Generator | None = None) -> list[int]:
-        """Draw independent integers; with `rng`, **not private**."""
+    @property
+    def cost(self) -> Budget:
+        """What the noise costs."""
+        return Budget(self.eps, self.delta)
+
+    def draw(self, size: int, part: Part) -> list[int]:
+        """Draw independent integers, for a part of the budget that this noise was fitted to."""
+        if part.draw(self.mechanism) != self.cost:
+            raise AccountError(
+                f"internal error: the noise of the step {part.step!r} was fitted to another cost"
+            )
         draw = laplace_noise if self.mechanism == "laplace" else gaussian_noise
-        return draw(size, self.scale, rng=rng)
+        return draw(size, self.scale, rng=part.rng)
 
 
 def fit_noise(
@@ -52,8 +63,7 @@ def fit_noise(
     l1: int,
     l2_squared: int,
     cells: int,
-    eps: Fraction,
-    delta: Fraction,
+    cost: Budget,
 ) -> VectorNoise:
     """Fit noise of one scale to a vector's sensitivity.
 
@@ -64,8 +74,8 @@ def fit_noise(
         L1 sensitivity and squared L2 sensitivity, in the vector's integer units.
     cells : int
         Length of the vector.
-    eps, delta : Fraction
-        delta is spent by "gaussian" alone, which needs it.
+    cost : Budget
+        Its delta is spent by "gaussian" alone, which needs it.
 
     Raises
     ------
@@ -73,6 +83,7 @@ def fit_noise(
         For an unknown mechanism, an eps that is not positive, or one so small that the noise would
         have a scale beyond 2**200.
     """
+    eps, delta = cost.eps, cost.delta
     if eps <= 0:
         raise ArgumentError(
             "eps must be positive, and so must the share of it that buys this noise"

@@ -16,6 +16,8 @@ from dpreg.privacy.sensitivity import NEIGHBORS
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dpreg.privacy.account import Account
+
 __all__ = ["STAMP", "PrivacyClaim"]
 
 STAMP: Final = "NOT PRIVATE: seeded"
@@ -57,6 +59,16 @@ class PrivacyClaim:
         spends = BudgetTable(self.spends.spends, self.contributions)
         object.__setattr__(self, "spends", spends)
         _ = spends.total  # a total that promises nothing is refused here, not when printed
+
+    @classmethod
+    def of(cls, account: Account) -> PrivacyClaim:
+        """Claim what a call's account protects and was charged, once all is drawn."""
+        return cls(
+            neighbors=account.protection.neighbors,
+            contributions=account.protection.contributions,
+            spends=account.table(),
+            seeded=account.rng is not None,
+        )
 
     @property
     def spent(self) -> Budget:

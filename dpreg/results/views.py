@@ -39,6 +39,10 @@ _ERRORS: Final = (
     "each would be alone. "
 )
 _NORMAL: Final = "z, P>|z| and the interval use std err and the normal law."
+_MIXTURE: Final = (
+    "P>|z| and the interval use the law of sampling error and matrix-Laplace noise together, whose "
+    "tails are heavier than normal ones."
+)
 _BOOTSTRAP: Final = (
     "z and P>|z| use std err and the normal law; the interval runs between quantiles of bootstrap "
     "draws made with the public law of the noise."
@@ -51,6 +55,15 @@ _GIVEN: Final = {
 _RIDGED: Final = (
     "The privacy noise is large for these columns: the fit was ridged by a public rule, and "
     "coefficients are drawn towards zero."
+)
+_LOOKS: Final = (
+    "Each look releases the moments of rows in coordinates that earlier looks fixed: a row whose "
+    "columns lie outside the radius is weighted down to it, and its residual is clipped, as a part "
+    "of half the response's range. Clips are opened where the noise is small anyway."
+)
+_WEAK: Final = (
+    "Weak coefficients rest on directions of the columns that the noise hides; their std err says "
+    "so, as far as the released moments can tell."
 )
 
 
@@ -105,6 +118,7 @@ def regression(result: RegressionResults, alpha: float) -> Report:
         Paragraph("Formula", _cut(result.formula, "formula")),
         _regression_facts(result),
         _coefficients(result, alpha),
+        *_looks(result),
         *closing(result.claim, [*_fit_notes(result), *result.notes]),
     ]
     title = f"Private linear regression: {result.endog_names}"
@@ -267,11 +281,44 @@ def _numbers(values: Iterable[float]) -> tuple[str, ...]:
     )
 
 
+def _looks(fit: RegressionResults) -> list[Block]:
+    """Return one line a look, and which coefficients they leave weak."""
+    if not fit.looks:
+        return []
+    rows = tuple(
+        (
+            f"look {place}",
+            "box" if look.radius is None else "located",
+            decimal_string(look.share),
+            "" if look.radius is None else f"{look.radius:.2f}",
+            f"{look.width:.3g}",
+            "yes" if look.opened else "no",
+            f"{look.weight:.3f}",
+        )
+        for place, look in enumerate(fit.looks, 1)
+    )
+    headers = ("", "rows", "share", "radius", "residual\nclip", "opened", "mean\nweight")
+    blocks: list[Block] = [Grid(headers, rows, "llrrrlr")]
+    if fit.weak:
+        listed = "; ".join(f"{name} ({why})" for name, why in fit.weak.items())
+        blocks.append(Paragraph("Weak", listed))
+    return blocks
+
+
 def _fit_notes(fit: RegressionResults) -> list[str]:
     if not _has_errors(fit):
         return []
-    intervals = _BOOTSTRAP if fit.interval_method == "bootstrap" else _NORMAL
-    return [_ERRORS + intervals, _MODEL + _GIVEN.get(fit.fit, "."), *[_RIDGED] * fit.ridged]
+    intervals = _NORMAL if fit.noise_degrees is None else _MIXTURE
+    if fit.interval_method == "bootstrap":
+        intervals = _BOOTSTRAP
+    staged = [_LOOKS] if fit.looks else []
+    staged += [_WEAK] if fit.weak else []
+    return [
+        _ERRORS + intervals,
+        _MODEL + _GIVEN.get(fit.fit, "."),
+        *[_RIDGED] * fit.ridged,
+        *staged,
+    ]
 
 
 def _frequency_note(draws: int) -> str:

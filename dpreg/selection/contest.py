@@ -20,6 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.privacy.protection import Protection
 from dpreg.privacy.sensitivity import score_grid, score_range
 from dpreg.selection.scoring.profile import PROFILE_GRID, profile_range, profile_scores, residuals
 from dpreg.selection.space import Space
@@ -90,9 +91,10 @@ class Contest:
         return np.asarray(scores + models.astype(np.int64) @ charge)
 
 
-def least_squares_contest(rho: Fraction, neighbors: str, contributions: int) -> Contest:
+def least_squares_contest(rho: Fraction, protection: Protection) -> Contest:
     """PCLS: S = Q_R + penalties; one grid unit is g, in squared stored units of the response."""
-    return Contest(score_range(rho, neighbors, contributions), score_grid(rho))
+    moved = score_range(rho, protection.neighbors, protection.contributions)
+    return Contest(moved, score_grid(rho))
 
 
 def profile_contest(
@@ -101,9 +103,8 @@ def profile_contest(
     offset: int,
     rows: int,
     rho: Fraction,
-    neighbors: str,
-    contributions: int,
-    eps: Fraction = Fraction(1),
+    protection: Protection,
+    eps: Fraction,
 ) -> Contest:
     """PCPL, given the private lower bound A: S = n log Q + penalties; one unit is h.
 
@@ -123,7 +124,11 @@ def profile_contest(
     if lower_bound <= 0:
         return uniform
     moved = profile_range(
-        lower_bound, rho=rho, rows=rows, neighbors=neighbors, contributions=contributions
+        lower_bound,
+        rho=rho,
+        rows=rows,
+        neighbors=protection.neighbors,
+        contributions=protection.contributions,
     )
     if moved > LARGEST_RANGE * eps:  # more noise than is drawn exactly: A says so, not the rows
         return uniform

@@ -6,13 +6,13 @@ is chosen from public facts, the number of models and the mechanism, and is prin
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
+from dpreg.privacy.account import AccountError
 from dpreg.privacy.mechanisms import choose, effective_t
 from dpreg.selection.contest import Contest
 from dpreg.selection.scoring.problem import Problem
@@ -21,7 +21,8 @@ from dpreg.selection.tree.noise import Bits
 from dpreg.selection.tree.sampler import Tree
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
+    from dpreg.privacy.account import Part
+    from dpreg.privacy.composition import DrawPlan
 
 __all__ = ["LARGEST_LIST", "Enumerated", "choose_engine", "draw_model", "models_of"]
 
@@ -53,15 +54,16 @@ def choose_engine(engine: str, space: Space, mechanism: str) -> str:
 class Enumerated:
     """The listed models of a space with their canonical q, computed once for all draws."""
 
-    __slots__ = ("models", "q")
+    __slots__ = ("group", "models", "q")
 
     def __init__(self, problem: Problem, space: Space) -> None:
+        self.group = problem.group
         self.models: NDArray[np.bool_] = space.models()
         self.q: NDArray[np.int64] = problem.scores(space.columns(self.models))
 
 
 def models_of(
-    problem: Problem, space: Space, contest: Contest, *, engine: str, eps: Fraction, mechanism: str
+    problem: Problem, space: Space, contest: Contest, plan: DrawPlan, *, engine: str
 ) -> Enumerated | Tree:
     """Make what draws start from, once for all draws of a call: the list, or the tree."""
     if engine == "enumerate":
@@ -69,8 +71,8 @@ def models_of(
     return Tree(
         problem,
         space,
-        mechanism=mechanism,
-        t=effective_t(eps, contest.score_range, mechanism),
+        mechanism=plan.mechanism,
+        t=effective_t(plan.eps_each, contest.score_range, plan.mechanism),
         phi_int=contest.phi,
         psi_int=contest.psi,
         transform=contest.transform,
@@ -81,25 +83,31 @@ def draw_model(
     models: Enumerated | Tree,
     space: Space,
     contest: Contest,
+    part: Part,
     *,
-    eps: Fraction,
     mechanism: str,
-    rng: Generator | None = None,
     progress: bool = False,
 ) -> tuple[int, ...]:
-    """Draw one model: the indices of its units outside ``keep``. Costs eps.
+    """Draw one model: the indices of its units outside ``keep``.
 
     Parameters
     ----------
     models : Enumerated or Tree
-        From `models_of`, for the same contest, eps and mechanism.
-    rng : numpy Generator, optional
-        For reproducible runs that are **not private**.
+        From `models_of`, for the same contest and mechanism.
+    part : Part
+        What this draw may cost; a tree is made for one rate, which must be the part's.
+    mechanism : str
     progress : bool
         Show the tree's progress on stderr, for the curator's eyes.
     """
     if isinstance(models, Tree):
-        return models.draw(Bits(rng), progress=progress).units
+        eps = part.draw(models.mechanism, models.problem.group).eps
+        if models.t != effective_t(eps, contest.score_range, models.mechanism):
+            raise AccountError("internal error: the tree was made for another rate than is charged")
+        return models.draw(Bits(part.rng), progress=progress).units
+    eps = part.draw(mechanism, models.group).eps
     scores = contest.totals(models.q, models.models, space)
-    drawn = choose(scores, eps=eps, score_range=contest.score_range, mechanism=mechanism, rng=rng)
+    drawn = choose(
+        scores, eps=eps, score_range=contest.score_range, mechanism=mechanism, rng=part.rng
+    )
     return tuple(np.flatnonzero(models.models[drawn]).tolist())

@@ -51,7 +51,7 @@ from dpreg.selection.scoring.profile import (
 )
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
+    from dpreg.privacy.account import Part
 
 __all__ = [
     "RADII",
@@ -98,83 +98,62 @@ def block_norms(
     return norms
 
 
-def private_radius(
-    norms: NDArray[np.float64],
-    *,
-    eps: Fraction,
-    contributions: int,
-    rng: Generator | None = None,
-) -> Fraction:
-    """Choose a radius, in stored units, near the middle of the blocks' norms. Costs eps.
+def private_radius(norms: NDArray[np.float64], part: Part) -> Fraction:
+    """Choose a radius, in stored units, near the middle of the blocks' norms.
 
     Parameters
     ----------
     norms : float64 array, shape (B,)
         |beta|_1 in each block; k rows change at most k of them.
-    eps : Fraction
-    contributions : int
-    rng : numpy Generator, optional
-        For reproducible runs that are **not private**.
+    part : Part
     """
     radii = np.array([float(radius) for radius in RADII])
     scores = rank_scores(cell_counts(norms, radii), round(_QUANTILE * len(norms)))
     drawn = choose(
-        scores, eps=eps, score_range=2 * contributions, mechanism="permute-and-flip", rng=rng
+        scores,
+        eps=part.draw("permute-and-flip").eps,
+        score_range=2 * part.protection.contributions,
+        mechanism="permute-and-flip",
+        rng=part.rng,
     )
     return RADII[max(drawn - 1, 0)]
 
 
-def noisy_count(
-    moments: Moments, *, eps: Fraction, contributions: int, rng: Generator | None = None
-) -> int:
-    """Release the number of complete rows, at least 1. Costs eps under both relations."""
+def noisy_count(moments: Moments, part: Part) -> int:
+    """Release the number of complete rows, at least 1; the cost holds under both relations."""
     complete = moments.cells[0][0] >> MOMENT_BITS
-    noise = laplace_noise(1, scale_up(contributions / eps), rng=rng)[0]
+    eps = part.draw("laplace", moments.group).eps
+    noise = laplace_noise(1, scale_up(part.protection.contributions / eps), rng=part.rng)[0]
     return max(complete + noise, 1)
 
 
-def noisy_residuals(
-    problem: Problem,
-    moments: Moments,
-    *,
-    eps: Fraction,
-    contributions: int,
-    rng: Generator | None = None,
-) -> int:
-    """Release Q_g of the model with all columns, in grid units. Costs eps."""
+def noisy_residuals(problem: Problem, moments: Moments, part: Part) -> int:
+    """Release Q_g of the model with all columns, in grid units."""
     everything = range(moments.size - 1)
     best = np.array([problem.score_one(list(everything))], dtype=np.int64)
     full = int(residuals(best, residual_offset(moments, problem.rho))[0])
-    scale = residual_sensitivity(problem.rho, contributions) / eps
-    return full + laplace_noise(1, scale_up(scale), rng=rng)[0]
+    eps = part.draw("laplace", moments.group).eps
+    scale = residual_sensitivity(problem.rho, part.protection.contributions) / eps
+    return full + laplace_noise(1, scale_up(scale), rng=part.rng)[0]
 
 
-def lower_bound(
-    problem: Problem,
-    moments: Moments,
-    *,
-    eps: Fraction,
-    delta: Fraction,
-    contributions: int,
-    rng: Generator | None = None,
-) -> int:
+def lower_bound(problem: Problem, moments: Moments, part: Part) -> int:
     """Release A, PCPL's lower bound on the residuals, in grid units.
 
-    See `dpreg.selection.scoring.profile`. Costs (eps, delta): eps for the noise, delta for the
+    See `dpreg.selection.scoring.profile`. The part's eps is for the noise, its delta for the
     chance that A is too high.
     """
-    noisy = noisy_residuals(problem, moments, eps=eps, contributions=contributions, rng=rng)
-    return noisy - lower_bound_shift(problem.rho, contributions, eps, delta)
+    cost, rows = part.cost, part.protection.contributions
+    shift = lower_bound_shift(problem.rho, rows, cost.eps, cost.delta)
+    return noisy_residuals(problem, moments, part) - shift
 
 
 def private_sigma2(
     problem: Problem,
     moments: Moments,
+    part: Part,
     *,
     columns: int,
-    eps: Fraction,
-    contributions: int,
-    rng: Generator | None = None,
 ) -> tuple[Fraction, int]:
     """Release the residual variance of the full model and the number of complete rows.
 
@@ -188,9 +167,8 @@ def private_sigma2(
     rows : int
         The noisy count, at least 1.
     """
-    residuals = noisy_residuals(
-        problem, moments, eps=eps * Fraction(4, 5), contributions=contributions, rng=rng
-    )
-    rows = noisy_count(moments, eps=eps / 5, contributions=contributions, rng=rng)
+    of_squares, of_rows = part.split((Fraction(4, 5), Fraction(1, 5)))
+    residuals = noisy_residuals(problem, moments, of_squares)
+    rows = noisy_count(moments, of_rows)
     spare = max(rows - columns, 1)
     return max(residuals, 1) * problem.grid / spare, rows

@@ -11,9 +11,10 @@ from fractions import Fraction
 from functools import partial
 
 from dpreg.errors import ArgumentError
-from dpreg.formula.bounds import bounds_spends, check_table, with_stand_ins
+from dpreg.formula.bounds import check_table, open_bounds, with_stand_ins
 from dpreg.formula.design import Design, build_design, declared, undeclared
-from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend
+from dpreg.privacy.account import Account, Part
+from dpreg.privacy.budget import ALL_ROWS, Budget
 from dpreg.privacy.composition import DrawPlan, plan_draws
 from dpreg.privacy.sensitivity import score_range
 from dpreg.request import SHARES, SelectionRequest
@@ -24,12 +25,33 @@ from dpreg.selection.estimates import RADII
 from dpreg.selection.space import Space, build_space
 from dpreg.sources.reader import Reader
 
-__all__ = ["FITTING", "SELECTING", "Preparation", "design_of", "prepare", "space_of"]
+__all__ = ["FITTING", "SELECTING", "Parts", "Preparation", "design_of", "prepare", "space_of"]
 
 SELECTING = "half 1"
 FITTING = "half 2"
 """The groups of rows of ``fit="split"``, as the budget table names them."""
-PROFILE_STEP = "bound on the residuals"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What each step of a selection draws from; None where the call does not need the step.
+
+    Attributes
+    ----------
+    bounds : mapping of str to Part
+        By column.
+    radius, sigma2, count, profile, fit : Part or None
+    draws : tuple of Part
+        One for each draw.
+    """
+
+    bounds: Mapping[str, Part]
+    radius: Part | None
+    sigma2: Part | None
+    count: Part | None
+    profile: Part | None
+    draws: tuple[Part, ...]
+    fit: Part | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +64,20 @@ class Preparation:
         As declared; the columns of `unbounded` are missing from it.
     unbounded : tuple of str
         Numeric columns whose bounds are bought.
-    costs : mapping of str to Fraction
-        What each step but the draws costs, in eps.
     draws : DrawPlan
         Mechanism and eps of each draw, and what all of them cost.
     engine : str
-    fit : Budget or None
-        What the coefficients may cost.
-    spends : BudgetTable
-        The whole plan, charged before anything is drawn.
+    account : Account
+        Every step's line is open, and nothing is charged yet.
+    parts : Parts
     """
 
     schema: Schema
     unbounded: tuple[str, ...]
-    costs: Mapping[str, Fraction]
     draws: DrawPlan
     engine: str
-    fit: Budget | None
-    spends: BudgetTable
-
-    @property
-    def profile_delta(self) -> Fraction:
-        """The delta of PCPL's lower bound."""
-        return max(spend.delta for spend in self.spends if spend.step == PROFILE_STEP)
+    account: Account
+    parts: Parts
 
 
 def prepare(request: SelectionRequest, schema: Schema, reader: Reader) -> Preparation:
@@ -73,7 +86,7 @@ def prepare(request: SelectionRequest, schema: Schema, reader: Reader) -> Prepar
     schema = declared(request.formula, schema, source)
     unbounded = undeclared(request.formula, schema, source)
     design = with_stand_ins(partial(design_of, request), schema, unbounded)
-    counted = request.neighbors == "replace-one" and (request.radius is None or bool(unbounded))
+    counted = request.protection.n_is_public and (request.radius is None or bool(unbounded))
     check_table(reader, design.types, unbounded, counted=counted)
     space = space_of(request, design)
     costs = _costs(request, unbounded)
@@ -83,16 +96,16 @@ def prepare(request: SelectionRequest, schema: Schema, reader: Reader) -> Prepar
         request.draws,
         drawing,
         mechanism=request.mechanism,
-        contributions=request.contributions,
+        contributions=request.protection.contributions,
     )
+    account = request.account()
     return Preparation(
         schema=schema,
         unbounded=unbounded,
-        costs=costs,
         draws=draws,
         engine=choose_engine(request.engine, space, draws.mechanism),
-        fit=fit,
-        spends=_spends(request, unbounded, costs, draws, fit),
+        account=account,
+        parts=_opened(account, request, unbounded, costs, draws, fit),
     )
 
 
@@ -100,7 +113,7 @@ def _check_eps(request: SelectionRequest, eps: Fraction) -> None:
     """Refuse an eps for which the noise would be too large to draw; PCPL draws uniformly then."""
     if request.method == "pcls":
         rho = max(RADII) if request.radius is None else request.rho
-        reach = score_range(rho, request.neighbors, request.contributions)
+        reach = score_range(rho, request.protection.neighbors, request.protection.contributions)
         if reach > LARGEST_RANGE * eps:
             raise ArgumentError(
                 "eps is too small: the noise of one draw would exceed 2**53 steps of the scores' "
@@ -164,7 +177,9 @@ def _deltas(request: SelectionRequest) -> tuple[Fraction, Fraction]:
     )
     if not selects:
         return Fraction(0), delta
-    alone = request.fit is None or (request.fit == "split" and request.contributions == 1)
+    alone = request.fit is None or (
+        request.fit == "split" and request.protection.contributions == 1
+    )
     return (delta, delta) if alone else (delta / 2, delta / 2)
 
 
@@ -182,35 +197,36 @@ def _divided(
     return drawing, Budget(costs["selection"] + costs.get("profile", Fraction(0)), fitting)
 
 
-def _spends(
+def _opened(
+    account: Account,
     request: SelectionRequest,
     unbounded: tuple[str, ...],
     costs: Mapping[str, Fraction],
     draws: DrawPlan,
     fit: Budget | None,
-) -> BudgetTable:
+) -> Parts:
+    """Open every line of the budget table, in its order."""
     split = request.fit == "split"
     selecting, fitting = (SELECTING, FITTING) if split else (ALL_ROWS, ALL_ROWS)
-    lines = bounds_spends(unbounded, costs.get("bounds", Fraction(0)))
-    if "radius" in costs:
-        lines.append(Spend("radius", "permute-and-flip", costs["radius"]))
-    if "sigma2" in costs:
-        lines.append(Spend("residual variance", "laplace", costs["sigma2"]))
-    if "count" in costs:
-        lines.append(Spend("number of rows", "laplace", costs["count"]))
-    if "profile" in costs:
-        lines.append(
-            Spend(
-                PROFILE_STEP,
-                "laplace",
-                costs["profile"],
-                _deltas(request)[0],
-                rows=selecting,
-            )
-        )
-    cost = draws.cost
-    rule = draws.rule if draws.draws > 1 else ""
-    lines.append(Spend("selection", draws.mechanism, cost.eps, cost.delta, rule, selecting))
-    if fit is not None:
-        lines.append(Spend("coefficients", "joint release", fit.eps, fit.delta, rows=fitting))
-    return BudgetTable(tuple(lines), request.contributions)
+
+    def opened(
+        key: str, step: str, mechanism: str, delta: Fraction = Fraction(0), rows: str = ALL_ROWS
+    ) -> Part | None:
+        if key not in costs:
+            return None
+        return account.line(step, mechanism, Budget(costs[key], delta), rows=rows)
+
+    bounds = costs.get("bounds", Fraction(0)) / request.budget.eps
+    return Parts(
+        bounds=open_bounds(account, unbounded, bounds),
+        radius=opened("radius", "radius", "permute-and-flip"),
+        sigma2=opened("sigma2", "residual variance", "laplace"),
+        count=opened("count", "number of rows", "laplace"),
+        profile=opened(
+            "profile", "bound on the residuals", "laplace", _deltas(request)[0], selecting
+        ),
+        draws=account.draws("selection", draws, rows=selecting),
+        fit=None
+        if fit is None
+        else account.line("coefficients", "joint release", fit, rows=fitting),
+    )

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING
 
 import flint
 
 from dpreg.formula.design import Design
 from dpreg.moments import Moments, read_moments
+from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms import Coins, effective_t
 from dpreg.request import SelectionRequest
 from dpreg.selection.contest import Contest, least_squares_contest, profile_contest
@@ -26,7 +29,7 @@ from dpreg.selection.estimates import (
     private_sigma2,
     radius_blocks,
 )
-from dpreg.selection.preparation import Preparation
+from dpreg.selection.preparation import FITTING, SELECTING, Parts, Preparation
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.scoring.profile import residual_offset
 from dpreg.selection.space import Space
@@ -114,18 +117,21 @@ def read_rows(
     reader: Reader,
     rng: Generator | None = None,
 ) -> Rows:
-    """Read every row once, into one set of exact moments for each group that a coin chooses."""
-    public = request.neighbors == "replace-one"
-    halves = 2 if request.fit == "split" else 1
+    """Read every row once, into one set of exact moments for each group that a coin chooses.
+
+    With `rng`, the coins of a seeded run, which is **not private**.
+    """
+    public = request.protection.n_is_public
+    names = (SELECTING, FITTING) if request.fit == "split" else (ALL_ROWS,)
+    halves = len(names)
     blocks = 1
     if request.radius is None:
         blocks = radius_blocks(reader.rows if public else None, len(design.columns))
     groups = halves * blocks
-    parts = read_moments(reader, design, None if groups == 1 else Coins.of(groups, rng))
-    zero = Moments.zero(len(design.columns) + 1)
-    of_half = [sum(parts[half::halves], zero) for half in range(halves)]
-    of_block = [sum(parts[halves * b : halves * (b + 1)], zero) for b in range(blocks)]
-    everyone = sum(parts, zero)
+    parts = read_moments(reader, design, None if groups == 1 else Coins.of(groups, rng), names)
+    of_half = [reduce(add, parts[half::halves]) for half in range(halves)]
+    of_block = [reduce(add, parts[halves * b : halves * (b + 1)]) for b in range(blocks)]
+    everyone = reduce(add, parts)
     return Rows(
         everyone=everyone,
         selecting=of_half[0],
@@ -137,33 +143,26 @@ def read_rows(
 
 def tune(
     request: SelectionRequest,
-    preparation: Preparation,
+    parts: Parts,
     design: Design,
     rows: Rows,
-    rng: Generator | None = None,
 ) -> Tuning:
     """Buy the radius, the residual variance and the number of rows, where they are wanted."""
-    k, costs = request.contributions, preparation.costs
-    if request.radius is None:
+    if parts.radius is not None:
         columns = [column for term in design.terms for column in term.columns]
         norms = block_norms(rows.blocks, columns, default=1.0)
-        rho = private_radius(norms, eps=costs["radius"], contributions=k, rng=rng)
+        rho = private_radius(norms, parts.radius)
     else:
         rho = request.rho
     halves = 2 if request.fit == "split" else 1
     known = rows.n
-    if request.sigma2 == "private":
+    if parts.sigma2 is not None:
         sigma2, counted = private_sigma2(
-            Problem(rows.everyone, rho),
-            rows.everyone,
-            columns=len(design.columns),
-            eps=costs["sigma2"],
-            contributions=k,
-            rng=rng,
+            Problem(rows.everyone, rho), rows.everyone, parts.sigma2, columns=len(design.columns)
         )
         return Tuning(rho, sigma2, (counted if known is None else known) // halves)
-    if "count" in costs:
-        known = noisy_count(rows.everyone, eps=costs["count"], contributions=k, rng=rng)
+    if parts.count is not None:
+        known = noisy_count(rows.everyone, parts.count)
     given = request.sigma2
     stored = given / request.clip**2 if isinstance(given, Fraction) else None
     return Tuning(rho, stored, None if known is None else known // halves)
@@ -175,27 +174,16 @@ def contest_of(
     tuning: Tuning,
     problem: Problem,
     moments: Moments,
-    rng: Generator | None = None,
 ) -> Contest:
     """Make the contest of the request's method, without penalties; PCPL buys its bound here."""
-    relation, k = request.neighbors, request.contributions
-    if request.method == "pcls":
-        return least_squares_contest(tuning.rho, relation, k)
-    bound = lower_bound(
-        problem,
-        moments,
-        eps=preparation.costs["profile"],
-        delta=preparation.profile_delta,
-        contributions=k,
-        rng=rng,
-    )
+    if preparation.parts.profile is None:
+        return least_squares_contest(tuning.rho, request.protection)
     return profile_contest(
-        bound,
+        lower_bound(problem, moments, preparation.parts.profile),
         offset=residual_offset(moments, tuning.rho),
         rows=tuning.rows or 1,
         rho=tuning.rho,
-        neighbors=relation,
-        contributions=k,
+        protection=request.protection,
         eps=preparation.draws.eps_each,
     )
 
@@ -238,19 +226,16 @@ def select(
     moments: Moments,
     *,
     progress: bool = False,
-    rng: Generator | None = None,
 ) -> Selection:
-    """Draw the models. Costs what the preparation planned."""
+    """Draw a model for each part that the preparation opened for it."""
     problem = Problem(moments, tuning.rho)
-    contest = contest_of(request, preparation, tuning, problem, moments, rng)
+    contest = contest_of(request, preparation, tuning, problem, moments)
     phi, psi = penalties(request, preparation, tuning, contest, space)
     priced = contest.priced(phi, psi, space)
-    eps, mechanism = preparation.draws.eps_each, preparation.draws.mechanism
-    models = models_of(
-        problem, space, priced, engine=preparation.engine, eps=eps, mechanism=mechanism
-    )
+    models = models_of(problem, space, priced, preparation.draws, engine=preparation.engine)
+    mechanism = preparation.draws.mechanism
     drawn = tuple(
-        draw_model(models, space, priced, eps=eps, mechanism=mechanism, rng=rng, progress=progress)
-        for _ in range(request.draws)
+        draw_model(models, space, priced, part, mechanism=mechanism, progress=progress)
+        for part in preparation.parts.draws
     )
     return Selection(drawn, phi, psi)

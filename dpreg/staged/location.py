@@ -131,8 +131,8 @@ class Location:
     def on_grid(
         cls,
         *,
-        center: ArrayLike,
         whitening: ArrayLike,
+        offset: ArrayLike,
         slopes: ArrayLike,
         intercept: float,
         tau: float,
@@ -142,10 +142,11 @@ class Location:
 
         Parameters
         ----------
-        center : array_like, shape (p,)
-            m; clipped to [-1, 1], where the columns are. Zero in a model without an intercept.
         whitening : array_like, shape (p, p)
             L; rows longer than `LARGEST_REACH` in the sum of absolute values are scaled down.
+        offset : array_like, shape (p,)
+            -L m; a centre m outside the box is moved to its edge. Zero in a model without an
+            intercept.
         slopes : array_like, shape (p,)
             b; scaled down with the intercept where both together exceed `LARGEST_REACH`.
         intercept : float
@@ -162,32 +163,17 @@ class Location:
             If a number is not finite or a shape does not fit. The arguments come from released
             numbers.
         """
-        m = np.clip(_finite(center, "center"), -1.0, 1.0)
-        L = _finite(whitening, "whitening")
-        if m.ndim != 1 or L.shape != (len(m), len(m)):
-            raise ArgumentError("center must have p entries and whitening p x p")
-        return cls._rounded(L, -(L @ m), slopes, intercept, tau, radius)
-
-    @classmethod
-    def _rounded(
-        cls,
-        whitening: Floats,
-        offset: Floats,
-        slopes: ArrayLike,
-        intercept: float,
-        tau: float,
-        radius: float,
-    ) -> Location:
-        """Make the location of u = L x + offset."""
+        L, shift = _finite(whitening, "whitening"), _finite(offset, "offset")
         b, b0 = _finite(slopes, "slopes"), float(_finite(intercept, "intercept"))
-        if b.shape != offset.shape:
-            raise ArgumentError(f"slopes must have {len(offset)} entries")
-        reach = np.abs(whitening).sum(axis=1)
-        bounded = np.clip(offset, -reach, reach)  # a centre outside the box is moved to its edge
+        p = b.size
+        if L.shape != (p, p) or shift.shape != (p,) or b.shape != (p,):
+            raise ArgumentError("offset and slopes must have p entries and whitening p x p")
+        reach = np.abs(L).sum(axis=1)
+        bounded = np.clip(shift, -reach, reach)
         scale = np.minimum(1.0, LARGEST_REACH / np.maximum(reach, 1.0))
         forms = [
             Form.nearest(float(a * s), (row * s).tolist())
-            for a, row, s in zip(bounded, whitening, scale, strict=True)
+            for a, row, s in zip(bounded, L, scale, strict=True)
         ]
         shrink = min(1.0, LARGEST_REACH / max(1.0, abs(b0) + float(np.abs(b).sum())))
         response = Form.nearest(-b0 * shrink, [*(-b * shrink).tolist(), 1.0])
@@ -201,35 +187,6 @@ class Location:
             self,
             tau=min(max(unit, LEAST_TAU), self.largest_residual),
             radius_units=math.ceil((1 << CELL_BITS) / wanted),
-        )
-
-    def moved(
-        self,
-        *,
-        center: ArrayLike,
-        whitening: ArrayLike,
-        slopes: ArrayLike,
-        intercept: float,
-        tau: float,
-        radius: float,
-    ) -> Location:
-        """Return the location that is written in this one's own coordinates.
-
-        The new u is L' (u - m'), and the new residual e/tau - b0' - b''u, in units of tau'. All
-        arguments are those of `on_grid`, in units of this location's u and e/tau; the centre is
-        clipped to the box only after it has been taken back to the stored columns.
-        """
-        m, L = _finite(center, "center"), _finite(whitening, "whitening")
-        b = _finite(slopes, "slopes")
-        if m.shape != b.shape or m.shape != (self.size,) or L.shape != (self.size, self.size):
-            raise ArgumentError(f"center and slopes must have {self.size} entries, whitening fits")
-        return Location._rounded(
-            L @ self.whitening,
-            L @ (self.offset - m),
-            self.slopes + self.tau * (self.whitening.T @ b),
-            self.intercept + self.tau * float(_finite(intercept, "intercept") + self.offset @ b),
-            self.tau * tau,
-            radius,
         )
 
     @property

@@ -60,6 +60,7 @@ class Problem:
     def __init__(self, moments: Moments, rho: Fraction) -> None:
         if not _SMALLEST <= rho <= _LARGEST:
             raise ArgumentError("the radius, in units of the clipped response, must lie in 2**+-64")
+        self.group = moments.group
         self.rho = rho
         self.rho_float = float(rho)
         self.grid = score_grid(rho)

@@ -1,0 +1,180 @@
+"""`audit_call` asks whether a whole call keeps the promise that it charges for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tqdm import tqdm
+
+from dpreg.audit.events import bound, search
+from dpreg.audit.observe import PUBLIC, Call, Observation, observe
+from dpreg.errors import ArgumentError
+from dpreg.privacy.budget import Budget
+
+__all__ = ["CallAudit", "Finding", "audit_call"]
+
+STAMP = "CURATOR ONLY: not private, do not release"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that breaks the promise: what was seen, in words."""
+
+    what: str
+    detail: str
+
+    def __str__(self) -> str:
+        """Write it on one line."""
+        return f"{self.what}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class CallAudit:
+    """What an audit found. **Curator only**: it quotes outcomes of runs on confidential rows.
+
+    Attributes
+    ----------
+    charged : Budget
+        What one run charged, and so what is claimed.
+    runs : int
+        Runs on each table, training and testing together.
+    bound : float
+        eps is at least this, with the confidence asked for; -inf where nothing was told apart.
+    event : str
+        The event behind the bound.
+    counts : tuple of int
+        How often the event happened in the testing runs of the two tables.
+    findings : tuple of Finding
+        Empty where the call kept its promise as far as these runs can tell.
+    """
+
+    charged: Budget
+    runs: int
+    bound: float
+    event: str
+    counts: tuple[int, int]
+    findings: tuple[Finding, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    def __str__(self) -> str:
+        """Write the report, stamped."""
+        lines = [
+            STAMP,
+            f"charged: {self.charged}; {self.runs} runs on each table",
+            f"eps is at least {self.bound:.4g}, by the event: {self.event}",
+            f"which happened {self.counts[0]} and {self.counts[1]} times in the testing runs",
+            *(f"FINDING {finding}" for finding in self.findings),
+        ]
+        return "\n".join(lines if self.findings else [*lines, "nothing breaks the promise"])
+
+
+def audit_call(
+    call: Call,
+    table: Any,
+    neighbor: Any,
+    *,
+    runs: int = 1000,
+    confidence: float = 0.9999,
+    progress: bool | None = None,
+) -> CallAudit:
+    """Run a call on two neighbouring tables and look for what tells them apart.
+
+    **Curator only**: the report quotes outcomes of runs on confidential rows, and the runs are not
+    charged to anyone. It shows breaches; it never proves privacy.
+
+    Parameters
+    ----------
+    call : callable
+        ``call(data, ledger)`` makes the public call with ``budget=ledger`` and returns its result.
+        What it charges is what is held against it.
+    table, neighbor : table
+        Neighbours under the call's own relation and contributions. That they are neighbours is
+        the caller's to see to.
+    runs : int
+        Runs on each table; half choose an event, the other half count it. At least 4.
+    confidence : float
+        Of the bound, by Clopper and Pearson's intervals.
+    progress : bool, optional
+        Show a bar on stderr; default where stderr is a terminal.
+
+    Returns
+    -------
+    CallAudit
+        With a finding where the bound exceeds the eps that was charged, where an exception came
+        after the charge, or where something that no noise reaches (an error, a warning, a budget
+        row, a name, a log) differs between the tables.
+
+    Raises
+    ------
+    ArgumentError
+        For fewer than 4 runs or a confidence outside (0, 1).
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, dpreg
+    >>> from dpreg.audit import audit_call
+    >>> rows = pd.DataFrame({"x": np.linspace(0, 1, 50)})
+    >>> other = rows.copy(); other.loc[0, "x"] = 1.0
+    >>> mean = lambda data, ledger: dpreg.dp_mean(data["x"], bounds=(0, 1), eps=1, budget=ledger)
+    >>> audit_call(mean, rows, other, runs=60).passed
+    True
+    """
+    if runs < 4:
+        raise ArgumentError(f"runs must be at least 4; got {runs}.")
+    if not 0 < confidence < 1:
+        raise ArgumentError(f"confidence must lie between 0 and 1; got {confidence}.")
+    seen: tuple[list[Observation], list[Observation]] = ([], [])
+    with tqdm(
+        total=2 * runs, unit="run", disable=None if progress is None else not progress
+    ) as bar:
+        for _ in range(runs):
+            for place, data in enumerate((table, neighbor)):
+                seen[place].append(observe(call, data))
+                bar.update()
+    charged = seen[0][0].charged
+    findings = [*_after_the_charge(seen), *_told_apart(seen)]
+    half = runs // 2
+    delta = float(charged.delta)
+    training = [[one.seen for one in side[:half]] for side in seen]
+    testing = [[one.seen for one in side[half:]] for side in seen]
+    event = search(training[0], training[1], delta)
+    if event is None:
+        return CallAudit(charged, runs, float("-inf"), "none", (0, 0), tuple(findings))
+    counts = int(event.holds(testing[0]).sum()), int(event.holds(testing[1]).sum())
+    likelier, other = counts if event.first else counts[::-1]
+    rest = runs - half
+    least = bound(likelier, rest, other, rest, delta, 1 - confidence)
+    if least > float(charged.eps):
+        findings.append(Finding("more is spent than charged", f"eps is at least {least:.4g}"))
+    return CallAudit(charged, runs, least, str(event), counts, tuple(findings))
+
+
+def _after_the_charge(seen: Sequence[Sequence[Observation]]) -> list[Finding]:
+    """No public call may raise once it has charged."""
+    errors = {
+        str(one.seen["raised"]) for side in seen for one in side if one.raised and one.charged.eps
+    }
+    return [Finding("an exception after the charge", error) for error in sorted(errors)]
+
+
+def _told_apart(seen: Sequence[Sequence[Observation]]) -> list[Finding]:
+    """Nothing may differ between the tables while it never varies for either of them."""
+    found = []
+    names = sorted({name for side in seen for one in side for name in one.seen})
+    for name in names:
+        first, second = ({repr(one.seen.get(name)) for one in side} for side in seen)
+        if len(first) == len(second) == 1 and first != second:
+            what = "no noise reaches it, and it differs" if name in PUBLIC else "it never varies"
+            found.append(Finding(f"{name} tells the tables apart ({what})", _pair(first, second)))
+    return found
+
+
+def _pair(first: set[str], second: set[str]) -> str:
+    short = [text if len(text) <= 200 else text[:197] + "..." for text in (*first, *second)]
+    return f"{short[0]} against {short[1]}"

@@ -1,0 +1,205 @@
+r"""Events that tell two tables apart, and what they prove about eps.
+
+Statement
+---------
+Let a call be (eps, delta)-DP, and let an event S be fixed before the runs that count it. Then
+P(S) <= exp(eps) P'(S) + delta for neighbours. If with the confidence asked for P(S) >= low and
+P'(S) <= high (Clopper and Pearson 1934, one-sided each, exact for the binomial law), then
+
+    eps >= ln((low - delta) / high)
+
+with that confidence. The event is chosen on one half of the runs and counted on the other, so that
+choosing among thousands costs nothing (as in DP-Auditorium, Kong et al. 2023).
+
+Search
+------
+Every observable gives elementary events: a text equals a value, a number lies below a threshold or
+repeats. Boosted over these (AdaBoost on stumps, Freund and Schapire 1997), their weighted sum
+approximates the log likelihood ratio of the two tables, whose upper sets are the most powerful
+events (Neyman and Pearson); the elementary events and the thresholds of the sum compete.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta
+
+from dpreg.audit.observe import Seen
+
+__all__ = ["Event", "bound", "search"]
+
+_ROUNDS: Final = 25
+_THRESHOLDS: Final = 40
+_REPEATS: Final = 3
+_NEVER: Final = "(absent)"
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Elementary:
+    """An observable compared with a value: "equals" (texts and numbers) or "below" (numbers)."""
+
+    name: str
+    relation: str
+    value: Seen
+
+    def holds(self, seen: Mapping[str, Seen]) -> bool:
+        """Tell whether the event happened in one run."""
+        got = seen.get(self.name, _NEVER)
+        if self.relation == "equals":
+            return got == self.value or (_is_nan(got) and _is_nan(self.value))
+        return isinstance(got, float) and isinstance(self.value, float) and got <= self.value
+
+    def __str__(self) -> str:
+        """Write it in words."""
+        sign = "=" if self.relation == "equals" else "<="
+        return f"{self.name} {sign} {self.value!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A set of outcomes: a weighted sum of elementary events lies above a threshold.
+
+    `first` tells whether the first table is the one under which the event is likelier.
+    """
+
+    parts: tuple[Elementary, ...]
+    weights: tuple[float, ...]
+    threshold: float
+    first: bool
+
+    def holds(self, runs: Sequence[Mapping[str, Seen]]) -> Bools:
+        """Tell in which runs it happened."""
+        sums = [
+            sum(
+                w if part.holds(seen) else -w
+                for part, w in zip(self.parts, self.weights, strict=True)
+            )
+            for seen in runs
+        ]
+        return np.array(sums, dtype=float) > self.threshold
+
+    def __str__(self) -> str:
+        """Write it in words, the heaviest parts first."""
+        if len(self.parts) == 1:
+            return f"{'' if self.weights[0] > 0 else 'not '}{self.parts[0]}"
+        named = zip(self.weights, map(str, self.parts), strict=True)
+        order = sorted(named, key=lambda item: -abs(item[0]))
+        listed = "; ".join(f"{weight:+.2f} {part}" for weight, part in order[:4])
+        return f"a weighted sum over {len(order)} events above {self.threshold:.2f}: {listed}"
+
+
+def bound(
+    happened: int, runs: int, happened_other: int, runs_other: int, delta: float, miss: float
+) -> float:
+    """Return a lower confidence bound of eps from two counts; `miss` is the chance to be wrong."""
+    low = float(beta.ppf(miss / 2, happened, runs - happened + 1)) if happened else 0.0
+    high = (
+        float(beta.ppf(1 - miss / 2, happened_other + 1, runs_other - happened_other))
+        if happened_other < runs_other
+        else 1.0
+    )
+    return math.log((low - delta) / high) if low > delta else -math.inf
+
+
+def search(
+    first: Sequence[Mapping[str, Seen]], second: Sequence[Mapping[str, Seen]], delta: float
+) -> Event | None:
+    """Find the event that tells the training runs of two tables apart best; None if all agree."""
+    parts = _elementary([*first, *second])
+    if not parts:
+        return None
+    table = np.array([[part.holds(seen) for part in parts] for seen in [*first, *second]])
+    labels = np.repeat([True, False], [len(first), len(second)])
+    best: tuple[float, Event | None] = (-math.inf, None)
+    for column, part in enumerate(parts):
+        for sign in (1.0, -1.0):
+            inside = table[:, column] if sign > 0 else ~table[:, column]
+            best = max(best, _judged((part,), (sign,), 0.0, inside, labels, delta), key=_worth)
+    chosen, weights = _boosted(table, labels)
+    sums = np.where(table[:, chosen], 1.0, -1.0) @ weights
+    picked = tuple(parts[column] for column in chosen)
+    for threshold in np.unique(np.quantile(sums, np.linspace(0, 1, _THRESHOLDS))):
+        for sign in (1.0, -1.0):
+            inside = sign * sums > sign * threshold
+            turned = tuple(float(sign * weight) for weight in weights)
+            found = _judged(picked, turned, float(sign * threshold), inside, labels, delta)
+            best = max(best, found, key=_worth)
+    return best[1]
+
+
+def _worth(found: tuple[float, Event | None]) -> float:
+    return found[0]
+
+
+def _judged(
+    parts: tuple[Elementary, ...],
+    weights: tuple[float, ...],
+    threshold: float,
+    inside: Bools,
+    labels: Bools,
+    delta: float,
+) -> tuple[float, Event]:
+    """Return what an event would prove on the training runs, for the better of both directions."""
+    counts = int((inside & labels).sum()), int((inside & ~labels).sum())
+    runs = int(labels.sum()), int((~labels).sum())
+    forth = bound(counts[0], runs[0], counts[1], runs[1], delta, 0.1)
+    back = bound(counts[1], runs[1], counts[0], runs[0], delta, 0.1)
+    return max(forth, back), Event(parts, weights, threshold, forth >= back)
+
+
+def _boosted(table: Bools, labels: Bools) -> tuple[list[int], Floats]:
+    """Choose elementary events and weights by AdaBoost."""
+    signs = np.where(labels, 1.0, -1.0)
+    votes = np.where(table, 1.0, -1.0)
+    mass = np.where(labels, 0.5 / labels.sum(), 0.5 / (~labels).sum())
+    weights: dict[int, float] = {}
+    for _ in range(_ROUNDS):
+        edge = (mass * signs) @ votes
+        column = int(np.argmax(np.abs(edge)))
+        strength = min(abs(float(edge[column])), 1 - 1e-6)
+        if strength < 1e-9:
+            break
+        weight = math.copysign(0.5 * math.log((1 + strength) / (1 - strength)), edge[column])
+        weights[column] = weights.get(column, 0.0) + weight
+        mass = mass * np.exp(-weight * signs * votes[:, column])
+        mass /= mass.sum()
+    return list(weights), np.array(list(weights.values()))
+
+
+def _elementary(runs: Sequence[Mapping[str, Seen]]) -> list[Elementary]:
+    """List the elementary events that some runs, but not all, show."""
+    names = sorted({name for seen in runs for name in seen})
+    parts: list[Elementary] = []
+    for name in names:
+        values = [seen.get(name, _NEVER) for seen in runs]
+        counts: dict[Seen, int] = {}
+        numbers = []
+        for value in values:
+            key = "nan" if _is_nan(value) else value
+            counts[key] = counts.get(key, 0) + 1
+            if isinstance(value, float) and not math.isnan(value):
+                numbers.append(value)
+        if len(counts) == 1:
+            continue
+        parts += [
+            Elementary(name, "equals", math.nan if value == "nan" else value)
+            for value, times in counts.items()
+            if times >= _REPEATS
+        ]
+        if numbers:
+            cuts = np.quantile(numbers, np.linspace(0, 1, _THRESHOLDS), method="lower")
+            parts += [Elementary(name, "below", float(cut)) for cut in np.unique(cuts)]
+    return parts
+
+
+def _is_nan(value: Seen) -> bool:
+    return isinstance(value, float) and math.isnan(value)

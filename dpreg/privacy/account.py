@@ -1,0 +1,206 @@
+"""The account of one call: what it may draw, opened line by line, charged once, drawn once.
+
+A call makes an `Account` from its `Protection` and its whole budget. Before the charge every step
+opens a *line* of the budget table and is given *parts*, the right to one draw each:
+
+- `Account.line` gives the one part of a step that draws once;
+- `Account.draws` gives K parts, where K draws cost less together than K times one of them;
+- `Account.joint` gives a line from which parts are taken as the call goes on: of (eps, delta), or
+  of mu^2 where the line is a sequence of Gaussian looks.
+
+`Account.charge` charges the sum of all lines and seals the account. A part can be drawn from after
+that, once, by a mechanism of its line, on the rows of its line; or be divided into smaller parts
+(`Part.split`, `Part.across`), each of which is drawn from once. Anything else is an `AccountError`:
+a fault of dpreg's own code, told before the noise is drawn, in words that name the step and nothing
+of the rows.
+
+`Account.table` is the budget table of the result. It is made of the lines, and refuses to be made
+while a part is left that nobody has drawn from and nobody has declared idle. So what the table says
+and what was drawn cannot differ.
+
+Statement (mu^2)
+----------------
+A line of looks of size mu^2 costs what one Gaussian release of ratio mu = sensitivity / sigma
+costs, if every look has a ratio mu_j with sum mu_j^2 <= mu^2, where mu_j may depend on what earlier
+looks released. The line checks the sum; that the cost is right for mu, with integer noise, is for
+whoever opens the line to prove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, NoReturn
+
+from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend
+from dpreg.privacy.ledger import charge
+from dpreg.privacy.parts import NOT_NEEDED, AccountError, Line, Part, Seal
+from dpreg.privacy.protection import Protection
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from dpreg.privacy.composition import DrawPlan
+    from dpreg.privacy.ledger import Ledger
+
+__all__ = ["NOT_NEEDED", "Account", "AccountError", "Line", "Part"]
+
+
+class Account:
+    """What one call may draw.
+
+    Parameters
+    ----------
+    protection : Protection
+    budget : Budget
+        What the whole call may cost.
+    rng : numpy Generator, optional
+        For seeded runs, which are **not private**; they open and charge the same lines.
+    """
+
+    __slots__ = ("_lines", "_seal", "budget")
+
+    def __init__(
+        self, protection: Protection, budget: Budget, rng: Generator | None = None
+    ) -> None:
+        self.budget = budget
+        self._seal = Seal(protection, rng)
+        self._lines: list[Line] = []
+
+    @property
+    def protection(self) -> Protection:
+        """Whom the call protects."""
+        return self._seal.protection
+
+    @property
+    def rng(self) -> Generator | None:
+        """None, the private default, or the generator of a seeded run."""
+        return self._seal.rng
+
+    @property
+    def charged(self) -> bool:
+        """Whether the account is charged, and so sealed."""
+        return self._seal.charged
+
+    def line(
+        self,
+        step: str,
+        mechanism: str,
+        cost: Budget,
+        *,
+        rows: str = ALL_ROWS,
+        note: str = "",
+        by: Sequence[str] | None = None,
+    ) -> Part:
+        """Open a line and return its one part.
+
+        Parameters
+        ----------
+        step, mechanism : str
+            As the budget table names them.
+        cost : Budget
+        rows : str
+            "all", or the group of rows that the step reads ("half 1").
+        note : str
+        by : sequence of str, optional
+            The mechanisms that may draw; by default those that `mechanism` stands for.
+        """
+        return self._open(step, mechanism, cost, rows=rows, note=note, by=by).hand_out(cost)
+
+    def draws(self, step: str, plan: DrawPlan, *, rows: str = ALL_ROWS) -> tuple[Part, ...]:
+        """Open a line of K draws that compose exactly, and return a part for each draw."""
+        note = plan.rule if plan.draws > 1 else ""
+        line = self._open(step, plan.mechanism, plan.cost, rows=rows, note=note, by=None)
+        return tuple(line.hand_out(Budget(plan.eps_each)) for _ in range(plan.draws))
+
+    def joint(
+        self,
+        step: str,
+        mechanism: str,
+        cost: Budget,
+        *,
+        mu_squared: Fraction | None = None,
+        rows: str = ALL_ROWS,
+        note: str = "",
+        by: Sequence[str] | None = None,
+    ) -> Line:
+        """Open a line whose parts are taken as the call goes on.
+
+        Parameters
+        ----------
+        step, mechanism, cost, rows, note, by
+            As for `line`.
+        mu_squared : Fraction, optional
+            Makes it a line of adaptive Gaussian looks of this size together. Without it parts are
+            of (eps, delta), and add up.
+        """
+        return self._open(step, mechanism, cost, rows=rows, note=note, by=by, mu_squared=mu_squared)
+
+    def charge(self, ledger: Ledger | None, label: str) -> None:
+        """Charge the sum of all lines to a ledger, if there is one, and seal the account.
+
+        Raises
+        ------
+        BudgetError
+            If the ledger has no room for it; nothing was read or drawn.
+        """
+        if self.charged:
+            raise AccountError("internal error: a call is charged once")
+        if not self.budget.covers(self.total):
+            raise AccountError(
+                f"internal error: the steps cost {self.total} together, and the call {self.budget}"
+            )
+        protection = self.protection
+        charge(ledger, self.total, label, protection.neighbors, protection.contributions)
+        self._seal.charged = True
+
+    @property
+    def total(self) -> Budget:
+        """What all lines cost together."""
+        spends = (
+            Spend(line.step, line.mechanism, line.cost.eps, line.cost.delta, rows=line.rows)
+            for line in self._lines
+        )
+        return BudgetTable(tuple(spends), self.protection.contributions).total
+
+    def table(self) -> BudgetTable:
+        """Return the budget table of the result, once all is drawn."""
+        if not self.charged:
+            raise AccountError("internal error: the budget table is asked for before the charge")
+        emptied = Budget(Fraction(0))
+        spends = [line.spend() for line in self._lines if line.cost != emptied or line.parts]
+        return BudgetTable(tuple(spends), self.protection.contributions)
+
+    def release(self, line: Line, step: str, mechanism: str, cost: Budget) -> Part:
+        """Cut a line of its own off a joint line, with its one part.
+
+        For steps whose division follows from released values: their sum is charged, and the table
+        shows what each of them took.
+        """
+        line.cut(cost)
+        own = Line(self._seal, step, mechanism, cost, rows=line.rows, note="", by=None)
+        self._lines.insert(self._lines.index(line), own)
+        return own.hand_out(cost)
+
+    def _open(
+        self,
+        step: str,
+        mechanism: str,
+        cost: Budget,
+        *,
+        rows: str,
+        note: str,
+        by: Sequence[str] | None,
+        mu_squared: Fraction | None = None,
+    ) -> Line:
+        if self.charged:
+            raise AccountError(f"internal error: the step {step!r} is opened after the charge")
+        line = Line(
+            self._seal, step, mechanism, cost, rows=rows, note=note, by=by, mu_squared=mu_squared
+        )
+        self._lines.append(line)
+        return line
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied, for the same budget would be drawn from twice."""
+        raise AccountError("internal error: a call's account may not be copied")

@@ -1,0 +1,288 @@
+"""Noise fitted to one look at a table's moments: what is drawn, how large, and what it costs.
+
+A look releases M = sum z z', D x D integers in units of 2**-40, plus the noise of one of two laws:
+
+- `GaussianLook`, for looks that share one (eps, delta) (`dpreg.privacy.looks`);
+- `MatrixLaplaceLook`, for pure eps (`dpreg.privacy.matrix_laplace`).
+
+Each fits two kinds of rows: those in the box [-1, 1] (`gram_sensitivity`), as at a first look, and
+located ones (`located_sensitivity`), as at the later looks. Neither reads a row. A fitted noise is
+public: everything in it follows from the arguments.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.errors import ArgumentError
+from dpreg.privacy.budget import ALL_ROWS, Budget
+from dpreg.privacy.gram_sensitivity import CELL_UNITS, Triangle, sensitivity_l2_squared
+from dpreg.privacy.located_sensitivity import located_l2_squared, located_weights
+from dpreg.privacy.looks import look_scale, weighted_scale
+from dpreg.privacy.matrix_laplace import (
+    degrees,
+    matrix_laplace_scales,
+    matrix_laplace_variance,
+)
+from dpreg.privacy.mechanisms.additive import gaussian_noise
+from dpreg.privacy.mechanisms.wishart import wishart_noise
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+__all__ = [
+    "GaussianLook",
+    "MatrixLaplaceLook",
+    "box_gaussian",
+    "box_matrix_laplace",
+    "located_gaussian",
+    "located_matrix_laplace",
+]
+
+Symmetric = tuple[tuple[int, ...], ...]
+Places = tuple[tuple[int, int], ...]
+
+
+class Protected(Protocol):
+    """Whom a draw protects."""
+
+    @property
+    def neighbors(self) -> str:
+        """The neighbour relation."""
+
+    @property
+    def contributions(self) -> int:
+        """Rows that one person may own."""
+
+
+class LookPart(Protocol):
+    """The part of a call's budget that a look uses up, with what was charged for it."""
+
+    @property
+    def protection(self) -> Protected:
+        """Whom the call protects."""
+
+    @property
+    def rng(self) -> Generator | None:
+        """None, or the generator of a seeded run, **not private**."""
+
+    def look(self, mechanism: str, rows: str = ..., /) -> Fraction:
+        """Use up a part of Gaussian looks; its mu^2."""
+
+    def draw(self, mechanism: str, rows: str = ..., /) -> Budget:
+        """Use up a part of eps; what it may cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianLook:
+    """Discrete Gaussian noise for a look, independent from cell to cell.
+
+    Attributes
+    ----------
+    size : int
+        D.
+    cells : tuple of tuples of (int, int)
+        For each number drawn the entries (i, j), i <= j, of the matrix that it fills. Entries that
+        are in none are known without a release: products of two columns of one factor.
+    scales : tuple of float
+        The scale of each number drawn, in units of 2**-40.
+    mu_squared : Fraction
+        r_j^2, the look's part of what all looks share.
+    neighbors, contributions : str, int
+    """
+
+    size: int
+    cells: tuple[Places, ...]
+    scales: tuple[float, ...]
+    mu_squared: Fraction
+    neighbors: str
+    contributions: int
+    mechanism: ClassVar[str] = "gaussian"
+    degrees: ClassVar[None] = None
+
+    @property
+    def sd(self) -> NDArray[np.float64]:
+        """(D, D) standard deviations in stored units of 1; 0 where nothing is drawn."""
+        found = np.zeros((self.size, self.size))
+        for places, scale in zip(self.cells, self.scales, strict=True):
+            for i, j in places:
+                found[i, j] = found[j, i] = scale / CELL_UNITS
+        return found
+
+    def draw(self, part: LookPart, rows: str = ALL_ROWS) -> Symmetric:
+        """Use up the part of looks that was charged and draw the noise, D x D integers."""
+        _same(self, part)
+        if part.look(self.mechanism, rows) < self.mu_squared:
+            raise RuntimeError("internal error: a look is drawn with less noise than was charged")
+        return self._drawn(part.rng)
+
+    def simulate(self, rng: Generator) -> Symmetric:
+        """Draw from the same law with a NumPy generator: **not private**, for studies."""
+        return self._drawn(rng)
+
+    def _drawn(self, rng: Generator | None) -> Symmetric:
+        matrix = [[0] * self.size for _ in range(self.size)]
+        for scale in sorted(set(self.scales)):
+            alike = [c for c, own in zip(self.cells, self.scales, strict=True) if own == scale]
+            for places, noise in zip(
+                alike, gaussian_noise(len(alike), scale, rng=rng), strict=True
+            ):
+                for i, j in places:
+                    matrix[i][j] = matrix[j][i] = noise
+        return tuple(tuple(row) for row in matrix)
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixLaplaceLook:
+    """Matrix-Laplace noise for a look: the floored difference of two Wisharts.
+
+    Attributes
+    ----------
+    scales : tuple of int
+        c_1..c_D in units of 2**-40.
+    eps : Fraction
+        What the look costs.
+    neighbors, contributions : str, int
+    """
+
+    scales: tuple[int, ...]
+    eps: Fraction
+    neighbors: str
+    contributions: int
+    mechanism: ClassVar[str] = "matrix-laplace"
+
+    @property
+    def size(self) -> int:
+        """D."""
+        return len(self.scales)
+
+    @property
+    def degrees(self) -> int:
+        """The degrees of freedom of each Wishart, nu = D + 1."""
+        return degrees(self.size)
+
+    @property
+    def sd(self) -> NDArray[np.float64]:
+        """(D, D) standard deviations in stored units of 1."""
+        found: NDArray[np.float64] = np.sqrt(matrix_laplace_variance(self.scales)) / CELL_UNITS
+        return found
+
+    def draw(self, part: LookPart, rows: str = ALL_ROWS) -> Symmetric:
+        """Use up the part of eps that was charged and draw the noise, D x D integers."""
+        _same(self, part)
+        if part.draw(self.mechanism, rows).eps < self.eps:
+            raise RuntimeError("internal error: a look is drawn with less noise than was charged")
+        return wishart_noise(self.scales, rng=part.rng)
+
+    def simulate(self, rng: Generator) -> Symmetric:
+        """Draw from the same law with a NumPy generator: **not private**, for studies."""
+        return wishart_noise(self.scales, rng=rng)
+
+
+def _same(noise: GaussianLook | MatrixLaplaceLook, part: LookPart) -> None:
+    """Refuse a part that protects others than the noise was fitted for."""
+    protection = part.protection
+    fitted = (noise.neighbors, noise.contributions)
+    if (protection.neighbors, protection.contributions) != fitted:
+        raise RuntimeError("internal error: a look's noise was fitted for other neighbours")
+
+
+def located_gaussian(
+    size: int, weight: Fraction, mu_squared: Fraction, neighbors: str, contributions: int = 1
+) -> GaussianLook:
+    """Fit Gaussian noise to located rows of `size` places, the response last.
+
+    Parameters
+    ----------
+    size : int
+        D.
+    weight : Fraction
+        g, the response's weight (`located_sensitivity.response_weight`).
+    mu_squared : Fraction
+        The look's part of r^2 (`looks.looks_ratio`).
+    neighbors : {"replace-one", "add-remove"}
+    contributions : int
+        Rows that one person may own.
+    """
+    squared = located_l2_squared(weight, neighbors, contributions)
+    sigma = look_scale(squared, mu_squared)
+    weights = located_weights(size, weight)
+    cells = tuple((cell,) for cell in weights)
+    scales = tuple(weighted_scale(sigma, square) for square in weights.values())
+    return GaussianLook(size, cells, scales, mu_squared, neighbors, contributions)
+
+
+def box_gaussian(
+    triangle: Triangle, mu_squared: Fraction, neighbors: str, contributions: int = 1
+) -> GaussianLook:
+    """Fit Gaussian noise to rows in the box [-1, 1], the constant among their places.
+
+    The response's weight is the public one of `box_response_weight`.
+
+    Parameters
+    ----------
+    triangle : Triangle
+        The cells (`gram_sensitivity.layout`), with the constant: a look counts its rows even where
+        the model has no intercept.
+    mu_squared, neighbors, contributions
+        As for `located_gaussian`.
+    """
+    _with_constant(triangle)
+    weight, last = box_response_weight(triangle), len(triangle.columns)
+    squared = sensitivity_l2_squared(triangle, neighbors, contributions, weight) * CELL_UNITS**2
+    sigma = look_scale(squared, mu_squared)
+    scales = tuple(weighted_scale(sigma, weight ** cell.count(last)) for cell in triangle.cells)
+    cells = tuple(triangle.places(cell) for cell in triangle.cells)
+    return GaussianLook(last + 1, cells, scales, mu_squared, neighbors, contributions)
+
+
+def box_response_weight(triangle: Triangle) -> int:
+    """Return g of a Gaussian look at the box.
+
+    With an expected |theta|^2 of 1/4 (B + 1/g)(D - 1 + g)^2 is least at g = sqrt(2 D - 1) - 1, D
+    the triangle's dimension; rounded to an integer of at least 1.
+    """
+    return max(1, round(math.sqrt(2 * triangle.dimension - 1)) - 1)
+
+
+def located_matrix_laplace(
+    size: int, share: Fraction, eps: Fraction, neighbors: str, contributions: int = 1
+) -> MatrixLaplaceLook:
+    """Fit matrix-Laplace noise to located rows of `size` places, the response last.
+
+    `share` is a, the response's share of the norm (`matrix_laplace.response_share`); `eps` what the
+    look costs; the rest as for `located_gaussian`.
+    """
+    scales = matrix_laplace_scales(size, eps, share, neighbors, contributions)
+    return MatrixLaplaceLook(scales, eps, neighbors, contributions)
+
+
+def box_matrix_laplace(
+    triangle: Triangle, share: Fraction, eps: Fraction, neighbors: str, contributions: int = 1
+) -> MatrixLaplaceLook:
+    """Fit matrix-Laplace noise to rows in the box [-1, 1], the constant among their places.
+
+    A row's columns have a squared norm of at most `triangle.dimension` - 1, where a factor counts
+    as one. All D x D entries get noise, those that are known to be equal or zero among them.
+    """
+    _with_constant(triangle)
+    scales = matrix_laplace_scales(
+        len(triangle.columns) + 1,
+        eps,
+        share,
+        neighbors,
+        contributions,
+        squared_norm=triangle.dimension - 1,
+    )
+    return MatrixLaplaceLook(scales, eps, neighbors, contributions)
+
+
+def _with_constant(triangle: Triangle) -> None:
+    if not triangle.intercept:
+        raise ArgumentError("a look at the box holds the constant, to count its rows")

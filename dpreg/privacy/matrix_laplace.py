@@ -1,0 +1,217 @@
+r"""Matrix-Laplace noise: the difference of two Wishart matrices, for moments at pure eps.
+
+Setting
+-------
+A row is an integer vector t of D places, the response last; the release is M = sum t t', symmetric,
+in units of 2**-40. Public integer bounds hold for every row: the columns' squares sum to at most
+n 2**40, the response's square is at most 2**40. For located rows n = 1 (see
+`dpreg.privacy.located_sensitivity`); for rows in the box n is the number of columns, the 0/1
+columns of one factor counting as one.
+
+The noise is N = W1 - W2, independent Wisharts with nu = D + 1 degrees of freedom and the same scale
+matrix C = diag(c_1..c_D): W = sum of nu terms x x', x normal with covariance C. What is released
+is floor(M + N), cell by cell, each distinct cell once.
+
+*Statement.* If t'C^-1 t <= h for every row, the release is (k h)-DP under replace-one and
+(k h / 2)-DP under add-remove for k rows a person. With
+
+    c_w >= k n 2**40 / ((1 - a) q eps),   c_y >= k 2**40 / (a q eps),   0 < a < 1,
+
+q = 1 under replace-one and 2 under add-remove, it is eps-DP.
+
+*Proof.* With D + 1 degrees of freedom the Wishart density, in general proportional to
+det(X)^((nu - D - 1)/2) exp(-tr(C^-1 X)/2), is f(X) proportional to exp(-tr(C^-1 X)/2) on the cone
+of positive semidefinite matrices. For a row t, W + t t' has density f(X - t t'), which is
+exp(t'C^-1 t/2) f(X) where X - t t' is positive semidefinite and 0 elsewhere. As X is in the cone
+where X - t t' is, that is at most exp(h/2) f(X) everywhere: the support only shrinks.
+
+Let M' be M with rows u_1..u_i added and v_1..v_j taken away. Then
+
+    M' + W1 - W2 = M + (W1 + sum u u') - (W2 + sum v v'),
+
+and the joint density of the two brackets is at most exp((i + j) h/2) times that of (W1, W2). M +
+(first) - (second) is a function of the pair, so P'(S) <= exp((i + j) h/2) P(S) for every S, and the
+same with M and M' exchanged. Under replace-one i = j <= k, under add-remove i + j <= k.
+h = (1 - a) q eps/k + a q eps/k = q eps/k for the scales above. M is an integer matrix, so
+floor(M + N) = M + floor(N) is a function of M + N. QED
+
+j of the k rows cost j/k of eps: the statement is linear in k. Zero rows cost nothing. A single
+Wishart would not do: its support moves both ways. Fewer than D + 1 degrees of freedom give a
+density that is unbounded at the cone's edge. For D = 1, N is Laplace of scale 2c. The bound is
+attained in the limit: the density of N falls as exp(-|C^-1/2 N C^-1/2|_*/2), |.|_* the nuclear
+norm, and for u and v with u'C^-1 v = 0 the nuclear norm of the change is u'C^-1 u + v'C^-1 v.
+
+Its law
+-------
+Var N_ij = 2 nu c_i c_j, Var N_ii = 4 nu c_i^2; the cells are uncorrelated and not independent. As
+N_ij is a sum of 2 nu independent products of two normals, its excess kurtosis is 3/nu, that of N_ii
+6/nu. For a fixed vector theta and directions v_1..v_df with v_a'C theta = 0 and v_a'C v_b = 1 or 0
+(b = a or not),
+
+    sum_a (v_a' N theta)^2 / (2 nu theta'C theta)   has the law of   chi2_df chi2_(2 nu) / (2 nu),
+
+the two independent: given all x'theta, the v_a' N theta are independent normals of variance
+sum (x'theta)^2 over the 2 nu terms x. Floors shift a cell by half a unit of 2**-40 on average.
+
+Which a
+-------
+The error of the normal equations, N (theta, -1), has per equation a variance proportional to
+c_w (c_y + B c_w) with B = |theta|^2, hence to 1/(a (1 - a)) + b/(1 - a)^2 with b = n B, least where
+(1 - a)(1 - 2 a) = 2 b a^2, that is at a = 2/(3 + sqrt(1 + 8 b)). Any a in (0, 1) is valid.
+
+References
+----------
+Anderson, T. W. (2003). An Introduction to Multivariate Statistical Analysis, chapter 7.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.stats import chi2
+
+from dpreg.errors import ArgumentError
+from dpreg.privacy.gram_sensitivity import CELL_UNITS
+from dpreg.privacy.sensitivity import check_contributions, check_neighbors
+
+__all__ = [
+    "degrees",
+    "matrix_laplace_scales",
+    "matrix_laplace_variance",
+    "quadratic_quantile",
+    "quadratic_survival",
+    "response_share",
+]
+
+_SHARE_UNITS: Final = 2**10
+_LARGEST_SCALE: Final = 2**200
+
+
+def degrees(size: int) -> int:
+    """Return nu = D + 1, the degrees of freedom of each Wishart; the proof needs just these."""
+    return size + 1
+
+
+def response_share(signal: float) -> Fraction:
+    """Return a, the response's share of a row's norm (see the module).
+
+    Parameters
+    ----------
+    signal : float
+        b = n |theta|^2 as expected for the stored columns: public, or read off earlier looks.
+
+    Returns
+    -------
+    Fraction
+        In units of 2**-10, in (0, 1/2].
+    """
+    if not 0 <= signal < math.inf:
+        raise ArgumentError(f"signal must be finite and at least 0, got {signal}")
+    wanted = 2 / (3 + math.sqrt(1 + 8 * min(signal, 1e30)))
+    return Fraction(max(round(wanted * _SHARE_UNITS), 1), _SHARE_UNITS)
+
+
+def matrix_laplace_scales(
+    size: int,
+    eps: Fraction,
+    share: Fraction,
+    neighbors: str,
+    contributions: int = 1,
+    *,
+    squared_norm: int = 1,
+) -> tuple[int, ...]:
+    """Return the scales c_1..c_D, in units of 2**-40, rounded upwards to integers.
+
+    Parameters
+    ----------
+    size : int
+        D, the places of a row, the response among them (last).
+    eps : Fraction
+        What the look costs.
+    share : Fraction
+        a in (0, 1), from `response_share`.
+    neighbors : {"replace-one", "add-remove"}
+    contributions : int
+        k, the rows that one person may own.
+    squared_norm : int
+        n: the columns' squares sum to at most this, in stored units.
+
+    Raises
+    ------
+    ArgumentError
+        For arguments out of range, and for an eps so small that a scale leaves 2**200.
+    """
+    check_neighbors(neighbors)
+    if eps <= 0:
+        raise ArgumentError("eps must be positive, and so must the share of it that a look gets")
+    if not 0 < share < 1:
+        raise ArgumentError(f"the response's share must lie between 0 and 1, got {share}")
+    if size < 1 or squared_norm < 0:
+        raise ArgumentError("a row has at least one place, and its squared norm is not negative")
+    rows = check_contributions(contributions)
+    unit = rows * CELL_UNITS / ((1 if neighbors == "replace-one" else 2) * Fraction(eps))
+    columns, response = math.ceil(squared_norm * unit / (1 - share)), math.ceil(unit / share)
+    if max(columns, response) > _LARGEST_SCALE:
+        raise ArgumentError(
+            "eps is too small, or contributions too many: the noise would have a scale of over "
+            "2**200"
+        )
+    return (max(columns, 1),) * (size - 1) + (response,)
+
+
+def matrix_laplace_variance(scales: Sequence[int]) -> NDArray[np.float64]:
+    """Return the (D, D) variances of the cells of N, in squared units of 2**-40."""
+    c = np.array([float(scale) for scale in scales])
+    variance: NDArray[np.float64] = 2.0 * degrees(len(c)) * np.outer(c, c)
+    variance[np.diag_indices(len(c))] *= 2.0
+    return variance
+
+
+@lru_cache(maxsize=4096)
+def quadratic_survival(q: float, df: int, nu: int) -> float:
+    """Return P(chi2_df chi2_(2 nu)/(2 nu) > q): the law of the module's quadratic form.
+
+    The expectation over y = chi2_(2 nu) by the trapezoidal rule in log y, where the integrand is
+    smooth and dies out on both sides: 16 digits or so, tails included.
+    """
+    if df < 1 or nu < 1:
+        raise ArgumentError("the quadratic form needs at least one direction and one degree")
+    if q <= 0:
+        return 1.0
+    y, mass = _nodes(2 * nu)
+    return float(np.sum(mass * chi2.sf(2 * nu * q / y, df)))
+
+
+@lru_cache(maxsize=1024)
+def quadratic_quantile(tail: float, df: int, nu: int) -> float:
+    """Return the q with `quadratic_survival(q, df, nu)` = tail, tail in (0, 1)."""
+    if not 0 < tail < 1:
+        raise ArgumentError(f"tail must lie between 0 and 1, got {tail}")
+    high = float(chi2.isf(tail, df)) + 1.0
+    while quadratic_survival(high, df, nu) > tail:
+        high *= 2.0
+
+    def over(log_q: float) -> float:
+        return math.log(quadratic_survival(math.exp(log_q), df, nu)) - math.log(tail)
+
+    low = math.log(high)
+    while over(low) < 0:
+        low -= 2.0
+    return math.exp(float(brentq(over, low, math.log(high), xtol=1e-13)))
+
+
+@lru_cache(maxsize=64)
+def _nodes(df: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return points y and weights of a chi2_df expectation: equal steps in log y."""
+    log_y = np.linspace(math.log(df) - 60.0 / math.sqrt(df) - 4.0, math.log(df + 400.0) + 4.0, 2000)
+    y = np.exp(log_y)
+    mass = chi2.pdf(y, df) * y * (log_y[1] - log_y[0])
+    keep = mass > 1e-300
+    return y[keep], mass[keep] / math.fsum(mass[keep])

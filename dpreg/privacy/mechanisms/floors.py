@@ -1,0 +1,85 @@
+r"""Exact floors of real random numbers: from bits to balls to integers.
+
+A continuous mechanism whose released value is floor(x + noise), x an integer, needs no discrete law
+of its own: floor(x + noise) = x + floor(noise) is a function of what the continuous mechanism
+releases. It needs floor(noise) drawn with *exactly* its law. Here that is done as follows.
+
+*Statement.* `floors` returns the floors of real functions of independent uniform numbers on (0, 1),
+with exactly their joint law.
+
+*Proof.* A uniform number is an infinite string of fair bits. The first b bits of each are drawn,
+and say that the number lies in a ball of radius 2**-(b+1). The functions are evaluated on these
+balls in ball arithmetic (Arb), which returns balls that hold the true values, whatever the
+precision. If every ball lies between two neighbouring integers all floors are decided. If not,
+*more bits of the same numbers* are drawn and the evaluation is repeated: nothing is drawn anew and
+nothing is refused, so the law is not changed by the stopping. A value that is an integer, the one
+case without an end, has probability 0 for functions of a continuous law. QED
+
+Floats enter nowhere. With `bits` 96 more than a value has before its binary point, a second round
+happens about once in 2**70 draws.
+
+Normal numbers are those of Box and Muller (1958): (-2 ln u)^(1/2) times the cosine and the sine of
+2 pi v, u and v uniform, are two independent ones.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from flint import arb, ctx
+
+__all__ = ["SPARE_BITS", "Bits", "floors", "normals"]
+
+Bits = Callable[[int], int]
+"""bits(b): an integer of b fair bits."""
+
+SPARE_BITS: Final = 96
+"""Bits drawn at first beyond those before the binary point."""
+
+_GUARD: Final = 64
+
+
+def floors(
+    formula: Callable[[list[arb]], Sequence[arb]],
+    count: int,
+    *,
+    bits: int,
+    source: Bits = secrets.randbits,
+) -> list[int]:
+    """Return the exact floors of `formula` at `count` uniform numbers (see the module).
+
+    Parameters
+    ----------
+    formula : callable
+        Takes balls that hold the uniform numbers; returns balls that hold the values. Called again
+        with narrower balls of the same numbers until all floors are decided.
+    count : int
+        How many uniform numbers.
+    bits : int
+        Bits of each that are drawn at first.
+    source : callable
+        Fair bits; the operating system's by default, another one in tests.
+    """
+    known = [source(bits) for _ in range(count)]
+    while True:
+        with ctx.workprec(bits + _GUARD):
+            radius = arb((1, -bits - 1))
+            balls = [arb(arb((2 * number + 1, -bits - 1)), radius) for number in known]
+            found = [value.floor().unique_fmpz() for value in formula(balls)]
+        decided = [int(floor) for floor in found if floor is not None]
+        if len(decided) == len(found):
+            return decided
+        known = [number << bits | source(bits) for number in known]
+        bits *= 2
+
+
+def normals(uniforms: Sequence[arb]) -> list[arb]:
+    """Return as many independent standard normal numbers; the count must be even."""
+    found = []
+    for u, v in zip(uniforms[::2], uniforms[1::2], strict=True):
+        radius = (-2 * u.log()).sqrt()
+        sine, cosine = (2 * v).sin_cos_pi()
+        found += [radius * cosine, radius * sine]
+    return found

@@ -1,0 +1,290 @@
+"""Parts of a call's budget: each the right to one draw, and gone once it is drawn from.
+
+`dpreg.privacy.account` opens the lines that parts are taken from, and says what the whole is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from dpreg.privacy.budget import ALL_ROWS, Budget, Spend, decimal_string
+from dpreg.privacy.protection import Protection
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+__all__ = ["NOT_NEEDED", "AccountError", "Line", "Part", "Seal"]
+
+NOT_NEEDED: Final = "not needed"
+"""The note of a line that was charged and from which nothing had to be drawn."""
+
+_CHOICES: Final = ("permute-and-flip", "exponential", "laplace")
+_DRAWN_BY: Final = {
+    "private choices": _CHOICES,
+    "joint release": ("gaussian", "knorm", "laplace"),
+    "gram release": ("gaussian", "knorm", "laplace"),
+    "ssp release": ("gaussian",),
+    "adassp release": ("gaussian",),
+    "discrete laplace": ("laplace",),
+    "discrete gaussian": ("gaussian",),
+}
+"""Mechanisms that a line may be drawn by, where its name in the table is not a mechanism's own."""
+
+
+class AccountError(RuntimeError):
+    """A fault of dpreg's own code: a draw that is not what was charged. Please report it."""
+
+
+class Seal:
+    """What the lines of one call share.
+
+    Attributes
+    ----------
+    protection : Protection
+    rng : numpy Generator or None
+    charged : bool
+        False until the call's budget is charged; nothing can be drawn before.
+    """
+
+    __slots__ = ("charged", "protection", "rng")
+
+    def __init__(self, protection: Protection, rng: Generator | None) -> None:
+        self.protection = protection
+        self.rng = rng
+        self.charged = False
+
+
+class Part:
+    """The right to one draw.
+
+    Attributes
+    ----------
+    line : Line
+    cost : Budget
+        What the draw may cost; for a part of looks, nothing of its own.
+    mu_squared : Fraction or None
+        The size of a part of Gaussian looks.
+    """
+
+    __slots__ = ("_state", "cost", "line", "mu_squared")
+
+    def __init__(self, line: Line, cost: Budget, mu_squared: Fraction | None) -> None:
+        self.line = line
+        self.cost = cost
+        self.mu_squared = mu_squared
+        self._state = "handed out"
+
+    @property
+    def step(self) -> str:
+        """The step that draws."""
+        return self.line.step
+
+    @property
+    def rows(self) -> str:
+        """The rows that may be read for it."""
+        return self.line.rows
+
+    @property
+    def protection(self) -> Protection:
+        """Whom the draw protects."""
+        return self.line.seal.protection
+
+    @property
+    def rng(self) -> Generator | None:
+        """None, the private default, or the generator of a seeded run, **not private**."""
+        return self.line.seal.rng
+
+    def draw(self, mechanism: str, rows: str = ALL_ROWS) -> Budget:
+        """Use the part up and return what the draw may cost; the mechanism is calibrated to it.
+
+        Parameters
+        ----------
+        mechanism : str
+            What draws: one of the line's.
+        rows : str
+            The group of rows that is read. A line of all rows may read any group.
+
+        Raises
+        ------
+        AccountError
+            Before the charge, a second time, by another mechanism, or for other rows.
+        """
+        if self.mu_squared is not None:
+            self._refuse("is a part of looks: ask for its mu^2")
+        self._use(mechanism, rows)
+        return self.cost
+
+    def look(self, mechanism: str, rows: str = ALL_ROWS) -> Fraction:
+        """Use a part of looks up and return its mu^2, as `draw` does a cost."""
+        if self.mu_squared is None:
+            self._refuse("is no part of looks: it has no mu^2")
+        self._use(mechanism, rows)
+        return self.mu_squared
+
+    def split(self, shares: Iterable[Fraction]) -> tuple[Part, ...]:
+        """Divide the part for draws that compose in sequence; shares add up to at most 1."""
+        listed = tuple(Fraction(share) for share in shares)
+        if not listed or min(listed) < 0 or sum(listed) > 1:
+            self._refuse("is divided into shares that do not add up to at most 1")
+        return self._divided(listed)
+
+    def across(self, groups: int) -> tuple[Part, ...]:
+        """Return one part of the whole cost for each of several groups of rows.
+
+        For a joint release over the levels of a public column, with noise calibrated to a person
+        whose rows lie in any of the groups, and may move between them: the draws of all groups are
+        then one draw of this cost. The module that draws proves that of its mechanism.
+        """
+        return self._divided((Fraction(1),) * groups)
+
+    def _divided(self, shares: Sequence[Fraction]) -> tuple[Part, ...]:
+        if self._state != "handed out":
+            self._refuse(f"was {self._state} before")
+        self._state = "divided"
+        size = self.mu_squared
+        parts = tuple(
+            Part(self.line, self.cost * share, None if size is None else size * share)
+            for share in shares
+        )
+        self.line.replace(self, parts)
+        return parts
+
+    def _use(self, mechanism: str, rows: str) -> None:
+        line = self.line
+        if not line.seal.charged:
+            self._refuse("is drawn from before it is charged")
+        if self._state != "handed out":
+            self._refuse(f"was {self._state} before")
+        if mechanism not in line.by:
+            self._refuse(f"is charged for {line.mechanism}, not for {mechanism}")
+        if line.rows not in (ALL_ROWS, rows):
+            self._refuse(f"is charged for the rows of {line.rows}, not for {rows}")
+        self._state = "drawn from"
+
+    @property
+    def drawn(self) -> bool:
+        """Whether it was used up."""
+        return self._state == "drawn from"
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise AccountError(f"internal error: the budget of the step {self.step!r} {why}")
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied: each copy could be drawn from."""
+        self._refuse("may not be copied")
+
+    def __repr__(self) -> str:
+        """Show step, size and state: public facts."""
+        size = self.cost if self.mu_squared is None else f"mu^2={decimal_string(self.mu_squared)}"
+        return f"<Part of {self.step!r}: {size}, {self._state}>"
+
+
+class Line:
+    """A line of the budget table, and the parts that were taken from it.
+
+    Attributes
+    ----------
+    seal : Seal
+    step, mechanism, note, rows : str
+        As the table will say.
+    by : tuple of str
+        Mechanisms that may draw.
+    cost : Budget
+    left : Budget
+        What of a joint line has not been taken.
+    mu_squared_left : Fraction or None
+        The same of a line of looks.
+    """
+
+    __slots__ = (
+        "by",
+        "cost",
+        "idle",
+        "left",
+        "mechanism",
+        "mu_squared_left",
+        "note",
+        "parts",
+        "rows",
+        "seal",
+        "step",
+    )
+
+    def __init__(
+        self,
+        seal: Seal,
+        step: str,
+        mechanism: str,
+        cost: Budget,
+        *,
+        rows: str,
+        note: str,
+        by: Sequence[str] | None,
+        mu_squared: Fraction | None = None,
+    ) -> None:
+        self.seal = seal
+        self.step, self.mechanism, self.note, self.rows = step, mechanism, note, rows
+        self.by = tuple(by or _DRAWN_BY.get(mechanism, (mechanism,)))
+        self.cost = self.left = cost
+        self.mu_squared_left = mu_squared
+        self.parts: list[Part] = []
+        self.idle = False
+
+    def part(self, cost: Budget) -> Part:
+        """Take a part of (eps, delta) from a joint line, whenever its size is known."""
+        if self.mu_squared_left is not None or not self.left.covers(cost):
+            self._refuse(f"cannot give a part of {cost}")
+        self.left = self.left - cost
+        return self.hand_out(cost)
+
+    def rest(self) -> Part:
+        """Take all that is left of a joint line."""
+        if self.mu_squared_left is not None:
+            return self.look(self.mu_squared_left)
+        return self.part(self.left)
+
+    def look(self, mu_squared: Fraction) -> Part:
+        """Take a part of mu^2 from a line of looks; its size may follow from released values."""
+        left = self.mu_squared_left
+        if left is None or not 0 < mu_squared <= left:
+            self._refuse("cannot give a look of that size")
+        self.mu_squared_left = left - mu_squared
+        return self.hand_out(Budget(Fraction(0)), mu_squared)
+
+    def cut(self, cost: Budget) -> None:
+        """Make the line smaller by what is not yet taken, for a line of its own."""
+        if self.mu_squared_left is not None or not self.left.covers(cost):
+            self._refuse(f"has no {cost} left")
+        self.left, self.cost = self.left - cost, self.cost - cost
+
+    def skip(self) -> None:
+        """Say that nothing had to be drawn: the line stays charged, and the table says so."""
+        if any(part.drawn for part in self.parts):
+            self._refuse("is called idle, and was drawn from")
+        self.idle = True
+
+    def hand_out(self, cost: Budget, mu_squared: Fraction | None = None) -> Part:
+        """Make a part; for the account's own use."""
+        if self.idle:
+            self._refuse("is not needed, and gives no part")
+        part = Part(self, cost, mu_squared)
+        self.parts.append(part)
+        return part
+
+    def replace(self, part: Part, parts: Sequence[Part]) -> None:
+        """Put smaller parts in a part's place; for the part's own use."""
+        self.parts = [one for one in self.parts if one is not part] + list(parts)
+
+    def spend(self) -> Spend:
+        """Write the line for the table; refuse while a part is neither drawn from nor idle."""
+        note = self.note
+        if self.idle:
+            note = f"{note}; {NOT_NEEDED}" if note else NOT_NEEDED
+        elif not self.parts or not all(part.drawn for part in self.parts):
+            self._refuse("was charged and not drawn from")
+        return Spend(self.step, self.mechanism, self.cost.eps, self.cost.delta, note, self.rows)
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise AccountError(f"internal error: the budget of the step {self.step!r} {why}")

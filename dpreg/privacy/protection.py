@@ -1,0 +1,63 @@
+"""Whom a release protects: the neighbour relation, and the rows that one person may own.
+
+Every sensitivity is a function of a `Protection`, and each call has one. It is made from the call's
+arguments, travels with the call's account, and is written into its claim and its ledger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpreg.privacy.sensitivity import check_contributions, check_neighbors
+
+__all__ = ["Protection"]
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """Which tables are neighbours.
+
+    Parameters
+    ----------
+    neighbors : {"replace-one", "add-remove"}
+        Whether one person's rows are replaced, at a public number of rows, or added or removed.
+    contributions : int
+        The most rows that one person may own; at least 1.
+
+    Raises
+    ------
+    ArgumentError
+        For an unknown relation, or a number of rows that is not a positive integer.
+    """
+
+    neighbors: str
+    contributions: int = 1
+
+    def __post_init__(self) -> None:
+        """Check both."""
+        check_neighbors(self.neighbors)
+        check_contributions(self.contributions)
+
+    @property
+    def n_is_public(self) -> bool:
+        """Whether the number of rows is public."""
+        return self.neighbors == "replace-one"
+
+    @property
+    def changes(self) -> int:
+        """Rows that one contribution takes out of the table or puts into it: 2 if replaced."""
+        return 2 if self.neighbors == "replace-one" else 1
+
+    @property
+    def unit(self) -> str:
+        """What a ledger writes down: "replace-one, 1 row a person"."""
+        rows = "1 row" if self.contributions == 1 else f"{self.contributions} rows"
+        return f"{self.neighbors}, {rows} a person"
+
+    def of_values(self, moved: int) -> Protection:
+        """Return the protection of a fixed number of values, `moved` of which a person can change.
+
+        Block values are such: their number is public under both relations, so that a person
+        replaces some of them whatever happens to the rows.
+        """
+        return Protection("replace-one", moved)

@@ -1,0 +1,142 @@
+"""The looks themselves: read rows, add the noise, locate the next look from what was released.
+
+Privacy. Each look's exact moments leave `_release` only with its noise added, drawn by the right of
+the look's own part of the budget; a look's coordinates are a function of earlier released values.
+That is the setting of `dpreg.privacy.looks` (Gaussian), and for matrix-Laplace noise sequential
+composition of adaptively chosen pure mechanisms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.moments import Moments, Vectors
+from dpreg.privacy.account import Part
+from dpreg.privacy.gram_sensitivity import CELL_UNITS
+from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
+from dpreg.staged.law import LookLaw, law
+from dpreg.staged.locate import Located, locate, open_clips
+from dpreg.staged.location import Location
+from dpreg.staged.plan import LookPlan, OpenLooks
+from dpreg.staged.released import Coordinates, NoisyLook, box
+from dpreg.staged.rows import LocatedRows
+
+__all__ = ["Looked", "look"]
+
+Array = NDArray[np.float64]
+
+Read = Callable[[Vectors], Moments]
+"""Reads the rows that the looks are for once, and returns their exact moments."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Looked:
+    """What all looks released.
+
+    Attributes
+    ----------
+    plan : LookPlan
+    looks : tuple of NoisyLook
+        In order; cells in the units of their coordinates.
+    opened : tuple of bool
+        For each look whether its clips were opened, as the noise is small anyway.
+    located : Located
+        Where the last look was located from.
+    count : float
+        The released number of complete rows, of the first look.
+    """
+
+    plan: LookPlan
+    looks: tuple[NoisyLook, ...]
+    opened: tuple[bool, ...]
+    located: Located
+    count: float
+
+    def law(self) -> LookLaw:
+        """Return the law of the last look, from which coefficients are estimated."""
+        return law(self.looks[-1], self.count, self.located.expected_square)
+
+
+def look(
+    read: Read,
+    design: Vectors,
+    opened: OpenLooks,
+    *,
+    intercept: bool = True,
+    public: bool = False,
+) -> Looked:
+    """Look at the rows as often as the plan says, each time located by the looks before.
+
+    Parameters
+    ----------
+    read : callable
+        Called once a look. The rows must be the same every time.
+    design : Vectors
+        Makes (1, x, y) of every row: the first look's rows, and what later ones are located from.
+    opened : OpenLooks
+        Of an account that is charged.
+    intercept : bool
+        Whether the model has an intercept; without one, nothing is centred.
+    public : bool
+        Whether the number of rows that `read` reads is public.
+    """
+    plan = opened.plan
+    moments = read(design)
+    rows = moments.rows if public else None
+    noise = plan.box_noise()
+    columns = plan.size - 2
+    first = _release(moments, noise, opened.part(0), box(columns), 1.0, rows, intercept)
+    located = locate(first)
+    looks, wider, count = [first], [False], located.count
+    for place in range(1, len(plan.shares)):
+        last = place == len(plan.shares) - 1
+        wanted = open_clips(located, plan.unit(place)) if last else located.coordinates
+        wider.append(wanted.squared_radius > located.coordinates.squared_radius)
+        location = _on_grid(wanted)
+        coordinates = Coordinates.rounded(location)
+        noise = plan.located_noise(place, located.expected_square * coordinates.squared_radius)
+        moments = read(LocatedRows(design, location))
+        part, radius = opened.part(place), location.radius
+        looks.append(_release(moments, noise, part, coordinates, radius, rows, intercept))
+        if not last:
+            located = locate(looks[-1], count)
+    return Looked(plan, tuple(looks), tuple(wider), located, count)
+
+
+def _release(
+    moments: Moments,
+    noise: GaussianLook | MatrixLaplaceLook,
+    part: Part,
+    coordinates: Coordinates,
+    radius: float,
+    rows: int | None,
+    intercept: bool,
+) -> NoisyLook:
+    """Add the noise to exact moments, and undo the rows' division by R."""
+    drawn = noise.draw(part, moments.group)
+    units = np.full(noise.size, radius)
+    units[-1] = 1.0
+    scale = np.outer(units, units)
+    released = [
+        [(exact + own) / CELL_UNITS for exact, own in zip(row, noisy, strict=True)]
+        for row, noisy in zip(moments.cells, drawn, strict=True)
+    ]
+    cells, sd = np.array(released) * scale, noise.sd * scale
+    if not intercept:  # the constant counts rows, and no equation has it
+        cells[0, 1:] = cells[1:, 0] = sd[0, 1:] = sd[1:, 0] = 0.0
+    return NoisyLook(cells, sd, coordinates, noise.degrees, rows)
+
+
+def _on_grid(at: Coordinates) -> Location:
+    return Location.on_grid(
+        whitening=at.whitening,
+        offset=at.offset,
+        slopes=at.slopes,
+        intercept=at.intercept,
+        tau=at.width,
+        radius=float(np.sqrt(at.squared_radius)),
+    )

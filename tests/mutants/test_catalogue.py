@@ -1,0 +1,50 @@
+"""The kept list of mutants: each still fits the code, and the tests kill it."""
+
+from pathlib import Path
+
+import pytest
+from mutants.runner import ROOT, Copy, Mutant, catalogue
+
+ROOMS = ("privacy", "selection", "estimation", "sources", "api", "results")
+
+
+def _each(daily: bool) -> list[pytest.param]:
+    return [pytest.param(mutant, id=mutant.name) for mutant in catalogue() if mutant.daily == daily]
+
+
+@pytest.mark.parametrize("mutant", catalogue(), ids=lambda mutant: mutant.name)
+def test_the_change_can_still_be_made(mutant: Mutant) -> None:
+    text = (ROOT / mutant.file).read_text()
+    compile(mutant.applied(text), mutant.file, "exec")
+    for test in mutant.tests:
+        assert Path(ROOT, test.split("::")[0]).exists(), test
+
+
+def test_there_are_mutants_enough_in_every_room() -> None:
+    rooms = [mutant.file.split("/")[1] for mutant in catalogue()]
+    assert len(rooms) >= 80
+    assert not set(ROOMS) - set(rooms)
+    assert sum(mutant.daily for mutant in catalogue()) >= 12
+
+
+@pytest.mark.parametrize("mutant", _each(daily=True))
+def test_a_mutant_dies(mutant: Mutant) -> None:
+    with Copy() as copy:
+        verdict = copy.judge(mutant)
+    assert verdict.outcome == "killed", f"{mutant.breaks}\n{verdict.output}"
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("mutant", _each(daily=False))
+def test_every_other_mutant_dies(mutant: Mutant) -> None:
+    with Copy() as copy:
+        verdict = copy.judge(mutant)
+    assert verdict.outcome == "killed", f"{mutant.breaks}\n{verdict.output}"
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("tests", sorted({mutant.tests for mutant in catalogue()}), ids=" ".join)
+def test_without_a_mutant_the_same_tests_pass(tests: tuple[str, ...]) -> None:
+    with Copy() as copy:
+        verdict = copy.run(tests)
+    assert verdict.outcome == "survived", verdict.output

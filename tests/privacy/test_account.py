@@ -1,0 +1,227 @@
+import copy
+import pickle
+from fractions import Fraction
+
+import pytest
+
+from dpreg.errors import BudgetError
+from dpreg.privacy.account import NOT_NEEDED, Account, AccountError
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.composition import plan_draws
+from dpreg.privacy.ledger import Ledger
+from dpreg.privacy.protection import Protection
+
+ONE = Budget(1)
+HALF = Budget("0.5")
+
+
+def account(budget=ONE, contributions=1):
+    return Account(Protection("replace-one", contributions), budget)
+
+
+def test_the_table_is_made_of_what_was_drawn():
+    call = account(Budget(1, "1e-6"))
+    first = call.line("radius", "permute-and-flip", Budget("0.25"))
+    second = call.line("coefficients", "joint release", Budget("0.75", "1e-6"))
+    call.charge(None, "a call")
+    assert first.draw("permute-and-flip") == Budget("0.25")
+    assert second.draw("knorm") == Budget("0.75", "1e-6")
+    table = call.table()
+    assert [(one.step, one.mechanism, one.budget) for one in table] == [
+        ("radius", "permute-and-flip", Budget("0.25")),
+        ("coefficients", "joint release", Budget("0.75", "1e-6")),
+    ]
+    assert table.total == call.total == Budget(1, "1e-6")
+
+
+def test_the_whole_is_charged_once_with_whom_it_protects():
+    ledger = Ledger(2)
+    call = account(contributions=3)
+    call.line("count", "laplace", HALF)
+    call.charge(ledger, "a call")
+    (entry,) = ledger.entries
+    assert (entry.budget, entry.unit) == (HALF, "replace-one, 3 rows a person")
+    with pytest.raises(AccountError, match="charged once"):
+        call.charge(ledger, "a call")
+    assert len(ledger.entries) == 1
+
+
+def test_a_charge_that_does_not_fit_leaves_nothing_to_draw_from():
+    call = account()
+    part = call.line("count", "laplace", ONE)
+    with pytest.raises(BudgetError):
+        call.charge(Ledger("0.5"), "a call")
+    with pytest.raises(AccountError, match="before it is charged"):
+        part.draw("laplace")
+
+
+def test_steps_may_not_cost_more_than_the_call():
+    call = account()
+    call.line("count", "laplace", ONE)
+    call.line("more", "laplace", HALF)
+    with pytest.raises(AccountError, match=r"cost eps=1\.5 together"):
+        call.charge(None, "a call")
+
+
+@pytest.mark.parametrize(
+    ("rows", "fault", "words"),
+    [
+        ("all", lambda part: (part.draw("laplace"), part.draw("laplace")), "was drawn from before"),
+        ("all", lambda part: part.draw("exponential"), "charged for discrete laplace, not for exp"),
+        ("half 1", lambda part: part.draw("laplace", "half 2"), "of half 1, not for half 2"),
+        ("half 1", lambda part: part.draw("laplace"), "of half 1, not for all"),
+        ("all", lambda part: part.look("laplace"), "is no part of looks"),
+        ("all", lambda part: part.split((Fraction(1), Fraction(1, 100))), "do not add up"),
+        ("all", lambda part: part.split((Fraction(2), Fraction(-1))), "do not add up"),
+        ("all", lambda part: [part.split([Fraction(1)]) for _ in "ab"], "was divided before"),
+        ("all", lambda part: (part.across(2), part.draw("laplace")), "was divided before"),
+        ("all", lambda part: (part.draw("laplace"), part.across(2)), "was drawn from before"),
+        ("all", copy.copy, "may not be copied"),
+        ("all", pickle.dumps, "may not be copied"),
+    ],
+)
+def test_what_was_not_charged_cannot_be_drawn(rows, fault, words):
+    part = charged_part(rows)
+    with pytest.raises(AccountError, match=words) as refusal:
+        fault(part)
+    assert "'number'" in str(refusal.value)
+
+
+def charged_part(rows="all"):
+    call = account()
+    part = call.line("number", "discrete laplace", HALF, rows=rows)
+    call.charge(None, "a call")
+    return part
+
+
+def test_no_line_is_opened_after_the_charge():
+    call = account()
+    call.charge(None, "a call")
+    for opened in (
+        lambda: call.line("late", "laplace", HALF),
+        lambda: call.joint("late", "laplace", HALF),
+        lambda: call.draws("late", plan_draws(2, HALF)),
+    ):
+        with pytest.raises(AccountError, match="'late' is opened after the charge"):
+            opened()
+
+
+def test_a_line_of_all_rows_may_read_some_of_them():
+    part = charged_part()
+    assert part.draw("laplace", "half 1") == HALF
+
+
+def test_halves_compose_in_parallel():
+    call = account()
+    parts = [call.line(f"of {half}", "laplace", ONE, rows=half) for half in ("half 1", "half 2")]
+    call.charge(None, "a call")
+    for part in parts:
+        part.draw("laplace", part.rows)
+    assert call.table().total == ONE
+
+
+def test_shares_of_a_part_are_drawn_one_by_one():
+    call = account()
+    part = call.line("variance", "laplace", ONE)
+    call.charge(None, "a call")
+    sums, count = part.split((Fraction(4, 5), Fraction(1, 5)))
+    assert (sums.draw("laplace").eps, count.cost.eps) == (Fraction(4, 5), Fraction(1, 5))
+    with pytest.raises(AccountError, match="'variance' was charged and not drawn from"):
+        call.table()
+    count.draw("laplace")
+    assert len(call.table()) == 1
+
+
+def test_groups_of_a_public_column_share_one_cost():
+    call = account()
+    parts = call.line("median", "permute-and-flip", ONE)
+    call.charge(None, "a call")
+    for part in parts.across(3):
+        assert part.draw("permute-and-flip") == ONE
+    assert call.table().total == ONE
+
+
+def test_draws_that_compose_exactly_have_a_part_each():
+    plan = plan_draws(5, Budget(1, "1e-6"), mechanism="exponential")
+    call = account(Budget(1, "1e-6"))
+    parts = call.draws("selection", plan)
+    call.charge(None, "a call")
+    for part in parts[:-1]:
+        assert part.draw("exponential") == Budget(plan.eps_each)
+    with pytest.raises(AccountError, match="not drawn from"):
+        call.table()
+    parts[-1].draw("exponential")
+    (line,) = call.table()
+    assert (line.eps, line.delta, line.note) == (plan.cost.eps, plan.cost.delta, plan.rule)
+
+
+def test_looks_take_shares_of_mu_squared_as_released_values_say():
+    call = account(Budget(1, "1e-6"))
+    line = call.joint(
+        "looks", "adaptive gaussian", call.budget, mu_squared=Fraction(1, 4), by=("gaussian",)
+    )
+    call.charge(None, "a call")
+    first = line.look(Fraction(1, 16))
+    assert first.look("gaussian") == Fraction(1, 16)
+    with pytest.raises(AccountError, match="cannot give a look"):
+        line.look(Fraction(1, 4))
+    with pytest.raises(AccountError, match="cannot give a part"):
+        line.part(Budget("0.1"))
+    rest = line.rest()
+    with pytest.raises(AccountError, match="is a part of looks"):
+        rest.draw("gaussian")
+    halves = rest.split((Fraction(1, 2), Fraction(1, 2)))
+    assert [half.look("gaussian") for half in halves] == [Fraction(3, 32)] * 2
+    assert call.table().total == Budget(1, "1e-6")
+
+
+def test_a_pure_joint_line_gives_parts_that_add_up():
+    call = account()
+    line = call.joint("looks", "matrix laplace", ONE)
+    call.charge(None, "a call")
+    line.part(Budget("0.15")).draw("matrix laplace")
+    with pytest.raises(AccountError, match=r"cannot give a part of eps=0\.9"):
+        line.part(Budget("0.9"))
+    assert line.rest().draw("matrix laplace") == Budget("0.85")
+    assert call.table().total == ONE
+
+
+def test_a_release_cut_off_a_joint_line_has_its_own_line():
+    call = account(Budget(1, "1e-6"))
+    joint = call.joint("average", "discrete gaussian", call.budget)
+    call.charge(None, "a call")
+    window = call.release(joint, "window", "permute-and-flip", Budget("0.3"))
+    window.draw("permute-and-flip")
+    assert joint.rest().draw("gaussian") == Budget("0.7", "1e-6")
+    assert [(line.step, line.eps) for line in call.table()] == [
+        ("window", Fraction(3, 10)),
+        ("average", Fraction(7, 10)),
+    ]
+    assert call.total == call.budget
+    with pytest.raises(AccountError, match=r"has no eps=0\.1 left"):
+        call.release(joint, "another", "laplace", Budget("0.1"))
+
+
+def test_a_line_that_was_not_needed_stays_charged_and_says_so():
+    call = account()
+    looks = call.joint("looks", "matrix laplace", HALF)
+    fallback = call.joint("fallback", "permute-and-flip", HALF)
+    call.charge(None, "a call")
+    looks.rest().draw("matrix laplace")
+    with pytest.raises(AccountError, match="'fallback' was charged and not drawn from"):
+        call.table()
+    fallback.skip()
+    assert [line.note for line in call.table()] == ["", NOT_NEEDED]
+    assert call.table().total == ONE
+    with pytest.raises(AccountError, match="'looks' is called idle"):
+        looks.skip()
+    with pytest.raises(AccountError, match="'fallback' is not needed"):
+        fallback.rest()
+
+
+def test_there_is_no_table_before_the_charge_and_no_copy():
+    call = account()
+    with pytest.raises(AccountError, match="before the charge"):
+        call.table()
+    with pytest.raises(AccountError, match="may not be copied"):
+        copy.deepcopy(call)

@@ -1,0 +1,42 @@
+import dataclasses
+
+import pytest
+
+from dpreg.errors import ArgumentError
+from dpreg.privacy.protection import Protection
+
+
+def test_it_refuses_what_protects_nobody():
+    for neighbors, contributions in (
+        ("swap-two", 1),
+        ("replace-one", 0),
+        ("add-remove", -1),
+        ("add-remove", True),
+        ("replace-one", 1.0),
+    ):
+        with pytest.raises(ArgumentError):
+            Protection(neighbors, contributions)
+
+
+def test_it_is_a_value():
+    protection = Protection("add-remove", 3)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        protection.contributions = 1
+    assert protection == Protection("add-remove", 3)
+    assert len({protection, Protection("add-remove", 3)}) == 1
+
+
+def test_it_says_what_a_ledger_writes_down():
+    assert Protection("replace-one", 1).unit == "replace-one, 1 row a person"
+    assert Protection("add-remove", 3).unit == "add-remove, 3 rows a person"
+
+
+def test_a_replaced_row_is_two_changes():
+    assert [Protection(name, 1).changes for name in ("replace-one", "add-remove")] == [2, 1]
+    assert Protection("replace-one", 1).n_is_public
+    assert not Protection("add-remove", 1).n_is_public
+
+
+def test_a_fixed_number_of_values_is_replaced_under_both_relations():
+    for name in ("replace-one", "add-remove"):
+        assert Protection(name, 2).of_values(4) == Protection("replace-one", 4)
