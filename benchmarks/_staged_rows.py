@@ -160,4 +160,5 @@ def release_tail(x, y, at, setting, share, found, count, rng) -> Tail:
     sds = sd * np.array([1, 1, 2 * at.squared_radius if setting.delta else 4 * at.squared_radius])
     draw = rng.standard_normal(3) if setting.delta else rng.laplace(0, 1 / math.sqrt(2), 3)
     cells = np.array([(c * t).sum(), (t * t).sum(), (c * c * norm * f * f).sum()]) + draw * sds
-    return Tail(*map(float, (*cells, *sds, width)))
+    total, squares, leverage = map(float, cells)
+    return Tail(total, squares, float(sds[0]), float(sds[1]), width, leverage, float(sds[2]))

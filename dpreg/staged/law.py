@@ -136,7 +136,7 @@ def law(
         theta = spread @ (kept * a @ weighted[:, size])
         extended = np.append(theta, -1.0)
         noise = float(np.sqrt(extended**2 @ variances @ extended**2))
-        left = float(look.cells[size, size] - kept * (2 * h - a @ theta) @ theta)
+        left = float(look.cells[size, size] - (2 * h - kept * a @ theta) @ theta)
         scatter = max(min(max(left, noise / 2), total), 1e-12) / weights
     if tail is not None:
         sampling *= _leverage(tail, scatter * float(np.trace(positive)), share) / share
@@ -205,11 +205,14 @@ def _beyond(tail: Tail | None, look: NoisyLook, scatter: float, weights: float) 
         moved = _SKEW * 4 * scatter * math.sqrt(scatter)
         return _Beyond(scatter, math.nan, moved, moved)
     wide = tail.width / look.coordinates.width
-    excess = tail.squares * wide**2 / weights - scatter
-    noise = tail.squares_sd * wide**2 / weights
-    full = scatter if excess <= noise else scatter + excess * (1 - (noise / excess) ** 2)
-    usual = _SKEW * 4 * full * math.sqrt(full)
-    moved = min(usual, (max(excess, 0.0) + noise) / (2 * math.sqrt(3)))
+    size = look.size
+    excess = (tail.squares * wide**2 - look.cells[size, size]) / weights
+    noise = math.hypot(tail.squares_sd * wide**2, look.noise_sd[size, size]) / weights
+    usual = float(np.interp(scatter, _SCATTERS, _CUTS)) ** -2 - scatter  # of normal residuals
+    known = max(0.0, 1 - (noise / (excess - usual)) ** 2) if excess != usual else 0.0
+    full = scatter + usual + (max(excess, 0.0) - usual) * known
+    most = _SKEW * 4 * full * math.sqrt(full)
+    moved = min(most, (max(excess, 0.0) + noise) / (2 * math.sqrt(3)))
     return _Beyond(full, scatter + excess - 2 * noise, moved, moved / wide**1.5)
 
 

@@ -15,6 +15,7 @@ The box itself is the case L = 1, m = 0, b = 0, tau = 1, without weights.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -139,24 +140,26 @@ class NoisyLook:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Three more cells of a last look: residuals that are cut farther out, and their leverage.
+    """More cells of a last look: residuals that are cut farther out, and their leverage.
 
     With f = clip(c e, -1, 1) and t = clip(c e tau / width, -1, 1), `total` is sum c t, `squares`
     sum t^2 and `leverage` sum |c (1, u)|^2 f^2, with noise.
 
     Parameters
     ----------
-    total, squares, leverage : float
-    total_sd, squares_sd, leverage_sd : float
+    total, squares : float
+    total_sd, squares_sd : float
         Standard deviations of their noise.
     width : float
         The wider cut, in box units of the response.
+    leverage, leverage_sd : float
+        Not released where the noise is infinite.
     """
 
     total: float
     squares: float
-    leverage: float
     total_sd: float
     squares_sd: float
-    leverage_sd: float
     width: float
+    leverage: float = 0.0
+    leverage_sd: float = math.inf
