@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,8 @@ from dpreg.privacy.protection import Protection
 from dpreg.results.looks import Look
 from dpreg.results.regression import RegressionResults
 from dpreg.sources.reader import Reader
-from dpreg.staged.coefficients import Coefficients, coefficients
+from dpreg.staged.coefficients import coefficients
+from dpreg.staged.flags import Flag, flags
 from dpreg.staged.law import LookLaw
 from dpreg.staged.looks import Looked, look
 from dpreg.staged.plan import SHARES, LookPlan, OpenLooks, plan_looks
@@ -25,10 +25,6 @@ from dpreg.staged.plan import SHARES, LookPlan, OpenLooks, plan_looks
 __all__ = ["looks_or_reason", "staged_fit"]
 
 Array = NDArray[np.float64]
-
-_WEAK: Final = 0.5
-"""A coefficient is weakly determined where more of its variance than this comes from directions of
-the columns that the noise hides."""
 
 
 def looks_or_reason(
@@ -78,7 +74,7 @@ def looks_or_reason(
         return "the number of rows is private, and expected_rows does not say about how many"
     if rows < plan.rows_needed:
         short = (
-            f"looks at {columns} columns need about {plan.rows_needed:,} rows at this eps and "
+            f"looks at {columns} columns need about {plan.rows_needed:,.0f} rows at this eps and "
             f"delta, and there are {rows:,}"
         )
         if method == "staged":
@@ -118,9 +114,17 @@ def staged_fit(
     law = seen.law()
     box = coefficients(law, columns)
     to_user, shift = design.to_user_units(columns)
-    sampling = to_user @ box.sampling @ to_user.T
+    freedom = law.count / max(law.count - len(columns), 1.0)
+    sampling = to_user @ box.sampling @ to_user.T * freedom
     privacy = to_user @ box.privacy @ to_user.T
     rows = reader.rows if public else None
+    found = flags(
+        law,
+        box,
+        [design.columns[j].name for j in columns],
+        intercept=0 in columns,
+        needed=seen.plan.rows_needed,
+    )
     return released(
         design,
         columns,
@@ -130,7 +134,7 @@ def staged_fit(
         privacy_covariance=privacy,
         se_sampling=np.sqrt(np.diag(sampling)),
         se_privacy=np.sqrt(np.diag(privacy)),
-        residual_variance=law.residual * design.response.width**2,
+        residual_variance=law.residual * freedom * design.response.width**2,
         r_squared=_rsquared(seen, law, columns, box.params),
         nobs=rows,
         complete_rows=seen.count,
@@ -140,9 +144,9 @@ def staged_fit(
         noise_degrees=law.degrees,
         scaling="box",
         looks=_looks(seen),
-        weak=_weak(design, columns, seen, box),
+        weak=_weak(design, columns, seen, found),
         column_widths=np.array([design.columns[j].width for j in columns]),
-        notes=facts.notes,
+        notes=(*facts.notes, *(flag.text for flag in found)),
     )
 
 
@@ -183,15 +187,14 @@ def _rsquared(seen: Looked, law: LookLaw, columns: Sequence[int], params: Array)
 
 
 def _weak(
-    design: Design, columns: Sequence[int], seen: Looked, box: Coefficients
+    design: Design, columns: Sequence[int], seen: Looked, found: Sequence[Flag]
 ) -> dict[str, str]:
     """Name the coefficients that the noise leaves weakly determined, and why."""
-    first = seen.looks[0]
+    first, needed = seen.looks[0], seen.plan.rows_needed
     grouped = {j for group in exclusive_groups(design, columns) for j in group}
-    found = {}
-    for j, share in zip(columns, box.unresolved, strict=True):
-        if share <= _WEAK:
-            continue
-        rare = j in grouped and first.cells[0, j] < seen.plan.rows_needed
-        found[design.columns[j].name] = "rare level" if rare else "nearly collinear columns"
-    return found
+    weak = {}
+    for place in (place for flag in found if flag.kind == "unseen" for place in flag.columns):
+        j = columns[place]
+        rare = j in grouped and first.cells[0, j] < needed
+        weak[design.columns[j].name] = "rare level" if rare else "hidden direction"
+    return weak

@@ -61,10 +61,6 @@ _LOOKS: Final = (
     "columns lie outside the radius is weighted down to it, and its residual is clipped, as a part "
     "of half the response's range. Clips are opened where the noise is small anyway."
 )
-_WEAK: Final = (
-    "Weak coefficients rest on directions of the columns that the noise hides; their std err says "
-    "so, as far as the released moments can tell."
-)
 
 
 class Called(Protocol):
@@ -312,7 +308,6 @@ def _fit_notes(fit: RegressionResults) -> list[str]:
     if fit.interval_method == "bootstrap":
         intervals = _BOOTSTRAP
     staged = [_LOOKS] if fit.looks else []
-    staged += [_WEAK] if fit.weak else []
     return [
         _ERRORS + intervals,
         _MODEL + _GIVEN.get(fit.fit, "."),

@@ -8,13 +8,15 @@ composition of adaptively chosen pure mechanisms.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.moments import Moments, Vectors
+from dpreg.moments import CELL_BITS, Moments, Vectors
 from dpreg.privacy.account import Part
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
@@ -22,12 +24,16 @@ from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate, open_clips
 from dpreg.staged.location import Location
 from dpreg.staged.plan import LookPlan, OpenLooks
-from dpreg.staged.released import Coordinates, NoisyLook, box
+from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
 from dpreg.staged.rows import LocatedRows
 
 __all__ = ["Looked", "look"]
 
 Array = NDArray[np.float64]
+
+_WIDE: Final = 0.65
+"""The tail's cut in units of omega (n/sd)^(1/3): least total error of the intercept, over normal,
+exponential and lognormal residuals."""
 
 Read = Callable[[Vectors], Moments]
 """Reads the rows that the looks are for once, and returns their exact moments."""
@@ -48,6 +54,8 @@ class Looked:
         Where the last look was located from.
     count : float
         The released number of complete rows, of the first look.
+    tail : Tail
+        Residuals of the last look, with a wider cut.
     """
 
     plan: LookPlan
@@ -55,10 +63,11 @@ class Looked:
     opened: tuple[bool, ...]
     located: Located
     count: float
+    tail: Tail
 
     def law(self) -> LookLaw:
         """Return the law of the last look, from which coefficients are estimated."""
-        return law(self.looks[-1], self.count, self.located.expected_square)
+        return law(self.looks[-1], self.count, self.tail)
 
 
 def look(
@@ -92,19 +101,47 @@ def look(
     first = _release(moments, noise, opened.part(0), box(columns), 1.0, rows, intercept)
     located = locate(first)
     looks, wider, count = [first], [False], located.count
+    tail = Tail(0.0, 0.0, math.inf, math.inf, 1.0)
     for place in range(1, len(plan.shares)):
         last = place == len(plan.shares) - 1
         wanted = open_clips(located, plan.unit(place)) if last else located.coordinates
         wider.append(wanted.squared_radius > located.coordinates.squared_radius)
         location = _on_grid(wanted)
         coordinates = Coordinates.rounded(location)
+        wide = _wide_cut(located, location, plan.tail_sd) if last else None
         noise = plan.located_noise(place, located.expected_square * coordinates.squared_radius)
-        moments = read(LocatedRows(design, location))
+        moments = read(LocatedRows(design, location, wide=wide))
         part, radius = opened.part(place), location.radius
         looks.append(_release(moments, noise, part, coordinates, radius, rows, intercept))
-        if not last:
+        if wide is None:
             located = locate(looks[-1], count)
-    return Looked(plan, tuple(looks), tuple(wider), located, count)
+            continue
+        tail = _release_tail(moments, plan, opened.tail(), location, wide)
+    return Looked(plan, tuple(looks), tuple(wider), located, count, tail)
+
+
+def _wide_cut(located: Located, location: Location, sd: float) -> float:
+    """Return the tail's cut: what it leaves out and its noise are then about as large.
+
+    omega WIDE (n/sd)^(1/3), at least tau and at most the farthest residual there can be.
+    """
+    wanted = math.sqrt(located.residual) * _WIDE * math.cbrt(located.count / sd)
+    return max(min(wanted, location.largest_residual), location.tau)
+
+
+def _release_tail(
+    moments: Moments, plan: LookPlan, part: Part, location: Location, wide: float
+) -> Tail:
+    """Add the noise to sum c t and sum t^2, t the residuals with the wider cut."""
+    noise = plan.tail_noise(location.radius_units)
+    drawn = noise.draw(part, moments.group)
+    units = location.radius_units * 2.0**CELL_BITS, float(CELL_UNITS)
+    exact = moments.cells[0][-1], moments.cells[-1][-1]
+    total, squares = (
+        (cell + own) / unit for cell, own, unit in zip(exact, drawn, units, strict=True)
+    )
+    total_sd, squares_sd = (sd / unit for sd, unit in zip(noise.sds, units, strict=True))
+    return Tail(total, squares, total_sd, squares_sd, wide)
 
 
 def _release(
@@ -116,14 +153,17 @@ def _release(
     rows: int | None,
     intercept: bool,
 ) -> NoisyLook:
-    """Add the noise to exact moments, and undo the rows' division by R."""
+    """Add the noise to exact moments, and undo the rows' division by R.
+
+    The place of the tail, which has noise of its own, is left out.
+    """
     drawn = noise.draw(part, moments.group)
     units = np.full(noise.size, radius)
     units[-1] = 1.0
     scale = np.outer(units, units)
     released = [
-        [(exact + own) / CELL_UNITS for exact, own in zip(row, noisy, strict=True)]
-        for row, noisy in zip(moments.cells, drawn, strict=True)
+        [(exact + own) / CELL_UNITS for exact, own in zip(row[: noise.size], noisy, strict=True)]
+        for row, noisy in zip(moments.cells[: noise.size], drawn, strict=True)
     ]
     cells, sd = np.array(released) * scale, noise.sd * scale
     if not intercept:  # the constant counts rows, and no equation has it

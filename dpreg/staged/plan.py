@@ -3,18 +3,11 @@ r"""The plan of the looks: which noise, what share of the budget each gets, how 
 All of it is public, and fixed before the charge: the looks' coordinates follow later, from what
 they release.
 
-A call spends .15 of its budget on a first look in the box, .20 and .65 on two located ones: of eps
-(matrix-Laplace noise, pure), or of mu^2 (Gaussian noise, whose looks compose as
+A call spends .15 of its budget on a first look in the box, .20 and .60 on two located ones, and .05
+on two cells that the last one's residuals fill with a wider cut (`dpreg.privacy.tail_noise`): of
+eps (matrix-Laplace noise, pure), or of mu^2 (Gaussian noise, whose looks compose as
 `dpreg.privacy.looks` proves). More for the first look leaves too little for the last, which alone
 the coefficients come from; less, and few rows do not even locate it.
-
-Rows needed
------------
-The last look knows its columns if its noise is below them: the spectral norm of the noise in
-sum c^2 (1, u)(1, u)' is about nu = 2 max_i sqrt(sum_j Var_ij) (Bandeira and van Handel 2016), its
-eigenvalues are about n. At full resolution |(1, u)|^2 <= R^2 = d, so that nu grows as
-d^(3/2)/mu for Gaussian noise and as d^2/eps for matrix-Laplace. With fewer rows than nu the
-coordinates are mostly noise, and one look in the box does better.
 """
 
 from __future__ import annotations
@@ -24,8 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
-
-import numpy as np
 
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import ALL_ROWS, Budget, decimal_string
@@ -42,13 +33,16 @@ from dpreg.privacy.look_noise import (
 from dpreg.privacy.looks import looks_ratio
 from dpreg.privacy.matrix_laplace import degrees, response_share
 from dpreg.privacy.protection import Protection
+from dpreg.privacy.tail_noise import TailNoise, tail_noise, tail_sd
 from dpreg.staged.locate import noise_unit
+from dpreg.staged.need import rows_needed
 
-__all__ = ["NOISES", "SHARES", "LookPlan", "OpenLooks", "plan_looks"]
+__all__ = ["NOISES", "SHARES", "TAIL", "LookPlan", "OpenLooks", "plan_looks"]
 
 NOISES: Final = ("gaussian", "matrix-laplace")
 
-SHARES: Final = (Fraction(15, 100), Fraction(20, 100), Fraction(65, 100))
+SHARES: Final = (Fraction(15, 100), Fraction(20, 100), Fraction(60, 100))
+TAIL: Final = Fraction(5, 100)
 
 _BOX_SIGNAL: Final = 0.25
 """|theta|^2 that a first look expects: the columns explain a quarter of the response's box."""
@@ -67,6 +61,8 @@ class LookPlan:
         mu^2 of each Gaussian look, or eps of each matrix-Laplace look.
     shares : tuple of Fraction
         Of the whole, in the same order.
+    tail_strength : Fraction
+        mu^2 or eps of the last look's tail.
     cost : Budget
         Of all looks together.
     protection : Protection
@@ -76,6 +72,7 @@ class LookPlan:
     mechanism: str
     strengths: tuple[Fraction, ...]
     shares: tuple[Fraction, ...]
+    tail_strength: Fraction
     cost: Budget
     protection: Protection
 
@@ -85,14 +82,19 @@ class LookPlan:
         return len(self.triangle.columns) + 1
 
     @property
+    def gaussian(self) -> bool:
+        """Whether the noise is Gaussian."""
+        return self.mechanism == "gaussian"
+
+    @property
     def degrees(self) -> int | None:
         """The degrees of freedom of each Wishart; None for Gaussian noise."""
-        return None if self.mechanism == "gaussian" else degrees(self.size)
+        return None if self.gaussian else degrees(self.size)
 
     def strength(self, look: int) -> float:
         """Return mu or eps of a look, divided by the rows of one person."""
         own = float(self.strengths[look])
-        whole = math.sqrt(own) if self.mechanism == "gaussian" else own
+        whole = math.sqrt(own) if self.gaussian else own
         return whole / self.protection.contributions
 
     def unit(self, look: int) -> float:
@@ -102,7 +104,7 @@ class LookPlan:
     def box_noise(self) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of the first look, at rows in the box."""
         own, who = self.strengths[0], self.protection
-        if self.mechanism == "gaussian":
+        if self.gaussian:
             return box_gaussian(self.triangle, own, who.neighbors, who.contributions)
         share = response_share(_BOX_SIGNAL * (self.triangle.dimension - 1))
         return box_matrix_laplace(self.triangle, share, own, who.neighbors, who.contributions)
@@ -118,18 +120,26 @@ class LookPlan:
             R^2 times the |theta|^2 that is expected.
         """
         own, who = self.strengths[look], self.protection
-        if self.mechanism == "gaussian":
+        if self.gaussian:
             weight = response_weight(signal)
             return located_gaussian(self.size, weight, own, who.neighbors, who.contributions)
         share = response_share(signal)
         return located_matrix_laplace(self.size, share, own, who.neighbors, who.contributions)
 
+    def tail_noise(self, full_weight: int) -> TailNoise:
+        """Return the noise of the last look's two more cells; see `dpreg.privacy.tail_noise`."""
+        return tail_noise(self.tail_strength, self.protection, full_weight, gaussian=self.gaussian)
+
     @property
-    def rows_needed(self) -> int:
-        """The nu of the last look at R^2 = d: complete rows below which it resolves little."""
-        d = self.size - 1
-        sd = self.located_noise(len(self.shares) - 1, 0.0).sd[:d, :d]
-        return math.ceil(2 * d * float(np.sqrt((sd**2).sum(axis=1).max())))
+    def tail_sd(self) -> float:
+        """About the standard deviation of the noise in those cells."""
+        return tail_sd(self.tail_strength, self.protection, gaussian=self.gaussian)
+
+    @property
+    def rows_needed(self) -> float:
+        """Complete rows below which the looks are mostly noise; see `dpreg.staged.need`."""
+        strength, neighbors = self.strength(len(self.shares) - 1), self.protection.neighbors
+        return rows_needed(self.size - 1, strength, neighbors, gaussian=self.gaussian)
 
     def open(self, account: Account, *, rows: str = ALL_ROWS) -> OpenLooks:
         """Open the looks' lines of a call's account.
@@ -141,15 +151,15 @@ class LookPlan:
         rows : str
             The group of rows that the looks read.
         """
-        if self.mechanism == "gaussian":
-            parts = ", ".join(decimal_string(share) for share in self.shares)
+        if self.gaussian:
+            parts = ", ".join(decimal_string(share) for share in (*self.shares, TAIL))
             line = account.joint(
                 f"looks 1-{len(self.shares)}",
                 self.mechanism,
                 self.cost,
-                mu_squared=sum(self.strengths, Fraction(0)),
+                mu_squared=sum(self.strengths, self.tail_strength),
                 rows=rows,
-                note=f"shares {parts} of mu^2",
+                note=f"shares {parts} of mu^2; the last is for residuals beyond the clip",
             )
             return OpenLooks(self, line, ())
         own = tuple(
@@ -162,7 +172,14 @@ class LookPlan:
             )
             for place, (eps, share) in enumerate(zip(self.strengths, self.shares, strict=True), 1)
         )
-        return OpenLooks(self, None, own)
+        tail = account.line(
+            "residuals beyond the clip",
+            "discrete laplace",
+            Budget(self.tail_strength),
+            rows=rows,
+            note=f"share {decimal_string(TAIL)}",
+        )
+        return OpenLooks(self, None, (*own, tail))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,7 +192,7 @@ class OpenLooks:
     line : Line or None
         Of Gaussian looks, which compose jointly.
     parts : tuple of Part
-        Of looks that each have a line.
+        Of looks that each have a line, and of the tail.
     """
 
     plan: LookPlan
@@ -188,6 +205,10 @@ class OpenLooks:
             return self.parts[look]
         return self.line.look(self.plan.strengths[look])
 
+    def tail(self) -> Part:
+        """Take the part of the last look's tail, once."""
+        return self.parts[-1] if self.line is None else self.line.look(self.plan.tail_strength)
+
 
 def plan_looks(
     columns: int,
@@ -196,7 +217,6 @@ def plan_looks(
     *,
     exclusive: Sequence[Sequence[int]] = (),
     noise: str | None = None,
-    shares: Sequence[Fraction] = SHARES,
 ) -> LookPlan:
     """Plan the looks at p columns.
 
@@ -212,8 +232,6 @@ def plan_looks(
     noise : {"gaussian", "matrix-laplace"}, optional
         None takes the one with the less noise in a cell of the last look's X'e; Gaussian noise
         needs delta above 0.
-    shares : sequence of Fraction
-        Of each look; they add up to 1.
     """
     triangle = layout(range(columns + 1), exclusive)
 
@@ -221,10 +239,10 @@ def plan_looks(
         whole, spent = cost.eps, Budget(cost.eps)
         if mechanism == "gaussian":
             located = (columns + 2) * (columns + 3) // 2
-            cells = len(triangle.cells) + (len(shares) - 1) * located
+            cells = len(triangle.cells) + (len(SHARES) - 1) * located + 2
             whole, spent = Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2, cost
-        strengths = tuple(whole * share for share in shares)
-        return LookPlan(triangle, mechanism, strengths, tuple(shares), spent, protection)
+        strengths = tuple(whole * share for share in SHARES)
+        return LookPlan(triangle, mechanism, strengths, SHARES, whole * TAIL, spent, protection)
 
     allowed = (noise,) if noise else (NOISES if cost.delta > 0 else NOISES[1:])
-    return min(map(planned, allowed), key=lambda plan: plan.unit(len(shares) - 1))
+    return min(map(planned, allowed), key=lambda plan: plan.unit(len(SHARES) - 1))

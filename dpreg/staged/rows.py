@@ -4,12 +4,13 @@ A complete row (1, x, y) of cells in units of 2**-20 becomes, with u and e of it
 
     z = (c / R, c u / R, clip(c e / tau, -1, 1)),    c = min(1, R / |(1, u)|),
 
-again in units of 2**-20; a row with a missing or undeclared cell becomes 0, as in the design.
+again in units of 2**-20, and where a second, wider cut tau' is asked for, clip(c e / tau', -1, 1)
+behind it. A row with a missing or undeclared cell becomes 0, as in the design.
 
 Statement. For every table, chunk, order of rows, engine, number of threads and BLAS:
 
 1. a row's z depends on that row and on public facts alone, bit for bit;
-2. its integers k of (c/R, c u/R) satisfy sum k_i**2 <= 2**40, and that of e is at most 2**20.
+2. its integers k of (c/R, c u/R) satisfy sum k_i**2 <= 2**40, and those of e are at most 2**20.
 
 Proof. 1. u and e come from one product with a matrix of whole multiples of powers of two, which
 `dpreg.staged.location` proves exact in any order. All else is done to each row cell by cell by
@@ -62,15 +63,22 @@ class LocatedRows:
     location : Location
     columns : sequence of int, optional
         Indices of the stored columns that the location speaks of, from 1; None takes all.
+    wide : float, optional
+        tau', at least tau: adds a place for residuals that are cut there.
     """
 
     design: Vectors
     location: Location
     columns: tuple[int, ...]
+    wide: float | None
     _forms: Floats = field(repr=False, compare=False)
 
     def __init__(
-        self, design: Vectors, location: Location, columns: Sequence[int] | None = None
+        self,
+        design: Vectors,
+        location: Location,
+        columns: Sequence[int] | None = None,
+        wide: float | None = None,
     ) -> None:
         """See the class."""
         chosen = tuple(range(1, design.size - 1)) if columns is None else tuple(columns)
@@ -80,6 +88,9 @@ class LocatedRows:
             raise ArgumentError(
                 f"the location speaks of {location.size} columns, and {len(chosen)} are given"
             )
+        if wide is not None and not wide >= location.tau:
+            raise ArgumentError("the wider cut must be at least the location's tau")
+        object.__setattr__(self, "wide", wide)
         object.__setattr__(self, "design", design)
         object.__setattr__(self, "location", location)
         object.__setattr__(self, "columns", chosen)
@@ -92,16 +103,16 @@ class LocatedRows:
 
     @property
     def size(self) -> int:
-        """D: the weight, the located columns and the response."""
-        return len(self.columns) + 2
+        """D: the weight, the located columns, the response and its wider cut where there is one."""
+        return len(self.columns) + 2 + (self.wide is not None)
 
     def __repr__(self) -> str:
         """Show public facts only."""
         return f"<LocatedRows: {len(self.columns)} columns, R={self.location.radius:g}>"
 
-    def __reduce__(self) -> tuple[type[LocatedRows], tuple[Vectors, Location, tuple[int, ...]]]:
+    def __reduce__(self) -> tuple[type[LocatedRows], tuple[object, ...]]:
         """Keep the arguments only: what they make can be made again."""
-        return LocatedRows, (self.design, self.location, self.columns)
+        return LocatedRows, (self.design, self.location, self.columns, self.wide)
 
     def block(self, chunk: Chunk) -> Floats:
         """Make located rows, (rows, D) in units of 1, each from its own row alone."""
@@ -110,7 +121,7 @@ class LocatedRows:
         out = np.empty((self.size, len(rows)))
         for start in range(0, len(rows), _PIECE):
             piece = slice(start, start + _PIECE)
-            _locate(cells[:, piece], self._forms, self.location, out[:, piece])
+            _locate(cells[:, piece], self._forms, self.location, self.wide, out[:, piece])
         return out.T
 
 
@@ -128,10 +139,13 @@ def _matrix(location: Location, columns: tuple[int, ...], size: int) -> Floats:
     return np.array([np.zeros(size), *forms, row(location.response, (*columns, size - 1))])
 
 
-def _locate(cells: Floats, forms: Floats, location: Location, out: Floats) -> None:
-    """Write the located rows of gridded cells (D, rows) to `out`, (p + 2, rows)."""
-    np.matmul(forms, cells, out=out)
-    weight, u, e = out[0], out[1:-1], out[-1]
+def _locate(
+    cells: Floats, forms: Floats, location: Location, wide: float | None, out: Floats
+) -> None:
+    """Write the located rows of gridded cells (D, rows) to `out`, (places, rows)."""
+    places = len(forms)
+    np.matmul(forms, cells, out=out[:places])
+    weight, u, e = out[0], out[1 : places - 1], out[places - 1]
     norm, square = np.ones(len(e)), np.empty(len(e))
     for coordinate in u:
         np.multiply(coordinate, coordinate, out=square)
@@ -142,13 +156,20 @@ def _locate(cells: Floats, forms: Floats, location: Location, out: Floats) -> No
     np.multiply(u, norm, out=u)
     np.trunc(norm, out=weight)
     np.trunc(u, out=u)
-    _hold_norm(out[:-1])
-    norm *= _ONE / (location.tau * location.radius_units)  # c / tau in units of 2**-20
+    _hold_norm(out[: places - 1])
     np.multiply(e, norm, out=e)
-    np.clip(e, -_ONE, _ONE, out=e)
-    np.rint(e, out=e)
+    if wide is not None:
+        _cut(e, _ONE / (wide * location.radius_units), out[places])
+    _cut(e, _ONE / (location.tau * location.radius_units), e)
     out[:, cells[0] == 0.0] = 0.0
     out *= 1 / _ONE
+
+
+def _cut(residual: Floats, units: float, out: Floats) -> None:
+    """Write c e / tau to `out`, clipped and in whole units of 2**-20."""
+    np.multiply(residual, units, out=out)
+    np.clip(out, -_ONE, _ONE, out=out)
+    np.rint(out, out=out)
 
 
 def _hold_norm(whole: Floats) -> None:
