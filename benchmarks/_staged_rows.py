@@ -146,15 +146,19 @@ def staged(x, y, setting: Setting, n: int, rng) -> Run:
 def release_tail(x, y, at, setting, share, found, count, rng) -> Tail:
     strength, replaced = setting.strength(share), setting.neighbors == "replace-one"
     if setting.delta:
-        sd = (2.0 if replaced else math.sqrt(2.0)) / strength
+        sd = math.sqrt(4.25 if replaced else 2.25) / strength
     else:
-        sd = math.sqrt(2) * (2.25 if replaced else 2.0) / strength
+        sd = math.sqrt(2) * 2.5 / strength
     omega = math.sqrt(found.residual)
     width = omega * WIDE * (count / sd) ** (1 / 3)
     width = max(min(width, 1 + abs(at.intercept) + np.abs(at.slopes).sum()), at.width)
     u = x @ at.whitening.T + at.offset
-    e = (y - at.intercept - x @ at.slopes) / width
-    c = np.minimum(1.0, np.sqrt(at.squared_radius / (1 + np.einsum("ij,ij->i", u, u))))
-    t = np.clip(c * e, -1, 1)
-    draw = rng.standard_normal(2) * sd if setting.delta else rng.laplace(0, sd / math.sqrt(2), 2)
-    return Tail(float((c * t).sum() + draw[0]), float((t * t).sum() + draw[1]), sd, sd, width)
+    e = y - at.intercept - x @ at.slopes
+    norm = 1 + np.einsum("ij,ij->i", u, u)
+    c = np.minimum(1.0, np.sqrt(at.squared_radius / norm))
+    t, f = np.clip(c * e / width, -1, 1), np.clip(c * e / at.width, -1, 1)
+    sds = sd * np.array([1, 1, 2 * at.squared_radius if setting.delta else 4 * at.squared_radius])
+    draw = rng.standard_normal(3) if setting.delta else rng.laplace(0, 1 / math.sqrt(2), 3)
+    cells = np.array([(c * t).sum(), (t * t).sum(), (c * c * norm * f * f).sum()]) + draw * sds
+    total, squares, leverage = map(float, cells)
+    return Tail(total, squares, float(sds[0]), float(sds[1]), width, leverage, float(sds[2]))

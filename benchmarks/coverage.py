@@ -17,9 +17,11 @@ import json
 
 import numpy as np
 
-from benchmarks._staged_rows import Setting, staged
+from benchmarks._staged_rows import SHARES, Setting, staged
 from dpreg.staged import reference
 from dpreg.staged.coefficients import coefficients
+from dpreg.staged.flags import flags as flagged
+from dpreg.staged.need import rows_needed
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,9 @@ def measure(cell: Cell, runs: int, seed: int = 1) -> dict:
     columns = None if cell.intercept else list(range(1, cell.p + 1))
     first = 1 if cell.intercept else 0
     truth = design.truth if cell.intercept else design.truth[1:]
+    names = [f"x{j}" for j in range(len(truth))]
+    last = setting.strength(SHARES[2])
+    needed = rows_needed(cell.p + 1, last, cell.neighbors, gaussian=bool(cell.delta))
     hits, widths, excess, zs, info, flags = [], [], [], [], [], []
     for _ in range(runs):
         x, y = design.draw(rng)
@@ -159,7 +164,9 @@ def measure(cell: Cell, runs: int, seed: int = 1) -> dict:
                 run.law.heavy,
             ]
         )
-        flags.append(getattr(fit, "flags", ()))
+        marks = flagged(run.law, fit, names, intercept=cell.intercept, needed=needed)
+        kinds = {mark.kind for mark in marks}
+        flags.append(["rows" in kinds or "unseen" in kinds, "heavy-residuals" in kinds])
     hits, zs, widths = np.array(hits), np.array(zs), np.array(widths)
     info = np.median(np.array(info), axis=0)
     slopes = hits[:, first:]
@@ -180,6 +187,9 @@ def measure(cell: Cell, runs: int, seed: int = 1) -> dict:
         "s2": info[3],
         "weak": info[4],
         "heavy": info[5],
+        "over": cell.n / needed,
+        "flagged": float(np.mean([mark[0] for mark in flags])),
+        "iflagged": float(np.mean([mark[1] for mark in flags])),
     }
 
 
@@ -190,7 +200,7 @@ def line(found: dict) -> str:
     return (
         f"{found['cell']:62s} sl {found['slopes']:.3f} [{found['worst']:.3f},{found['best']:.3f}] int {inter} "
         f"w {found['width']:5.2f} iw {iw} rz {found['rms_z']:.2f} bz {bz:5.2f} ex {found['excess']:.2e} "
-        f"| c2 {found['weight']:.2f} lam/nu {found['least']:6.2f} cut {found['cut']:.2f} s2 {found['s2']:.2f} weak {found['weak']:.2f} heavy {found['heavy']:.2f} {found.get('flags', '')} {found['seconds']:.0f}s"
+        f"| c2 {found['weight']:.2f} lam/nu {found['least']:6.2f} cut {found['cut']:.2f} s2 {found['s2']:.2f} weak {found['weak']:.2f} heavy {found['heavy']:.2f} n/nu {found['over']:.1f} FL {found['flagged']:.2f} {found['iflagged']:.2f} {found['seconds']:.0f}s"
     )
 
 

@@ -19,8 +19,8 @@ __all__ = ["Flag", "flags"]
 
 _UNSEEN: Final = 0.2
 """Share of a coefficient's variance from directions that are noise, from where on it is flagged."""
-_HEAVY: Final = 1.6
-"""Mean square at the wide cut over that at the narrow one: 1.2 for normal residuals, 1.5 for
+_HEAVY: Final = 1.45
+"""Mean square at the wide cut over that at the narrow one: 1.2 for normal residuals, 1.4 for
 exponential ones. Beyond this even the wide cut moves the mean of skewed residuals noticeably."""
 _SHORTENED: Final = 0.6
 """Mean squared weight of a row below which the fit is mostly one of the rows near the centre."""

@@ -42,6 +42,8 @@ _SCATTERS: Final = (
     _WITHIN - 2 * _CUTS * np.exp(-(_CUTS**2) / 2) / math.sqrt(2 * math.pi)
 ) / _CUTS**2 + (1 - _WITHIN)
 """E min(Z^2, k^2) / k^2."""
+_SPREAD: Final = 0.2
+"""How far the leverage of residuals is expected to differ from the usual one."""
 _ROUNDS: Final = 4
 """Rounds of posterior and residual variance; the fourth changes both by under a percent."""
 
@@ -119,6 +121,7 @@ def law(
     weights = min(max(float(look.cells[0, 0]), 0.2 * rows), rows)
     total_noise = 2 * float(look.noise_sd[size, size])
     total = max(float(look.cells[size, size]), total_noise / 2)
+    share = weights / rows
     values, vectors = np.linalg.eigh(a)
     positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
     theta, spread, kept = np.zeros(size), np.eye(size) * _PRIOR, 1.0
@@ -126,18 +129,20 @@ def law(
     sampling = privacy = positive
     for _ in range(_ROUNDS):
         privacy = equation_noise(variances, theta, spread)
-        sampling = scatter * positive
+        sampling = scatter * share * positive
         kept = _kept(scatter)
         weighted = solved(sampling + privacy, np.column_stack([kept * a, h]))
         spread = _posterior(kept * a @ weighted[:, :size])
         theta = spread @ (kept * a @ weighted[:, size])
         extended = np.append(theta, -1.0)
         noise = float(np.sqrt(extended**2 @ variances @ extended**2))
-        left = float(look.cells[size, size] - kept * (2 * h - a @ theta) @ theta)
+        left = float(look.cells[size, size] - (2 * h - kept * a @ theta) @ theta)
         scatter = max(min(max(left, noise / 2), total), 1e-12) / weights
+    if tail is not None:
+        sampling *= _leverage(tail, scatter * float(np.trace(positive)), share) / share
+    covariance = sampling + privacy
     beyond = _beyond(tail, look, scatter, weights)
-    parts = _with_tail(look, tail, positive, scatter, beyond, privacy, weights, _kept(scatter))
-    privacies = privacy
+    parts = _with_tail(look, tail, sampling, beyond, privacy, weights, _kept(scatter))
     a, h, sampling, privacy = parts
     to_box = look.coordinates
     k = np.asarray(np.linalg.solve(to_box.transform.T, a.T).T, dtype=np.float64)
@@ -148,11 +153,11 @@ def law(
         privacy=privacy,
         residual=beyond.full * to_box.width**2,
         count=rows,
-        weight=weights / rows,
+        weight=share,
         theta=theta,
         eigenvalues=values,
         noise_norm=look.noise_norm,
-        map_noise=_map_noise(look, scatter * positive + privacies, to_box.transform),
+        map_noise=_map_noise(look, covariance, to_box.transform),
         heavy=beyond.heavy / scatter,
         degrees=look.degrees,
     )
@@ -177,6 +182,18 @@ class _Beyond:
     moved_wide: float
 
 
+def _leverage(tail: Tail, plain: float, share: float) -> float:
+    """Return tr(sum c^2 (1, u)(1, u)' f^2) over its value if f^2 were the same in every row.
+
+    Residuals that spread more, or less, where rows lie far out change the sampling error of all
+    coefficients by this much on average. Without noise it is what was released; else it is drawn
+    towards the mean squared weight, which it is where rows are shortened and the spread is equal.
+    """
+    noise = (tail.leverage_sd / plain) ** 2
+    found = min(max(tail.leverage / plain, share / 2), 4.0)
+    return share + (found - share) * _SPREAD**2 / (_SPREAD**2 + noise)
+
+
 def _beyond(tail: Tail | None, look: NoisyLook, scatter: float, weights: float) -> _Beyond:
     """Compare the mean squares of residuals cut at tau and at the wider cut.
 
@@ -188,19 +205,21 @@ def _beyond(tail: Tail | None, look: NoisyLook, scatter: float, weights: float) 
         moved = _SKEW * 4 * scatter * math.sqrt(scatter)
         return _Beyond(scatter, math.nan, moved, moved)
     wide = tail.width / look.coordinates.width
-    excess = tail.squares * wide**2 / weights - scatter
-    noise = tail.squares_sd * wide**2 / weights
-    full = scatter if excess <= noise else scatter + excess * (1 - (noise / excess) ** 2)
-    usual = _SKEW * 4 * full * math.sqrt(full)
-    moved = min(usual, (max(excess, 0.0) + noise) / (2 * math.sqrt(3)))
-    return _Beyond(full, scatter + excess - 2 * noise, moved, moved / wide**2)
+    size = look.size
+    excess = (tail.squares * wide**2 - look.cells[size, size]) / weights
+    noise = math.hypot(tail.squares_sd * wide**2, look.noise_sd[size, size]) / weights
+    usual = float(np.interp(scatter, _SCATTERS, _CUTS)) ** -2 - scatter  # of normal residuals
+    known = max(0.0, 1 - (noise / (excess - usual)) ** 2) if excess != usual else 0.0
+    full = scatter + usual + (max(excess, 0.0) - usual) * known
+    most = _SKEW * 4 * full * math.sqrt(full)
+    moved = min(most, (max(excess, 0.0) + noise) / (2 * math.sqrt(3)))
+    return _Beyond(full, scatter + excess - 2 * noise, moved, moved / wide**1.5)
 
 
 def _with_tail(
     look: NoisyLook,
     tail: Tail | None,
-    positive: Array,
-    scatter: float,
+    sampling: Array,
     beyond: _Beyond,
     privacy: Array,
     weights: float,
@@ -212,7 +231,8 @@ def _with_tail(
     """
     size = look.size
     a, h = look.cells[:size, :size], look.cells[:size, size]
-    sampling = scatter * positive + beyond.moved**2 * np.outer(positive[:, 0], positive[:, 0])
+    along, count = sampling[0], a[:, 0]
+    sampling = sampling + beyond.moved**2 * np.outer(count, count)
     if tail is None:
         return kept * a, h, sampling, privacy
     wide = tail.width / look.coordinates.width
@@ -220,7 +240,6 @@ def _with_tail(
     beside[0] -= look.noise_sd[0, size] ** 2
     own = beside[0] + (tail.total_sd * wide) ** 2
     privacy = np.block([[privacy, beside[:, None]], [beside[None, :], np.array([[own]])]])
-    along = scatter * positive[0]
     own = beyond.full * weights + (beyond.moved_wide * weights) ** 2
     sampling = np.block([[sampling, along[:, None]], [along[None, :], np.array([[own]])]])
     return np.vstack([kept * a, a[0]]), np.append(h, tail.total * wide), sampling, privacy

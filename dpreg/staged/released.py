@@ -15,6 +15,7 @@ The box itself is the case L = 1, m = 0, b = 0, tau = 1, without weights.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -139,9 +140,10 @@ class NoisyLook:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Two more cells of a look: residuals that are cut farther out.
+    """More cells of a last look: residuals that are cut farther out, and their leverage.
 
-    With t = clip(c e tau / width, -1, 1), `total` is sum c t and `squares` sum t^2, with noise.
+    With f = clip(c e, -1, 1) and t = clip(c e tau / width, -1, 1), `total` is sum c t, `squares`
+    sum t^2 and `leverage` sum |c (1, u)|^2 f^2, with noise.
 
     Parameters
     ----------
@@ -150,6 +152,8 @@ class Tail:
         Standard deviations of their noise.
     width : float
         The wider cut, in box units of the response.
+    leverage, leverage_sd : float
+        Not released where the noise is infinite.
     """
 
     total: float
@@ -157,3 +161,5 @@ class Tail:
     total_sd: float
     squares_sd: float
     width: float
+    leverage: float = 0.0
+    leverage_sd: float = math.inf
