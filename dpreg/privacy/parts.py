@@ -1,6 +1,7 @@
 """Parts of a call's budget: each the right to one draw, and gone once it is drawn from.
 
-`dpreg.privacy.account` opens the lines that parts are taken from, and says what the whole is for.
+`dpreg.privacy.account` opens the lines that parts are taken from, and says what the whole is for;
+`tests/privacy/test_account.py` tests both.
 """
 
 from __future__ import annotations
