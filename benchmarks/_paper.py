@@ -14,10 +14,10 @@ import matplotlib
 matplotlib.use("agg")
 from matplotlib import pyplot
 
+from benchmarks._figures import figure, mechanism_table
 from dpreg import datasets
 from dpreg.api.study import selection_study
 from dpreg.errors import DatasetError
-from dpreg.study.paper import figure, mechanism_table
 from dpreg.study.results import SelectionStudy
 from dpreg.study.simulation import OBSERVED
 

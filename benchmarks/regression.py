@@ -35,6 +35,9 @@ from dpreg.estimation import perturbed
 from dpreg.estimation.gram import release_gram
 from dpreg.estimation.inference import fit_gram
 from dpreg.moments import accumulate
+from dpreg.privacy.account import Account, Part
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.protection import Protection
 
 EPS, DELTA, NEIGHBORS = Fraction(1), Fraction("1e-6"), "add-remove"
 REPETITIONS = {1_000: 100, 10_000: 40, 100_000: 12, 1_000_000: 3}
@@ -52,16 +55,20 @@ def ols(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.linalg.solve(x.T @ x, x.T @ y)
 
 
+def _part(rng: np.random.Generator) -> Part:
+    account = Account(Protection(NEIGHBORS), Budget(EPS, DELTA), rng)
+    part = account.line("coefficients", "gram release", account.budget)
+    account.charge(None, "a benchmark")
+    return part
+
+
 def gram(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     p = x.shape[1]
     z = np.column_stack([np.ones(len(x)), x, y])
     noisy = release_gram(
         accumulate([z], p + 2),
         range(1, p + 1),
-        eps=EPS,
-        delta=DELTA,
-        neighbors=NEIGHBORS,
-        rng=rng,
+        part=_part(rng),
     )
     return fit_gram(noisy, draws=2).beta
 

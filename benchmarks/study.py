@@ -61,12 +61,16 @@ def _study(mechanism: str) -> object:
 
 def _comparisons(mechanism: str) -> list[Comparison]:
     reader = Reader(as_source(AREA.data))
-    request = SelectionRequest.checked(AREA.formula, 1, **{**DEFAULTS, "mechanism": mechanism})
-    preparation = prepare(request, Schema.from_any(AREA.schema), reader)
+    request = SelectionRequest.of(
+        {**DEFAULTS, "formula": AREA.formula, "eps": 1, "mechanism": mechanism}
+    )
+    schema = Schema.from_any(AREA.schema)
+    preparation = prepare(request, schema, reader)
     design = design_of(request, preparation.schema)
     space = space_of(request, design)
     rows = run.read_rows(request, design, reader)
-    tuning = run.tune(request, preparation, design, rows)
+    preparation.account.charge(None, "a benchmark")
+    tuning = run.tune(request, preparation.parts, design, rows)
     problem = Problem(rows.selecting, tuning.rho)
     listed = Enumerated(problem, space)
     contest = run.contest_of(request, preparation, tuning, problem, rows.selecting)
@@ -75,7 +79,9 @@ def _comparisons(mechanism: str) -> list[Comparison]:
 
     def replications() -> None:
         for _ in range(REPLICATIONS):
-            run.select(request, preparation, tuning, space, rows.selecting)
+            fresh = prepare(request, schema, reader)
+            fresh.account.charge(None, "a benchmark")
+            run.select(request, fresh, tuning, space, rows.selecting)
 
     def bare_draws() -> None:
         for _ in range(REPLICATIONS):

@@ -26,7 +26,7 @@ from dpreg.sources.reader import Reader, showing
 from dpreg.study.results import SelectionStudy
 from dpreg.study.selection import study
 from dpreg.study.simulated import SimulationStudy
-from dpreg.study.simulation import OBSERVED, Design, run
+from dpreg.study.simulation import OBSERVED, SimulationDesign, run
 from dpreg.study.stamp import SIMULATED, marked
 
 __all__ = ["selection_study", "simulation_study"]
@@ -266,7 +266,7 @@ def simulation_study(
     if min(fractions) < 0:
         raise ArgumentError("penalty must be at least 0.")
     alpha = None if false_inclusions is None else inclusions(false_inclusions)
-    design = Design(
+    design = SimulationDesign(
         beta=_coefficients(beta, empty),
         sigma=sized(sigma, "sigma"),
         sizes=tuple(count(one, "n") for one in several(n, "n")),

@@ -243,9 +243,9 @@ def _gaussian_plan(triangle: Triangle, cost: Budget, protection: Protection) -> 
     squared = CELL_UNITS**2 * sensitivity_l2_squared(
         triangle, protection.neighbors, protection.contributions, weight
     )
-    sigma = discrete_sigma(
-        squared, len(triangle.cells), cost.eps, cost.delta, largest_weight=weight
-    )
+    # As for k times the cells, so that j of a person's k rows cost j/k of eps (`in_parallel`).
+    cells = len(triangle.cells) * protection.contributions
+    sigma = discrete_sigma(squared, cells, cost.eps, cost.delta, largest_weight=weight)
     scales = (sigma, _divided(sigma, weight), _divided(sigma, weight**2))
     classes = [_touches(triangle, cell) for cell in triangle.cells]
 

@@ -177,9 +177,8 @@ def _deltas(request: SelectionRequest) -> tuple[Fraction, Fraction]:
     )
     if not selects:
         return Fraction(0), delta
-    alone = request.fit is None or (
-        request.fit == "split" and request.protection.contributions == 1
-    )
+    one_row = request.protection.contributions == 1
+    alone = request.fit is None or (request.fit == "split" and one_row)
     return (delta, delta) if alone else (delta / 2, delta / 2)
 
 

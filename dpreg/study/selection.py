@@ -37,7 +37,7 @@ from dpreg.selection.tree.sampler import Tree
 from dpreg.sources.reader import Reader
 from dpreg.study.law import Floats, Law, Setting
 
-__all__ = ["Plan", "Studied", "study"]
+__all__ = ["Studied", "StudyPlan", "study"]
 
 _LISTED: Final = 2**16
 """Spaces up to this size are listed by ``engine="auto"``."""
@@ -56,7 +56,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StudyPlan:
     """One setting with what `dpreg.dp_select` would settle for it before a row is read."""
 
     request: SelectionRequest
@@ -105,7 +105,7 @@ def study(
 ) -> Studied:
     """Compute the law of the drawn model for each request; the requests share formula and space."""
     bounds = Schema.from_any(schema)
-    plans = [Plan(request, prepare(request, bounds, reader)) for request in requests]
+    plans = [StudyPlan(request, prepare(request, bounds, reader)) for request in requests]
     first = plans[0]
     if first.preparation.unbounded:
         raise ArgumentError(
@@ -141,7 +141,7 @@ def _is_listed(requests: Sequence[SelectionRequest], space: Space) -> bool:
     return engine == "enumerate"
 
 
-def _case(plan: Plan, problem: Problem, space: Space, moments: Moments) -> _Case:
+def _case(plan: StudyPlan, problem: Problem, space: Space, moments: Moments) -> _Case:
     request, preparation = plan.request, plan.preparation
     sigma2 = request.sigma2
     tuning = run.Tuning(

@@ -10,7 +10,7 @@ import pandas as pd
 from dpreg.errors import ArgumentError
 from dpreg.results.report import Facts, Grid, Paragraph, Report
 from dpreg.results.summary import Summary
-from dpreg.study.simulation import KEYS, OBSERVED, Design
+from dpreg.study.simulation import KEYS, OBSERVED, SimulationDesign
 from dpreg.study.stamp import SIMULATED, marked
 from dpreg.study.views import share
 
@@ -28,7 +28,7 @@ class SimulationStudy:
 
     Attributes
     ----------
-    design : Design
+    design : SimulationDesign
         What was simulated and compared.
     proportions : DataFrame
         One row a setting: ``right``, the mean over the data sets of the exact chance that the
@@ -37,7 +37,7 @@ class SimulationStudy:
         picks it without noise. ``penalty/n`` is phi / n, or "auto".
     """
 
-    design: Design
+    design: SimulationDesign
     proportions: pd.DataFrame
 
     @property

@@ -24,7 +24,16 @@ from dpreg.selection.scoring import constrained
 from dpreg.selection.tuning import useless_term_penalty
 from dpreg.study.batched import target_probability
 
-__all__ = ["KEYS", "OBSERVED", "DataSets", "Design", "all_models", "run", "scores", "simulate"]
+__all__ = [
+    "KEYS",
+    "OBSERVED",
+    "DataSets",
+    "SimulationDesign",
+    "all_models",
+    "run",
+    "scores",
+    "simulate",
+]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -39,7 +48,7 @@ _ROWS: Final = 2**21  # simulated cells at a time
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class SimulationDesign:
     """What is simulated and compared.
 
     Attributes
@@ -99,7 +108,7 @@ class DataSets:
     bound: Floats
 
 
-def simulate(design: Design, n: int, bound: Fraction | str) -> DataSets:
+def simulate(design: SimulationDesign, n: int, bound: Fraction | str) -> DataSets:
     """Draw the data sets: columns uniform on [-1, 1], normal errors, responses clipped at r.
 
     The same seed gives the same rows whatever the bound, so that bounds are compared on one sample.
@@ -167,7 +176,7 @@ def rates(bound: Floats, radius: float, eps: float, neighbors: str, scale: str) 
     return np.asarray(eps / (rows * w * bound**2))
 
 
-def sweep(design: Design) -> Iterator[pd.DataFrame]:
+def sweep(design: SimulationDesign) -> Iterator[pd.DataFrame]:
     """Yield, for each n, bound and radius, the proportions under every other setting."""
     p = len(design.beta)
     models = all_models(p, design.empty)
@@ -183,7 +192,7 @@ def sweep(design: Design) -> Iterator[pd.DataFrame]:
 
 
 def _proportions(
-    design: Design,
+    design: SimulationDesign,
     n: int,
     bound: Fraction | str,
     radius: Fraction,
@@ -227,7 +236,7 @@ def _charge(units: int, alpha: Fraction, mechanism: str) -> float:
     return float(useless_term_penalty(units, alpha, Fraction(1), mechanism))
 
 
-def run(design: Design, *, progress: bool = False) -> pd.DataFrame:
+def run(design: SimulationDesign, *, progress: bool = False) -> pd.DataFrame:
     """Return the proportions of all settings, one a row."""
     tables: Iterable[pd.DataFrame] = sweep(design)
     if progress:

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.accounts import with_cost
 
 from dpreg.api import aggregate as aggregate_api
 from dpreg.api import blockwise
@@ -368,9 +369,9 @@ def test_a_replaced_row_that_changes_groups_is_paid_for(monkeypatch):
     seen = []
     honest = blockwise.aggregate.Averaging.planned.__func__
 
-    def spy(cls, size, groups, eps, delta, moved, noise):
-        seen.append((groups, moved))
-        return honest(cls, size, groups, eps, delta, moved, noise)
+    def spy(cls, size, groups, cost, moved, noise):
+        seen.append((groups, moved.contributions))
+        return honest(cls, size, groups, cost, moved, noise)
 
     monkeypatch.setattr(blockwise.aggregate.Averaging, "planned", classmethod(spy))
     for neighbors, k in product(NEIGHBORS, (1, 3)):
@@ -429,7 +430,7 @@ def released_cells(rows, *, by, neighbors, contributions, degree, complete=False
     """The exact cells that a call would add noise to, and the noise that it fitted."""
     data = {"a": np.array([a for a, _ in rows]), "g": [g for _, g in rows]}
     columns = columns_of("a", data, None, SCHEMA, "g" if by else None)
-    coding, fitted = sums.plan(
+    coding, fitted = with_cost(sums.plan)(
         1, columns.lines, degree=degree, grouped=by, eps=Fraction(1), delta=Fraction(0),
         neighbors=neighbors, contributions=contributions, complete=complete,
     )  # fmt: skip

@@ -12,9 +12,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from oracles.accounts import release_gram
 from scipy.stats import norm
 
-from dpreg.estimation.gram import release_gram
 from dpreg.estimation.inference import fit_gram
 from dpreg.moments import Moments
 from dpreg.privacy.mechanisms import choose

@@ -4,6 +4,7 @@ The conditional law given the bound is audited exactly in tests/selection/test_p
 stages run as `dp_select` runs them, on the neighbours that the proof calls worst.
 """
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 from fractions import Fraction
@@ -11,11 +12,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from oracles import neighbours
+from oracles.accounts import bought, lower_bound
 from scipy.stats import beta
 
 from dpreg.moments import Moments
 from dpreg.request import SelectionRequest
-from dpreg.selection import contest, estimates, run
+from dpreg.selection import contest, run
 from dpreg.selection.engine import Enumerated, draw_model
 from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
 from dpreg.selection.scoring import profile
@@ -48,9 +50,11 @@ class _Mechanism:
             "contributions": changed,
             "max_terms": 1,
         }
-        self.asked = SelectionRequest.checked(neighbours.FORMULA, EPS, **facts)
+        self.asked = SelectionRequest.of({**facts, "formula": neighbours.FORMULA, "eps": EPS})
         reader = Reader(as_source(neighbours.frame(rows)))
         self.ready: Preparation = prepare(self.asked, neighbours.SCHEMA, reader)
+        self.bound = self.ready.parts.profile.cost
+        self.unit = relation, changed
         design = design_of(self.asked, self.ready.schema)
         self.space: Space = space_of(self.asked, design)
         read = run.read_rows(self.asked, design, reader)
@@ -62,15 +66,13 @@ class _Mechanism:
         self.listed = Enumerated(self.problem, self.space)
 
     def draw(self, rng: np.random.Generator) -> tuple[int, ...]:
-        made = run.contest_of(self.asked, self.ready, self.tuning, self.problem, self.moments, rng)
-        return draw_model(
-            self.listed,
-            self.space,
-            made,
-            eps=self.ready.draws.eps_each,
-            mechanism=self.ready.draws.mechanism,
-            rng=rng,
+        parts = dataclasses.replace(
+            self.ready.parts, profile=bought(self.bound.eps, self.bound.delta, *self.unit, rng)
         )
+        ready = dataclasses.replace(self.ready, parts=parts)
+        made = run.contest_of(self.asked, ready, self.tuning, self.problem, self.moments)
+        part = bought(ready.draws.eps_each, 0, *self.unit, rng)
+        return draw_model(self.listed, self.space, made, part, mechanism=ready.draws.mechanism)
 
 
 def _bounds(hits: int, draws: int) -> tuple[float, float]:
@@ -139,7 +141,7 @@ def test_the_bound_lies_below_the_residuals_but_for_delta() -> None:
     exact = full + profile.residual_offset(mechanism.moments, Fraction(1))
     rng = np.random.default_rng(2)
     above = sum(
-        estimates.lower_bound(
+        lower_bound(
             mechanism.problem,
             mechanism.moments,
             eps=Fraction(1, 5),

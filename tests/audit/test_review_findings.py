@@ -12,6 +12,7 @@ import pytest
 import dpreg
 from dpreg.errors import ArgumentError, BudgetError, SchemaError
 from dpreg.estimation.perturbed import adassp
+from dpreg.privacy.protection import Protection
 from dpreg.selection.contest import LARGEST_SCORE, least_squares_contest, profile_contest
 from dpreg.selection.scoring.profile import residuals
 from dpreg.selection.space import Space
@@ -51,7 +52,9 @@ def test_a_huge_penalty_always_leaves_the_kept_terms_alone(
 def test_charges_of_the_largest_model_stay_below_the_cap() -> None:
     space = Space(("a", "b", "c"), ((1,), (2,), (3, 4)), (0,))
     huge = Fraction(10**200)
-    contest = least_squares_contest(Fraction(1), "replace-one", 1).priced(huge, huge, space)
+    contest = least_squares_contest(Fraction(1), Protection("replace-one")).priced(
+        huge, huge, space
+    )
     models = space.models()
     for q in (-LARGEST_SCORE, LARGEST_SCORE):
         totals = contest.totals(np.full(len(models), q, dtype=np.int64), models, space)
@@ -98,8 +101,7 @@ def test_pcpl_with_too_little_eps_is_uniform_and_does_not_raise() -> None:
         offset=0,
         rows=5_000_000,
         rho=Fraction(1),
-        neighbors="replace-one",
-        contributions=1,
+        protection=Protection("replace-one"),
         eps=Fraction(1, 10**6),
     )
     assert contest.uniform

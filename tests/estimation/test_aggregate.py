@@ -3,11 +3,14 @@ from itertools import product
 
 import numpy as np
 import pytest
+from oracles.accounts import bought, window
 
 from dpreg.errors import ArgumentError
 from dpreg.estimation import aggregate, sums
 from dpreg.estimation.blocks import Limits, block_values, rows_of
 from dpreg.estimation.coding import CELL_UNITS
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.protection import Protection
 from dpreg.privacy.ranks import RANK_UNIT
 
 WIDE = Limits((0.0,), (20.0,))
@@ -66,7 +69,9 @@ def test_contiguous_blocks_would_not_do():
 @pytest.mark.parametrize("d", [1, 2])
 def test_the_average_s_loss_is_reached_and_never_passed(noise, k, d):
     """Extreme block values moved from one end to the other: the cells move as far as claimed."""
-    averaging = aggregate.Averaging.planned(d, 1, ONE, Fraction(1, 10**6), k, noise)
+    averaging = aggregate.Averaging.planned(
+        d, 1, Budget(1, "1e-6"), Protection("replace-one", k), noise
+    )
     coding, fitted = averaging.coding, averaging.noise
     limits = Limits((0.0,) * d, (20.0,) * d)
     losses = []
@@ -91,14 +96,14 @@ def test_the_window_claims_the_range_that_k_values_can_cause(k, monkeypatch):
     seen = []
     honest = aggregate.choose_rank
 
-    def spy(cells, share, *, eps, score_range, rng):
-        seen.append((eps, score_range))
-        return honest(cells, share, eps=eps, score_range=score_range, rng=rng)
+    def spy(cells, share, *, part, score_range):
+        seen.append((part.cost.eps, score_range))
+        return honest(cells, share, part=part, score_range=score_range)
 
     monkeypatch.setattr(aggregate, "choose_rank", spy)
     values = np.random.default_rng(0).normal(10, 1, (300, 2))
     limits = Limits((0.0, 0.0), (20.0, 20.0))
-    aggregate.window(values, limits, eps=Fraction(3, 10), contributions=k)
+    window(values, limits, eps=Fraction(3, 10), moved=k)
     assert sum(eps for eps, _ in seen) == Fraction(3, 10)
     assert {reach for _, reach in seen} == {2 * k * RANK_UNIT}
 
@@ -107,10 +112,7 @@ def test_the_window_holds_nearly_all_values_and_little_more():
     rng = np.random.default_rng(1)
     for scale, size in product([0.01, 0.3, 3.0], [300, 2_000]):
         values = np.clip(rng.normal(8, scale, (size, 1)), 0, 20)
-        found = [
-            aggregate.window(values, WIDE, eps=Fraction(1, 2), contributions=1, rng=rng)
-            for _ in range(20)
-        ]
+        found = [window(values, WIDE, eps=Fraction(1, 2), moved=1, rng=rng) for _ in range(20)]
         inside = [((values >= w.lower[0]) & (values <= w.upper[0])).mean() for w in found]
         widths = [w.upper[0] - w.lower[0] for w in found]
         assert np.mean(inside) > 0.97
@@ -119,11 +121,11 @@ def test_the_window_holds_nearly_all_values_and_little_more():
 
 def test_averages_have_honest_errors():
     rng = np.random.default_rng(2)
-    averaging = aggregate.Averaging.planned(1, 1, ONE, Fraction(0), 1)
+    averaging = aggregate.Averaging.planned(1, 1, Budget(1), Protection("replace-one", 1))
     found = []
     for _ in range(400):
         values = rng.normal(10, 0.5, (300, 1))
-        (one,) = averaging.release(values, Limits((8.5,), (11.5,)), rng)
+        (one,) = averaging.release(values, Limits((8.5,), (11.5,)), bought(1, rng=rng))
         found.append((one.value, one.sampling, one.privacy))
     value, sampling, privacy = np.array(found).T
     assert sampling.mean() == pytest.approx(0.5 / np.sqrt(300), rel=0.15)
@@ -152,11 +154,11 @@ def test_a_window_between_bounds_that_nearly_touch_has_a_width(bounds):
     """Its ends once were one float, and numpy warned of 0/0."""
     limits = Limits((bounds[0],), (bounds[1],))
     values = np.full((500, 1), bounds[1])
-    averaging = aggregate.Averaging.planned(1, 1, ONE, Fraction(0), 1)
+    averaging = aggregate.Averaging.planned(1, 1, Budget(1), Protection("replace-one", 1))
     for _ in range(5):
-        found = aggregate.window(values, limits, eps=Fraction(5), contributions=1)
+        found = window(values, limits, eps=Fraction(5), moved=1)
         assert bounds[0] <= found.lower[0] < found.upper[0] <= bounds[1]
-        (one,) = averaging.release(found.clip(values), found)
+        (one,) = averaging.release(found.clip(values), found, bought(1))
         assert bounds[0] <= one.value <= bounds[1]
 
 
@@ -171,7 +173,7 @@ def test_an_eps_that_passes_the_check_is_enough_for_a_window(size, moved):
 
     def call(eps):
         part = eps * aggregate.window_share(40, eps / (size * moved))
-        aggregate.window(values, limits, eps=part, contributions=moved)
+        window(values, limits, eps=part, moved=moved)
 
     for eps in (Fraction(1, 10**7), Fraction(1, 10**8)):
         aggregate.check_window(size, moved, eps)

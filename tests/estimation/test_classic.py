@@ -2,6 +2,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from oracles.accounts import paid, plan_sums
 
 from dpreg.estimation import sums
 from dpreg.estimation.classic import (
@@ -61,7 +62,7 @@ def test_stated_noise_is_the_spread_over_draws_of_one_table(family, neighbors):
     )
     bounds = (0.0, 1.0) if family == "bernoulli" else (0.0, 16.0)
     degree = FAMILIES[family].degree if family else 2
-    coding, fitted = sums.plan(
+    coding, fitted = plan_sums(
         1, 1, degree=degree, grouped=False, eps=Fraction(1, 4), delta=Fraction(0),
         neighbors=neighbors, contributions=1,
     )  # fmt: skip
@@ -69,7 +70,7 @@ def test_stated_noise_is_the_spread_over_draws_of_one_table(family, neighbors):
     exact_sums = sums.accumulate([(grid, np.zeros(4_000, dtype=np.int64))], 1, 1)
     drawn = []
     for _ in range(2_000):
-        (one,) = sums.release(exact_sums, coding, fitted, rng=rng)
+        (one,) = sums.release(exact_sums, coding, fitted, part=paid(fitted, rng))
         scale = [Scale.of(*bounds)]
         drawn.append(
             family_estimates(family, one, scale, None)

@@ -8,6 +8,7 @@ import pytest
 
 from dpreg.estimation.coding import CELL_UNITS, GRID_ONE, Coding, Sums
 from dpreg.estimation.sums import _coding
+from dpreg.privacy.protection import Protection
 
 NEIGHBORS = ("replace-one", "add-remove")
 CODINGS = [
@@ -65,7 +66,7 @@ def worst_change(coding, neighbors, grouped, d):
 def test_no_row_changes_more_and_some_row_changes_as_much(
     neighbors, mechanism, grouped, complete, degree, d
 ):
-    coding = _coding(d, degree, grouped, neighbors, complete, mechanism)
+    coding = _coding(d, degree, grouped, Protection(neighbors), complete, mechanism)
     l1, l2 = worst_change(coding, neighbors, grouped, d)
     claimed = coding.sensitivity(neighbors, 1, grouped)
     first, second = Fraction(claimed[0], CELL_UNITS), Fraction(claimed[1], CELL_UNITS**2)
@@ -79,7 +80,7 @@ def test_no_row_changes_more_and_some_row_changes_as_much(
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_k_rows_change_k_times_as_much(k):
-    coding = _coding(1, 2, False, "replace-one", False, "laplace")
+    coding = _coding(1, 2, False, Protection("replace-one"), False, "laplace")
     one = coding.sensitivity("replace-one", 1, False)
     assert coding.sensitivity("replace-one", k, False) == (k * one[0], k * k * one[1])
     low, high = (
@@ -120,7 +121,7 @@ def test_squares_of_full_weight_would_not_be_free():
 @pytest.mark.parametrize("degree", [1, 2])
 @pytest.mark.parametrize(("neighbors", "mechanism", "grouped", "complete"), CODINGS)
 def test_cells_are_read_back(neighbors, mechanism, grouped, complete, degree, d):
-    coding = _coding(d, degree, grouped, neighbors, complete, mechanism)
+    coding = _coding(d, degree, grouped, Protection(neighbors), complete, mechanism)
     rng = np.random.default_rng(3)
     u = rng.integers(-GRID_ONE, GRID_ONE + 1, (50, d))
     sums = Sums(50, tuple(map(int, u.sum(0))), tuple(map(int, (u * u).sum(0))))

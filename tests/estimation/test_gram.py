@@ -4,12 +4,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from oracles.accounts import release_gram
 from oracles.gram import released, rows
 from scipy.stats import chi2
 
 from dpreg.errors import ArgumentError
 from dpreg.estimation import gram as gram_module
-from dpreg.estimation.gram import release_gram, response_weight
+from dpreg.estimation.gram import response_weight
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy.gaussian import analytic_ratio
 from dpreg.privacy.gram_sensitivity import CELL_UNITS, layout, sensitivity_l2_squared

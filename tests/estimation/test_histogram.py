@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.accounts import count_noise, paid
 
 from dpreg.estimation import histogram
 from dpreg.estimation.histogram import (
     choose_bins,
     count_cells,
-    count_noise,
     count_sensitivity,
     fine_bins,
     project,
@@ -69,7 +69,7 @@ def test_errors_of_shares_are_those_of_the_noise(rows, complete):
     )  # fmt: skip
     rng = np.random.default_rng(0)
     drawn = [
-        release_counts(counts, left, noise, rows=rows, complete=complete, rng=rng)[0]
+        release_counts(counts, left, noise, rows=rows, complete=complete, part=paid(noise, rng))[0]
         for _ in range(3_000)
     ]
     shares = np.array([one.shares for one in drawn])
@@ -81,9 +81,12 @@ def test_errors_of_shares_are_those_of_the_noise(rows, complete):
 def test_left_out_rows_lower_the_total():
     counts, left = np.array([[600, 300]]), 100
     noise = count_noise(3, eps=Fraction(10), delta=NONE, neighbors="replace-one", contributions=1)
-    totals = [release_counts(counts, left, noise, rows=1_000)[0].total for _ in range(20)]
+    totals = [
+        release_counts(counts, left, noise, rows=1_000, part=paid(noise))[0].total
+        for _ in range(20)
+    ]
     assert np.mean(totals) == pytest.approx(900, abs=2)
-    one = release_counts(counts, left, noise, rows=1_000, complete=True)[0]
+    one = release_counts(counts, left, noise, rows=1_000, complete=True, part=paid(noise))[0]
     assert one.total == 1_000
 
 

@@ -6,9 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from oracles.accounts import release_gram
 from oracles.gram import equation_noise as slow_noise
 
-from dpreg.estimation.gram import NoisyGram, release_gram
+from dpreg.estimation.gram import NoisyGram
 from dpreg.estimation.inference import (
     equation_noise,
     fit_gram,

@@ -2,12 +2,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from oracles.accounts import private_quantile
 from scipy import stats
 from scipy.special import ndtri
 
 from dpreg.errors import ArgumentError
 from dpreg.estimation import quantile
-from dpreg.estimation.quantile import GRID_CELLS, candidate_grid, private_quantile
+from dpreg.estimation.quantile import GRID_CELLS, candidate_grid
+from dpreg.privacy.protection import Protection
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts
 
 
@@ -143,8 +145,11 @@ def test_an_eps_that_passes_the_check_is_enough(neighbors, share):
     """The check is made before a ledger is charged; what it lets through must not raise later."""
     x = np.array([0.2, 0.5, 0.9])
     for eps in (Fraction(1, 10**9), Fraction(1, 10**10)):
-        quantile.check_eps(eps, neighbors, 1)
+        quantile.check_eps(eps, Protection(neighbors))
         found(x, share, eps=eps, neighbors=neighbors)
-    for call in (quantile.check_eps, lambda e, n, k: found(x, share, eps=e, neighbors=n)):
+    for call in (
+        lambda e, n: quantile.check_eps(e, Protection(n)),
+        lambda e, n: found(x, share, eps=e, neighbors=n),
+    ):
         with pytest.raises(ArgumentError, match="eps is too small"):
-            call(Fraction(1, 10**12), neighbors, 1)
+            call(Fraction(1, 10**12), neighbors)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.accounts import paid, plan_sums
 
 from dpreg.errors import ArgumentError
 from dpreg.estimation import sums
@@ -21,7 +22,7 @@ def planned(**changes):
         "neighbors": "replace-one",
         "contributions": 1,
     }
-    return sums.plan(changes.pop("columns", 1), changes.pop("groups", 1), **(fields | changes))
+    return plan_sums(changes.pop("columns", 1), changes.pop("groups", 1), **(fields | changes))
 
 
 def test_sums_are_exact_in_any_order_and_chunks():
@@ -57,7 +58,7 @@ def test_the_stated_covariance_is_the_noise(neighbors, grouped, delta):
     )
     rng = np.random.default_rng(1)
     exact = sums.Sums(0, (0, 0), (0, 0))
-    drawn = sums.release([exact] * 4_000, coding, fitted, rng=rng)
+    drawn = sums.release([exact] * 4_000, coding, fitted, part=paid(fitted, rng))
     triples = np.array([(one.count, one.sums[0], one.squares[0]) for one in drawn])
     stated = drawn[0].noise
     scale = np.sqrt(np.outer(np.diag(stated), np.diag(stated)))
@@ -76,7 +77,7 @@ def test_noise_of_the_sum_as_the_docstring_says():
             coding, fitted = planned(
                 neighbors=neighbors, grouped=grouped, degree=degree, contributions=3, eps=HALF
             )
-            (one,) = sums.release([sums.Sums(0, (0,), (0,))], coding, fitted)
+            (one,) = sums.release([sums.Sums(0, (0,), (0,))], coding, fitted, part=paid(fitted))
             assert one.noise[1, 1] == pytest.approx(variance * 36)
 
 

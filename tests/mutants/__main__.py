@@ -29,6 +29,7 @@ def main() -> int:
         def judged(mutant: Mutant) -> Verdict:
             with Copy() as copy:
                 verdict = copy.judge(mutant)
+            bar.write(f"{verdict.outcome:9} {verdict.seconds:6.1f} s  {mutant.name}", sys.stderr)
             bar.update()
             return verdict
 

@@ -50,7 +50,7 @@ class Mutant:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the tests said: "killed", "survived", or "invalid" where they could not even run."""
+    """What the tests said: "killed", "survived", "hung", or "invalid" if they could not run."""
 
     outcome: str
     seconds: float
@@ -110,16 +110,19 @@ class Copy:
         }
         environment.pop("PYTEST_ADDOPTS", None)
         start = time.monotonic()
-        ended = subprocess.run(
-            command,
-            cwd=self.folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-            check=False,
-        )
+        try:
+            ended = subprocess.run(
+                command,
+                cwd=self.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return Verdict("hung", time.monotonic() - start, f"no end after {TIMEOUT} s")
         outcome = {0: "survived", 1: "killed"}.get(ended.returncode, "invalid")
         return Verdict(
             outcome, time.monotonic() - start, ended.stdout[-3000:] + ended.stderr[-500:]

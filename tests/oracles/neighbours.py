@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.formula.design import Design
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.mechanisms import effective_t
 from dpreg.request import SelectionRequest
 from dpreg.schema import Schema
@@ -78,9 +79,7 @@ def _public_facts(
 ) -> tuple[SelectionRequest, Preparation, Design, Space]:
     """All that does not depend on cells, for one call; made once."""
     arguments = dict(changes)
-    asked = SelectionRequest.checked(
-        arguments.pop("formula"), arguments.pop("eps"), **{**DEFAULTS, **arguments}
-    )
+    asked = SelectionRequest.of({**DEFAULTS, **arguments})
     preparation = prepare(asked, SCHEMA, Reader(as_source(frame(np.zeros((rows, 3))))))
     design = design_of(asked, preparation.schema)
     return asked, preparation, design, space_of(asked, design)
@@ -91,8 +90,12 @@ def scored(rows: np.ndarray, formula: str = FORMULA, eps: object = 1, **changes:
     reader = Reader(as_source(frame(rows)))
     call = tuple(sorted({"formula": formula, "eps": eps, **changes}.items()))
     asked, preparation, design, space = _public_facts(call, len(rows))
+    if preparation.account.total != Budget(preparation.draws.cost.eps):  # parts are drawn from once
+        asked, preparation, design, space = _public_facts.__wrapped__(call, len(rows))
+    if not preparation.account.charged:
+        preparation.account.charge(None, "a test")
     read = run.read_rows(asked, design, reader)
-    tuning = run.tune(asked, preparation, design, read)
+    tuning = run.tune(asked, preparation.parts, design, read)
     problem = Problem(read.selecting, tuning.rho)
     contest = run.contest_of(asked, preparation, tuning, problem, read.selecting)
     priced = contest.priced(*run.penalties(asked, preparation, tuning, contest, space), space)

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from dpreg.errors import ArgumentError
+from dpreg.privacy import gaussian
 from dpreg.privacy.gaussian import (
     analytic_delta,
     analytic_epsilon,
@@ -113,3 +114,16 @@ def test_the_calibration_holds_at_tiny_numbers(eps, delta):
     ratio = analytic_ratio(eps, delta)
     assert analytic_delta(ratio, eps) <= delta
     assert analytic_delta(2 * ratio, eps) > delta
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize("eps", [Fraction(1, 20), Fraction(1), Fraction(30)])
+@pytest.mark.parametrize("unit", [4, 1000, 2**40])
+def test_some_of_a_person_s_rows_cost_their_part_of_eps(k, eps, unit):
+    """What `in_parallel` says of halves of the rows, for the discrete law and every j."""
+    delta, cells = Fraction("1e-6"), 15
+    sigma = discrete_sigma((k * unit) ** 2, k * cells, eps, delta)
+    for j in range(1, k + 1):
+        assert gaussian._discrete_proved(sigma, (j * unit) ** 2, cells, eps * j / k, delta, 1)
+        smaller = sigma * j / (4 * k)
+        assert not gaussian._discrete_proved(smaller, (j * unit) ** 2, cells, eps * j / k, delta, 1)

@@ -4,15 +4,26 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from oracles.accounts import bought
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy import quantiles
-from dpreg.privacy.quantiles import RELIABLE, estimate_bounds, reliable
+from dpreg.privacy.quantiles import RELIABLE, reliable
 from dpreg.privacy.sensitivity import NEIGHBORS
 
 NAN, INF = float("nan"), float("inf")
 POOL = np.array([0.0, 0.25, 1.0, -1.0, 3.0, 100.0, -7.5, 1e300, INF, -INF, NAN])
 UNIT = quantiles._UNIT
+
+
+def estimate_bounds(values, eps, neighbors, contributions=1, rng=None):
+    """Bounds of one column by three passes over its chunks."""
+    values = list(values)
+    search = quantiles.BoundsSearch(bought(eps, 0, neighbors, contributions, rng))
+    for _ in range(quantiles.PASSES):
+        counting = search.counting
+        search.learn(sum((counting(chunk) for chunk in values), counting(np.empty(0))))
+    return search.bounds
 
 
 # Ranges of the scores: the claims that the cost rests on
@@ -257,7 +268,7 @@ def test_counts_of_pieces_add_up_to_counts_of_the_whole(step):
 def test_one_search_is_three_passes_and_gives_what_the_column_alone_gives():
     x = np.random.default_rng(3).normal(50, 4, size=5000)
     alone = estimate_bounds([x], Fraction(2), "add-remove", 1, np.random.default_rng(8))
-    search = quantiles.BoundsSearch(Fraction(2), "add-remove", 1, np.random.default_rng(8))
+    search = quantiles.BoundsSearch(bought(2, 0, "add-remove", rng=np.random.default_rng(8)))
     for _ in range(quantiles.PASSES):
         search.learn(search.counting(x[:10]) + search.counting(x[10:]))
     assert search.bounds == alone

@@ -3,11 +3,12 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
+from oracles.accounts import choose_rank
 from oracles.mechanism_laws import permute_and_flip, worst_log_ratio
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms import noise_scale
-from dpreg.privacy.ranks import RANK_UNIT, cell_counts, choose_rank, rank_range, rank_scores
+from dpreg.privacy.ranks import RANK_UNIT, cell_counts, rank_range, rank_scores
 
 CANDIDATES = np.array([0.0, 1.0, 2.0, 3.0])
 VALUES = (0.0, 0.5, 1.0, 2.5, 3.0)

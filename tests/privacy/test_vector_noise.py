@@ -2,15 +2,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from oracles.accounts import bought, paid
 
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, BudgetError
+from dpreg.privacy.account import AccountError
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.vector_noise import fit_noise
 
 
 def fitted(mechanism="laplace", eps="1", delta="0", l1=3, l2_squared=5):
-    return fit_noise(
-        mechanism, l1=l1, l2_squared=l2_squared, cells=4, eps=Fraction(eps), delta=Fraction(delta)
-    )
+    return fit_noise(mechanism, l1=l1, l2_squared=l2_squared, cells=4, cost=Budget(eps, delta))
 
 
 @pytest.mark.parametrize("eps", ["1", "0.1", "1/3", "7", "2000"])
@@ -19,7 +20,7 @@ def test_the_scale_is_never_below_what_privacy_needs(eps):
     assert Fraction(noise.scale) * Fraction(eps) >= 3
     assert noise.scale == pytest.approx(3 / float(Fraction(eps)))
     assert noise.delta == 0
-    noise.draw(4)
+    noise.draw(4, paid(noise))
 
 
 @pytest.mark.parametrize(("mechanism", "delta"), [("laplace", "0"), ("gaussian", "1e-6")])
@@ -27,7 +28,7 @@ def test_the_scale_is_never_below_what_privacy_needs(eps):
 def test_draws_have_the_stated_variance(mechanism, delta, seeded):
     noise = fitted(mechanism, "0.5", delta)
     rng = np.random.default_rng(0) if seeded else None
-    drawn = np.array(noise.draw(20_000, rng), dtype=float)
+    drawn = np.array(noise.draw(20_000, paid(noise, rng)), dtype=float)
     assert drawn.var() == pytest.approx(noise.variance, rel=0.1)
     assert drawn.mean() == pytest.approx(0, abs=4 * drawn.std() / 20_000**0.5)
 
@@ -43,7 +44,7 @@ def test_gaussian_noise_costs_delta_and_needs_it():
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("eps", ["0", "-1/100"])
 def test_a_share_of_eps_that_is_not_positive_is_refused(mechanism, eps):
-    with pytest.raises(ArgumentError, match="eps"):
+    with pytest.raises((ArgumentError, BudgetError), match="eps"):
         fitted(mechanism, eps, "1e-6")
 
 
@@ -58,4 +59,14 @@ def test_a_huge_eps_leaves_no_noise_and_overflows_nowhere(mechanism):
     noise = fitted(mechanism, "1e390", "1e-6", l1=2**42, l2_squared=2**84)
     assert noise.eps == 10**390
     assert np.isfinite([noise.scale, noise.variance]).all()
-    assert max(map(abs, noise.draw(20))) < 2**20
+    assert max(map(abs, noise.draw(20, paid(noise)))) < 2**20
+
+
+def test_noise_is_drawn_for_what_it_was_fitted_to_and_once():
+    noise = fitted(eps="1/2")
+    with pytest.raises(AccountError, match="fitted to another cost"):
+        noise.draw(4, bought("1/4"))
+    part = paid(noise)
+    noise.draw(4, part)
+    with pytest.raises(AccountError, match="drawn from before"):
+        noise.draw(4, part)

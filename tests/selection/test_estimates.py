@@ -5,11 +5,12 @@ from itertools import product
 
 import numpy as np
 import pytest
+from oracles.accounts import noisy_count, private_radius
 
 from dpreg.moments import accumulate
 from dpreg.privacy.mechanisms import choose
 from dpreg.selection import estimates
-from dpreg.selection.estimates import RADII, noisy_count, private_radius
+from dpreg.selection.estimates import RADII
 
 
 def scores_as_first_written(norms):

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from oracles.accounts import private_radius
 from oracles.neighbours import DEFAULTS
 
 import dpreg
@@ -13,7 +14,7 @@ from dpreg.privacy.ranks import cell_counts, rank_scores
 from dpreg.request import SelectionRequest
 from dpreg.schema import Schema
 from dpreg.selection import run
-from dpreg.selection.estimates import RADII, block_norms, private_radius, radius_blocks
+from dpreg.selection.estimates import RADII, block_norms, radius_blocks
 from dpreg.selection.preparation import design_of, prepare, space_of
 from dpreg.selection.probabilities import selection_probabilities
 from dpreg.selection.scoring.problem import Problem
@@ -24,7 +25,7 @@ from dpreg.sources.reader import Reader
 def _chance_of_both(houses: dpreg.datasets.Dataset, eps: str, radius: Fraction) -> float:
     """Exact probability that grade and sqft_living are both selected."""
     facts = {**DEFAULTS, "keep": ("Intercept",), "penalty": "auto", "radius": radius}
-    asked = SelectionRequest.checked(houses.formula, eps, **facts)
+    asked = SelectionRequest.of({"formula": houses.formula, "eps": eps, **facts})
     reader = Reader(as_source(houses.data))
     ready = prepare(asked, Schema.from_any(houses.schema), reader)
     design = design_of(asked, ready.schema)
@@ -45,7 +46,7 @@ def _chance_of_both(houses: dpreg.datasets.Dataset, eps: str, radius: Fraction) 
 def _law_of_radius(houses: dpreg.datasets.Dataset, eps: Fraction) -> dict[Fraction, float]:
     """Exact law of the private radius, given one assignment of rows to blocks."""
     facts = {**DEFAULTS, "keep": ("Intercept",), "radius": "private"}
-    asked = SelectionRequest.checked(houses.formula, 1, **facts)
+    asked = SelectionRequest.of({"formula": houses.formula, "eps": 1, **facts})
     reader = Reader(as_source(houses.data))
     ready = prepare(asked, Schema.from_any(houses.schema), reader)
     design = design_of(asked, ready.schema)

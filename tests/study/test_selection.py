@@ -83,6 +83,7 @@ def test_exact_chances_are_those_of_real_draws(table, mechanism):
 def _totals(data, schema, penalty):
     from dpreg.formula.design import build_design
     from dpreg.moments import accumulate
+    from dpreg.privacy.protection import Protection
     from dpreg.selection.contest import least_squares_contest
     from dpreg.selection.scoring.problem import Problem
     from dpreg.selection.space import build_space
@@ -92,7 +93,7 @@ def _totals(data, schema, penalty):
     space = build_space(design.terms, tuple(column.name for column in design.columns))
     moments = accumulate(design.blocks(as_source(data)), len(design.columns) + 1)
     listed = Enumerated(Problem(moments, Fraction(1)), space)
-    contest = least_squares_contest(Fraction(1), "replace-one", 1).priced(
+    contest = least_squares_contest(Fraction(1), Protection("replace-one")).priced(
         penalty, Fraction(0), space
     )
     return contest.totals(listed.q, listed.models, space)

@@ -6,13 +6,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from benchmarks._figures import BETAS, figure, mechanism_table
 from dpreg.api.study import simulation_study
 from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.sensitivity import score_grid, score_range
 from dpreg.selection.scoring.problem import Problem
 from dpreg.study import simulation
-from dpreg.study.paper import BETAS, figure, mechanism_table
 from dpreg.study.stamp import SIMULATED
 
 SMALL = {"datasets": 40, "penalty": np.linspace(0, 0.5, 26)}

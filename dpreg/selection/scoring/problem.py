@@ -79,6 +79,11 @@ class Problem:
             self._gram, self._cross, moments.cells[-1][-1], rho, self._unit
         )
 
+    def moments(self) -> tuple[Floats, Floats]:
+        """Return X'X and X'y in units of 1, each cell correctly rounded to float64."""
+        scale = 2.0**-MOMENT_BITS
+        return self._floats.gram * scale, self._floats.cross * scale
+
     def scores(self, columns: Bools) -> Scores:
         """Return q(M) for each row of `columns`, bool (K, p + 1): int64 (K,)."""
         return self.scores_by_tier(columns)[0]

@@ -30,16 +30,7 @@ The bracket is largest at c = V_OO^{-1} beta_O, where it is the rise of the resi
 and removing the columns B of one more unit takes only V_OO^{-1} V_OB. These are computed without
 care: any c is certified by (1). Nothing accumulates from cell to cell, so nothing drifts.
 
-**Rounding.** With u = 2**-53, a sum of m products computed in any order (fused or not) errs by at
-most 1.01 m u sum |x_i y_i| (Higham 2002, 3.1, for m u < 0.01); a conventional matrix product does
-so cell by cell. The constants below use 2u = 2**-52 and m + 8 in place of u and m, which covers
-the rounding of G and b to floats and of the bounds themselves. |G_ij| <= max diag G by
-Cauchy-Schwarz. Where a bound is not finite, -2 rho max|b| takes its place (beta'G beta >= 0).
-
-**D.** D = theta / diag(V), theta as large as a Cholesky factorisation of G' - D - shift I succeeds:
-a completed floating-point Cholesky proves positive definiteness of the matrix with its diagonal
-raised by gamma_{d+1} tr (Rump 2006, Theorem 2.3). If a model of a cell must leave out `count` of
-the free units, the `count` smallest sums of D_j beta0_j^2 over a unit may be added.
+Rounding and D: `dpreg.selection.tree.inverse`.
 """
 
 from __future__ import annotations
@@ -55,13 +46,12 @@ from numpy.typing import NDArray
 from dpreg.selection.space import Space
 from dpreg.selection.tree.ball import ball_fit, certify, without_each
 from dpreg.selection.tree.counts import members
+from dpreg.selection.tree.inverse import TWO_U, UP, diagonal_minorant, invert
 
 __all__ = ["Bounds", "State", "View"]
 
 Floats = NDArray[np.float64]
 
-_2U: Final = 2.0**-52
-_UP: Final = 1.0 + 2.0**-30
 _RIDGE: Final = 2.0**-24
 """lambda, as a share of the largest diagonal: costs a bound at most 2**-24 n rho^2."""
 _MORE: Final = 1.1
@@ -157,71 +147,14 @@ class Bounds:
         self._cross = np.ascontiguousarray(cross[used])
         self._largest = float(self._gram.diagonal().max(initial=0.0))
         ridge = 2.0 ** math.ceil(math.log2(max(self._largest, 2.0**-40) * _RIDGE))
-        self._ridge_loss = ridge * self._rho**2 * _UP
+        self._ridge_loss = ridge * self._rho**2 * UP
         self._gram[np.diag_indices(d)] += ridge
         self._largest += ridge
-        self.floor = -2.0 * self._rho * float(np.abs(self._cross).max(initial=0.0)) * _UP
-        self._invert()
-        self._weights = self._diagonal_minorant()
+        self.floor = -2.0 * self._rho * float(np.abs(self._cross).max(initial=0.0)) * UP
+        self._inverse = invert(self._gram, self._cross, self._rho, self._largest, self._ridge_loss)
+        self.base = self._inverse.base
+        self._weights = diagonal_minorant(self._gram, self._inverse.matrix, self._largest)
         self._states: dict[int, State] = {}
-
-    def _invert(self) -> None:
-        d, gram, cross = self._d, self._gram, self._cross
-        try:
-            inverse = np.linalg.inv(gram)
-        except np.linalg.LinAlgError:
-            inverse = np.diag(1.0 / gram.diagonal())
-        inverse = (inverse + inverse.T) / 2
-        beta = inverse @ cross
-        beta += inverse @ (cross - gram @ beta)
-        self._inverse, self._beta = inverse, beta
-        self._v_norm = float(np.abs(inverse).sum(axis=0).max(initial=0.0)) * _UP
-        self._v_max = float(np.abs(inverse).max(initial=0.0))
-        self._b_norm = float(np.abs(beta).sum()) * _UP
-        self._b_max = float(np.abs(beta).max(initial=0.0))
-        off = np.abs(gram @ inverse - np.eye(d)).max(initial=0.0)
-        slack = (d + 8) * _2U
-        self._e = float(off + slack * (self._largest * self._v_norm + 1.0)) * _UP
-        fitted = gram @ beta
-        self._r_max = float(np.abs(cross - fitted).max(initial=0.0)) + slack * (
-            self._largest * self._b_norm - self.floor / self._rho
-        )
-        self.base = -float(beta @ fitted) - self._ridge_loss
-        self.base -= 2 * slack * self._largest * self._b_norm**2
-
-    def _diagonal_minorant(self) -> Floats:
-        """Return D >= 0, diagonal, with G' - D certainly positive semidefinite."""
-        d, gram = self._d, self._gram
-        if d == 0 or not np.isfinite(self._inverse).all():
-            return np.zeros(d)
-        scale = 1.0 / np.maximum(self._inverse.diagonal(), 1.0 / self._largest)
-        root = np.sqrt(scale)
-        standard = self._inverse * np.outer(root, root)
-        vector = np.full(d, d**-0.5) + np.cos(np.arange(d)) / d
-        top = 1.0
-        for _ in range(60):
-            vector = standard @ vector
-            top = float(np.linalg.norm(vector))
-            vector /= top
-        theta = 0.98 / top
-        shift = 8 * (d + 8) * _2U * (float(gram.trace()) + d * self._largest)
-        for _ in range(6):
-            lowered = gram.copy()
-            lowered[np.diag_indices(d)] -= theta * scale * _UP + shift
-            try:
-                np.linalg.cholesky(lowered)
-            except np.linalg.LinAlgError:
-                theta *= 0.8
-            else:
-                return theta * scale
-        return np.zeros(d)
-
-    def _error(self, norm: Floats | float, terms: int) -> Floats:
-        """Return err(|c|_1) of the module's docstring."""
-        bilinear = 2 * self._rho * (self._r_max + self._e * norm)
-        bilinear += self._e * norm * (2 * self._b_norm + self._v_norm * norm)
-        rounding = (2 * terms + 16) * _2U * norm * (2 * self._b_max + self._v_max * norm)
-        return np.asarray(_UP * (bilinear + rounding) + 4 * _2U * abs(self.base))
 
     def _finite(self, bound: Floats) -> Floats:
         return np.where(np.isfinite(bound), np.maximum(bound, self.floor), self.floor)
@@ -240,8 +173,8 @@ class Bounds:
 
     def _make(self, removed: int, parent: State | None) -> State:
         out = [at for u in members(removed).tolist() for at in self.unit_places[u]]
-        k, inverse, beta = len(out), self._inverse, self._beta
-        rows = inverse[out]
+        k, beta = len(out), self._inverse.beta
+        rows = self._inverse.matrix[out]
         block, target = rows[:, out], beta[out]
         try:
             solved = np.linalg.solve(block, np.column_stack([rows, target]))
@@ -251,10 +184,10 @@ class Bounds:
         c = np.asarray(solved[:, -1], dtype=np.float64)
         norm = float(np.abs(c).sum())
         gain = float(2 * (c @ target) - c @ (block @ c))
-        raw = self.base + gain * (1 - math.copysign(4 * _2U, gain))
-        bound = raw - float(self._error(norm, k))
+        raw = self.base + gain * (1 - math.copysign(4 * TWO_U, gain))
+        bound = raw - float(self._inverse.error(norm, k))
         fitted = beta - c @ rows
-        slip = (k + 8) * _2U * (self._b_max + self._v_max * norm)
+        slip = (k + 8) * TWO_U * (self._inverse.beta_max + self._inverse.max * norm)
         q = len(self.unit_places)
         without, left = np.full(q, np.nan), np.ones(q, dtype=np.bool_)
         left[members(removed)] = False
@@ -338,7 +271,7 @@ class Bounds:
         fitted: Floats,
     ) -> Floats:
         """Return certified bounds for each unit, all of one width, removed besides O."""
-        inverse = self._inverse
+        inverse = self._inverse.matrix
         k, width = len(c), places.shape[1]
         own = inverse[places[:, :, None], places[:, None, :]]  # (units, width, width)
         cross = rows[:, places].transpose(1, 0, 2)  # (units, k, width): V_OB
@@ -354,14 +287,14 @@ class Bounds:
                 except np.linalg.LinAlgError:
                     step = fitted[places] / np.diagonal(schur, axis1=1, axis2=2)
             inner = c - (joint @ step[:, :, None])[:, :, 0]  # (units, k)
-            linear = inner @ target + (step * self._beta[places]).sum(axis=1)
+            linear = inner @ target + (step * self._inverse.beta[places]).sum(axis=1)
             quadratic = ((inner @ block) * inner).sum(axis=1)
             quadratic += 2 * ((cross @ step[:, :, None])[:, :, 0] * inner).sum(axis=1)
             quadratic += ((own @ step[:, :, None])[:, :, 0] * step).sum(axis=1)
             norm = np.abs(inner).sum(axis=1) + np.abs(step).sum(axis=1)
             gain = 2 * linear - quadratic
-            raw = self.base + gain - np.abs(gain) * 4 * _2U
-            return self._finite(raw - self._error(norm, k + width))
+            raw = self.base + gain - np.abs(gain) * 4 * TWO_U
+            return self._finite(raw - self._inverse.error(norm, k + width))
 
     def of_model(self, units: NDArray[np.intp]) -> tuple[float, Floats]:
         """Return a certified lower bound on F_rho of one model, and the beta0 that gives it."""

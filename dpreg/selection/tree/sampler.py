@@ -3,8 +3,8 @@ r"""Exact draws from all 2**q models, without listing them.
 Statement
 ---------
 Let S(M) = T(q(M)) + phi (columns of M outside keep) + psi (units of M outside keep) be the integer
-score of each model M of a space, T non-decreasing, and t > 0 a rational rate. `draw` returns the
-model that attains
+score of each model M of a space, T non-decreasing, and t > 0 a rational rate. `Tree.draw` returns
+the model that attains
 
     max over M of  Z_M - t S(M),   Z_M independent, Gumbel (exponential mechanism)
                                    or standard exponential (permute-and-flip),
@@ -82,7 +82,6 @@ from flint import ctx
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
-from dpreg.moments import MOMENT_BITS
 from dpreg.selection.space import Space
 from dpreg.selection.tree.bounds import Bounds
 from dpreg.selection.tree.counts import Counts, members
@@ -93,7 +92,7 @@ from dpreg.selection.tree.weights import Weights
 if TYPE_CHECKING:
     from dpreg.selection.scoring.problem import Problem
 
-__all__ = ["Tree", "TreeDraw", "draw"]
+__all__ = ["Tree", "TreeDraw"]
 
 Transform = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
@@ -151,7 +150,7 @@ class Tree:
         # Closed sets exist of every size, so phantoms do not matter here.
         if self.counts.size(self.root) == 0:
             raise ArgumentError("the space holds no model: min_units exceeds what it can reach.")
-        gram, cross = _moments(problem)
+        gram, cross = problem.moments()
         self.grid = float(problem.grid)
         self.bounds = Bounds(gram, cross, problem.rho, space)
         start = self.bounds.base
@@ -209,41 +208,3 @@ class Tree:
         with ctx.workprec(PRECISION):
             search = Search(self, Bits() if bits is None else bits, progress)
             return search.run()
-
-
-def draw(
-    problem: Problem,
-    space: Space,
-    *,
-    mechanism: str,
-    t: Fraction,
-    phi_int: int,
-    psi_int: int,
-    transform: Transform | None = None,
-    bits: np.random.Generator | None = None,
-    progress: bool = False,
-) -> TreeDraw:
-    """Draw one model of the space; see `Tree` for the arguments.
-
-    Parameters
-    ----------
-    bits : numpy Generator, optional
-        For seeded runs, which are never private. None: the operating system's entropy.
-    progress : bool
-        A progress bar on stderr, for the curator's eyes.
-    """
-    tree = Tree(
-        problem,
-        space,
-        mechanism=mechanism,
-        t=t,
-        phi_int=phi_int,
-        psi_int=psi_int,
-        transform=transform,
-    )
-    return tree.draw(Bits(bits), progress=progress)
-
-
-def _moments(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    form = problem._floats  # correctly rounded, in cells
-    return form.gram * 2.0**-MOMENT_BITS, form.cross * 2.0**-MOMENT_BITS

@@ -14,14 +14,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-from flint import arb, ctx, fmpq, fmpz
-from numpy.typing import NDArray
+from flint import arb, ctx, fmpq
 
-from dpreg.selection.tree.bounds import State
 from dpreg.selection.tree.counts import Cell, members
+from dpreg.selection.tree.nodes import Leaf, Node
 from dpreg.selection.tree.noise import PRECISION, Arrival, Bits, gumbel_noise, outward
-from dpreg.selection.tree.weights import Heaviest, Weights, excess
+from dpreg.selection.tree.weights import Weights, excess
 
 if TYPE_CHECKING:
     from dpreg.selection.tree.sampler import Tree
@@ -62,54 +60,6 @@ class TreeDraw:
     max_precision: int
 
 
-class _Node:
-    """A cell less the models already taken from it (`gone`), with its largest noise.
-
-    `removed` are the units that no model of the cell holds: those of `state`, and others, which
-    add at least `extra` to the state's bound; `lack` estimates by how much that falls short of the
-    bound of a state of its own.
-    """
-
-    __slots__ = (
-        *("at", "bound", "cell", "drawn", "extra", "gone", "heaviest", "lack", "leaf"),
-        *("level", "most", "noise", "removed", "score", "size", "state"),
-    )
-
-    def __init__(
-        self, cell: Cell, size: int, gone: frozenset[int], noise: Arrival, state: State
-    ) -> None:
-        self.cell = cell
-        self.size = size
-        self.gone = gone
-        self.noise = noise
-        self.state = state
-        self.bound = -math.inf
-        self.extra: tuple[float, ...] = (0.0,) * len(state.views)
-        self.heaviest: Heaviest | None = None
-        self.lack = self.most = 0.0
-        self.level = -math.inf
-        self.score = 0
-        self.removed = 0
-        self.leaf = -1
-        self.drawn = False
-        self.at = 0
-
-
-class _Leaf:
-    """A model with its noise and a lower bound on its score; `stage` counts the refinements."""
-
-    __slots__ = ("beta", "bound", "model", "noise", "score", "stage", "weight")
-
-    def __init__(self, model: int, weight: int, noise: Arrival, bound: float) -> None:
-        self.weight = fmpz(weight)
-        self.model = model
-        self.noise = noise
-        self.bound = bound
-        self.score = 0
-        self.stage = 0
-        self.beta: NDArray[np.float64] | None = None
-
-
 class Search:
     """One draw's heap, best leaf and counters."""
 
@@ -118,22 +68,22 @@ class Search:
         self.counts, self.bounds = tree.counts, tree.bounds
         self.weights = tree.counts if isinstance(tree.counts, Weights) else None
         self.rate = arb(fmpq(tree.t.numerator, tree.t.denominator))
-        self.heap: list[tuple[float, int, _Node | _Leaf]] = []
-        self.best: _Leaf | None = None
+        self.heap: list[tuple[float, int, Node | Leaf]] = []
+        self.best: Leaf | None = None
         self.best_low = self.guess = -math.inf
         self.nats = tree.nats
         self.nodes = self.leaves = self.serial = 0
         self.precision = PRECISION
         self.bar = _progress_bar() if progress else None
 
-    def value(self, leaf: _Leaf) -> arb:
+    def value(self, leaf: Leaf) -> arb:
         """Return the ball of Z - t S."""
         noise = leaf.noise
         if self.weights is None:
             return noise.noise - self.rate * leaf.score
         return self.tree.noise(noise.ball * leaf.weight) - self.rate * leaf.score
 
-    def ceiling(self, node: _Node) -> float:
+    def ceiling(self, node: Node) -> float:
         """Return a float at or above the value of every model of the node."""
         if self.weights is None:
             return outward(node.noise.noise - self.rate * node.score)[1]
@@ -143,9 +93,9 @@ class Search:
             top += excess(node.most - low)
         return top + (abs(high) + abs(node.level) + 1.0) * _SLACK
 
-    def push(self, item: _Node | _Leaf) -> None:
+    def push(self, item: Node | Leaf) -> None:
         """Put an item on the heap under a float at or above its bound, unless it cannot win."""
-        high = outward(self.value(item))[1] if isinstance(item, _Leaf) else self.ceiling(item)
+        high = outward(self.value(item))[1] if isinstance(item, Leaf) else self.ceiling(item)
         if high > self.best_low:
             self.serial += 1
             heapq.heappush(self.heap, (-high, self.serial, item))
@@ -155,7 +105,7 @@ class Search:
         law = self.tree.noise if self.weights is None else gumbel_noise
         return Arrival(cap, size, self.bits, law)
 
-    def is_single(self, node: _Node) -> bool:
+    def is_single(self, node: Node) -> bool:
         """Whether a node's leaf is all it holds."""
         return node.size == 1 if self.weights is None else node.cell.free == 0
 
@@ -164,13 +114,13 @@ class Search:
         most = min(sum(cell.hi), self.counts.limits[1])
         return max(cell.inside.bit_count() + cell.free.bit_count() - most, 0)
 
-    def place(self, node: _Node) -> None:
+    def place(self, node: Node) -> None:
         """Bound a node and put it on the heap."""
         self.nodes += 1
         self.rate_node(node)
         self.push(node)
 
-    def rate_node(self, node: _Node) -> None:
+    def rate_node(self, node: Node) -> None:
         """Raise a node's bounds on F and S, or its level, to the best that is known of it."""
         views = zip(node.state.views, node.extra, strict=True)
         if self.weights is not None:
@@ -193,10 +143,10 @@ class Search:
         """Take items until the best value found is at least every bound left."""
         cell = self.tree.root
         size = self.counts.size(cell)
-        self.place(_Node(cell, size, frozenset(), self.arrival(None, size), self.bounds.state(0)))
+        self.place(Node(cell, size, frozenset(), self.arrival(None, size), self.bounds.state(0)))
         while self.heap and -self.heap[0][0] > self.best_low:
             key, _, item = heapq.heappop(self.heap)
-            if isinstance(item, _Leaf):
+            if isinstance(item, Leaf):
                 self.refine_leaf(item)
             else:
                 self.take_node(item, -key)
@@ -211,7 +161,7 @@ class Search:
         units = tuple(members(self.best.model).tolist())
         return TreeDraw(units, self.nodes, self.leaves, self.precision)
 
-    def take_node(self, node: _Node, key: float) -> None:
+    def take_node(self, node: Node, key: float) -> None:
         """Give a node its state, its leaf, and then its parts."""
         if node.lack * self.nats > _REFRESH and not self.is_single(node):
             before = node.score, node.level
@@ -235,7 +185,7 @@ class Search:
         else:
             self.split(node)
 
-    def log_rivals(self, node: _Node, key: float) -> float:
+    def log_rivals(self, node: Node, key: float) -> float:
         """Return about the log of how many noises of the node could still beat the guess."""
         surplus = key - max(self.guess, self.best_low)
         if surplus < 0:
@@ -248,7 +198,7 @@ class Search:
                 return math.inf
         return math.log(node.size) - noise + min(surplus, 50.0)
 
-    def add_leaf(self, node: _Node) -> None:
+    def add_leaf(self, node: Node) -> None:
         """Put a node's leaf on the heap under a bound of its own."""
         out = members(node.cell.free & ~node.leaf)
         bound = max(
@@ -257,7 +207,7 @@ class Search:
         )
         weight = self.counts.weight(node.leaf)
         bound = max(bound - abs(bound) * _SLACK, node.bound, self.bounds.floor)
-        leaf = _Leaf(node.leaf, weight, node.noise, bound)
+        leaf = Leaf(node.leaf, weight, node.noise, bound)
         leaf.score = self.tree.least_score(leaf.bound, self.counts.penalty_of(leaf.model))
         if float(self.value(leaf)) > self.guess:
             self.refine_leaf(leaf)
@@ -265,7 +215,7 @@ class Search:
         else:
             self.push(leaf)
 
-    def refine_leaf(self, leaf: _Leaf) -> None:
+    def refine_leaf(self, leaf: Leaf) -> None:
         """Raise a leaf's bound; at the last stage compare its canonical value with the best."""
         penalty = self.counts.penalty_of(leaf.model)
         units = members(leaf.model)
@@ -285,7 +235,7 @@ class Search:
             self.best = leaf
             self.best_low = outward(self.value(leaf))[0]
 
-    def beats(self, a: _Leaf, b: _Leaf) -> bool:
+    def beats(self, a: Leaf, b: Leaf) -> bool:
         """Whether a's value exceeds b's, certainly."""
         precision = PRECISION
         while True:
@@ -303,19 +253,19 @@ class Search:
             precision *= 2
             self.precision = max(self.precision, precision)
 
-    def peel(self, node: _Node) -> None:
+    def peel(self, node: Node) -> None:
         """Split into the leaf, which is on the heap, and all other models."""
         size = node.size - self.counts.weight(node.leaf)
         if size == 0:
             return
         gone = node.gone | {node.leaf}
-        rest = _Node(node.cell, size, gone, self.arrival(node.noise, size), node.state)
+        rest = Node(node.cell, size, gone, self.arrival(node.noise, size), node.state)
         rest.bound, rest.extra, rest.lack = node.bound, node.extra, node.lack
         rest.level, rest.heaviest = node.level, node.heaviest
         rest.removed, rest.at = node.removed, node.at
         self.place(rest)
 
-    def split(self, node: _Node) -> None:
+    def split(self, node: Node) -> None:
         """Split on the range of a class or on a unit, whichever raises a bound more."""
         cell, counts, state = node.cell, self.counts, node.state
         if self.weights is not None:
@@ -341,7 +291,7 @@ class Search:
         without = counts.without_unit(cell, unit)
         self.child(node, without, cell.free & ~without.free)
 
-    def child(self, node: _Node, cell: Cell, removed: int = 0) -> None:
+    def child(self, node: Node, cell: Cell, removed: int = 0) -> None:
         """Make the node of a part of the cell, `removed` newly left out of it."""
         counts = self.counts
         gone = frozenset(model for model in node.gone if counts.holds(cell, model))
@@ -350,7 +300,7 @@ class Search:
             return
         heir = counts.holds(cell, node.leaf)
         noise = node.noise if heir else self.arrival(node.noise, size)
-        made = _Node(cell, size, gone, noise, node.state)
+        made = Node(cell, size, gone, noise, node.state)
         if heir and self.is_single(made):
             return
         made.level = node.level

@@ -9,6 +9,7 @@ import pytest
 
 from dpreg.errors import ArgumentError
 from dpreg.moments import Moments, accumulate
+from dpreg.privacy.protection import Protection
 from dpreg.selection.contest import profile_contest
 from dpreg.selection.probabilities import log_probabilities, selection_probabilities
 from dpreg.selection.scoring import profile
@@ -161,7 +162,12 @@ def test_given_the_bound_the_exact_law_keeps_eps(eps: str) -> None:
 @pytest.mark.parametrize("bound", [0, -1, -(10**30)])
 def test_without_a_positive_bound_the_draw_is_uniform_whatever_the_penalty(bound: int) -> None:
     contest = profile_contest(
-        bound, offset=7, rows=3, rho=RHO, neighbors="replace-one", contributions=1
+        bound,
+        offset=7,
+        rows=3,
+        rho=RHO,
+        protection=Protection("replace-one"),
+        eps=Fraction(1),
     ).priced(Fraction(5), Fraction(7), Space(("a",), ((1,),), (0,)))
     assert contest.transform is not None
     scores = contest.transform(np.arange(8, dtype=np.int64))

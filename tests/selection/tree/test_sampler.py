@@ -16,7 +16,7 @@ from dpreg.selection.tree import search as tree_search
 from dpreg.selection.tree.bounds import Bounds
 from dpreg.selection.tree.counts import Counts
 from dpreg.selection.tree.noise import Arrival, Bits
-from dpreg.selection.tree.sampler import Tree, draw
+from dpreg.selection.tree.sampler import Tree
 from dpreg.selection.tree.search import Search
 from dpreg.selection.tree.weights import Heaviest, Weights, excess
 
@@ -147,7 +147,7 @@ def coins(monkeypatch: pytest.MonkeyPatch) -> None:
         if len(node.gone) + 1 < 2**self.counts.units:
             gone = node.gone | {node.leaf}
             noise = self.arrival(node.noise, left)
-            self.place(tree_search._Node(node.cell, left, gone, noise, node.state))
+            self.place(tree_search.Node(node.cell, left, gone, noise, node.state))
 
     monkeypatch.setattr(Counts, "size", lambda self, cell: (1 + 2.0**-price) ** self.units)
     monkeypatch.setattr(Counts, "draw_other", toss)
@@ -309,7 +309,7 @@ def test_every_state_of_removed_units_bounds_all_models_without_them() -> None:
         cell = PLAIN | {"p": 7, "correlation": correlation}
         case = make_case(cell, seed=11, n=n)
         problem = type(case.problem)(moments_of(cell, n), Fraction(rho))
-        gram, cross = tree._moments(problem)
+        gram, cross = problem.moments()
         bounds = Bounds(gram, cross, problem.rho, case.space)
         value = (problem.scores(case.space.columns(case.models)) + 1) * float(problem.grid)
         for removed in range(2**7):
@@ -359,15 +359,14 @@ def test_the_excess_of_exponential_over_gumbel_noise_is_bounded() -> None:
 def test_seeded_draws_repeat_and_report_their_work() -> None:
     case = make_case(PLAIN, seed=1)
     found = [
-        draw(
+        Tree(
             case.problem,
             case.space,
             mechanism="exponential",
             t=case.t,
             phi_int=case.phi,
             psi_int=case.psi,
-            bits=np.random.default_rng(4),
-        )
+        ).draw(Bits(np.random.default_rng(4)))
         for _ in range(2)
     ]
     assert found[0] == found[1]
@@ -379,20 +378,20 @@ def test_seeded_draws_repeat_and_report_their_work() -> None:
 def test_laplace_is_refused() -> None:
     case = make_case(PLAIN, seed=1)
     with pytest.raises(ArgumentError, match="enumerate"):
-        draw(case.problem, case.space, mechanism="laplace", t=case.t, phi_int=0, psi_int=0)
+        Tree(case.problem, case.space, mechanism="laplace", t=case.t)
 
 
 def test_an_empty_space_is_refused() -> None:
     case = make_case(PLAIN, seed=1)
     space = type(case.space)(case.space.units, case.space.unit_columns, (0,), 2, 3)
     with pytest.raises(ArgumentError, match="no model"):
-        draw(case.problem, space, mechanism="exponential", t=case.t, phi_int=0, psi_int=0)
+        Tree(case.problem, space, mechanism="exponential", t=case.t)
 
 
 def test_a_space_of_one_model_is_drawn() -> None:
     case = make_case(PLAIN, seed=1)
     space = type(case.space)((), (), (0, 1))
-    found = draw(case.problem, space, mechanism="exponential", t=case.t, phi_int=0, psi_int=0)
+    found = Tree(case.problem, space, mechanism="exponential", t=case.t).draw()
     assert found.units == ()
 
 

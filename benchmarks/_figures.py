@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.study.simulated import SimulationStudy
-from dpreg.study.simulation import OBSERVED, Design, run
+from dpreg.study.simulation import OBSERVED, SimulationDesign, run
 from dpreg.study.stamp import SIMULATED, marked
 
 __all__ = ["BETAS", "figure", "mechanism_table"]
@@ -52,7 +52,7 @@ def figure(
     datasets, seed : int
     progress : bool
     """
-    design = Design(
+    design = SimulationDesign(
         beta=np.array(BETAS[number]),
         sigma=1.0,
         sizes=(100, 1000),
@@ -97,7 +97,7 @@ def mechanism_table(
     """
     parts = []
     for mechanism, neighbors, scale in _ROWS:
-        design = Design(
+        design = SimulationDesign(
             beta=np.array(BETAS[1]),
             sigma=1.0,
             sizes=(n,),

@@ -1,0 +1,84 @@
+"""Parts of a budget for tests of single functions, which no call has opened an account for."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from dpreg.estimation import aggregate, gram, histogram, quantile, sums
+from dpreg.privacy import ranks
+from dpreg.privacy.account import Account, Part
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.protection import Protection
+from dpreg.selection import estimates
+
+ANY = ("permute-and-flip", "exponential", "laplace", "gaussian", "knorm")
+
+
+def bought(
+    eps: Any,
+    delta: Any = 0,
+    neighbors: str = "replace-one",
+    contributions: int = 1,
+    rng: Any = None,
+    *,
+    rows: str = "all",
+) -> Part:
+    """Return a charged part of this cost, which any mechanism may draw from."""
+    account = Account(Protection(neighbors, contributions), Budget(eps, delta), rng)
+    part = account.line("a test", "any", account.budget, rows=rows, by=ANY)
+    account.charge(None, "a test")
+    return part
+
+
+def with_part(function: Any) -> Any:
+    """Call a function that takes a part by the numbers that the part is made of."""
+
+    @functools.wraps(function)
+    def called(
+        *args: Any,
+        eps: Any,
+        delta: Any = 0,
+        neighbors: str = "replace-one",
+        contributions: int = 1,
+        rng: Any = None,
+        **options: Any,
+    ) -> Any:
+        part = bought(eps, delta, neighbors, contributions, rng)
+        return function(*args, part=part, **options)
+
+    return called
+
+
+def with_cost(function: Any) -> Any:
+    """Call a function that takes a cost and a protection by the numbers that these are made of."""
+
+    @functools.wraps(function)
+    def called(
+        *args: Any,
+        eps: Any,
+        delta: Any = 0,
+        neighbors: str = "replace-one",
+        contributions: int = 1,
+        **options: Any,
+    ) -> Any:
+        cost, protection = Budget(eps, delta), Protection(neighbors, contributions)
+        return function(*args, cost=cost, protection=protection, **options)
+
+    return called
+
+
+def paid(noise: Any, rng: Any = None) -> Part:
+    """Return a part of what fitted noise costs."""
+    return bought(noise.eps, noise.delta, rng=rng)
+
+
+choose_rank = with_part(ranks.choose_rank)
+release_gram = with_part(gram.release_gram)
+private_quantile = with_part(quantile.private_quantile)
+private_radius = with_part(estimates.private_radius)
+noisy_count = with_part(estimates.noisy_count)
+lower_bound = with_part(estimates.lower_bound)
+window = with_part(aggregate.window)
+count_noise = with_cost(histogram.count_noise)
+plan_sums = with_cost(sums.plan)
