@@ -16,6 +16,7 @@ from scipy.stats import norm
 
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate, noise_unit, open_clips
+from dpreg.staged.predict import located_rows
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
 
 SHARES = (0.15, 0.20, 0.60, 0.05)
@@ -54,16 +55,6 @@ def gdp(eps: float, delta: float) -> float:
         return float(first - math.exp(eps + norm.logcdf(-eps / mu - mu / 2)) - delta)
 
     return float(brentq(over, 1e-6, 60))
-
-
-def rows(x: np.ndarray, y: np.ndarray, at: Coordinates) -> np.ndarray:
-    """z of every row: (c, c u, clipped residual), or (1, x, y) in the box."""
-    if at.boxed:
-        return np.column_stack([np.ones(len(x)), x, y])
-    u = x @ at.whitening.T + at.offset
-    e = (y - at.intercept - x @ at.slopes) / at.width
-    c = np.minimum(1.0, np.sqrt(at.squared_radius / (1 + np.einsum("ij,ij->i", u, u))))
-    return np.column_stack([c, u * c[:, None], np.clip(c * e, -1, 1)])
 
 
 def gamma(radius: float, expected: float) -> float:
@@ -108,7 +99,7 @@ def noise_sd(size: int, at: Coordinates, setting: Setting, share: float, expecte
 
 
 def release(x, y, at: Coordinates, setting, share, expected, public, rng) -> NoisyLook:
-    z = rows(x, y, at)
+    z = located_rows(x, y, at)
     size = z.shape[1] - 1
     sd, degrees, scales = noise_sd(size, at, setting, share, expected)
     if degrees is None:
