@@ -11,9 +11,9 @@ This is a benchmark of coverage, not of privacy: rows are floats and noise comes
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from dataclasses import asdict, dataclass, replace
-import json
 
 import numpy as np
 
@@ -194,48 +194,55 @@ def measure(cell: Cell, runs: int, seed: int = 1) -> dict:
 
 
 def line(found: dict) -> str:
-    inter = "  -  " if found["intercept"] is None else f"{found['intercept']:.3f}"
-    iw = "  - " if found["iwidth"] is None else f"{found['iwidth']:5.2f}"
-    bz = 0.0 if found["bias_z"] is None else found["bias_z"]
+    """One row of the table."""
+    intercept = "-" if found["intercept"] is None else f"{found['intercept']:.3f}"
+    width = "-" if found["iwidth"] is None else f"{found['iwidth']:.2f}"
     return (
-        f"{found['cell']:62s} sl {found['slopes']:.3f} [{found['worst']:.3f},{found['best']:.3f}] int {inter} "
-        f"w {found['width']:5.2f} iw {iw} rz {found['rms_z']:.2f} bz {bz:5.2f} ex {found['excess']:.2e} "
-        f"| c2 {found['weight']:.2f} lam/nu {found['least']:6.2f} cut {found['cut']:.2f} s2 {found['s2']:.2f} weak {found['weak']:.2f} heavy {found['heavy']:.2f} n/nu {found['over']:.1f} FL {found['flagged']:.2f} {found['iflagged']:.2f} {found['seconds']:.0f}s"
+        f"{found['cell']:58s} slopes {found['slopes']:.3f} "
+        f"[{found['worst']:.3f}, {found['best']:.3f}] width {found['width']:6.2f} | "
+        f"intercept {intercept} width {width} | n/nu {found['over']:6.1f} "
+        f"lam/nu {found['least']:6.2f} weight {found['weight']:.2f} heavy {found['heavy']:.2f} | "
+        f"flagged {found['flagged']:.2f}, intercept {found['iflagged']:.2f} | "
+        f"{found['seconds']:.0f} s"
     )
 
 
+VARIANTS = (
+    {"rho": 0.0},
+    {"rho": 0.9},
+    {"x": "t3"},
+    {"x": "lognormal"},
+    {"errors": "exponential"},
+    {"errors": "lognormal"},
+    {"errors": "t3"},
+    {"errors": "hetero"},
+    {"x": "factor"},
+    {"missing": 0.2},
+    {"intercept": False},
+    {"contributions": 3},
+    {"neighbors": "add-remove"},
+    {"rsq": 0.05},
+    {"rsq": 0.95},
+)
+
+
 def grid() -> list[Cell]:
+    """All cells: sizes, budgets, and one change at a time at two sample sizes."""
     base = Cell()
-    cells = []
-    for p in (5, 8, 15, 30):
-        for n in (1_000, 10_000, 100_000):
-            for delta in (0.0, 1e-6):
-                cells.append(replace(base, p=p, n=n, delta=delta))
+    deltas = (0.0, 1e-6)
+    cells = [
+        replace(base, p=p, n=n, delta=delta)
+        for p in (5, 8, 15, 30)
+        for n in (1_000, 10_000, 100_000)
+        for delta in deltas
+    ]
     for eps in (0.5, 2.0, 4.0):
-        for delta in (0.0, 1e-6):
+        for delta in deltas:
             cells.append(replace(base, eps=eps, delta=delta))
             cells.append(replace(base, eps=eps, delta=delta, n=30_000, p=15))
-    variants = [
-        dict(rho=0.0),
-        dict(rho=0.9),
-        dict(x="t3"),
-        dict(x="lognormal"),
-        dict(errors="exponential"),
-        dict(errors="lognormal"),
-        dict(errors="t3"),
-        dict(errors="hetero"),
-        dict(x="factor"),
-        dict(missing=0.2),
-        dict(intercept=False),
-        dict(contributions=3),
-        dict(neighbors="add-remove"),
-        dict(rsq=0.05),
-        dict(rsq=0.95),
-    ]
-    for v in variants:
-        for delta in (0.0, 1e-6):
-            for n in (20_000, 100_000):
-                cells.append(replace(base, n=n, delta=delta, **v))
+    for change in VARIANTS:
+        for delta in deltas:
+            cells += [replace(base, n=n, delta=delta, **change) for n in (20_000, 100_000)]
     return cells
 
 

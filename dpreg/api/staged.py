@@ -108,7 +108,6 @@ def staged_fit(
         lambda vectors: read_moments(reader, vectors)[0],
         design,
         opened,
-        intercept=0 in columns,
         public=public,
     )
     law = seen.law()

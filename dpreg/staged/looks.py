@@ -75,10 +75,12 @@ def look(
     design: Vectors,
     opened: OpenLooks,
     *,
-    intercept: bool = True,
     public: bool = False,
 ) -> Looked:
     """Look at the rows as often as the plan says, each time located by the looks before.
+
+    The constant is looked at whether the model has an intercept or not: rows are centred, and what
+    cutting skewed residuals does stays out of the slopes.
 
     Parameters
     ----------
@@ -88,8 +90,6 @@ def look(
         Makes (1, x, y) of every row: the first look's rows, and what later ones are located from.
     opened : OpenLooks
         Of an account that is charged.
-    intercept : bool
-        Whether the model has an intercept; without one, nothing is centred.
     public : bool
         Whether the number of rows that `read` reads is public.
     """
@@ -98,7 +98,7 @@ def look(
     rows = moments.rows if public else None
     noise = plan.box_noise()
     columns = plan.size - 2
-    first = _release(moments, noise, opened.part(0), box(columns), 1.0, rows, intercept)
+    first = _release(moments, noise, opened.part(0), box(columns), 1.0, rows)
     located = locate(first)
     looks, wider, count = [first], [False], located.count
     tail = Tail(0.0, 0.0, math.inf, math.inf, 1.0)
@@ -112,7 +112,7 @@ def look(
         noise = plan.located_noise(place, located.expected_square * coordinates.squared_radius)
         moments = read(LocatedRows(design, location, wide=wide))
         part, radius = opened.part(place), location.radius
-        looks.append(_release(moments, noise, part, coordinates, radius, rows, intercept))
+        looks.append(_release(moments, noise, part, coordinates, radius, rows))
         if wide is None:
             located = locate(looks[-1], count)
             continue
@@ -132,16 +132,20 @@ def _wide_cut(located: Located, location: Location, sd: float) -> float:
 def _release_tail(
     moments: Moments, plan: LookPlan, part: Part, location: Location, wide: float
 ) -> Tail:
-    """Add the noise to sum c t and sum t^2, t the residuals with the wider cut."""
+    """Add the noise to the sums that the two places of the wider cut fill."""
     noise = plan.tail_noise(location.radius_units)
     drawn = noise.draw(part, moments.group)
-    units = location.radius_units * 2.0**CELL_BITS, float(CELL_UNITS)
-    exact = moments.cells[0][-1], moments.cells[-1][-1]
-    total, squares = (
+    units = (
+        location.radius_units * 2.0**CELL_BITS,
+        float(CELL_UNITS),
+        CELL_UNITS / location.radius**2,
+    )
+    exact = moments.cells[0][-2], moments.cells[-2][-2], moments.cells[-1][-1]
+    total, squares, leverage = (
         (cell + own) / unit for cell, own, unit in zip(exact, drawn, units, strict=True)
     )
-    total_sd, squares_sd = (sd / unit for sd, unit in zip(noise.sds, units, strict=True))
-    return Tail(total, squares, total_sd, squares_sd, wide)
+    sds = [sd / unit for sd, unit in zip(noise.sds, units, strict=True)]
+    return Tail(total, squares, sds[0], sds[1], wide, leverage, sds[2])
 
 
 def _release(
@@ -151,11 +155,10 @@ def _release(
     coordinates: Coordinates,
     radius: float,
     rows: int | None,
-    intercept: bool,
 ) -> NoisyLook:
     """Add the noise to exact moments, and undo the rows' division by R.
 
-    The place of the tail, which has noise of its own, is left out.
+    The places of the tail, which has noise of its own, are left out.
     """
     drawn = noise.draw(part, moments.group)
     units = np.full(noise.size, radius)
@@ -166,8 +169,6 @@ def _release(
         for row, noisy in zip(moments.cells[: noise.size], drawn, strict=True)
     ]
     cells, sd = np.array(released) * scale, noise.sd * scale
-    if not intercept:  # the constant counts rows, and no equation has it
-        cells[0, 1:] = cells[1:, 0] = sd[0, 1:] = sd[1:, 0] = 0.0
     return NoisyLook(cells, sd, coordinates, noise.degrees, rows)
 
 

@@ -4,7 +4,7 @@ All of it is public, and fixed before the charge: the looks' coordinates follow 
 they release.
 
 A call spends .15 of its budget on a first look in the box, .20 and .60 on two located ones, and .05
-on two cells that the last one's residuals fill with a wider cut (`dpreg.privacy.tail_noise`): of
+on three cells that the last one's residuals fill with a wider cut (`dpreg.privacy.tail_noise`): of
 eps (matrix-Laplace noise, pure), or of mu^2 (Gaussian noise, whose looks compose as
 `dpreg.privacy.looks` proves). More for the first look leaves too little for the last, which alone
 the coefficients come from; less, and few rows do not even locate it.
@@ -127,7 +127,7 @@ class LookPlan:
         return located_matrix_laplace(self.size, share, own, who.neighbors, who.contributions)
 
     def tail_noise(self, full_weight: int) -> TailNoise:
-        """Return the noise of the last look's two more cells; see `dpreg.privacy.tail_noise`."""
+        """Return the noise of the last look's three more cells; see `dpreg.privacy.tail_noise`."""
         return tail_noise(self.tail_strength, self.protection, full_weight, gaussian=self.gaussian)
 
     @property
@@ -239,7 +239,7 @@ def plan_looks(
         whole, spent = cost.eps, Budget(cost.eps)
         if mechanism == "gaussian":
             located = (columns + 2) * (columns + 3) // 2
-            cells = len(triangle.cells) + (len(SHARES) - 1) * located + 2
+            cells = len(triangle.cells) + (len(SHARES) - 1) * located + 3
             whole, spent = Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2, cost
         strengths = tuple(whole * share for share in SHARES)
         return LookPlan(triangle, mechanism, strengths, SHARES, whole * TAIL, spent, protection)

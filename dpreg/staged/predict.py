@@ -101,8 +101,7 @@ def predict_errors(
         if place < last:
             located = locate(look, count)
     squares = scale * float(np.square(located_rows(x, y, at)[:, -1]).sum())
-    tail = Tail(0.0, squares, plan.tail_sd, plan.tail_sd, at.width)
-    released = law(look, count, tail)
+    released = law(look, count, Tail(0.0, squares, plan.tail_sd, plan.tail_sd, at.width))
     fit = coefficients(released)
 
     def typical(variances: Array) -> float:

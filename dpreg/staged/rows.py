@@ -4,13 +4,15 @@ A complete row (1, x, y) of cells in units of 2**-20 becomes, with u and e of it
 
     z = (c / R, c u / R, clip(c e / tau, -1, 1)),    c = min(1, R / |(1, u)|),
 
-again in units of 2**-20, and where a second, wider cut tau' is asked for, clip(c e / tau', -1, 1)
-behind it. A row with a missing or undeclared cell becomes 0, as in the design.
+again in units of 2**-20. Where a second, wider cut tau' is asked for, two places follow:
+clip(c e / tau', -1, 1) and (|c (1, u)| / R) |clip(c e / tau, -1, 1)|. A row with a missing or
+undeclared cell becomes 0, as in the design.
 
 Statement. For every table, chunk, order of rows, engine, number of threads and BLAS:
 
 1. a row's z depends on that row and on public facts alone, bit for bit;
-2. its integers k of (c/R, c u/R) satisfy sum k_i**2 <= 2**40, and those of e are at most 2**20.
+2. its integers k of (c/R, c u/R) satisfy sum k_i**2 <= 2**40, and those that follow are at most
+   2**20.
 
 Proof. 1. u and e come from one product with a matrix of whole multiples of powers of two, which
 `dpreg.staged.location` proves exact in any order. All else is done to each row cell by cell by
@@ -64,7 +66,8 @@ class LocatedRows:
     columns : sequence of int, optional
         Indices of the stored columns that the location speaks of, from 1; None takes all.
     wide : float, optional
-        tau', at least tau: adds a place for residuals that are cut there.
+        tau', at least tau: adds a place for residuals that are cut there, and one for residuals
+        times the length of their columns.
     """
 
     design: Vectors
@@ -103,8 +106,8 @@ class LocatedRows:
 
     @property
     def size(self) -> int:
-        """D: the weight, the located columns, the response and its wider cut where there is one."""
-        return len(self.columns) + 2 + (self.wide is not None)
+        """D: the weight, the located columns, the response, and the two places of a wider cut."""
+        return len(self.columns) + 2 + 2 * (self.wide is not None)
 
     def __repr__(self) -> str:
         """Show public facts only."""
@@ -151,6 +154,7 @@ def _locate(
         np.multiply(coordinate, coordinate, out=square)
         np.add(norm, square, out=norm)
     np.sqrt(norm, out=norm)
+    length = norm.copy() if wide is not None else norm
     np.divide(_ONE, norm, out=norm)
     np.minimum(norm, location.radius_units, out=norm)  # c / R in units of 2**-20
     np.multiply(u, norm, out=u)
@@ -159,8 +163,12 @@ def _locate(
     _hold_norm(out[: places - 1])
     np.multiply(e, norm, out=e)
     if wide is not None:
+        np.multiply(length, norm, out=length)  # |c (1, u)| / R in units of 2**-20
         _cut(e, _ONE / (wide * location.radius_units), out[places])
     _cut(e, _ONE / (location.tau * location.radius_units), e)
+    if wide is not None:
+        np.multiply(np.abs(e), length / _ONE, out=out[places + 1])
+        np.minimum(np.trunc(out[places + 1]), _ONE, out=out[places + 1])
     out[:, cells[0] == 0.0] = 0.0
     out *= 1 / _ONE
 

@@ -1,4 +1,4 @@
-"""The tail's two cells: bounds attained by some neighbours and exceeded by none."""
+"""The tail's three cells: bounds attained by some neighbours and exceeded by none."""
 
 from __future__ import annotations
 
@@ -18,35 +18,36 @@ ONE = 2**20
 
 
 def rows():
-    """(a, b) of rows at the corners and along the edge of what is possible, and no row."""
+    """(a, b, l) of rows at the corners and along the edge of what is possible, and no row."""
     s = np.linspace(0, 1, 41)
     signs = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
-    return [(float(sign * t), float(t * t)) for t in s for sign in signs]
+    leverages = (0.0, 0.3, 1.0)
+    return [(float(sign * t), float(t * t), v) for t in s for sign in signs for v in leverages]
 
 
 def moves(neighbors):
-    for (a, b), (c, d) in itertools.product(rows(), repeat=2):
-        if neighbors == "replace-one" or (c, d) == (0.0, 0.0):
-            yield abs(a - c), abs(b - d)
+    others = rows() if neighbors == "replace-one" else [(0.0, 0.0, 0.0)]
+    for one, other in itertools.product(rows(), others):
+        yield tuple(abs(x - y) for x, y in zip(one, other, strict=True))
 
 
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 def test_the_bounds_are_attained_and_never_exceeded(neighbors, k):
     protection = Protection(neighbors, k)
-    squared = max(x * x + y * y for x, y in moves(neighbors)) * k * k
-    total = max(x + y for x, y in moves(neighbors)) * k
-    assert squared == pytest.approx(tail_l2_squared(protection))
+    squared = max(x * x + y * y + z * z / 4 for x, y, z in moves(neighbors)) * k * k
+    total = max(x + y + z / 4 for x, y, z in moves(neighbors)) * k
+    assert squared == pytest.approx(float(tail_l2_squared(protection)))
     assert total == pytest.approx(float(tail_l1(protection)))
 
 
 def worst_ratio(noise, neighbors):
     """The largest ratio of a move to its noise, in the cells' integer units."""
-    units = np.array([noise_weight * 2.0**20, 2.0**40])
-    scaled = [np.array(move) * units / noise.scales for move in moves(neighbors)]
+    units = np.array([noise_weight * 2.0**20, 2.0**40, 2.0**40])
+    scaled = np.array(list(moves(neighbors))) * units / noise.scales
     if noise.mechanism == "gaussian":
-        return max(float(one @ one) for one in scaled)
-    return max(float(one.sum()) for one in scaled)
+        scaled = scaled**2
+    return float(scaled.sum(axis=1).max())
 
 
 noise_weight = 300_000
@@ -62,17 +63,28 @@ def test_the_noise_is_as_large_as_its_part_of_the_budget_asks(neighbors, gaussia
     assert worst <= strength * (1 + 1e-12)
     units = (noise_weight * 2.0**20, 2.0**40)
     expected = tail_sd(strength, protection, gaussian=gaussian)
-    for sd, unit in zip(noise.sds, units, strict=True):
+    for sd, unit in zip(noise.sds[:2], units, strict=True):
         assert sd / unit == pytest.approx(expected, rel=1e-6)
+    assert noise.sds[2] / noise.sds[1] == pytest.approx(2 if gaussian else 4, rel=1e-6)
 
 
 @pytest.mark.parametrize("gaussian", [True, False])
 def test_mutants_are_caught(monkeypatch, gaussian):
     strength = Fraction(1, 50)
-    for name, half in (("tail_l1", Fraction(9, 8)), ("tail_l2_squared", 2)):
+    for name, half in (("tail_l1", Fraction(5, 4)), ("tail_l2_squared", Fraction(17, 8))):
         monkeypatch.setattr(module, name, lambda _, half=half: half)
     noise = tail_noise(strength, Protection("replace-one"), noise_weight, gaussian=gaussian)
     assert worst_ratio(noise, "replace-one") > 1.5 * strength
+
+
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_a_leverage_that_is_drawn_for_nothing_is_caught(monkeypatch, gaussian):
+    strength = Fraction(1, 50)
+    monkeypatch.setattr(
+        module, "_LEVERAGE", {"gaussian": Fraction(1, 2), "laplace": Fraction(1, 2)}
+    )
+    noise = tail_noise(strength, Protection("replace-one"), noise_weight, gaussian=gaussian)
+    assert worst_ratio(noise, "replace-one") > 1.2 * strength
 
 
 @pytest.mark.parametrize("gaussian", [True, False])

@@ -66,7 +66,7 @@ def test_the_plan_spends_the_whole_and_no_more(noise, cost, neighbors, k):
     plan = plan_looks(4, cost, Protection(neighbors, k), exclusive=[(3, 4)], noise=noise)
     spent = sum(plan.strengths, plan.tail_strength)
     if noise == "gaussian":
-        cells = len(plan.triangle.cells) + 2 * 21 + 2
+        cells = len(plan.triangle.cells) + 2 * 21 + 3
         assert spent == Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2
     else:
         assert spent == cost.eps
@@ -108,7 +108,7 @@ def test_what_is_released_is_the_exact_moments_and_the_noise(noise, cost, monkey
 
     def no_tail(self, part, rows="all"):
         charge[noise](part)(self.mechanism, rows)
-        return 0, 0
+        return 0, 0, 0
 
     monkeypatch.setattr(kinds[noise], "draw", silent)
     monkeypatch.setattr(TailNoise, "draw", no_tail)
@@ -124,6 +124,8 @@ def test_what_is_released_is_the_exact_moments_and_the_noise(noise, cost, monkey
     t = np.clip(c * e * at.width / found.tail.width, -1, 1)
     assert found.tail.total == pytest.approx((c * t).sum(), abs=0.01)
     assert found.tail.squares == pytest.approx((t * t).sum(), abs=0.01)
+    leverage = float((np.square(c * norm * z[:, -1])).sum())
+    assert found.tail.leverage == pytest.approx(leverage, rel=1e-4)
 
 
 @pytest.mark.parametrize(("noise", "cost"), PLANS)
