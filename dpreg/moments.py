@@ -43,6 +43,7 @@ __all__ = [
     "accumulate_groups",
     "pack",
     "read_moments",
+    "to_grid",
     "unpack",
 ]
 
@@ -157,7 +158,10 @@ class Vectors(Protocol):
         """D, the cells of a row vector."""
 
     def block(self, chunk: Chunk, /) -> NDArray[np.float64]:
-        """Make the vectors of some rows, (rows, D), each from its own row alone."""
+        """Make the vectors of some rows, (rows, D), each from its own row alone.
+
+        The array is fresh: who asked for it may write to it.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +180,9 @@ class _MomentTally:
         coins, size = self.coins, self.vectors.size
         blocks = ((start, self.vectors.block(chunk)) for start, chunk in chunks)
         if coins is None:
-            return pack([accumulate((block for _, block in blocks), size)])
+            return pack(_summed(((block, None) for _, block in blocks), size, 1, fresh=True))
         labelled = ((block, coins.labels(start, len(block))) for start, block in blocks)
-        return pack(accumulate_groups(labelled, size, coins.groups))
+        return pack(_summed(labelled, size, coins.groups, fresh=True))
 
 
 def read_moments(
@@ -249,12 +253,23 @@ def accumulate_groups(
     -------
     tuple of Moments, one a group
     """
+    return _summed(blocks, D, groups, fresh=False)
+
+
+def _summed(
+    blocks: Iterable[tuple[NDArray[np.float64], NDArray[np.int64] | None]],
+    D: int,
+    groups: int,
+    *,
+    fresh: bool,
+) -> tuple[Moments, ...]:
+    """As `accumulate_groups`; blocks that are `fresh` are written to, which saves memory."""
     total: NDArray[np.object_] = np.zeros((groups, D, D), dtype=object)
     partial = np.zeros((groups, D, D), dtype=np.int64)
     rows = np.zeros(groups, dtype=np.int64)
     pending = 0
     for block, labels in _split(blocks, D):
-        cells = _to_grid(block)
+        cells = to_grid(block, out=block if fresh else None)
         if labels is None:
             partial[0] += (cells.T @ cells).astype(np.int64)
             rows[0] += len(cells)
@@ -299,9 +314,11 @@ def _split(
             yield block[rows], None if labels is None else labels[rows]
 
 
-def _to_grid(block: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Clip to [-1, 1] and round to whole units of 2**-20; a NaN counts as zero."""
-    cells: NDArray[np.float64] = np.clip(block, -1.0, 1.0, dtype=np.float64)
+def to_grid(
+    block: NDArray[np.float64], out: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Clip to [-1, 1] and round to whole units of 2**-20, into `out`; a NaN counts as zero."""
+    cells: NDArray[np.float64] = np.clip(block, -1.0, 1.0, out=out, dtype=np.float64)
     cells *= 2.0**CELL_BITS
     np.rint(cells, out=cells)
     np.copyto(cells, 0.0, where=np.isnan(cells))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ __all__ = [
     "exclusive_groups",
     "joint_fit",
     "perturbed_fit",
+    "released",
     "unit_ball_rows",
 ]
 
@@ -67,6 +68,10 @@ class CallFacts:
         """What the result claims, once all is drawn."""
         return PrivacyClaim.of(self.account)
 
+    def after(self, rows: int | None, passes: int) -> CallFacts:
+        """Return the facts with what reading the rows has told."""
+        return replace(self, rows=rows, passes=passes)
+
 
 def joint_fit(
     design: Design,
@@ -98,7 +103,7 @@ def joint_fit(
     fitted = to_user_units(
         fitted, *design.to_user_units(chosen), response_width=design.response.width
     )
-    return _released(
+    return released(
         design,
         chosen,
         facts,
@@ -123,7 +128,7 @@ def joint_fit(
     )
 
 
-def _released(
+def released(
     design: Design, columns: Sequence[int], facts: CallFacts, **fitted: Any
 ) -> RegressionResults:
     """Make a result of what was fitted and of the public facts that every fit repeats."""
@@ -224,7 +229,7 @@ def perturbed_fit(
             "of the scaled rows, not of the columns in their own units."
         )
     unknown = np.full(len(chosen), np.nan)
-    return _released(
+    return released(
         design,
         chosen,
         facts,

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpreg.api.coefficients import CallFacts, joint_fit, perturbed_fit, unit_ball_rows
+from dpreg.api.staged import looks_or_reason, staged_fit
 from dpreg.errors import ArgumentError
 from dpreg.estimation.constants import PERTURBED_NOISES, privacy_of_constants
 from dpreg.estimation.gram import NOISES
@@ -21,21 +22,30 @@ from dpreg.formula.bounds import (
     open_bounds,
     with_stand_ins,
 )
-from dpreg.formula.design import build_design, undeclared
+from dpreg.formula.design import Design, build_design, undeclared
 from dpreg.moments import read_moments
 from dpreg.privacy.budget import Budget
-from dpreg.request import SHARES, Request, choice, positive, text, truth
+from dpreg.request import SHARES, Request, choice, count, positive, text, truth
 from dpreg.results.regression import RegressionResults
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
+from dpreg.staged.plan import NOISES as LOOK_NOISES
+from dpreg.staged.plan import LookPlan
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
 
 __all__ = ["dp_ols"]
 
-METHODS = ("gram", "ssp", "adassp")
+METHODS = ("auto", "staged", "gram", "ssp", "adassp")
+_NOISES = {
+    "auto": LOOK_NOISES,
+    "staged": LOOK_NOISES,
+    "gram": NOISES,
+    "ssp": PERTURBED_NOISES,
+    "adassp": PERTURBED_NOISES,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +59,7 @@ class OLSRequest(Request):
     clip: Fraction
     center: bool
     shares: Mapping[str, Any] | None
+    expected_rows: int | None
 
     @classmethod
     def of(cls, call: Mapping[str, Any]) -> OLSRequest:
@@ -57,19 +68,25 @@ class OLSRequest(Request):
         center = truth(call["center"], "center")
         common = cls.common(call)
         method = choice(call["method"], "method", METHODS)
-        noises = NOISES if method == "gram" else PERTURBED_NOISES
+        expected = call["expected_rows"]
         request = cls(
             **common,
             formula=formula,
             method=method,
             scaling=choice(call["scaling"], "scaling", SCALINGS),
-            noise=choice(call["noise"], "noise", (*noises, None)),
+            noise=choice(call["noise"], "noise", (*_NOISES[method], None)),
             clip=positive(call["clip"], "clip", Fraction(1)),
             center=center,
             shares=call["shares"],
+            expected_rows=None if expected is None else count(expected, "expected_rows"),
         )
         _check_together(request)
         return request
+
+    @property
+    def perturbed(self) -> bool:
+        """Whether the method is a published one that releases coefficients alone."""
+        return self.method in ("ssp", "adassp")
 
     @property
     def constants(self) -> str:
@@ -79,9 +96,11 @@ class OLSRequest(Request):
 
 def _check_together(request: OLSRequest) -> None:
     without = request.budget.delta == 0
-    if request.method == "gram":
+    if not request.perturbed:
         if request.scaling != "box":
-            raise ArgumentError('method="gram" has scaling="box" alone: columns by their bounds.')
+            raise ArgumentError(
+                f'method="{request.method}" has scaling="box" alone: columns by their bounds.'
+            )
         if request.noise == "gaussian" and without:
             raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
     elif without:
@@ -95,7 +114,7 @@ def dp_ols(
     *,
     delta: Any = 0,
     schema: Any = None,
-    method: str = "gram",
+    method: str = "auto",
     noise: str | None = None,
     scaling: str = "box",
     neighbors: str = "replace-one",
@@ -103,6 +122,7 @@ def dp_ols(
     clip: Any = 1.0,
     center: bool = True,
     shares: Mapping[str, Any] | None = None,
+    expected_rows: int | None = None,
     budget: Ledger | None = None,
     progress: bool | None = None,
     unsafe_seed: int | None = None,
@@ -122,12 +142,17 @@ def dp_ols(
         What the whole call may cost; the decimals typed are taken exactly.
     schema : mapping, Schema or path, optional
         Bounds and levels of the raw columns; bounds left out are bought from a share of eps.
-    method : {"gram", "ssp", "adassp"}
-        "gram" releases the moment matrix once and fits it with noise-aware standard errors. "ssp"
-        and "adassp" are published alternatives that give coefficients alone, and need delta.
+    method : {"auto", "staged", "gram", "ssp", "adassp"}
+        "staged" releases the moment matrix three times, each time of rows in coordinates that the
+        earlier releases fixed, so that the noise shrinks with the clips. "gram" releases it once;
+        it reads the rows once and does better where they are few. Both give standard errors that
+        know of the noise. "auto" takes "staged" where a public rule finds rows enough, else "gram",
+        and a note says why. "ssp" and "adassp" are published alternatives that give coefficients
+        alone, and need delta.
     noise : str, optional
-        For "gram": "gaussian" (needs delta), "knorm" or "laplace"; None takes the one with the
-        least expected error. For the others "analytic" (the default), "wang" or "classical".
+        "gaussian" (needs delta) or "matrix-laplace"; for "gram" also "knorm" or "laplace". None
+        takes the one with the least expected error. For "ssp" and "adassp" "analytic" (the
+        default), "wang" or "classical".
     scaling : {"box", "row-norm", "row-norm-xy", "max-norm"}
         How rows are brought into the unit ball for "ssp" and "adassp"; "gram" has "box" alone.
         The last three act on columns already mapped to [-1, 1] by their public bounds; "row-norm"
@@ -143,6 +168,9 @@ def dp_ols(
         without an intercept is never centred.
     shares : mapping, optional
         {"bounds": part of eps} where bounds are bought.
+    expected_rows : int, optional
+        About how many rows there are, from public knowledge: where their number is private
+        ("add-remove"), "auto" needs it to take "staged".
     budget : Ledger, optional
         An account to charge, before a row is read.
     progress : bool, optional
@@ -182,39 +210,61 @@ def dp_ols(
     known = Schema.from_any(schema)
     unbounded = undeclared(formula, known, source)
     build = partial(build_design, formula, clip=request.clip, center=request.center)
-    check_table(
-        reader,
-        with_stand_ins(build, known, unbounded).types,
-        unbounded,
-        counted=request.protection.n_is_public and bool(unbounded),
+    trial = with_stand_ins(build, known, unbounded)
+    passes = check_table(
+        reader, trial.types, unbounded, counted=request.protection.n_is_public and bool(unbounded)
     )
     share = _bounds_share(request.shares, unbounded)
     account = request.account()
     bounds = open_bounds(account, unbounded, share)
     cost = Budget(request.budget.eps * (1 - share), request.budget.delta)
-    if method != "gram":
+    plan = _plan(request, trial, reader, cost, passes)
+    if request.perturbed:
         _check_claim(request, cost)
-    coefficients = account.line("coefficients", f"{method} release", cost)
+    opened = plan.open(account) if isinstance(plan, LookPlan) else None
+    line = "gram" if request.method == "auto" else request.method
+    part = None if opened else account.line("coefficients", f"{line} release", cost)
     announce(bounds, stacklevel=3)
     account.charge(budget, f"dp_ols: {formula}")
     bounded = buy_bounds(reader, known, bounds)
     design = build(bounded)
     columns = [column for term in design.terms for column in term.columns]
-    unit_ball = None if method == "gram" else unit_ball_rows(design, columns, scaling)
-    (moments,) = read_moments(reader, design if unit_ball is None else unit_ball)
     facts = CallFacts(
         formula=formula,
         fit="fixed",
         budget=request.budget,
-        rows=moments.rows if request.protection.n_is_public else None,
+        rows=None,
         passes=reader.passes,
         bounds=bounds_sources(design.needed, unbounded),
         account=account,
+        notes=(f'method="gram": {plan}.',) if isinstance(plan, str) else (),
     )
+    if opened is not None:
+        return staged_fit(design, columns, reader, opened, facts)
+    assert part is not None
+    unit_ball = unit_ball_rows(design, columns, scaling) if request.perturbed else None
+    (moments,) = read_moments(reader, design if unit_ball is None else unit_ball)
+    facts = facts.after(moments.rows if request.protection.n_is_public else None, reader.passes)
     if unit_ball is None:
-        return joint_fit(design, columns, moments, facts, coefficients, request.noise)
-    return perturbed_fit(
-        unit_ball, moments, facts, coefficients, method=method, noise=request.constants
+        return joint_fit(design, columns, moments, facts, part, request.noise)
+    return perturbed_fit(unit_ball, moments, facts, part, method=method, noise=request.constants)
+
+
+def _plan(
+    request: OLSRequest, design: Design, reader: Reader, cost: Budget, passes: int
+) -> LookPlan | str | None:
+    """Return the plan of a staged release; None where none is asked for, or why there is none."""
+    if request.method not in ("auto", "staged"):
+        return None
+    return looks_or_reason(
+        design,
+        reader,
+        cost,
+        request.protection,
+        method=request.method,
+        noise=request.noise,
+        passes=passes,
+        expected_rows=request.expected_rows,
     )
 
 

@@ -115,7 +115,7 @@ def check_table(
     unbounded: Sequence[str],
     *,
     counted: bool,
-) -> None:
+) -> int:
     """Refuse, before a row is read, a table that cannot be read as declared or as often as needed.
 
     Parameters
@@ -127,9 +127,16 @@ def check_table(
         Columns whose bounds are bought, in passes of their own.
     counted : bool
         Whether the number of rows must be known before the first pass.
+
+    Returns
+    -------
+    int
+        The passes that are made to buy bounds.
     """
     check_columns(reader.source, columns)
-    reader.require((PASSES if unbounded else 0) + 1, counted)
+    passes = PASSES if unbounded else 0
+    reader.require(passes + 1, counted)
+    return passes
 
 
 def buy_bounds(reader: Reader, schema: Schema, parts: Mapping[str, Part]) -> Schema:

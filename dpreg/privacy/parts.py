@@ -24,8 +24,8 @@ NOT_NEEDED: Final = "not needed"
 _CHOICES: Final = ("permute-and-flip", "exponential", "laplace")
 _DRAWN_BY: Final = {
     "private choices": _CHOICES,
-    "joint release": ("gaussian", "knorm", "laplace"),
-    "gram release": ("gaussian", "knorm", "laplace"),
+    "joint release": ("gaussian", "matrix-laplace", "knorm", "laplace"),
+    "gram release": ("gaussian", "matrix-laplace", "knorm", "laplace"),
     "ssp release": ("gaussian",),
     "adassp release": ("gaussian",),
     "discrete laplace": ("laplace",),

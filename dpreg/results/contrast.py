@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpreg.results import inference
 from dpreg.results.claim import PrivacyClaim
+from dpreg.staged import reference
 
 if TYPE_CHECKING:
     from dpreg.results.summary import Summary
@@ -35,12 +36,19 @@ class Combinations:
     covariance : (p, p) array
     draws : (B, p) array or None
         Bootstrap draws; where they are there, intervals are their quantiles.
+    privacy : (p, p) array or None
+        The part of `covariance` that the noise adds.
+    degrees : int or None
+        Of matrix-Laplace noise: errors then have the law of `dpreg.staged.reference`, and not the
+        normal one.
     """
 
     rows: Array
     params: Array
     covariance: Array
     draws: Array | None = None
+    privacy: Array | None = None
+    degrees: int | None = None
 
     def estimates(self) -> Array:
         """Return r'beta (m,)."""
@@ -54,12 +62,30 @@ class Combinations:
         """Return intervals (m, 2) of level 1 - alpha."""
         if self.draws is not None:
             return inference.quantile_intervals(self.draws, self.rows, alpha)
+        if self.degrees is not None:
+            estimates = self.estimates()
+            half = reference.quantiles(*self._parts(), self.degrees, inference.level(alpha))
+            return np.column_stack([estimates - half, estimates + half])
         return inference.normal_intervals(self.estimates(), self.errors(), alpha)
+
+    def pvalues(self, target: Array) -> Array:
+        """Return two-sided p-values (m,) of r'beta = target, from the law of the errors."""
+        if self.degrees is None:
+            return inference.normal_pvalues(
+                inference.z_values(self.estimates() - target, self.errors())
+            )
+        return reference.pvalues(self.estimates() - target, *self._parts(), self.degrees)
+
+    def _parts(self) -> tuple[Array, Array]:
+        """Return the variances (m,) that sampling and the noise add."""
+        assert self.privacy is not None
+        noise = np.einsum("ij,jk,ik->i", self.rows, self.privacy, self.rows)
+        return np.square(self.errors()) - noise, noise
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Contrast:
-    """Tests of linear constraints R beta = q, against the normal law.
+    """Tests of linear constraints R beta = q, against the law of the estimates' errors.
 
     Attributes
     ----------
@@ -97,7 +123,7 @@ class Contrast:
     @property
     def pvalue(self) -> Array:
         """Two-sided p-values (m,)."""
-        return inference.normal_pvalues(self.statistic)
+        return self.combinations.pvalues(self.target)
 
     def conf_int(self, alpha: float = 0.05) -> Array:
         """Return intervals of R beta (m, 2)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +21,7 @@ from dpreg.results.codecs import plain_mapping, plain_schema
 from dpreg.results.constraints import Constraints, linear_constraints
 from dpreg.results.contrast import Combinations, Contrast, Prediction
 from dpreg.results.design import Design, registered_design
+from dpreg.results.looks import Look
 from dpreg.results.summary import Summary
 from dpreg.results.withheld import NeverReleased
 
@@ -36,6 +37,7 @@ INTERVAL_METHODS: Final = ("noise-aware", "bootstrap")
 _ARRAYS: Final = {
     "coefficients": 1,
     "covariance": 2,
+    "privacy_covariance": 2,
     "se_sampling": 1,
     "se_privacy": 1,
     "interval_draws": 2,
@@ -75,7 +77,7 @@ class RegressionResults(NeverReleased, Released):
     residual_df : float or None
         n less the columns, where n is public; None under add-remove. Read it as `df_resid`.
     method, noise, scaling : str
-        How it was fitted ("gram", "ssp", "adassp"), its noise, and the scaling of rows.
+        How it was fitted ("staged", "gram", "ssp", "adassp"), its noise, and the scaling of rows.
     fit : {"fixed", "split", "share"}
         "fixed": the formula was given. "split": selected on other rows. "share": selected on the
         same rows.
@@ -97,6 +99,15 @@ class RegressionResults(NeverReleased, Released):
     column_widths : (p,) array or None
         Half the declared range of each column, so that a coefficient times its width is in units
         of the response; plots use it.
+    privacy_covariance : (p, p) array or None
+        The part of `covariance` that the noise adds.
+    noise_degrees : int or None
+        Matrix-Laplace noise: degrees of freedom nu of each Wishart. Errors then have the law
+        N(0, sampling + privacy V), V ~ chi2_(2 nu) / (2 nu); None: the normal law.
+    looks : tuple of Look
+        What a staged release released, look by look.
+    weak : mapping
+        Column to why its coefficient is weakly determined.
     passes : int
         How often the rows were gone through for this call; counting them alone is no pass.
     notes : tuple of str
@@ -137,6 +148,10 @@ class RegressionResults(NeverReleased, Released):
     interval_draws: Vector | None = None
     complete_rows: float | None = None
     column_widths: Vector | None = None
+    privacy_covariance: Vector | None = None
+    noise_degrees: int | None = None
+    looks: tuple[Look, ...] = ()
+    weak: Mapping[str, str] = field(default_factory=dict)
     passes: int = 1
     notes: tuple[str, ...] = ()
     design_formula: str | None = None
@@ -149,6 +164,8 @@ class RegressionResults(NeverReleased, Released):
         put("schema", plain_schema(self.schema))
         put("bounds", plain_mapping(self.bounds))
         put("notes", tuple(self.notes))
+        put("looks", tuple(self.looks))
+        put("weak", plain_mapping(self.weak))
         for name in ("eps", "delta", "clip"):
             put(name, exact(getattr(self, name), name))
         for name, ndim in _ARRAYS.items():
@@ -164,6 +181,10 @@ class RegressionResults(NeverReleased, Released):
                 raise ArgumentError(f"{name} does not match the {p} names in exog_names")
         if self.covariance.shape != (p, p):
             raise ArgumentError(f"covariance must be {p} x {p}")
+        if not set(self.weak) <= set(self.exog_names):
+            raise ArgumentError("weak names columns that are not in exog_names")
+        if self.noise_degrees is not None and self.privacy_covariance is None:
+            raise ArgumentError("noise_degrees needs privacy_covariance")
         if self.interval_method not in INTERVAL_METHODS:
             raise ArgumentError(f"interval_method must be one of {INTERVAL_METHODS}")
         if (self.interval_draws is None) != (self.interval_method == "noise-aware"):
@@ -196,8 +217,9 @@ class RegressionResults(NeverReleased, Released):
 
     @property
     def pvalues(self) -> pd.Series:
-        """Two-sided p-values from the normal law."""
-        return self._series(inference.normal_pvalues(self.tvalues.to_numpy()))
+        """Two-sided p-values, from the law that `conf_int` uses where there are no draws."""
+        each = self._combinations(np.eye(len(self.exog_names)))
+        return self._series(each.pvalues(np.zeros(len(self.exog_names))))
 
     @property
     def rsquared(self) -> float:
@@ -223,8 +245,8 @@ class RegressionResults(NeverReleased, Released):
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return intervals of level 1 - alpha, columns 0 and 1.
 
-        Normal intervals from `bse`, or quantiles of the bootstrap draws where
-        `interval_method` is "bootstrap".
+        From `bse` and the errors' law (normal, or as `noise_degrees` says); or quantiles of the
+        bootstrap draws where `interval_method` is "bootstrap".
         """
         limits = self._combinations(np.eye(len(self.exog_names))).intervals(alpha)
         return self.claim.marked(pd.DataFrame(limits, index=list(self.exog_names)))
@@ -235,7 +257,7 @@ class RegressionResults(NeverReleased, Released):
         return self.claim.marked(pd.DataFrame(self.covariance, names, names, copy=True))
 
     def t_test(self, r_matrix: Constraints) -> Contrast:
-        """Test linear constraints on the coefficients, against the normal law.
+        """Test linear constraints on the coefficients, against the law of their errors.
 
         Parameters
         ----------
@@ -281,7 +303,14 @@ class RegressionResults(NeverReleased, Released):
         return self.claim.marked_series(pd.Series(values, list(self.exog_names), copy=True))
 
     def _combinations(self, rows: Vector) -> Combinations:
-        return Combinations(rows, self.coefficients, self.covariance, self.interval_draws)
+        return Combinations(
+            rows,
+            self.coefficients,
+            self.covariance,
+            self.interval_draws,
+            self.privacy_covariance,
+            self.noise_degrees,
+        )
 
     def _design_rows(self, exog: pd.DataFrame | None) -> pd.DataFrame:
         if exog is None:

@@ -31,6 +31,7 @@ from dpreg.results.codecs import (
     optional,
     read_fields,
 )
+from dpreg.results.looks import Look
 
 __all__ = ["CODECS", "VERSION", "decode", "dumps", "encode", "loads"]
 
@@ -125,6 +126,23 @@ _CLAIM: Final = built(
     },
 )
 
+_LOOK: Final = built(
+    Look,
+    {
+        "mechanism": TEXT,
+        "share": EXACT,
+        "radius": optional(FLOAT),
+        "width": FLOAT,
+        "opened": FLAG,
+        "weight": FLOAT,
+        "cells": ARRAY,
+        "noise_sd": ARRAY,
+        "whitening": ARRAY,
+        "offset": ARRAY,
+        "center": ARRAY,
+    },
+)
+
 _REGRESSION: Final[Mapping[str, Codec]] = {
     "formula": TEXT,
     "schema": SCHEMA,
@@ -155,6 +173,10 @@ _REGRESSION: Final[Mapping[str, Codec]] = {
     "interval_draws": optional(ARRAY),
     "complete_rows": optional(FLOAT),
     "column_widths": optional(ARRAY),
+    "privacy_covariance": optional(ARRAY),
+    "noise_degrees": optional(INTEGER),
+    "looks": list_of(_LOOK),
+    "weak": mapping_of(TEXT),
     "notes": _TEXTS,
     "design_formula": optional(TEXT),
 }

@@ -44,7 +44,9 @@ def table(n: int = 4000) -> pd.DataFrame:
 def test_agrees_with_statsmodels_where_noise_is_negligible(formula: str, neighbors: str) -> None:
     data = table()
     theirs = smf.ols(formula, data).fit()
-    ours = dpreg.dp_ols(formula, data, eps=1e6, delta=1e-6, schema=SCHEMA, neighbors=neighbors)
+    ours = dpreg.dp_ols(
+        formula, data, eps=1e6, delta=1e-6, schema=SCHEMA, neighbors=neighbors, method="gram"
+    )
     assert ours.params.index.tolist() == theirs.params.index.tolist()
     scale = theirs.bse.to_numpy()
     np.testing.assert_allclose(ours.params / scale, theirs.params / scale, atol=1e-2, rtol=1e-3)
@@ -97,16 +99,17 @@ def test_row_norms_are_not_passed_off_as_the_columns_own_units() -> None:
 
 def test_pure_eps_needs_no_delta_and_spends_none() -> None:
     result = dpreg.dp_ols("y ~ x", table(), eps="0.7", schema=SCHEMA)
-    assert (str(result.spent), result.noise) == ("eps=0.7", "knorm")
-    laplace = dpreg.dp_ols("y ~ x", table(), eps="0.7", schema=SCHEMA, noise="laplace")
-    assert laplace.noise == "laplace"
+    assert (str(result.spent), result.noise) == ("eps=0.7", "matrix-laplace")
+    for noise in ("knorm", "laplace"):
+        one = dpreg.dp_ols("y ~ x", table(), "0.7", schema=SCHEMA, method="gram", noise=noise)
+        assert (str(one.spent), one.noise) == ("eps=0.7", noise)
 
 
 def test_undeclared_bounds_are_bought_from_their_share() -> None:
     schema = {"g": ["u", "v", "w"], "y": (-40, 60)}
     with pytest.warns(DpregWarning, match="x"):
         result = dpreg.dp_ols("y ~ x + g", table(), 1, schema=schema, shares={"bounds": 0.2})
-    assert result.budget["eps"].tolist() == ["0.2", "0.8"]
+    assert result.budget["eps"].tolist() == ["0.2", "0.12", "0.16", "0.48", "0.04"]
     assert result.bounds == {"y": "schema", "x": "private", "g": "schema"}
     assert str(result.spent) == "eps=1"
 

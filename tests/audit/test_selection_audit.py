@@ -101,7 +101,7 @@ def _unclipped_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     def to_grid(block: np.ndarray) -> np.ndarray:
         return np.nan_to_num(np.rint(block * 2.0**moments.CELL_BITS))
 
-    monkeypatch.setattr(moments, "_to_grid", to_grid)
+    monkeypatch.setattr(moments, "to_grid", to_grid)
 
 
 def _unclipped_scale(raw: np.ndarray, column: matrix.Column, out: np.ndarray) -> None:

@@ -24,6 +24,8 @@ from dpreg.moments import Moments, read_moments
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
+from dpreg.staged.location import Location
+from dpreg.staged.rows import LocatedRows
 
 pytestmark = [
     pytest.mark.xdist_group("cluster"),
@@ -119,10 +121,23 @@ def form(request: pytest.FixtureRequest, folder: Path) -> Iterator[Any]:
         yield LOCAL[request.param](folder)
 
 
-def moments(data: Any) -> Moments:
+def moments(data: Any) -> tuple[Moments, Moments]:
+    """Read moments as they are stored, and in the coordinates of a located look."""
     design = build_design(FORMULA, Schema.from_any(SCHEMA))
-    (read,) = read_moments(Reader(as_source(data)), design)
-    return read
+    reader, p = Reader(as_source(data)), design.size - 2
+    rng = np.random.default_rng(1)
+    location = Location.on_grid(
+        whitening=rng.normal(size=(p, p)) * 3,
+        offset=rng.normal(size=p),
+        slopes=rng.normal(size=p) / 3,
+        intercept=0.1,
+        tau=0.7,
+        radius=6.0,
+    )
+    (stored,), (located,) = (
+        read_moments(reader, vectors) for vectors in (design, LocatedRows(design, location))
+    )
+    return stored, located
 
 
 CALLS: list[Callable[..., Any]] = [
@@ -146,15 +161,17 @@ def results(data: Any) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def expected(folder: Path) -> tuple[Moments, list[str]]:
+def expected(folder: Path) -> tuple[tuple[Moments, Moments], list[str]]:
     frame = pq.read_table(folder / "whole.parquet").to_pandas()
     return moments(frame), results(frame)
 
 
 def test_moments_and_results_do_not_depend_on_the_form(form: Any, expected: Any) -> None:
     known, released = expected
-    assert known.rows == ROWS
-    assert 0.5 * ROWS < known.cells[0][0] >> 40 < 0.8 * ROWS
+    stored, located = known
+    assert stored.rows == located.rows == ROWS
+    assert 0.5 * ROWS < stored.cells[0][0] >> 40 < 0.8 * ROWS
+    assert 0 < located.cells[0][0] < stored.cells[0][0]
     assert moments(form) == known
     found = results(form)
     assert found == released[: len(found)]

@@ -1,0 +1,155 @@
+"""The staged release in fast floats, with seeded noise: for coverage studies, never private.
+
+Rows and moments are floats here, where dpreg's are integers; the rules between looks are dpreg's
+own (`dpreg.staged`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from dpreg.staged.law import LookLaw, law
+from dpreg.staged.locate import Located, locate, noise_unit, open_clips
+from dpreg.staged.predict import located_rows
+from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
+
+SHARES = (0.15, 0.20, 0.60, 0.05)
+WIDE = 0.65
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Public facts of one run."""
+
+    eps: float
+    delta: float = 0.0
+    neighbors: str = "replace-one"
+    contributions: int = 1
+    groups: int = 0
+
+    def strength(self, share: float) -> float:
+        total = gdp(self.eps, self.delta) * math.sqrt(share) if self.delta else self.eps * share
+        return total / self.contributions
+
+
+@dataclass
+class Run:
+    looks: list[NoisyLook] = field(default_factory=list)
+    located: list[Located] = field(default_factory=list)
+    law: LookLaw | None = None
+    tail: Tail | None = None
+
+
+@lru_cache(None)
+def gdp(eps: float, delta: float) -> float:
+    """The largest mu whose Gaussian mechanism is (eps, delta)-DP (Balle and Wang 2018)."""
+
+    def over(mu: float) -> float:
+        first = norm.cdf(-eps / mu + mu / 2)
+        return float(first - math.exp(eps + norm.logcdf(-eps / mu - mu / 2)) - delta)
+
+    return float(brentq(over, 1e-6, 60))
+
+
+def gamma(radius: float, expected: float) -> float:
+    """Weight of the response in the Gaussian norm, at |(c, cu)| <= radius^(1/2)."""
+    if expected < 1e-9:
+        return radius
+    return (math.sqrt(1 + 8 * expected * radius) - 1) / (4 * expected)
+
+
+def alpha(radius: float, expected: float) -> float:
+    """Share of eps that the response's scale gets in matrix-Laplace noise."""
+    a = np.linspace(0.05, 0.95, 91)
+    cost = radius / (a * (1 - a)) + expected * radius**2 / (1 - a) ** 2
+    return float(a[np.argmin(cost)])
+
+
+def noise_sd(size: int, at: Coordinates, setting: Setting, share: float, expected: float):
+    """(d + 1, d + 1) standard deviations, degrees and Wishart scales of one look."""
+    strength, replaced = setting.strength(share), setting.neighbors == "replace-one"
+    if setting.delta and at.boxed:
+        dimension = size + 1 - setting.groups
+        g = max(1, round(math.sqrt(2 * dimension - 1)) - 1)
+        top = dimension - 1 + g
+        squared = top**2 if replaced else (top**2 + dimension - 1 + g**2) / 2
+        scale = math.sqrt(squared) / strength
+        weights = np.append(np.ones(size), math.sqrt(g))
+        return scale / np.outer(weights, weights), None, None
+    radius = float(size - setting.groups) if at.boxed else at.squared_radius
+    if setting.delta:
+        g = gamma(radius, expected)
+        scale = (math.sqrt(2) if replaced else 1.0) * (radius + g) / strength
+        weights = np.append(np.ones(size), math.sqrt(g))
+        sd = np.full((size + 1, size + 1), scale / math.sqrt(2))
+        np.fill_diagonal(sd, scale)
+        return sd / np.outer(weights, weights), None, None
+    a, q = alpha(radius, expected), 1.0 if replaced else 2.0
+    scales = np.append(np.full(size, radius / ((1 - a) * q * strength)), 1 / (a * q * strength))
+    degrees = size + 2
+    variances = 2 * degrees * np.outer(scales, scales)
+    np.fill_diagonal(variances, 4 * degrees * scales**2)
+    return np.sqrt(variances), degrees, scales
+
+
+def release(x, y, at: Coordinates, setting, share, expected, public, rng) -> NoisyLook:
+    z = located_rows(x, y, at)
+    size = z.shape[1] - 1
+    sd, degrees, scales = noise_sd(size, at, setting, share, expected)
+    if degrees is None:
+        drawn = np.triu(rng.standard_normal(sd.shape) * sd)
+        drawn = drawn + np.triu(drawn, 1).T
+    else:
+        g = rng.standard_normal((2, degrees, size + 1)) * np.sqrt(scales)
+        drawn = g[0].T @ g[0] - g[1].T @ g[1]
+    return NoisyLook(z.T @ z + drawn, sd, at, degrees, public)
+
+
+def staged(x, y, setting: Setting, n: int, rng) -> Run:
+    """Three looks and the law of the last; x and y hold the complete rows of n."""
+    run, shares = Run(), SHARES
+    public = n if setting.neighbors == "replace-one" else None
+    at, expected, count = box(x.shape[1]), 0.25, None
+    for step, share in enumerate(shares[:3]):
+        if step:
+            found = run.located[-1]
+            count, expected = run.located[0].count, found.expected_square
+            degrees = None if setting.delta else x.shape[1] + 3
+            unit = noise_unit(setting.strength(share), setting.neighbors, degrees)
+            last = step == 2
+            at = open_clips(found, unit) if last else found.coordinates
+        look = release(x, y, at, setting, share, expected, public, rng)
+        run.looks.append(look)
+        if step < 2:
+            run.located.append(locate(look, count))
+    if len(shares) > 3:
+        run.tail = release_tail(x, y, at, setting, shares[3], run.located[-1], count, rng)
+    run.law = law(run.looks[-1], count, run.tail)
+    return run
+
+
+def release_tail(x, y, at, setting, share, found, count, rng) -> Tail:
+    strength, replaced = setting.strength(share), setting.neighbors == "replace-one"
+    if setting.delta:
+        sd = math.sqrt(4.25 if replaced else 2.25) / strength
+    else:
+        sd = math.sqrt(2) * 2.5 / strength
+    omega = math.sqrt(found.residual)
+    width = omega * WIDE * (count / sd) ** (1 / 3)
+    width = max(min(width, 1 + abs(at.intercept) + np.abs(at.slopes).sum()), at.width)
+    u = x @ at.whitening.T + at.offset
+    e = y - at.intercept - x @ at.slopes
+    norm = 1 + np.einsum("ij,ij->i", u, u)
+    c = np.minimum(1.0, np.sqrt(at.squared_radius / norm))
+    t, f = np.clip(c * e / width, -1, 1), np.clip(c * e / at.width, -1, 1)
+    sds = sd * np.array([1, 1, 2 * at.squared_radius if setting.delta else 4 * at.squared_radius])
+    draw = rng.standard_normal(3) if setting.delta else rng.laplace(0, 1 / math.sqrt(2), 3)
+    cells = np.array([(c * t).sum(), (t * t).sum(), (c * c * norm * f * f).sum()]) + draw * sds
+    total, squares, leverage = map(float, cells)
+    return Tail(total, squares, float(sds[0]), float(sds[1]), width, leverage, float(sds[2]))

@@ -1,0 +1,155 @@
+r"""Noise for three more cells of a located look: residuals cut farther out, and their leverage.
+
+A located row has a weight c, a residual t that is cut farther out, and v, the length of its columns
+times its residual; what is released beside the look's moments is (sum c t, sum t^2, sum v^2).
+Stored are integers k_c, k_t and k_v with |k_c| <= r, r the stored weight of a row that counts in
+full, |k_t| <= 2**20 and |k_v| <= 2**20; a = k_c k_t / (r 2**20), b = k_t^2 / 2**40 and
+l = k_v^2 / 2**40, so that with s = |k_t| / 2**20 in [0, 1]
+
+    |a| <= s,    b = s^2,    0 <= l <= 1.
+
+sum v^2 gets twice (Gaussian) or four times (Laplace) the noise of the others, and so l counts by
+1/4 of its square in the L2 bound and by 1/4 in the L1 bound.
+
+*Statement.* Between neighbours the sums of (a, b, l), the last so weighted, move by at most
+
+    L2: (17/4)^(1/2) k under replace-one, (9/4)^(1/2) k under add-remove,
+    L1: 5/2 k under replace-one, 9/4 k under add-remove,
+
+k the rows of one person.
+
+*Proof.* l moves by at most 1, which counts 1/4 in either. One row added: s^2 + s^4 <= 2 and
+s + s^2 <= 2. One replaced: with p = s + s' and q = |s - s'|, |a - a'| <= p and |b - b'| = p q, and
+p <= 2 - q as both are at most 1. L2: p^2 (1 + q^2) <= (2 - q)^2 (1 + q^2), which falls in q, as its
+derivative 2 (2 - q) (2 q - 2 q^2 - 1) is negative: at most 4. L1: p (1 + q) <= (2 - q)(1 + q), at
+most 9/4. Incomplete rows are s = l = 0. k rows: the triangle inequality. With l free all are
+attained: (1, 1, 1) and (-1, 1, 0) for L2, (1, 1, 1) and (-1/2, 1/4, 0) for L1. QED
+
+Gaussian noise is a look of its own in the sense of `dpreg.privacy.looks`; it may be planned with
+what earlier looks released. At pure eps the cells get discrete Laplace noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+from dpreg.privacy.budget import ALL_ROWS
+from dpreg.privacy.gram_sensitivity import CELL_UNITS
+from dpreg.privacy.look_noise import LookPart
+from dpreg.privacy.looks import look_scale, weighted_scale
+from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
+from dpreg.privacy.protection import Protection
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+__all__ = ["TailNoise", "tail_l1", "tail_l2_squared", "tail_noise", "tail_sd"]
+
+
+_LEVERAGE: Final = {"gaussian": 2, "laplace": 4}
+"""The noise of sum v^2 beside that of the other cells."""
+
+
+def tail_l2_squared(protection: Protection) -> Fraction:
+    """Return the squared L2 sensitivity of the three cells, weighted, in units of one."""
+    rows = Fraction(17 if protection.neighbors == "replace-one" else 9, 4)
+    return rows * protection.contributions**2
+
+
+def tail_l1(protection: Protection) -> Fraction:
+    """Return the L1 sensitivity of the three cells, weighted, in units of one."""
+    rows = Fraction(10 if protection.neighbors == "replace-one" else 9, 4)
+    return rows * protection.contributions
+
+
+def tail_sd(strength: Fraction, protection: Protection, *, gaussian: bool) -> float:
+    """Return about the standard deviation of the noise of sum c t and sum t^2, in units of one.
+
+    `strength` is the part's mu^2 (Gaussian) or eps (Laplace).
+    """
+    if gaussian:
+        return math.sqrt(tail_l2_squared(protection) / strength)
+    return math.sqrt(2) * float(tail_l1(protection) / strength)
+
+
+@dataclass(frozen=True, slots=True)
+class TailNoise:
+    """Noise fitted to the three cells.
+
+    Attributes
+    ----------
+    mechanism : {"gaussian", "laplace"}
+    scales : tuple of three floats
+        Of sum c t, sum t^2 and sum v^2, in their integer units: 1/(r 2**20), 2**-40 and 2**-40.
+    strength : Fraction
+        The mu^2 or eps that it costs.
+    protection : Protection
+    """
+
+    mechanism: str
+    scales: tuple[float, float, float]
+    strength: Fraction
+    protection: Protection
+
+    @property
+    def sds(self) -> tuple[float, float, float]:
+        """Standard deviations, in the same integer units."""
+        if self.mechanism == "gaussian":
+            return self.scales
+        first, second, third = (math.sqrt(laplace_variance(scale)) for scale in self.scales)
+        return first, second, third
+
+    def draw(self, part: LookPart, rows: str = ALL_ROWS) -> tuple[int, int, int]:
+        """Use up the part that was charged and draw the noise of the cells."""
+        fitted = self.protection
+        same = (part.protection.neighbors, part.protection.contributions)
+        if same != (fitted.neighbors, fitted.contributions):
+            raise RuntimeError("internal error: a tail's noise was fitted for other neighbours")
+        if self.mechanism == "gaussian":
+            charged = part.look(self.mechanism, rows)
+        else:
+            charged = part.draw(self.mechanism, rows).eps
+        if charged < self.strength:
+            raise RuntimeError("internal error: a tail is drawn with less noise than was charged")
+        return self.simulate(part.rng)
+
+    def simulate(self, rng: Generator | None) -> tuple[int, int, int]:
+        """Draw from the law alone; with a generator **not private**."""
+        draw = gaussian_noise if self.mechanism == "gaussian" else laplace_noise
+        first, second, third = (draw(1, scale, rng=rng)[0] for scale in self.scales)
+        return first, second, third
+
+
+def tail_noise(
+    strength: Fraction, protection: Protection, full_weight: int, *, gaussian: bool
+) -> TailNoise:
+    """Fit noise to (sum c t, sum t^2, sum v^2).
+
+    Parameters
+    ----------
+    strength : Fraction
+        mu^2 (Gaussian) or eps (Laplace).
+    protection : Protection
+    full_weight : int
+        r, the stored weight of a row that counts in full.
+    gaussian : bool
+    """
+    first = Fraction(full_weight, 2**20)  # units of the first cell beside those of the second
+    if gaussian:
+        scale = look_scale(tail_l2_squared(protection) * CELL_UNITS**2, strength)
+        third = weighted_scale(scale, Fraction(1, _LEVERAGE["gaussian"] ** 2))
+        scales = weighted_scale(scale, 1 / first**2), scale, third
+        return TailNoise("gaussian", scales, strength, protection)
+    wanted = tail_l1(protection) * CELL_UNITS / strength
+    scales = _up(wanted * first), _up(wanted), _up(wanted * _LEVERAGE["laplace"])
+    return TailNoise("laplace", scales, strength, protection)
+
+
+def _up(wanted: Fraction) -> float:
+    """Return a float of at least `wanted`, and of at least 2**9."""
+    wanted = max(wanted, Fraction(2**9))
+    scale = float(wanted)
+    return scale if Fraction(scale) >= wanted else math.nextafter(scale, math.inf)

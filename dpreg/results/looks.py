@@ -1,0 +1,69 @@
+"""One look at the rows of a staged release, as it was released."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.privacy.budget import exact
+from dpreg.results.inference import read_only
+
+__all__ = ["Look"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Look:
+    """A released moment matrix, and the coordinates that its rows were written in.
+
+    A row (1, x, y) in stored units is seen as z = (c, c u, clip(c e, -1, 1)) with
+    u = `whitening` x + `offset`, e = (y - `center`'(1, x)) / `width` and
+    c = min(1, `radius` / |(1, u)|); in the box u = x, e = y and c = 1.
+
+    Parameters
+    ----------
+    mechanism : {"gaussian", "matrix-laplace"}
+    share : Fraction
+        Of what the looks cost together: of mu^2 for Gaussian noise, of eps for matrix-Laplace.
+    radius : float or None
+        R; None in the box.
+    width : float
+        tau, in units of the stored response.
+    opened : bool
+        Whether R and tau were opened beyond the usual, since the noise is small.
+    weight : float
+        Mean squared weight c^2 of the complete rows, as released.
+    cells, noise_sd : (D, D) arrays
+        The noisy sum z z', and the standard deviation of each cell's noise; 0 where a cell is
+        known without a release.
+    whitening : (p, p) array
+    offset : (p,) array
+    center : (p + 1,) array
+        The intercept and slopes that the response is measured from.
+    """
+
+    mechanism: str
+    share: Fraction
+    radius: float | None
+    width: float
+    opened: bool
+    weight: float
+    cells: Array
+    noise_sd: Array
+    whitening: Array
+    offset: Array
+    center: Array
+
+    def __post_init__(self) -> None:
+        """Make the fields plain, immutable values."""
+        put = partial(object.__setattr__, self)
+        put("share", exact(self.share, "share"))
+        for name, ndim in (("cells", 2), ("noise_sd", 2), ("whitening", 2)):
+            put(name, read_only(getattr(self, name), ndim, name))
+        for name in ("offset", "center"):
+            put(name, read_only(getattr(self, name), 1, name))

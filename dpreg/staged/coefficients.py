@@ -1,0 +1,114 @@
+r"""Coefficients from the law of the last look: generalised least squares, for any set of columns.
+
+From g = K beta + N(0, W), with beta zero outside the columns M of the model,
+
+    beta = V K_M' W^-1 g,    V = (K_M' W^-1 K_M)^-1,
+
+and V splits into what sampling and what privacy contribute by the two parts of W. Coefficients of a
+subset are those of the best linear prediction with these columns alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.staged.law import LookLaw, solved
+
+__all__ = ["Coefficients", "coefficients"]
+
+Array = NDArray[np.float64]
+
+_TINY: Final = 1e-12
+"""Relative ridge that keeps a solve off singularity; far below any noise."""
+_RESOLVED: Final = 4.0
+"""Signal over noise, a ratio of squares, at which a direction of the columns counts as seen: an
+eigenvalue of A of about nu."""
+_NOTHING: Final = 1e-200
+"""Precision of a coefficient of which nothing is known: large, finite standard errors."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coefficients:
+    """Estimates for m columns with their uncertainty, in box units or, mapped, in the user's.
+
+    Parameters
+    ----------
+    params : (m,) array
+    sampling, privacy : (m, m) arrays
+        Covariance from sampling, and from the noise.
+    residual : float
+        sigma2, in squared units of the response.
+    count : float
+        Released number of complete rows.
+    degrees : int or None
+        For `dpreg.staged.reference`: of the noise's mixing law; None where it is Gaussian.
+    unresolved : (m,) array
+        Share of each coefficient's variance that comes from directions in which the released
+        moments of the columns are hardly more than noise.
+    """
+
+    params: Array
+    sampling: Array
+    privacy: Array
+    residual: float
+    count: float
+    degrees: int | None
+    unresolved: Array
+
+    @property
+    def covariance(self) -> Array:
+        """Sampling and privacy together, (m, m)."""
+        return np.asarray(self.sampling + self.privacy)
+
+    @property
+    def errors(self) -> Array:
+        """Standard errors, (m,)."""
+        return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+
+def coefficients(released: LookLaw, columns: Sequence[int] | None = None) -> Coefficients:
+    """Return the coefficients of the columns, by generalised least squares.
+
+    Parameters
+    ----------
+    released : LookLaw
+    columns : sequence of int, optional
+        Places in 0..d-1, 0 the intercept; None: all of them.
+    """
+    size = released.k.shape[1]
+    chosen = list(range(size)) if columns is None else list(columns)
+    k = released.k[:, chosen]
+    weighted = solved(released.covariance, k)
+    precision = k.T @ weighted
+    inverse, unresolved = _inverted(precision, released.map_noise[np.ix_(chosen, chosen)])
+    to_params = inverse @ weighted.T
+    return Coefficients(
+        params=to_params @ released.g,
+        sampling=to_params @ released.sampling @ to_params.T,
+        privacy=to_params @ released.privacy @ to_params.T,
+        residual=released.residual,
+        count=released.count,
+        degrees=released.degrees,
+        unresolved=unresolved,
+    )
+
+
+def _inverted(precision: Array, noise: Array) -> tuple[Array, Array]:
+    """Return precision^-1, and how much of its diagonal lies in directions that are noise.
+
+    With X'(precision)X = 1 and X'(noise)X = diag(1/f), variance j is sum_i X_ji^2; direction i
+    counts as noise where f_i, its signal over noise, is below `_RESOLVED`.
+    """
+    scale = np.sqrt(np.maximum(np.diag(precision), _NOTHING))
+    both = np.outer(scale, scale)
+    values, vectors = np.linalg.eigh((precision + precision.T) / 2 / both)
+    roots = vectors / np.sqrt(np.maximum(values, _TINY))
+    shares, turn = np.linalg.eigh(roots.T @ (noise / both) @ roots)
+    squares = (roots @ turn) ** 2
+    weak = squares[:, shares > 1 / _RESOLVED].sum(axis=1) / squares.sum(axis=1)
+    return roots @ roots.T / both, weak

@@ -1,0 +1,286 @@
+r"""The law of the last look: weak equations for the coefficients, never an inverse.
+
+With A, h, s the noisy blocks of the look's cells and theta the true coefficients in its
+coordinates, h = A theta + (noise): exactly,
+
+    h - A theta = sum c (1, u) error + (E_full (theta, -1))_{1..d} (up to sign),
+
+so that in box coordinates, beta = t0 + T theta,
+
+    g = K beta + N(0, W),    K = A T^-1,    g = h + K t0,    W = sigma2 A+ + C.
+
+A+ is A without negative eigenvalues; C is the covariance of the noise times (theta, -1), averaged
+over a posterior of theta whose prior has variance 1/4 a direction (one that explains as much as
+the residual, since tau = 2 omega). Directions that the noise hides stay in as weak equations.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from dpreg.staged.released import NoisyLook, Tail
+
+__all__ = ["LookLaw", "law", "solved"]
+
+Array = NDArray[np.float64]
+
+_PRIOR: Final = 0.25
+"""Prior variance of theta a direction: at tau = 2 omega it explains as much as the residual."""
+_SKEW: Final = 0.05
+"""What cutting at 2 sigma moves the mean by, in sigma: .050 for exponential residuals, .063 for
+lognormal ones. At k sigma it is taken for (2/k)^2 times that: between the two for k = 3..5."""
+_CUTS: Final = np.linspace(8.0, 0.8, 721)
+"""Cuts k in units of sigma, for the table of `_kept`."""
+_WITHIN: Final = 2 * ndtr(_CUTS) - 1
+_SCATTERS: Final = (
+    _WITHIN - 2 * _CUTS * np.exp(-(_CUTS**2) / 2) / math.sqrt(2 * math.pi)
+) / _CUTS**2 + (1 - _WITHIN)
+"""E min(Z^2, k^2) / k^2."""
+_SPREAD: Final = 0.2
+"""How far the leverage of residuals is expected to differ from the usual one."""
+_ROUNDS: Final = 4
+"""Rounds of posterior and residual variance; the fourth changes both by under a percent."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LookLaw:
+    """g = K beta + N(0, W), q equations for the d coefficients in box units, intercept first.
+
+    Parameters
+    ----------
+    g : (q,) array
+    k : (q, d) array
+    sampling, privacy : (q, q) arrays
+        The two parts of W, positive semidefinite.
+    residual : float
+        sigma2: the residual variance, in squared box units of the response.
+    count : float
+        Released number of complete rows.
+    weight : float
+        Mean squared weight of a row: 1 where no row was shortened.
+    theta : (d,) array
+        Posterior mean in the look's coordinates.
+    eigenvalues : (d,) array
+        Of A, ascending; `noise_norm` is the size of the noise in them.
+    noise_norm : float
+    map_noise : (d, d) array
+        M, the expected E' W^-1 E in box coordinates, E the noise in K: where K'W^-1 K hardly
+        exceeds it, K itself is noise.
+    heavy : float
+        Mean square of residuals at the wide cut over that at the narrow one, less two standard
+        deviations of its noise: about 1.2 at most for normal residuals; NaN without a tail.
+    degrees : int or None
+        As in `NoisyLook`.
+    """
+
+    g: Array
+    k: Array
+    sampling: Array
+    privacy: Array
+    residual: float
+    count: float
+    weight: float
+    theta: Array
+    eigenvalues: Array
+    noise_norm: float
+    map_noise: Array
+    heavy: float
+    degrees: int | None
+
+    @property
+    def covariance(self) -> Array:
+        """W, (q, q)."""
+        return np.asarray(self.sampling + self.privacy)
+
+
+def law(
+    look: NoisyLook,
+    count: float | None = None,
+    tail: Tail | None = None,
+) -> LookLaw:
+    """Return the law of a released look; raises on no released value.
+
+    Parameters
+    ----------
+    look : NoisyLook
+    count : float, optional
+        The number of complete rows that an earlier look released.
+    tail : Tail, optional
+        The two cells with the wider cut; without them the intercept's error allows for skewed
+        residuals, which only they can tell from others.
+    """
+    size, variances = look.size, look.noise_sd**2
+    a, h = look.cells[:size, :size], look.cells[:size, size]
+    rows = look.count(count) if count is None else max(count, size + 1.0)
+    weights = min(max(float(look.cells[0, 0]), 0.2 * rows), rows)
+    total_noise = 2 * float(look.noise_sd[size, size])
+    total = max(float(look.cells[size, size]), total_noise / 2)
+    share = weights / rows
+    values, vectors = np.linalg.eigh(a)
+    positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    theta, spread, kept = np.zeros(size), np.eye(size) * _PRIOR, 1.0
+    scatter = total / weights
+    sampling = privacy = positive
+    for _ in range(_ROUNDS):
+        privacy = equation_noise(variances, theta, spread)
+        sampling = scatter * share * positive
+        kept = _kept(scatter)
+        weighted = solved(sampling + privacy, np.column_stack([kept * a, h]))
+        spread = _posterior(kept * a @ weighted[:, :size])
+        theta = spread @ (kept * a @ weighted[:, size])
+        extended = np.append(theta, -1.0)
+        noise = float(np.sqrt(extended**2 @ variances @ extended**2))
+        left = float(look.cells[size, size] - (2 * h - kept * a @ theta) @ theta)
+        scatter = max(min(max(left, noise / 2), total), 1e-12) / weights
+    if tail is not None:
+        sampling *= _leverage(tail, scatter * float(np.trace(positive)), share) / share
+    covariance = sampling + privacy
+    beyond = _beyond(tail, look, scatter, weights)
+    parts = _with_tail(look, tail, sampling, beyond, privacy, weights, _kept(scatter))
+    a, h, sampling, privacy = parts
+    to_box = look.coordinates
+    k = np.asarray(np.linalg.solve(to_box.transform.T, a.T).T, dtype=np.float64)
+    return LookLaw(
+        g=h + k @ to_box.shift,
+        k=k,
+        sampling=sampling,
+        privacy=privacy,
+        residual=beyond.full * to_box.width**2,
+        count=rows,
+        weight=share,
+        theta=theta,
+        eigenvalues=values,
+        noise_norm=look.noise_norm,
+        map_noise=_map_noise(look, covariance, to_box.transform),
+        heavy=beyond.heavy / scatter,
+        degrees=look.degrees,
+    )
+
+
+def _kept(scatter: float) -> float:
+    """Return the share of normal residuals within the cut, whose cut mean square is `scatter`.
+
+    Where theta moves a residual, its cut value moves only if it is not cut: the expected slope of
+    cut residuals on the columns is theta times this share.
+    """
+    return float(np.interp(scatter, _SCATTERS, _WITHIN))
+
+
+@dataclass(frozen=True, slots=True)
+class _Beyond:
+    """What lies beyond the cut, in units of tau: mean squares, and what the cuts may move."""
+
+    full: float
+    heavy: float
+    moved: float
+    moved_wide: float
+
+
+def _leverage(tail: Tail, plain: float, share: float) -> float:
+    """Return tr(sum c^2 (1, u)(1, u)' f^2) over its value if f^2 were the same in every row.
+
+    Residuals that spread more, or less, where rows lie far out change the sampling error of all
+    coefficients by this much on average. Without noise it is what was released; else it is drawn
+    towards the mean squared weight, which it is where rows are shortened and the spread is equal.
+    """
+    noise = (tail.leverage_sd / plain) ** 2
+    found = min(max(tail.leverage / plain, share / 2), 4.0)
+    return share + (found - share) * _SPREAD**2 / (_SPREAD**2 + noise)
+
+
+def _beyond(tail: Tail | None, look: NoisyLook, scatter: float, weights: float) -> _Beyond:
+    """Compare the mean squares of residuals cut at tau and at the wider cut.
+
+    |e| - tau <= (e^2 - tau^2) / (2 tau) for |e| >= tau: if all that is cut lay on one side, the
+    mean would move by at most half the difference of the mean squares. A uniform law between both
+    sides has 1/sqrt(3) of that as its standard deviation.
+    """
+    if tail is None:
+        moved = _SKEW * 4 * scatter * math.sqrt(scatter)
+        return _Beyond(scatter, math.nan, moved, moved)
+    wide = tail.width / look.coordinates.width
+    size = look.size
+    excess = (tail.squares * wide**2 - look.cells[size, size]) / weights
+    noise = math.hypot(tail.squares_sd * wide**2, look.noise_sd[size, size]) / weights
+    usual = float(np.interp(scatter, _SCATTERS, _CUTS)) ** -2 - scatter  # of normal residuals
+    known = max(0.0, 1 - (noise / (excess - usual)) ** 2) if excess != usual else 0.0
+    full = scatter + usual + (max(excess, 0.0) - usual) * known
+    most = _SKEW * 4 * full * math.sqrt(full)
+    moved = min(most, (max(excess, 0.0) + noise) / (2 * math.sqrt(3)))
+    return _Beyond(full, scatter + excess - 2 * noise, moved, moved / wide**1.5)
+
+
+def _with_tail(
+    look: NoisyLook,
+    tail: Tail | None,
+    sampling: Array,
+    beyond: _Beyond,
+    privacy: Array,
+    weights: float,
+    kept: float,
+) -> tuple[Array, Array, Array, Array]:
+    """Add the allowance for skewed residuals, and the equation of the tail.
+
+    Cutting skewed residuals at +-tau moves the intercept, and it alone, by E[error - cut error].
+    """
+    size = look.size
+    a, h = look.cells[:size, :size], look.cells[:size, size]
+    along, count = sampling[0], a[:, 0]
+    sampling = sampling + beyond.moved**2 * np.outer(count, count)
+    if tail is None:
+        return kept * a, h, sampling, privacy
+    wide = tail.width / look.coordinates.width
+    beside = privacy[0].copy()
+    beside[0] -= look.noise_sd[0, size] ** 2
+    own = beside[0] + (tail.total_sd * wide) ** 2
+    privacy = np.block([[privacy, beside[:, None]], [beside[None, :], np.array([[own]])]])
+    own = beyond.full * weights + (beyond.moved_wide * weights) ** 2
+    sampling = np.block([[sampling, along[:, None]], [along[None, :], np.array([[own]])]])
+    return np.vstack([kept * a, a[0]]), np.append(h, tail.total * wide), sampling, privacy
+
+
+def _map_noise(look: NoisyLook, covariance: Array, transform: Array) -> Array:
+    """Return E[T^-T E' W^-1 E T^-1] over the noise E of A.
+
+    Cell (i, j) of E is in rows i and j: entry (a, b) gets Winv_ab v_ab, and entry (a, a) also
+    sum_i Winv_ii v_ia.
+    """
+    size = look.size
+    variances = look.noise_sd[:size, :size] ** 2
+    inverse = solved(covariance, np.eye(size))
+    noise = inverse * variances
+    np.fill_diagonal(noise, np.diag(inverse) @ variances)
+    back = np.linalg.solve(transform.T, np.linalg.solve(transform.T, noise).T)
+    return np.asarray((back + back.T) / 2)
+
+
+def equation_noise(variances: Array, theta: Array, spread: Array) -> Array:
+    """Return C, (d, d): Cov((E (theta, -1))_{1..d}) averaged over theta ~ (theta, spread).
+
+    Cells are independent or uncorrelated: cell (i, j) moves entry i by theta_j and entry j by
+    theta_i, cell (i, i) entry i by theta_i.
+    """
+    size = len(theta)
+    products = np.outer(theta, theta) + spread
+    noise = np.asarray(variances[:size, :size] * products)
+    np.fill_diagonal(noise, variances[:size] @ np.append(np.diag(products), 1.0))
+    return noise
+
+
+def solved(covariance: Array, right: Array) -> Array:
+    """Solve with a symmetric covariance, kept off singularity by a share of 1e-12."""
+    size = len(covariance)
+    ridge = max(1e-12 * float(np.trace(covariance)) / size, 1e-200)
+    return np.asarray(np.linalg.solve(covariance + ridge * np.eye(size), right), dtype=np.float64)
+
+
+def _posterior(precision: Array) -> Array:
+    """Return (precision + prior)^-1; its eigenvalues are at most the prior's variance."""
+    values, vectors = np.linalg.eigh((precision + precision.T) / 2)
+    return np.asarray((vectors / (np.maximum(values, 0.0) + 1 / _PRIOR)) @ vectors.T)

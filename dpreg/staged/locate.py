@@ -1,0 +1,256 @@
+r"""From one noisy look to the coordinates of the next: post-processing of released numbers.
+
+Centre the released moments at their means: S with noise variances V, both per row. The noise in
+S_xx has norm about nu = 2 max_i sqrt(sum_j V_ij) (Bandeira and van Handel 2016). With eigenvalues
+lam of S_xx and its eigenvectors Q,
+
+    L = Lambda^(-1/2) Q',    Lambda = max(lam, 0) + nu/2:
+
+directions that the noise hides are not blown up. The coefficients b are a posterior mean: noise of
+variance v_b + v_A |b|^2 an equation, and columns that explain all of the response at most. The
+residual's second moment omega^2 counts what the noise adds to it (bt'V bt of (b, -1), and what the
+error of b leaves unexplained), so that the cut tau = 2 omega seldom binds by an accident of noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.staged.released import Coordinates, NoisyLook
+
+__all__ = ["Centred", "Located", "centred", "locate", "noise_unit", "open_clips"]
+
+Array = NDArray[np.float64]
+
+_FLOOR: Final = 0.5
+"""Share of nu added to eigenvalues: below it directions are noise, and whitening stops there."""
+_RESOLVED: Final = 2.0
+"""Where the least eigenvalue is so many nu, b needs no ridge."""
+_LEAST: Final = 0.1
+"""Least eigenvalue that the ridge takes for true, as a share of nu."""
+_CUT: Final = 1.7
+"""tau in units of omega. Noise grows with tau, and the law knows what cutting costs: from 1.4 to 2
+errors differ by a few percent."""
+_OPEN_BELOW: Final = 0.6
+"""Clips are opened until a cell's privacy noise is so many times its sampling error."""
+_RADIUS_OPENS: Final = 0.5
+_CUT_OPENS: Final = 0.15
+"""Exponents of that opening. They add up to less than 1, so that the noise also becomes small
+beside the sampling error; rows are opened first, as wide columns carry the most information."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Centred:
+    """Centred released moments, per row.
+
+    Parameters
+    ----------
+    count : float
+        Sum of squared weights.
+    means : (p + 1,) array
+        Of the columns and the response.
+    moments : (p + 1, p + 1) array
+        S.
+    variances : (p + 1, p + 1) array
+        V, of the noise in S.
+    """
+
+    count: float
+    means: Array
+    moments: Array
+    variances: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Located:
+    """Where to look next.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+        Unrounded; a look rounds them to its grids.
+    count : float
+        Released number of complete rows.
+    residual : float
+        omega^2: second moment of the residual in box units of the response, inflated for noise.
+    expected_square : float
+        B: the expected |theta|^2 in the new coordinates.
+    eigenvalues : (p,) array
+        Of S_xx in the coordinates of the look that was located from.
+    noise_norm : float
+        nu of S_xx, in the same units.
+    """
+
+    coordinates: Coordinates
+    count: float
+    residual: float
+    expected_square: float
+    eigenvalues: Array
+    noise_norm: float
+
+    @property
+    def resolved(self) -> int:
+        """Directions whose eigenvalue stands above nu."""
+        return int((self.eigenvalues > self.noise_norm).sum())
+
+
+def centred(look: NoisyLook, most: float | None = None) -> Centred:
+    """Centre a look's cells at their released means.
+
+    The noise of a centred cell is E_ij - m_i E_0j - m_j E_0i + m_i m_j E_00 to first order.
+    """
+    count = look.count(most)
+    means = look.cells[0, 1:] / count
+    if look.coordinates.boxed:
+        means = np.clip(means, -1.0, 1.0)
+    moments = look.cells[1:, 1:] / count - np.outer(means, means)
+    squares, noise = means**2, look.noise_sd**2
+    variances = (
+        noise[1:, 1:]
+        + np.outer(squares, noise[0, 1:])
+        + np.outer(noise[0, 1:], squares)
+        + np.outer(squares, squares) * noise[0, 0]
+    ) / count**2
+    return Centred(count, means, moments, variances)
+
+
+def locate(look: NoisyLook, most: float | None = None) -> Located:
+    """Return the coordinates that the next look should use.
+
+    Parameters
+    ----------
+    look : NoisyLook
+    most : float, optional
+        The number of complete rows that an earlier look released.
+    """
+    found = centred(look, most)
+    size = len(found.means) - 1
+    moments, variances = found.moments, found.variances
+    total = max(float(moments[size, size]), 2 * math.sqrt(variances[size, size]), 1e-12)
+    if look.coordinates.boxed:
+        total = min(total, 1.0)
+    norm = 2 * math.sqrt(float(variances[:size, :size].sum(axis=1).max(initial=0.0)))
+    norm = max(norm, 1e-12)
+    values, vectors = np.linalg.eigh(moments[:size, :size])
+    shrunk = _shrunk(values, norm, total, variances)
+    slopes = vectors @ (shrunk * (vectors.T @ moments[:size, size]))
+    squares = np.append(slopes, -1.0) ** 2
+    noise = variances @ squares
+    turned = shrunk**2 * (vectors.T**2 @ noise[:size])
+    positive = np.maximum(values, 0.0)
+    floored = positive + _FLOOR * norm
+    residual = _residual(found, slopes, noise, shrunk, turned, positive, vectors, total)
+    scale = look.coordinates.width**2
+    whitening = (vectors / np.sqrt(floored)).T
+    inner = Coordinates(
+        whitening=whitening,
+        offset=-whitening @ found.means[:size],
+        intercept=float(found.means[size] - found.means[:size] @ slopes),
+        slopes=slopes,
+        width=_CUT * math.sqrt(residual),
+        squared_radius=1.0 + float((positive / floored).sum()),
+    )
+    return Located(
+        coordinates=_composed(look.coordinates, inner),
+        count=found.count if most is None else most,
+        residual=residual * scale,
+        expected_square=float((floored * turned).sum()) / inner.width**2 + 1.0 / found.count,
+        eigenvalues=values,
+        noise_norm=norm,
+    )
+
+
+def _shrunk(values: Array, norm: float, total: float, variances: Array) -> Array:
+    """Return the posterior mean's factor w/(w^2 + kappa) for each direction."""
+    size = len(values)
+    if not size:
+        return np.zeros(0)
+    least = np.maximum(values, _LEAST * norm)
+    if values[0] >= _RESOLVED * norm:
+        return np.asarray(1.0 / least)
+    squared = total * size / max(float(least.sum()), 1e-12)
+    kappa = size * (variances[:size, size].mean() + variances[:size, :size].mean() * squared)
+    return np.asarray(least / (least**2 + kappa / squared))
+
+
+def _residual(
+    found: Centred,
+    slopes: Array,
+    noise: Array,
+    shrunk: Array,
+    turned: Array,
+    positive: Array,
+    vectors: Array,
+    total: float,
+) -> float:
+    """Return omega^2 in the look's own units: never below its own noise, never above var(y)."""
+    size = len(slopes)
+    extended = np.append(slopes, -1.0)
+    spread = math.sqrt(max(float(extended**2 @ noise), 0.0))
+    explained = float(extended @ found.moments @ extended)
+    explained += float((shrunk * (vectors.T**2 @ noise[:size])).sum())
+    wanted = max(explained, 0.0) + float((positive * turned).sum()) + spread
+    most = total + math.sqrt(found.variances[size, size])
+    return min(max(wanted, spread, 1e-12), most)
+
+
+def _composed(outer: Coordinates, inner: Coordinates) -> Coordinates:
+    """Return `inner`, found from rows in the coordinates `outer`, as a map of the box."""
+    slopes = outer.whitening.T @ inner.slopes
+    shift = inner.intercept + float(outer.offset @ inner.slopes)
+    return Coordinates(
+        whitening=inner.whitening @ outer.whitening,
+        offset=inner.whitening @ outer.offset + inner.offset,
+        intercept=outer.intercept + outer.width * shift,
+        slopes=outer.slopes + outer.width * slopes,
+        width=outer.width * inner.width,
+        squared_radius=inner.squared_radius,
+    )
+
+
+def noise_unit(strength: float, neighbors: str, degrees: int | None) -> float:
+    """Return the noise's standard deviation in a cell of sum c (1, u) e, for R = 1.
+
+    With the public weights that balance both blocks (gamma = R^2, alpha = 1/2) it is R times this.
+
+    Parameters
+    ----------
+    strength : float
+        mu (Gaussian) or eps (matrix-Laplace) of the look, divided by the rows of one person.
+    neighbors : {"replace-one", "add-remove"}
+    degrees : int or None
+        As in `NoisyLook`.
+    """
+    replaced = neighbors == "replace-one"
+    if degrees is None:
+        return (2.0 if replaced else math.sqrt(2.0)) / strength
+    return math.sqrt(2.0 * degrees) * (2.0 if replaced else 1.0) / strength
+
+
+def open_clips(located: Located, unit: float) -> Coordinates:
+    """Open radius and cut where the noise is small anyway: with more rows the fit tends to OLS.
+
+    Both stop at the corner of the box, beyond which they bind no row.
+
+    Parameters
+    ----------
+    located : Located
+    unit : float
+        See `noise_unit`, for the look to come.
+    """
+    at = located.coordinates
+    sampling = math.sqrt(located.count * located.residual)
+    ratio = unit * math.sqrt(at.squared_radius) * at.width / sampling
+    wider = max(1.0, _OPEN_BELOW / ratio)
+    corner = 1.0 + float(((np.abs(at.whitening).sum(axis=1) + np.abs(at.offset)) ** 2).sum())
+    farthest = 1.0 + abs(at.intercept) + float(np.abs(at.slopes).sum())
+    return replace(
+        at,
+        squared_radius=min(at.squared_radius * wider ** (2 * _RADIUS_OPENS), corner),
+        width=min(at.width * wider**_CUT_OPENS, farthest),
+    )

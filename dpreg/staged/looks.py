@@ -1,0 +1,183 @@
+"""The looks themselves: read rows, add the noise, locate the next look from what was released.
+
+Privacy. Each look's exact moments leave `_release` only with its noise added, drawn by the right of
+the look's own part of the budget; a look's coordinates are a function of earlier released values.
+That is the setting of `dpreg.privacy.looks` (Gaussian), and for matrix-Laplace noise sequential
+composition of adaptively chosen pure mechanisms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.moments import CELL_BITS, Moments, Vectors
+from dpreg.privacy.account import Part
+from dpreg.privacy.gram_sensitivity import CELL_UNITS
+from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
+from dpreg.staged.law import LookLaw, law
+from dpreg.staged.locate import Located, locate, open_clips
+from dpreg.staged.location import Location
+from dpreg.staged.plan import LookPlan, OpenLooks
+from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
+from dpreg.staged.rows import LocatedRows
+
+__all__ = ["Looked", "look"]
+
+Array = NDArray[np.float64]
+
+_WIDE: Final = 0.65
+"""The tail's cut in units of omega (n/sd)^(1/3): least total error of the intercept, over normal,
+exponential and lognormal residuals."""
+
+Read = Callable[[Vectors], Moments]
+"""Reads the rows that the looks are for once, and returns their exact moments."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Looked:
+    """What all looks released.
+
+    Attributes
+    ----------
+    plan : LookPlan
+    looks : tuple of NoisyLook
+        In order; cells in the units of their coordinates.
+    opened : tuple of bool
+        For each look whether its clips were opened, as the noise is small anyway.
+    located : Located
+        Where the last look was located from.
+    count : float
+        The released number of complete rows, of the first look.
+    tail : Tail
+        Residuals of the last look, with a wider cut.
+    """
+
+    plan: LookPlan
+    looks: tuple[NoisyLook, ...]
+    opened: tuple[bool, ...]
+    located: Located
+    count: float
+    tail: Tail
+
+    def law(self) -> LookLaw:
+        """Return the law of the last look, from which coefficients are estimated."""
+        return law(self.looks[-1], self.count, self.tail)
+
+
+def look(
+    read: Read,
+    design: Vectors,
+    opened: OpenLooks,
+    *,
+    public: bool = False,
+) -> Looked:
+    """Look at the rows as often as the plan says, each time located by the looks before.
+
+    The constant is looked at whether the model has an intercept or not: rows are centred, and what
+    cutting skewed residuals does stays out of the slopes.
+
+    Parameters
+    ----------
+    read : callable
+        Called once a look. The rows must be the same every time.
+    design : Vectors
+        Makes (1, x, y) of every row: the first look's rows, and what later ones are located from.
+    opened : OpenLooks
+        Of an account that is charged.
+    public : bool
+        Whether the number of rows that `read` reads is public.
+    """
+    plan = opened.plan
+    moments = read(design)
+    rows = moments.rows if public else None
+    noise = plan.box_noise()
+    columns = plan.size - 2
+    first = _release(moments, noise, opened.part(0), box(columns), 1.0, rows)
+    located = locate(first)
+    looks, wider, count = [first], [False], located.count
+    tail = Tail(0.0, 0.0, math.inf, math.inf, 1.0)
+    for place in range(1, len(plan.shares)):
+        last = place == len(plan.shares) - 1
+        wanted = open_clips(located, plan.unit(place)) if last else located.coordinates
+        wider.append(wanted.squared_radius > located.coordinates.squared_radius)
+        location = _on_grid(wanted)
+        coordinates = Coordinates.rounded(location)
+        wide = _wide_cut(located, location, plan.tail_sd) if last else None
+        noise = plan.located_noise(place, located.expected_square * coordinates.squared_radius)
+        moments = read(LocatedRows(design, location, wide=wide))
+        part, radius = opened.part(place), location.radius
+        looks.append(_release(moments, noise, part, coordinates, radius, rows))
+        if wide is None:
+            located = locate(looks[-1], count)
+            continue
+        tail = _release_tail(moments, plan, opened.tail(), location, wide)
+    return Looked(plan, tuple(looks), tuple(wider), located, count, tail)
+
+
+def _wide_cut(located: Located, location: Location, sd: float) -> float:
+    """Return the tail's cut: what it leaves out and its noise are then about as large.
+
+    omega WIDE (n/sd)^(1/3), at least tau and at most the farthest residual there can be.
+    """
+    wanted = math.sqrt(located.residual) * _WIDE * math.cbrt(located.count / sd)
+    return max(min(wanted, location.largest_residual), location.tau)
+
+
+def _release_tail(
+    moments: Moments, plan: LookPlan, part: Part, location: Location, wide: float
+) -> Tail:
+    """Add the noise to the sums that the two places of the wider cut fill."""
+    noise = plan.tail_noise(location.radius_units)
+    drawn = noise.draw(part, moments.group)
+    units = (
+        location.radius_units * 2.0**CELL_BITS,
+        float(CELL_UNITS),
+        CELL_UNITS / location.radius**2,
+    )
+    exact = moments.cells[0][-2], moments.cells[-2][-2], moments.cells[-1][-1]
+    total, squares, leverage = (
+        (cell + own) / unit for cell, own, unit in zip(exact, drawn, units, strict=True)
+    )
+    sds = [sd / unit for sd, unit in zip(noise.sds, units, strict=True)]
+    return Tail(total, squares, sds[0], sds[1], wide, leverage, sds[2])
+
+
+def _release(
+    moments: Moments,
+    noise: GaussianLook | MatrixLaplaceLook,
+    part: Part,
+    coordinates: Coordinates,
+    radius: float,
+    rows: int | None,
+) -> NoisyLook:
+    """Add the noise to exact moments, and undo the rows' division by R.
+
+    The places of the tail, which has noise of its own, are left out.
+    """
+    drawn = noise.draw(part, moments.group)
+    units = np.full(noise.size, radius)
+    units[-1] = 1.0
+    scale = np.outer(units, units)
+    released = [
+        [(exact + own) / CELL_UNITS for exact, own in zip(row[: noise.size], noisy, strict=True)]
+        for row, noisy in zip(moments.cells[: noise.size], drawn, strict=True)
+    ]
+    cells, sd = np.array(released) * scale, noise.sd * scale
+    return NoisyLook(cells, sd, coordinates, noise.degrees, rows)
+
+
+def _on_grid(at: Coordinates) -> Location:
+    return Location.on_grid(
+        whitening=at.whitening,
+        offset=at.offset,
+        slopes=at.slopes,
+        intercept=at.intercept,
+        tau=at.width,
+        radius=float(np.sqrt(at.squared_radius)),
+    )

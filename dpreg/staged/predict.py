@@ -1,0 +1,157 @@
+r"""Standard errors of staged coefficients before there are any data: for planning.
+
+The looks are gone through on rows that are made up, from public numbers alone: normal columns and
+residuals of a given spread, with equal correlations, scaled up to n rows. No noise is drawn; but
+all rules between looks allow for it as they do in a call, and the law of the last look says how
+large the errors will be. The made-up rows come from a fixed seed, so that the same numbers always
+give the same prediction.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.errors import ArgumentError
+from dpreg.staged.coefficients import coefficients
+from dpreg.staged.law import law
+from dpreg.staged.locate import locate, open_clips
+from dpreg.staged.plan import LookPlan
+from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
+
+__all__ = ["PredictedErrors", "located_rows", "predict_errors"]
+
+Array = NDArray[np.float64]
+
+_ROWS: Final = 4096
+"""Made-up rows: they leave an error of a percent or two in the prediction."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictedErrors:
+    """Predicted standard errors of slopes, in box units.
+
+    In the user's units they are multiplied by the half-width of the response's bounds and divided
+    by that of the column's.
+
+    Parameters
+    ----------
+    slope, sampling, privacy : float
+        Root mean square over the p slopes: in all, and what each source alone would give.
+    least_squares : float
+        Standard error of a slope without privacy.
+    seen : float
+        Least eigenvalue of the last look's moments over the noise in them; below about 1 the
+        prediction is a guess, and the coefficients are hardly determined.
+    """
+
+    slope: float
+    sampling: float
+    privacy: float
+    least_squares: float
+    seen: float
+
+
+def predict_errors(
+    plan: LookPlan,
+    rows: float,
+    *,
+    rsquared: float = 0.5,
+    correlation: float = 0.0,
+    spread: float = 0.25,
+    response_spread: float = 0.25,
+) -> PredictedErrors:
+    """Predict the standard errors of slopes, from public numbers.
+
+    Parameters
+    ----------
+    plan : LookPlan
+        Its eps, delta, neighbours, rows a person and number of columns.
+    rows : float
+        Complete rows.
+    rsquared : float
+        In [0, 1); the columns share it equally.
+    correlation : float
+        Between any two columns, in [0, 1).
+    spread, response_spread : float
+        Standard deviation of a column and of the response, as a share of the half-width of its
+        bounds. Values are cut at the bounds.
+    """
+    if not (0 <= rsquared < 1 and 0 <= correlation < 1):
+        raise ArgumentError("rsquared and correlation must be at least 0 and below 1")
+    if not (rows > 0 and spread > 0 and response_spread > 0):
+        raise ArgumentError("rows and spreads must be positive")
+    columns = plan.size - 2
+    x, y = _made_up(columns, rsquared, correlation, spread, response_spread)
+    scale = rows / _ROWS
+    at = box(columns)
+    look = _expected(x, y, at, plan.box_noise().sd, plan.degrees, scale)
+    located = locate(look)
+    count, last = located.count, len(plan.shares) - 1
+    for place in range(1, last + 1):
+        at = open_clips(located, plan.unit(place)) if place == last else located.coordinates
+        signal = located.expected_square * at.squared_radius
+        units = np.append(np.full(plan.size - 1, math.sqrt(at.squared_radius)), 1.0)
+        sd = plan.located_noise(place, signal).sd * np.outer(units, units)
+        look = _expected(x, y, at, sd, plan.degrees, scale)
+        if place < last:
+            located = locate(look, count)
+    squares = scale * float(np.square(located_rows(x, y, at)[:, -1]).sum())
+    released = law(look, count, Tail(0.0, squares, plan.tail_sd, plan.tail_sd, at.width))
+    fit = coefficients(released)
+
+    def typical(variances: Array) -> float:
+        return math.sqrt(float(np.diag(variances)[1:].mean()))
+
+    centred = x - x.mean(axis=0)
+    slopes = np.linalg.lstsq(centred, y - y.mean(), rcond=None)[0]
+    residual = float(np.square(y - y.mean() - centred @ slopes).mean())
+    return PredictedErrors(
+        slope=typical(fit.covariance),
+        sampling=typical(fit.sampling),
+        privacy=typical(fit.privacy),
+        least_squares=math.sqrt(
+            residual * float(np.diag(np.linalg.inv(centred.T @ centred)).mean()) / scale
+        ),
+        seen=float(released.eigenvalues[0]) / released.noise_norm,
+    )
+
+
+def located_rows(x: Array, y: Array, at: Coordinates) -> Array:
+    """Return z of rows (x, y) in floats, shape (rows, p + 2): for predictions and simulations.
+
+    What a call releases is made by `dpreg.staged.rows`, in integers.
+    """
+    if at.boxed:
+        return np.column_stack([np.ones(len(x)), x, y])
+    u = x @ at.whitening.T + at.offset
+    e = (y - at.intercept - x @ at.slopes) / at.width
+    c = np.minimum(1.0, np.sqrt(at.squared_radius / (1 + np.einsum("ij,ij->i", u, u))))
+    return np.column_stack([c, u * c[:, None], np.clip(c * e, -1, 1)])
+
+
+def _made_up(
+    columns: int, rsquared: float, correlation: float, spread: float, response_spread: float
+) -> tuple[Array, Array]:
+    """Make rows whose moments are exactly those asked for, but for the cut at the bounds."""
+    rng = np.random.default_rng(17)
+    drawn = rng.standard_normal((_ROWS, columns + 1))
+    drawn -= drawn.mean(axis=0)
+    drawn = np.linalg.qr(drawn)[0] * math.sqrt(_ROWS)
+    wanted = np.full((columns, columns), correlation) + (1 - correlation) * np.eye(columns)
+    x = drawn[:, :columns] @ np.linalg.cholesky(wanted).T
+    total = math.sqrt(float(wanted.sum())) if columns else 1.0
+    y = math.sqrt(rsquared) * x.sum(axis=1) / total if columns else np.zeros(_ROWS)
+    y = y + math.sqrt(1 - rsquared) * drawn[:, columns]
+    return np.clip(spread * x, -1, 1), np.clip(response_spread * y, -1, 1)
+
+
+def _expected(
+    x: Array, y: Array, at: Coordinates, sd: Array, degrees: int | None, scale: float
+) -> NoisyLook:
+    z = located_rows(x, y, at)
+    return NoisyLook(scale * z.T @ z, sd, at, degrees, None)

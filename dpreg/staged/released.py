@@ -1,0 +1,165 @@
+r"""What a look releases, and the public coordinates that its rows were written in.
+
+Box coordinates are those of the design: x in [-1, 1]^p, y in [-1, 1]. A later look writes a row as
+
+    u = L (x - m),    e = (y - b0 - x'b) / tau,    c = min(1, R / |(1, u)|),
+    z = (c, c u, clip(c e, -1, 1)),
+
+and releases sum z z' with noise. If y = beta_0 + x'beta_s + error, then
+e = (1, u)'theta + error/tau with beta = t0 + T theta,
+
+    t0 = (b0, b),    T = tau [1, -m'L'; 0, L'].
+
+The box itself is the case L = 1, m = 0, b = 0, tau = 1, without weights.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.staged.location import Location
+
+__all__ = ["Coordinates", "NoisyLook", "Tail", "box"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coordinates:
+    """A public map of rows, fixed by earlier releases.
+
+    Parameters
+    ----------
+    whitening : (p, p) array
+        L.
+    offset : (p,) array
+        -L m: u = L x + offset.
+    intercept, slopes : float and (p,) array
+        b0 and b: what the response is measured from.
+    width : float
+        tau: residuals are cut at +- tau, in box units of the response.
+    squared_radius : float
+        R^2: rows (1, u) are shortened to length R; infinite in the box.
+    """
+
+    whitening: Array
+    offset: Array
+    intercept: float
+    slopes: Array
+    width: float
+    squared_radius: float
+
+    @property
+    def transform(self) -> Array:
+        """T, shape (d, d) with d = p + 1: beta = shift + T theta."""
+        size = len(self.offset) + 1
+        matrix = np.zeros((size, size))
+        matrix[0, 0] = self.width
+        matrix[0, 1:] = self.width * self.offset
+        matrix[1:, 1:] = self.width * self.whitening.T
+        return matrix
+
+    @property
+    def shift(self) -> Array:
+        """t0, shape (d,): the coefficients at theta = 0."""
+        return np.append(self.intercept, self.slopes)
+
+    @classmethod
+    def rounded(cls, location: Location) -> Coordinates:
+        """Return the coordinates that rows are really written in, once rounded to their grids."""
+        return cls(
+            whitening=location.whitening,
+            offset=location.offset,
+            intercept=location.intercept,
+            slopes=location.slopes,
+            width=location.tau,
+            squared_radius=location.radius**2,
+        )
+
+    @property
+    def boxed(self) -> bool:
+        """Whether these are the box's own coordinates: rows without weights or cuts."""
+        return not np.isfinite(self.squared_radius)
+
+
+def box(columns: int) -> Coordinates:
+    """Return the coordinates of the first look, at p = `columns` columns."""
+    zeros = np.zeros(columns)
+    return Coordinates(np.eye(columns), zeros, 0.0, zeros, 1.0, np.inf)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyLook:
+    """One released moment matrix: safe to print, save and compute with.
+
+    Parameters
+    ----------
+    cells : (d + 1, d + 1) array
+        Released sum z z', symmetric; z = (c, c u, clipped residual), d = p + 1.
+    noise_sd : (d + 1, d + 1) array
+        Standard deviation of each cell's noise; 0 where nothing was released.
+    coordinates : Coordinates
+    degrees : int or None
+        Degrees of freedom of each Wishart of matrix-Laplace noise; None for Gaussian noise.
+    rows : int or None
+        The number of rows where it is public (replace-one).
+    """
+
+    cells: Array
+    noise_sd: Array
+    coordinates: Coordinates
+    degrees: int | None
+    rows: int | None
+
+    @property
+    def size(self) -> int:
+        """d: the columns with the intercept."""
+        return len(self.cells) - 1
+
+    @property
+    def noise_norm(self) -> float:
+        """nu, the public estimate of the spectral norm of the noise in sum c^2 (1,u)(1,u)'."""
+        size = self.size
+        return 2 * float(np.sqrt((self.noise_sd[:size, :size] ** 2).sum(axis=1).max()))
+
+    def count(self, most: float | None = None) -> float:
+        """Return the released sum of squared weights, between d + 1 and the public rows.
+
+        Parameters
+        ----------
+        most : float, optional
+            An upper limit that an earlier look released.
+        """
+        limits = [limit for limit in (self.rows, most) if limit is not None]
+        return max(min([float(self.cells[0, 0]), *limits]), self.size + 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """More cells of a last look: residuals that are cut farther out, and their leverage.
+
+    With f = clip(c e, -1, 1) and t = clip(c e tau / width, -1, 1), `total` is sum c t, `squares`
+    sum t^2 and `leverage` sum |c (1, u)|^2 f^2, with noise.
+
+    Parameters
+    ----------
+    total, squares : float
+    total_sd, squares_sd : float
+        Standard deviations of their noise.
+    width : float
+        The wider cut, in box units of the response.
+    leverage, leverage_sd : float
+        Not released where the noise is infinite.
+    """
+
+    total: float
+    squares: float
+    total_sd: float
+    squares_sd: float
+    width: float
+    leverage: float = 0.0
+    leverage_sd: float = math.inf

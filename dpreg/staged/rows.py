@@ -1,0 +1,192 @@
+"""Rows in the coordinates of a look: the only file of this room that sees any.
+
+A complete row (1, x, y) of cells in units of 2**-20 becomes, with u and e of its `Location`,
+
+    z = (c / R, c u / R, clip(c e / tau, -1, 1)),    c = min(1, R / |(1, u)|),
+
+again in units of 2**-20. Where a second, wider cut tau' is asked for, two places follow:
+clip(c e / tau', -1, 1) and (|c (1, u)| / R) |clip(c e / tau, -1, 1)|. A row with a missing or
+undeclared cell becomes 0, as in the design.
+
+Statement. For every table, chunk, order of rows, engine, number of threads and BLAS:
+
+1. a row's z depends on that row and on public facts alone, bit for bit;
+2. its integers k of (c/R, c u/R) satisfy sum k_i**2 <= 2**40, and those that follow are at most
+   2**20.
+
+Proof. 1. u and e come from one product with a matrix of whole multiples of powers of two, which
+`dpreg.staged.location` proves exact in any order. All else is done to each row cell by cell by
+single operations that IEEE 754 rounds correctly (products, quotients, square roots) or that are
+exact (minimum, truncation); the sum of squares in |(1, u)| is taken column by column, in the order
+of the columns, each addition a step of its own. No exponential or logarithm, no sum along a
+block, nothing whose rounding may depend on the place in memory.
+2. By construction: squares of integers of at most 2**20 are added exactly, and while a row's sum
+exceeds 2**40, the largest of its integers moves towards zero by one. Rounding in u, c or their
+product can therefore never break the bound; it only makes one more step. QED
+
+The sum is checked after truncation towards zero, so hardly any row needs a step. Both parts hold
+for every row there can be, and nothing here raises, warns or branches on a value that a caller
+could see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.columns import ColumnType
+from dpreg.errors import ArgumentError
+from dpreg.moments import CELL_BITS, Vectors, to_grid
+from dpreg.sources import Chunk
+from dpreg.staged.location import Form, Location
+
+__all__ = ["LocatedRows"]
+
+Floats = NDArray[np.float64]
+
+_ONE: Final = 2.0**CELL_BITS
+_SQUARED_NORM: Final = _ONE * _ONE
+_PIECE: Final = 8192
+"""Rows worked on together, so that what is computed from them stays in memory that is near."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LocatedRows:
+    """A design's rows at a location; see the module. Public facts alone, like the design.
+
+    Parameters
+    ----------
+    design : Vectors
+        Makes (1, x, y), its first cell 1 in complete rows and 0 in others; a `Design`.
+    location : Location
+    columns : sequence of int, optional
+        Indices of the stored columns that the location speaks of, from 1; None takes all.
+    wide : float, optional
+        tau', at least tau: adds a place for residuals that are cut there, and one for residuals
+        times the length of their columns.
+    """
+
+    design: Vectors
+    location: Location
+    columns: tuple[int, ...]
+    wide: float | None
+    _forms: Floats = field(repr=False, compare=False)
+
+    def __init__(
+        self,
+        design: Vectors,
+        location: Location,
+        columns: Sequence[int] | None = None,
+        wide: float | None = None,
+    ) -> None:
+        """See the class."""
+        chosen = tuple(range(1, design.size - 1)) if columns is None else tuple(columns)
+        if len(set(chosen)) < len(chosen) or not all(0 < j < design.size - 1 for j in chosen):
+            raise ArgumentError(f"columns must be different indices from 1 to {design.size - 2}")
+        if location.size != len(chosen):
+            raise ArgumentError(
+                f"the location speaks of {location.size} columns, and {len(chosen)} are given"
+            )
+        if wide is not None and not wide >= location.tau:
+            raise ArgumentError("the wider cut must be at least the location's tau")
+        object.__setattr__(self, "wide", wide)
+        object.__setattr__(self, "design", design)
+        object.__setattr__(self, "location", location)
+        object.__setattr__(self, "columns", chosen)
+        object.__setattr__(self, "_forms", _matrix(location, chosen, design.size))
+
+    @property
+    def types(self) -> Mapping[str, ColumnType]:
+        """What is read, and how."""
+        return self.design.types
+
+    @property
+    def size(self) -> int:
+        """D: the weight, the located columns, the response, and the two places of a wider cut."""
+        return len(self.columns) + 2 + 2 * (self.wide is not None)
+
+    def __repr__(self) -> str:
+        """Show public facts only."""
+        return f"<LocatedRows: {len(self.columns)} columns, R={self.location.radius:g}>"
+
+    def __reduce__(self) -> tuple[type[LocatedRows], tuple[object, ...]]:
+        """Keep the arguments only: what they make can be made again."""
+        return LocatedRows, (self.design, self.location, self.columns, self.wide)
+
+    def block(self, chunk: Chunk) -> Floats:
+        """Make located rows, (rows, D) in units of 1, each from its own row alone."""
+        rows = self.design.block(chunk)
+        cells = to_grid(rows, out=rows).T
+        out = np.empty((self.size, len(rows)))
+        for start in range(0, len(rows), _PIECE):
+            piece = slice(start, start + _PIECE)
+            _locate(cells[:, piece], self._forms, self.location, self.wide, out[:, piece])
+        return out.T
+
+
+def _matrix(location: Location, columns: tuple[int, ...], size: int) -> Floats:
+    """Return the (p + 2, D) matrix that takes gridded cells to (0, u, e), in units of 1."""
+
+    def row(form: Form, places: tuple[int, ...]) -> Floats:
+        constant, slopes = form.floats
+        full = np.zeros(size)
+        full[0] = constant
+        full[list(places)] = slopes
+        return full / _ONE
+
+    forms = [row(form, columns) for form in location.forms]
+    return np.array([np.zeros(size), *forms, row(location.response, (*columns, size - 1))])
+
+
+def _locate(
+    cells: Floats, forms: Floats, location: Location, wide: float | None, out: Floats
+) -> None:
+    """Write the located rows of gridded cells (D, rows) to `out`, (places, rows)."""
+    places = len(forms)
+    np.matmul(forms, cells, out=out[:places])
+    weight, u, e = out[0], out[1 : places - 1], out[places - 1]
+    norm, square = np.ones(len(e)), np.empty(len(e))
+    for coordinate in u:
+        np.multiply(coordinate, coordinate, out=square)
+        np.add(norm, square, out=norm)
+    np.sqrt(norm, out=norm)
+    length = norm.copy() if wide is not None else norm
+    np.divide(_ONE, norm, out=norm)
+    np.minimum(norm, location.radius_units, out=norm)  # c / R in units of 2**-20
+    np.multiply(u, norm, out=u)
+    np.trunc(norm, out=weight)
+    np.trunc(u, out=u)
+    _hold_norm(out[: places - 1])
+    np.multiply(e, norm, out=e)
+    if wide is not None:
+        np.multiply(length, norm, out=length)  # |c (1, u)| / R in units of 2**-20
+        _cut(e, _ONE / (wide * location.radius_units), out[places])
+    _cut(e, _ONE / (location.tau * location.radius_units), e)
+    if wide is not None:
+        np.multiply(np.abs(e), length / _ONE, out=out[places + 1])
+        np.minimum(np.trunc(out[places + 1]), _ONE, out=out[places + 1])
+    out[:, cells[0] == 0.0] = 0.0
+    out *= 1 / _ONE
+
+
+def _cut(residual: Floats, units: float, out: Floats) -> None:
+    """Write c e / tau to `out`, clipped and in whole units of 2**-20."""
+    np.multiply(residual, units, out=out)
+    np.clip(out, -_ONE, _ONE, out=out)
+    np.rint(out, out=out)
+
+
+def _hold_norm(whole: Floats) -> None:
+    """Lower the largest integers of each column until its squares add up to at most 2**40."""
+    squares = np.einsum("ij,ij->j", whole, whole)  # integers below 2**53: exact in any order
+    over = np.flatnonzero(squares > _SQUARED_NORM)
+    while over.size:
+        part = whole[:, over]
+        largest = np.argmax(np.abs(part), axis=0), np.arange(over.size)
+        part[largest] -= np.sign(part[largest])
+        whole[:, over] = part
+        over = over[np.einsum("ij,ij->j", part, part) > _SQUARED_NORM]

@@ -1,0 +1,94 @@
+"""The law of a released look, against draws of the noise it claims."""
+
+import numpy as np
+import pytest
+
+from dpreg.staged import reference
+from dpreg.staged.coefficients import coefficients
+from dpreg.staged.law import equation_noise, law
+from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
+
+
+def located(p, rng):
+    turn = rng.standard_normal((p, p))
+    return Coordinates(turn, rng.standard_normal(p), 0.3, rng.standard_normal(p), 0.7, 2.0 * p)
+
+
+def draw(sd, degrees, scales, rng, size):
+    if degrees is None:
+        noise = np.triu(rng.standard_normal((size, *sd.shape)) * sd)
+        return noise + np.triu(noise, 1).transpose(0, 2, 1)
+    g = rng.standard_normal((2, size, degrees, len(scales))) * np.sqrt(scales)
+    both = np.einsum("ksij,ksil->ksjl", g, g)
+    return both[0] - both[1]
+
+
+def spreads(degrees, size):
+    scales = np.append(np.full(size, 2.0), 0.7)
+    if degrees is None:
+        sd = 3.0 / np.outer(np.append(np.ones(size), 1.5), np.append(np.ones(size), 1.5))
+        sd[np.diag_indices(size + 1)] *= np.sqrt(2)
+        return sd, scales
+    variances = 2 * degrees * np.outer(scales, scales)
+    return np.sqrt(variances + np.diag(np.diag(variances))), scales
+
+
+@pytest.mark.parametrize("degrees", [None, 6])
+def test_the_equations_noise_is_that_of_drawn_matrices(degrees):
+    rng = np.random.default_rng(0)
+    sd, scales = spreads(degrees, 4)
+    theta = np.array([0.3, -1.0, 0.2, 0.6])
+    drawn = draw(sd, degrees, scales, rng, 200_000) @ np.append(theta, -1.0)
+    claimed = equation_noise(sd**2, theta, np.zeros((4, 4)))
+    seen = np.cov(drawn[:, :4], rowvar=False)
+    scale = np.sqrt(np.outer(np.diag(claimed), np.diag(claimed)))
+    assert np.abs((seen - claimed) / scale).max() < 0.02
+
+
+def test_without_noise_the_coefficients_are_least_squares():
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-1, 1, (500, 3))
+    y = 0.1 + x @ [0.3, -0.2, 0.1] + rng.normal(0, 0.1, 500)
+    at = located(3, rng)
+    z = np.column_stack([np.ones(500), x @ at.whitening.T + at.offset,
+                         (y - at.intercept - x @ at.slopes) / at.width])  # fmt: skip
+    look = NoisyLook(z.T @ z, np.full((5, 5), 1e-9), at, None, 500)
+    tail = Tail(float(z[:, -1].sum()) / 9, float((z[:, -1] ** 2).sum()) / 81, 1e-9, 1e-9, 9 * 0.7)
+    released = law(look, tail=tail)
+    fit = coefficients(released)
+    full = np.column_stack([np.ones(500), x])
+    expected, rss = np.linalg.lstsq(full, y, rcond=None)[:2]
+    assert fit.params == pytest.approx(expected, abs=1e-8)
+    assert fit.residual == pytest.approx(rss[0] / 500, rel=1e-3)  # theta is a posterior mean
+    assert fit.covariance == pytest.approx(fit.residual * np.linalg.inv(full.T @ full), rel=1e-4)
+    part, two = coefficients(released, [1, 3]), full[:, [1, 3]]
+    assert part.params == pytest.approx(np.linalg.lstsq(two, y, rcond=None)[0], abs=1e-7)
+
+
+@pytest.mark.parametrize("degrees", [None, 6])
+def test_the_law_covers_under_its_own_noise(degrees):
+    """Noise of a quarter of the least eigenvalue: intervals of every coefficient hold 95%."""
+    rng = np.random.default_rng(2)
+    n, runs = 1_000, 2_000
+    x = rng.uniform(-1, 1, (n, 3))
+    truth = np.array([0.1, 0.3, -0.2, 0.1])
+    sd, scales = spreads(degrees, 4)
+    drawn = draw(sd, degrees, scales, rng, runs)
+    hits = np.zeros(4)
+    for noise in drawn:
+        z = np.column_stack([np.ones(n), x, truth[0] + x @ truth[1:] + rng.normal(0, 0.2, n)])
+        look = NoisyLook(z.T @ z + noise, sd, box(3), degrees, n)
+        fit = coefficients(law(look))
+        half = reference.quantiles(np.diag(fit.sampling), np.diag(fit.privacy), degrees, 0.05)
+        hits += np.abs(fit.params - truth) <= half
+    assert np.abs(hits / runs - 0.95).max() < 0.02  # four standard errors
+
+
+def test_no_released_value_raises():
+    rng = np.random.default_rng(3)
+    sd = np.full((5, 5), 1.0)
+    for cells in (np.zeros((5, 5)), -np.eye(5), np.full((5, 5), 1e12), rng.normal(size=(5, 5))):
+        look = NoisyLook((cells + cells.T) / 2, sd, located(3, rng), 6, None)
+        fit = coefficients(law(look))
+        assert np.isfinite(fit.params).all()
+        assert np.isfinite(fit.covariance).all()
