@@ -158,7 +158,7 @@ def _looks(seen: Looked) -> tuple[Look, ...]:
             radius=None if at.boxed else float(np.sqrt(at.squared_radius)),
             width=at.width,
             opened=opened,
-            weight=1.0 if at.boxed else min(max(one.cells[0, 0] / seen.count, 0.0), 1.0),
+            weight=1.0 if at.boxed else min(max(float(one.cells[0, 0]) / seen.count, 0.0), 1.0),
             cells=one.cells,
             noise_sd=one.noise_sd,
             whitening=at.whitening,
@@ -194,6 +194,6 @@ def _weak(
     weak = {}
     for place in (place for flag in found if flag.kind == "unseen" for place in flag.columns):
         j = columns[place]
-        rare = j in grouped and first.cells[0, j] < needed
+        rare = j in grouped and first.cells[0, j] < needed + 2 * first.noise_sd[0, j]
         weak[design.columns[j].name] = "rare level" if rare else "hidden direction"
     return weak

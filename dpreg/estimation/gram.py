@@ -4,13 +4,14 @@ The released cells are those of `dpreg.privacy.gram_sensitivity`, exact integers
 
 Which noise
 -----------
-Three mechanisms fit. ``gaussian`` (needs delta > 0): discrete Gaussian, analytic calibration.
-``knorm``: L-infinity K-norm, pure eps. ``laplace``: discrete Laplace, pure eps. With noise=None the
-one with the least *expected error* is taken, a public rule: the error of the normal equations is
-h = e - E beta, of variance v_iy + sum_j v_ij beta_j^2 in row i, and the rule puts
-sum beta_j^2 = B = 1/4 (stored units, where the convention for the radius says |beta|_1 <= 1). At
-few columns the K-norm mechanism beats the Gaussian even where delta is there to be spent; then none
-of delta is spent.
+Four mechanisms fit. ``gaussian`` (needs delta > 0): discrete Gaussian, analytic calibration.
+``matrix-laplace``: pure eps; its noise depends on a row's norm, and the response has a weight of
+its own (`dpreg.privacy.matrix_laplace`). ``knorm``: L-infinity K-norm, pure eps. ``laplace``:
+discrete Laplace, pure eps. With noise=None the one with the least *expected error* is taken, a
+public rule: the error of the normal equations is h = e - E beta, of variance
+v_iy + sum_j v_ij beta_j^2 in row i, and the rule puts sum beta_j^2 = B = 1/4 (stored units, where
+the convention for the radius says |beta|_1 <= 1). At few columns a pure mechanism beats the
+Gaussian even where delta is there to be spent; then none of delta is spent.
 
 The response's weight
 ---------------------
@@ -44,6 +45,11 @@ from dpreg.privacy.gram_sensitivity import (
     sensitivity_l2_squared,
     sensitivity_linf,
 )
+from dpreg.privacy.matrix_laplace import (
+    matrix_laplace_scales,
+    matrix_laplace_variance,
+    response_share,
+)
 from dpreg.privacy.mechanisms.additive import (
     gaussian_noise,
     knorm_noise,
@@ -51,6 +57,7 @@ from dpreg.privacy.mechanisms.additive import (
     laplace_noise,
     laplace_variance,
 )
+from dpreg.privacy.mechanisms.wishart import wishart_noise
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -62,7 +69,7 @@ __all__ = ["NOISES", "NoisyGram", "release_gram", "response_weight"]
 
 Matrix = NDArray[np.float64]
 
-NOISES: Final = ("gaussian", "knorm", "laplace")
+NOISES: Final = ("gaussian", "matrix-laplace", "knorm", "laplace")
 """Names of the noises of a joint release."""
 
 _EXPECTED_NORM: Final = 0.25
@@ -155,7 +162,7 @@ def release_gram(
         0/1 columns of one factor, at most one of them not zero in a row.
     part : Part
         Of the rows that `moments` sums.
-    noise : {None, "gaussian", "knorm", "laplace"}
+    noise : {None, "gaussian", "matrix-laplace", "knorm", "laplace"}
         None: the least expected error among those that the part's (eps, delta) allows.
 
     Returns
@@ -209,15 +216,21 @@ def _choose_plan(
     if noise is not None and noise not in NOISES:
         raise ArgumentError(f"noise must be one of {NOISES} or None, got {noise!r}")
     if noise == "gaussian" and delta == 0:
-        raise ArgumentError("gaussian noise needs delta > 0; use knorm or laplace at delta = 0")
+        raise ArgumentError("gaussian noise needs delta > 0; use matrix-laplace at delta = 0")
     if noise == "gaussian":
         return _gaussian_plan(triangle, cost, protection)
     if noise == "laplace":
         return _laplace_plan(triangle, eps, protection)
+    if noise == "matrix-laplace":
+        return _matrix_laplace_plan(triangle, eps, protection)
     pure = _knorm_plan(triangle, eps, protection)
     if noise == "knorm":
         return pure
-    plans = [pure, _laplace_plan(triangle, eps, protection)]
+    plans = [
+        pure,
+        _laplace_plan(triangle, eps, protection),
+        _matrix_laplace_plan(triangle, eps, protection),
+    ]
     if delta > 0:
         plans.append(_gaussian_plan(triangle, cost, protection))
     return min(plans, key=lambda plan: _expected_error(triangle, plan.sds))
@@ -285,3 +298,39 @@ def _laplace_plan(triangle: Triangle, eps: Fraction, protection: Protection) -> 
     size = len(triangle.cells)
     sds = (math.sqrt(laplace_variance(scale)),) * size
     return _Plan("laplace", sds, lambda rng: laplace_noise(size, scale, rng=rng))
+
+
+def _matrix_laplace_plan(triangle: Triangle, eps: Fraction, protection: Protection) -> _Plan:
+    """Matrix-Laplace noise for (1, x, y), of which the cells that the model needs are released.
+
+    The constant, which counts rows, is among the places even without an intercept. A cell that is
+    the same in two places, (0, a) and (a, a) of a factor's column, takes the lesser noise, of
+    (0, a).
+    """
+    whole = triangle
+    if not triangle.intercept:
+        groups = [[triangle.columns[i] for i in group] for group in triangle.groups]
+        whole = layout((0, *triangle.columns), groups)
+    ahead = len(whole.columns) - len(triangle.columns)
+    squared_norm = whole.dimension - 1
+    scales = matrix_laplace_scales(
+        len(whole.columns) + 1,
+        min(eps, 1 / _LEAST_SCALE * CELL_UNITS),
+        response_share(_EXPECTED_NORM * squared_norm),
+        protection.neighbors,
+        protection.contributions,
+        squared_norm=squared_norm,
+    )
+    variances = matrix_laplace_variance(scales)
+    entries = []
+    for cell in triangle.cells:
+        i, j = (0, 0) if cell == (-1, -1) else triangle.places(cell)[0]
+        shift = 0 if cell == (-1, -1) else ahead
+        entries.append((i + shift, j + shift))
+    sds = tuple(math.sqrt(variances[entry]) for entry in entries)
+
+    def draw(rng: Generator | None) -> list[int]:
+        noise = wishart_noise(scales, rng=rng)
+        return [noise[i][j] for i, j in entries]
+
+    return _Plan("matrix-laplace", sds, draw)

@@ -31,7 +31,9 @@ eigenvalue is below 2 nu the fit is *ridged*: with A = Q diag(w) Q', w+ = max(w,
     beta = Q diag(w+ / (w+^2 + kappa)) Q'b,    kappa = d (v_b + v_A t^2) / t^2,    t^2 = s d / tr A,
 
 the posterior mean of beta given h = b - A beta ~ N(0, v) for v = v_b + v_A t^2 (mean variances of
-the cells) and beta ~ N(0, t^2/d): t^2 is the squared length at which columns explain all of s.
+the cells) and beta ~ N(0, t^2/d): t^2 is the squared length at which columns explain all of s. With
+an intercept all of this is done to moments around the means, m = A_0x / count, so that slopes alone
+are drawn towards zero; the intercept is b_0 / count - m'slopes.
 
 Intervals of ridged fits, and of fits whose noise is not Gaussian (sums of few box-shaped draws are
 not normal), come from draws of the *true* coefficients given the release: E*, e*, drawn from the
@@ -54,9 +56,10 @@ from numpy.random import Generator, default_rng
 from numpy.typing import ArrayLike, NDArray
 
 from dpreg.estimation.gram import NoisyGram
+from dpreg.estimation.redraws import redraw_noise
 from dpreg.privacy.gram_sensitivity import Triangle
 
-__all__ = ["GramFit", "equation_noise", "fit_gram", "noise_norm", "redraw_noise", "to_user_units"]
+__all__ = ["GramFit", "equation_noise", "fit_gram", "noise_norm", "to_user_units"]
 
 Array = NDArray[np.float64]
 
@@ -155,6 +158,8 @@ def fit_gram(noisy: NoisyGram, *, rows: int | None = None, draws: int = 2000) ->
         kappa = _ridge(noisy, values)
     shrunk = values / (values**2 + kappa)
     inverse = (vectors * shrunk) @ vectors.T
+    if ridged and noisy.triangle.intercept:
+        inverse, kappa = _centred_ridge(noisy, count, norm)
     beta = inverse @ b
     noise = equation_noise(noisy, beta)
     sigma2, explained = _residual_variance(noisy, beta, inverse, noise, count, total, ridged)
@@ -230,26 +235,6 @@ def noise_norm(noisy: NoisyGram) -> float:
     return 2 * float(np.sqrt((noisy.noise_sd[:size, :size] ** 2).sum(axis=1).max(initial=0.0)))
 
 
-def redraw_noise(noisy: NoisyGram, size: int, rng: Generator) -> Array:
-    """Draw `size` fresh noise matrices by the release's public law, shape (size, d + 1, d + 1)."""
-    places = [cell for cell in noisy.triangle.cells if cell != (-1, -1)]
-    number = len(noisy.triangle.cells)
-    sds = np.array([noisy.noise_sd[cell] for cell in places])
-    shape = (size, len(places))
-    if noisy.mechanism == "gaussian":
-        drawn = rng.standard_normal(shape)
-    elif noisy.mechanism == "laplace":
-        drawn = rng.laplace(0.0, np.sqrt(0.5), shape)
-    else:
-        radius = rng.gamma(number + 1, size=(size, 1)) / np.sqrt((number + 1) * (number + 2) / 3)
-        drawn = radius * rng.uniform(-1.0, 1.0, shape)
-    matrices = np.zeros((size, *noisy.cells.shape))
-    for cell, column in zip(places, (drawn * sds).T, strict=True):
-        for i, j in noisy.triangle.places(cell):
-            matrices[:, i, j] = matrices[:, j, i] = column
-    return matrices
-
-
 def _shared(triangle: Triangle) -> NDArray[np.intp]:
     """Places a whose cells (0, a) and (a, a) are one draw."""
     grouped = [place for group in triangle.groups for place in group]
@@ -261,17 +246,44 @@ def _least_eigenvalue(noisy: NoisyGram, norm: float) -> float:
     return max(_FLOOR * norm, float(np.finfo(float).eps) * max(noisy.count, 1.0))
 
 
-def _ridge(noisy: NoisyGram, values: Array) -> float:
-    """Return kappa, from released numbers and public variances alone."""
+def _ridge(noisy: NoisyGram, values: Array, centred: float | None = None) -> float:
+    """Return kappa, from released numbers and public variances alone.
+
+    Around the response's mean where `centred` gives the count of rows.
+    """
     size = len(values)
-    variance = noisy.noise_sd**2
-    total = float(noisy.cells[size, size])
+    last = len(noisy.columns)
+    variance = noisy.noise_sd[last - size :, last - size :] ** 2
+    total = float(noisy.cells[last, last])
+    if centred is not None:
+        total -= float(noisy.cells[0, last]) ** 2 / centred
     squared = max(total, 0.0) * size / float(values.sum())
     if squared <= 0:
         squared = 1.0
     return float(
         size * (variance[:size, size].mean() + variance[:size, :size].mean() * squared) / squared
     )
+
+
+def _centred_ridge(noisy: NoisyGram, count: float, norm: float) -> tuple[Array, float]:
+    """Return the map from b to ridged coefficients, and kappa: the intercept is not penalised.
+
+    With means m = A_0x / count, S = A_xx - count m m' and S+ its ridged inverse, slopes are
+    S+ (b_x - m b_0), and the intercept is b_0 / count - m'slopes. Means are kept to the box.
+    """
+    size = len(noisy.columns)
+    m = np.clip(noisy.cells[0, 1:size] / count, -1.0, 1.0)
+    moments = noisy.cells[1:size, 1:size] - count * np.outer(m, m)
+    values, vectors = np.linalg.eigh(moments)
+    kappa = 0.0
+    if size > 1:
+        values = np.maximum(values, _least_eigenvalue(noisy, norm))
+        kappa = _ridge(noisy, values, count)
+    inverse = (vectors * (values / (values**2 + kappa))) @ vectors.T
+    turn = np.column_stack([-m, np.eye(size - 1)])
+    whole: Array = turn.T @ inverse @ turn
+    whole[0, 0] += 1 / count
+    return whole, kappa
 
 
 def _residual_variance(

@@ -241,8 +241,8 @@ def in_parallel(budgets: Iterable[Budget], contributions: int = 1) -> Budget:
     Discrete Gaussian noise, on m cells: write r = sensitivity / sigma for k rows and a = j / k, so
     that j rows have the ratio a r. Let d(e, r) = Phi(-e/r + r/2) - exp(e) Phi(-e/r - r/2), the
     delta of the continuous law, which falls in e. `dpreg.privacy.gaussian` proves the discrete law
-    (a eps, delta)-DP at the ratio a r if d(a eps - 2 m h, a r) <= delta0, where its eta at a r is at
-    most the h at r. The scale is calibrated as for k m cells, so d(e0, r) <= delta0 holds for
+    (a eps, delta)-DP at the ratio a r if d(a eps - 2 m h, a r) <= delta0, h being its eta at r, no
+    less than that at a r. The scale is calibrated as for k m cells, so d(e0, r) <= delta0 holds for
     e0 = eps - 2 k m h. As a >= 1/k, a eps - 2 m h >= a e0; and d(a e0, a r) rises with a in (0, 1],
     for its derivative is exp(a e0) (r phi(x) - e0 Phi(-x)) at x = e0/r + a r/2 >= e0/r, and
     Phi(-x) <= phi(x)/x. Together d(a eps - 2 m h, a r) <= d(a e0, a r) <= d(e0, r) <= delta0.

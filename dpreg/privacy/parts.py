@@ -1,6 +1,7 @@
 """Parts of a call's budget: each the right to one draw, and gone once it is drawn from.
 
-`dpreg.privacy.account` opens the lines that parts are taken from, and says what the whole is for.
+`dpreg.privacy.account` opens the lines that parts are taken from, and says what the whole is for;
+`tests/privacy/test_account.py` tests both.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ NOT_NEEDED: Final = "not needed"
 _CHOICES: Final = ("permute-and-flip", "exponential", "laplace")
 _DRAWN_BY: Final = {
     "private choices": _CHOICES,
-    "joint release": ("gaussian", "knorm", "laplace"),
-    "gram release": ("gaussian", "knorm", "laplace"),
+    "joint release": ("gaussian", "matrix-laplace", "knorm", "laplace"),
+    "gram release": ("gaussian", "matrix-laplace", "knorm", "laplace"),
     "ssp release": ("gaussian",),
     "adassp release": ("gaussian",),
     "discrete laplace": ("laplace",),

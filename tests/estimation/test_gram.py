@@ -30,7 +30,7 @@ def small_moments(rows=300, seed=0):
     return accumulate([z], 6)
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "knorm", "laplace"])
+@pytest.mark.parametrize("noise", ["gaussian", "matrix-laplace", "knorm", "laplace"])
 def test_cells_lie_where_they_belong(noise):
     """At a huge eps the release is the exact matrix, duplicates and structural zeros included."""
     moments = small_moments()
@@ -91,7 +91,7 @@ def test_stated_noise_is_the_noise_and_half_of_it_is_caught():
     assert halved < low
 
 
-@pytest.mark.parametrize("noise", ["knorm", "laplace"])
+@pytest.mark.parametrize("noise", ["matrix-laplace", "knorm", "laplace"])
 def test_stated_noise_of_pure_mechanisms(noise):
     squares, number = noise_statistic(noise, 2)
     assert squares / number == pytest.approx(1, abs=0.12)
@@ -99,7 +99,7 @@ def test_stated_noise_of_pure_mechanisms(noise):
 
 def test_private_draws_have_the_stated_noise():
     """The same with OpenDP and the operating system's entropy instead of a seed."""
-    for noise in ("gaussian", "knorm", "laplace"):
+    for noise in ("gaussian", "matrix-laplace", "knorm", "laplace"):
         zero = Moments.zero(5)
         squares = []
         for _ in range(40):
@@ -144,15 +144,44 @@ def test_no_neighbour_costs_more_than_eps_against_the_stated_noise(
     assert worst > 0.6
 
 
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(
+    ("columns", "exclusive", "norm"),
+    [((0, 1, 2, 3), (), 4), ((0, 1, 2, 3), [(2, 3)], 3), ((1, 2, 3, 4), [(3, 4)], 4)],
+)
+def test_the_largest_row_costs_eps_against_matrix_laplace_noise(
+    columns, exclusive, norm, neighbors, k
+):
+    """t'C^-1 t of a row at the corner, C read off the stated noise: q eps/k, and no more.
+
+    `norm` is the squared norm of such a row without the response: the constant, which is counted
+    without an intercept too, the columns, and one for each factor.
+    """
+    noisy = release_gram(
+        Moments.zero(6), columns, exclusive=exclusive, eps=EPS, noise="matrix-laplace",
+        neighbors=neighbors, contributions=k,
+    )  # fmt: skip
+    nu = len(columns) + 2 + (0 not in columns)
+    response = noisy.noise_sd[-1, -1] / np.sqrt(4 * nu)
+    column = noisy.noise_sd[0, -1] ** 2 / (2 * nu * response)
+    assert noisy.count_sd == pytest.approx(np.sqrt(4 * nu) * column)
+    allowed = (1 if neighbors == "replace-one" else 2) * float(EPS) / k
+    cost = norm / column + 1 / response
+    assert cost == pytest.approx(allowed, rel=1e-6)
+    assert cost <= allowed * (1 + 1e-9)
+    assert (norm + 1) / column + 1 / response > 1.05 * allowed
+
+
 def test_noise_is_chosen_by_a_public_rule_and_priced_accordingly():
     few = release_gram(Moments.zero(3), (0, 1), eps=EPS, delta=DELTA)
-    assert few.mechanism == "knorm"
+    assert few.mechanism in ("knorm", "matrix-laplace")
     assert few.delta == 0
     many = release_gram(Moments.zero(17), range(16), eps=EPS, delta=DELTA)
     assert many.mechanism == "gaussian"
     assert many.delta == DELTA
     pure = release_gram(Moments.zero(17), range(16), eps=EPS)
-    assert pure.mechanism == "knorm"
+    assert pure.mechanism == "matrix-laplace"
     assert (pure.eps, pure.delta) == (EPS, 0)
 
 
@@ -203,4 +232,4 @@ def test_bad_arguments_are_refused(change):
 def test_release_never_prints_an_exact_moment():
     noisy = release_gram(small_moments(), (0, 1), eps=EPS)
     assert str(small_moments().cells[0][1]) not in repr(noisy)
-    assert gram_module.NOISES == ("gaussian", "knorm", "laplace")
+    assert gram_module.NOISES == ("gaussian", "matrix-laplace", "knorm", "laplace")

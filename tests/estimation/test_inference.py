@@ -14,9 +14,9 @@ from dpreg.estimation.inference import (
     equation_noise,
     fit_gram,
     noise_norm,
-    redraw_noise,
     to_user_units,
 )
+from dpreg.estimation.redraws import redraw_noise
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy.gram_sensitivity import layout
 
@@ -35,7 +35,7 @@ def noisy_of(z, eps, columns=None, **options):
     return release_gram(accumulate([z], z.shape[1]), columns, eps=Fraction(eps), **options)
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "knorm", "laplace"])
+@pytest.mark.parametrize("noise", ["gaussian", "matrix-laplace", "knorm", "laplace"])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_statsmodels_at_huge_eps(noise, intercept):
     z = table()
@@ -78,7 +78,7 @@ def test_equation_noise_against_its_definition(columns):
     )
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "knorm", "laplace"])
+@pytest.mark.parametrize("noise", ["gaussian", "matrix-laplace", "knorm", "laplace"])
 def test_redrawn_noise_has_the_release_law(noise):
     noisy = release_gram(
         Moments.zero(6), (0, 1, 2, 3), exclusive=[(2, 3)], eps=Fraction(1), delta=DELTA, noise=noise
@@ -148,6 +148,18 @@ def test_ridge_rule_and_bootstrap():
     assert (interval[:, 0] < interval[:, 1]).all()
     total = np.cov(fit.draws, rowvar=False)
     np.testing.assert_allclose(np.diag(total), np.diag(fit.cov), rtol=0.2)
+
+
+def test_a_ridge_leaves_the_mean_of_the_response_where_it_was_released():
+    """Slopes are drawn towards zero, the intercept is not: the fit passes through the means."""
+    z = table(400, p=6)
+    z[:, -1] = np.clip(z[:, -1] + 0.5, -1, 1)
+    noisy = noisy_of(z, "0.5", rng=np.random.default_rng(5))
+    fit = fit_gram(noisy)
+    assert fit.ridged
+    means = np.clip(noisy.cells[0, 1:-1] / fit.nobs, -1, 1)
+    at_means = fit.beta[0] + means @ fit.beta[1:]
+    assert at_means == pytest.approx(noisy.cells[0, -1] / fit.nobs)
 
 
 def test_collinear_columns_are_flagged_even_at_huge_eps():

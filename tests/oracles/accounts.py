@@ -12,7 +12,7 @@ from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 from dpreg.selection import estimates
 
-ANY = ("permute-and-flip", "exponential", "laplace", "gaussian", "knorm")
+ANY = ("permute-and-flip", "exponential", "laplace", "gaussian", "knorm", "matrix-laplace")
 
 
 def bought(

@@ -1,0 +1,159 @@
+"""What a summary says of fitted coefficients: their table, the looks, and the notes below."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from dpreg.privacy.budget import decimal_string
+from dpreg.results.report import Block, Facts, Grid, Paragraph
+
+if TYPE_CHECKING:
+    from dpreg.results.regression import RegressionResults
+
+__all__ = [
+    "coefficients",
+    "estimate_headers",
+    "fit_facts",
+    "fit_notes",
+    "fixed",
+    "looks",
+    "numbers",
+]
+
+_ERRORS: Final = (
+    "std err holds sampling error and privacy noise together; the last two columns tell how large "
+    "each would be alone. "
+)
+_NORMAL: Final = "z, P>|z| and the interval use std err and the normal law."
+_MIXTURE: Final = (
+    "P>|z| and the interval use the law of sampling error and matrix-Laplace noise together, whose "
+    "tails are heavier than normal ones."
+)
+_BOOTSTRAP: Final = (
+    "z and P>|z| use std err and the normal law; the interval runs between quantiles of bootstrap "
+    "draws made with the public law of the noise."
+)
+_MODEL: Final = "Intervals hold for a linear model with independent rows and one residual variance"
+_GIVEN: Final = {
+    "split": ", given the terms that the other rows selected.",
+    "share": ". The same rows selected the terms, which the intervals do not account for.",
+}
+_RIDGED: Final = (
+    "The privacy noise is large for these columns: the fit was ridged by a public rule, and "
+    "coefficients are drawn towards zero."
+)
+_LOOKS: Final = (
+    "Each look releases the moments of rows in coordinates that earlier looks fixed: a row whose "
+    "columns lie outside the radius is weighted down to it, and its residual is clipped, as a part "
+    "of half the response's range. Clips are opened where the noise is small anyway."
+)
+
+
+def fit_facts(fit: RegressionResults) -> Facts:
+    """Return how a model was fitted."""
+    rows = {"fixed": "all", "split": "held out", "share": "all"}
+    left = [("Fit", fit.method), ("Noise", fit.noise), ("Rows", rows.get(fit.fit, fit.fit))]
+    if fit.complete_rows is not None:
+        left.append(("Complete, noisy", f"{fit.complete_rows:,.0f}"))
+    right = []
+    if fit.r_squared is not None:
+        right.append(("R-squared", fixed(fit.r_squared)))
+    if fit.residual_variance is not None:
+        right.append(("Residual sd", fixed(math.sqrt(max(fit.residual_variance, 0)), 4)))
+    kind = fit.interval_method + (", ridged" if fit.ridged else "")
+    right.append(("Intervals", kind if _has_errors(fit) else "none"))
+    return Facts(tuple(left), tuple(right))
+
+
+def _has_errors(fit: RegressionResults) -> bool:
+    """Whether the method gives standard errors; SSP and AdaSSP release coefficients alone."""
+    return not fit.bse.isna().all()
+
+
+def coefficients(fit: RegressionResults, alpha: float) -> Grid:
+    """Return the table of coefficients; without errors where the method gives none."""
+    if not _has_errors(fit):
+        listed = zip(fit.exog_names, fit.coefficients, strict=True)
+        alone = tuple((name, fixed(value, 4)) for name, value in listed)
+        return Grid(("", "coef"), alone, "lr")
+    columns = (
+        fit.coefficients,
+        fit.bse,
+        fit.tvalues,
+        fit.pvalues,
+        *fit.conf_int(alpha).to_numpy().T,
+        fit.se_sampling,
+        fit.se_privacy,
+    )
+    rows = tuple(
+        (name, *numbers(values)) for name, *values in zip(fit.exog_names, *columns, strict=True)
+    )
+    headers = ("", *estimate_headers(alpha), "sampling\nerror", "privacy\nnoise")
+    return Grid(headers, rows, "lrrrrrrrr")
+
+
+def looks(fit: RegressionResults) -> list[Block]:
+    """Return one line a look, and which coefficients they leave weak."""
+    if not fit.looks:
+        return []
+    rows = tuple(
+        (
+            f"look {place}",
+            "box" if look.radius is None else "located",
+            decimal_string(look.share),
+            "" if look.radius is None else f"{look.radius:.2f}",
+            f"{look.width:.3g}",
+            "yes" if look.opened else "no",
+            f"{look.weight:.3f}",
+        )
+        for place, look in enumerate(fit.looks, 1)
+    )
+    headers = ("", "rows", "share", "radius", "residual\nclip", "opened", "mean\nweight")
+    blocks: list[Block] = [Grid(headers, rows, "llrrrlr")]
+    if fit.weak:
+        listed = "; ".join(f"{name} ({why})" for name, why in fit.weak.items())
+        blocks.append(Paragraph("Weak", listed))
+    return blocks
+
+
+def fit_notes(fit: RegressionResults) -> list[str]:
+    """Return what the errors and intervals mean."""
+    if not _has_errors(fit):
+        return []
+    intervals = _NORMAL if fit.noise_degrees is None else _MIXTURE
+    if fit.interval_method == "bootstrap":
+        intervals = _BOOTSTRAP
+    staged = [_LOOKS] if fit.looks else []
+    return [
+        _ERRORS + intervals,
+        _MODEL + _GIVEN.get(fit.fit, "."),
+        *[_RIDGED] * fit.ridged,
+        *staged,
+    ]
+
+
+def estimate_headers(alpha: float) -> tuple[str, ...]:
+    """Return the headers that statsmodels' tables have."""
+    low, high = f"[{alpha / 2:.5g}", f"{1 - alpha / 2:.5g}]"
+    return ("coef", "std err", "z", "P>|z|", low, high)
+
+
+def numbers(values: Iterable[float]) -> tuple[str, ...]:
+    """Write coefficient, error, z, p-value and limits, each as statsmodels does."""
+    coefficient, error, z, p, *rest = values
+    return (
+        fixed(coefficient, 4),
+        fixed(error),
+        f"{z:.3f}" if abs(z) < 1e5 else f"{z:.3g}",
+        f"{p:.3f}",
+        *(fixed(value) for value in rest),
+    )
+
+
+def fixed(number: float, places: int = 3) -> str:
+    """Return a number as statsmodels' tables do: fixed where that is readable, else scientific."""
+    if number == 0 or not math.isfinite(number):
+        return f"{number:.{places}f}"
+    return f"{number:.{places}f}" if 10.0**-places <= abs(number) < 1e5 else f"{number:.{places}g}"

@@ -1,0 +1,74 @@
+"""Requests are made from the arguments of the calls that they belong to."""
+
+import dataclasses
+import inspect
+
+import pytest
+
+import dpreg
+from dpreg.api.histogram import HistogramRequest
+from dpreg.api.inputs import Choices
+from dpreg.api.quantile import QuantileRequest
+from dpreg.api.regression import OLSRequest
+from dpreg.errors import ArgumentError
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.protection import Protection
+from dpreg.request import SelectionRequest
+
+CALLS = {
+    dpreg.dp_select: SelectionRequest,
+    dpreg.dp_ols: OLSRequest,
+    dpreg.dp_mean: Choices,
+    dpreg.dp_suffstats: Choices,
+    dpreg.dp_histogram: HistogramRequest,
+    dpreg.dp_quantile: QuantileRequest,
+}
+
+
+def arguments(call, **given):
+    """The call's defaults and what is given, as its own locals() would hold them."""
+    parameters = inspect.signature(call).parameters
+    told = {name: None if p.default is p.empty else p.default for name, p in parameters.items()}
+    return {**told, "formula": "y ~ a", "eps": 1, "q": 0.5, **given}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_request_holds_budget_and_protection_exactly(call):
+    asked = CALLS[call].of(arguments(call, eps=0.1, neighbors="add-remove", contributions=3))
+    assert asked.budget == Budget("0.1")
+    assert asked.protection == Protection("add-remove", 3)
+    assert asked.account().protection == asked.protection
+    assert asked.account().rng is None
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        asked.budget = Budget(2)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"eps": 0},
+        {"neighbors": "swap"},
+        {"contributions": 0},
+        {"contributions": 1.5},
+        {"unsafe_seed": -1},
+    ],
+)
+def test_a_bad_argument_is_named(call, wrong):
+    (name,) = wrong
+    with pytest.raises(ArgumentError, match=name):
+        CALLS[call].of(arguments(call, **wrong))
+
+
+@pytest.mark.parametrize("call", [dpreg.dp_select, dpreg.dp_ols])
+def test_every_argument_that_changes_the_noise_is_in_the_request(call):
+    """All but the data, what describes or shows them, the account, and what became a value."""
+    apart = {"data", "schema", "budget", "progress"}
+    became = {"eps", "delta", "neighbors", "contributions", "unsafe_seed"}
+    held = {field.name for field in dataclasses.fields(CALLS[call])}
+    assert set(inspect.signature(call).parameters) - apart - became <= held
+
+
+def test_a_seed_makes_the_account_s_generator():
+    asked = SelectionRequest.of(arguments(dpreg.dp_select, unsafe_seed=3))
+    assert asked.account().rng.random() == asked.account().rng.random()
