@@ -47,7 +47,7 @@ class Coefficients:
     sampling, privacy : (m, m) arrays
         Covariance from sampling, and from the noise.
     residual : float
-        sigma2, in squared units of the response.
+        sigma2, in squared units of the response; with what columns that are left out explain.
     count : float
         Released number of complete rows.
     degrees : int or None
@@ -94,15 +94,31 @@ def coefficients(released: LookLaw, columns: Sequence[int] | None = None) -> Coe
     inverse, unresolved = _inverted(precision, released.map_noise[np.ix_(chosen, chosen)])
     to_params = inverse @ weighted.T
     to_near = inverse @ near.T
+    params = to_params @ released.g + to_near @ released.center / _NEAR
+    sampling = to_params @ released.sampling @ to_params.T
+    privacy = to_params @ released.privacy @ to_params.T + to_near @ to_near.T / _NEAR
+    residual = released.residual
+    if len(chosen) < size:
+        residual += _left_out(released, chosen, params, sampling + privacy)
     return Coefficients(
-        params=to_params @ released.g + to_near @ released.center / _NEAR,
-        sampling=to_params @ released.sampling @ to_params.T,
-        privacy=to_params @ released.privacy @ to_params.T + to_near @ to_near.T / _NEAR,
-        residual=released.residual,
+        params=params,
+        sampling=sampling * (residual / released.residual),
+        privacy=privacy,
+        residual=residual,
         count=released.count,
         degrees=released.degrees,
         unresolved=unresolved,
     )
+
+
+def _left_out(released: LookLaw, chosen: Sequence[int], params: Array, covariance: Array) -> float:
+    """Return the mean square of what the columns that are left out explain, less its own noise."""
+    full = coefficients(released)
+    gap, noise = full.params.copy(), full.covariance
+    gap[list(chosen)] -= params
+    noise[np.ix_(chosen, chosen)] -= covariance
+    explained = float(gap @ released.moments @ gap) - float((released.moments * noise).sum())
+    return max(explained, 0.0)
 
 
 def _inverted(precision: Array, noise: Array) -> tuple[Array, Array]:

@@ -76,6 +76,8 @@ class LookLaw:
         T^-1: theta = located @ beta - center.
     center : (d,) array
         T^-1 t0.
+    moments : (d, d) array
+        Mean of the weighted rows' (1, x)(1, x)', without negative eigenvalues, in box units.
     heavy : float
         Mean square of residuals at the wide cut over that at the narrow one, less two standard
         deviations of its noise: about 1.2 at most for normal residuals; NaN without a tail.
@@ -96,6 +98,7 @@ class LookLaw:
     map_noise: Array
     located: Array
     center: Array
+    moments: Array
     heavy: float
     degrees: int | None
 
@@ -167,6 +170,7 @@ def law(
         map_noise=_map_noise(look, covariance, located),
         located=located,
         center=located @ to_box.shift,
+        moments=to_box.width**2 / weights * located.T @ positive @ located,
         heavy=beyond.heavy / scatter,
         degrees=look.degrees,
     )

@@ -64,6 +64,9 @@ def test_without_noise_the_coefficients_are_least_squares(monkeypatch):
     assert fit.residual == pytest.approx(rss[0] / 500, rel=1e-3)  # theta is a posterior mean
     assert fit.covariance == pytest.approx(fit.residual * np.linalg.inv(full.T @ full), rel=1e-4)
     part, two = coefficients(released, [1, 3]), full[:, [1, 3]]
+    left = float(np.linalg.lstsq(two, y, rcond=None)[1][0]) / 500
+    assert part.residual == pytest.approx(left, rel=3e-3)
+    assert part.covariance == pytest.approx(left * np.linalg.inv(two.T @ two), rel=5e-3)
     assert part.params == pytest.approx(np.linalg.lstsq(two, y, rcond=None)[0], abs=1e-7)
 
 
