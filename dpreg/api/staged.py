@@ -16,7 +16,7 @@ from dpreg.privacy.protection import Protection
 from dpreg.results.looks import Look
 from dpreg.results.regression import RegressionResults
 from dpreg.sources.reader import Reader
-from dpreg.staged.coefficients import coefficients
+from dpreg.staged.coefficients import Coefficients, coefficients
 from dpreg.staged.flags import Flag, flags
 from dpreg.staged.law import LookLaw
 from dpreg.staged.looks import Looked, look
@@ -133,8 +133,8 @@ def staged_fit(
         privacy_covariance=privacy,
         se_sampling=np.sqrt(np.diag(sampling)),
         se_privacy=np.sqrt(np.diag(privacy)),
-        residual_variance=law.residual * freedom * design.response.width**2,
-        r_squared=_rsquared(seen, law, columns, box.params),
+        residual_variance=box.residual * freedom * design.response.width**2,
+        r_squared=_rsquared(seen, law, columns, box),
         nobs=rows,
         complete_rows=seen.count,
         residual_df=None if rows is None else float(rows - len(columns)),
@@ -170,7 +170,7 @@ def _looks(seen: Looked) -> tuple[Look, ...]:
     )
 
 
-def _rsquared(seen: Looked, law: LookLaw, columns: Sequence[int], params: Array) -> float:
+def _rsquared(seen: Looked, law: LookLaw, columns: Sequence[int], box: Coefficients) -> float:
     """Return the explained share of variance: the columns' moments are those of the last look."""
     last, size = seen.looks[-1], seen.plan.size - 1
     rows = np.eye(size)  # (1, u) = rows (1, x)
@@ -178,11 +178,11 @@ def _rsquared(seen: Looked, law: LookLaw, columns: Sequence[int], params: Array)
     back = np.linalg.pinv(rows)
     moments = back @ last.cells[:size, :size] @ back.T / law.weight / law.count
     beta = np.zeros(size)
-    beta[list(columns)] = params
+    beta[list(columns)] = box.params
     if 0 in columns:
         beta[0] = -float(moments[0, 1:] @ beta[1:]) / max(float(moments[0, 0]), 1e-12)
     explained = max(float(beta @ moments @ beta), 0.0)
-    return explained / max(explained + law.residual, 1e-300)
+    return explained / max(explained + box.residual, 1e-300)
 
 
 def _weak(

@@ -4,8 +4,9 @@ From g = K beta + N(0, W), with beta zero outside the columns M of the model,
 
     beta = V K_M' W^-1 g,    V = (K_M' W^-1 K_M)^-1,
 
-and V splits into what sampling and what privacy contribute by the two parts of W. Coefficients of a
-subset are those of the best linear prediction with these columns alone.
+and V splits into what sampling and what privacy contribute by the two parts of W. To these
+equations d weak ones are added, theta = 0 with variance 1 in the look's coordinates. Coefficients
+of a subset are those of the best linear prediction with these columns alone.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ _TINY: Final = 1e-12
 _RESOLVED: Final = 4.0
 """Signal over noise, a ratio of squares, at which a direction of the columns counts as seen: an
 eigenvalue of A of about nu."""
+_NEAR: Final = 1.0
+"""Variance of theta, a direction, before the last look: the look cuts residuals at tau of the fit
+that located it. Where it sees a direction this weighs less than one row of n; where it sees
+nothing, the earlier fit stands instead of a quotient of noises."""
 _NOTHING: Final = 1e-200
 """Precision of a coefficient of which nothing is known: large, finite standard errors."""
 
@@ -42,7 +47,7 @@ class Coefficients:
     sampling, privacy : (m, m) arrays
         Covariance from sampling, and from the noise.
     residual : float
-        sigma2, in squared units of the response.
+        sigma2, in squared units of the response; with what columns that are left out explain.
     count : float
         Released number of complete rows.
     degrees : int or None
@@ -84,18 +89,36 @@ def coefficients(released: LookLaw, columns: Sequence[int] | None = None) -> Coe
     chosen = list(range(size)) if columns is None else list(columns)
     k = released.k[:, chosen]
     weighted = solved(released.covariance, k)
-    precision = k.T @ weighted
+    near = released.located[:, chosen]
+    precision = k.T @ weighted + near.T @ near / _NEAR
     inverse, unresolved = _inverted(precision, released.map_noise[np.ix_(chosen, chosen)])
     to_params = inverse @ weighted.T
+    to_near = inverse @ near.T
+    params = to_params @ released.g + to_near @ released.center / _NEAR
+    sampling = to_params @ released.sampling @ to_params.T
+    privacy = to_params @ released.privacy @ to_params.T + to_near @ to_near.T / _NEAR
+    residual = released.residual
+    if len(chosen) < size:
+        residual += _left_out(released, chosen, params, sampling + privacy)
     return Coefficients(
-        params=to_params @ released.g,
-        sampling=to_params @ released.sampling @ to_params.T,
-        privacy=to_params @ released.privacy @ to_params.T,
-        residual=released.residual,
+        params=params,
+        sampling=sampling * (residual / released.residual),
+        privacy=privacy,
+        residual=residual,
         count=released.count,
         degrees=released.degrees,
         unresolved=unresolved,
     )
+
+
+def _left_out(released: LookLaw, chosen: Sequence[int], params: Array, covariance: Array) -> float:
+    """Return the mean square of what the columns that are left out explain, less its own noise."""
+    full = coefficients(released)
+    gap, noise = full.params.copy(), full.covariance
+    gap[list(chosen)] -= params
+    noise[np.ix_(chosen, chosen)] -= covariance
+    explained = float(gap @ released.moments @ gap) - float((released.moments * noise).sum())
+    return max(explained, 0.0)
 
 
 def _inverted(precision: Array, noise: Array) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ __all__ = ["Flag", "flags"]
 
 _UNSEEN: Final = 0.2
 """Share of a coefficient's variance from directions that are noise, from where on it is flagged."""
-_HEAVY: Final = 1.45
+_HEAVY: Final = 1.3
 """Mean square at the wide cut over that at the narrow one: 1.2 for normal residuals, 1.4 for
 exponential ones. Beyond this even the wide cut moves the mean of skewed residuals noticeably."""
 _SHORTENED: Final = 0.6

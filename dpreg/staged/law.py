@@ -72,6 +72,12 @@ class LookLaw:
     map_noise : (d, d) array
         M, the expected E' W^-1 E in box coordinates, E the noise in K: where K'W^-1 K hardly
         exceeds it, K itself is noise.
+    located : (d, d) array
+        T^-1: theta = located @ beta - center.
+    center : (d,) array
+        T^-1 t0.
+    moments : (d, d) array
+        Mean of the weighted rows' (1, x)(1, x)', without negative eigenvalues, in box units.
     heavy : float
         Mean square of residuals at the wide cut over that at the narrow one, less two standard
         deviations of its noise: about 1.2 at most for normal residuals; NaN without a tail.
@@ -90,6 +96,9 @@ class LookLaw:
     eigenvalues: Array
     noise_norm: float
     map_noise: Array
+    located: Array
+    center: Array
+    moments: Array
     heavy: float
     degrees: int | None
 
@@ -145,7 +154,8 @@ def law(
     parts = _with_tail(look, tail, sampling, beyond, privacy, weights, _kept(scatter))
     a, h, sampling, privacy = parts
     to_box = look.coordinates
-    k = np.asarray(np.linalg.solve(to_box.transform.T, a.T).T, dtype=np.float64)
+    located = np.asarray(np.linalg.inv(to_box.transform), dtype=np.float64)
+    k = a @ located
     return LookLaw(
         g=h + k @ to_box.shift,
         k=k,
@@ -157,7 +167,10 @@ def law(
         theta=theta,
         eigenvalues=values,
         noise_norm=look.noise_norm,
-        map_noise=_map_noise(look, covariance, to_box.transform),
+        map_noise=_map_noise(look, covariance, located),
+        located=located,
+        center=located @ to_box.shift,
+        moments=to_box.width**2 / weights * located.T @ positive @ located,
         heavy=beyond.heavy / scatter,
         degrees=look.degrees,
     )
@@ -245,7 +258,7 @@ def _with_tail(
     return np.vstack([kept * a, a[0]]), np.append(h, tail.total * wide), sampling, privacy
 
 
-def _map_noise(look: NoisyLook, covariance: Array, transform: Array) -> Array:
+def _map_noise(look: NoisyLook, covariance: Array, located: Array) -> Array:
     """Return E[T^-T E' W^-1 E T^-1] over the noise E of A.
 
     Cell (i, j) of E is in rows i and j: entry (a, b) gets Winv_ab v_ab, and entry (a, a) also
@@ -256,7 +269,7 @@ def _map_noise(look: NoisyLook, covariance: Array, transform: Array) -> Array:
     inverse = solved(covariance, np.eye(size))
     noise = inverse * variances
     np.fill_diagonal(noise, np.diag(inverse) @ variances)
-    back = np.linalg.solve(transform.T, np.linalg.solve(transform.T, noise).T)
+    back = located.T @ noise @ located
     return np.asarray((back + back.T) / 2)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dpreg.staged import coefficients as module
 from dpreg.staged import reference
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.law import equation_noise, law
@@ -45,7 +46,8 @@ def test_the_equations_noise_is_that_of_drawn_matrices(degrees):
     assert np.abs((seen - claimed) / scale).max() < 0.02
 
 
-def test_without_noise_the_coefficients_are_least_squares():
+def test_without_noise_the_coefficients_are_least_squares(monkeypatch):
+    monkeypatch.setattr(module, "_NEAR", 1e12)  # nothing but the look
     rng = np.random.default_rng(1)
     x = rng.uniform(-1, 1, (500, 3))
     y = 0.1 + x @ [0.3, -0.2, 0.1] + rng.normal(0, 0.1, 500)
@@ -62,6 +64,9 @@ def test_without_noise_the_coefficients_are_least_squares():
     assert fit.residual == pytest.approx(rss[0] / 500, rel=1e-3)  # theta is a posterior mean
     assert fit.covariance == pytest.approx(fit.residual * np.linalg.inv(full.T @ full), rel=1e-4)
     part, two = coefficients(released, [1, 3]), full[:, [1, 3]]
+    left = float(np.linalg.lstsq(two, y, rcond=None)[1][0]) / 500
+    assert part.residual == pytest.approx(left, rel=3e-3)
+    assert part.covariance == pytest.approx(left * np.linalg.inv(two.T @ two), rel=5e-3)
     assert part.params == pytest.approx(np.linalg.lstsq(two, y, rcond=None)[0], abs=1e-7)
 
 
@@ -82,6 +87,32 @@ def test_the_law_covers_under_its_own_noise(degrees):
         half = reference.quantiles(np.diag(fit.sampling), np.diag(fit.privacy), degrees, 0.05)
         hits += np.abs(fit.params - truth) <= half
     assert np.abs(hits / runs - 0.95).max() < 0.02  # four standard errors
+
+
+def test_what_the_noise_hides_stays_at_the_fit_that_located_it():
+    rng = np.random.default_rng(4)
+    sd, at = np.full((5, 5), 1e6), located(3, rng)
+    drawn = np.triu(rng.standard_normal((5, 5)) * sd)
+    fit = coefficients(law(NoisyLook(drawn + np.triu(drawn, 1).T, sd, at, None, 500)))
+    theta = np.linalg.solve(at.transform, fit.params - at.shift)
+    spread = np.linalg.solve(at.transform, np.linalg.solve(at.transform, fit.covariance).T)
+    assert (np.abs(theta) < 1.5).all()
+    assert (np.diag(spread) > 0.4).all()
+    assert (np.diag(spread) < 1.01).all()
+
+
+def test_the_weak_equations_are_d_more_rows():
+    """Least squares on the look's equations and d more, theta_j = 0 with variance 1."""
+    rng = np.random.default_rng(5)
+    n = 50
+    at = Coordinates(np.eye(2), np.zeros(2), 0.0, np.zeros(2), 1.0, 100.0)
+    z = np.column_stack([np.ones(n), rng.uniform(-1, 1, (n, 2)), rng.uniform(-1, 1, n)])
+    released = law(NoisyLook(z.T @ z, np.full((4, 4), 1e-9), at, None, n), tail=None)
+    fit = coefficients(released)
+    weight = np.linalg.inv(released.covariance)
+    k = released.k
+    expected = np.linalg.solve(k.T @ weight @ k + np.eye(3), k.T @ weight @ released.g)
+    assert fit.params == pytest.approx(expected, rel=1e-5)
 
 
 def test_no_released_value_raises():
