@@ -97,6 +97,7 @@ def near_best(
     margin: float = 0.0,
     start: Model | None = None,
     nodes: int | None = None,
+    forbidden: Model = frozenset(),
 ) -> Listing:
     """List the models whose criterion is within `margin` of the best.
 
@@ -108,16 +109,21 @@ def near_best(
     margin : float
     start : model, optional
         A good model, if one is known; else one is searched for.
+    forbidden : set of units
+        In no model listed.
     nodes : int, optional
         The most nodes; by default no limit up to `EXACT_UNITS` units, and beyond a number that
         depends on the number of columns alone (40,000 at 50 columns, 1,100 at 300).
     """
     response = problem.response if response is None else response
-    start = search(problem, response) if start is None else start
+    if not problem.size:
+        empty: Model = frozenset()
+        return Listing(((empty, problem.criterion(empty, response)),), True, 0)
+    start = search(problem, response, forbidden=forbidden) if start is None else start
     if nodes is None:
         exact = problem.size <= EXACT_UNITS
         nodes = 2 ** (EXACT_UNITS + 2) if exact else int(_WORK / len(problem.gram) ** 2)
-    plan = _Plan(problem, response, margin)
+    plan = _Plan(problem, response, margin, forbidden)
     plan.note(np.array([[u in start for u in range(problem.size)]]), None)
     done, stack = 0, [plan.root()]
     while stack and done < nodes:
@@ -130,8 +136,11 @@ def near_best(
 class _Plan:
     """The order of the units, the diagonal delta, and the best models so far."""
 
-    def __init__(self, problem: Problem, response: Response, margin: float) -> None:
+    def __init__(
+        self, problem: Problem, response: Response, margin: float, forbidden: Model
+    ) -> None:
         self.problem, self.response, self.margin = problem, response, margin
+        self.forbidden = forbidden
         self.blocks = problem.slices
         self.widths = [b.stop - b.start for b in self.blocks]
         inverse = np.linalg.inv(problem.gram)
@@ -170,7 +179,7 @@ class _Plan:
         out = rest - rows.transpose(0, 2, 1) @ solved
         left = _Nodes(depth, out, nodes.inside, nodes.paid)
 
-        may = nodes.inside.sum(axis=1) < self.problem.most
+        may = nodes.inside.sum(axis=1) < (0 if unit in self.forbidden else self.problem.most)
         if self.problem.space.requires:
             may &= nodes.inside[:, list(self.problem.space.requires[unit])].all(axis=1)
         inside = nodes.inside[may].copy()

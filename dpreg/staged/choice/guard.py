@@ -1,9 +1,14 @@
 r"""Which chosen terms the release can tell from what might stand in for them.
 
-A chosen term k is reported if every model that does without it, and holds something that the chosen
-model lacks, costs at least 2 ln(1/alpha) more: odds of 1/alpha against the stand-in. Smaller models
-are no rivals, their odds are what the price of k has settled. A single swap is not enough: one
-proxy may stand for several terms, and several for one.
+A rival of a chosen term k is a model without k that holds something the chosen model lacks.
+(Smaller models are no rivals: their odds are what the price of k has settled.) Two rules keep k
+from being reported, each with the margin 2 ln(1/alpha), odds of 1/alpha:
+
+1. some rival costs less than the margin more than the chosen model. A single swap is not enough:
+   several terms may stand for one;
+2. the best model without k is a rival, and fits less than the margin worse once both models pay no
+   more than the chosen one does. One useless term may stand for several real ones; that it is the
+   cheaper way to say the same is no evidence for it.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from dpreg.staged.choice.certify import Listing, near_best
 from dpreg.staged.choice.problem import Model, Problem, Response
 from dpreg.staged.choice.search import search
 
-__all__ = ["Alternative", "Verdict", "guard", "guard_margin", "judge"]
+__all__ = ["Alternative", "Verdict", "guard_margin", "judge"]
 
 _SHOWN: Final = 5
 """The most stand-ins that are listed for one term."""
@@ -33,7 +38,7 @@ class Alternative:
     instead : tuple of models
         What would come in for it, the nearest first, at most five.
     gap : float
-        By how much the nearest costs more.
+        By how much the nearest costs more, its own surplus of terms not counted.
     """
 
     unit: int
@@ -93,28 +98,48 @@ def judge(
     listing = near_best(problem, response, margin=margin, start=start, nodes=nodes)
     if not listing.complete:
         listing = _look_further(problem, response, listing, margin)
-    return guard(listing, margin)
-
-
-def guard(listing: Listing, margin: float) -> Verdict:
-    """Apply the guard to the models within the margin of the best one."""
-    model, least = listing.best, listing.criterion
-    rivals = [(rival, value - least) for rival, value in listing.models if not rival <= model]
+    near = _rivals(listing, margin)
+    model, certified = listing.best, listing.complete
     alternatives = []
     for unit in sorted(model):
-        without = [
-            (rival - model, gap) for rival, gap in rivals if unit not in rival and gap < margin
-        ]
-        if without:
-            instead = tuple(dict.fromkeys(entering for entering, _ in without))[:_SHOWN]
-            alternatives.append(Alternative(unit, instead, without[0][1]))
+        rivals = near.get(unit)
+        if rivals is None:
+            without = near_best(problem, response, nodes=nodes, forbidden=frozenset({unit}))
+            certified &= without.complete
+            rivals = _cheaper_way(problem, listing, without, margin)
+        if rivals:
+            instead = tuple(dict.fromkeys(rival - model for rival, _ in rivals))[:_SHOWN]
+            alternatives.append(Alternative(unit, instead, rivals[0][1]))
     return Verdict(
         model=model,
         reported=model - {a.unit for a in alternatives},
         alternatives=tuple(alternatives),
-        criterion=least,
-        certified=listing.complete,
+        criterion=listing.criterion,
+        certified=certified,
     )
+
+
+def _rivals(listing: Listing, margin: float) -> dict[int, list[tuple[Model, float]]]:
+    """Return, for each chosen unit that has any, its rivals within the margin and their gaps."""
+    out: dict[int, list[tuple[Model, float]]] = {}
+    for rival, value in listing.models:
+        gap = value - listing.criterion
+        if gap < margin and not rival <= listing.best:
+            for unit in listing.best - rival:
+                out.setdefault(unit, []).append((rival, gap))
+    return out
+
+
+def _cheaper_way(
+    problem: Problem, chosen: Listing, without: Listing, margin: float
+) -> list[tuple[Model, float]]:
+    """Return the best model without a unit, if the chosen one only says the same for less."""
+    rival = without.best
+    if rival <= chosen.best or not problem.allows(rival):
+        return []
+    saved = max(0.0, problem.price(rival) - problem.price(chosen.best))
+    gap = without.criterion - chosen.criterion - saved
+    return [(rival, gap)] if gap < margin else []
 
 
 def _look_further(problem: Problem, response: Response, listing: Listing, margin: float) -> Listing:
@@ -126,6 +151,8 @@ def _look_further(problem: Problem, response: Response, listing: Listing, margin
     best = listing.best
     while True:
         found = dict(known)
+        again = search(problem, response, starts=(best,))
+        found[again] = problem.criterion(again, response)
         outside = frozenset(range(problem.size)) - best
         for unit in sorted(best):
             rest = best - {unit}

@@ -97,8 +97,10 @@ class Problem:
         Turns a left-hand side g into these coordinates.
     slices : tuple of slices
         Each unit's columns in `gram`.
+    turned : (m,) array
+        The released left-hand side in these coordinates.
     response : Response
-        The released left-hand side.
+        Its products.
     """
 
     space: Space
@@ -107,6 +109,7 @@ class Problem:
     design: Array
     frame: Array
     slices: tuple[slice, ...]
+    turned: Array
     response: Response
 
     @property
@@ -201,6 +204,7 @@ def build_problem(law: ReleasedLaw, space: Space, false_inclusions: float) -> Pr
         design=design,
         frame=frame,
         slices=slices,
+        turned=turned,
         response=Response(design.T @ turned, float(turned @ turned)),
     )
 

@@ -20,7 +20,7 @@ class Law:
 
 
 def make_law(rng, truth, *, rows=2000, correlation=0.3, sigma=1.0, noise=1.0, degrees=None):
-    """Draw a law for y = truth_0 + x'truth_s + error with equicorrelated x, noise on every moment."""
+    """Draw a law for y = (1, x)'truth + error: equicorrelated x, noise on every moment."""
     p = len(truth) - 1
     cov = np.full((p, p), correlation) + (1 - correlation) * np.eye(p)
     x = rng.standard_normal((rows, p)) @ np.linalg.cholesky(cov).T

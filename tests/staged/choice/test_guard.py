@@ -17,8 +17,15 @@ def by_definition(problem, margin):
     listing = near_best(problem, margin=1e9)
     assert listing.complete
     best, least = listing.models[0]
-    rivals = [(m, v) for m, v in listing.models if not m <= best]
-    return best, {k for k in best if all(v >= least + margin for m, v in rivals if k not in m)}
+    reported = set()
+    for k in best:
+        without = [(m, v) for m, v in listing.models if k not in m]
+        far = all(v >= least + margin for m, v in without if not m <= best)
+        rival, value = without[0]
+        saved = max(0.0, problem.price(rival) - problem.price(best))
+        if far and (rival <= best or value - saved >= least + margin):
+            reported.add(k)
+    return best, reported
 
 
 def test_the_margin_is_twice_log_one_over_alpha():
