@@ -43,6 +43,8 @@ def search(
         Never in, always in. With a hierarchy each must leave a model possible.
     """
     response = problem.response if response is None else response
+    if not problem.size:
+        return frozenset()
     if starts is None:
         everything = frozenset(range(problem.size))
         starts = (frozenset(), everything) if problem.most == problem.size else (frozenset(),)
