@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dpreg.errors import DataError, DpregError
 
-__all__ = ["ordinary", "read_text", "reason", "sync_folder", "write_text"]
+__all__ = ["check_writable", "ordinary", "read_text", "reason", "sync_folder", "write_text"]
 
 _MOST_BYTES = 1 << 30
 
@@ -93,6 +93,17 @@ def read_text(path: str | os.PathLike[str], error: type[DpregError] = DataError)
         return content.decode("utf-8")
     except UnicodeDecodeError:
         raise error(f"{os.fspath(path)!r} is not UTF-8 text") from None
+
+
+def check_writable(
+    path: str | os.PathLike[str], error: type[DpregError] = DataError
+) -> None:
+    """Refuse a place where `write_text` would fail, as far as can be known beforehand."""
+    file = ordinary(path, error)
+    folder = Path(os.path.realpath(path)).parent
+    for one in (folder,) if file is None else (folder, file):
+        if not os.access(one, os.W_OK):
+            raise error(f"{os.fspath(path)!r} cannot be written: permission denied")
 
 
 def write_text(

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpreg.api.coefficients import CallFacts, joint_fit, perturbed_fit, unit_ball_rows
+from dpreg.api.recorded import recorded
 from dpreg.errors import ArgumentError
 from dpreg.estimation.constants import PERTURBED_NOISES, privacy_of_constants
 from dpreg.estimation.gram import NOISES
@@ -88,6 +89,7 @@ def _check_together(request: OLSRequest) -> None:
         raise ArgumentError(f'method="{request.method}" needs delta above 0, such as delta=1e-6.')
 
 
+@recorded
 def dp_ols(
     formula: str,
     data: Any,
@@ -104,6 +106,7 @@ def dp_ols(
     center: bool = True,
     shares: Mapping[str, Any] | None = None,
     budget: Ledger | None = None,
+    analyst: str | None = None,
     progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> RegressionResults:
@@ -145,6 +148,8 @@ def dp_ols(
         {"bounds": part of eps} where bounds are bought.
     budget : Ledger, optional
         An account to charge, before a row is read.
+    analyst : str, optional
+        Whose part of the account is charged, where the ledger has caps for analysts.
     progress : bool, optional
         Show a bar on stderr while rows are read, for the curator's eyes only; default where stderr
         is a terminal.

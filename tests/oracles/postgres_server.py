@@ -61,7 +61,8 @@ class Server:
                 return
             except subprocess.CalledProcessError:
                 time.sleep(0.5 + attempt)
-        raise AssertionError(log.read_text()[-2000:])
+        told = log.read_text().splitlines()
+        raise AssertionError("\n".join(line for line in told if "starting up" not in line))
 
     def stop(self, mode="immediate"):
         self._run("pg_ctl", "-D", self.folder, "-m", mode, "-w", "stop")

@@ -21,7 +21,7 @@ from dpreg.privacy.ledger.chain import (
 )
 from dpreg.privacy.ledger.store import Facts, Run
 
-__all__ = ["Request", "Verified", "charged", "check_seen", "head_of", "taken_over", "verified"]
+__all__ = ["Request", "Verified", "charged", "check_seen", "fitting", "head_of", "taken_over", "verified"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,14 @@ class Verified:
 
 
 def charged(run: Run, facts: Facts, seen: Position, request: Request, now: datetime) -> Line:
-    """Add a line for a request that fits under every cap.
+    """Add a line for a request that fits under every cap; raise what `fitting` raises."""
+    line = fitting(run, facts, seen, request, now)
+    store.write(run, line)
+    return line
+
+
+def fitting(run: Run, facts: Facts, seen: Position, request: Request, now: datetime) -> Line:
+    """Return the line that a request would be, and write nothing.
 
     Raises
     ------
@@ -88,14 +95,12 @@ def charged(run: Run, facts: Facts, seen: Position, request: Request, now: datet
         current = _after(caps.period, before, request, told)
     when = now.isoformat(timespec="seconds")
     names = (request.token, request.what, when, request.unit, request.analyst, period)
-    line = Line.made(
+    return Line.made(
         1 if last is None else last.number + 1,
         (*names, unit or request.unit),
         (request.cost, spent, mine, current),
         facts.genesis.digest if last is None else last.digest,
     )
-    store.write(run, line)
-    return line
 
 
 def head_of(run: Run, facts: Facts, seen: Position) -> Line | None:

@@ -246,17 +246,27 @@ class Ledger:
         """
         if not isinstance(budget, Budget):
             raise BudgetError("charge takes a Budget")
-        label = str(what)[:_LONGEST_LABEL]
-        label = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in label)
-        name = self._analyst if analyst is None else clean(analyst, "analyst")
-        request = Request(secrets.token_hex(16), label, budget, str(unit), name)
+        request = self._request(budget, what, unit, analyst)
         deadline = self._deadline()
         with self._held(deadline):
             line = self._charged(request, deadline)
             self._seen = line.position
-        _log.info("charged %s for %s: entry %d", budget, label, line.number)
+        _log.info("charged %s for %s: entry %d", budget, line.what, line.number)
         receipts.note(self._facts, line)
         return line.entry
+
+    def check(self, budget: Budget, what: str, unit: str = "") -> None:
+        """Raise what `charge` would raise now, and charge nothing."""
+        request = self._request(budget, what, unit, None)
+        with self._reading() as run:
+            now = self._database.now(run)
+            charging.fitting(run, self._facts, self._seen, request, now)
+
+    def _request(self, budget: Budget, what: str, unit: str, analyst: str | None) -> Request:
+        label = str(what)[:_LONGEST_LABEL]
+        label = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in label)
+        name = self._analyst if analyst is None else clean(analyst, "analyst")
+        return Request(secrets.token_hex(16), label, budget, str(unit), name)
 
     def _charged(self, request: Request, deadline: float) -> Line:
         """Charge once, even where the server goes away before it answers."""

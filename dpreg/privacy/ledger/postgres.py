@@ -121,11 +121,7 @@ class PostgresDatabase:
 
     @contextmanager
     def _transaction(self, deadline: float, begin: str) -> Iterator[Run]:
-        with self._as_ledger_errors():
-            connection = self._connect()
-            left = max(int(1000 * (deadline - time.monotonic())), 1)
-            connection.execute(begin.encode())
-            connection.execute(f"SET LOCAL lock_timeout = {left}".encode())
+        connection = self._begun(begin, deadline)
 
         def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
             with self._as_ledger_errors():
@@ -143,6 +139,22 @@ class PostgresDatabase:
             except self._errors:
                 self.close()
             raise
+
+    def _begun(self, begin: str, deadline: float) -> Any:
+        """Begin a transaction, on a new connection where the old one was cut meanwhile."""
+        while True:
+            was_open = self._connection is not None
+            try:
+                with self._as_ledger_errors():
+                    connection = self._connect()
+                    left = max(int(1000 * (deadline - time.monotonic())), 1)
+                    connection.execute(begin.encode())
+                    connection.execute(f"SET LOCAL lock_timeout = {left}".encode())
+                    return connection
+            except LostConnection:
+                self.close()
+                if not was_open:
+                    raise
 
     def _connect(self) -> Any:
         import psycopg
