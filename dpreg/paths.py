@@ -95,9 +95,7 @@ def read_text(path: str | os.PathLike[str], error: type[DpregError] = DataError)
         raise error(f"{os.fspath(path)!r} is not UTF-8 text") from None
 
 
-def check_writable(
-    path: str | os.PathLike[str], error: type[DpregError] = DataError
-) -> None:
+def check_writable(path: str | os.PathLike[str], error: type[DpregError] = DataError) -> None:
     """Refuse a place where `write_text` would fail, as far as can be known beforehand."""
     file = ordinary(path, error)
     folder = Path(os.path.realpath(path)).parent

@@ -64,7 +64,9 @@ def run_batch(path: str, *, check: bool, as_json: bool, quiet: bool) -> None:
     if not check:
         for call in calls:
             result = call.run(ledger, False if quiet else None)
-            done.append({"do": call.name, "out": Path(str(call.out)).name, **result.spent.to_dict()})
+            done.append(
+                {"do": call.name, "out": Path(str(call.out)).name, **result.spent.to_dict()}
+            )
             say(f"dpreg: {call.name} done, {result.spent}, saved")
     if as_json:
         printed({"cost": total.to_dict(), "done": done})
@@ -77,7 +79,9 @@ def _read(path: str) -> tuple[dict[str, Any], list[Call]]:
         raise ArgumentError(f"the batch is no TOML file: {fault}") from None
     lines = content.pop("call", [])
     if strange := sorted(set(content) - set(_SHARED)):
-        raise ArgumentError(f"a batch may say {', '.join(_SHARED)}, and [[call]]; got {strange[0]!r}")
+        raise ArgumentError(
+            f"a batch may say {', '.join(_SHARED)}, and [[call]]; got {strange[0]!r}"
+        )
     if not isinstance(lines, list) or not lines or not all(isinstance(one, dict) for one in lines):
         raise ArgumentError("a batch needs at least one [[call]]")
     folder = Path(path).resolve().parent

@@ -133,7 +133,9 @@ def _command(name: str, call: Callable[..., Any]) -> click.Command:
         made = click.argument("table")(made)
         made = click.argument("formula")(made)
     else:
-        made = click.argument("columns", nargs=1 if name == "histogram" else -1, required=True)(made)
+        made = click.argument("columns", nargs=1 if name == "histogram" else -1, required=True)(
+            made
+        )
         made = click.argument("table")(made)
         if name == "histogram":
             made = _one_column(made)

@@ -37,7 +37,9 @@ def ledger() -> None:
 @click.option("--period-eps", help="A cap for each period.")
 @click.option("--period-delta", default="0", show_default=True)
 @click.option("--period", type=click.Choice(PERIODS), default="month", show_default=True)
-def init(place: str, eps: str, delta: str, named: tuple[str, ...], period: str, **caps: str) -> None:
+def init(
+    place: str, eps: str, delta: str, named: tuple[str, ...], period: str, **caps: Any
+) -> None:
     """Make a new ledger, and print its first head."""
     analysts: Any = None
     if named:

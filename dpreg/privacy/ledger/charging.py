@@ -21,7 +21,16 @@ from dpreg.privacy.ledger.chain import (
 )
 from dpreg.privacy.ledger.store import Facts, Run
 
-__all__ = ["Request", "Verified", "charged", "check_seen", "fitting", "head_of", "taken_over", "verified"]
+__all__ = [
+    "Request",
+    "Verified",
+    "charged",
+    "check_seen",
+    "fitting",
+    "head_of",
+    "taken_over",
+    "verified",
+]
 
 
 @dataclass(frozen=True, slots=True)
