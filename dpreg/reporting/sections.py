@@ -18,7 +18,9 @@ from dpreg.results.classic import ClassicResults, Estimates
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
+from dpreg.results.report import Block, Grid, Paragraph, Report
 from dpreg.results.selection import SelectionResults
+from dpreg.results.summary import Summary
 
 __all__ = [
     "asked", "assumed", "findings", "head", "ledger", "noise", "privacy", "title", "verification",
@@ -62,7 +64,8 @@ def head(result: Released) -> str:
     )
     return (
         f"{mark}<h1>{_text(title(result))}</h1>"
-        f'<p class="sub">Release report. Released {_text(when)}.</p><div class="facts">{boxes}</div>'
+        f'<p class="sub">Release report. Released {_text(when)}.</p>'
+        f'<div class="facts">{boxes}</div>'
     )
 
 
@@ -149,7 +152,10 @@ def ledger(result: Released) -> str:
 
 def findings(result: Released) -> str:
     """Show the tables and plots."""
-    tables = f'<div class="summary">{result.summary().as_html()}</div>'
+    report = result.summary().report
+    blocks = tuple(block for block in report.blocks if not _is_told(block))
+    page = Summary(Report(report.title, report.stamp, blocks))
+    tables = f'<div class="summary">{page.as_html()}</div>'
     return _section("What was found", tables + figures(result))
 
 
@@ -176,7 +182,8 @@ def noise(result: Released) -> str:
     heads = ("estimate", "se, sampling", "se, noise", "se, both")
     body = (
         '<p>The variance of each estimate has two parts: <span class="key"><span><i '
-        'class="sampling"></i>sampling, as without privacy</span><span><i class="noise"></i>privacy '
+        'class="sampling"></i>sampling, as without privacy</span>'
+        '<span><i class="noise"></i>privacy '
         "noise</span></span></p><table><tr><th></th>"
         + "".join(f'<th class="number">{name}</th>' for name in heads)
         + '<th>shares of the variance</th><th class="number">noise</th></tr>'
@@ -245,6 +252,13 @@ def verification(result: Released) -> str:
     return _section("How to verify", "".join(steps))
 
 
+def _is_told(block: Block) -> bool:
+    """Tell whether a block of the summary stands in the sections before it: claim and budget."""
+    if isinstance(block, Paragraph):
+        return block.label == "Privacy"
+    return isinstance(block, Grid) and block.headers[:2] == ("step", "mechanism")
+
+
 def _errors(result: Released) -> list[tuple[str, float, float, float]]:
     if isinstance(result, SelectionResults):
         return [] if result.regression is None else _errors(result.regression)
@@ -268,7 +282,8 @@ def _section(name: str, body: str) -> str:
 
 def _pairs(told: dict[str, Any]) -> str:
     rows = "".join(
-        f'<tr><th>{_text(name.replace("_", " "))}</th><td class="mono">{_text(_json(value))}</td></tr>'
+        f"<tr><th>{_text(name.replace('_', ' '))}</th>"
+        f'<td class="mono">{_text(_json(value))}</td></tr>'
         for name, value in told.items()
     )
     return f'<table class="asked">{rows}</table>' if rows else ""
