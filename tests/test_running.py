@@ -41,6 +41,7 @@ def handler():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at Linux's sigaction")
 def test_the_handler_is_put_back_and_a_users_own_is_kept():
+    restore_interrupts()  # other tests import Polars
     python = handler()
     taken = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda number: None)
     ctypes.CDLL(None).signal(signal.SIGINT, taken)

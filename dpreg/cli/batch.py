@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import tomllib
 from pathlib import Path
 from typing import Any, Final
@@ -109,12 +110,13 @@ def _call(line: dict[str, Any], shared: dict[str, Any], folder: Path, number: in
         arguments["schema"] = str(folder / arguments["schema"])
     elif "schema" in shared:
         arguments.setdefault("schema", shared["schema"])
-    for reserved in ("budget", "analyst", "progress", "unsafe_seed", "data "):
+    for reserved in ("budget", "analyst", "progress", "unsafe_seed", "data"):
         if reserved in line:
             raise ArgumentError(f"call {number} of the batch may not say {reserved!r}")
-    import inspect
-
     known = inspect.signature(CALLS[name]).parameters
     if strange := sorted(set(arguments) - set(known)):
         raise ArgumentError(f"call {number} of the batch: {name} has no argument {strange[0]!r}")
+    needed = {key for key, one in known.items() if one.default is inspect.Parameter.empty}
+    if lacking := sorted(needed - set(arguments)):
+        raise ArgumentError(f"call {number} of the batch: {name} needs {lacking[0]!r}")
     return Call(name, arguments, str(folder / out))
