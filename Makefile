@@ -78,6 +78,7 @@ test: unit lint docs r-check  ## run the tests and every static check
 
 unit: $(VENV)/.dpreg-test
 	@command -v java >/dev/null || scripts/apt_packages.sh java
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || scripts/apt_packages.sh postgres
 	$(BIN)/python -m pytest --doctest-modules tests dpreg --ignore=tests/r_bridge $(PYTEST_ARGS)
 
 lint: $(VENV)/.dpreg-test

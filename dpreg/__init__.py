@@ -13,6 +13,7 @@ from dpreg.api.study import selection_study, simulation_study
 from dpreg.planning import plan
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger
+from dpreg.reporting import write_report
 from dpreg.results.load import load
 from dpreg.schema import Schema
 
@@ -32,5 +33,6 @@ __all__ = [
     "sample_aggregate",
     "selection_study",
     "simulation_study",
+    "write_report",
 ]
 __version__ = metadata.version("dpreg")

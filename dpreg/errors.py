@@ -12,6 +12,7 @@ __all__ = [
     "DpregError",
     "DpregWarning",
     "FormulaError",
+    "LedgerError",
     "NotReleased",
     "SchemaError",
 ]
@@ -37,8 +38,15 @@ class BudgetError(DpregError, ValueError):
     """A privacy budget is malformed, or would be overspent."""
 
 
+class LedgerError(BudgetError):
+    """A ledger cannot be used: it is damaged, was rolled back or copied, or is held too long."""
+
+
 class DataError(DpregError, ValueError):
-    """A table lacks a column that the call needs, or holds it as the wrong public kind."""
+    """A table lacks a column that the call needs, holds it as the wrong kind, or has no file.
+
+    Also a file of a result that cannot be read or written.
+    """
 
 
 class NotReleased(DpregError, AttributeError):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpreg.api.block_table import block_table
 from dpreg.api.blockwise import Aggregate
+from dpreg.api.recorded import recorded
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Estimator, block_values, time_limits_work
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["sample_aggregate"]
 
 
+@recorded
 def sample_aggregate(
     estimator: Estimator,
     data: Any,
@@ -33,6 +35,7 @@ def sample_aggregate(
     timeout: float | None = None,
     noise: str | None = None,
     budget: Ledger | None = None,
+    analyst: str | None = None,
     progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> ClassicResults:
@@ -99,6 +102,8 @@ def sample_aggregate(
     noise : {None, "laplace", "gaussian"}
     budget : Ledger, optional
         An account to charge, before a row is read.
+    analyst : str, optional
+        Whose part of the account is charged, where the ledger has caps for analysts.
     progress : bool, optional
         Show a bar on stderr while a table is read, for the curator's eyes only; default where
         stderr is a terminal.

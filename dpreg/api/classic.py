@@ -22,6 +22,7 @@ from dpreg.api.inputs import (
     open_noise,
     public_count,
 )
+from dpreg.api.recorded import recorded
 from dpreg.errors import ArgumentError
 from dpreg.estimation import sums
 from dpreg.estimation.classic import (
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["dp_mean", "dp_suffstats"]
 
 
+@recorded
 def dp_mean(
     x: Any,
     data: Any = None,
@@ -56,6 +58,7 @@ def dp_mean(
     complete: bool = False,
     noise: str | None = None,
     budget: Ledger | None = None,
+    analyst: str | None = None,
     progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> ClassicResults:
@@ -90,6 +93,8 @@ def dp_mean(
         None: the one with the least noise in the sums.
     budget : Ledger, optional
         An account to charge, before a row is read.
+    analyst : str, optional
+        Whose part of the account is charged, where the ledger has caps for analysts.
     progress : bool, optional
         Show a bar on stderr while rows are read, for the curator's eyes only; default where stderr
         is a terminal.
@@ -134,6 +139,7 @@ def dp_mean(
     )
 
 
+@recorded
 def dp_suffstats(
     x: Any,
     data: Any = None,
@@ -149,6 +155,7 @@ def dp_suffstats(
     complete: bool = False,
     noise: str | None = None,
     budget: Ledger | None = None,
+    analyst: str | None = None,
     progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> ClassicResults:
@@ -159,7 +166,7 @@ def dp_suffstats(
     Parameters
     ----------
     x, data, bounds, eps, delta, schema, neighbors, contributions, by, complete, noise, budget, \
-progress, unsafe_seed
+analyst, progress, unsafe_seed
         As in `dp_mean`.
     family : {"gaussian", "bernoulli", "poisson", "exponential"}
         Bounds must lie in the family's support: (0, 1) for Bernoulli, which is the default there;

@@ -20,6 +20,7 @@ from dpreg.api.inputs import (
     open_noise,
     public_count,
 )
+from dpreg.api.recorded import recorded
 from dpreg.errors import ArgumentError
 from dpreg.estimation import histogram
 from dpreg.estimation.histogram import NoisyCounts, count_noise, fine_bins
@@ -96,6 +97,7 @@ class HistogramRequest(Choices):
         return cls(**cls.common(call), width_share=fraction_of(call["width_share"], "width_share"))
 
 
+@recorded
 def dp_histogram(
     x: Any,
     data: Any = None,
@@ -112,6 +114,7 @@ def dp_histogram(
     width_share: Any = 0.2,
     noise: str | None = None,
     budget: Ledger | None = None,
+    analyst: str | None = None,
     progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> HistogramResults:
@@ -122,7 +125,7 @@ def dp_histogram(
     Parameters
     ----------
     x, data, bounds, eps, delta, schema, neighbors, contributions, by, complete, noise, budget, \
-progress, unsafe_seed
+analyst, progress, unsafe_seed
         As in `dp_mean`, for one column. A categorical or Boolean column of the schema has a bin
         for each level. Values outside the bounds count in the first or last bin, missing ones
         nowhere.

@@ -19,6 +19,7 @@ from dpreg.api.inputs import (
     fraction_of,
     public_count,
 )
+from dpreg.api.recorded import recorded
 from dpreg.errors import ArgumentError
 from dpreg.estimation.histogram import count_noise
 from dpreg.estimation.quantile import Quantile, candidate_grid, check_eps, private_quantile
@@ -77,6 +78,7 @@ class QuantileRequest(Choices):
         )
 
 
+@recorded
 def dp_quantile(
     x: Any,
     q: Any,
@@ -91,6 +93,7 @@ def dp_quantile(
     complete: bool = False,
     alpha: float = 0.05,
     budget: Ledger | None = None,
+    analyst: str | None = None,
     progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> ClassicResults:
@@ -102,8 +105,8 @@ def dp_quantile(
 
     Parameters
     ----------
-    x, data, bounds, eps, schema, neighbors, contributions, by, complete, budget, progress, \
-unsafe_seed
+    x, data, bounds, eps, schema, neighbors, contributions, by, complete, budget, analyst, \
+progress, unsafe_seed
         As in `dp_mean`; a missing value counts for nothing in its own column.
     q : number or list of numbers in (0, 1)
         Taken to the nearest multiple of 2**-16.

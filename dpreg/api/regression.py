@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpreg.api.coefficients import CallFacts, joint_fit, perturbed_fit, unit_ball_rows
+from dpreg.api.recorded import recorded
 from dpreg.api.staged import looks_or_reason, staged_fit
 from dpreg.errors import ArgumentError
 from dpreg.estimation.constants import PERTURBED_NOISES, privacy_of_constants
@@ -107,6 +108,7 @@ def _check_together(request: OLSRequest) -> None:
         raise ArgumentError(f'method="{request.method}" needs delta above 0, such as delta=1e-6.')
 
 
+@recorded
 def dp_ols(
     formula: str,
     data: Any,
@@ -124,6 +126,7 @@ def dp_ols(
     shares: Mapping[str, Any] | None = None,
     expected_rows: int | None = None,
     budget: Ledger | None = None,
+    analyst: str | None = None,
     progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> RegressionResults:
@@ -173,6 +176,8 @@ def dp_ols(
         ("add-remove"), "auto" needs it to take "staged".
     budget : Ledger, optional
         An account to charge, before a row is read.
+    analyst : str, optional
+        Whose part of the account is charged, where the ledger has caps for analysts.
     progress : bool, optional
         Show a bar on stderr while rows are read, for the curator's eyes only; default where stderr
         is a terminal.

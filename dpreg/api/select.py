@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpreg.api.coefficients import CallFacts, joint_fit
+from dpreg.api.recorded import recorded
 from dpreg.formula.bounds import bounds_sources, buy_bounds
 from dpreg.formula.design import Design
 from dpreg.request import SelectionRequest
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["dp_select"]
 
 
+@recorded
 def dp_select(
     formula: str,
     data: Any,
@@ -56,6 +58,7 @@ def dp_select(
     fit: str | None = "split",
     engine: str = "auto",
     budget: Ledger | None = None,
+    analyst: str | None = None,
     progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> SelectionResults:
@@ -128,6 +131,8 @@ def dp_select(
         both depends on the rows, and is not covered by the privacy claim.
     budget : Ledger, optional
         An account to charge, before a row is read.
+    analyst : str, optional
+        Whose part of the account is charged, where the ledger has caps for analysts.
     progress : bool, optional
         Show bars on stderr while rows are read and trees searched, for the curator's eyes only;
         default where stderr is a terminal.

@@ -1,15 +1,16 @@
 """What every released result can do: be printed, compared, saved and read back.
 
 A result is its JSON: equality, hash, pickle and `copy` all go through it, so nothing that the JSON
-does not show can hide in a result. The design that `predict` uses is not part of it.
+does not show can hide in a result. Two results are equal when the same was released, whenever that
+was: the record does not count. The design that `predict` uses is not part of it.
 """
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from dpreg.paths import write_text
 from dpreg.results import serialize
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from dpreg.privacy.budget import Budget
     from dpreg.results.claim import PrivacyClaim
+    from dpreg.results.record import ReleaseRecord
     from dpreg.results.summary import Summary
 
 __all__ = ["Released"]
@@ -33,6 +35,10 @@ class Released:
         @property
         def claim(self) -> PrivacyClaim:
             """What is claimed; a field of every result."""
+
+        @property
+        def record(self) -> ReleaseRecord | None:
+            """When and by what it was released; a field of every result."""
 
     @property
     def budget(self) -> pd.DataFrame:
@@ -86,16 +92,24 @@ class Released:
         return cls(**serialize.decode(serialize.loads(text), cls.kind))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the result to a JSON file; `dpreg.load` reads it."""
-        Path(path).write_text(serialize.dumps(self.to_dict(), lines=True), encoding="utf-8")
+        """Write the result to a JSON file; `dpreg.load` reads it.
+
+        The file is written whole or not at all: where that fails (a full disk, no permission, a
+        name that is no file), a DataError says why and an earlier file is as it was.
+        """
+        write_text(path, serialize.dumps(self.to_dict(), lines=True))
+
+    def _released(self) -> str:
+        """Return what was released as text: all but when and by what version."""
+        return serialize.dumps({**self.to_dict(), "record": None})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Released):
             return NotImplemented
-        return self.kind == other.kind and self.to_json() == other.to_json()
+        return self.kind == other.kind and self._released() == other._released()
 
     def __hash__(self) -> int:
-        return hash(self.to_json())
+        return hash(self._released())
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return type(self).from_json, (self.to_json(),)

@@ -17,6 +17,7 @@ from dpreg.privacy.budget import exact
 from dpreg.results import classic_views, inference
 from dpreg.results.base import Released
 from dpreg.results.claim import PrivacyClaim
+from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
 
 __all__ = ["ClassicResults", "Estimates"]
@@ -165,6 +166,7 @@ class ClassicResults(Estimates):
     delta: Fraction
     claim: PrivacyClaim
     notes: tuple[str, ...] = ()
+    record: ReleaseRecord | None = None
 
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values and check that they fit together."""

@@ -28,6 +28,7 @@ __all__ = [
     "HUGE",
     "INTEGER",
     "NUMBER",
+    "PLAIN",
     "SCHEMA",
     "TEXT",
     "Codec",
@@ -217,6 +218,16 @@ def _read_list_as_array(value: Any) -> Any:
 
 
 ARRAY: Final = Codec(_write_array, _read_list_as_array)
+
+
+def _read_plain(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Unreadable("an object")
+    return value
+
+
+PLAIN: Final = Codec(lambda value: plain_mapping(value), _read_plain)
+"""A mapping that is in JSON's own types already."""
 
 
 def plain_mapping(mapping: Mapping[str, Any]) -> dict[str, Any]:

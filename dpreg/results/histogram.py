@@ -16,6 +16,7 @@ from dpreg.privacy.budget import exact
 from dpreg.results import classic_views, inference
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import Estimates
+from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class HistogramResults(Estimates):
     delta: Fraction
     claim: PrivacyClaim
     notes: tuple[str, ...] = ()
+    record: ReleaseRecord | None = None
 
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values and check that they fit together."""

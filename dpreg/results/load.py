@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from dpreg.errors import ArgumentError
+from dpreg.paths import read_text
 from dpreg.results import serialize
 from dpreg.results.classic import ClassicResults
 from dpreg.results.design import DesignFactory, register_design_factory
@@ -53,11 +53,14 @@ def load(path: str | os.PathLike[str], *, design_factory: DesignFactory | None =
     path : path
     design_factory : callable, optional
         Builds the design that `predict` needs; registered for later calls too.
+
+    Raises
+    ------
+    DataError
+        Where there is no such file, it is not a regular one, or may not be read.
+    ArgumentError
+        Where it holds no result, or one of a newer version.
     """
     if design_factory is not None:
         register_design_factory(design_factory)
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise ArgumentError("this is not a saved dpreg result: it is not UTF-8 text") from None
-    return from_json(text)
+    return from_json(read_text(path))

@@ -22,6 +22,7 @@ from dpreg.results.constraints import Constraints, linear_constraints
 from dpreg.results.contrast import Combinations, Contrast, Prediction
 from dpreg.results.design import Design, registered_design
 from dpreg.results.looks import Look
+from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
 from dpreg.results.withheld import NeverReleased
 
@@ -112,6 +113,8 @@ class RegressionResults(NeverReleased, Released):
         How often the rows were gone through for this call; counting them alone is no pass.
     notes : tuple of str
         Public remarks, printed under the summary.
+    record : ReleaseRecord or None
+        When and by what it was released, and where it stands in its ledger.
     design_formula : str or None
         The formula whose coding the columns have (the full one after selection); None: `formula`.
     design : Design or None
@@ -156,6 +159,7 @@ class RegressionResults(NeverReleased, Released):
     notes: tuple[str, ...] = ()
     design_formula: str | None = None
     design: Design | None = None
+    record: ReleaseRecord | None = None
 
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values and check that they fit together."""

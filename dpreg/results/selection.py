@@ -19,6 +19,7 @@ from dpreg.results.claim import PrivacyClaim
 from dpreg.results.codecs import plain_mapping, plain_schema
 from dpreg.results.constraints import Constraints
 from dpreg.results.contrast import Contrast, Prediction
+from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.summary import Summary
 from dpreg.results.withheld import NeverReleased
@@ -80,6 +81,8 @@ class SelectionResults(NeverReleased, Released):
     claim : PrivacyClaim
     notes : tuple of str
         Public remarks and the texts of public warnings, printed under the summary.
+    record : ReleaseRecord or None
+        When and by what it was released, and where it stands in its ledger.
     regression : RegressionResults or None
         The coefficients of the selected model; None with `fit=None`.
     passes : int
@@ -120,6 +123,7 @@ class SelectionResults(NeverReleased, Released):
     notes: tuple[str, ...] = ()
     regression: RegressionResults | None = None
     passes: int = 1
+    record: ReleaseRecord | None = None
 
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values and check that they fit together."""

@@ -21,6 +21,7 @@ from dpreg.results.codecs import (
     HUGE,
     INTEGER,
     NUMBER,
+    PLAIN,
     SCHEMA,
     TEXT,
     Codec,
@@ -32,11 +33,15 @@ from dpreg.results.codecs import (
     read_fields,
 )
 from dpreg.results.looks import Look
+from dpreg.results.record import LedgerPosition, ReleaseRecord
 
 __all__ = ["CODECS", "VERSION", "decode", "dumps", "encode", "loads"]
 
-VERSION: Final = "0.1"
-"""The version of the format. Readers accept files of the same version only."""
+VERSION: Final = "0.2"
+"""The version of the format that is written."""
+
+_OLDER: Final[Mapping[str, Mapping[str, Any]]] = {"0.1": {"record": None}}
+"""Versions that are read as well, and what their files lack."""
 
 HEAD: Final = ("dpreg", "kind", "stamp", "privacy")
 """What stands before the fields: "stamp" and "privacy" are for readers that are not dpreg, and
@@ -59,10 +64,15 @@ def loads(text: str) -> dict[str, Any]:
         raise ArgumentError(f"this is not a saved dpreg result: {problem}") from None
     if not isinstance(payload, dict) or not {"dpreg", "kind"} <= set(payload):
         raise ArgumentError('this is not a saved dpreg result: it lacks "dpreg" and "kind"')
-    if payload["dpreg"] != VERSION:
+    found = payload["dpreg"]
+    if isinstance(found, str) and found in _OLDER:
+        return {**_OLDER[found], **payload}
+    if found != VERSION:
+        newer = isinstance(found, str) and _parts(found) > _parts(VERSION)
+        told = "was saved by a newer dpreg, in format" if newer else "is in format"
         raise ArgumentError(
-            f"this result is in format {payload['dpreg']!r} and this dpreg reads {VERSION!r}: "
-            "load it with the version of dpreg that saved it"
+            f"this result {told} {found!r}; this dpreg reads {VERSION!r} and older: load it with "
+            "the version of dpreg that saved it"
         )
     return payload
 
@@ -87,6 +97,11 @@ def decode(payload: Mapping[str, Any], kind: str) -> dict[str, Any]:
         raise ArgumentError(f"the saved result is damaged: {where} must be {problem}") from None
 
 
+def _parts(version: str) -> tuple[int, ...]:
+    numbers = version.split(".")
+    return tuple(map(int, numbers)) if all(part.isdecimal() for part in numbers) else ()
+
+
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 
@@ -96,7 +111,7 @@ def _read_regression(value: Any) -> Any:
 
     if not isinstance(value, dict):
         raise Unreadable("an object")
-    return RegressionResults(**decode(value, "regression"))
+    return RegressionResults(**decode({"record": None, **value}, "regression"))
 
 
 _TEXTS: Final = list_of(TEXT)
@@ -143,6 +158,30 @@ _LOOK: Final = built(
     },
 )
 
+_POSITION: Final = built(
+    LedgerPosition,
+    {
+        "ledger": TEXT,
+        "entry": INTEGER,
+        "head": TEXT,
+        "cap_eps": TEXT,
+        "cap_delta": TEXT,
+        "spent_eps": TEXT,
+        "spent_delta": TEXT,
+    },
+)
+
+_RECORD: Final = built(
+    ReleaseRecord,
+    {
+        "call": TEXT,
+        "arguments": PLAIN,
+        "when": TEXT,
+        "versions": mapping_of(TEXT),
+        "ledger": optional(_POSITION),
+    },
+)
+
 _REGRESSION: Final[Mapping[str, Codec]] = {
     "formula": TEXT,
     "schema": SCHEMA,
@@ -179,6 +218,7 @@ _REGRESSION: Final[Mapping[str, Codec]] = {
     "weak": mapping_of(TEXT),
     "notes": _TEXTS,
     "design_formula": optional(TEXT),
+    "record": optional(_RECORD),
 }
 
 _SELECTION: Final[Mapping[str, Codec]] = {
@@ -214,6 +254,7 @@ _SELECTION: Final[Mapping[str, Codec]] = {
     "claim": _CLAIM,
     "notes": _TEXTS,
     "regression": optional(Codec(encode, _read_regression)),
+    "record": optional(_RECORD),
 }
 
 _ESTIMATES: Final[Mapping[str, Codec]] = {
@@ -229,6 +270,7 @@ _ESTIMATES: Final[Mapping[str, Codec]] = {
     "delta": EXACT,
     "claim": _CLAIM,
     "notes": _TEXTS,
+    "record": optional(_RECORD),
 }
 
 _CLASSIC: Final[Mapping[str, Codec]] = {

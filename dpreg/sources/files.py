@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpreg.errors import ArgumentError, DataError
+from dpreg.paths import ordinary
 from dpreg.sources.local import LocalSource
 
 __all__ = ["file_source"]
@@ -60,9 +61,12 @@ def file_source(data: object) -> LocalSource:
 
 def _files(path: str | bytes) -> list[str]:
     text = os.fsdecode(path)
+    if "\0" in text:
+        raise DataError(f"{text!r} is no path: it holds a null character")
     if os.path.isdir(text):
         return _folder(text)
-    if os.path.exists(text):
+    if os.path.lexists(text):
+        ordinary(text)  # a pipe would be waited on for ever
         return [text]
     if not glob.has_magic(text):
         raise DataError(f"there is no file {text!r}")

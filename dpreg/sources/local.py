@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +12,7 @@ import numpy as np
 
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
+from dpreg.running import threads as threads_allowed
 from dpreg.sources.base import Chunk, Integers, NamedSource, Tally, added
 
 __all__ = ["CHUNK_ROWS", "LocalSource", "Piece"]
@@ -112,7 +112,7 @@ class LocalSource(NamedSource):
     ) -> Integers:
         """Make one pass, in several threads where there are chunks for them; see `Source.total`."""
         queue = _Queue(self._checked(columns, CHUNK_ROWS), advance)
-        threads = min(os.cpu_count() or 1, _MOST_THREADS)
+        threads = threads_allowed(_MOST_THREADS)
         if threads == 1 or queue.is_short():
             return added([tally(queue)])
         with ThreadPoolExecutor(threads) as pool:

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpreg.results.design
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, DataError
 from dpreg.results.claim import STAMP
 from dpreg.results.load import from_json, load
+from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
 from dpreg.results.serialize import CODECS
@@ -49,7 +50,7 @@ def test_a_file_has_one_field_a_line_and_names_format_and_stamp(make_selection, 
     make_selection(seeded=True).save(tmp_path / "result.json")
     text = (tmp_path / "result.json").read_text()
     assert text.startswith(
-        '{\n"dpreg": "0.1",\n"kind": "selection",\n"stamp": "NOT PRIVATE: seeded"'
+        '{\n"dpreg": "0.2",\n"kind": "selection",\n"stamp": "NOT PRIVATE: seeded"'
     )
     assert len(text.splitlines()) == len(json.loads(text)) + 2
     assert STAMP in json.loads(text)["privacy"]
@@ -137,7 +138,9 @@ def test_a_damaged_file_is_refused_or_read_never_a_crash(make_selection, value, 
         ("{}", "lacks"),
         ("[" * 100_000, "not a saved"),
         ('{"dpreg": "0.1", "kind": "selection", "x": NaN}', "NaN is not JSON"),
-        ('{"dpreg": "9.0", "kind": "selection"}', "'9.0'.*'0.1'"),
+        ('{"dpreg": "9.0", "kind": "selection"}', "newer dpreg, in format '9.0'.*'0.2'"),
+        ('{"dpreg": "0.0", "kind": "selection"}', "is in format '0.0'"),
+        ('{"dpreg": ["x"], "kind": "selection"}', "is in format"),
         ('{"dpreg": "0.1", "kind": "casserole"}', "casserole"),
         ('{"dpreg": "0.1", "kind": ["selection"]}', "kind"),
         ('{"dpreg": "0.1", "kind": "selection"}', "formula must be there"),
@@ -188,10 +191,39 @@ def test_a_kind_reads_only_itself(make_regression):
 
 def test_a_file_of_other_bytes_is_refused(tmp_path):
     (tmp_path / "x").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ArgumentError, match="UTF-8"):
+    with pytest.raises(DataError, match="UTF-8"):
         load(tmp_path / "x")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(DataError, match="no file"):
         load(tmp_path / "absent")
+
+
+def test_results_of_0_1_load(make_selection):
+    payload = make_selection(fitted=True).to_dict()
+    payload["dpreg"] = "0.1"
+    del payload["record"], payload["regression"]["record"]
+    payload["regression"]["dpreg"] = "0.1"
+    old = from_json(json.dumps(payload))
+    assert old.record is None
+    assert old == make_selection(fitted=True)
+
+
+def test_a_record_survives_and_makes_no_two_results_differ(make_regression):
+    position = LedgerPosition(
+        ledger="ab", entry=3, head="3:" + "0" * 64, cap_eps="1", cap_delta="0", spent_eps="1/3",
+        spent_delta="0",
+    )  # fmt: skip
+    record = ReleaseRecord(call="dp_ols", arguments={"eps": "1", "keep": ["a"]}, ledger=position)
+    result = dataclasses.replace(make_regression(), record=record)
+    again = from_json(result.to_json())
+    assert again.record == record
+    assert pickle.loads(pickle.dumps(result)).record == record
+    assert again == make_regression()
+    assert hash(again) == hash(make_regression())
+    for damage in ({"when": "noon"}, {"versions": []}, {"arguments": 1}, {"ledger": {}}):
+        payload = result.to_dict()
+        payload["record"].update(damage)
+        with pytest.raises(ArgumentError, match=r"record"):
+            from_json(json.dumps(payload))
 
 
 def test_the_stamp_in_a_file_cannot_be_edited_away(make_selection):

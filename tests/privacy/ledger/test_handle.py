@@ -1,10 +1,11 @@
 import contextlib
 import copy
-import json
 import multiprocessing
 import os
 import pickle
+import sqlite3
 import threading
+from datetime import UTC, datetime
 from fractions import Fraction
 
 import numpy as np
@@ -13,19 +14,13 @@ import pytest
 from oracles.events import order_of_events
 
 import dpreg
-from dpreg.errors import BudgetError
-from dpreg.privacy import ledger as module
+from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger
+from dpreg.privacy.ledger import Ledger, sqlite, store
 from dpreg.privacy.mechanisms import choose
 from dpreg.sources import TableSource
 
 TENTH = Budget("0.1")
-
-
-@pytest.fixture(params=["memory", "file"])
-def ledger(request, tmp_path):
-    return Ledger(Budget(5, "1e-6"), tmp_path / "ledger.json" if request.param == "file" else None)
 
 
 def test_fifty_charges_of_a_tenth_make_five_and_not_one_more_fits(ledger):
@@ -47,29 +42,34 @@ def test_delta_is_capped_too(ledger):
 
 
 def test_thirds_are_exact(tmp_path):
-    ledger = Ledger(1, tmp_path / "thirds.json")
+    ledger = Ledger(1, tmp_path / "thirds.db")
     for _ in range(3):
         ledger.charge(Budget(Fraction(1, 3)), "a third")
     assert Ledger.open(ledger.path).remaining == Budget(0)
 
 
-def test_a_charge_is_on_disk_and_a_second_handle_sees_it(tmp_path):
-    path = tmp_path / "ledger.json"
-    first, second = Ledger(1, path), Ledger(1, path)
+def test_a_charge_is_on_disk_and_a_second_handle_sees_it(place):
+    first, second = Ledger(1, place), Ledger(1, place)
     first.charge(TENTH, "by the first")
     assert second.spent == TENTH
-    assert [entry.what for entry in Ledger.open(path).entries] == ["by the first"]
-    saved = json.loads(path.read_text())
-    assert saved["entries"][0]["eps"] == "0.1"
+    assert [entry.what for entry in Ledger.open(place).entries] == ["by the first"]
+    assert first.head == second.head == Ledger.open(place, read_only=True).head
 
 
-def test_pickles_are_handles_on_the_same_account(tmp_path):
-    ledger = Ledger(1, tmp_path / "ledger.json")
+def test_pickles_are_handles_on_the_same_account(place):
+    ledger = Ledger(1, place)
     ledger.charge(TENTH, "before")
-    twin = pickle.loads(pickle.dumps(ledger))
+    twin = pickle.loads(pickle.dumps(ledger.for_analyst("ann")))
     twin.charge(Budget("0.9"), "by the twin")
+    assert ledger.entries[-1].analyst == "ann"
     with pytest.raises(BudgetError):
         ledger.charge(TENTH, "too much")
+
+
+def test_the_cap_cannot_be_assigned(ledger):
+    for name in ("cap", "caps", "spent", "anything"):
+        with pytest.raises(AttributeError):
+            setattr(ledger, name, Budget(100))
 
 
 def test_a_ledger_in_memory_cannot_be_doubled():
@@ -86,9 +86,9 @@ def test_a_fork_of_a_ledger_in_memory_is_refused(monkeypatch):
         ledger.charge(TENTH, "in the child")
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"dpreg_ledger": 1}', '{"dpreg_ledger": 2}'])
+@pytest.mark.parametrize("text", ["", "{}", "x" * 4096, '{"dpreg_ledger": 1}'])
 def test_a_damaged_file_stops_all_charges(tmp_path, text):
-    path = tmp_path / "ledger.json"
+    path = tmp_path / "ledger.db"
     path.write_text(text)
     with pytest.raises(BudgetError):
         Ledger(1, path)
@@ -97,39 +97,110 @@ def test_a_damaged_file_stops_all_charges(tmp_path, text):
     assert path.read_text() == text
 
 
-def test_a_file_with_negative_spends_is_refused(tmp_path):
-    ledger = Ledger(1, tmp_path / "ledger.json")
-    ledger.charge(TENTH, "honest")
-    ledger.path.write_text(ledger.path.read_text().replace('"0.1"', '"-5"'))
-    with pytest.raises(BudgetError):
-        ledger.charge(TENTH, "with a refund forged")
-
-
 def test_another_cap_and_a_lost_file_are_refused(tmp_path):
-    ledger = Ledger(1, tmp_path / "ledger.json")
+    ledger = Ledger(1, tmp_path / "ledger.db")
     with pytest.raises(BudgetError, match="cap"):
         Ledger(2, ledger.path)
-    with pytest.raises(BudgetError, match="no ledger"):
-        Ledger.open(tmp_path / "elsewhere.json")
+    with pytest.raises(LedgerError, match="no ledger"):
+        Ledger.open(tmp_path / "elsewhere.db")
+    with pytest.raises(LedgerError, match="no ledger"):
+        Ledger(1, tmp_path / "elsewhere.db", read_only=True)
+    assert not (tmp_path / "elsewhere.db").exists()
     ledger.charge(TENTH, "once")
     ledger.path.unlink()
-    with pytest.raises(BudgetError, match="gone"):
+    with pytest.raises(LedgerError, match="gone"):
         ledger.charge(TENTH, "twice")
 
 
-def test_a_failed_write_charges_nothing_and_draws_nothing(tmp_path, monkeypatch):
-    ledger = Ledger(1, tmp_path / "ledger.json")
+def test_read_only_handles_charge_nothing(place):
+    Ledger(1, place).charge(TENTH, "once")
+    reader = Ledger.open(place, read_only=True)
+    assert reader.spent == TENTH
+    with pytest.raises(LedgerError, match="for reading"):
+        reader.charge(TENTH, "twice")
+    assert reader.verify().entries == 1
 
-    def full(*args):
-        raise OSError("no space left")
 
-    drawn = []
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="space"):
-            ledger.spend(TENTH, "a release", lambda: drawn.append(1))
-    assert drawn == []
-    assert ledger.spent == Budget(0)
+# Caps of analysts and periods
+
+
+def test_every_cap_holds_at_once(place):
+    ledger = Ledger(1, place, analyst_cap="0.5", period_cap="0.7")
+    with pytest.raises(BudgetError, match="say who asks"):
+        ledger.charge(TENTH, "nobody's")
+    ann, bob = ledger.for_analyst("ann"), Ledger.open(place, analyst="bob")
+    ann.charge(Budget("0.5"), "hers")
+    with pytest.raises(BudgetError, match=r"only eps=0 of ann's eps=0\.5 is left"):
+        ann.charge(TENTH, "too much for her")
+    with pytest.raises(BudgetError, match=r"only eps=0\.2 of the eps=0\.7 for 20.* is left"):
+        bob.charge(Budget("0.3"), "too much for the month")
+    entry = bob.charge(Budget("0.2"), "his")
+    assert (entry.analyst, entry.number, entry.head) == ("bob", 2, ledger.head)
+    assert ledger.spent == Budget("0.7")
+    assert ledger.verify(entry.head).entries == 2
+
+
+def test_a_new_period_has_its_cap_anew_and_the_account_has_not(monkeypatch):
+    ledger = Ledger(1, period_cap="0.6", period="quarter")
+    times = iter([datetime(2026, 9, 30, 23, 59, tzinfo=UTC), datetime(2026, 10, 1, tzinfo=UTC)])
+    monkeypatch.setattr(type(ledger._database), "now", lambda self, run: next(times))
+    assert ledger.charge(Budget("0.6"), "in the third").period == "2026-Q3"
+    with pytest.raises(BudgetError, match=r"only eps=0\.4 of eps=1 is left"):
+        ledger.charge(Budget("0.6"), "in the fourth")
+
+
+def test_only_named_analysts_charge(place):
+    ledger = Ledger(2, place, analyst_cap={"ann": 1, "bob": "0.25"})
+    with pytest.raises(BudgetError, match="'eve' is not one of"):
+        ledger.charge(TENTH, "hers", analyst="eve")
+    with pytest.raises(BudgetError, match=r"bob's eps=0\.25"):
+        ledger.charge(Budget("0.3"), "his", analyst="bob")
+    ledger.charge(Budget(1), "hers", analyst="ann")
+    assert Ledger(2, place, analyst_cap={"bob": "0.25", "ann": 1}).spent == Budget(1)
+    with pytest.raises(BudgetError, match="other caps for its analysts"):
+        Ledger(2, place, analyst_cap=2)
+
+
+def test_mutant_that_forgets_the_analyst_is_caught(monkeypatch):
+    def overspends():
+        ledger = Ledger(1, analyst_cap="0.1")
+        ledger.charge(TENTH, "one", analyst="ann")
+        try:
+            ledger.charge(TENTH, "two", analyst="ann")
+        except BudgetError:
+            return False
+        return True
+
+    assert not overspends()
+    honest = store.last
+    monkeypatch.setattr(store, "last", lambda run, *which: None if which else honest(run))
+    assert overspends()
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 201, 7, "\ud800"])
+def test_bad_names_of_analysts_are_refused(ledger, name):
+    with pytest.raises(BudgetError, match="analyst"):
+        ledger.charge(TENTH, "x", analyst=name)
+    assert ledger.entries == ()
+
+
+def test_labels_may_hold_anything(ledger):
+    assert ledger.charge(TENTH, "a\0b\ud800\n").what == r"a\x00b\ud800\n"
+    assert ledger.verify().entries == 1
+
+
+def test_sums_that_would_grow_without_end_are_refused(ledger):
+    ledger.charge(Budget(Fraction(1, 3**800)), "odd")
+    ledger.charge(Budget(Fraction(1, 5**500)), "odder")
+    with pytest.raises(BudgetError, match="too many digits"):
+        ledger.charge(Budget(Fraction(1, 7**800)), "oddest")
+    assert len(ledger.entries) == 2
+
+
+def test_a_charge_is_logged_under_dpreg(ledger, caplog):
+    with caplog.at_level("INFO", logger="dpreg"):
+        ledger.charge(TENTH, "dp_mean: age")
+    assert caplog.messages == ["charged eps=0.1 for dp_mean: age: entry 1"]
 
 
 def test_an_error_after_the_charge_is_never_refunded(ledger):
@@ -189,13 +260,13 @@ def two_threads(handles):
 def test_two_threads_never_overspend(tmp_path):
     shared = Ledger(3)
     assert two_threads([shared, shared]) == 30
-    path = tmp_path / "ledger.json"
+    path = tmp_path / "ledger.db"
     assert two_threads([Ledger(3, path), Ledger(3, path)]) == 30
     assert Ledger.open(path).spent == Budget(3)
 
 
 def test_eight_processes_never_overspend(tmp_path):
-    path = tmp_path / "ledger.json"
+    path = tmp_path / "ledger.db"
     Ledger(3, path)
     context = multiprocessing.get_context("fork")
     start, results = context.Event(), context.Queue()
@@ -210,26 +281,38 @@ def test_eight_processes_never_overspend(tmp_path):
     assert Ledger.open(path).spent == Budget(3)
 
 
-def test_mutant_without_locks_is_caught(tmp_path, monkeypatch):
-    """Two handles that both read before either writes: what the file lock is there to prevent."""
+def test_mutant_without_a_transaction_is_caught(tmp_path, monkeypatch):
+    """Two handles that both read before either writes: what the lock is there to prevent."""
 
-    def two_charges(name):
-        path = tmp_path / name
+    def most_inside(path):
         handles = [Ledger("0.1", path), Ledger("0.1", path)]
-        meet = threading.Barrier(2)
+        meet, met = threading.Barrier(2), []
+        honest = store.write
 
-        def slow(where, text):
+        def slow(run, line):
             with contextlib.suppress(threading.BrokenBarrierError):
                 meet.wait(timeout=0.3)  # both arrive only if both were let in at once
-            where.write_text(text)
+                met.append(1)
+            honest(run, line)
 
         with monkeypatch.context() as patch:
-            patch.setattr(module, "_replace", slow)
-            return two_threads(handles)
+            patch.setattr(store, "write", slow)
+            assert two_threads(handles) == 1  # the table's key is the second line of defence
+        return len(met)
 
-    assert two_charges("honest.json") == 1
-    monkeypatch.setattr(module, "_file_lock", lambda path: contextlib.nullcontext())
-    assert two_charges("mutant.json") == 2  # overspent
+    @contextlib.contextmanager
+    def autocommit(database, deadline):
+        def run(statement, values=()):
+            try:
+                return database._connection.execute(statement, values).fetchall()
+            except sqlite3.IntegrityError:
+                raise LedgerError("the key") from None
+
+        yield run
+
+    assert most_inside(tmp_path / "honest.db") == 0
+    monkeypatch.setattr(sqlite.SqliteDatabase, "writing", autocommit)
+    assert most_inside(tmp_path / "mutant.db") == 2
 
 
 # The order of events
@@ -290,7 +373,7 @@ def test_the_public_calls_charge_before_a_row_is_read(call, monkeypatch, tmp_pat
     frame = pd.DataFrame(rng.uniform(-1, 1, size=(500, 3)), columns=["y", "a", "b"])
     schema = dict.fromkeys("yab", (-1, 1))
     rows = [(TableSource, "total")]
-    ledger = Ledger(1, tmp_path / "ledger.json")
+    ledger = Ledger(1, tmp_path / "ledger.db")
     with order_of_events(monkeypatch, rows) as log:
         result = call("y ~ a + b", frame, eps=1, schema=schema, budget=ledger)
     assert log[:2] == ["charge", "read"]

@@ -1,0 +1,5 @@
+"""Run the command as ``python -m dpreg.cli``."""
+
+from dpreg.cli.main import main
+
+main()

@@ -1,0 +1,169 @@
+"""Commands that run a public call: checked, charged, computed, saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import click
+
+import dpreg
+from dpreg.cli.options import call_options, call_values
+from dpreg.cli.running import printed, say
+from dpreg.errors import ArgumentError, DataError
+from dpreg.paths import check_writable
+from dpreg.privacy.ledger import Ledger
+from dpreg.privacy.ledger.quote import Quotation, quote
+
+__all__ = ["CALLS", "Call", "add_calls"]
+
+CALLS: Final[dict[str, Callable[..., Any]]] = {
+    "select": dpreg.dp_select,
+    "ols": dpreg.dp_ols,
+    "mean": dpreg.dp_mean,
+    "quantile": dpreg.dp_quantile,
+    "histogram": dpreg.dp_histogram,
+    "suffstats": dpreg.dp_suffstats,
+}
+"""The name of the command, and what it runs."""
+
+OF_FORMULA: Final = ("select", "ols")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call, ready to be checked or run.
+
+    Attributes
+    ----------
+    name : str
+        Of `CALLS`.
+    arguments : mapping
+        Of the public call, the table included; without `budget`.
+    out : str or None
+        The file for the result.
+    """
+
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    out: str | None = None
+
+    def quotation(self) -> Quotation:
+        """Refuse what can be refused, and tell the price. Reads no row."""
+        if self.out is not None:
+            check_writable(self.out)
+        return quote(CALLS[self.name], **{**self.arguments, "progress": False})
+
+    def run(self, ledger: Ledger | None, progress: bool | None) -> Any:
+        """Charge, read, release and save; a result that cannot be saved is printed."""
+        result = CALLS[self.name](**self.arguments, budget=ledger, progress=progress)
+        if self.out is not None:
+            try:
+                result.save(self.out)
+            except DataError:
+                say("dpreg: the result could not be saved: it follows on standard output")
+                click.echo(result.to_json())
+                raise
+        return result
+
+
+def opened(ledger: str | None, analyst: str | None) -> Ledger | None:
+    """Open a ledger for a command."""
+    if ledger is None:
+        if analyst is not None:
+            raise ArgumentError("--analyst needs --ledger.")
+        return None
+    return Ledger.open(ledger, analyst=analyst)
+
+
+def told(quotation: Quotation, ledger: Ledger | None) -> dict[str, str]:
+    """Tell a price, and see that the ledger covers it."""
+    if ledger is not None:
+        ledger.check(quotation.budget, quotation.what, quotation.unit)
+    return {"call": quotation.what, **quotation.budget.to_dict(), "protects": quotation.unit}
+
+
+def add_calls(group: click.Group) -> None:
+    """Add a command for each public call."""
+    for name, call in CALLS.items():
+        group.add_command(_command(name, call))
+
+
+def _command(name: str, call: Callable[..., Any]) -> click.Command:
+    first = (call.__doc__ or "").partition("\n")[0]
+
+    def command(
+        ledger: str | None,
+        analyst: str | None,
+        out: str | None,
+        check: bool,
+        as_json: bool,
+        quiet: bool,
+        **given: Any,
+    ) -> None:
+        if name in OF_FORMULA:
+            arguments = {"formula": given.pop("formula"), "data": given.pop("table")}
+        else:
+            names = list(given.pop("columns"))
+            arguments = {"x": names[0] if name == "histogram" else names}
+            arguments["data"] = given.pop("table")
+        if name == "quantile":
+            arguments["q"] = list(given.pop("q"))
+        ready = Call(name, arguments | call_values(call, given), out)
+        account = opened(ledger, analyst)
+        price = told(ready.quotation(), account)
+        if check:
+            _show_price(price, as_json)
+            return
+        if account is None:
+            say("dpreg: no ledger is charged: nobody adds up what such releases tell together")
+        result = ready.run(account, False if quiet else None)
+        click.echo(result.to_json() if as_json else str(result))
+
+    command.__doc__ = first
+    made = call_options(call)(command)
+    for option in reversed(_SHARED):
+        made = option(made)
+    if name == "quantile":
+        made = click.option("--q", "q", multiple=True, type=float, required=True, metavar="NUMBER")(
+            made
+        )
+    if name in OF_FORMULA:
+        made = click.argument("table")(made)
+        made = click.argument("formula")(made)
+    else:
+        made = click.argument("columns", nargs=1 if name == "histogram" else -1, required=True)(
+            made
+        )
+        made = click.argument("table")(made)
+        if name == "histogram":
+            made = _one_column(made)
+    return click.command(name)(made)
+
+
+def _one_column(command: Callable[..., Any]) -> Callable[..., Any]:
+    def with_list(*args: Any, columns: str, **given: Any) -> None:
+        command(*args, columns=[columns], **given)
+
+    with_list.__doc__ = command.__doc__
+    with_list.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
+    return with_list
+
+
+def _show_price(price: dict[str, str], as_json: bool) -> None:
+    if as_json:
+        printed(price)
+    else:
+        click.echo(f"{price['call']}\n  costs eps = {price['eps']}, delta = {price['delta']}")
+        click.echo(f"  protects: {price['protects']}\n  nothing was charged, and no row read")
+
+
+_SHARED: Final = (
+    click.option("--ledger", metavar="PLACE", help="An SQLite file or a postgresql:// address."),
+    click.option("--analyst", metavar="NAME", help="Whose part of the ledger is charged."),
+    click.option("--out", metavar="FILE", help="Save the result here, as JSON."),
+    click.option("--check", is_flag=True, help="Refuse what can be refused, tell the cost, stop."),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    click.option("--quiet", is_flag=True, help="Show no bars."),
+)

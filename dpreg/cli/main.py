@@ -1,0 +1,131 @@
+"""The command's groups, and the commands that are not calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+import dpreg
+from dpreg.cli.batch import run_batch
+from dpreg.cli.calls import OF_FORMULA, Call, add_calls, opened, told
+from dpreg.cli.ledgers import ledger
+from dpreg.cli.options import call_options, call_values, pairs
+from dpreg.cli.running import ended, printed
+from dpreg.errors import ArgumentError
+from dpreg.reporting import write_report
+from dpreg.results.load import load
+from dpreg.schema import Schema
+from dpreg.sources import as_source
+
+__all__ = ["main"]
+
+_EPILOG = (
+    "Exit codes: 0 done; 1 unforeseen; 2 option or argument; 3 formula; 4 schema; 5 table or file; "
+    "6 budget; 7 ledger; 130 interrupted."
+)
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group(epilog=_EPILOG)
+@click.version_option(dpreg.__version__, prog_name="dpreg")
+def commands() -> None:
+    """Differentially private statistics: check, charge, release, report."""
+
+
+@commands.command()
+@click.argument("table")
+def skeleton(table: str) -> None:
+    """Print a schema to fill in: names and kinds of the table's columns, and no value."""
+    click.echo(Schema.skeleton(as_source(table)).to_toml(), nl=False)
+
+
+@commands.command()
+@click.argument("formula")
+@click.argument("table")
+@click.option("--schema", metavar="FILE", help="Bounds and levels, as TOML or JSON.")
+@click.option("--eps", required=True)
+@click.option("--delta", default="0", show_default=True)
+@click.option("--call", "name", type=click.Choice(OF_FORMULA), default="select", show_default=True)
+@click.option("--ledger", "place", metavar="PLACE", help="See also that it covers the cost.")
+@click.option("--analyst", metavar="NAME")
+@_JSON
+def check(
+    formula: str,
+    table: str,
+    schema: str | None,
+    eps: str,
+    delta: str,
+    name: str,
+    place: str | None,
+    analyst: str | None,
+    as_json: bool,
+) -> None:
+    """Refuse what can be refused and tell the cost. Reads no row and charges nothing.
+
+    For other calls, and with their options: `dpreg mean TABLE COLUMN ... --check`.
+    """
+    arguments = {"formula": formula, "data": table, "schema": schema, "eps": eps, "delta": delta}
+    price = told(Call(name, arguments).quotation(), opened(place, analyst))
+    if as_json:
+        printed(price)
+    else:
+        click.echo(f"{price['call']}\n  costs eps = {price['eps']}, delta = {price['delta']}")
+        click.echo(f"  protects: {price['protects']}\n  nothing was charged, and no row read")
+
+
+@commands.command()
+@click.option("--effect", "effects", multiple=True, required=True, metavar="NAME=NUMBER")
+@call_options(dpreg.plan)
+def plan(effects: tuple[str, ...], **given: Any) -> None:
+    """Tell the chance of finding effects, before there are data."""
+    named = {name: _real(value) for name, value in pairs(effects, "--effect").items()}
+    values = call_values(dpreg.plan, given)
+    for name in ("sigma", "chance"):
+        values = values | {name: _real(values[name])} if name in values else values
+    if "sd" in values:
+        values["sd"] = {name: _real(value) for name, value in values["sd"].items()}
+    click.echo(str(dpreg.plan(named, **values)))
+
+
+@commands.command()
+@click.argument("result")
+@_JSON
+def show(result: str, as_json: bool) -> None:
+    """Print a saved result."""
+    found = load(result)
+    click.echo(found.to_json() if as_json else str(found))
+
+
+@commands.command()
+@click.argument("result")
+@click.option("-o", "--out", required=True, metavar="FILE", help="The HTML file.")
+def report(result: str, out: str) -> None:
+    """Write a report of a saved result: one HTML file, for the reviewer and the reader."""
+    write_report(load(result), out)
+
+
+@commands.command()
+@click.argument("file")
+@click.option("--check", is_flag=True, help="Check all calls, tell the cost, stop.")
+@click.option("--quiet", is_flag=True, help="Show no bars.")
+@_JSON
+def batch(file: str, check: bool, quiet: bool, as_json: bool) -> None:
+    """Run the calls of a TOML file: all are checked before the first is charged."""
+    run_batch(file, check=check, as_json=as_json, quiet=quiet)
+
+
+commands.add_command(ledger)
+add_calls(commands)
+
+
+def main() -> None:
+    """Run the command and leave the process."""
+    ended(lambda: commands.main(prog_name="dpreg", standalone_mode=False))
+
+
+def _real(value: Any) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise ArgumentError(f"a number is needed; got {value!r}.") from None

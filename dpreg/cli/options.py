@@ -1,0 +1,123 @@
+"""Options of a command, made from the signature and the docstring of the public call it runs."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+
+from dpreg.errors import ArgumentError
+
+__all__ = ["call_options", "call_values", "pairs"]
+
+OWN: Final = (
+    "formula", "x", "q", "data", "estimator", "budget", "analyst", "progress", "unsafe_seed",
+    "effects",
+)  # fmt: skip
+"""Parameters that a command gives itself, or that are not for it."""
+
+
+def call_options(call: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that gives a command an option for each of the call's parameters."""
+    told = _descriptions(call)
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        parameters = inspect.signature(call).parameters.values()
+        for parameter in reversed([p for p in parameters if p.name not in OWN]):
+            command = _option(parameter, told.get(parameter.name, ""))(command)
+        return command
+
+    return decorate
+
+
+def call_values(call: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of the call's own parameters that were given, as the call takes them."""
+    values = {}
+    for name, parameter in inspect.signature(call).parameters.items():
+        value = given.get(name)
+        if name in OWN or value is None or value == ():
+            continue
+        values[name] = _value(parameter, value)
+    return values
+
+
+def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
+    """Read NAME=VALUE, several times."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        if not equals or not name:
+            raise ArgumentError(f"{option} takes NAME=VALUE; got {text!r}.")
+        found[name] = value
+    return found
+
+
+def _option(parameter: inspect.Parameter, told: str) -> Callable[..., Any]:
+    name, kind = parameter.name, str(parameter.annotation)
+    flag = "--" + name.replace("_", "-")
+    if kind == "bool":
+        return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=told)
+    settings: dict[str, Any] = {"help": told, "default": None, "metavar": "TEXT"}
+    if name == "bounds":
+        settings |= {"multiple": True, "metavar": "LOWEST,HIGHEST | COLUMN=LOWEST,HIGHEST"}
+    elif "Mapping" in kind:
+        settings |= {"multiple": True, "metavar": "NAME=NUMBER"}
+    elif "Iterable" in kind or "Sequence" in kind:
+        settings |= {"multiple": True, "metavar": "NAME"}
+    elif name == "schema":
+        settings |= {"metavar": "FILE"}
+    elif kind.startswith(("int", "float")):
+        settings |= {"type": int if kind.startswith("int") else float, "metavar": "NUMBER"}
+    required = parameter.default is inspect.Parameter.empty
+    return click.option(flag, name, required=required, **settings)
+
+
+def _value(parameter: inspect.Parameter, value: Any) -> Any:
+    name, kind = parameter.name, str(parameter.annotation)
+    if name == "bounds":
+        return _bounds(value)
+    if "Mapping" in kind:
+        return pairs(value, f"--{name}")
+    if "Iterable" in kind or "Sequence" in kind:
+        return tuple(value)
+    if name == "bins" and value != "private":
+        edges = [_number(part, "--bins") for part in value.split(",")]
+        return edges if len(edges) > 1 else int(edges[0])
+    if value == "none" and "None" in kind:
+        return None
+    return value
+
+
+def _bounds(texts: tuple[str, ...]) -> Any:
+    def pair(text: str) -> tuple[float, ...]:
+        return tuple(_number(part, "--bounds") for part in text.split(","))
+
+    if len(texts) == 1 and "=" not in texts[0]:
+        return pair(texts[0])
+    return {name: pair(text) for name, text in pairs(texts, "--bounds").items()}
+
+
+def _number(text: str, option: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentError(f"{option} takes numbers with commas between; got {text!r}.") from None
+
+
+def _descriptions(call: Callable[..., Any]) -> dict[str, str]:
+    """Return the first sentence about each parameter in a numpydoc docstring."""
+    text = inspect.getdoc(call) or ""
+    section = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+    found = {}
+    for item in re.split(r"\n(?=\S)", section):
+        head, _, body = item.partition("\n")
+        sentence = re.split(r"(?<=[.;])\s", " ".join(body.split()))[0].rstrip(";")
+        sentence = sentence.replace("``", "").replace("`", "")
+        kind = head.partition(" : ")[2]
+        for name in head.partition(" : ")[0].split(", "):
+            choices = kind if kind.startswith("{") else ""
+            found[name] = " ".join(part for part in (sentence, choices) if part)
+    return found

@@ -1,0 +1,168 @@
+"""Files by name: only regular ones are opened, and they are written whole or not at all.
+
+A name may be a FIFO, on which `open` waits for ever, a folder, a loop of links or no name at all.
+All of these are refused with one of dpreg's errors before anything is read. A write goes to a new
+file beside the old one, is synced and renamed into place: a full disk or a crash leaves the earlier
+file as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import sys
+from pathlib import Path
+
+from dpreg.errors import DataError, DpregError
+
+__all__ = ["check_writable", "ordinary", "read_text", "reason", "sync_folder", "write_text"]
+
+_MOST_BYTES = 1 << 30
+
+
+def reason(fault: OSError | ValueError) -> str:
+    """Say why the system refused, without the name it was given: "no space left on device"."""
+    if isinstance(fault, OSError) and fault.strerror:
+        return fault.strerror[:1].lower() + fault.strerror[1:]
+    return "the name holds a null character" if "null" in str(fault) else "it is no path"
+
+
+def ordinary(path: str | os.PathLike[str], error: type[DpregError] = DataError) -> Path | None:
+    """Follow links to a file; refuse what is there and is not a regular file.
+
+    Parameters
+    ----------
+    path : path-like
+    error : type, default DataError
+        The exception class to raise.
+
+    Returns
+    -------
+    Path or None
+        The file's own name, every link followed; None where there is no such file yet.
+
+    Raises
+    ------
+    DataError
+        For a folder, a FIFO, a device, a socket, a loop of links, a name with a null character, or
+        a place that may not be looked at.
+    """
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise error(f"a path must be text, not {type(path).__name__}")
+    text = os.fspath(path)
+    try:
+        resolved = Path(os.path.realpath(text))
+        mode = os.stat(text).st_mode
+    except FileNotFoundError:
+        if not resolved.parent.is_dir():
+            raise error(f"there is no folder {str(resolved.parent)!r}") from None
+        return None
+    except (OSError, ValueError) as fault:
+        raise error(f"{text!r} cannot be used: {reason(fault)}") from None
+    if stat.S_ISDIR(mode):
+        raise error(f"{text!r} is a folder: give the name of a file")
+    if not stat.S_ISREG(mode):
+        raise error(f"{text!r} is not a regular file (a pipe, a device or a socket)")
+    return resolved
+
+
+def read_text(path: str | os.PathLike[str], error: type[DpregError] = DataError) -> str:
+    """Return the text of a regular file, which must be UTF-8.
+
+    Raises
+    ------
+    DataError
+        As `ordinary`; where there is no such file; where it is not UTF-8 or larger than a gibibyte.
+    """
+    file = ordinary(path, error)
+    if file is None:
+        raise error(f"there is no file {os.fspath(path)!r}")
+    try:
+        # A pipe that took the file's place since would be opened without waiting.
+        descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as stream:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise error(f"{os.fspath(path)!r} is not a regular file")
+            content = stream.read(_MOST_BYTES + 1)
+    except OSError as fault:
+        raise error(f"{os.fspath(path)!r} cannot be read: {reason(fault)}") from None
+    if len(content) > _MOST_BYTES:
+        raise error(f"{os.fspath(path)!r} is larger than a gibibyte")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise error(f"{os.fspath(path)!r} is not UTF-8 text") from None
+
+
+def check_writable(path: str | os.PathLike[str], error: type[DpregError] = DataError) -> None:
+    """Refuse a place where `write_text` would fail, as far as can be known beforehand."""
+    file = ordinary(path, error)
+    folder = Path(os.path.realpath(path)).parent
+    for one in (folder,) if file is None else (folder, file):
+        if not os.access(one, os.W_OK):
+            raise error(f"{os.fspath(path)!r} cannot be written: permission denied")
+
+
+def write_text(
+    path: str | os.PathLike[str], text: str, error: type[DpregError] = DataError
+) -> None:
+    """Put `text` at `path` whole or not at all, and on the disk when this returns.
+
+    A file that is there keeps its mode, its links and, where this user may set it, its group.
+
+    Raises
+    ------
+    DataError
+        As `ordinary`; where the disk is full, the folder is read-only or this user may not write
+        there. The earlier file is then as it was.
+    """
+    old = ordinary(path, error)
+    file = old or Path(os.path.realpath(path))
+    fresh = None
+    try:
+        if old is not None and not os.access(old, os.W_OK):
+            raise PermissionError(13, "Permission denied")
+        fresh = file.with_name(f".{file.name[:100]}.{secrets.token_hex(8)}")
+        mode = 0o666 if old is None else 0o600
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+            stream.flush()
+            if old is not None:
+                _as_before(descriptor, old)
+            os.fsync(descriptor)
+        os.replace(fresh, file)
+        fresh = None
+        sync_folder(file.parent)
+    except OSError as fault:
+        raise error(f"{os.fspath(path)!r} cannot be written: {reason(fault)}") from None
+    finally:
+        if fresh is not None:
+            fresh.unlink(missing_ok=True)
+
+
+def _as_before(descriptor: int, old: Path) -> None:
+    """Give the new file the mode and the group of the old one."""
+    if sys.platform == "win32":
+        return
+    before = os.stat(old)
+    if os.fstat(descriptor).st_gid != before.st_gid:
+        try:
+            os.fchown(descriptor, -1, before.st_gid)
+        except PermissionError:
+            # Not a member of the group: then the group's rights must not go to another group.
+            os.fchmod(descriptor, before.st_mode & 0o707)
+            return
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+
+
+def sync_folder(folder: Path) -> None:
+    """Put a folder's list of names on the disk."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,290 @@
+"""A ledger's lines: what each says, and the chain of hashes that ties each to all before it.
+
+A line holds the sums after it (of the account, of its analyst, of its period), so the next charge
+needs the last line of each and never the whole book. The hash of a line covers these sums, its
+own fields and the hash of the line before; the first line rests on the hash of the caps. Whoever
+keeps one later hash can therefore tell whether the book still holds all that it held then.
+
+The chain has no key. Someone who may write to the ledger can change a line and compute all hashes
+after it anew: the book then agrees with itself, and disagrees with every head that somebody has
+kept: in a handle, a release record, a log. Keep heads where that person cannot write.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any, Final
+
+from dpreg.errors import BudgetError, LedgerError
+from dpreg.privacy.budget import Budget, exact
+
+__all__ = ["PERIODS", "Caps", "Entry", "Line", "Position", "clean", "fraction_text", "period_of"]
+
+PERIODS: Final = ("day", "month", "quarter", "year")
+_LARGEST: Final = 4000  # bits; a sum's denominator grows beyond only by charges of odd ratios
+_LONGEST_NAME: Final = 200
+NOTHING: Final = Budget(Fraction(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One charge: what for, how much, when (UTC, ISO 8601), and whom it protects.
+
+    `unit` is the neighbour relation and the rows a person may own; "" where the caller left it out.
+    `analyst` and `period` name the accounts beside the data set's that it counts against; `number`
+    counts from 1, and `head` is the ledger's head after it.
+    """
+
+    what: str
+    budget: Budget
+    when: str
+    unit: str = ""
+    analyst: str = ""
+    period: str = ""
+    number: int = 0
+    head: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a chain: how many lines, and the hash of the last. Printed as "12:3f0c..."."""
+
+    number: int
+    digest: str
+
+    def __str__(self) -> str:
+        """Write what `read` takes."""
+        return f"{self.number}:{self.digest}"
+
+    @classmethod
+    def read(cls, text: object) -> Position:
+        """Take what `str` wrote, else raise LedgerError."""
+        number, _, digest = text.partition(":") if isinstance(text, str) else ("", "", "")
+        whole = len(digest) == 64 and not set(digest) - set("0123456789abcdef")
+        if not (number.isascii() and number.isdigit() and len(number) < 19 and whole):
+            raise LedgerError(
+                "a head is a number, a colon and 64 hexadecimal digits, as `Ledger.head` and "
+                "`dpreg ledger show` print it"
+            )
+        return cls(int(number), digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """The most that may ever be charged: in all, by each analyst, in each period.
+
+    Attributes
+    ----------
+    total : Budget
+    analyst : Budget, mapping of names to budgets, or None
+        One cap for every analyst, or one for each that is named; then nobody else may charge.
+    period : Budget or None
+    every : str
+        The length of a period, of the UTC calendar: "day", "month", "quarter" or "year".
+    """
+
+    total: Budget
+    analyst: Budget | Mapping[str, Budget] | None = None
+    period: Budget | None = None
+    every: str = "month"
+
+    def __post_init__(self) -> None:
+        """Take numbers as budgets, and refuse what is none."""
+        put = object.__setattr__
+        put(self, "total", budget_of(self.total, "cap"))
+        if isinstance(self.analyst, Mapping):
+            named = {
+                clean(name, "an analyst's name"): budget_of(value, f"analyst_cap[{name!r}]")
+                for name, value in self.analyst.items()
+            }
+            put(self, "analyst", dict(sorted(named.items())))
+        elif self.analyst is not None:
+            put(self, "analyst", budget_of(self.analyst, "analyst_cap"))
+        if self.period is not None:
+            put(self, "period", budget_of(self.period, "period_cap"))
+        if self.every not in PERIODS:
+            raise BudgetError(f"period must be one of {', '.join(PERIODS)}; got {self.every!r}")
+
+    def of_analyst(self, name: str) -> Budget | None:
+        """Return an analyst's cap, None where there is none; refuse who may not charge."""
+        if self.analyst is None:
+            return None
+        if not name:
+            raise BudgetError("this ledger has a cap for each analyst: say who asks by analyst=")
+        if isinstance(self.analyst, Budget):
+            return self.analyst
+        if name not in self.analyst:
+            raise BudgetError(f"{name!r} is not one of the analysts whom this ledger names")
+        return self.analyst[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready mapping from which `from_dict` makes equal caps."""
+        told: dict[str, Any] = {"total": self.total.to_dict()}
+        if isinstance(self.analyst, Budget):
+            told["analyst"] = self.analyst.to_dict()
+        elif self.analyst is not None:
+            told["analysts"] = {name: cap.to_dict() for name, cap in self.analyst.items()}
+        if self.period is not None:
+            told |= {"period": self.period.to_dict(), "every": self.every}
+        return told
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Caps:
+        """Read what `to_dict` wrote."""
+        analyst: Budget | Mapping[str, Budget] | None = None
+        if "analyst" in told:
+            analyst = Budget.from_dict(told["analyst"])
+        elif "analysts" in told:
+            analyst = {name: Budget.from_dict(cap) for name, cap in told["analysts"].items()}
+        period = Budget.from_dict(told["period"]) if "period" in told else None
+        return cls(Budget.from_dict(told["total"]), analyst, period, told.get("every", "month"))
+
+    def genesis(self, identity: str) -> Position:
+        """Return the head of a ledger with these caps and without a line."""
+        return Position(0, _digest(["dpreg ledger", identity, self.to_dict()]))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An entry as it is stored, with the sums after it and its place in the chain.
+
+    Attributes
+    ----------
+    number : int
+        From 1.
+    token : str
+        Random: tells whether a charge whose answer was lost is in the book.
+    what, when, unit, analyst, period : str
+    account_unit : str
+        The unit that the account keeps to from here on; "" while no entry has named one.
+    amounts : tuple of 8 str
+        Exact eps and delta of the cost, and of all charges of the account, of the analyst and of
+        the period, this one included.
+    previous, digest : str
+        The hashes of the line before and of this one.
+    """
+
+    number: int
+    token: str
+    what: str
+    when: str
+    unit: str
+    analyst: str
+    period: str
+    account_unit: str
+    amounts: tuple[str, ...]
+    previous: str
+    digest: str
+
+    @classmethod
+    def made(
+        cls,
+        number: int,
+        names: tuple[str, str, str, str, str, str, str],
+        amounts: tuple[Budget, Budget, Budget, Budget],
+        previous: str,
+    ) -> Line:
+        """Make a new line: `names` from `token` to `account_unit`, `amounts` as budgets."""
+        texts = tuple(fraction_text(part) for one in amounts for part in (one.eps, one.delta))
+        digest = _digest([number, *names, *texts, previous])
+        return cls(number, *names, texts, previous, digest)
+
+    @classmethod
+    def read(cls, row: tuple[Any, ...]) -> Line:
+        """Read a row of the table. LedgerError if any of its fields, or its hash, was changed."""
+        *cells, digest = row
+        if _digest(cells) != digest:
+            raise LedgerError(f"entry {row[0]} of the ledger has been edited: its hash is another")
+        number, token, what, when, unit, analyst, period, account, *amounts, previous = cells
+        names = (token, what, when, unit, analyst, period, account)
+        return cls(number, *names, tuple(amounts), previous, digest)
+
+    def row(self) -> tuple[str | int, ...]:
+        """Return the line as it stands in the table."""
+        named = (self.what, self.when, self.unit, self.analyst, self.period, self.account_unit)
+        return (self.number, self.token, *named, *self.amounts, self.previous, self.digest)
+
+    @property
+    def cost(self) -> Budget:
+        """What was charged."""
+        return self._budget(0)
+
+    @property
+    def spent(self) -> Budget:
+        """All charges of the account."""
+        return self._budget(2)
+
+    @property
+    def by_analyst(self) -> Budget:
+        """All charges of the analyst."""
+        return self._budget(4)
+
+    @property
+    def in_period(self) -> Budget:
+        """All charges of the period."""
+        return self._budget(6)
+
+    def _budget(self, place: int) -> Budget:
+        try:
+            return Budget(*(_fraction(text) for text in self.amounts[place : place + 2]))
+        except (ValueError, TypeError, ZeroDivisionError, AttributeError):
+            raise LedgerError(f"entry {self.number} of the ledger is damaged") from None
+
+    @property
+    def position(self) -> Position:
+        """The head of the chain at this line."""
+        return Position(self.number, self.digest)
+
+    @property
+    def entry(self) -> Entry:
+        """What users see of it."""
+        return Entry(
+            self.what, self.cost, self.when, self.unit, self.analyst, self.period, self.number,
+            str(self.position),
+        )  # fmt: skip
+
+
+def budget_of(value: object, name: str) -> Budget:
+    """Take a budget, or a number as an eps with delta = 0."""
+    return value if isinstance(value, Budget) else Budget(exact(value, name, BudgetError))
+
+
+def clean(name: object, role: str) -> str:
+    """Return a name that can be stored and printed anywhere, else raise BudgetError."""
+    if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME:
+        raise BudgetError(f"{role} must be text of 1 to {_LONGEST_NAME} characters")
+    if not name.isprintable():
+        raise BudgetError(f"{role} must not hold control characters")
+    return name
+
+
+def period_of(when: datetime, every: str) -> str:
+    """Name the calendar period of UTC that a time lies in: "2026-11", "2026-Q4", ..."""
+    day = when.astimezone(UTC).strftime("%Y-%m-%d")
+    quarter = f"{day[:4]}-Q{(int(day[5:7]) + 2) // 3}"
+    return {"day": day, "month": day[:7], "quarter": quarter, "year": day[:4]}[every]
+
+
+def fraction_text(value: Fraction) -> str:
+    """Write a sum exactly; refuse one that would grow without end."""
+    if max(abs(value.numerator), value.denominator).bit_length() > _LARGEST:
+        raise BudgetError(
+            "the exact sum of this ledger's charges has too many digits: give eps and delta as "
+            "short decimals"
+        )
+    return f"{value.numerator}/{value.denominator}"
+
+
+def _fraction(text: str) -> Fraction:
+    top, bottom = text.split("/")
+    return Fraction(int(top), int(bottom))
+
+
+def _digest(values: list[Any]) -> str:
+    text = json.dumps(values, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -1,0 +1,463 @@
+"""A ledger: one cap for many releases, kept in a database, charged before any draw.
+
+A `Budget` is a value; a `Ledger` is the account it is taken from. Its rules are few:
+
+- A charge that does not fit is a BudgetError, and nothing has been read or drawn yet.
+- A charge that fits is on disk before `charge` returns. A crash between the charge and the release
+  loses budget, never privacy. There are no refunds.
+- All arithmetic is exact, in memory and on disk.
+- However many threads, processes and users share it, their charges never pass a cap.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
+
+from dpreg.errors import ArgumentError, BudgetError, LedgerError
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.ledger import charging, postgres, receipts, sqlite, store
+from dpreg.privacy.ledger.chain import NOTHING, Caps, Entry, Line, Position, clean
+from dpreg.privacy.ledger.charging import Request, Verified
+from dpreg.privacy.ledger.store import Database, Facts, Run
+
+__all__ = ["Ledger", "charge"]
+
+TIMEOUT: Final = 30.0
+_LONGEST_LABEL: Final = 10_000
+_log = logging.getLogger("dpreg.ledger")
+_T = TypeVar("_T")
+
+
+class _Guard:
+    """The lock that the threads of a process share; a fork starts with a lock of its own."""
+
+    def __init__(self) -> None:
+        self._lock, self._owner = threading.RLock(), os.getpid()
+
+    def lock(self) -> threading.RLock:
+        """Return this process's lock."""
+        if os.getpid() != self._owner:
+            self._lock, self._owner = threading.RLock(), os.getpid()
+        return self._lock
+
+
+class Ledger:
+    """An account of privacy budget with a cap.
+
+    Parameters
+    ----------
+    cap : Budget, number or str
+        The most that may ever be charged. A number is an eps with delta = 0.
+    path : path-like or str, optional
+        An SQLite file, or the address of a PostgreSQL database (``"postgresql://..."``, with the
+        extra `postgres`). If the account exists its entries are taken up and its caps must equal
+        those given; if not it is made. Without a path the ledger lives in this process alone, and
+        neither pickles nor copies, for each copy would spend the same budget again.
+    analyst_cap : Budget, number, mapping of names to these, or None
+        A cap for each analyst beside the data set's. With a mapping nobody else may charge.
+    period_cap : Budget, number or None
+        A cap for each period of the UTC calendar.
+    period : {"day", "month", "quarter", "year"}
+    analyst : str, optional
+        Who charges through this handle; see `for_analyst`.
+    read_only : bool
+        Open an account that exists, to look at it.
+    timeout : float
+        Seconds to wait for the account while others hold it.
+
+    Attributes
+    ----------
+    cap : Budget
+    caps : Caps
+    path : Path, str or None
+        The file, or the database's address without a password.
+
+    Raises
+    ------
+    BudgetError
+        If the account has other caps.
+    LedgerError
+        If it cannot be opened, is damaged, or was copied or restored (see `adopt`).
+
+    Notes
+    -----
+    A charge is one transaction: it checks every cap and writes one line, at a cost that does not
+    depend on how many there are. SQLite keeps a write-ahead log synced at each commit; on Linux a
+    fair queue stands before it. On network file systems SQLite is as good as their locks: several
+    machines are PostgreSQL's case. Several users share a file when they share a group, the file is
+    writable for it, and so is the folder, which should pass its group on (``chmod g+ws``).
+
+    Entries form a chain of hashes. Each handle keeps the last `head` that it saw and refuses a
+    ledger that lacks it; `verify` tells the same to whoever kept a head elsewhere. What the chain
+    does not protect from: see `dpreg.privacy.ledger.chain`.
+    """
+
+    __slots__ = (
+        "_analyst",
+        "_caps",
+        "_database",
+        "_facts",
+        "_guard",
+        "_read_only",
+        "_seen",
+        "_timeout",
+    )
+
+    def __init__(
+        self,
+        cap: Budget | object,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        analyst_cap: Mapping[str, object] | object | None = None,
+        period_cap: object | None = None,
+        period: str = "month",
+        analyst: str | None = None,
+        read_only: bool = False,
+        timeout: float = TIMEOUT,
+    ) -> None:
+        caps = Caps(cap, analyst_cap, period_cap, period)  # type: ignore[arg-type]
+        self._set_up(analyst, read_only, timeout)
+        self._database = _opened(path, None if read_only else caps, read_only, self._timeout)
+        if path is None:
+            with self._database.writing(time.monotonic()) as run:
+                store.create(run, caps, "")
+        self._begin()
+        found = self._caps
+        if found.total != caps.total:
+            raise BudgetError(f"the ledger at this path has the cap {found.total}")
+        if analyst_cap is not None and found.analyst != caps.analyst:
+            raise BudgetError("the ledger at this path has other caps for its analysts")
+        if period_cap is not None and (found.period, found.every) != (caps.period, caps.every):
+            raise BudgetError("the ledger at this path has another cap for a period")
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        analyst: str | None = None,
+        read_only: bool = False,
+        timeout: float = TIMEOUT,
+    ) -> Self:
+        """Open a saved ledger with the caps that it holds."""
+        ledger = cls.__new__(cls)
+        ledger._set_up(analyst, read_only, timeout)
+        ledger._database = _opened(path, None, read_only, ledger._timeout)
+        ledger._begin()
+        return ledger
+
+    def _set_up(self, analyst: str | None, read_only: bool, timeout: float) -> None:
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
+            raise BudgetError("timeout must be a number of seconds, at least 0")
+        self._analyst = "" if analyst is None else clean(analyst, "analyst")
+        self._read_only = read_only
+        self._timeout = min(float(timeout), 1e6)
+        self._guard = _Guard()
+
+    def _begin(self) -> None:
+        """Take up what holds for the ledger, and where its chain stands."""
+        with self._database.reading(self._deadline()) as run:
+            self._facts: Facts = store.facts(run)
+            last = store.last(run)
+        self._caps = self._facts.caps
+        self._seen = self._facts.genesis if last is None else last.position
+
+    @property
+    def cap(self) -> Budget:
+        """The most that may ever be charged."""
+        return self._caps.total
+
+    @property
+    def caps(self) -> Caps:
+        """All caps: the data set's, the analysts' and the periods'."""
+        return self._caps
+
+    @property
+    def path(self) -> Path | str | None:
+        """The file, or the database's address without a password."""
+        place = self._database.place
+        return place if postgres.is_url(place) else Path(place) if place else None
+
+    @property
+    def identity(self) -> str:
+        """The random name that the account got when it was made."""
+        return self._facts.identity
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All charges so far, in order, those of other processes included."""
+        with self._reading() as run:
+            return tuple(line.entry for line in store.lines(run))
+
+    @property
+    def spent(self) -> Budget:
+        """The exact sum of all charges."""
+        with self._reading() as run:
+            last = charging.head_of(run, self._facts, self._seen)
+        return NOTHING if last is None else last.spent
+
+    @property
+    def remaining(self) -> Budget:
+        """The cap less what is spent."""
+        return self.cap - self.spent
+
+    @property
+    def head(self) -> str:
+        """The chain's head: the number of entries, a colon, and the hash of the last."""
+        with self._reading():
+            return str(self._seen)
+
+    def charge(
+        self, budget: Budget, what: str, unit: str = "", *, analyst: str | None = None
+    ) -> Entry:
+        """Take `budget` from the account, for good, before anything is read or drawn.
+
+        Parameters
+        ----------
+        budget : Budget
+        what : str
+            What it pays for: public text, kept in the ledger.
+        unit : str, optional
+            Whom the charge protects, such as "replace-one, 1 row a person". Epsilons of different
+            units do not add up to a promise to anyone, so one ledger keeps to one unit.
+        analyst : str, optional
+            Who asks; default: the handle's.
+
+        Returns
+        -------
+        Entry
+
+        Raises
+        ------
+        BudgetError
+            If the charge does not fit under every cap, or its unit is not the account's; the
+            account is then as it was.
+        LedgerError
+            If the account cannot be charged: damaged, rolled back, replaced, held for longer than
+            `timeout`, not to be written to, on a full disk.
+        """
+        if not isinstance(budget, Budget):
+            raise BudgetError("charge takes a Budget")
+        request = self._request(budget, what, unit, analyst)
+        deadline = self._deadline()
+        with self._held(deadline):
+            line = self._charged(request, deadline)
+            self._seen = line.position
+        _log.info("charged %s for %s: entry %d", budget, line.what, line.number)
+        receipts.note(self._facts, line)
+        return line.entry
+
+    def check(self, budget: Budget, what: str, unit: str = "") -> None:
+        """Raise what `charge` would raise now, and charge nothing."""
+        request = self._request(budget, what, unit, None)
+        with self._reading() as run:
+            now = self._database.now(run)
+            charging.fitting(run, self._facts, self._seen, request, now)
+
+    def _request(self, budget: Budget, what: str, unit: str, analyst: str | None) -> Request:
+        label = str(what)[:_LONGEST_LABEL]
+        label = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in label)
+        name = self._analyst if analyst is None else clean(analyst, "analyst")
+        return Request(secrets.token_hex(16), label, budget, str(unit), name)
+
+    def _charged(self, request: Request, deadline: float) -> Line:
+        """Charge once, even where the server goes away before it answers."""
+        lost = False
+        while True:
+            try:
+                with self._database.writing(deadline) as run:
+                    self._check_home(run)
+                    if lost and (found := store.find(run, request.token, self._seen.number)):
+                        return found
+                    now = self._database.now(run)
+                    return charging.charged(run, self._facts, self._seen, request, now)
+            except postgres.LostConnection:
+                if time.monotonic() > deadline:
+                    raise LedgerError(
+                        "the ledger's server went away and did not come back: the charge may or "
+                        "may not have been written, and nothing was released"
+                    ) from None
+                lost = True
+                time.sleep(0.2)
+
+    def spend(self, budget: Budget, what: str, release: Callable[[], _T]) -> _T:
+        """Charge, then call `release` and return what it returns.
+
+        If `release` raises, the charge stands: it may have read rows, and that it failed may say
+        something about them.
+        """
+        self.charge(budget, what)
+        return release()
+
+    def for_analyst(self, name: str) -> Ledger:
+        """Return a handle on the same account whose charges are this analyst's."""
+        twin = object.__new__(type(self))
+        for slot in Ledger.__slots__:
+            setattr(twin, slot, getattr(self, slot))
+        twin._analyst = clean(name, "analyst")
+        return twin
+
+    def verify(self, head: str | None = None) -> Verified:
+        """Go through the whole book: hashes, sums, caps; and that it holds a head kept elsewhere.
+
+        Parameters
+        ----------
+        head : str, optional
+            A `head` seen earlier, by this handle or another, or from a release record.
+
+        Raises
+        ------
+        LedgerError
+            Naming the first entry that is wrong, or saying that the ledger was rolled back.
+        """
+        wanted = None if head is None else Position.read(head)
+        with self._reading() as run:
+            self._database.check(run)
+            return charging.verified(run, store.facts(run), wanted)
+
+    def adopt(self, reason: str) -> Entry:
+        """Let a ledger be charged where it lies now, after it was moved, copied or restored.
+
+        The chain gets an entry that costs nothing and says so. Only do this when the other copy is
+        gone for good: two copies spend the same budget twice.
+        """
+        deadline = self._deadline()
+        request = Request(
+            secrets.token_hex(16), f"adopted: {clean(reason, 'reason')}", NOTHING, "", ""
+        )
+        with self._held(deadline), self._database.writing(deadline) as run:
+            now = self._database.now(run)
+            line = charging.charged(run, self._facts, self._seen, request, now)
+            store.move(run, self._database.home(run))
+        self._seen = line.position
+        return line.entry
+
+    def export(self) -> dict[str, Any]:
+        """Return caps and entries with their heads, ready for JSON."""
+        with self._reading() as run:
+            entries = [line.entry for line in store.lines(run)]
+        told = [
+            {"number": e.number, "what": e.what, **e.budget.to_dict(), "when": e.when,
+             "unit": e.unit, "analyst": e.analyst, "period": e.period, "head": e.head}
+            for e in entries
+        ]  # fmt: skip
+        caps = self._caps.to_dict()
+        return {"dpreg_ledger": store.FORMAT, "identity": self.identity, "caps": caps} | {
+            "head": entries[-1].head if entries else str(self._facts.genesis),
+            "entries": told,
+        }
+
+    def close(self) -> None:
+        """Close the file or the connection; a later use opens it again."""
+        with self._held(self._deadline()):
+            if self.path is not None:
+                self._database.close()
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self._timeout
+
+    @contextmanager
+    def _held(self, deadline: float) -> Iterator[None]:
+        """Keep other threads out."""
+        lock = self._guard.lock()
+        if not lock.acquire(timeout=max(deadline - time.monotonic(), 0)):
+            raise LedgerError("another thread has held the ledger too long; nothing was charged")
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Run]:
+        """See one state of the account, which must not be older than what was seen."""
+        deadline = self._deadline()
+        with self._held(deadline), self._database.reading(deadline) as run:
+            last = charging.head_of(run, self._facts, self._seen)
+            if last is not None:
+                self._seen = last.position
+            yield run
+
+    def _check_home(self, run: Run) -> None:
+        identity, home = store.settled(run)
+        if identity != self._facts.identity:
+            raise LedgerError(
+                "another ledger stands where this one was opened: nothing was charged"
+            )
+        if home != self._database.home(run):
+            raise LedgerError(
+                "this ledger is a copy, or was moved or restored from one: two copies would spend "
+                "the same budget twice. If the other is gone for good, run `dpreg ledger adopt`"
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by path: the copy is another handle on the same account."""
+        if self.path is None:
+            raise BudgetError("a ledger without a path cannot be copied or pickled: give it a path")
+        return _again, (str(self.path), self._analyst or None, self._read_only, self._timeout)
+
+    def __repr__(self) -> str:
+        """Show the account's state."""
+        return f"<Ledger: {self.spent} spent of {self.cap}>"
+
+
+def charge(
+    ledger: Ledger | None,
+    budget: Budget,
+    what: str,
+    neighbors: str,
+    contributions: int,
+    analyst: str | None = None,
+) -> None:
+    """Charge the ledger of a public call, if it has one, naming whom the charge protects."""
+    if ledger is None:
+        if analyst is not None:
+            raise ArgumentError("analyst says whose account is charged: give a ledger, too.")
+        return
+    if not isinstance(ledger, Ledger):
+        raise ArgumentError(
+            f"budget must be a Ledger, such as Ledger(1); got {type(ledger).__name__}."
+        )
+    rows = "1 row" if contributions == 1 else f"{contributions} rows"
+    unit = f"{neighbors}, {rows} a person"
+    # Without an analyst the call is the one that stand-ins for a ledger have always taken.
+    if analyst is None:
+        ledger.charge(budget, what, unit)
+    else:
+        ledger.charge(budget, what, unit, analyst=analyst)
+
+
+def _again(path: str, analyst: str | None, read_only: bool, timeout: float) -> Ledger:
+    return Ledger.open(path, analyst=analyst, read_only=read_only, timeout=timeout)
+
+
+def _opened(
+    path: str | os.PathLike[str] | None, caps: Caps | None, read_only: bool, timeout: float
+) -> Database:
+    """Open a ledger's database, and make it first where there is none and caps are given."""
+    if path is None:
+        return sqlite.MemoryDatabase()
+    if isinstance(path, str) and postgres.is_url(path):
+        server = postgres.PostgresDatabase(path, read_only=read_only, timeout=timeout)
+        with server.reading(time.monotonic() + timeout) as run:
+            there = postgres.has_tables(run)
+        if not there:
+            if caps is None:
+                raise LedgerError(
+                    "there is no ledger in this database: make it with Ledger(cap, url)"
+                )
+            postgres.make_tables(server, caps, time.monotonic() + timeout)
+        return server
+    file, exists = sqlite.ledger_file(path)
+    if not exists:
+        if caps is None:
+            raise LedgerError("there is no ledger at this path: make it with Ledger(cap, path)")
+        sqlite.make_file(file, caps)
+    return sqlite.SqliteDatabase(file, read_only=read_only)

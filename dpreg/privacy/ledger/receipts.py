@@ -1,0 +1,45 @@
+"""What a public call was charged, kept for the record of its release.
+
+A call charges deep inside, and its result is made elsewhere. Whoever wants to know opens `kept`
+around the call: the charge that happens inside it, in the same thread, is noted there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from dpreg.privacy.ledger.chain import Line
+from dpreg.privacy.ledger.store import Facts
+
+__all__ = ["Receipt", "kept", "note"]
+
+
+@dataclass(slots=True)
+class Receipt:
+    """The charges of a call, in order: the ledger's facts and the line that each wrote."""
+
+    charges: list[tuple[Facts, Line]] = field(default_factory=list)
+
+
+_open: ContextVar[Receipt | None] = ContextVar("dpreg_receipt", default=None)
+
+
+@contextmanager
+def kept() -> Iterator[Receipt]:
+    """Collect the charges made while the block runs."""
+    receipt = Receipt()
+    before = _open.set(receipt)
+    try:
+        yield receipt
+    finally:
+        _open.reset(before)
+
+
+def note(facts: Facts, line: Line) -> None:
+    """Write down a charge, if somebody wants to know."""
+    receipt = _open.get()
+    if receipt is not None:
+        receipt.charges.append((facts, line))

@@ -1,0 +1,348 @@
+"""A ledger in an SQLite file: write-ahead log, synced at each commit, one writer at a time."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from dpreg.errors import LedgerError
+from dpreg.paths import ordinary, reason, sync_folder
+from dpreg.privacy.ledger.chain import Caps
+from dpreg.privacy.ledger.queue import Queue, share_with_group
+from dpreg.privacy.ledger.store import Run, create
+
+__all__ = ["MemoryDatabase", "SqliteDatabase", "make_file"]
+
+_BRIEF: Final = 50  # milliseconds in C, where an interrupt waits
+_BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_KEPT: list[sqlite3.Connection] = []  # of a process before its fork: closing them would harm it
+
+
+class MemoryDatabase:
+    """A ledger in this process alone."""
+
+    place = ""
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect(
+            ":memory:", isolation_level=None, check_same_thread=False
+        )
+        self._owner = os.getpid()
+
+    @contextmanager
+    def writing(self, deadline: float) -> Iterator[Run]:
+        """Run statements that are undone if the block raises."""
+        if os.getpid() != self._owner:
+            raise LedgerError("this ledger belongs to another process: give it a path")
+        with _transaction(self._connection, "BEGIN", deadline) as run:
+            yield run
+
+    reading = writing
+
+    def home(self, run: Run) -> str:
+        """Return nothing: there are no copies."""
+        return ""
+
+    def now(self, run: Run) -> datetime:
+        """Return this computer's time."""
+        return datetime.now(UTC)
+
+    def check(self, run: Run) -> None:
+        """Find nothing to look at."""
+
+    def close(self) -> None:
+        """Let the account go."""
+        self._connection.close()
+
+    __del__ = close
+
+
+class SqliteDatabase:
+    """A ledger in a file.
+
+    Parameters
+    ----------
+    file : Path
+        Every link followed, so that all names of the account are one account.
+    read_only : bool
+
+    Raises
+    ------
+    LedgerError
+        Where there is no such file, it has a second name, it is no ledger, or may not be opened.
+    """
+
+    def __init__(self, file: Path, *, read_only: bool = False) -> None:
+        self.file = file
+        self.place = str(file)
+        self._read_only = read_only
+        self._queue: Queue | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._owner = os.getpid()
+        self._opened = self._identity()
+        with _as_ledger_errors():
+            self._connect()
+
+    @contextmanager
+    def writing(self, deadline: float) -> Iterator[Run]:
+        """Wait in the queue, take the lock, commit with a sync."""
+        if self._read_only:
+            raise LedgerError("this ledger was opened for reading: nothing can be charged")
+        if not os.access(self.file, os.W_OK):
+            self._identity()
+            raise LedgerError(f"the ledger {self.place!r} may not be written to by this user")
+        connection = self._connect()
+        if self._queue is None:
+            self._queue = Queue(self.file)
+        with self._queue.turn(deadline):
+            self._check_file()
+            # What was read before may be of a file that was overwritten since.
+            connection.execute("PRAGMA shrink_memory")
+            with _transaction(connection, "BEGIN IMMEDIATE", deadline) as run:
+                self._share()
+                yield run
+
+    @contextmanager
+    def reading(self, deadline: float) -> Iterator[Run]:
+        """Read one snapshot, beside whoever writes."""
+        connection = self._connect()
+        self._check_file()
+        connection.execute("PRAGMA shrink_memory")
+        with _transaction(connection, "BEGIN", deadline) as run:
+            yield run
+
+    def home(self, run: Run) -> str:
+        """Return the file's number on its disk, which renaming keeps and copying does not."""
+        return f"inode {self._identity()[1]}"
+
+    def now(self, run: Run) -> datetime:
+        """Return this computer's time."""
+        return datetime.now(UTC)
+
+    def check(self, run: Run) -> None:
+        """Let SQLite look at every page."""
+        if run("PRAGMA quick_check(1)") != [("ok",)]:
+            raise LedgerError("the ledger is damaged: SQLite's check of its pages fails")
+
+    def close(self) -> None:
+        """Close the connection and leave the queue."""
+        if self._connection is not None and os.getpid() == self._owner:
+            self._connection.close()
+        self._connection = None
+        if self._queue is not None:
+            self._queue.close()
+            self._queue = None
+
+    def __del__(self) -> None:
+        """Close with the last handle."""
+        if hasattr(self, "_owner"):
+            self.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        if os.getpid() != self._owner:
+            # A fork has its parent's connection, and must neither use nor close it.
+            if self._connection is not None:
+                _KEPT.append(self._connection)
+            self._connection, self._queue, self._owner = None, None, os.getpid()
+        if self._connection is None:
+            self._connection = self._open("?mode=ro" if self._read_only else "?mode=rw")
+        return self._connection
+
+    def _open(self, mode: str) -> sqlite3.Connection:
+        connection = _connection(self.file, mode)
+        try:
+            journal = connection.execute("PRAGMA journal_mode").fetchone()
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError:
+            connection.close()
+            waiting = self.file.with_name(self.file.name + "-wal")
+            writable = os.access(self.file.parent, os.W_OK) and os.access(self.file, os.W_OK)
+            if "immutable" in mode or writable or _size(waiting):
+                raise
+            # Nobody can write where this folder is, and all that was written is in the file.
+            return self._open("?mode=ro&immutable=1")
+        except sqlite3.DatabaseError:
+            connection.close()
+            raise
+        connection.execute("PRAGMA synchronous = FULL")
+        if journal != ("wal",) and not self._read_only:
+            connection.close()
+            raise LedgerError("the ledger is damaged: it no longer keeps a write-ahead log")
+        return connection
+
+    def _identity(self) -> tuple[int, int]:
+        """Return device and number of the file at this path; refuse a second name."""
+        try:
+            found = self.file.stat()
+        except FileNotFoundError:
+            raise LedgerError(
+                f"the ledger's file {self.place!r} is gone, and with it what was spent"
+            ) from None
+        except OSError as fault:
+            raise LedgerError(
+                f"the ledger {self.place!r} cannot be opened: {reason(fault)}"
+            ) from None
+        if found.st_nlink > 1:
+            raise LedgerError(
+                "the ledger's file has a second name (a hard link), whose account would part from "
+                "this one: remove the link"
+            )
+        return found.st_dev, found.st_ino
+
+    def _check_file(self) -> None:
+        if self._identity() != self._opened:
+            raise LedgerError(
+                f"the ledger's file {self.place!r} has been replaced since it was opened: charges "
+                "made since may be missing from it; compare it with `dpreg ledger verify --head`"
+            )
+
+    def _share(self) -> None:
+        """Let the group that may write the ledger write what SQLite keeps beside it."""
+        for ending in ("-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                share_with_group(self.file.with_name(self.file.name + ending), self.file)
+
+
+def make_file(file: Path, caps: Caps, fresh: Path | None = None) -> None:
+    """Make an empty ledger at a path where there is none; leave one that is there alone.
+
+    It is made under another name, synced and renamed, so no other process sees it half made.
+    """
+    made = file.with_name(f".{file.name[:100]}.{os.urandom(8).hex()}") if fresh is None else fresh
+    try:
+        os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        home = f"inode {made.stat().st_ino}"
+        with _as_ledger_errors(), closing(_connection(made, "?mode=rw")) as connection:
+            with _transaction(connection, "BEGIN IMMEDIATE", time.monotonic() + 10) as run:
+                create(run, caps, home)
+            if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
+                raise LedgerError("this file system cannot hold a ledger: SQLite's log fails there")
+        if fresh is None:
+            place_file(made, file)
+    except OSError as fault:
+        raise LedgerError(f"no ledger can be made at {str(file)!r}: {reason(fault)}") from None
+    finally:
+        if fresh is None:
+            for ending in ("", "-wal", "-shm"):
+                with suppress(OSError):
+                    made.with_name(made.name + ending).unlink()
+
+
+def place_file(made: Path, file: Path) -> None:
+    """Rename a new ledger to its place, unless there is one now."""
+    if sys.platform == "win32":
+        with suppress(FileExistsError):
+            made.rename(file)
+        return
+    import fcntl
+
+    # Renaming would replace a ledger that another process has just made.
+    guard = os.open(file.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(guard, fcntl.LOCK_EX)
+        if not os.path.lexists(file):
+            made.rename(file)
+            sync_folder(file.parent)
+    finally:
+        os.close(guard)
+
+
+def ledger_file(path: str | os.PathLike[str]) -> tuple[Path, bool]:
+    """Follow links to a ledger's file; tell whether there is one."""
+    found = ordinary(path, LedgerError)
+    return (Path(os.path.realpath(path)), False) if found is None else (found, True)
+
+
+def _connection(file: Path, mode: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"file:{quote(os.fsencode(file))}{mode}",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=_BRIEF / 1000,
+    )
+    connection.execute("PRAGMA trusted_schema = OFF")
+    return connection
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str, deadline: float) -> Iterator[Run]:
+    def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with _as_ledger_errors():
+            return connection.execute(statement, values).fetchall()
+
+    with _as_ledger_errors():
+        _retry(connection, begin, deadline)
+    try:
+        yield run
+        with _as_ledger_errors():
+            _retry(connection, "COMMIT", deadline)
+    except BaseException:
+        if connection.in_transaction:
+            with _as_ledger_errors():
+                connection.execute("ROLLBACK")
+        raise
+
+
+def _retry(connection: sqlite3.Connection, statement: str, deadline: float) -> None:
+    """Run a statement that may find the database locked, until a deadline."""
+    while True:
+        try:
+            connection.execute(statement)
+            return
+        except sqlite3.OperationalError as fault:
+            if _primary(fault) not in _BUSY:
+                raise
+            if time.monotonic() > deadline:
+                raise LedgerError(
+                    "the ledger has been held by another process all the time that this call may "
+                    "wait (its timeout); nothing was charged: try again, or look for a process "
+                    "that is stopped"
+                ) from None
+
+
+@contextmanager
+def _as_ledger_errors() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as fault:
+        raise LedgerError(_told(fault)) from None
+
+
+def _told(fault: sqlite3.Error) -> str:
+    match _primary(fault):
+        case sqlite3.SQLITE_FULL:
+            return "the disk is full: nothing was charged"
+        case sqlite3.SQLITE_READONLY:
+            return "the ledger or its folder may not be written to: nothing was charged"
+        case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
+            return "the ledger may not be opened by this user: its folder must be writable, too"
+        case sqlite3.SQLITE_IOERR:
+            return "the disk failed, and nothing was released"
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return "the ledger is held by another process: nothing was charged"
+        case sqlite3.SQLITE_NOTADB:
+            return (
+                "this file is no ledger; one of dpreg 0.1 is taken over by `dpreg ledger migrate`"
+            )
+        case _:
+            return "the ledger is damaged, or no ledger; no charge is possible"
+
+
+def _primary(fault: sqlite3.Error) -> int:
+    return getattr(fault, "sqlite_errorcode", 0) & 0xFF
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0

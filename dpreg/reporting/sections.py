@@ -1,0 +1,323 @@
+"""The sections of a release report, each a piece of HTML; every text is escaped."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from dpreg.privacy.budget import ALL_ROWS, decimal_string
+from dpreg.reporting.figures import figures
+from dpreg.results.base import Released
+from dpreg.results.classic import ClassicResults, Estimates
+from dpreg.results.histogram import HistogramResults
+from dpreg.results.record import ReleaseRecord
+from dpreg.results.regression import RegressionResults
+from dpreg.results.report import Block, Grid, Paragraph, Report
+from dpreg.results.selection import SelectionResults
+from dpreg.results.summary import Summary
+
+__all__ = [
+    "asked", "assumed", "findings", "head", "ledger", "noise", "privacy", "title", "verification",
+]  # fmt: skip
+
+_MOST_LINES: Final = 60
+
+
+def title(result: Released) -> str:
+    """Name the release."""
+    match result:
+        case SelectionResults():
+            return f"Variables for {result.response}"
+        case RegressionResults():
+            return f"Linear regression of {result.endog_names}"
+        case HistogramResults():
+            return f"Histogram of {result.column}"
+        case ClassicResults():
+            return f"Estimates: {result.statistic}"
+    return "Release"
+
+
+def head(result: Released) -> str:
+    """Say what this is, when it was released, and its price."""
+    record = result.record
+    when = "at a time that was not recorded" if record is None else _when(record)
+    stamp = result.claim.stamp
+    mark = "" if stamp is None else f'<p class="stamp">{_text(stamp)}</p>'
+    spent = result.spent
+    rows = getattr(result, "nobs", None)
+    facts = [
+        ("privacy loss, eps", decimal_string(spent.eps)),
+        ("delta", decimal_string(spent.delta)),
+        ("neighbouring tables", result.neighbors),
+        ("rows a person", str(result.contributions)),
+        ("rows", "private" if rows is None else f"{rows:,}"),
+    ]
+    boxes = "".join(
+        f'<div class="fact"><b>{_text(value)}</b><span>{_text(name)}</span></div>'
+        for name, value in facts
+    )
+    return (
+        f"{mark}<h1>{_text(title(result))}</h1>"
+        f'<p class="sub">Release report. Released {_text(when)}.</p>'
+        f'<div class="facts">{boxes}</div>'
+    )
+
+
+def asked(result: Released) -> str:
+    """Say what was asked: the call and its public arguments."""
+    record = result.record
+    if record is None:
+        kind = getattr(result, "formula", None)
+        told = {} if kind is None else {"formula": kind}
+        return _section("What was asked", _pairs(told) + "<p>The call was not recorded.</p>")
+    shown = {name: value for name, value in record.arguments.items() if name != "schema"}
+    body = _pairs({"call": record.call, **shown})
+    schema = getattr(result, "schema", None) or record.arguments.get("schema")
+    if schema:
+        lines = [(name, _json(declared)) for name, declared in schema.items()]
+        body += "<p>Declared as public, column by column:</p>" + _table(
+            ("column", "bounds or levels"), lines[:_MOST_LINES]
+        )
+        if len(lines) > _MOST_LINES:
+            body += f"<p>And {len(lines) - _MOST_LINES} columns more.</p>"
+    return _section("What was asked", body)
+
+
+def privacy(result: Released) -> str:
+    """State the claim in words and in numbers."""
+    claim = result.claim
+    words = f'<p class="claim">{_text(claim.sentence)}</p>'
+    factor = ""
+    if not claim.seeded and claim.spent.delta == 0:
+        eps = float(claim.spent.eps)
+        times = f"{np.exp(eps):,.3g}" if eps < 50 else "an astronomical number of"
+        factor = (
+            f"<p>In other words: whatever somebody could conclude from this release about one "
+            f"person, the odds of it would change at most {times} times if that person's data were "
+            "others.</p>"
+        )
+    rows = [
+        (
+            spend.step,
+            spend.mechanism,
+            decimal_string(spend.eps),
+            decimal_string(spend.delta),
+            "all" if spend.rows == ALL_ROWS else spend.rows,
+            spend.note,
+        )
+        for spend in claim.spends
+    ]
+    total = ("together", "", *claim.spent.as_decimal(), "", "")
+    table = _table(
+        ("step", "mechanism", "eps", "delta", "rows read", "note"), [*rows, total], (2, 3)
+    )
+    return _section("The privacy statement", words + factor + table)
+
+
+def ledger(result: Released) -> str:
+    """Say where the release stands in its ledger."""
+    record = result.record
+    if record is None or record.ledger is None:
+        body = (
+            "<p>No ledger was charged, so nothing adds up what this release tells together with "
+            "others of the same data.</p>"
+        )
+        return _section("Budget and ledger", body)
+    place = record.ledger
+    cap, spent = Fraction(place.cap_eps), Fraction(place.spent_eps)
+    share = 100 * float(spent / cap) if cap else 100.0
+    width = min(max(share, 0.5), 100)
+    body = _pairs(
+        {
+            "ledger": place.ledger,
+            "entry": place.entry,
+            "charged with this release": str(result.spent),
+            "charged up to here": _budget(place.spent_eps, place.spent_delta),
+            "cap": _budget(place.cap_eps, place.cap_delta),
+            "head of the chain": place.head,
+        }
+    )
+    body += (
+        f'<div class="gauge"><i style="width: {width:.1f}%"></i></div>'
+        f"<p>After this release {share:.1f}% of the data set's eps was used.</p>"
+    )
+    return _section("Budget and ledger", body)
+
+
+def findings(result: Released) -> str:
+    """Show the tables and plots."""
+    report = result.summary().report
+    blocks = tuple(block for block in report.blocks if not _is_told(block))
+    page = Summary(Report(report.title, report.stamp, blocks))
+    tables = f'<div class="summary">{page.as_html()}</div>'
+    return _section("What was found", tables + figures(result))
+
+
+def noise(result: Released) -> str:
+    """Set the privacy noise beside the sampling error."""
+    parts = _errors(result)
+    if not parts:
+        return ""
+    lines = []
+    for name, value, sampling, private in parts[:_MOST_LINES]:
+        total = float(np.hypot(sampling, private))
+        share = private**2 / total**2 if total > 0 and np.isfinite(total) else 0.0
+        bar = (
+            f'<div class="bar"><i class="sampling" style="width: {100 * (1 - share):.1f}%"></i>'
+            f'<i class="noise" style="width: {100 * share:.1f}%"></i></div>'
+        )
+        numbers = "".join(
+            f'<td class="number">{_number(x)}</td>' for x in (value, sampling, private, total)
+        )
+        lines.append(
+            f"<tr><td>{_text(name)}</td>{numbers}<td>{bar}</td>"
+            f'<td class="number">{100 * share:.0f}%</td></tr>'
+        )
+    heads = ("estimate", "se, sampling", "se, noise", "se, both")
+    body = (
+        '<p>The variance of each estimate has two parts: <span class="key"><span><i '
+        'class="sampling"></i>sampling, as without privacy</span>'
+        '<span><i class="noise"></i>privacy '
+        "noise</span></span></p><table><tr><th></th>"
+        + "".join(f'<th class="number">{name}</th>' for name in heads)
+        + '<th>shares of the variance</th><th class="number">noise</th></tr>'
+        + "".join(lines)
+        + "</table>"
+    )
+    if len(parts) > _MOST_LINES:
+        body += f"<p>And {len(parts) - _MOST_LINES} estimates more.</p>"
+    return _section("Noise beside sampling error", body)
+
+
+def assumed(result: Released) -> str:
+    """List what the claim and the numbers rest on."""
+    one = "one row" if result.contributions == 1 else f"at most {result.contributions} rows"
+    told = [
+        f"One person owns {one} of the table; who owns more is protected less.",
+        "Formula, schema, the call's arguments and the table's column names and kinds are public; "
+        "none of them was taken from the rows.",
+        "Values outside declared bounds are clipped to them. A row with a missing or undeclared "
+        "value in a column that the call needs counts for nothing, or as the call's documentation "
+        "says.",
+    ]
+    if result.neighbors == "replace-one":
+        told.append("The number of rows is public.")
+    bought = [
+        name for name, how in (getattr(result, "bounds", None) or {}).items()
+        if isinstance(how, str) and how == "private"
+    ]  # fmt: skip
+    if bought:
+        told.append(f"Bounds of {', '.join(bought)} were estimated privately, at the cost above.")
+    if isinstance(result, SelectionResults | RegressionResults):
+        told.append(
+            "Standard errors and intervals rest on a linear model with errors of one variance. "
+            "Privacy does not rest on it."
+        )
+    told += [*result.claim.caveats, *getattr(result, "notes", ())]
+    if result.seeded:
+        told.insert(0, "The noise was seeded: nothing is private, and this must not be released.")
+    items = "".join(f"<li>{_text(line)}</li>" for line in dict.fromkeys(told))
+    return _section("What was assumed", f"<ul>{items}</ul>")
+
+
+def verification(result: Released) -> str:
+    """Say how to check the release, and leave room for a signature."""
+    digest = hashlib.sha256(result.to_json().encode()).hexdigest()
+    steps = [
+        "<p>The saved result (<code>result.json</code>) is the release; this page only shows it. "
+        "It is the result of this page if its fingerprint is</p>"
+        f'<pre>{digest}</pre><p>which Python prints with</p><pre>python -c "import dpreg, hashlib; '
+        "print(hashlib.sha256(dpreg.load('result.json').to_json().encode()).hexdigest())\"</pre>"
+    ]
+    record = result.record
+    if record is not None and record.ledger is not None:
+        steps.append(
+            "<p>That it was paid for, and that the ledger still says so:</p>"
+            "<pre>dpreg ledger verify LEDGER --result result.json</pre>"
+            "<p>The chain of the ledger has no key. Whoever may write to it could compute it anew, "
+            "but not so that it still holds the head above: keep this page where they cannot.</p>"
+        )
+    if record is not None:
+        made = ", ".join(f"{name} {version}" for name, version in record.versions.items())
+        steps.append(f"<p>Made by {_text(made)}.</p>")
+    steps.append(
+        '<div class="sign"><div>reviewed by</div><div>signature</div><div>date</div></div>'
+    )
+    return _section("How to verify", "".join(steps))
+
+
+def _is_told(block: Block) -> bool:
+    """Tell whether a block of the summary stands in the sections before it: claim and budget."""
+    if isinstance(block, Paragraph):
+        return block.label == "Privacy"
+    return isinstance(block, Grid) and block.headers[:2] == ("step", "mechanism")
+
+
+def _errors(result: Released) -> list[tuple[str, float, float, float]]:
+    if isinstance(result, SelectionResults):
+        return [] if result.regression is None else _errors(result.regression)
+    if isinstance(result, RegressionResults):
+        names: Iterable[str] = result.exog_names
+        columns = (result.coefficients, result.se_sampling, result.se_privacy)
+    elif isinstance(result, Estimates):
+        names = [
+            ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+            for label in result.params.index
+        ]
+        columns = (result.estimates, result.se_sampling, result.se_privacy)
+    else:
+        return []
+    return [(n, *map(float, line)) for n, *line in zip(names, *columns, strict=True)]  # type: ignore[misc]
+
+
+def _section(name: str, body: str) -> str:
+    return f"<h2>{_text(name)}</h2>\n{body}"
+
+
+def _pairs(told: dict[str, Any]) -> str:
+    rows = "".join(
+        f"<tr><th>{_text(name.replace('_', ' '))}</th>"
+        f'<td class="mono">{_text(_json(value))}</td></tr>'
+        for name, value in told.items()
+    )
+    return f'<table class="asked">{rows}</table>' if rows else ""
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
+    kinds = [' class="number"' if place in numbers else "" for place in range(len(heads))]
+    top = "".join(f"<th{kind}>{_text(name)}</th>" for kind, name in zip(kinds, heads, strict=True))
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td{kind}>{_text(cell)}</td>" for kind, cell in zip(kinds, row, strict=True))
+        + "</tr>"
+        for row in rows
+    )
+    return f"<table><tr>{top}</tr>{body}</table>"
+
+
+def _when(record: ReleaseRecord) -> str:
+    return record.when.replace("T", " ").replace("+00:00", " UTC")
+
+
+def _budget(eps: str, delta: str) -> str:
+    return f"eps={eps}" if delta == "0" else f"eps={eps}, delta={delta}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.4g}" if np.isfinite(value) else "not known"
+
+
+def _json(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _text(text: object) -> str:
+    """Escape a text for HTML, control characters too."""
+    plain = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
+    return html.escape(plain, quote=True)

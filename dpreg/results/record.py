@@ -1,0 +1,86 @@
+"""The record of a release: when, by what, at whose cost. Public facts alone.
+
+A record never holds anything computed from the rows that was not released: no hash of the data, no
+path, no table. The ledger is named by the random name that it got when it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from typing import Any, Final
+
+from dpreg.errors import ArgumentError
+
+__all__ = ["LedgerPosition", "ReleaseRecord", "versions"]
+
+_LIBRARIES: Final = ("dpreg", "opendp", "python-flint", "numpy", "scipy")
+"""What draws noise, and what computes with it."""
+
+
+@cache
+def versions() -> Mapping[str, str]:
+    """Return the versions of dpreg and of the libraries that noise and arithmetic come from."""
+    return {name: metadata.version(name) for name in _LIBRARIES}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerPosition:
+    """Where a release stands in its ledger.
+
+    Attributes
+    ----------
+    ledger : str
+        The ledger's random name.
+    entry : int
+        The number of the entry that paid for the release.
+    head : str
+        The chain's head after it, for `dpreg ledger verify --head`.
+    cap_eps, cap_delta, spent_eps, spent_delta : str
+        The data set's cap, and all that was charged up to this entry; exact.
+    """
+
+    ledger: str
+    entry: int
+    head: str
+    cap_eps: str
+    cap_delta: str
+    spent_eps: str
+    spent_delta: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseRecord:
+    """When and how a result was released.
+
+    Attributes
+    ----------
+    call : str
+        The public function, such as "dp_select".
+    arguments : mapping
+        Its public arguments as typed, in JSON's own types.
+    when : str
+        UTC, ISO 8601, to the second.
+    versions : mapping
+        Of dpreg and of the libraries of its noise.
+    ledger : LedgerPosition or None
+        None where no ledger was charged.
+    """
+
+    call: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    when: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    versions: Mapping[str, str] = field(default_factory=versions)
+    ledger: LedgerPosition | None = None
+
+    def __post_init__(self) -> None:
+        """Copy the mappings and see that the time is one."""
+        object.__setattr__(self, "arguments", dict(self.arguments))
+        object.__setattr__(self, "versions", dict(self.versions))
+        try:
+            datetime.fromisoformat(self.when)
+        except ValueError:
+            raise ArgumentError("when must be a time in ISO 8601") from None

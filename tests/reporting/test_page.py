@@ -1,0 +1,113 @@
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpreg
+from dpreg.errors import ArgumentError, DataError
+from dpreg.privacy.ledger import Ledger
+from dpreg.reporting import report_html, write_report
+
+SCHEMA = {"y": (-1, 1), "a<b>": (-1, 1), "c": (-1, 1)}
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    a = rng.uniform(-1, 1, 3000)
+    y = a / 2 + rng.normal(0, 0.1, 3000)
+    return pd.DataFrame({"y": y, "a<b>": a, "c": rng.uniform(-1, 1, 3000)})
+
+
+@pytest.fixture(scope="module")
+def results(frame):
+    ledger = Ledger(30)
+    shared = {"schema": SCHEMA, "budget": ledger}
+    return {
+        "select": dpreg.dp_select("y ~ Q('a<b>') + c", frame, 4, draws=5, **shared),
+        "ols": dpreg.dp_ols("y ~ Q('a<b>') + c", frame, 4, **shared),
+        "mean": dpreg.dp_mean(["y", "c"], frame, eps=4, **shared),
+        "quantile": dpreg.dp_quantile("y", 0.5, frame, eps=4, **shared),
+        "histogram": dpreg.dp_histogram("y", frame, eps=4, bins=5, **shared),
+        "seeded": dpreg.dp_mean("y", frame, eps=4, unsafe_seed=1, schema=SCHEMA),
+    }
+
+
+class Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.open = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.links += [v for k, v in attrs if k in ("src", "href", "xlink:href", "data", "action")]
+        assert not any(name.startswith("on") for name, _ in attrs)
+        assert tag not in ("script", "link", "iframe", "object", "embed")
+
+
+@pytest.mark.parametrize("kind", ["select", "ols", "mean", "quantile", "histogram", "seeded"])
+def test_the_page_says_all_and_fetches_nothing(results, kind):
+    result = results[kind]
+    text = report_html(result)
+    page = Page(text)
+    assert all(link.startswith("#") for link in page.links)
+    assert not re.search(r"url\((?!#)", text)
+    plain = re.sub(r"\s+", " ", text)
+    for section in ("What was asked", "The privacy statement", "What was found", "How to verify"):
+        assert f"<h2>{section}</h2>" in text
+    assert result.claim.sentence[:60] in plain.replace("&#x27;", "'")
+    assert ("NOT PRIVATE" in text) == (kind == "seeded")
+    assert "Noise beside sampling error" in text
+    if kind == "seeded":
+        assert "No ledger was charged" in text
+    else:
+        assert result.record.ledger.head in text
+    assert ("<svg" in text) == (kind in ("select", "ols", "histogram"))
+    assert "<b>&#x27;" not in text
+    assert "a<b>" not in text
+
+
+def test_arguments_that_are_code_stay_text(frame):
+    name = '"><script>alert(1)</script>'
+    result = dpreg.dp_mean(name, frame.rename(columns={"c": name}), bounds=(-1, 1), eps=1)
+    Page(report_html(result))
+
+
+def test_a_report_is_written_whole_or_not_at_all(results, tmp_path):
+    write_report(results["mean"], tmp_path / "r.html")
+    assert (tmp_path / "r.html").read_text() == report_html(results["mean"])
+    with pytest.raises(DataError):
+        write_report(results["mean"], tmp_path)
+    with pytest.raises(ArgumentError, match="made of a result"):
+        write_report("r.json", tmp_path / "x.html")
+
+
+def test_without_matplotlib_the_page_says_so(results, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    assert "they need matplotlib" in report_html(results["ols"])
+
+
+def test_a_result_of_0_1_has_a_report(results):
+    import dataclasses
+
+    text = report_html(dataclasses.replace(results["ols"], record=None))
+    assert "The call was not recorded" in text
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium to print with")
+def test_it_prints_to_a4_pages(results, tmp_path):
+    write_report(results["select"], tmp_path / "r.html")
+    subprocess.run(
+        [
+            "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
+            "--no-first-run", "--disable-background-networking", "--disable-component-update",
+            "--disable-sync", f"--user-data-dir={tmp_path / 'user'}", "--no-pdf-header-footer",
+            f"--print-to-pdf={tmp_path / 'r.pdf'}", (tmp_path / "r.html").as_uri(),
+        ],
+        check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    assert (tmp_path / "r.pdf").read_bytes()[:5] == b"%PDF-"

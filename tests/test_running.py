@@ -1,0 +1,107 @@
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from dpreg.errors import ArgumentError
+from dpreg.running import restore_interrupts, threads
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize(("told", "found"), [("3", 3), ("", 2), (" 1 ", 1)])
+def test_threads_are_what_the_user_says_or_may_use(monkeypatch, told, found):
+    monkeypatch.setenv("DPREG_THREADS", told)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda who: {4, 7})
+    assert threads(8) == found
+    monkeypatch.setattr(os, "sched_getaffinity", lambda who: {4})
+    assert threads(8) == (1 if not told else found)
+
+
+@pytest.mark.parametrize("told", ["0", "-1", "many", "1.5", "9999"])
+def test_bad_threads_are_refused(monkeypatch, told):
+    monkeypatch.setenv("DPREG_THREADS", told)
+    with pytest.raises(ArgumentError, match="DPREG_THREADS"):
+        threads(8)
+
+
+def handler():
+    """The address of the handler in force, which Python does not tell."""
+    found = ctypes.create_string_buffer(256)
+    ctypes.CDLL(None).sigaction(signal.SIGINT, None, found)
+    return found.raw[:8]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at Linux's sigaction")
+def test_the_handler_is_put_back_and_a_users_own_is_kept():
+    restore_interrupts()  # other tests import Polars
+    python = handler()
+    taken = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda number: None)
+    ctypes.CDLL(None).signal(signal.SIGINT, taken)
+    assert handler() != python
+    other = threading.Thread(target=restore_interrupts)
+    other.start()
+    other.join()
+    assert handler() != python  # only the main thread may
+    restore_interrupts()
+    assert handler() == python
+    before = signal.signal(signal.SIGINT, mine := lambda *_: None)
+    restore_interrupts()
+    assert signal.getsignal(signal.SIGINT) is mine
+    signal.signal(signal.SIGINT, before)
+
+
+PHASES = {
+    "reading": """
+        def rows():
+            import polars  # takes Ctrl-C for itself
+            for _ in range(100_000):
+                yield polars.DataFrame({"x": np.zeros(2_000_000)})
+        print("go", flush=True)
+        dpreg.dp_mean("x", rows, bounds=(0, 1), eps=1)
+    """,
+    "polars": """
+        import polars
+        frame = polars.DataFrame({"x": np.zeros(40_000_000)})
+        print("go", flush=True)
+        while True:
+            dpreg.dp_mean("x", frame, bounds=(0, 1), eps=1)
+    """,
+    "tree": """
+        import polars, pandas
+        rng = np.random.default_rng(0)
+        names = [f"x{j}" for j in range(40)]
+        frame = pandas.DataFrame(rng.uniform(-1, 1, (5000, 40)), columns=names)
+        frame["y"] = frame[names[:5]].sum(axis=1) / 5
+        print("go", flush=True)
+        while True:
+            dpreg.dp_select("y ~ " + " + ".join(names), frame, 1, fit=None, engine="tree",
+                            schema=dict.fromkeys([*names, "y"], (-1, 1)))
+    """,
+}
+
+
+@pytest.mark.parametrize("phase", list(PHASES))
+def test_ctrl_c_ends_a_call_within_two_seconds(phase):
+    program = "import numpy as np, dpreg\n" + textwrap.dedent(PHASES[phase])
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "DPREG_THREADS": "2"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "go\n"
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    start = time.monotonic()
+    _, told = process.communicate(timeout=60)
+    assert "KeyboardInterrupt" in told
+    assert time.monotonic() - start < 2
