@@ -40,8 +40,13 @@ __all__ = ["CODECS", "VERSION", "decode", "dumps", "encode", "loads"]
 VERSION: Final = "0.2"
 """The version of the format that is written."""
 
-_OLDER: Final[Mapping[str, Mapping[str, Any]]] = {"0.1": {"record": None}}
-"""Versions that are read as well, and what their files lack."""
+_OLDER: Final = ("0.1",)
+"""Versions that are read as well."""
+
+_SINCE: Final[Mapping[str, Mapping[str, Any]]] = {
+    "regression": {"privacy_covariance": None, "noise_degrees": None, "looks": [], "weak": {}},
+}
+"""What files of `_OLDER` lack, by kind; all of them lack the record."""
 
 HEAD: Final = ("dpreg", "kind", "stamp", "privacy")
 """What stands before the fields: "stamp" and "privacy" are for readers that are not dpreg, and
@@ -65,9 +70,7 @@ def loads(text: str) -> dict[str, Any]:
     if not isinstance(payload, dict) or not {"dpreg", "kind"} <= set(payload):
         raise ArgumentError('this is not a saved dpreg result: it lacks "dpreg" and "kind"')
     found = payload["dpreg"]
-    if isinstance(found, str) and found in _OLDER:
-        return {**_OLDER[found], **payload}
-    if found != VERSION:
+    if found not in (VERSION, *_OLDER):
         newer = isinstance(found, str) and _parts(found) > _parts(VERSION)
         told = "was saved by a newer dpreg, in format" if newer else "is in format"
         raise ArgumentError(
@@ -91,6 +94,8 @@ def decode(payload: Mapping[str, Any], kind: str) -> dict[str, Any]:
         raise ArgumentError(f"this is a saved {payload.get('kind')!r} result, not a {kind!r} one")
     try:
         fields = {name: value for name, value in payload.items() if name not in HEAD}
+        if payload.get("dpreg") in _OLDER:
+            fields = {"record": None, **_SINCE.get(kind, {}), **fields}
         return read_fields(fields, CODECS[kind])
     except Unreadable as problem:
         where = ".".join(reversed(problem.path)) or "it"
@@ -111,7 +116,7 @@ def _read_regression(value: Any) -> Any:
 
     if not isinstance(value, dict):
         raise Unreadable("an object")
-    return RegressionResults(**decode({"record": None, **value}, "regression"))
+    return RegressionResults(**decode(value, "regression"))
 
 
 _TEXTS: Final = list_of(TEXT)
