@@ -4,6 +4,10 @@ A cell's meaning depends on the cell and on how its column is declared, and on n
 the other rows, not on the dtype that pandas inferred from them. So the same value means the same
 in an int8, Int64, float64, object, string, category or bool column.
 
+A cell's own code never runs. A value counts as one of the types below only where it *is* of that
+type: Python's, NumPy's and the standard library's, whose methods are known. An instance of any
+subclass, and any other object, is missing: its methods could raise a text of their own, or wait.
+
 As a number (`number`)
     integers and floats of any width: the nearest float64 (beyond its range: an infinity);
     ``Decimal`` and ``Fraction``: likewise; true and false: 1 and 0; text: the float that it denotes
@@ -39,7 +43,7 @@ from numpy.typing import NDArray
 __all__ = ["Kind", "LevelCoder", "kind_of", "number", "number_text", "truth"]
 
 Kind = Literal["numeric", "bool", "string", "category", "datetime", "object", "other"]
-"""Public kind of a column, from its dtype alone.
+"""What a container calls a column, from its dtype alone; often inferred from rows, so not public.
 
 "datetime" is dates, times, durations and periods; "other" is whatever holds neither numbers nor
 labels (intervals, lists, bytes). Neither can be read.
@@ -56,10 +60,18 @@ _TIMES = (
     pd.Period,
 )
 _NUMBERS = (bool, int, float, complex, np.number, Decimal)
+_REALS = frozenset(
+    kind
+    for kind in (np.bool_, *np.sctypeDict.values())
+    if issubclass(kind, np.bool_ | np.integer | np.floating)
+    and not issubclass(kind, np.timedelta64 | np.longdouble)  # durations count as integers there
+)
+_WIDE = frozenset({np.longdouble})
+_COMPLEX = frozenset({complex, np.complex64, np.complex128, np.clongdouble})
 
 
 def number(cell: Any) -> float:
-    """Read a cell as a number; NaN is missing. Never raises.
+    """Read a cell as a number; NaN is missing. Never raises, and never runs a cell's own code.
 
     Parameters
     ----------
@@ -70,38 +82,46 @@ def number(cell: Any) -> float:
     float
         As the module's docstring says.
     """
+    # The type is asked, not the cell, and it must be one of these and not a subclass, whose methods
+    # could be anything. So float(), abs() and == below are those of Python's and NumPy's own types.
     kind = type(cell)
     if kind is float:
         return cell  # type: ignore[no-any-return]
-    # The type is asked, not the cell, and methods are the base's: a cell's own code never runs.
-    if kind is str:
-        return _number_of_text(cell)
-    if issubclass(kind, str):
+    if kind is str or kind is np.str_:
         return _number_of_text(str.__str__(cell))
-    if issubclass(kind, float):
-        return float.__float__(cell)
-    if issubclass(kind, int):
-        try:
-            return int.__float__(cell)
-        except OverflowError:
-            return math.inf if int.__gt__(cell, 0) else -math.inf
-    if issubclass(kind, np.timedelta64):  # NumPy counts durations among the integers
-        return _MISSING
-    if issubclass(kind, np.longdouble):
-        with np.errstate(all="ignore"):  # beyond float64's range
-            return float(cell)
-    if issubclass(kind, np.bool_ | np.integer | np.floating):
-        return float(cell)
-    if issubclass(kind, complex | np.complexfloating):
-        return float(cell.real) if cell.imag == 0 else _MISSING
-    if issubclass(kind, Decimal | Fraction):
+    if kind is bool or kind is int:
         try:
             return float(cell)
         except OverflowError:
             return math.inf if cell > 0 else -math.inf
-        except ValueError:  # a signalling NaN
-            return _MISSING
+    if kind in _REALS:
+        return float(cell)
+    if kind in _WIDE or kind in _COMPLEX:
+        with np.errstate(all="ignore"):  # beyond float64's range
+            return float(cell.real) if cell.imag == 0 else _MISSING
+    if kind is Decimal:
+        return _number_of_decimal(cell)
+    if kind is Fraction:
+        return _number_of_fraction(cell)
     return _MISSING
+
+
+def _number_of_decimal(cell: Decimal) -> float:
+    try:
+        return float(cell)
+    except (ValueError, OverflowError):  # a signalling NaN; no Decimal overflows
+        return _MISSING
+
+
+def _number_of_fraction(cell: Fraction) -> float:
+    # Its parts can be anything that was put into them.
+    top, bottom = cell._numerator, cell._denominator  # type: ignore[attr-defined]
+    if type(top) is not int or type(bottom) is not int or bottom <= 0:
+        return _MISSING
+    try:
+        return top / bottom
+    except OverflowError:
+        return math.inf if top > 0 else -math.inf
 
 
 def _number_of_text(text: str) -> float:
@@ -115,7 +135,7 @@ def _number_of_text(text: str) -> float:
 
 def truth(cell: Any) -> float:
     """Read a cell as a truth: 0.0, 1.0, or NaN where it is missing. Never raises."""
-    if issubclass(type(cell), str):
+    if type(cell) is str or type(cell) is np.str_:
         word = str.__str__(cell).strip().lower()
         if word in ("true", "false"):
             return float(word == "true")
@@ -158,9 +178,9 @@ class LevelCoder:
     def cell(self, cell: Any) -> int:
         """Code of one cell."""
         if self._by_text is not None:
-            if issubclass(type(cell), str):
+            if type(cell) is str or type(cell) is np.str_:
                 return self._by_text.get(str.__str__(cell), -1)
-            if issubclass(type(cell), bool | np.bool_):
+            if type(cell) is bool or type(cell) is np.bool_:
                 return self._by_text.get(str(bool(cell)), -1)
         return self._by_number.get(number(cell), -1)
 
@@ -182,7 +202,7 @@ class LevelCoder:
 
 
 def kind_of(dtype: Any) -> Kind:
-    """Public kind of a column, from its pandas, NumPy or Arrow-backed dtype.
+    """Kind of a column, from its pandas, NumPy or Arrow-backed dtype.
 
     Parameters
     ----------

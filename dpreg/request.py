@@ -37,6 +37,8 @@ _CHOICES: Final[Mapping[str, tuple[str | None, ...]]] = {
 }
 """Arguments of a selection that are one of a few words."""
 _LEAST_INCLUSIONS: Final = Fraction("1e-200")
+_LEAST_EPS: Final = Fraction(1, 2**64)
+_MOST_OWNED: Final = 2**32
 SHARES: Final[Mapping[str, Fraction]] = {
     "bounds": Fraction(1, 10),
     "radius": Fraction(1, 10),
@@ -98,6 +100,22 @@ def positive(value: object, name: str, most: Fraction | None = None) -> Fraction
     return number
 
 
+def budget_of(eps: object, delta: object) -> Budget:
+    """Return what a call may cost; an eps for which no noise has a size in float64 is refused."""
+    whole = positive(eps, "eps")
+    if whole < _LEAST_EPS:
+        raise ArgumentError(f"eps must be at least 2**-64; got {eps!r}.")
+    return Budget(whole, exact(delta, "delta"))
+
+
+def owned(value: object) -> int:
+    """Return `contributions`, the most rows that one person may own, if it can be meant."""
+    number = count(value, "contributions")
+    if number > _MOST_OWNED:
+        raise ArgumentError(f"contributions must be at most 2**32; got {value!r}.")
+    return number
+
+
 def inclusions(value: object) -> Fraction:
     """Return an expected number of useless terms that a penalty can be computed for."""
     number = positive(value, "false_inclusions")
@@ -141,12 +159,12 @@ class Request:
     @staticmethod
     def common(call: Mapping[str, Any]) -> dict[str, Any]:
         """Check the arguments that all calls have; errors name the argument and the mend."""
-        budget = Budget(positive(call["eps"], "eps"), exact(call["delta"], "delta"))
+        budget = budget_of(call["eps"], call["delta"])
         relation = choice(call["neighbors"], "neighbors", NEIGHBORS)
         seed = call["unsafe_seed"]
         return {
             "budget": budget,
-            "protection": Protection(relation, count(call["contributions"], "contributions")),
+            "protection": Protection(relation, owned(call["contributions"])),
             "seed": None if seed is None else count(seed, "unsafe_seed", 0),
         }
 
@@ -269,6 +287,8 @@ def _shares(shares: Mapping[str, object] | None) -> Mapping[str, Fraction]:
         if step not in SHARES:
             raise ArgumentError(f"shares may name {', '.join(SHARES)}; got {step!r}.")
         checked[step] = positive(share, f"shares[{step!r}]")
+        if checked[step] < _LEAST_EPS:
+            raise ArgumentError(f"shares[{step!r}] must be at least 2**-64; got {share!r}.")
     if sum(checked.values()) >= 1:
         raise ArgumentError("shares must add up to less than 1: the selection needs the rest.")
     return checked

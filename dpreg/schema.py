@@ -160,6 +160,8 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
     def skeleton(data: Any) -> Skeleton:
         """Names and kinds of a table's columns as a template to fill in, with no value of any row.
 
+        For the curator's eyes: a container may have inferred its kinds from the rows.
+
         Parameters
         ----------
         data : pandas.DataFrame, or any `dpreg.sources.Source`

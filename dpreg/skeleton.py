@@ -1,4 +1,4 @@
-"""A table's column names and public kinds, laid out as a schema to fill in."""
+"""A table's column names and kinds, laid out as a schema to fill in: for the curator's eyes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpreg.errors import ArgumentError, DataError
 
 __all__ = ["Skeleton"]
 
-# For each public kind: the Python to fill in (none: the column cannot be used), and what to write.
+# For each kind: the Python to fill in (none: the column cannot be used), and what to write.
 _TEMPLATE: dict[Kind, tuple[str, str]] = {
     "numeric": ("(..., ...)", "numbers: the lowest and the highest legal value"),
     "bool": ("bool", "true or false"),
@@ -27,7 +27,10 @@ _TEMPLATE: dict[Kind, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Skeleton:
-    """A table's column names and public kinds, as a schema to fill in. Holds no value of any row.
+    """A table's column names and kinds, as a schema to fill in. Holds no value of any row.
+
+    For the curator's eyes: where a container inferred its kinds from the rows, they tell of them.
+    What is filled in has to be known from elsewhere.
 
     Attributes
     ----------

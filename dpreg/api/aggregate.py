@@ -46,19 +46,23 @@ def sample_aggregate(
         returns another shape or a number that is not finite, the block counts as the midpoint
         of the bounds; nothing is said about it. Warnings inside are dropped; what it prints or
         logs is its own author's matter.
-    data : DataFrame, Series, array, list, or mapping of names to arrays of one length; or a table
-        Blocks of the former are of their type, with all columns. Column names and dtypes count as
-        public.
+    data : table, Series, array or list
+        What a block holds must not depend on rows of other blocks, and a dtype that was inferred
+        from rows does. So a column's type in a block follows from its declaration, and each cell is
+        read on its own.
 
-        A *table* is what `dpreg.sources.as_source` takes beside these: a path or glob of Parquet
-        or CSV files, or a tuple of them (the items of a list are rows); an Arrow, Polars or DuckDB
-        table, or a stream of one; a function that returns chunks. All columns that `schema`
-        declares, and no others, are brought into this process in one pass, for an estimator needs
-        a block's rows together. Each cell is read as declared, on its own, and nothing is inferred
-        from rows, for an inferred dtype would make a block's value depend on other blocks. Blocks
-        are pandas DataFrames, whose columns are float64 for bounds (NaN where missing; not clipped
-        to the bounds), nullable "boolean" for bool, and Categorical with all declared levels, in
-        their order, for levels (any other label is missing).
+        A *table* is what `dpreg.sources.as_source` takes: a DataFrame or a mapping of names to
+        arrays; a path or glob of Parquet or CSV files, or a tuple of them (the items of a list are
+        rows); an Arrow, Polars or DuckDB table, or a stream of one; a function that returns chunks.
+        All columns that `schema` declares, and no others, are brought into this process in one
+        pass, for an estimator needs a block's rows together. Blocks are pandas DataFrames with
+        labels 0, 1, 2, ..., whose columns are float64 for bounds (NaN where missing; not clipped to
+        the bounds), nullable "boolean" for bool, and Categorical with all declared levels, in their
+        order, for levels (any other label is missing).
+
+        Blocks of a *Series* are Series, of float64 or as `schema` declares its name. Blocks of an
+        *array* are arrays of float64; cells that are no numbers are NaN. Blocks of a *list* are
+        lists of its items.
 
         Dask and Spark DataFrames are refused: bring the columns here by ``.compute()`` or
         ``.toPandas()``, or call `dp_mean`, `dp_quantile`, `dp_histogram` or `dp_suffstats`, which
@@ -83,11 +87,11 @@ def sample_aggregate(
     neighbors : {"replace-one", "add-remove"}
     contributions : int
     by : str, optional
-        A column of `data` (a DataFrame, mapping or table) whose levels `schema` declares: an
+        A column of a table whose levels `schema` declares: an
         estimate in each of its groups, of B blocks each. Under replace-one a person's rows may
         leave one group and join another, so that noise is twice as large as without groups.
     schema : mapping, Schema or path, optional
-        Needed for `by`, and for the columns of a table.
+        Needed for a table: the columns that the estimator gets, and `by`.
     timeout : float, optional
         Seconds for each block; later its value is the midpoint. Each block then runs in a forked
         process that is killed at the limit (not on Windows). At most a million; off by default. A

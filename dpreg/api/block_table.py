@@ -1,16 +1,23 @@
-"""What blocks are taken of: data that are here, or declared columns of a table, brought here once.
+"""What blocks are taken of: lists, arrays, or declared columns of a table, brought here once.
 
-An estimator needs a block's rows together, so tables that the other calls only go through are
-brought into this process. A column comes as its declaration says, and undeclared ones do not come:
-a dtype inferred from the rows would make what the estimator gets of one block, and so its value,
-depend on rows of other blocks (a column of integers is one of floats as soon as one cell is
-missing).
+*Statement.* What the estimator gets of one block is a function of that block's rows, of the schema
+and of the type of `data`: so one person's rows change the values of the blocks that they are in,
+and of no other. It is what `dpreg.estimation.aggregate` rests on.
+
+*Proof.* Of a table, a frame or a mapping only declared columns come. Each cell is read on its own,
+as declared (`dpreg.cells`); a column's type follows from its declaration; categories are the
+schema's levels; the frame that blocks are taken of is made here, without ``attrs``, and its labels
+are 0, 1, 2, ... in every block. A Series comes as float64, or as `schema` declares its name. An
+array comes as float64, cell by cell; an item of a list is handed over as it is.
+
+The container's own types would not do: pandas makes a column of integers one of floats, or of
+objects, as soon as one cell is missing, and a category that a single row has is listed in every
+block.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,16 +26,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.api.inputs import group_codes, grouping
-from dpreg.errors import ArgumentError, DataError
+from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Rows, rows_of
-from dpreg.schema import Boolean, Categorical, ColumnType, Schema
-from dpreg.sources import LocalSource, TableSource, as_source, check_columns
+from dpreg.schema import Boolean, Categorical, ColumnType, Schema, Unbounded
+from dpreg.sources import LocalSource, as_source, check_columns
 from dpreg.sources.reader import Reader, showing
 from dpreg.sources.table import frame_source, mapping_source
 
-__all__ = ["BlockTable", "Groups", "block_table"]
+__all__ = ["BlockTable", "Groups", "block_table", "labelled_rows"]
 
-_PLAIN: Final = (pd.DataFrame, pd.Series, np.ndarray, list, Mapping)
 _CLUSTERS: Final = ("dask", "dask_expr", "pyspark")
 
 
@@ -91,13 +97,12 @@ def block_table(
 
     Parameters
     ----------
-    data : DataFrame, Series, array, list, mapping; or what `dpreg.sources.as_source` takes
-        The former are here, and blocks are of their type. Of the latter those that this process
-        can read.
+    data : array, list, Series; or what `dpreg.sources.as_source` takes
+        Of the latter those that this process can read: blocks are DataFrames of the columns that
+        `schema` declares.
     by : str or None
         A column whose levels `schema` declares.
     schema : what `Schema.from_any` takes
-        Of a table: its columns that are read.
     progress : bool or None
         As for `Reader`.
 
@@ -109,8 +114,12 @@ def block_table(
     declared = Schema.from_any(schema)
     if by is not None and not isinstance(by, str):
         raise ArgumentError("by must be the name of a column of the data.")
-    if isinstance(data, _PLAIN):
-        return _Held(data, by, declared)
+    if isinstance(data, np.ndarray | list | pd.Series) and by is not None:
+        raise ArgumentError("by must be the name of a column of a DataFrame, mapping or table.")
+    if isinstance(data, np.ndarray | list):
+        return _Held(data, declared)
+    if isinstance(data, pd.Series):
+        return _of_series(data, declared, progress)
     source = None if _is_spread(data) else as_source(data)
     if not isinstance(source, LocalSource):
         raise ArgumentError(
@@ -119,7 +128,32 @@ def block_table(
             ".compute() of a Dask or .toPandas() of a Spark DataFrame; or call dp_mean, "
             "dp_quantile, dp_histogram or dp_suffstats, which add up where the rows are."
         )
-    return _Brought(source, by, declared, progress)
+    if not declared:
+        raise ArgumentError(
+            "schema must declare the columns that the estimator is to get of this table: what is "
+            "inferred from rows would make a block's value depend on other blocks."
+        )
+    return _Brought(source, dict(declared), Groups.of(by, declared), progress)
+
+
+def labelled_rows(data: pd.DataFrame, by: str | None, schema: Any) -> BlockTable:
+    """Take rows whose blocks somebody else takes: R of its own objects.
+
+    Parameters
+    ----------
+    data : DataFrame
+        As many rows, and the column `by`, if any.
+    by : str or None
+    schema : what `Schema.from_any` takes
+    """
+    return _Labelled(data, by, Schema.from_any(schema))
+
+
+def _of_series(data: pd.Series[Any], schema: Schema, progress: bool | None) -> BlockTable:
+    name = data.name if isinstance(data.name, str) else "x"
+    how: ColumnType = schema.get(name, Unbounded())
+    source = mapping_source({name: data})
+    return _Brought(source, {name: how}, Groups(), progress, one=True)
 
 
 def _is_spread(data: object) -> bool:
@@ -127,20 +161,17 @@ def _is_spread(data: object) -> bool:
 
 
 class _Held(BlockTable):
-    """Data of the caller's own type; the column of the groups is read from them."""
+    """A list or an array, whose items or rows are no columns of a table."""
 
-    def __init__(self, data: Any, by: str | None, schema: Schema) -> None:
-        if isinstance(data, list) and schema and by is None:
+    def __init__(self, data: Any, schema: Schema) -> None:
+        if schema:
             raise ArgumentError(
-                "data is a list, whose items are rows without columns, and schema declares "
-                "columns: leave schema out; or, for several files, give a glob, a folder, or a "
-                "tuple of paths."
+                f"data is {'a list' if isinstance(data, list) else 'an array'}, whose items are "
+                "rows without columns, and schema declares columns: leave schema out; or give a "
+                "DataFrame or mapping, or for several files a glob, a folder, or a tuple of paths."
             )
         self._rows = rows_of(data)
-        self._source = None if by is None else _grouped_source(data, by)
-        self.groups = Groups.of(by, schema)
-        if self._source is not None:
-            check_columns(self._source, self._how)
+        self.groups = Groups()
 
     @property
     def passes(self) -> int:
@@ -156,48 +187,64 @@ class _Held(BlockTable):
     def rows(self) -> Rows:
         return self._rows
 
+    def labels(self) -> NDArray[np.int64]:
+        return np.zeros(self._rows.count, dtype=np.int64)
+
+
+class _Labelled(BlockTable):
+    """Rows that are elsewhere, where blocks are taken of them; their groups are here."""
+
+    def __init__(self, data: pd.DataFrame, by: str | None, schema: Schema) -> None:
+        self._source = frame_source(data)
+        self.groups = Groups.of(by, schema)
+        self._how: dict[str, ColumnType] = {}
+        if self.groups.name is not None and self.groups.how is not None:
+            self._how = {self.groups.name: self.groups.how}
+        check_columns(self._source, self._how)
+
     @property
-    def _how(self) -> dict[str, ColumnType]:
-        name, how = self.groups.name, self.groups.how
-        return {} if name is None or how is None else {name: how}
+    def passes(self) -> int:
+        return 1
+
+    def count(self) -> int:
+        return self._source.rows
+
+    def read(self) -> int:
+        return self._source.rows
+
+    @property
+    def rows(self) -> Rows:
+        raise ArgumentError("these rows are where their blocks are taken, and not here.")
 
     def labels(self) -> NDArray[np.int64]:
-        rows = self._rows.count
-        if self._source is None:
+        rows = self._source.rows
+        if not self._how:
             return np.zeros(rows, dtype=np.int64)
         chunks = self._source.chunks(self._how, max(rows, 1))
         codes = [group_codes(column) for chunk in chunks for column in chunk.values()]
         return np.concatenate([np.zeros(0, dtype=np.int64), *codes])
 
 
-def _grouped_source(data: Any, by: str) -> TableSource:
-    if isinstance(data, pd.DataFrame):
-        return frame_source(data)
-    if not isinstance(data, Mapping):
-        raise ArgumentError("by must be the name of a column of a DataFrame, mapping or table.")
-    if by not in data:
-        raise DataError(f"data has no column {by!r}.")
-    return mapping_source({by: data[by]})
-
-
 class _Brought(BlockTable):
-    """All declared columns of a table; blocks are DataFrames."""
+    """Columns of a table; blocks are DataFrames, or Series where `one` column was given as such."""
 
     def __init__(
-        self, source: LocalSource, by: str | None, schema: Schema, progress: bool | None
+        self,
+        source: LocalSource,
+        columns: dict[str, ColumnType],
+        groups: Groups,
+        progress: bool | None,
+        *,
+        one: bool = False,
     ) -> None:
-        if not schema:
-            raise ArgumentError(
-                "schema must declare the columns that the estimator is to get of this table: what "
-                "is inferred from rows would make a block's value depend on other blocks."
-            )
-        self._columns: dict[str, ColumnType] = dict(schema)
+        self._columns = columns
+        self._one = one
         self._categories = {
             name: pd.CategoricalDtype(list(how.levels))
             for name, how in self._columns.items()
             if isinstance(how, Categorical)
         }
-        self.groups = Groups.of(by, schema)
+        self.groups = groups
         check_columns(source, self._columns)
         self._reader = Reader(source, progress)
         self._reader.require(1)
@@ -225,7 +272,7 @@ class _Brought(BlockTable):
             for name in self._columns
         }
         frame = pd.DataFrame({name: self._column(name, values) for name, values in cells.items()})
-        self._rows = rows_of(frame)
+        self._rows = rows_of(frame.iloc[:, 0] if self._one else frame)
         self._labels = (
             np.zeros(len(frame), dtype=np.int64)
             if self.groups.name is None

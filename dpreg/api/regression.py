@@ -15,13 +15,14 @@ from dpreg.estimation.constants import PERTURBED_NOISES, privacy_of_constants
 from dpreg.estimation.gram import NOISES
 from dpreg.estimation.scaling import SCALINGS
 from dpreg.formula.bounds import (
+    announce,
     bounds_sources,
     buy_bounds,
     check_table,
     open_bounds,
     with_stand_ins,
 )
-from dpreg.formula.design import Design, build_design, declared, undeclared
+from dpreg.formula.design import Design, build_design, undeclared
 from dpreg.moments import read_moments
 from dpreg.privacy.budget import Budget
 from dpreg.request import SHARES, Request, choice, count, positive, text, truth
@@ -206,7 +207,7 @@ def dp_ols(
     showing(progress)
     reader = Reader(as_source(data), progress)
     source = reader.source
-    known = declared(formula, Schema.from_any(schema), source)
+    known = Schema.from_any(schema)
     unbounded = undeclared(formula, known, source)
     build = partial(build_design, formula, clip=request.clip, center=request.center)
     trial = with_stand_ins(build, known, unbounded)
@@ -223,6 +224,7 @@ def dp_ols(
     opened = plan.open(account) if isinstance(plan, LookPlan) else None
     line = "gram" if request.method == "auto" else request.method
     part = None if opened else account.line("coefficients", f"{line} release", cost)
+    announce(bounds, stacklevel=3)
     account.charge(budget, f"dp_ols: {formula}")
     bounded = buy_bounds(reader, known, bounds)
     design = build(bounded)

@@ -55,7 +55,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.errors import ArgumentError, DataError, SchemaError
+from dpreg.cells import number
+from dpreg.errors import ArgumentError, SchemaError
 from dpreg.schema import Numeric
 
 if TYPE_CHECKING:
@@ -114,31 +115,39 @@ def rows_of(data: Any) -> Rows:
 
     Parameters
     ----------
-    data : DataFrame, Series, array, list, or mapping of names to arrays of one length
-        A block is of the same type.
+    data : DataFrame or Series whose columns' types do not depend on rows; array; or list
+        A block is of the same type. An array's cells are numbers, each read on its own
+        (`dpreg.cells`), whatever its dtype: blocks are float64.
 
     Raises
     ------
     ArgumentError
-        For anything else.
-    DataError
-        Where a mapping's arrays have different lengths.
+        For anything else, and for arrays of text, dates or records.
     """
     if isinstance(data, pd.DataFrame | pd.Series):
         return Rows(len(data), lambda index: data.iloc[index].reset_index(drop=True))
     if isinstance(data, np.ndarray) and data.ndim >= 1:
-        return Rows(len(data), lambda index: np.asarray(data)[index])
+        cells = _numbers_of(np.asarray(data))
+        return Rows(len(cells), lambda index: cells[index].astype(np.float64, copy=False))
     if isinstance(data, list):
         return Rows(len(data), lambda index: [data[i] for i in index])
-    if isinstance(data, Mapping) and data:
-        parts = {name: rows_of(values) for name, values in data.items()}
-        if len({part.count for part in parts.values()}) > 1:
-            raise DataError("data: the arrays of the mapping have different lengths")
-        count = next(iter(parts.values())).count
-        return Rows(count, lambda index: {n: part.take(index) for n, part in parts.items()})
     raise ArgumentError(
         "data must be a DataFrame, a Series, an array, a list, or a mapping of names to arrays; "
         f"got {type(data).__name__}."
+    )
+
+
+def _numbers_of(data: NDArray[Any]) -> NDArray[Any]:
+    """Return an array whose cells float64 can hold, NaN where they are no numbers."""
+    match data.dtype.kind:
+        case "b" | "i" | "u" | "f":
+            return data
+        case "O" | "c":
+            numbers = [number(cell) for cell in data.ravel().tolist()]
+            return np.array(numbers, dtype=np.float64).reshape(data.shape)
+    raise ArgumentError(
+        "data is an array that holds no numbers: give a DataFrame or a mapping of names to arrays, "
+        "and declare the columns in schema."
     )
 
 

@@ -105,7 +105,7 @@ class RowScaling:
         else:
             if self.intercept:
                 rows = np.column_stack([np.ones(len(rows)), rows])
-            norms = np.sqrt((rows**2).sum(axis=1))
+            norms = np.sqrt(_squares(rows))
             norms[norms == 0] = 1.0
             rows = rows / norms[:, None]
             if self.kind == "row-norm-xy":
@@ -268,12 +268,24 @@ def as_floats(values: ArrayLike, name: str, dimensions: int) -> Array:
     return np.array(cells, dtype=np.float64).reshape(array.shape)
 
 
+def _squares(rows: Array) -> Array:
+    """Return the sum of each row's squares, column by column.
+
+    NumPy's own sum adds in an order that depends on the array's shape and layout: the same row
+    would have another last bit beside other rows.
+    """
+    total = np.zeros(len(rows))
+    for column in rows.T:
+        total += column * column
+    return total
+
+
 def shorten(rows: Array, response: Array) -> tuple[Array, Array]:
     """Shorten rows of norm above 1 to norm 1, cut responses to [-1, 1], NaN to 0."""
     rows = np.clip(np.nan_to_num(rows), -_FAR, _FAR)
     largest = np.abs(rows).max(axis=1, initial=1.0)
     unit = rows / largest[:, None]
-    norms = np.sqrt((unit**2).sum(axis=1))
+    norms = np.sqrt(_squares(unit))
     long = norms * largest > 1
     rows = np.where(long[:, None], unit / np.where(long, norms, 1.0)[:, None], rows)
     return rows, np.clip(np.nan_to_num(response), -1.0, 1.0)

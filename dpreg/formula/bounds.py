@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 
 from dpreg.columns import ColumnType
 from dpreg.errors import DpregWarning, SchemaError
-from dpreg.privacy.budget import Budget
-from dpreg.privacy.quantiles import PASSES, RELIABLE, BoundsSearch, reliable
+from dpreg.privacy.budget import Budget, decimal_string
+from dpreg.privacy.quantiles import PASSES, RELIABLE, BoundsSearch, check_search
 from dpreg.schema import Numeric, Schema, Unbounded
 from dpreg.sources import Chunk, Integers, check_columns
 from dpreg.sources.reader import Reader
@@ -22,7 +23,14 @@ from dpreg.sources.reader import Reader
 if TYPE_CHECKING:
     from dpreg.privacy.account import Account, Part
 
-__all__ = ["bounds_sources", "buy_bounds", "check_table", "open_bounds", "with_stand_ins"]
+__all__ = [
+    "announce",
+    "bounds_sources",
+    "buy_bounds",
+    "check_table",
+    "open_bounds",
+    "with_stand_ins",
+]
 
 _Built = TypeVar("_Built")
 
@@ -56,9 +64,44 @@ class _BoundsTally:
 
 
 def open_bounds(account: Account, names: Sequence[str], share: Fraction) -> Mapping[str, Part]:
-    """Open a line for the bounds of each column, which take a share of the call's eps together."""
+    """Open a line for the bounds of each column, which take a share of the call's eps together.
+
+    Raises
+    ------
+    ArgumentError
+        If their eps is too small for bounds to be drawn at all.
+    """
     each = Budget(account.budget.eps * share / max(len(names), 1))
+    if names:
+        check_search(each.eps, account.protection.neighbors, account.protection.contributions)
     return {name: account.line(f"bounds of {name}", "private choices", each) for name in names}
+
+
+def announce(parts: Mapping[str, Part], *, stacklevel: int) -> None:
+    """Warn, before the charge, of all columns that nobody declared: what is done, what it costs.
+
+    It says the same whatever the columns hold, and however many rows there are.
+
+    Parameters
+    ----------
+    parts : mapping of str to Part
+        From `open_bounds`.
+    stacklevel : int
+        As for `warnings.warn`.
+    """
+    if not parts:
+        return
+    eps = sum((part.cost.eps for part in parts.values()), Fraction(0))
+    contributions = next(iter(parts.values())).protection.contributions
+    rows = math.ceil(RELIABLE * len(parts) * contributions / eps)
+    warnings.warn(
+        f"the schema leaves out {', '.join(parts)}: they are read as numbers, what is none is "
+        f"missing, and their bounds are bought with eps = {decimal_string(eps)} of this call. "
+        f"Such bounds may be poor for fewer than {rows:,} rows. Declare columns in the schema: "
+        "bounds, levels or bool, from public knowledge.",
+        DpregWarning,
+        stacklevel=stacklevel,
+    )
 
 
 def bounds_sources(needed: Sequence[str], names: Sequence[str]) -> dict[str, str]:
@@ -99,8 +142,7 @@ def check_table(
 def buy_bounds(reader: Reader, schema: Schema, parts: Mapping[str, Part]) -> Schema:
     """Return the schema with private bounds for the columns that have a part of the budget.
 
-    Three passes over the rows, however many columns there are. Warns where public facts say that
-    the bounds will be poor.
+    Three passes over the rows, however many columns there are.
 
     Parameters
     ----------
@@ -114,10 +156,6 @@ def buy_bounds(reader: Reader, schema: Schema, parts: Mapping[str, Part]) -> Sch
     if not parts:
         return schema
     names = tuple(parts)
-    protection = parts[names[0]].protection
-    rows = reader.rows if protection.n_is_public else None
-    whole = sum((part.cost.eps for part in parts.values()), Fraction(0))
-    _warn_of_poor_bounds(names, rows, whole, protection.contributions)
     searches = {name: BoundsSearch(part) for name, part in parts.items()}
     for step in range(PASSES):
         counting = {name: search.counting for name, search in searches.items()}
@@ -163,22 +201,3 @@ def _kept_within(lo: float, hi: float) -> Numeric:
     middle = min(max(lo / 2 + hi / 2, -_FARTHEST), _FARTHEST)
     half = max(_NARROWEST, abs(middle) * 2.0**-20, hi / 2 - lo / 2)
     return Numeric(middle - half, middle + half)
-
-
-def _warn_of_poor_bounds(
-    names: Sequence[str], rows: int | None, eps: Fraction, contributions: int
-) -> None:
-    """Warn, from public facts alone, where rows times eps are too few for good bounds."""
-    if reliable(rows, eps, len(names), contributions):
-        return
-    if rows is None:
-        known = "the number of rows is private"
-    else:
-        known = f"it is {float(rows * eps / (len(names) * contributions)):,.0f}"
-    warnings.warn(
-        f"bounds of {', '.join(names)} are estimated privately and may be poor: rows times the eps "
-        f"of each column's bounds should be {RELIABLE:,} or more, and {known}. Declare bounds in "
-        "the schema where they are public knowledge, or raise eps or shares['bounds'].",
-        DpregWarning,
-        stacklevel=4,
-    )

@@ -29,19 +29,16 @@ from dpreg.formula.intervals import Interval, NotFiniteError
 from dpreg.formula.matrix import Design
 from dpreg.formula.rows import Product
 from dpreg.formula.terms import CodedTerm, FormulaTerms, code_terms, read_terms
-from dpreg.schema import Boolean, Schema
+from dpreg.schema import Schema
 from dpreg.sources import Source
 
-__all__ = ["Column", "Design", "Term", "build_design", "declared", "resolve_keep", "undeclared"]
+__all__ = ["Column", "Design", "Term", "build_design", "resolve_keep", "undeclared"]
 
 # What a table holds text in, codes or characters, is its own affair: messages do not tell.
 _HOLDS: Final[Mapping[Kind, str]] = {
-    "numeric": "holds numbers",
-    "bool": "holds truths",
     "string": "holds text or labels",
     "category": "holds text or labels",
     "datetime": "holds dates or times",
-    "object": "holds anything",
     "other": "holds neither numbers nor labels",
 }
 
@@ -139,16 +136,18 @@ def build_design(
 
 
 def undeclared(formula: str, schema: Schema, source: Source) -> tuple[str, ...]:
-    """List the columns of numbers that the formula reads and the schema does not declare.
+    """List the columns that the formula reads and the schema does not declare.
 
-    Their bounds have to come from elsewhere (a private estimate) before a design can be built.
+    Each is read as numbers, whatever the table calls it: `dpreg.sources.public`. Their bounds have
+    to come from elsewhere (a private estimate) before a design can be built.
 
     Parameters
     ----------
     formula : str
     schema : Schema
     source : Source
-        Its column names and public kinds are looked at, never its rows.
+        Its column names are looked at, never its rows, and its kinds to refuse columns that hold no
+        numbers.
 
     Returns
     -------
@@ -160,43 +159,11 @@ def undeclared(formula: str, schema: Schema, source: Source) -> tuple[str, ...]:
     FormulaError
         As `build_design`, and if a column is neither declared nor in the table.
     SchemaError
-        If a column holds labels, whose levels have to be declared; the message says how.
+        If a column is used as labels, or the table says that it holds some: its levels have to be
+        declared; the message says how.
     """
-    return tuple(
-        column
-        for column, kind in _undeclared_kinds(formula, schema, source).items()
-        if kind != "bool"
-    )
-
-
-def declared(formula: str, schema: Schema, source: Source) -> Schema:
-    """Add to the schema the columns whose kind says all there is to say: those of kind bool.
-
-    Parameters
-    ----------
-    formula : str
-    schema : Schema
-    source : Source
-        Its column names and public kinds are looked at, never its rows.
-
-    Returns
-    -------
-    Schema
-
-    Raises
-    ------
-    FormulaError, SchemaError
-        As `undeclared`.
-    """
-    kinds = _undeclared_kinds(formula, schema, source)
-    truths = {column: Boolean() for column, kind in kinds.items() if kind == "bool"}
-    return Schema({**schema, **truths}) if truths else schema
-
-
-def _undeclared_kinds(formula: str, schema: Schema, source: Source) -> dict[str, Kind]:
-    """Public kinds of the columns that need a declaration: "numeric", "object" or "bool"."""
     _, specs = _read(formula)
-    kinds: dict[str, Kind] = {}
+    found: dict[str, None] = {}
     for code, spec in specs.items():
         for column in columns_of(spec):
             if column in schema or (isinstance(spec, Labels) and spec.levels is not None):
@@ -206,16 +173,19 @@ def _undeclared_kinds(formula: str, schema: Schema, source: Source) -> dict[str,
                     f"factor {shown(code)}: {shown(column)} is neither a declared column nor one "
                     f"of the table's (variables of the calling program are not seen)."
                 )
-            kind = source.kind(column)
-            labels = isinstance(spec, Labels) or column in levels_tested(spec)
-            numbers = kind in ("numeric", "object") and not labels
-            if not numbers and (kind != "bool" or column in levels_tested(spec)):
-                raise SchemaError(
-                    f"column {shown(column)} {_HOLDS[kind]} and is undeclared; declare its levels "
-                    f'in the schema, as in {{{shown(column)}: {{"levels": ["a", "b"]}}}}.'
-                )
-            kinds[column] = kind
-    return kinds
+            if isinstance(spec, Labels) or column in levels_tested(spec):
+                raise _needs_levels(column, "is used as labels")
+            if source.kind(column) in _HOLDS:
+                raise _needs_levels(column, _HOLDS[source.kind(column)])
+            found[column] = None
+    return tuple(found)
+
+
+def _needs_levels(column: str, why: str) -> SchemaError:
+    return SchemaError(
+        f"column {shown(column)} {why} and is undeclared; declare its levels in the schema, as in "
+        f'{{{shown(column)}: {{"levels": ["a", "b"]}}}}, or bool.'
+    )
 
 
 def _read(formula: str) -> tuple[FormulaTerms, dict[str, Spec]]:

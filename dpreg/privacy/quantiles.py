@@ -60,12 +60,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms import choose, noise_scale
 
 if TYPE_CHECKING:
     from dpreg.privacy.account import Part
 
-__all__ = ["PASSES", "RELIABLE", "BoundsSearch", "reliable"]
+__all__ = ["PASSES", "RELIABLE", "BoundsSearch", "check_search", "reliable"]
 
 PASSES: Final = 3
 """How often the rows are gone through, for however many columns: centre, scale, both ends."""
@@ -111,6 +112,20 @@ def reliable(rows: int | None, eps: Fraction, columns: int = 1, contributions: i
     if rows is None:
         return False
     return rows * eps >= RELIABLE * columns * contributions
+
+
+def check_search(eps: Fraction, neighbors: str, contributions: int) -> None:
+    """Refuse, before anything is charged, an eps for which bounds of a column cannot be drawn."""
+    centre = 2 if neighbors == "replace-one" else 1
+    steps = zip(_SHARES, (centre, 2, 1, 1), ("exponential", _FLIP, _FLIP, _FLIP), strict=True)
+    for share, rows, mechanism in steps:
+        try:
+            noise_scale(eps * share, rows * contributions * _UNIT, mechanism)
+        except ArgumentError:
+            raise ArgumentError(
+                "the part of eps for each column's bounds is too small to draw any: declare bounds "
+                "in the schema, or raise eps or shares['bounds']."
+            ) from None
 
 
 class BoundsSearch:

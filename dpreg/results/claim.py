@@ -117,6 +117,6 @@ def _guarantee(claim: PrivacyClaim) -> str:
         f"Differentially private with eps = {eps} and delta = {delta}: {change} changes the "
         f"probability of any set of outcomes by at most a factor exp({eps}){slack}. One person "
         f"is whoever owns up to {k} {owns} of the table; who owns more is protected less. Formula, "
-        f"schema, the arguments of the call and the table's column names and dtypes count as "
-        f"public; how long the call took is not covered."
+        f"schema, the arguments of the call and the table's column names count as public; how long "
+        f"the call took is not covered."
     )

@@ -22,7 +22,12 @@ from numpy.typing import NDArray
 
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.sensitivity import score_grid, score_range
-from dpreg.selection.scoring.profile import PROFILE_GRID, profile_range, profile_scores, residuals
+from dpreg.selection.scoring.profile import (
+    profile_grid,
+    profile_range,
+    profile_scores,
+    residuals,
+)
 from dpreg.selection.space import Space
 
 __all__ = ["LARGEST_SCORE", "Contest", "least_squares_contest", "profile_contest"]
@@ -116,11 +121,12 @@ def profile_contest(
     offset : int
         floor(y'y / g): what turns q into Q_g. Confidential; it stays inside the transform.
     rows : int
-        n under replace-one, n0 under add-remove.
+        n under replace-one, n0 under add-remove; of any size.
     eps : Fraction
         Of one draw; where it is too small for the range, the draw is uniform as well.
     """
-    uniform = Contest(1, PROFILE_GRID, np.zeros_like, uniform=True)
+    grid = profile_grid(rows)
+    uniform = Contest(1, grid, np.zeros_like, uniform=True)
     if lower_bound <= 0:
         return uniform
     moved = profile_range(
@@ -130,6 +136,8 @@ def profile_contest(
         neighbors=protection.neighbors,
         contributions=protection.contributions,
     )
-    if moved > LARGEST_RANGE * eps:  # more noise than is drawn exactly: A says so, not the rows
+    # More noise than is drawn exactly, or a range beyond the mechanisms' 64 bits, which a large eps
+    # could pay for: A says so, not the rows.
+    if moved > LARGEST_SCORE or moved > LARGEST_RANGE * eps:
         return uniform
-    return Contest(moved, PROFILE_GRID, lambda q: profile_scores(residuals(q, offset), rows))
+    return Contest(moved, grid, lambda q: profile_scores(residuals(q, offset), rows))

@@ -37,8 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments
-from dpreg.privacy.mechanisms import choose
+from dpreg.privacy.mechanisms import choose, noise_scale
 from dpreg.privacy.mechanisms.additive import laplace_noise
 from dpreg.privacy.ranks import cell_counts, rank_scores
 from dpreg.selection.scoring.problem import Problem
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RADII",
     "block_norms",
+    "check_radius",
     "lower_bound",
     "noisy_count",
     "private_radius",
@@ -66,6 +68,7 @@ __all__ = [
 RADII: Final = tuple(Fraction(round(2 ** (12 + j / 2)), 4096) for j in range(-2, 9))
 """Ends of the grid of radii in stored units, a factor sqrt(2) apart: 1/2 to 16."""
 
+_CHOOSER: Final = "permute-and-flip"
 _QUANTILE: Final = Fraction(1, 2)
 _ROWS_PER_COLUMN: Final = 5
 _MOST_BLOCKS: Final = 200
@@ -98,6 +101,16 @@ def block_norms(
     return norms
 
 
+def check_radius(eps: Fraction, contributions: int) -> None:
+    """Refuse, before anything is charged, an eps for which no radius can be drawn."""
+    try:
+        noise_scale(eps, 2 * contributions, _CHOOSER)
+    except ArgumentError:
+        raise ArgumentError(
+            "the part of eps for the radius is too small to draw one: raise eps or shares['radius']"
+        ) from None
+
+
 def private_radius(norms: NDArray[np.float64], part: Part) -> Fraction:
     """Choose a radius, in stored units, near the middle of the blocks' norms.
 
@@ -111,9 +124,9 @@ def private_radius(norms: NDArray[np.float64], part: Part) -> Fraction:
     scores = rank_scores(cell_counts(norms, radii), round(_QUANTILE * len(norms)))
     drawn = choose(
         scores,
-        eps=part.draw("permute-and-flip").eps,
+        eps=part.draw(_CHOOSER).eps,
         score_range=2 * part.protection.contributions,
-        mechanism="permute-and-flip",
+        mechanism=_CHOOSER,
         rng=part.rng,
     )
     return RADII[max(drawn - 1, 0)]

@@ -11,17 +11,17 @@ from fractions import Fraction
 from functools import partial
 
 from dpreg.errors import ArgumentError
-from dpreg.formula.bounds import check_table, open_bounds, with_stand_ins
-from dpreg.formula.design import Design, build_design, declared, undeclared
+from dpreg.formula.bounds import announce, check_table, open_bounds, with_stand_ins
+from dpreg.formula.design import Design, build_design, undeclared
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import ALL_ROWS, Budget
 from dpreg.privacy.composition import DrawPlan, plan_draws
 from dpreg.privacy.sensitivity import score_range
 from dpreg.request import SHARES, SelectionRequest
 from dpreg.schema import Schema
-from dpreg.selection.contest import LARGEST_RANGE
+from dpreg.selection.contest import LARGEST_RANGE, LARGEST_SCORE
 from dpreg.selection.engine import choose_engine
-from dpreg.selection.estimates import RADII
+from dpreg.selection.estimates import RADII, check_radius
 from dpreg.selection.space import Space, build_space
 from dpreg.sources.reader import Reader
 
@@ -63,7 +63,7 @@ class Preparation:
     schema : Schema
         As declared; the columns of `unbounded` are missing from it.
     unbounded : tuple of str
-        Numeric columns whose bounds are bought.
+        Columns, read as numbers, whose bounds are bought.
     draws : DrawPlan
         Mechanism and eps of each draw, and what all of them cost.
     engine : str
@@ -83,7 +83,6 @@ class Preparation:
 def prepare(request: SelectionRequest, schema: Schema, reader: Reader) -> Preparation:
     """Check all that can be checked without a row, and plan every spend."""
     source = reader.source
-    schema = declared(request.formula, schema, source)
     unbounded = undeclared(request.formula, schema, source)
     design = with_stand_ins(partial(design_of, request), schema, unbounded)
     counted = request.protection.n_is_public and (request.radius is None or bool(unbounded))
@@ -99,22 +98,29 @@ def prepare(request: SelectionRequest, schema: Schema, reader: Reader) -> Prepar
         contributions=request.protection.contributions,
     )
     account = request.account()
+    parts = _opened(account, request, unbounded, costs, draws, fit)
+    announce(parts.bounds, stacklevel=4)
     return Preparation(
         schema=schema,
         unbounded=unbounded,
         draws=draws,
         engine=choose_engine(request.engine, space, draws.mechanism),
         account=account,
-        parts=_opened(account, request, unbounded, costs, draws, fit),
+        parts=parts,
     )
 
 
 def _check_eps(request: SelectionRequest, eps: Fraction) -> None:
-    """Refuse an eps for which the noise would be too large to draw; PCPL draws uniformly then."""
+    """Refuse an eps for which the noise would be too large to draw.
+
+    PCPL draws uniformly where its range is too large for eps, which is a range of one.
+    """
+    if LARGEST_RANGE * eps < 1:
+        raise ArgumentError("eps is too small for so many draws: raise eps, or lower draws.")
     if request.method == "pcls":
         rho = max(RADII) if request.radius is None else request.rho
         reach = score_range(rho, request.protection.neighbors, request.protection.contributions)
-        if reach > LARGEST_RANGE * eps:
+        if reach > LARGEST_SCORE or reach > LARGEST_RANGE * eps:
             raise ArgumentError(
                 "eps is too small: the noise of one draw would exceed 2**53 steps of the scores' "
                 "grid. Raise eps, or lower draws, contributions or the shares of other steps."
@@ -160,6 +166,8 @@ def _costs(request: SelectionRequest, unbounded: tuple[str, ...]) -> dict[str, F
             whole = left if step in ("fit", "profile") else request.budget.eps
             costs[step] = whole * request.shares.get(step, SHARES[step])
             left -= costs[step]
+    if "radius" in costs:
+        check_radius(costs["radius"], request.protection.contributions)
     if left <= 0:
         raise ArgumentError("shares leave nothing for the selection: they must add up to below 1.")
     return {**costs, "selection": left}

@@ -3,9 +3,8 @@
 The meaning of a cell depends on the cell and on how its column is declared, never on other cells:
 `dpreg.cells` says what each kind of cell means. What a pass is: `dpreg.sources.base`.
 
-Names count as public facts, and for undeclared columns dtypes do: they decide whether a column is
-one of numbers. Where dtypes were inferred from the rows (a list, pandas reading a CSV file),
-declaring the column in the schema is what makes its reading independent of the inference.
+Names of columns are public facts, and dtypes are not: what is public about a table, and what
+enforces it, is `dpreg.sources.public`.
 
 One module a kind of table: `table` for pandas and mappings, `arrow` for Arrow streams, `files` for
 Parquet and CSV, `opened` for callables, `dask` and `spark` for clusters. The libraries that these
@@ -20,8 +19,9 @@ from collections.abc import Mapping
 import pandas as pd
 
 from dpreg.errors import ArgumentError
-from dpreg.sources.base import Chunk, Integers, Source, Tally, check_columns
+from dpreg.sources.base import Chunk, Integers, Source, Tally
 from dpreg.sources.local import CHUNK_ROWS, LocalSource, Piece
+from dpreg.sources.public import check_columns
 from dpreg.sources.table import TableSource, frame_source, mapping_source
 
 __all__ = [

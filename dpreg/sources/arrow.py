@@ -109,7 +109,7 @@ class StreamSource(LocalSource):
         return self._engine.rereadable
 
     def kind(self, name: str) -> Kind:
-        """Public kind of a column. DataError where the name is absent or repeated."""
+        """Return what the container calls a column. DataError where absent or repeated."""
         return kind_of_arrow(self._engine.schema.field(find_column(self.names, name)).type)
 
     def count(self) -> int:

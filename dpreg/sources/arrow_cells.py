@@ -43,7 +43,7 @@ _EXACT_POWER = 22  # and up to here every power of ten
 
 
 def kind_of_arrow(type: Any) -> Kind:
-    """Public kind of a column, from its Arrow type alone.
+    """Kind of a column, from its Arrow type alone.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What every table is to the rest of dpreg: public names and kinds, and passes that add integers.
+"""What every table is to the rest of dpreg: public names, and passes that add integers.
 
 A **pass** goes through all rows once and comes back with a vector of integers, the sum over the
 rows of what a `Tally` makes of each: counts, exact moments. Integer addition is associative and
@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.cells import Kind
-from dpreg.columns import ColumnType, Unbounded
+from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError, DataError
+from dpreg.sources.public import check_columns
 
 __all__ = [
     "Chunk",
@@ -35,7 +36,6 @@ __all__ = [
     "Source",
     "Tally",
     "added",
-    "check_columns",
     "find_column",
 ]
 
@@ -69,8 +69,9 @@ class Tally(Protocol):
 class Source(Protocol):
     """A table whose rows can be gone through, as often as `rereadable` says.
 
-    Names and kinds are public and known before any row is read. Rows are confidential: a source's
-    repr shows names and kinds only, and a source cannot be pickled.
+    Names and kinds are known before any row is read; of them names are public, and kinds may do no
+    more than refuse (`dpreg.sources.public`). Rows are confidential: a source's repr, for the
+    curator's eyes, shows names and kinds only, and a source cannot be pickled.
 
     An implementation must give every row the same values whatever the engine, the pieces, or the
     other rows. It raises and warns on public facts only: in `total`, before a row is read, or
@@ -99,7 +100,7 @@ class Source(Protocol):
         """Whether more than one pass can be made."""
 
     def kind(self, name: str) -> Kind:
-        """Public kind of a column. DataError where the name is absent or repeated."""
+        """Return what the container calls a column. DataError where absent or repeated."""
 
     def count(self) -> int:
         """Count the rows, where `rows` is None: reads no value, but may have to open every file."""
@@ -136,47 +137,6 @@ class Source(Protocol):
         DataError
             As `check_columns` says, before a row is read; or because the engine failed.
         """
-
-
-def check_columns(source: Source | NamedSource, columns: Mapping[str, ColumnType]) -> None:
-    """Refuse, from public facts alone, a table that cannot be read as declared.
-
-    Parameters
-    ----------
-    source : Source
-    columns : mapping of str to ColumnType
-
-    Raises
-    ------
-    DataError
-        If a column is absent or its name repeated; or if it is `Unbounded`, that is undeclared, and
-        its kind is not one of numbers.
-
-    Notes
-    -----
-    A *declared* column is read cell by cell whatever its dtype: dates in a column of numbers are
-    missing cells. To refuse the dtype would tell of the rows wherever it was inferred from them: a
-    list of dates is a column of dates until one row of it is a number.
-    """
-    for name, declared in columns.items():
-        if not isinstance(declared, ColumnType):
-            raise ArgumentError(f"column {name!r} is to be read as no known type of column")
-        kind = source.kind(name)
-        if not isinstance(declared, Unbounded):
-            continue
-        if kind == "datetime":
-            raise DataError(
-                f"column {name!r} holds dates or times: make a number of it (days since a fixed "
-                "date, say), or leave it out"
-            )
-        if kind == "other":
-            raise DataError(f"column {name!r} holds neither numbers nor labels: leave it out")
-        if kind in ("string", "category"):
-            raise DataError(
-                f"column {name!r} holds text or labels and the schema "
-                f'does not declare it: add {name!r}: ["level", ...] to the schema, or '
-                f"{name!r}: (lowest, highest) if it denotes numbers"
-            )
 
 
 def added(vectors: Iterable[Integers]) -> Integers:
@@ -218,7 +178,7 @@ class NamedSource(ABC):
 
     @abstractmethod
     def kind(self, name: str) -> Kind:
-        """Public kind of a column. DataError where the name is absent or repeated."""
+        """Return what the container calls a column. DataError where absent or repeated."""
 
     def _check(self, columns: Mapping[str, ColumnType]) -> None:
         """Refuse, from public facts, columns that cannot be read as declared."""

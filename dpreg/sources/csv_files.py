@@ -1,16 +1,18 @@
 """CSV files: text in every cell, so that no row has a say in how another is read.
 
-A file is UTF-8 with commas between cells, and quotes around those that hold commas, quotes (twice)
-or ends of lines (RFC 4180); its first line is the header, which is public. Every cell is text and
+A file is UTF-8 with commas between cells, and quotes around those that hold commas or quotes
+(twice); its first line that is not blank is the header, which is public. Every cell is text and
 means what `dpreg.cells` says of it, in a column of kind "object", as of a table of lists; an empty
-cell is missing; blank lines are no rows.
+cell is missing. Bytes that are no UTF-8 become U+FFFD.
 
-A row with more or fewer cells than the header counts as a row of which every cell is missing, each
-of its lines as one; such rows come last in their file's order. What is between two quotes is one
-cell: a quote that is opened and not closed takes the lines after it along, up to the next quote or
-the end, or is an error where these are more than 16 MB. So write files with a library, never by
-pasting text between commas; where that cannot be had, Parquet has no such trap. Bytes that are no
-UTF-8 become U+FFFD.
+**A row is a line**, every line after the header, blank ones included: so what stands in one line
+has no say in how another is read, and changing a line changes one row. RFC 4180 would let a cell in
+quotes go on over several lines; then one quote that is opened and never closed would swallow the
+rows after it. Here a quote that is open at the end of its line spoils that line alone.
+
+A line with more or fewer cells than the header, with such a quote, or longer than 16 MB counts as a
+row of which every cell is missing; such rows come last in their file's order. A cell with an end of
+a line in it makes as many of them as it has lines: Parquet holds such text.
 """
 
 from __future__ import annotations
@@ -40,8 +42,10 @@ _HEADER_BLOCK = 1 << 16
 _LONGEST_ROW = 1 << 24
 _MARK = b"\xef\xbb\xbf"  # that some programs put before UTF-8
 
-# A cell in quotes, opened where a cell starts; up to the end, where it is not closed.
-_QUOTED = re.compile(rb'(?:^|[,\r\n])"[^"]*+(?:""[^"]*+)*+"?')
+# A cell in quotes, opened where a cell starts, up to the end of its line where it is not closed.
+_QUOTED = re.compile(rb'(?:^|[,\r\n])"[^"\r\n]*+(?:""[^"\r\n]*+)*+(?P<close>"?)')
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_HEADER = re.compile(rb"[\r\n]*+[^\r\n]++(?:\r\n|\r|\n|\Z)")
 
 
 class CsvSource(LocalSource):
@@ -93,6 +97,9 @@ class CsvSource(LocalSource):
         DataError
             Where the name is absent or repeated in one of the files.
         """
+        if name not in self.names:
+            # Without the names that it has: a file without a header would show its first row.
+            raise DataError(f"the first line of {self._paths[0]} names no column {name!r}")
         find_column(self.names, name)
         for path, header in zip(self._paths, self._headers, strict=True):
             if header.count(name) != 1:
@@ -126,7 +133,7 @@ class CsvSource(LocalSource):
 
 
 class _Malformed:
-    """Counts rows of more or fewer cells than the header, which pyarrow would refuse."""
+    """Counts lines that make no row: of more or fewer cells than the header, with an open quote."""
 
     __slots__ = ("rows",)
 
@@ -134,7 +141,7 @@ class _Malformed:
         self.rows = 0
 
     def __call__(self, row: Any) -> str:
-        self.rows += 1 + row.text.count("\n")
+        self.rows += 1
         return "skip"
 
 
@@ -146,12 +153,35 @@ def _batches(
     path: str, header: tuple[str, ...], columns: Iterable[str], malformed: _Malformed
 ) -> Iterator[Any]:
     """Parse a file's rows, block by block."""
-    failed = f"{path} cannot be read as CSV: it is damaged, or a quote is never closed"
-    blocks = guarded_batches(_blocks(path), failed)
-    for place, block in enumerate(blocks):
-        names = header if place else None
-        parse = partial(_parsed, block, names, [*columns], malformed)
-        yield from guarded(parse, failed).to_batches()
+    failed = f"{path} cannot be read as CSV: it is damaged"
+    blocks = guarded_batches(_blocks(path, malformed=malformed), failed)
+    headed = False
+    for whole in blocks:
+        block = whole
+        if not headed:
+            found = _HEADER.match(whole)
+            headed = found is not None
+            block = whole[found.end() :] if found else b""
+        block = _closed(block, malformed)
+        if block:
+            parse = partial(_parsed, block, header, [*columns], malformed)
+            yield from guarded(parse, failed).to_batches()
+
+
+def _closed(block: bytes, malformed: _Malformed) -> bytes:
+    """Take out the lines with a quote that is open at their end."""
+    if b'"' not in block:
+        return block
+    kept, start = [], 0
+    for cell in _QUOTED.finditer(block):
+        if not cell["close"]:
+            first = cell.start() + (block[cell.start()] in b"\r\n")
+            first = max(block.rfind(b"\n", 0, first), block.rfind(b"\r", 0, first)) + 1
+            end = _LINE_END.search(block, cell.end())
+            kept.append(block[start:first])
+            start = end.end() if end else len(block)
+            malformed.rows += 1
+    return b"".join([*kept, block[start:]])
 
 
 def _header(path: str) -> tuple[str, ...]:
@@ -159,7 +189,9 @@ def _header(path: str) -> tuple[str, ...]:
     blocks = _blocks(path, _HEADER_BLOCK)
     block = guarded(lambda: next(blocks, b""), failed)
     blocks.close()
-    names: list[str] = guarded(lambda: _parsed(block, None, [], _Malformed()).column_names, failed)
+    line = _HEADER.match(block)
+    first = line[0].lstrip(b"\r\n") if line else b""
+    names: list[str] = guarded(lambda: _parsed(first, None, [], _Malformed()).column_names, failed)
     if any(letter in name for name in names for letter in "\0\ufffd"):
         raise DataError(f"{failed} in UTF-8")
     if any(math.isfinite(number(name)) for name in names):
@@ -171,36 +203,31 @@ def _header(path: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _blocks(path: str, size: int = _BLOCK) -> Generator[bytes]:
-    """Cut a file into blocks of whole rows, in this thread.
+def _blocks(
+    path: str, size: int = _BLOCK, *, malformed: _Malformed | None = None
+) -> Generator[bytes]:
+    """Cut a file into blocks of whole lines, in this thread.
 
     pyarrow's own streams read ahead in threads that outlive a reader, and Python does not end
     well while such a thread calls it: for a handler of malformed rows, or for a file's bytes.
     """
     with pa.input_stream(path, compression="detect") as stream:
-        rest = stream.read(len(_MARK)).removeprefix(_MARK)
+        rest, too_long = stream.read(len(_MARK)).removeprefix(_MARK), False
         while raw := stream.read(size):
+            if too_long:  # what is left of a line that was given up
+                _, found, raw = raw.partition(b"\n")
+                too_long = not found
             rest += raw
-            end = _end_of_rows(rest)
+            end = rest.rfind(b"\n") + 1
             if end:
                 yield _utf8(rest[:end])
                 rest = rest[end:]
-            elif len(rest) > _LONGEST_ROW:
-                raise ValueError("no end of a row")
-    if rest.strip(b"\r\n"):
-        yield _utf8(rest if rest.endswith(b"\n") else rest + b"\n")
-
-
-def _end_of_rows(block: bytes) -> int:
-    """Find where the last row that a block holds whole ends; the block starts with a row."""
-    end = block.rfind(b"\n") + 1
-    if b'"' in block:
-        for cell in _QUOTED.finditer(block):
-            if cell.end() >= end:  # up to here, no later quote opens a cell
-                if cell.start() < end:
-                    return block.rfind(b"\n", 0, cell.start() + 1) + 1
-                break
-    return end
+            if len(rest) > _LONGEST_ROW and b"\r" not in rest:
+                rest, too_long = b"", True
+                if malformed is not None:
+                    malformed.rows += 1
+    if rest:
+        yield _utf8(rest if rest.endswith((b"\n", b"\r")) else rest + b"\n")
 
 
 def _utf8(block: bytes) -> bytes:
@@ -220,7 +247,7 @@ def _parsed(
     return csv.read_csv(
         pa.BufferReader(block),
         csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
-        csv.ParseOptions(newlines_in_values=True, invalid_row_handler=malformed),
+        csv.ParseOptions(invalid_row_handler=malformed, ignore_empty_lines=False),
         csv.ConvertOptions(
             check_utf8=False,
             column_types=dict.fromkeys(columns, pa.large_string()),

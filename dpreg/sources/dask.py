@@ -73,8 +73,12 @@ class DaskSource(ClusterSource):
 
     Names and kinds are those that the frame declares (its ``_meta``), known before anything is
     computed. A partition of other dtypes is read cell by cell, like any other, since what a cell
-    means is not its column's dtype to say. The cells are those of Dask's partitions: made from
-    pandas, an object column is text there (``dataframe.convert-string``), and True is "True".
+    means is not its column's dtype to say. Dask turns a column of objects into text as it loads it
+    (``dataframe.convert-string``), which fails on a cell that UTF-8 cannot hold. Where a frame has
+    been loaded and nothing else was done to it but choosing columns, cells are read as they were
+    before that; else they are those of Dask's partitions, where True among text is "True", and a
+    step of the frame's own plan that fails on a cell ends the pass: ``data.persist()`` finds out
+    before anything is charged.
 
     The order of the rows, which seeded runs follow, is that of the partitions; they must come out
     the same each time that they are computed.
@@ -100,7 +104,7 @@ class DaskSource(ClusterSource):
         return int(self._data.npartitions)
 
     def kind(self, name: str) -> Kind:
-        """Public kind of a column. DataError where the name is absent or repeated."""
+        """Return what the container calls a column. DataError where absent or repeated."""
         find_column(self.names, name)
         return kind_of(self._data._meta.dtypes[name])
 
@@ -109,7 +113,7 @@ class DaskSource(ClusterSource):
 
     def _total(self, work: PartitionTally, positions: bool, finished: Finished) -> Words:
         run = uuid.uuid4().hex
-        partitions = self._data[list(work.columns)].to_delayed()
+        partitions = _as_loaded(self._data)[list(work.columns)].to_delayed()
         starts = [0] * len(partitions)
         if positions:
             measure = delayed(len, name=f"dpreg-rows-{run}", pure=False)
@@ -124,6 +128,22 @@ class DaskSource(ClusterSource):
                 for place, partition in enumerate(partitions)
             ]
             return _tree(leaves, run).compute()  # type: ignore[no-any-return]
+
+
+def _as_loaded(data: Any) -> Any:
+    """Undo Dask's conversion of objects to text, where it is the last thing done but choosing."""
+    return type(data)(_unconverted(data.expr))
+
+
+def _unconverted(expr: Any) -> Any:
+    match type(expr).__name__:
+        case "Projection":
+            return type(expr)(_unconverted(expr.frame), *expr.operands[1:])
+        case "ArrowStringConversion":
+            return _unconverted(expr.frame)
+        case "FromPandas":
+            return expr.substitute_parameters({"pyarrow_strings_enabled": False})
+    return expr
 
 
 def _leaf(run: str, place: int) -> str:

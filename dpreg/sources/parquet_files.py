@@ -77,7 +77,7 @@ class ParquetSource(LocalSource):
         return "row group"
 
     def kind(self, name: str) -> Kind:
-        """Public kind of a column, "object" where it is of Arrow's null type in every file.
+        """Return what the files call a column; "object" where it is of Arrow's null type in all.
 
         Raises
         ------

@@ -74,7 +74,7 @@ _KINDS: dict[str, Kind] = {
     "boolean": "bool",
     "void": "object",
 }
-"""Public kinds by Spark's names of types; all other types hold neither numbers nor labels."""
+"""Kinds by Spark's names of types; all other types hold neither numbers nor labels."""
 
 
 def spark_source(data: Any) -> SparkSource:
@@ -132,7 +132,7 @@ class SparkSource(ClusterSource):
         return self._names
 
     def kind(self, name: str) -> Kind:
-        """Public kind of a column. DataError where the name is absent or repeated."""
+        """Return what the container calls a column. DataError where absent or repeated."""
         return self._kinds[find_column(self._names, name)]
 
     def _count(self) -> int:

@@ -65,7 +65,7 @@ class TableSource(LocalSource):
         return -(-self._rows // _PART_ROWS)
 
     def kind(self, name: str) -> Kind:
-        """Public kind of a column. DataError where the name is absent or repeated."""
+        """Return what the container calls a column. DataError where absent or repeated."""
         dtype = self._find(name).dtype
         if isinstance(dtype, pd.ArrowDtype):
             from dpreg.sources.arrow_cells import kind_of_arrow

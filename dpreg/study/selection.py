@@ -30,7 +30,7 @@ from dpreg.selection.preparation import Preparation, design_of, prepare, space_o
 from dpreg.selection.probabilities import selection_probabilities
 from dpreg.selection.scoring import constrained
 from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.scoring.profile import PROFILE_GRID, profile_scores, residual_offset
+from dpreg.selection.scoring.profile import profile_grid, profile_scores, residual_offset
 from dpreg.selection.space import Space
 from dpreg.selection.tree.noise import Bits
 from dpreg.selection.tree.sampler import Tree
@@ -256,7 +256,7 @@ def _bic_by_tree(space: Space, moments: Moments, rng: np.random.Generator) -> tu
         space,
         mechanism="permute-and-flip",
         t=_NOISELESS,
-        phi_int=round(math.log(max(rows, 2)) / float(PROFILE_GRID)),
+        phi_int=round(math.log(max(rows, 2)) / float(profile_grid(rows))),
         transform=lambda q: profile_scores(q + offset, rows),
     )
     return tree.draw(Bits(rng)).units

@@ -46,7 +46,8 @@ def test_whoever_runs_the_estimator_gets_the_same_numbers(by, correct_bias, neig
         return block["a"].median() if block["a"].iloc[0] < 9 else np.nan
 
     options = {
-        "eps": 2, "bounds": (0, 10), "by": by, "schema": {"g": ["u", "v"]}, "unsafe_seed": 3,
+        "eps": 2, "bounds": (0, 10), "by": by, "unsafe_seed": 3,
+        "schema": {"a": (0, 10), "g": ["u", "v"]},
         "correct_bias": correct_bias, "neighbors": neighbors,
     }  # fmt: skip
     data = table()

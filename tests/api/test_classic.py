@@ -59,7 +59,7 @@ CALLS = {
         lambda block: block["a"].mean(), data, bounds=(0, 10), by="g", schema=SCHEMA, **o
     ),
     "aggregate": lambda data, **o: sample_aggregate(
-        lambda block: block["a"].mean(), data, bounds=(0, 10), **o
+        lambda block: block["a"].mean(), data, bounds=(0, 10), schema=SCHEMA, **o
     ),
 }
 
@@ -232,15 +232,15 @@ BAD = [
     ),
     (
         lambda **o: sample_aggregate(
-            len, {"a": [1.0]}, bounds=(0, 1), by="g", schema=SCHEMA, eps=1, **o
+            len, {"a": [1.0]}, bounds=(0, 1), by="g", schema={"g": ["u", "v"]}, eps=1, **o
         ),
         DataError,
-        "g",
+        "no column 'g'",
     ),
     (
         lambda **o: sample_aggregate(len, frame(), bounds=(0, 1), by="g", eps=1, **o),
         ArgumentError,
-        "levels",
+        "schema must declare",
     ),
     (lambda **o: sample_aggregate(len, "abc", bounds=(0, 1), eps=1, **o), DataError, "no file"),
     (lambda **o: sample_aggregate(len, 3, bounds=(0, 1), eps=1, **o), ArgumentError, "data"),
@@ -358,7 +358,7 @@ def test_aggregates_by_group(neighbors):
     for table in (data, {"a": data["a"].to_numpy(), "g": data["g"].to_list()}):
         result = sample_aggregate(
             lambda block: np.mean(block["a"]), table, bounds={"mean": (0, 10)}, by="g",
-            schema=SCHEMA, blocks=40, eps=10**4, neighbors=neighbors,
+            schema={name: SCHEMA[name] for name in "ag"}, blocks=40, eps=10**4, neighbors=neighbors,
         )  # fmt: skip
         expected = data[100:].groupby("g")["a"].mean()
         np.testing.assert_allclose(result.params, expected, atol=0.05)

@@ -123,6 +123,13 @@ def test_a_model_without_an_intercept_is_that_model():
     np.testing.assert_allclose(fit.bse_sampling, theirs.bse, rtol=0.15)
 
 
+def test_without_an_intercept_the_constant_is_looked_at_all_the_same():
+    """Rows are centred, so that cutting skewed residuals moves no slope."""
+    fit = staged("y ~ x + z - 1", eps=10)
+    assert fit.exog_names == ("x", "z")
+    assert all(look.cells[0, 1:].any() for look in fit.looks)
+
+
 def few(rows=100):
     return table().head(rows)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpreg.errors import ArgumentError, DataError
+from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import PARTS, Limits, block_values, corrected, evaluations, rows_of
 
 LIMITS = Limits((0.0,), (10.0,))
@@ -159,7 +159,6 @@ def test_with_a_time_limit_state_dies_with_the_process():
         list(range(12)),
         pd.Series(range(12), index=range(40, 52)),
         pd.DataFrame({"a": range(12)}, index=range(40, 52)),
-        {"a": np.arange(12), "b": list(range(12))},
     ],
     ids=lambda data: type(data).__name__,
 )
@@ -186,8 +185,21 @@ def test_what_holds_no_rows_is_refused():
     for data in (3, "rows", (1, 2), {}, np.float64(1)):
         with pytest.raises(ArgumentError, match="data must be"):
             rows_of(data)
-    with pytest.raises(DataError, match="different lengths"):
-        rows_of({"a": [1], "b": [1, 2]})
+
+
+@pytest.mark.parametrize("cells", [["a"], [b"a"], ["2020-01-01"]])
+def test_arrays_without_numbers_are_refused(cells):
+    array = np.array(cells, dtype="M8[D]" if "-" in str(cells) else None)
+    with pytest.raises(ArgumentError, match="declare the columns in schema"):
+        rows_of(array)
+
+
+@pytest.mark.parametrize("odd", [None, "3", "word", 2**70, True, 1.5, 1j])
+def test_a_block_of_an_array_is_of_floats_whatever_other_rows_hold(odd):
+    plain, mixed = rows_of(np.array([1, 2, 3])), rows_of(np.array([1, 2, odd], dtype=object))
+    first = np.array([0, 1])
+    assert plain.take(first).dtype == mixed.take(first).dtype == np.float64
+    assert plain.take(first).tolist() == mixed.take(first).tolist()
 
 
 def test_the_jackknife_removes_the_bias_of_order_one_over_m():

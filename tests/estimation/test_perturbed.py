@@ -123,7 +123,7 @@ def test_wang_wastes_the_whole_and_undercuts_each_part():
     assert 0.59 < told.whole_eps < 0.60
     assert all(true > promised for _, promised, true in told.parts)
     text = str(told)
-    assert "eps=0.5956" in text
+    assert "eps=0.5965" in text
     assert text.count("NOT kept") == 3
     broken = privacy_of_constants("ssp", "wang", eps=1, delta=1e-6, neighbors="add-remove")
     assert not broken.holds
@@ -135,7 +135,11 @@ def test_wang_wastes_the_whole_and_undercuts_each_part():
 def test_analytic_spends_exactly_what_it_says(method, neighbors):
     told = privacy_of_constants(method, "analytic", eps=1, delta=1e-6, neighbors=neighbors)
     assert (told.whole_eps, told.whole_delta, told.parts) == (1.0, 1e-6, ())
-    squared = (4.5 if neighbors == "replace-one" else 2.0) + (method == "adassp")
+    squared = 4.5 if neighbors == "replace-one" else 2.0
+    if (
+        method == "adassp"
+    ):  # the least eigenvalue, which moves by 1, and the slack of its arithmetic
+        squared += (1 + 2**-8) ** 2
     assert told.sigma * analytic_ratio(Fraction(1), DELTA) == pytest.approx(squared**0.5, rel=1e-6)
     thrice = privacy_of_constants(
         method, "analytic", eps=1, delta=1e-6, neighbors=neighbors, contributions=3

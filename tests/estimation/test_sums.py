@@ -92,7 +92,8 @@ def test_gaussian_noise_is_taken_where_it_is_less_and_delta_is_left_otherwise():
 
 def test_private_noise_is_drawn_without_a_seed():
     coding, fitted = planned()
-    draws = {sums.release([sums.Sums(0, (0,), (0,))], coding, fitted)[0].count for _ in range(5)}
+    empty = [sums.Sums(0, (0,), (0,))]
+    draws = {sums.release(empty, coding, fitted, part=paid(fitted))[0].count for _ in range(5)}
     assert len(draws) == 5
 
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from dpreg.errors import ArgumentError, DataError, FormulaError, SchemaError
-from dpreg.formula.design import build_design, declared, resolve_keep, undeclared
-from dpreg.schema import Boolean, Schema
+from dpreg.formula.design import build_design, resolve_keep, undeclared
+from dpreg.schema import Schema
 from dpreg.sources import as_source
 
 SCHEMA = Schema(
@@ -313,20 +313,16 @@ class TestUndeclared:
         }
     )
 
-    def test_numbers_are_listed_and_truths_are_declared(self):
+    def test_all_are_listed_whatever_their_kind(self):
         source = as_source(self.frame)
         formula = (
             "np.log(y) ~ x + flag + I(mixed ** 2) + bs(x, knots=[1], lower_bound=0, upper_bound=2)"
         )
-        assert undeclared(formula, Schema({}), source) == ("y", "x", "mixed")
-        assert undeclared(formula, Schema({"x": (0, 1)}), source) == ("y", "mixed")
-        assert declared(formula, Schema({"x": (0, 1)}), source) == Schema(
-            {"x": (0, 1), "flag": bool}
-        )
-        assert isinstance(declared(formula, Schema({}), source)["flag"], Boolean)
+        assert undeclared(formula, Schema({}), source) == ("y", "x", "flag", "mixed")
+        assert undeclared(formula, Schema({"x": (0, 1)}), source) == ("y", "flag", "mixed")
 
     @pytest.mark.parametrize(
-        "factor", ["text", "grade", "C(text)", "C(x)", "I(text == 'a')", "when"]
+        "factor", ["text", "grade", "C(text)", "C(x)", "C(flag)", "I(text == 'a')", "when"]
     )
     def test_labels_need_levels(self, factor):
         with pytest.raises(SchemaError, match="levels"):

@@ -159,7 +159,7 @@ def test_r_and_python_agree_on_any_estimator(rscript, tmp_path: Path) -> None:
     bounds = {"middle": (0, 10), "rows": (0, 500)}
     for neighbors, answer in zip(("replace-one", "add-remove"), answers[-2:], strict=True):
         result = dpreg.sample_aggregate(
-            grouped, table, eps=4, by="g", bounds=bounds, schema={"g": ["u", "v"]},
+            grouped, table, eps=4, by="g", bounds=bounds, schema={"g": ["u", "v"], "x": (0, 10)},
             neighbors=neighbors, unsafe_seed=9,
         )  # fmt: skip
         assert answer == json.loads(result.to_json()), neighbors

@@ -39,8 +39,8 @@ Exactness
 OpenDP draws permute-and-flip in exact rational arithmetic and Gumbel by refining partial samples
 until the order is certain, so no rounding enters. Scores are int64; nothing is subtracted from
 them in int64: OpenDP turns each into a rational first, and the Laplace noise, drawn on a vector of
-zeros, is added in Python integers. That noise would leave int64 with probability exp(-2**63 / b)
-per candidate, which is below exp(-2**10) for b <= 2**53, the largest scale that is accepted.
+zeros, is added in Python integers. Its draws have the exact law too, however far out they are
+(`dpreg.privacy.mechanisms.additive.laplace_noise`): no saturation is left over for delta.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ from dpreg.errors import ArgumentError
 from dpreg.privacy import seeded
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms._opendp import contrib, dp
+from dpreg.privacy.mechanisms.additive import laplace_noise
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -67,6 +68,8 @@ MECHANISMS: Final = ("permute-and-flip", "exponential", "laplace")
 """Names of the selection mechanisms."""
 
 _LARGEST_SCALE: Final = 2.0**53
+_LARGEST_REACH: Final = 2**62
+"""OpenDP holds ranges in 64 bits."""
 _LARGEST_EPS: Final = Fraction(2**200)
 """More is taken for this, lest eps^2 leave float64: what is eps'-DP is eps-DP for every eps > eps',
 as exp(eps') <= exp(eps)."""
@@ -135,7 +138,7 @@ def noise_scale(eps: Fraction, score_range: int, mechanism: str) -> float:
 @lru_cache(maxsize=256)
 def _least_scale(eps: Fraction, score_range: int, mechanism: str) -> float:
     wanted = score_range / eps
-    if wanted > _LARGEST_SCALE:
+    if wanted > _LARGEST_SCALE or score_range > _LARGEST_REACH:
         raise ArgumentError("eps is too small for the range of the scores: the noise is over 2**53")
     scale = float(wanted)
     if Fraction(scale) < wanted:
@@ -163,7 +166,7 @@ def integer_laplace(size: int, scale: float, *, rng: Generator | None = None) ->
     """
     if rng is not None:
         return [int(z) for z in seeded.discrete_laplace(scale, size, rng)]
-    return [int(z) for z in _laplace(scale)(np.zeros(size, dtype=np.int64))]
+    return laplace_noise(size, scale)
 
 
 @lru_cache(maxsize=64)

@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
+from typing import Final
 
 import numpy as np
 from flint import fmpz_mat
@@ -30,9 +31,12 @@ from numpy.typing import NDArray
 from dpreg.selection.scoring.batches import Bools, Floats
 from dpreg.selection.scoring.constrained import Candidates, correct
 
-__all__ = ["FloatForm", "IntegerForm"]
+__all__ = ["LEAST_SCORE", "FloatForm", "IntegerForm"]
 
 Objects = NDArray[np.object_]
+
+LEAST_SCORE: Final = -(2**61)
+"""No score is lower; see `dpreg.selection.scoring.problem`."""
 
 _UNIT_ROUNDOFF = 2.0**-53
 
@@ -128,7 +132,7 @@ class IntegerForm:
         self.slope_unit = rho.numerator * self.top
         divisor = unit * Fraction((rho.denominator * self.top) ** 2, rho.numerator)
         self.multiple, self.divisor = divisor.denominator, divisor.numerator
-        self.least = floor(-square / unit)
+        self.least = max(floor(-square / unit), LEAST_SCORE)
         self.rho = float(rho)
 
     def decide(self, found: Candidates, columns: Bools, rounds: int = 3) -> Refined:
@@ -194,7 +198,7 @@ class IntegerForm:
         value = along - points @ self.cross
         steepest = np.where(columns, np.abs(slopes), 0).max(axis=1, initial=0)
         gap = 2 * (along + self.top * steepest)
-        high = value * self.multiple // self.divisor
+        high = np.maximum(value * self.multiple // self.divisor, self.least)
         low = np.maximum((value - gap) * self.multiple // self.divisor, self.least)
         return inside.astype(np.bool_), low, high
 

@@ -4,7 +4,7 @@
 rho and the grid g = score_grid(rho), all exact numbers,
 
     F_rho(M) = min over beta supported on M, |beta|_1 <= rho, of  beta' G beta - 2 b' beta
-    q(M)     = floor(F_rho(M) / g)
+    q(M)     = max(floor(F_rho(M) / g), -2**61)
 
 (y'y is dropped: a shift common to all models). q is the floor of an exactly defined real number, so
 it depends on the moments, the model and the radius and on nothing else: no order of evaluation,
@@ -18,7 +18,11 @@ for those left, exact rational optimisation (`exact.ball_minimum`), which always
 ties. Each tier returns q or nothing, so which one decides changes the time taken alone. Candidates
 are never trusted: a wrong one only sends its model to the next tier.
 
-No value of the data raises or warns. Scores fit int64 for up to 2**36 rows.
+**Width.** F_rho >= -y'y, so q reaches -2**61 only from 2**36 rows on; there it stays, for any more
+rows. The limit moves no change of q beyond its bounds: the changes of `score_range` lie in an
+interval that holds 0 (beta = 0 costs a row nothing), and the limit moves each change towards 0.
+
+No value of the data raises or warns.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.sensitivity import score_grid
 from dpreg.selection.scoring.batches import Bools, Floats
-from dpreg.selection.scoring.certificate import FloatForm, IntegerForm
+from dpreg.selection.scoring.certificate import LEAST_SCORE, FloatForm, IntegerForm
 from dpreg.selection.scoring.constrained import Candidates, solve, solve_one, vertex_signs
 from dpreg.selection.scoring.exact import ball_minimum
 
@@ -140,7 +144,8 @@ class Problem:
     def _certified(self, beta: Floats, columns: Bools) -> tuple[Scores, Bools]:
         lower, upper = self._floats.interval(beta, columns)
         low, high = np.floor(lower * self._per_unit), np.floor(upper * self._per_unit)
-        sure: Bools = (low == high) & (np.abs(high) < 2.0**62)
+        low, high = np.maximum(low, LEAST_SCORE), np.maximum(high, LEAST_SCORE)
+        sure: Bools = low == high
         return np.where(sure, high, 0.0).astype(np.int64), sure
 
     def _exact(self, columns: Bools, found: Candidates, row: int) -> int:
@@ -152,7 +157,7 @@ class Problem:
             self.rho,
             [(place[j], sign) for j, sign in vertex_signs(found, row)],
         )
-        return floor(minimum.value / self._unit)
+        return max(floor(minimum.value / self._unit), LEAST_SCORE)
 
 
 def quadratic_scores(moments: Moments, columns: Bools, rho: Fraction) -> Scores:

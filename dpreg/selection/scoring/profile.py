@@ -5,8 +5,13 @@ Scores
 L(M) = n log(Q(M)/n) + penalties, Q(M) = F_rho(M) + y'y the constrained residual sum of squares in
 stored units. The constant -n log n is common to all models and dropped. On the score grid g, Q is
 held as the integer Q_g(M) = q(M) + floor(y'y / g), kept within [1, 2**61], and L as the integer
-L_h(M) = floor(n ln(Q_g(M)) / h), h = 2**-23, which is defined by Q_g and n alone and so canonical.
-It is non-decreasing in q, which is what the tree sampler needs of it.
+L_h(M) = floor(n ln(Q_g(M)) / h), which is defined by Q_g and n alone and so canonical. It is
+non-decreasing in q, which is what the tree sampler needs of it.
+
+*Width.* h = 2**-23 up to n = 2**32, and twice that for every further bit of n (`profile_grid`), so
+that n/h < 2**55 whatever n is: L_h <= n/h ln 2**61 < 2**55 * 42.3 < 2**61, and scores with the
+charges of a contest stay within int64. n may be a noisy count that is anything: h is a function of
+it, and a neighbour's scores are compared on the same grid.
 
 Two slips of the paper
 ----------------------
@@ -63,8 +68,9 @@ from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.sensitivity import check_contributions, check_neighbors, score_grid
 
 __all__ = [
-    "PROFILE_GRID",
+    "LARGEST_RESIDUAL",
     "lower_bound_shift",
+    "profile_grid",
     "profile_range",
     "profile_scores",
     "residual_offset",
@@ -73,11 +79,21 @@ __all__ = [
     "scale_up",
 ]
 
-PROFILE_GRID: Final = Fraction(1, 2**23)
-"""The step h of the score grid, in units of n log Q."""
+LARGEST_RESIDUAL: Final = 2**61
+"""The largest Q_g."""
 
+_GRID_BITS: Final = 23
+_ROWS_BITS: Final = 32
 _PRECISION: Final = 128
-_LARGEST: Final = 2**61
+
+
+def profile_grid(rows: int) -> Fraction:
+    """Return h, the step of the score grid in units of n log Q, for n = `rows` of any size."""
+    return Fraction(2) ** (_coarser(rows) - _GRID_BITS)
+
+
+def _coarser(rows: int) -> int:
+    return max(rows.bit_length() - _ROWS_BITS, 0)
 
 
 def residual_sensitivity(rho: Fraction, contributions: int) -> int:
@@ -97,8 +113,8 @@ def residuals(q: NDArray[np.int64], offset: int) -> NDArray[np.int64]:
     The minimum is non-decreasing and 1-Lipschitz, so D2 bounds its changes as well.
     """
     if offset < 2**61:
-        return np.minimum(np.asarray(q, dtype=np.int64) + offset, _LARGEST)
-    whole = [min(int(value) + offset, _LARGEST) for value in np.ravel(q)]
+        return np.minimum(np.asarray(q, dtype=np.int64) + offset, LARGEST_RESIDUAL)
+    whole = [min(int(value) + offset, LARGEST_RESIDUAL) for value in np.ravel(q)]
     return np.array(whole, dtype=np.int64).reshape(np.shape(q))
 
 
@@ -125,12 +141,12 @@ def profile_range(
     d2 = residual_sensitivity(rho, contributions)
     moved = 2 * d2 if neighbors == "replace-one" else d2 + 2
     with flint.ctx.workprec(_PRECISION):
-        length = rows * _ball(Fraction(moved, lower_bound)).log1p() / _ball(PROFILE_GRID)
+        length = _ball(rows / profile_grid(rows)) * _ball(Fraction(moved, lower_bound)).log1p()
         return max(_ceiling(length), 0) + 2 * contributions
 
 
 def profile_scores(residuals: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
-    """Return L_h of each model from its Q_g.
+    """Return L_h of each model from its Q_g; `rows` may be any size, see the module docstring.
 
     Parameters
     ----------
@@ -146,8 +162,9 @@ def profile_scores(residuals: NDArray[np.int64], rows: int) -> NDArray[np.int64]
         balls where not (ln of an integer above 1 is irrational, so no tie can occur).
     """
     values = np.maximum(np.asarray(residuals, dtype=np.int64), 1)
-    scaled = rows * 2.0**23 * np.log(values.astype(np.float64))
-    slack = np.abs(scaled) * 2.0**-48 + rows * 2.0**-27
+    factor = float(rows / profile_grid(rows))  # below 2**55
+    scaled = factor * np.log(values.astype(np.float64))
+    slack = np.abs(scaled) * 2.0**-48 + factor * 2.0**-50
     low, high = np.floor(scaled - slack), np.floor(scaled + slack)
     out = low.astype(np.int64)
     for index in np.argwhere(low != high):
@@ -158,10 +175,11 @@ def profile_scores(residuals: NDArray[np.int64], rows: int) -> NDArray[np.int64]
 def _profile_score(value: int, rows: int) -> int:
     if value == 1 or rows == 0:
         return 0
+    factor = rows / profile_grid(rows)
     precision = _PRECISION
     while True:
         with flint.ctx.workprec(precision):
-            ball = (flint.arb(value).log() * rows * 2**23).floor()
+            ball = (flint.arb(value).log() * _ball(factor)).floor()
             if ball.is_exact():
                 return int(str(ball.unique_fmpz()))
         precision *= 2

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.api.block_table import block_table
+from dpreg.api.block_table import labelled_rows
 from dpreg.api.blockwise import Aggregate
 from dpreg.estimation.blocks import corrected, evaluations
 from dpreg.privacy.ledger import Ledger
@@ -69,7 +69,7 @@ def open_run(
         The arguments of `dpreg.sample_aggregate`; `budget` is a ledger's path.
     """
     checked = Aggregate.checked(**asked)
-    table = block_table(data, by, schema)
+    table = labelled_rows(data, by, schema)
     ledger = None if budget is None else Ledger.open(budget)
     run = _Run(checked, checked.steps(table, ledger), [])
     run.expect(next(run.steps))

@@ -1,0 +1,180 @@
+r"""Which chosen terms the release can tell from what might stand in for them.
+
+A rival of a chosen term k is a model without k that holds something the chosen model lacks.
+(Smaller models are no rivals: their odds are what the price of k has settled.) Two rules keep k
+from being reported, each with the margin 2 ln(1/alpha), odds of 1/alpha:
+
+1. some rival costs less than the margin more than the chosen model. A single swap is not enough:
+   several terms may stand for one;
+2. the best model without k is a rival, and fits less than the margin worse once both models pay no
+   more than the chosen one does. One useless term may stand for several real ones; that it is the
+   cheaper way to say the same is no evidence for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+from typing import Final
+
+from dpreg.staged.choice.certify import Listing, near_best
+from dpreg.staged.choice.problem import Model, Problem, Response
+from dpreg.staged.choice.search import search
+
+__all__ = ["Alternative", "Verdict", "guard_margin", "judge"]
+
+_SHOWN: Final = 5
+"""The most stand-ins that are listed for one term."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A chosen term that something else might stand for.
+
+    Attributes
+    ----------
+    unit : int
+        The chosen term.
+    instead : tuple of models
+        What would come in for it, the nearest first, at most five.
+    gap : float
+        By how much the nearest costs more, its own surplus of terms not counted.
+    """
+
+    unit: int
+    instead: tuple[Model, ...]
+    gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The best model, and which of its terms are beyond doubt.
+
+    Attributes
+    ----------
+    model, reported : sets of units
+    alternatives : tuple of Alternative
+        One for each unit of the model that is not reported.
+    criterion : float
+    certified : bool
+        Whether it is proved that no model is better, and none that would unseat a reported term.
+    """
+
+    model: Model
+    reported: Model
+    alternatives: tuple[Alternative, ...]
+    criterion: float
+    certified: bool
+
+
+def guard_margin(false_inclusions: float) -> float:
+    """Return 2 ln(1/alpha), at least 0."""
+    return max(0.0, -2.0 * log(false_inclusions))
+
+
+def judge(
+    problem: Problem,
+    margin: float,
+    response: Response | None = None,
+    *,
+    start: Model | None = None,
+    nodes: int | None = None,
+) -> Verdict:
+    """Choose the best model and apply the guard to it.
+
+    Parameters
+    ----------
+    problem : Problem
+    margin : float
+        See `guard_margin`.
+    response : Response, optional
+        Another left-hand side than the released one.
+    start : model, optional
+        A good model, if one is known.
+    nodes : int, optional
+        As in `near_best`.
+    """
+    response = problem.response if response is None else response
+    listing = near_best(problem, response, margin=margin, start=start, nodes=nodes)
+    if not listing.complete:
+        listing = _look_further(problem, response, listing, margin)
+    near = _rivals(listing, margin)
+    model, certified = listing.best, listing.complete
+    alternatives = []
+    for unit in sorted(model):
+        rivals = near.get(unit)
+        if rivals is None:
+            without = near_best(problem, response, nodes=nodes, forbidden=frozenset({unit}))
+            certified &= without.complete
+            rivals = _cheaper_way(problem, listing, without, margin)
+        if rivals:
+            instead = tuple(dict.fromkeys(rival - model for rival, _ in rivals))[:_SHOWN]
+            alternatives.append(Alternative(unit, instead, rivals[0][1]))
+    return Verdict(
+        model=model,
+        reported=model - {a.unit for a in alternatives},
+        alternatives=tuple(alternatives),
+        criterion=listing.criterion,
+        certified=certified,
+    )
+
+
+def _rivals(listing: Listing, margin: float) -> dict[int, list[tuple[Model, float]]]:
+    """Return, for each chosen unit that has any, its rivals within the margin and their gaps."""
+    out: dict[int, list[tuple[Model, float]]] = {}
+    for rival, value in listing.models:
+        gap = value - listing.criterion
+        if gap < margin and not rival <= listing.best:
+            for unit in listing.best - rival:
+                out.setdefault(unit, []).append((rival, gap))
+    return out
+
+
+def _cheaper_way(
+    problem: Problem, chosen: Listing, without: Listing, margin: float
+) -> list[tuple[Model, float]]:
+    """Return the best model without a unit, if the chosen one only says the same for less."""
+    rival = without.best
+    if rival <= chosen.best or not problem.allows(rival):
+        return []
+    saved = max(0.0, problem.price(rival) - problem.price(chosen.best))
+    gap = without.criterion - chosen.criterion - saved
+    return [(rival, gap)] if gap < margin else []
+
+
+def _look_further(problem: Problem, response: Response, listing: Listing, margin: float) -> Listing:
+    """Add what a search finds without each term, and with each other term in.
+
+    Where a better model than the listing's turns up, the search starts anew from it.
+    """
+    known = dict(listing.models)
+    best = listing.best
+    while True:
+        found = dict(known)
+        again = search(problem, response, starts=(best,))
+        found[again] = problem.criterion(again, response)
+        outside = frozenset(range(problem.size)) - best
+        for unit in sorted(best):
+            rest = best - {unit}
+            ways = [(frozenset[int](), rest)] + [(frozenset({u}), rest | {u}) for u in outside]
+            for forced, start in ways:
+                rival = search(
+                    problem,
+                    response,
+                    starts=(start,),
+                    forbidden=frozenset({unit}),
+                    forced=forced,
+                )
+                if problem.allows(rival):
+                    found[rival] = problem.criterion(rival, response)
+        least = min(found.values())
+        if least >= known[best] - 1e-9 * max(1.0, abs(least)):
+            break
+        best = min(found, key=lambda m: found[m])
+        known = found
+    near = {m: v for m, v in found.items() if v <= least + margin}
+    return Listing(
+        tuple(sorted(near.items(), key=lambda item: (item[1], sorted(item[0])))),
+        False,
+        listing.nodes,
+    )

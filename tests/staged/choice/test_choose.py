@@ -1,0 +1,69 @@
+"""The whole choice, by name; stability and notes."""
+
+import numpy as np
+import pytest
+from staged.choice.made_up import law_of, make_law, plain_space
+
+from dpreg.errors import ArgumentError
+from dpreg.selection.space import Space
+from dpreg.staged.choice.choose import choose, conditional_fit
+
+
+def test_strong_terms_are_reported_by_name(rng):
+    law = make_law(rng, np.array([0.5, 0.3, 0, -0.2, 0]), noise=5.0)
+    choice, problem, verdict = choose(law, plain_space(4))
+    assert choice.reported == choice.model == ("x1", "x3")
+    assert choice.alternatives == {}
+    assert choice.certified
+    assert choice.resolved == choice.directions == 5
+    assert choice.notes == ()
+    assert choice.stability["x1"] == choice.stability["x3"] == 1.0
+    assert choice.stability["x2"] < 0.5
+    assert choose(law, plain_space(4))[0].stability == choice.stability
+    fit = conditional_fit(law, problem, verdict)
+    assert fit.columns == (0, 1, 3)
+    assert fit.estimates == pytest.approx([0.5, 0.3, -0.2], abs=0.1)
+    assert (fit.p_values() < 0.05).all()
+
+
+def test_a_drowned_release_reports_nothing_and_says_so(rng):
+    law = make_law(rng, np.array([0.5, 0.3, 0, -0.2, 0]), noise=5000.0, degrees=6)
+    choice, _, _ = choose(law, plain_space(4))
+    assert choice.reported == ()
+    assert choice.resolved < choice.directions
+    assert "hides" in choice.notes[-1]
+
+
+def test_stand_ins_are_named_both_ways_round(rng):
+    x = rng.standard_normal((3000, 3))
+    x = np.column_stack([np.ones(3000), x, x[:, 0] + 0.02 * rng.standard_normal(3000)])
+    law = law_of(rng, x, np.array([0, 0.3, 0.3, 0, 0]), noise=5.0)
+    choice, _, _ = choose(law, plain_space(4))
+    ((term, instead),) = choice.alternatives.items()
+    assert {term, *instead[0]} == {"x1", "x4"}
+    assert choice.reported == ("x2",)
+
+
+def test_a_factor_comes_and_goes_as_one(rng):
+    space = Space(units=("a", "b"), unit_columns=((1, 2, 3), (4,)), keep_columns=(0,))
+    law = make_law(rng, np.array([0, 0.2, 0.0, -0.2, 0]), noise=2.0)
+    choice, problem, verdict = choose(law, space)
+    assert choice.reported == ("a",)
+    fit = conditional_fit(law, problem, verdict)
+    assert fit.columns == (0, 1, 2, 3)
+    ends = fit.intervals()
+    assert (ends[:, 0] < fit.estimates).all()
+    assert (fit.estimates < ends[:, 1]).all()
+
+
+def test_an_empty_space_is_no_error(rng):
+    law = make_law(rng, np.array([0.5, 0.3]))
+    choice, _, _ = choose(law, Space(units=(), unit_columns=(), keep_columns=(0, 1)))
+    assert choice.model == choice.reported == ()
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0, np.nan, np.inf])
+def test_false_inclusions_must_be_positive(rng, alpha):
+    law = make_law(rng, np.array([0.5, 0.3]))
+    with pytest.raises(ArgumentError, match="false_inclusions must be positive"):
+        choose(law, plain_space(1), false_inclusions=alpha)
