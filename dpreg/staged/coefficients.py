@@ -4,8 +4,9 @@ From g = K beta + N(0, W), with beta zero outside the columns M of the model,
 
     beta = V K_M' W^-1 g,    V = (K_M' W^-1 K_M)^-1,
 
-and V splits into what sampling and what privacy contribute by the two parts of W. To these
-equations d weak ones are added, theta = 0 with variance 1 in the look's coordinates. Coefficients
+and V splits into what sampling and what privacy contribute by the two parts of W. For the
+estimates, d weak equations are added, theta = 0 with variance 1 in the look's coordinates; V is
+without them, so that intervals of what the noise hides are as wide as it leaves them. Coefficients
 of a subset are those of the best linear prediction with these columns alone.
 """
 
@@ -90,13 +91,14 @@ def coefficients(released: LookLaw, columns: Sequence[int] | None = None) -> Coe
     k = released.k[:, chosen]
     weighted = solved(released.covariance, k)
     near = released.located[:, chosen]
-    precision = k.T @ weighted + near.T @ near / _NEAR
-    inverse, unresolved = _inverted(precision, released.map_noise[np.ix_(chosen, chosen)])
+    noise = released.map_noise[np.ix_(chosen, chosen)]
+    precision = k.T @ weighted
+    shrunk, _ = _inverted(precision + near.T @ near / _NEAR, noise)
+    params = shrunk @ (weighted.T @ released.g + near.T @ released.center / _NEAR)
+    inverse, unresolved = _inverted(precision, noise)
     to_params = inverse @ weighted.T
-    to_near = inverse @ near.T
-    params = to_params @ released.g + to_near @ released.center / _NEAR
     sampling = to_params @ released.sampling @ to_params.T
-    privacy = to_params @ released.privacy @ to_params.T + to_near @ to_near.T / _NEAR
+    privacy = to_params @ released.privacy @ to_params.T
     residual = released.residual
     if len(chosen) < size:
         residual += _left_out(released, chosen, params, sampling + privacy)

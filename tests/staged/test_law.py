@@ -96,9 +96,7 @@ def test_what_the_noise_hides_stays_at_the_fit_that_located_it():
     fit = coefficients(law(NoisyLook(drawn + np.triu(drawn, 1).T, sd, at, None, 500)))
     theta = np.linalg.solve(at.transform, fit.params - at.shift)
     spread = np.linalg.solve(at.transform, np.linalg.solve(at.transform, fit.covariance).T)
-    assert (np.abs(theta) < 1.5).all()
-    assert (np.diag(spread) > 0.4).all()
-    assert (np.diag(spread) < 1.01).all()
+    assert (np.diag(spread) > theta**2).all()
 
 
 def test_the_weak_equations_are_d_more_rows():
