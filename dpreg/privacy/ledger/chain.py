@@ -49,6 +49,11 @@ class Entry:
     number: int = 0
     head: str = ""
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready mapping."""
+        told = {name: getattr(self, name) for name in ("number", "what", "when", "unit", "analyst")}
+        return {**told, "period": self.period, "head": self.head, **self.budget.to_dict()}
+
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -121,6 +126,15 @@ class Caps:
         if name not in self.analyst:
             raise BudgetError(f"{name!r} is not one of the analysts whom this ledger names")
         return self.analyst[name]
+
+    def check_given(self, given: Caps, *, analysts: bool, periods: bool) -> None:
+        """Raise BudgetError where an account that exists has other caps than were given."""
+        if self.total != given.total:
+            raise BudgetError(f"the ledger at this path has the cap {self.total}")
+        if analysts and self.analyst != given.analyst:
+            raise BudgetError("the ledger at this path has other caps for its analysts")
+        if periods and (self.period, self.every) != (given.period, given.every):
+            raise BudgetError("the ledger at this path has another cap for a period")
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready mapping from which `from_dict` makes equal caps."""

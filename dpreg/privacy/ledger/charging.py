@@ -6,8 +6,10 @@ cost does not depend on how long the book is.
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
@@ -25,12 +27,16 @@ __all__ = [
     "Request",
     "Verified",
     "charged",
+    "check_home",
     "check_seen",
     "fitting",
     "head_of",
     "taken_over",
     "verified",
 ]
+
+
+_LONGEST_LABEL: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,13 @@ class Request:
     cost: Budget
     unit: str
     analyst: str
+
+    @classmethod
+    def made(cls, cost: Budget, what: object, unit: object, analyst: str) -> Request:
+        """Give a charge a token of its own, and keep its label short and printable."""
+        label = str(what)[:_LONGEST_LABEL]
+        label = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in label)
+        return cls(secrets.token_hex(16), label, cost, str(unit), analyst)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,3 +220,15 @@ def taken_over(run: Run, facts: Facts, lines: list[tuple[Request, str]]) -> None
         now = datetime.fromisoformat(when)
         seen = facts.genesis if last is None else last.position
         last = charged(run, facts, seen, request, now)
+
+
+def check_home(run: Run, facts: Facts, home: str) -> None:
+    """Refuse a ledger that is another than was opened, or lies elsewhere than it was made."""
+    identity, settled = store.settled(run)
+    if identity != facts.identity:
+        raise LedgerError("another ledger stands where this one was opened: nothing was charged")
+    if settled != home:
+        raise LedgerError(
+            "this ledger is a copy, or was moved or restored from one: two copies would spend "
+            "the same budget twice. If the other is gone for good, run `dpreg ledger adopt`"
+        )

@@ -13,40 +13,26 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from dpreg.errors import ArgumentError, BudgetError, LedgerError
+from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import charging, postgres, receipts, sqlite, store
+from dpreg.privacy.ledger import charging, postgres, receipts, store
 from dpreg.privacy.ledger.chain import NOTHING, Caps, Entry, Line, Position, clean
 from dpreg.privacy.ledger.charging import Request, Verified
-from dpreg.privacy.ledger.store import Database, Facts, Run
+from dpreg.privacy.ledger.guard import Guard
+from dpreg.privacy.ledger.opening import opened
+from dpreg.privacy.ledger.store import Facts, Run
 
-__all__ = ["Ledger", "charge"]
+__all__ = ["Ledger"]
 
 TIMEOUT: Final = 30.0
-_LONGEST_LABEL: Final = 10_000
 _log = logging.getLogger("dpreg.ledger")
 _T = TypeVar("_T")
-
-
-class _Guard:
-    """The lock that the threads of a process share; a fork starts with a lock of its own."""
-
-    def __init__(self) -> None:
-        self._lock, self._owner = threading.RLock(), os.getpid()
-
-    def lock(self) -> threading.RLock:
-        """Return this process's lock."""
-        if os.getpid() != self._owner:
-            self._lock, self._owner = threading.RLock(), os.getpid()
-        return self._lock
 
 
 class Ledger:
@@ -73,13 +59,6 @@ class Ledger:
     timeout : float
         Seconds to wait for the account while others hold it.
 
-    Attributes
-    ----------
-    cap : Budget
-    caps : Caps
-    path : Path, str or None
-        The file, or the database's address without a password.
-
     Raises
     ------
     BudgetError
@@ -101,13 +80,7 @@ class Ledger:
     """
 
     __slots__ = (
-        "_analyst",
-        "_caps",
-        "_database",
-        "_facts",
-        "_guard",
-        "_read_only",
-        "_seen",
+        *("_analyst", "_caps", "_database", "_facts", "_guard", "_read_only", "_seen"),
         "_timeout",
     )
 
@@ -125,18 +98,14 @@ class Ledger:
     ) -> None:
         caps = Caps(cap, analyst_cap, period_cap, period)  # type: ignore[arg-type]
         self._set_up(analyst, read_only, timeout)
-        self._database = _opened(path, None if read_only else caps, read_only, self._timeout)
+        self._database = opened(path, None if read_only else caps, read_only, self._timeout)
         if path is None:
             with self._database.writing(time.monotonic()) as run:
                 store.create(run, caps, "")
         self._begin()
-        found = self._caps
-        if found.total != caps.total:
-            raise BudgetError(f"the ledger at this path has the cap {found.total}")
-        if analyst_cap is not None and found.analyst != caps.analyst:
-            raise BudgetError("the ledger at this path has other caps for its analysts")
-        if period_cap is not None and (found.period, found.every) != (caps.period, caps.every):
-            raise BudgetError("the ledger at this path has another cap for a period")
+        self._caps.check_given(
+            caps, analysts=analyst_cap is not None, periods=period_cap is not None
+        )
 
     @classmethod
     def open(
@@ -150,7 +119,7 @@ class Ledger:
         """Open a saved ledger with the caps that it holds."""
         ledger = cls.__new__(cls)
         ledger._set_up(analyst, read_only, timeout)
-        ledger._database = _opened(path, None, read_only, ledger._timeout)
+        ledger._database = opened(path, None, read_only, ledger._timeout)
         ledger._begin()
         return ledger
 
@@ -160,7 +129,7 @@ class Ledger:
         self._analyst = "" if analyst is None else clean(analyst, "analyst")
         self._read_only = read_only
         self._timeout = min(float(timeout), 1e6)
-        self._guard = _Guard()
+        self._guard = Guard()
 
     def _begin(self) -> None:
         """Take up what holds for the ledger, and where its chain stands."""
@@ -248,7 +217,7 @@ class Ledger:
             raise BudgetError("charge takes a Budget")
         request = self._request(budget, what, unit, analyst)
         deadline = self._deadline()
-        with self._held(deadline):
+        with self._guard.held(deadline):
             line = self._charged(request, deadline)
             self._seen = line.position
         _log.info("charged %s for %s: entry %d", budget, line.what, line.number)
@@ -263,10 +232,8 @@ class Ledger:
             charging.fitting(run, self._facts, self._seen, request, now)
 
     def _request(self, budget: Budget, what: str, unit: str, analyst: str | None) -> Request:
-        label = str(what)[:_LONGEST_LABEL]
-        label = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in label)
         name = self._analyst if analyst is None else clean(analyst, "analyst")
-        return Request(secrets.token_hex(16), label, budget, str(unit), name)
+        return Request.made(budget, what, unit, name)
 
     def _charged(self, request: Request, deadline: float) -> Line:
         """Charge once, even where the server goes away before it answers."""
@@ -274,7 +241,7 @@ class Ledger:
         while True:
             try:
                 with self._database.writing(deadline) as run:
-                    self._check_home(run)
+                    charging.check_home(run, self._facts, self._database.home(run))
                     if lost and (found := store.find(run, request.token, self._seen.number)):
                         return found
                     now = self._database.now(run)
@@ -330,10 +297,8 @@ class Ledger:
         gone for good: two copies spend the same budget twice.
         """
         deadline = self._deadline()
-        request = Request(
-            secrets.token_hex(16), f"adopted: {clean(reason, 'reason')}", NOTHING, "", ""
-        )
-        with self._held(deadline), self._database.writing(deadline) as run:
+        request = Request.made(NOTHING, f"adopted: {clean(reason, 'reason')}", "", "")
+        with self._guard.held(deadline), self._database.writing(deadline) as run:
             now = self._database.now(run)
             line = charging.charged(run, self._facts, self._seen, request, now)
             store.move(run, self._database.home(run))
@@ -344,20 +309,17 @@ class Ledger:
         """Return caps and entries with their heads, ready for JSON."""
         with self._reading() as run:
             entries = [line.entry for line in store.lines(run)]
-        told = [
-            {"number": e.number, "what": e.what, **e.budget.to_dict(), "when": e.when,
-             "unit": e.unit, "analyst": e.analyst, "period": e.period, "head": e.head}
-            for e in entries
-        ]  # fmt: skip
-        caps = self._caps.to_dict()
-        return {"dpreg_ledger": store.FORMAT, "identity": self.identity, "caps": caps} | {
+        return {
+            "dpreg_ledger": store.FORMAT,
+            "identity": self.identity,
+            "caps": self._caps.to_dict(),
             "head": entries[-1].head if entries else str(self._facts.genesis),
-            "entries": told,
+            "entries": [entry.to_dict() for entry in entries],
         }
 
     def close(self) -> None:
         """Close the file or the connection; a later use opens it again."""
-        with self._held(self._deadline()):
+        with self._guard.held(self._deadline()):
             if self.path is not None:
                 self._database.close()
 
@@ -365,37 +327,14 @@ class Ledger:
         return time.monotonic() + self._timeout
 
     @contextmanager
-    def _held(self, deadline: float) -> Iterator[None]:
-        """Keep other threads out."""
-        lock = self._guard.lock()
-        if not lock.acquire(timeout=max(deadline - time.monotonic(), 0)):
-            raise LedgerError("another thread has held the ledger too long; nothing was charged")
-        try:
-            yield
-        finally:
-            lock.release()
-
-    @contextmanager
     def _reading(self) -> Iterator[Run]:
         """See one state of the account, which must not be older than what was seen."""
         deadline = self._deadline()
-        with self._held(deadline), self._database.reading(deadline) as run:
+        with self._guard.held(deadline), self._database.reading(deadline) as run:
             last = charging.head_of(run, self._facts, self._seen)
             if last is not None:
                 self._seen = last.position
             yield run
-
-    def _check_home(self, run: Run) -> None:
-        identity, home = store.settled(run)
-        if identity != self._facts.identity:
-            raise LedgerError(
-                "another ledger stands where this one was opened: nothing was charged"
-            )
-        if home != self._database.home(run):
-            raise LedgerError(
-                "this ledger is a copy, or was moved or restored from one: two copies would spend "
-                "the same budget twice. If the other is gone for good, run `dpreg ledger adopt`"
-            )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by path: the copy is another handle on the same account."""
@@ -408,56 +347,5 @@ class Ledger:
         return f"<Ledger: {self.spent} spent of {self.cap}>"
 
 
-def charge(
-    ledger: Ledger | None,
-    budget: Budget,
-    what: str,
-    neighbors: str,
-    contributions: int,
-    analyst: str | None = None,
-) -> None:
-    """Charge the ledger of a public call, if it has one, naming whom the charge protects."""
-    if ledger is None:
-        if analyst is not None:
-            raise ArgumentError("analyst says whose account is charged: give a ledger, too.")
-        return
-    if not isinstance(ledger, Ledger):
-        raise ArgumentError(
-            f"budget must be a Ledger, such as Ledger(1); got {type(ledger).__name__}."
-        )
-    rows = "1 row" if contributions == 1 else f"{contributions} rows"
-    unit = f"{neighbors}, {rows} a person"
-    # Without an analyst the call is the one that stand-ins for a ledger have always taken.
-    if analyst is None:
-        ledger.charge(budget, what, unit)
-    else:
-        ledger.charge(budget, what, unit, analyst=analyst)
-
-
 def _again(path: str, analyst: str | None, read_only: bool, timeout: float) -> Ledger:
     return Ledger.open(path, analyst=analyst, read_only=read_only, timeout=timeout)
-
-
-def _opened(
-    path: str | os.PathLike[str] | None, caps: Caps | None, read_only: bool, timeout: float
-) -> Database:
-    """Open a ledger's database, and make it first where there is none and caps are given."""
-    if path is None:
-        return sqlite.MemoryDatabase()
-    if isinstance(path, str) and postgres.is_url(path):
-        server = postgres.PostgresDatabase(path, read_only=read_only, timeout=timeout)
-        with server.reading(time.monotonic() + timeout) as run:
-            there = postgres.has_tables(run)
-        if not there:
-            if caps is None:
-                raise LedgerError(
-                    "there is no ledger in this database: make it with Ledger(cap, url)"
-                )
-            postgres.make_tables(server, caps, time.monotonic() + timeout)
-        return server
-    file, exists = sqlite.ledger_file(path)
-    if not exists:
-        if caps is None:
-            raise LedgerError("there is no ledger at this path: make it with Ledger(cap, path)")
-        sqlite.make_file(file, caps)
-    return sqlite.SqliteDatabase(file, read_only=read_only)

@@ -1,0 +1,37 @@
+"""What keeps the threads of one process apart at a ledger."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dpreg.errors import LedgerError
+
+__all__ = ["Guard"]
+
+
+class Guard:
+    """The lock that the threads of a process share; a fork starts with a lock of its own."""
+
+    def __init__(self) -> None:
+        self._lock, self._owner = threading.RLock(), os.getpid()
+
+    def lock(self) -> threading.RLock:
+        """Return this process's lock."""
+        if os.getpid() != self._owner:
+            self._lock, self._owner = threading.RLock(), os.getpid()
+        return self._lock
+
+    @contextmanager
+    def held(self, deadline: float) -> Iterator[None]:
+        """Keep other threads out, or raise LedgerError once the deadline has passed."""
+        lock = self.lock()
+        if not lock.acquire(timeout=max(deadline - time.monotonic(), 0)):
+            raise LedgerError("another thread has held the ledger too long; nothing was charged")
+        try:
+            yield
+        finally:
+            lock.release()
