@@ -5,7 +5,7 @@
 # the public warnings. To wrap another function: an R function with the same arguments that calls
 # `python_call()`, and in Python a line in dpreg_bridge/views.py if its result is of a new kind.
 
-python_call <- function(verb, arguments = list(), data = NULL, columns = names(data), call = NULL,
+python_call <- function(verb, arguments = list(), data = NULL, columns = names(data),
                         source = NULL) {
   table <- if (!is.null(data)) table_columns(data, columns)
   door <- open_door()
@@ -13,22 +13,23 @@ python_call <- function(verb, arguments = list(), data = NULL, columns = names(d
     verb = verb, arguments = plain_arguments(arguments), columns = table,
     rows = if (!is.null(data)) as.double(nrow(data)), source = source$number, debug = isTRUE(getOption("dpreg.debug"))
   )
+  check_text(request[c("verb", "arguments")], "an argument")
   reply <- door(request)
-  for (text in reply$warnings) dpreg_warn(text, call)
+  for (text in reply$warnings) dpreg_warn(text)
   if (is.null(reply)) {
-    dpreg_stop("internal_error", "Python gave no answer: please report this.", call = call)
+    dpreg_stop("internal_error", "Python gave no answer: please report this.")
   }
-  if (!reply$ok) raise(reply, call)
+  if (!reply$ok) raise(reply)
   reply$value
 }
 
-raise <- function(reply, call) {
+raise <- function(reply) {
   if (identical(reply$class, "KeyboardInterrupt")) {
     # As R itself would: an interrupt for those who handle it, else back to the prompt.
     signalCondition(dpreg_condition("interrupt", ""))
     invokeRestart("abort")
   }
-  dpreg_stop(snake_case(reply$class), reply$message, call = call)
+  dpreg_stop(snake_case(reply$class), reply$message)
 }
 
 # The arguments that a matched call names, evaluated; Python's own defaults stand for the others.
@@ -50,12 +51,15 @@ plain_argument <- function(value, name) {
                "these; got an object of class ", quoted(class(value)[1]), ".")
   }
   if (anyNA(value)) dpreg_stop("argument_error", name, " must not be NA.")
-  if (is.character(value)) enc2utf8(value) else value
+  if (!is.character(value)) return(value)
+  check_text(value, name)
+  enc2utf8(value)
 }
 
 # A call to keep in the result: what was typed, without rows. `do.call()` and pipes may put whole
 # tables where a name is expected, and functions with all that they can see; so may `update()`.
 public_call <- function(call) {
+  if (is.function(call[[1]])) call[[1]] <- function_symbol(call[[1]])
   call[[1]] <- as.name(sub("^.*::", "", deparse1(call[[1]])))
   for (name in setdiff(names(call), "")) {
     value <- call[[name]]
@@ -85,5 +89,3 @@ bare_formula <- function(formula) {
   environment(formula) <- globalenv()
   formula
 }
-
-head_of <- function(call) call[1]

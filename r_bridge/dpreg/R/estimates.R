@@ -72,26 +72,28 @@ dp_suffstats <- function(x, data = NULL, family = "gaussian", eps, delta = 0, bo
 estimate_call <- function(verb, x, data, arguments, call) {
   force(arguments)
   if (is.null(data)) {
+    if (!is.data.frame(x)) plain_column(x, "x")
     data <- if (is.data.frame(x)) x else data.frame(x = x, stringsAsFactors = FALSE)
     x <- names(data)
   }
   source <- NULL
   if (is_source(data)) {
-    source <- open_source(data, head_of(call))
+    source <- open_source(data)
     on.exit(close_source(source))
     data <- source$columns
   }
-  if (!is.data.frame(data)) not_a_table(data, head_of(call))
+  if (!is.data.frame(data)) not_a_table(data)
   columns <- unique(c(x, arguments$by))
+  check_text(columns, "a column's name in x or by")
   arguments["schema"] <- list(plain_schema(arguments$schema))
   check_declared(data, columns, arguments$schema)
   arguments$budget <- ledger_path(arguments$budget)
   if (!is.null(arguments$bounds)) arguments$bounds <- as.list(arguments$bounds)
   arguments$x <- if (length(x) == 1) x else as.list(x)
   view <- if (is.null(source)) {
-    python_call(verb, arguments, data, columns, head_of(call))
+    python_call(verb, arguments, data, columns)
   } else {
-    python_call(verb, arguments, call = head_of(call), source = source)
+    python_call(verb, arguments, source = source)
   }
   new_estimate(view, call)
 }

@@ -16,9 +16,9 @@
 #' ledger
 #' @export
 dp_ledger <- function(path, eps = NULL, delta = 0) {
-  arguments <- list(path = path.expand(path))
+  arguments <- list(path = path_text(path, "path"))
   if (!is.null(eps)) arguments <- c(arguments, list(eps = eps, delta = delta))
-  view <- python_call("ledger", arguments, call = head_of(match.call()))
+  view <- python_call("ledger", arguments)
   pair <- function(x) stats::setNames(x, c("eps", "delta"))
   structure(
     list(

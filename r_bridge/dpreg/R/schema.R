@@ -8,7 +8,7 @@
 plain_schema <- function(schema) {
   if (is.null(schema)) return(NULL)
   if (is.character(schema) && length(schema) == 1 && is.null(names(schema))) {
-    return(path.expand(schema))
+    return(path_text(schema, "schema"))
   }
   if (!is.list(schema) || is.data.frame(schema) || is.null(names(schema)) && length(schema)) {
     dpreg_stop("schema_error", "schema must be a named list such as ",
@@ -52,11 +52,11 @@ plain_declaration <- function(spec, name) {
 check_declared <- function(data, columns, schema, exempt = character()) {
   if (is.character(schema)) return(invisible())
   for (name in setdiff(columns, c(names(schema), exempt))) {
-    x <- data[[name]]
-    if (is.character(x) || is.factor(x)) {
+    if (!name %in% attr(data, "names")) next
+    kind <- column_kind(.subset2(data, match(name, attr(data, "names"))), name)
+    if (kind %in% c("text", "labels")) {
       dpreg_stop(
-        "schema_error", "column ", quoted(name), " holds ",
-        if (is.factor(x)) "labels" else "text", ", and its levels must be declared, for those found ",
+        "schema_error", "column ", quoted(name), " holds ", kind, ", and its levels must be declared, for those found ",
         "in the rows are not public: add ", if (make.names(name) == name) name else paste0("`", name, "`"),
         ' = c("level", "level", ...) to the schema, the reference level first.'
       )

@@ -85,11 +85,11 @@ model_call <- function(verb, formula, data, arguments, call, make) {
   force(arguments)
   source <- NULL
   if (is_source(data)) {
-    source <- open_source(data, head_of(call))
+    source <- open_source(data)
     on.exit(close_source(source))
     data <- source$columns
   }
-  if (!is.data.frame(data)) not_a_table(data, head_of(call))
+  if (!is.data.frame(data)) not_a_table(data)
   translation <- translate_formula(formula, data)
   arguments["schema"] <- list(plain_schema(arguments$schema))
   check_declared(data, translation$columns, arguments$schema, translation$declared)
@@ -100,9 +100,9 @@ model_call <- function(verb, formula, data, arguments, call, make) {
   arguments$budget <- ledger_path(arguments$budget)
   arguments$formula <- translation$patsy
   view <- if (is.null(source)) {
-    python_call(verb, arguments, data, translation$columns, head_of(call))
+    python_call(verb, arguments, data, translation$columns)
   } else {
-    python_call(verb, arguments, call = head_of(call), source = source)
+    python_call(verb, arguments, source = source)
   }
   make(view, translation, call)
 }

@@ -54,7 +54,10 @@ def _add_test_verbs():
     def echo(data=None, **arguments):
         return arguments
 
-    VERBS.update(show=show, defaults=defaults, warn=warn, fail=fail, wait=wait, echo=echo)
+    def hard_text():
+        return ('a\\0b', '\\ud800')
+
+    VERBS.update(hard_text=hard_text, show=show, defaults=defaults, warn=warn, fail=fail, wait=wait, echo=echo)
 _add_test_verbs()
 ", local = TRUE)
 }
