@@ -1,4 +1,4 @@
-# What stats asks of a fitted model, from the released numbers alone: no Python but in predict().
+# What stats asks of a fitted model, from the released numbers alone.
 
 # The regression inside: of a dp_select its own, which fit = NULL leaves out.
 fitted_part <- function(object, what) {
@@ -17,16 +17,13 @@ fitted_part <- function(object, what) {
 #' Methods for fitted objects
 #'
 #' The functions that work on an [lm()] work on the results of [dp_select()] and [dp_ols()], with the
-#' same names for coefficients: `(Intercept)`, `countycc`, `log(x)`. Only `predict()` needs Python.
+#' same names for coefficients: `(Intercept)`, `countycc`, `log(x)`. None of them needs Python.
 #' What is computed from single rows is never released: `residuals()`, `fitted()`, `deviance()`,
 #' `logLik()` and their like fail with a condition of class `dpreg_not_released` that says why.
 #'
 #' @param object,x A result of [dp_select()] or [dp_ols()].
 #' @param parm Names or numbers of coefficients; by default all.
 #' @param level The level of the intervals.
-#' @param newdata A data frame of the analyst's own, with the columns of the formula.
-#' @param se.fit Also standard errors (and the interval)?
-#' @param interval `"confidence"` for the mean, `"prediction"` for a new observation.
 #' @param which For a selection: the formula of the `"selected"` model, or the `"full"` one.
 #' @param formula. A change of the full formula, as in [update.formula()].
 #' @param evaluate Evaluate the new call or return it?
@@ -41,7 +38,7 @@ fitted_part <- function(object, what) {
 #' fit <- dp_ols(mpg ~ wt + hp, mtcars, eps = 1000, schema = schema)
 #' coef(fit)
 #' vcov(fit)
-#' predict(fit, data.frame(wt = 2:3, hp = 100), interval = "confidence")
+#' confint(fit, "wt")
 NULL
 
 #' @rdname dp_result
@@ -65,7 +62,7 @@ confint.dp_result <- function(object, parm, level = 0.95, ...) {
   limits <- if (is.null(fit$interval_draws)) {
     fit$coefficients + outer(std_errors(fit), stats::qnorm(tails))
   } else {
-    t(apply(fit$interval_draws, 2, stats::quantile, tails, names = FALSE, type = 7))
+    draw_limits(unname(fit$interval_draws), tails)
   }
   dimnames(limits) <- list(names(fit$coefficients), percent_names(tails))
   if (!missing(parm)) limits <- limits[parm, , drop = FALSE]
@@ -82,36 +79,9 @@ check_level <- function(level) {
   }
 }
 
-# NaN for a variance below zero, which noise can produce.
 std_errors <- function(fit) {
   variances <- diag(as.matrix(fit$vcov))
-  stats::setNames(sqrt(ifelse(variances >= 0, variances, NaN)), names(fit$coefficients))
-}
-
-#' @rdname dp_result
-#' @export
-predict.dp_result <- function(object, newdata, se.fit = FALSE,
-                              interval = c("none", "confidence", "prediction"), level = 0.95, ...) {
-  fit <- fitted_part(object, "predict()")
-  if (missing(newdata)) {
-    dpreg_stop("not_released", "fitted values are not released: give predict() a data frame of your ",
-               "own as newdata.")
-  }
-  interval <- match.arg(interval)
-  check_level(level)
-  columns <- intersect(all.vars(stats::delete.response(stats::terms(fit$formula))), names(newdata))
-  told <- python_call("predict", list(json = fit$python$json, level = level), newdata, columns)
-  rows <- row.names(newdata)
-  named <- function(x) stats::setNames(ifelse(is.na(x), NA_real_, x), rows)
-  value <- named(told$fit)
-  if (interval != "none") {
-    limits <- if (interval == "confidence") told$mean else told$observation
-    value <- cbind(fit = value, lwr = named(limits[, 1]), upr = named(limits[, 2]))
-  }
-  value <- stamped(value, object$seeded)
-  if (!se.fit) return(value)
-  list(fit = value, se.fit = named(told$se), df = fit$df.residual %||% NA_real_,
-       residual.scale = fit$sigma %||% NA_real_)
+  stats::setNames(sqrt(positive(variances)), names(fit$coefficients))
 }
 
 #' @rdname dp_result

@@ -38,7 +38,11 @@ dp_plan <- function(effects, sigma, n = NULL, eps = NULL, chance = 0.8, candidat
     declared <- r_schema(python_call("schema", arguments["schema"]))
     columns <- as.data.frame(stats::setNames(rep(list(numeric()), length(declared)), names(declared)),
                              optional = TRUE)
-    translation <- translate_formula(formula, columns)
+    translation <- translate_formula(formula, columns, function(name) declared[[name]])
+    if (length(translation$derived)) {
+      arguments$schema <- add_derived(columns, written_schema(arguments$schema), translation)$schema
+      declared <- r_schema(python_call("schema", arguments["schema"]))
+    }
     arguments$formula <- translation$patsy
     if (!is.null(arguments$keep)) {
       arguments$keep <- as.list(python_term_names(keep, translation, "keep"))

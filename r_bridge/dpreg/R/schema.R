@@ -63,3 +63,12 @@ check_declared <- function(data, columns, schema, exempt = character()) {
     }
   }
 }
+
+# A schema that a file holds, as a list.
+written_schema <- function(schema) {
+  if (!is.character(schema)) return(schema)
+  plain_schema(r_schema(python_call("schema", list(schema = schema))))
+}
+
+# The bounds that a schema declares for a column, or NULL.
+declared_bounds <- function(schema, name) unlist(written_schema(schema)[[name]]$bounds)

@@ -7,8 +7,10 @@
 #' @section Formula:
 #' R's own: `.`, `-1`, `a:b`, `a*b`, `(a + b)^2`, names in back-ticks. A term may hold columns of
 #' `data`, numbers, `+ - * / ^`, comparisons, `log`, `log2`, `log10`, `log1p`, `exp`, `sqrt`, `abs`,
-#' `I()`, `factor()`, and `splines::bs()` with knots and boundary knots written out. Whatever looks
-#' across rows, such as `poly()` and `scale()`, is refused by name.
+#' `I()`, `factor()`, `cut()` with its breaks written out, `poly(x, 2, raw = TRUE)`, which stands for
+#' `x + I(x^2)`, and `splines::bs()` with knots written out, its boundary knots those of the schema unless
+#' given. Whatever looks across rows, such as `poly()` without `raw = TRUE` and `scale()`, is refused by
+#' name. Factors have treatment contrasts, also ordered ones.
 #'
 #' @section Schema:
 #' The public facts about columns: `list(price = c(105, 905), county = c("ala", "cc"))`. Two numbers
@@ -90,9 +92,19 @@ model_call <- function(verb, formula, data, arguments, call, make) {
     data <- source$columns
   }
   if (!is.data.frame(data)) not_a_table(data)
-  translation <- translate_formula(formula, data)
   arguments["schema"] <- list(plain_schema(arguments$schema))
+  bounds <- function(name) declared_bounds(arguments$schema, name)
+  translation <- translate_formula(formula, data, bounds)
   check_declared(data, translation$columns, arguments$schema, translation$declared)
+  if (length(translation$derived)) {
+    if (!is.null(source)) {
+      refuse_term(names(translation$derived)[1], "R makes its bins, and does not see the rows of a file; make the column beforehand")
+    }
+    made <- add_derived(data, written_schema(arguments$schema), translation)
+    data <- made$data
+    arguments$schema <- made$schema
+  }
+  say_of_ordered(data, translation)
   if (!is.null(arguments$keep)) {
     arguments$keep <- as.list(python_term_names(arguments$keep, translation, "keep"))
   }
@@ -100,9 +112,21 @@ model_call <- function(verb, formula, data, arguments, call, make) {
   arguments$budget <- ledger_path(arguments$budget)
   arguments$formula <- translation$patsy
   view <- if (is.null(source)) {
-    python_call(verb, arguments, data, translation$columns)
+    python_call(verb, arguments, data, c(translation$columns, names(translation$derived)))
   } else {
     python_call(verb, arguments, source = source)
   }
   make(view, translation, call)
+}
+
+# R gives ordered factors polynomial contrasts; who has them is told what they get here.
+say_of_ordered <- function(data, translation) {
+  plain <- vapply(Filter(is.name, translation$expressions), as.character, "")
+  ordered <- Filter(function(name) inherits(.subset2(data, match(name, attr(data, "names"))), "ordered"), plain)
+  if (length(ordered)) {
+    dpreg_message(
+      "ordered factor ", listed(ordered), ": the coefficients are differences from the first declared level ",
+      "(treatment contrasts), where lm() would use polynomial contrasts; write factor() to say so."
+    )
+  }
 }

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import pandas as pd
-
 import dpreg
 from dpreg.formula.design import build_design
 from dpreg.privacy.budget import decimal_string, exact
 from dpreg.privacy.ledger import Ledger
-from dpreg.results.load import from_json
 from dpreg.schema import Schema
 from dpreg_bridge.aggregate import close_run, open_run, send_estimates
 from dpreg_bridge.sources import close_source, new_stream, open_source
@@ -32,19 +29,6 @@ def library_verb(name: str) -> Callable[..., Any]:
         return view(function(**arguments))
 
     return call
-
-
-def _predict(json: str, data: pd.DataFrame, level: float) -> dict[str, Any]:
-    """Predict from a result that R kept as JSON."""
-    result: Any = from_json(json)
-    prediction = result.get_prediction(data)
-    alpha = 1 - level
-    return {
-        "fit": prediction.predicted_mean,
-        "se": prediction.se_mean,
-        "mean": prediction.conf_int(alpha=alpha),
-        "observation": prediction.conf_int(obs=True, alpha=alpha),
-    }
 
 
 def _ledger(path: str, eps: Any = None, delta: Any = 0) -> dict[str, Any]:
@@ -95,7 +79,6 @@ def _pair(budget: Any) -> tuple[str, str]:
 
 
 VERBS: Final[dict[str, Callable[..., Any]]] = {
-    "predict": _predict,
     "ledger": _ledger,
     "schema": _schema,
     "columns": _columns,
