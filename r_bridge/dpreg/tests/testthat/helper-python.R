@@ -1,7 +1,7 @@
 # Tests that need Python are skipped where there is none, but fail where DPREG_REQUIRE_PYTHON = 1:
 # a check whose tests were all skipped would look like a good one.
-need_python <- function() {
-  available <- dpreg_available()
+need_python <- function(extras = character()) {
+  available <- dpreg_available(extras)
   if (available) return(invisible())
   reason <- attr(available, "reason")
   if (identical(Sys.getenv("DPREG_REQUIRE_PYTHON"), "1")) stop(reason, call. = FALSE)

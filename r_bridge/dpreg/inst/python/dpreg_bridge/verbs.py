@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -74,11 +75,17 @@ def _selection_study(**arguments: Any) -> dict[str, Any]:
     return shown | {"schema": _schema(arguments["schema"])}
 
 
+def _has_module(name: str) -> bool:
+    """Tell whether Python has a module, without importing it."""
+    return importlib.util.find_spec(name) is not None
+
+
 def _pair(budget: Any) -> tuple[str, str]:
     return decimal_string(budget.eps), decimal_string(budget.delta)
 
 
 VERBS: Final[dict[str, Callable[..., Any]]] = {
+    "has_module": _has_module,
     "ledger": _ledger,
     "schema": _schema,
     "columns": _columns,
