@@ -57,6 +57,7 @@ sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = N
                              contributions = 1, by = NULL, schema = NULL, timeout = NULL,
                              noise = NULL, budget = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
+  list(estimator, data, eps, bounds)
   arguments <- given_arguments(call)
   arguments$estimator <- NULL
   arguments$progress <- NULL

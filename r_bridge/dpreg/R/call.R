@@ -6,7 +6,7 @@
 # `python_call()`, and in Python a line in dpreg_bridge/views.py if its result is of a new kind.
 
 python_call <- function(verb, arguments = list(), data = NULL, columns = names(data),
-                        source = NULL) {
+                        source = NULL, labels = NULL) {
   table <- if (!is.null(data)) table_columns(data, columns)
   door <- open_door()
   request <- list(
@@ -15,21 +15,21 @@ python_call <- function(verb, arguments = list(), data = NULL, columns = names(d
   )
   check_text(request[c("verb", "arguments")], "an argument")
   reply <- door(request)
-  for (text in reply$warnings) dpreg_warn(text)
+  for (text in reply$warnings) dpreg_warn(in_r_words(text, labels))
   if (is.null(reply)) {
     dpreg_stop("internal_error", "Python gave no answer: please report this.")
   }
-  if (!reply$ok) raise(reply)
+  if (!reply$ok) raise(reply, labels)
   reply$value
 }
 
-raise <- function(reply) {
+raise <- function(reply, labels) {
   if (identical(reply$class, "KeyboardInterrupt")) {
     # As R itself would: an interrupt for those who handle it, else back to the prompt.
     signalCondition(dpreg_condition("interrupt", ""))
     invokeRestart("abort")
   }
-  dpreg_stop(snake_case(reply$class), reply$message)
+  dpreg_stop(snake_case(reply$class), in_r_words(reply$message, labels))
 }
 
 # The arguments that a matched call names, evaluated; Python's own defaults stand for the others.
@@ -42,7 +42,9 @@ plain_arguments <- function(arguments) Map(plain_argument, arguments, names(argu
 
 plain_argument <- function(value, name) {
   if (is.list(value) && !is.object(value)) {
-    return(Map(plain_argument, value, rep_len(paste0("an entry of ", name), length(value))))
+    inner <- names(value) %||% rep("", length(value))
+    inner <- ifelse(nzchar(inner), paste0(name, "$", inner), paste0(name, "[[", seq_along(value), "]]"))
+    return(Map(plain_argument, value, inner) |> stats::setNames(names(value)))
   }
   if (is.factor(value)) value <- as.character(value)
   if (is.object(value) || !(is.null(value) || is.logical(value) || is.numeric(value) ||

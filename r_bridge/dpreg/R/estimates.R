@@ -37,6 +37,7 @@ dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL
                     neighbors = "replace-one", contributions = 1, by = NULL, complete = FALSE,
                     noise = NULL, budget = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
+  list(x, eps)
   estimate_call("dp_mean", x, data, given_arguments(call), call)
 }
 
@@ -46,6 +47,7 @@ dp_quantile <- function(x, q, data = NULL, eps, bounds = NULL, schema = NULL,
                         neighbors = "replace-one", contributions = 1, by = NULL, complete = FALSE,
                         alpha = 0.05, budget = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
+  list(x, q, eps)
   estimate_call("dp_quantile", x, data, given_arguments(call), call)
 }
 
@@ -56,6 +58,7 @@ dp_histogram <- function(x, data = NULL, eps, delta = 0, bounds = NULL, bins = "
                          complete = FALSE, width_share = 0.2, noise = NULL, budget = NULL,
                          progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
+  list(x, eps)
   estimate_call("dp_histogram", x, data, given_arguments(call), call)
 }
 
@@ -65,6 +68,7 @@ dp_suffstats <- function(x, data = NULL, family = "gaussian", eps, delta = 0, bo
                          schema = NULL, neighbors = "replace-one", contributions = 1, by = NULL,
                          complete = FALSE, noise = NULL, budget = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
+  list(x, eps)
   estimate_call("dp_suffstats", x, data, given_arguments(call), call)
 }
 
@@ -86,6 +90,7 @@ estimate_call <- function(verb, x, data, arguments, call) {
   columns <- unique(c(x, arguments$by))
   check_text(columns, "a column's name in x or by")
   arguments["schema"] <- list(plain_schema(arguments$schema))
+  check_names(data, arguments$schema)
   check_declared(data, columns, arguments$schema)
   arguments$budget <- ledger_path(arguments$budget)
   if (!is.null(arguments$bounds)) arguments$bounds <- as.list(arguments$bounds)

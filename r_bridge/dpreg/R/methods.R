@@ -65,8 +65,22 @@ confint.dp_result <- function(object, parm, level = 0.95, ...) {
     draw_limits(unname(fit$interval_draws), tails)
   }
   dimnames(limits) <- list(names(fit$coefficients), percent_names(tails))
-  if (!missing(parm)) limits <- limits[parm, , drop = FALSE]
+  if (!missing(parm)) limits <- limits[check_parm(parm, rownames(limits)), , drop = FALSE]
   stamped(limits, object$seeded)
+}
+
+# Names or numbers of what there is.
+check_parm <- function(parm, names) {
+  if (is.character(parm) || is.factor(parm)) {
+    unknown <- setdiff(as.character(parm), names)
+    parm <- as.character(parm)
+  } else {
+    unknown <- if (is.numeric(parm)) parm[is.na(parm) | abs(parm) > length(names)] else character()
+  }
+  if (length(unknown)) {
+    dpreg_stop("argument_error", "parm: there is no ", listed(unknown), "; there are ", listed(names), ".")
+  }
+  parm
 }
 
 percent_names <- function(tails) {
@@ -119,7 +133,16 @@ update.dp_result <- function(object, formula., ..., evaluate = TRUE) {
   }
   changes <- match.call(expand.dots = FALSE)$...
   for (name in names(changes)) call[name] <- changes[name] # an argument may be NULL
-  if (evaluate) eval(call, parent.frame()) else call
+  if (!evaluate) return(call)
+  say_once("update", "the call is made again, and spends its eps anew; with budget = dp_ledger() that is counted.")
+  eval(call, parent.frame())
+}
+
+# A message that is given once in a session.
+say_once <- function(what, ...) {
+  if (isTRUE(the$said[[what]])) return(invisible())
+  the$said[[what]] <- TRUE
+  dpreg_message(..., " (Said once in a session.)")
 }
 
 refuse_release <- function(what, reason) {

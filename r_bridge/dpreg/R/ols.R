@@ -24,5 +24,6 @@ dp_ols <- function(formula, data, eps, delta = 0, schema = NULL, method = "gram"
                    scaling = "box", neighbors = "replace-one", contributions = 1, clip = 1,
                    center = TRUE, shares = NULL, budget = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
+  list(formula, data, eps)
   model_call("dp_ols", formula, data, given_arguments(call), call, new_regression)
 }

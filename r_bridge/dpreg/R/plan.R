@@ -29,6 +29,7 @@ dp_plan <- function(effects, sigma, n = NULL, eps = NULL, chance = 0.8, candidat
                     max_terms = NULL, radius = NULL, clip = 1, center = TRUE, penalty = "auto",
                     sigma2 = NULL, false_inclusions = 0.1, fit = "split") {
   call <- match.call()
+  list(effects, sigma)
   given <- setdiff(names(call), c("", "formula"))
   arguments <- stats::setNames(lapply(given, get, envir = environment()), given)
   arguments["schema"] <- list(plain_schema(schema))

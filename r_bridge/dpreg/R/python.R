@@ -7,6 +7,7 @@
 the <- new.env(parent = emptyenv())
 the$door <- NULL
 the$pid <- NULL
+the$said <- list()
 
 environment_name <- "r-dpreg"
 

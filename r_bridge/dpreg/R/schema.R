@@ -15,7 +15,22 @@ plain_schema <- function(schema) {
                'list(price = c(105, 905), county = c("ala", "cc")), or the path of a TOML or JSON ',
                "file.")
   }
+  twice <- names(schema)[duplicated(names(schema))]
+  if (length(twice)) dpreg_stop("schema_error", "schema names ", listed(unique(twice)), " more than once.")
   Map(plain_declaration, schema, names(schema))
+}
+
+# A misspelt name in the schema would leave its column undeclared, and a column's second would be another.
+check_names <- function(data, schema) {
+  names <- attr(data, "names")
+  twice <- unique(names[duplicated(names)])
+  if (length(twice)) {
+    dpreg_stop("data_error", "data has several columns named ", listed(twice), ": keep or rename one.")
+  }
+  unknown <- if (is.list(schema)) setdiff(names(schema), names)
+  if (length(unknown)) {
+    dpreg_stop("schema_error", "schema names ", listed(unknown), ", no column of data; it has ", listed(names), ".")
+  }
 }
 
 plain_declaration <- function(spec, name) {

@@ -79,6 +79,7 @@ dp_select <- function(formula, data, eps, delta = 0, schema = NULL, method = "pc
                       false_inclusions = 0.1, shares = NULL, draws = 1, fit = "split",
                       engine = "auto", budget = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
+  list(formula, data, eps) # R's own error where one is missing
   model_call("dp_select", formula, data, given_arguments(call), call, new_selection)
 }
 
@@ -93,6 +94,7 @@ model_call <- function(verb, formula, data, arguments, call, make) {
   }
   if (!is.data.frame(data)) not_a_table(data)
   arguments["schema"] <- list(plain_schema(arguments$schema))
+  check_names(data, arguments$schema)
   bounds <- function(name) declared_bounds(arguments$schema, name)
   translation <- translate_formula(formula, data, bounds)
   check_declared(data, translation$columns, arguments$schema, translation$declared)
@@ -112,9 +114,10 @@ model_call <- function(verb, formula, data, arguments, call, make) {
   arguments$budget <- ledger_path(arguments$budget)
   arguments$formula <- translation$patsy
   view <- if (is.null(source)) {
-    python_call(verb, arguments, data, c(translation$columns, names(translation$derived)))
+    python_call(verb, arguments, data, c(translation$columns, names(translation$derived)),
+                labels = translation$labels)
   } else {
-    python_call(verb, arguments, source = source)
+    python_call(verb, arguments, source = source, labels = translation$labels)
   }
   make(view, translation, call)
 }
@@ -122,7 +125,10 @@ model_call <- function(verb, formula, data, arguments, call, make) {
 # R gives ordered factors polynomial contrasts; who has them is told what they get here.
 say_of_ordered <- function(data, translation) {
   plain <- vapply(Filter(is.name, translation$expressions), as.character, "")
-  ordered <- Filter(function(name) inherits(.subset2(data, match(name, attr(data, "names"))), "ordered"), plain)
+  ordered <- Filter(function(name) {
+    column <- .subset2(data, match(name, attr(data, "names")))
+    isTRUE(tryCatch(is.ordered(column), error = function(cond) FALSE)) # what else it is, columns.R says
+  }, plain)
   if (length(ordered)) {
     dpreg_message(
       "ordered factor ", listed(ordered), ": the coefficients are differences from the first declared level ",
