@@ -107,7 +107,71 @@ formula.dp_result <- function(x, which = c("selected", "full"), ...) {
 
 #' @rdname dp_result
 #' @export
-terms.dp_result <- function(x, ...) stats::terms(stats::formula(x))
+terms.dp_result <- function(x, ...) {
+  fit <- if (inherits(x, "dp_ols")) x else x$regression
+  made <- stats::terms(stats::formula(x))
+  if (!is.null(fit)) attr(made, "dataClasses") <- data_classes(fit, made)
+  made
+}
+
+# What model.frame() would note of each variable; of the fit's own, no rows are needed for it.
+data_classes <- function(fit, terms) {
+  labels <- vapply(as.list(attr(terms, "variables"))[-1], label_of, "")
+  none <- lapply(fit$schema, function(spec) {
+    if (is.logical(spec)) logical() else if (is.numeric(spec)) numeric() else levels_of(spec)[0]
+  })
+  none <- structure(none, class = "data.frame", row.names = integer())
+  known <- c(fit$design$variables, stats::setNames(list(fit$design$response), fit$response))
+  values <- design_values(list(variables = known[labels]), none, fit$schema)
+  classes <- vapply(values, function(value) {
+    if (is.list(value)) return(if (identical(value$texts, c("FALSE", "TRUE"))) "logical" else "factor")
+    if (is.matrix(value)) paste0("nmatrix.", ncol(value)) else "numeric"
+  }, "")
+  stats::setNames(classes, labels)
+}
+
+#' @rdname dp_result
+#' @export
+labels.dp_result <- function(object, ...) attr(stats::terms(object), "term.labels")
+
+#' @rdname dp_result
+#' @export
+variable.names.dp_result <- function(object, ...) names(fitted_part(object, "variable.names()")$coefficients)
+
+#' @rdname dp_result
+#' @export
+weights.dp_result <- function(object, ...) NULL
+
+#' @rdname dp_result
+#' @export
+family.dp_result <- function(object, ...) {
+  fitted_part(object, "family()")
+  stats::gaussian()
+}
+
+#' @rdname dp_result
+#' @export
+format.dp_result <- function(x, ...) {
+  what <- if (inherits(x, "dp_estimate")) x$statistic else deparse1(stats::formula(x))
+  paste0("<", class(x)[1], ": ", what, ", eps = ", format(x$eps), ", delta = ", format(x$delta),
+         if (isTRUE(x$seeded)) paste0("; ", stamp), ">")
+}
+
+#' @rdname dp_result
+#' @export
+toString.dp_result <- function(x, ...) format.dp_result(x)
+
+#' @rdname dp_result
+#' @param data A data frame of the analyst's own, for the model matrix of its rows.
+#' @export
+model.matrix.dp_result <- function(object, data = NULL, ...) {
+  fit <- fitted_part(object, "model.matrix()")
+  if (is.null(data)) refuse_release("model.matrix()", "it would hold the rows. Give a data frame of your own as data")
+  data <- as_newdata(data)
+  x <- design_matrix(fit, data)
+  dimnames(x) <- list(row.names(data), names(fit$coefficients))
+  x
+}
 
 #' @rdname dp_result
 #' @export
@@ -133,9 +197,9 @@ update.dp_result <- function(object, formula., ..., evaluate = TRUE) {
   }
   changes <- match.call(expand.dots = FALSE)$...
   for (name in names(changes)) call[name] <- changes[name] # an argument may be NULL
-  if (!evaluate) return(call)
-  say_once("update", "the call is made again, and spends its eps anew; with budget = dp_ledger() that is counted.")
-  eval(call, parent.frame())
+  # waldtest() and others take the call and evaluate it themselves.
+  say_once("update", "each refit is a call of its own and spends its eps anew; with budget = dp_ledger() that is counted.")
+  if (evaluate) eval(call, parent.frame()) else call
 }
 
 # A message that is given once in a session.
@@ -144,32 +208,3 @@ say_once <- function(what, ...) {
   the$said[[what]] <- TRUE
   dpreg_message(..., " (Said once in a session.)")
 }
-
-refuse_release <- function(what, reason) {
-  dpreg_stop("not_released", what, " is not released: ", reason, ".")
-}
-
-one_per_row <- paste("there is one number for each row, and each would disclose that row. Use",
-                     "predict() on a data frame that you may see")
-exact_sums <- paste("it is computed from the exact residual sum of squares. To choose between models",
-                    "privately, use dp_select()")
-
-#' @export
-residuals.dp_result <- function(object, ...) refuse_release("residuals()", one_per_row)
-
-#' @export
-fitted.dp_result <- function(object, ...) refuse_release("fitted()", one_per_row)
-
-#' @export
-model.frame.dp_result <- function(formula, ...) {
-  refuse_release("model.frame()", "it would hold the rows")
-}
-
-#' @export
-hatvalues.dp_result <- function(model, ...) refuse_release("hatvalues()", one_per_row)
-
-#' @export
-deviance.dp_result <- function(object, ...) refuse_release("deviance()", exact_sums)
-
-#' @export
-logLik.dp_result <- function(object, ...) refuse_release("logLik()", exact_sums)
