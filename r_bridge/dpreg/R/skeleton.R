@@ -4,7 +4,7 @@
 #' down. Of the table only the columns' names and classes are looked at, and no row.
 #'
 #' @param data A data frame, or another table that [dp_select()] takes.
-#' @param x,object A skeleton.
+#' @param x A skeleton.
 #' @param ... Not used.
 #' @returns An object of class `dp_skeleton`: a data frame of `column` and `kind`. `print()` shows R code to
 #'   copy and to fill in, and `format()` is its lines.

@@ -37,8 +37,8 @@ test_that("errors are in R's idiom", {
   refused(dp_ols(mpg ~ wt, stats::setNames(rows[1:3], c("mpg", "wt", "wt")), 1), "dpreg_data_error", "several columns")
   refused(dp_ols(mpg ~ log(wt), rows, 1, schema = list(wt = c(-1, 6))), "dpreg_schema_error", "term 'log(wt)'")
   refused(dp_ols(mpg ~ factor(wt), rows, 1, schema = schema), "dpreg_formula_error", "factor(x, levels = c(1, 2, 3))")
-  refused(dp_select(mpg ~ wt, rows, 1, schema = schema, shares = list(fit = list(1, list(NA)))),
-          "dpreg_argument_error", "shares$fit[[2]]")
+  refused(dp_select(mpg ~ wt, rows, 1, schema = schema, shares = list(fit = NA)),
+          "dpreg_argument_error", "shares$fit")
   refused(dp_select(mpg ~ wt, rows, 1, schema = schema, center = "a"), "dpreg_argument_error", "TRUE or FALSE")
   expect_warning(dp_ols(mpg ~ wt, rows, eps = 0.01), "shares$bounds", fixed = TRUE, class = "dpreg_warning")
   refused(dp_ledger("/nowhere/at/all.json", eps = 1), "dpreg_budget_error", "'/nowhere/at'")
