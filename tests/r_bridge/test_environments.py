@@ -14,7 +14,7 @@ TESTS = REPOSITORY / "r_bridge" / "dpreg" / "tests" / "testthat"
 
 FIT = """
 library(dpreg)
-schema <- list(mpg = c(5, 40), wt = c(1, 6), gear = list(levels = 3:5), who = c("a", "b"))
+schema <- list(mpg = c(5, 40), wt = c(1, 6), gear = list(levels = 3:5))
 fit <- dp_ols(mpg ~ wt + factor(gear), mtcars, eps = 10, schema = schema)
 stopifnot(length(coef(fit)) == 4)
 """
@@ -59,7 +59,8 @@ def test_the_mode_is_the_one_that_is_there(rscript, compiled: dict[str, str], as
         FIT
         + """
         none <- dp_ols(mpg ~ wt, mtcars[0, ], eps = 10, schema = schema)
-        texts <- dp_histogram("who", data.frame(who = character()), eps = 1, schema = schema)
+        texts <- dp_histogram("who", data.frame(who = character()), eps = 1,
+                              schema = list(who = c("a", "b")))
         cat(length(predict(fit, mtcars[0, ])), length(coef(none)), length(coef(texts)))
         """,
         **compiled,

@@ -1,7 +1,8 @@
 # The one path by which a function of Python's dpreg is called.
 #
 # A request is a plain list: the function's name, its arguments as plain values, and the columns of
-# a table as columns.R lays them out, or the number of one that Python has open (source.R). The reply is a list too: `ok`, then the value or the error, and
+# a table as columns.R lays them out, or the number of one that Python has open (source.R). The reply
+# is a list too: `ok`, then the value or the error, and
 # the public warnings. To wrap another function: an R function with the same arguments that calls
 # `python_call()`, and in Python a line in dpreg_bridge/views.py if its result is of a new kind.
 

@@ -194,6 +194,7 @@ translate_factor <- function(call, known, refuse) {
 
 # bs(x, knots = c(2, 5), degree = 3, intercept = FALSE, Boundary.knots = c(0, 9))
 translate_spline <- function(call, inside, refuse) {
+  force(call)
   call <- match.call(function(x, df, knots, degree, intercept, Boundary.knots) NULL,
                      without_package(call), envir = baseenv()) |>
     tryCatch(error = function(cond) refuse("bs() has an argument that is not known"))

@@ -198,7 +198,8 @@ update.dp_result <- function(object, formula., ..., evaluate = TRUE) {
   changes <- match.call(expand.dots = FALSE)$...
   for (name in names(changes)) call[name] <- changes[name] # an argument may be NULL
   # waldtest() and others take the call and evaluate it themselves.
-  say_once("update", "each refit is a call of its own and spends its eps anew; with budget = dp_ledger() that is counted.")
+  say_once("update", "each refit is a call of its own and spends its eps anew; with budget = dp_ledger() that ",
+           "is counted.")
   if (evaluate) eval(call, parent.frame()) else call
 }
 

@@ -100,7 +100,9 @@ model_call <- function(verb, formula, data, arguments, call, make) {
   check_declared(data, translation$columns, arguments$schema, translation$declared)
   if (length(translation$derived)) {
     if (!is.null(source)) {
-      refuse_term(names(translation$derived)[1], "R makes its bins, and does not see the rows of a file; make the column beforehand")
+      refuse_term(names(translation$derived)[1], paste(
+        "R makes its bins, and does not see the rows of a file; make the column beforehand"
+      ))
     }
     made <- add_derived(data, written_schema(arguments$schema), translation)
     data <- made$data

@@ -33,7 +33,9 @@ drop1.dp_result <- function(object, scope, ...) {
   known <- fit_terms(fit)
   may_go <- intersect(stats::drop.scope(fit$formula), known)
   if (!missing(scope)) {
-    asked <- if (is.character(scope)) scope else attr(stats::terms(stats::update.formula(fit$formula, scope)), "term.labels")
+    asked <- if (is.character(scope)) scope else {
+      attr(stats::terms(stats::update.formula(fit$formula, scope)), "term.labels")
+    }
     unknown <- setdiff(asked, known)
     if (length(unknown)) {
       dpreg_stop("argument_error", "scope: ", listed(unknown), " is no term of the fit; its terms are ",

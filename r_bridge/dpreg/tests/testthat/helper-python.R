@@ -51,13 +51,20 @@ def _add_test_verbs():
         while time.time() < end:
             pass
 
+    def finalize(seconds):
+        class Slow:
+            def __del__(self):
+                wait(seconds)
+        Slow()
+        return True
+
     def echo(data=None, **arguments):
         return arguments
 
     def hard_text():
         return ('a\\0b', '\\ud800')
 
-    VERBS.update(hard_text=hard_text, show=show, defaults=defaults, warn=warn, fail=fail, wait=wait, echo=echo)
+    VERBS.update(hard_text=hard_text, finalize=finalize, show=show, defaults=defaults, warn=warn, fail=fail, wait=wait, echo=echo)
 _add_test_verbs()
 ", local = TRUE)
 }

@@ -81,6 +81,13 @@ test_that("an interrupt ends the call and leaves all usable", {
   expect_s3_class(dp_select(mpg ~ wt, mtcars, 1, schema = car_schema, fit = NULL), "dp_select")
 })
 
+test_that("an interrupt that falls into a finalizer is not lost", {
+  skip_on_os("windows")
+  system(paste0("(sleep 0.7; kill -INT ", Sys.getpid(), ") 2>/dev/null &"))
+  outcome <- tryCatch(python_call("finalize", list(seconds = 2)), interrupt = function(cond) "stopped")
+  expect_identical(outcome, "stopped")
+})
+
 test_that("the functions have Python's arguments and defaults", {
   python <- function(value) {
     if (is.call(value)) value <- eval(value)
