@@ -60,7 +60,8 @@ confint.dp_result <- function(object, parm, level = 0.95, ...) {
   check_level(level)
   tails <- c((1 - level) / 2, (1 + level) / 2)
   limits <- if (is.null(fit$interval_draws)) {
-    fit$coefficients + outer(std_errors(fit), stats::qnorm(tails))
+    half <- half_widths(fit, std_errors(fit), diag(as.matrix(fit$privacy_vcov %||% fit$vcov)), level)
+    fit$coefficients + outer(half, c(-1, 1))
   } else {
     draw_limits(unname(fit$interval_draws), tails)
   }

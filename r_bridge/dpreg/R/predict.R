@@ -106,7 +106,10 @@ predicted_terms <- function(fit, newdata, wanted, rows) {
 
 mean_limits <- function(fit, x, centre, error, level) {
   tails <- c((1 - level) / 2, (1 + level) / 2)
-  if (is.null(fit$interval_draws)) return(centre + outer(error, stats::qnorm(tails)))
+  if (is.null(fit$interval_draws)) {
+    noise <- if (!is.null(fit$noise_degrees)) privacy_part(fit, x)
+    return(centre + outer(half_widths(fit, error, noise, level), c(-1, 1)))
+  }
   blocks <- split(seq_along(centre), (seq_along(centre) - 1) %/% 1024)
   limits <- lapply(blocks, function(block) {
     draw_limits(tcrossprod(unname(fit$interval_draws), x[block, , drop = FALSE]), tails)

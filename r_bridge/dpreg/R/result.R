@@ -46,6 +46,8 @@ new_regression <- function(view, translation, call) {
     response = translation$response,
     coefficients = vector(view$coefficients),
     vcov = matrix(view$covariance[order, , drop = FALSE], names),
+    privacy_vcov = matrix(view$privacy_covariance[order, , drop = FALSE], names),
+    noise_degrees = view$noise_degrees,
     se_sampling = vector(view$se_sampling),
     se_privacy = vector(view$se_privacy),
     sigma = if (!is.null(view$residual_variance)) sqrt(max(view$residual_variance, 0)),
