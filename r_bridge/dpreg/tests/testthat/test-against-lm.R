@@ -1,6 +1,7 @@
 # Each type of column, with and without missing values, in each position, against lm() on the
-# complete rows. One release of the moments (method = "gram") counts complete rows; at eps = 1e6 and 4,000 rows the noise moves a coefficient of these by some 1e-4; the
-# tolerance is ten times that.
+# complete rows. The fits release the moments once (method = "gram"), which counts complete rows too. At
+# eps = 1e6 and 4,000 rows the noise moves a coefficient of these by some 1e-4; the tolerance is ten
+# times that.
 need_python()
 
 rows <- 4000
