@@ -55,7 +55,7 @@
 sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = NULL,
                              correct_bias = TRUE, aggregation = "auto", neighbors = "replace-one",
                              contributions = 1, by = NULL, schema = NULL, timeout = NULL,
-                             noise = NULL, budget = NULL, progress = NULL, unsafe_seed = NULL) {
+                             noise = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   list(estimator, data, eps, bounds)
   arguments <- given_arguments(call)

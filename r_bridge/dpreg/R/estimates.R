@@ -35,7 +35,7 @@ NULL
 #' @export
 dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL,
                     neighbors = "replace-one", contributions = 1, by = NULL, complete = FALSE,
-                    noise = NULL, budget = NULL, progress = NULL, unsafe_seed = NULL) {
+                    noise = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   list(x, eps)
   estimate_call("dp_mean", x, data, given_arguments(call), call)
@@ -45,7 +45,7 @@ dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL
 #' @export
 dp_quantile <- function(x, q, data = NULL, eps, bounds = NULL, schema = NULL,
                         neighbors = "replace-one", contributions = 1, by = NULL, complete = FALSE,
-                        alpha = 0.05, budget = NULL, progress = NULL, unsafe_seed = NULL) {
+                        alpha = 0.05, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   list(x, q, eps)
   estimate_call("dp_quantile", x, data, given_arguments(call), call)
@@ -55,7 +55,7 @@ dp_quantile <- function(x, q, data = NULL, eps, bounds = NULL, schema = NULL,
 #' @export
 dp_histogram <- function(x, data = NULL, eps, delta = 0, bounds = NULL, bins = "private",
                          schema = NULL, neighbors = "replace-one", contributions = 1, by = NULL,
-                         complete = FALSE, width_share = 0.2, noise = NULL, budget = NULL,
+                         complete = FALSE, width_share = 0.2, noise = NULL, budget = NULL, analyst = NULL,
                          progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   list(x, eps)
@@ -66,7 +66,8 @@ dp_histogram <- function(x, data = NULL, eps, delta = 0, bounds = NULL, bins = "
 #' @export
 dp_suffstats <- function(x, data = NULL, family = "gaussian", eps, delta = 0, bounds = NULL,
                          schema = NULL, neighbors = "replace-one", contributions = 1, by = NULL,
-                         complete = FALSE, noise = NULL, budget = NULL, progress = NULL, unsafe_seed = NULL) {
+                         complete = FALSE, noise = NULL, budget = NULL, analyst = NULL, progress = NULL,
+                         unsafe_seed = NULL) {
   call <- match.call()
   list(x, eps)
   estimate_call("dp_suffstats", x, data, given_arguments(call), call)

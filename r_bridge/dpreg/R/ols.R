@@ -27,8 +27,8 @@
 #' @export
 dp_ols <- function(formula, data, eps, delta = 0, schema = NULL, method = "auto", noise = NULL,
                    scaling = "box", neighbors = "replace-one", contributions = 1, clip = 1,
-                   center = TRUE, shares = NULL, expected_rows = NULL, budget = NULL, progress = NULL,
-                   unsafe_seed = NULL) {
+                   center = TRUE, shares = NULL, expected_rows = NULL, budget = NULL, analyst = NULL,
+                   progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   list(formula, data, eps)
   model_call("dp_ols", formula, data, given_arguments(call), call, new_regression)

@@ -54,6 +54,7 @@
 #'   (`"share"`), or none (`NULL`).
 #' @param engine `"auto"`, `"enumerate"` or `"tree"`: how the models are searched; the law is the same.
 #' @param budget A [dp_ledger()] to charge, before any row is read.
+#' @param analyst Whose part of the account is charged, where the ledger has caps for analysts.
 #' @param progress Show bars while rows are read and trees searched, for the curator's eyes only?
 #'   `NULL`: where R runs in a terminal.
 #' @param unsafe_seed Makes the result reproducible and **not private**; every view of it says so.
@@ -77,7 +78,7 @@ dp_select <- function(formula, data, eps, delta = 0, schema = NULL, method = "pc
                       units = "term", keep = "(Intercept)", max_terms = NULL, hierarchy = "none",
                       radius = NULL, clip = 1, center = TRUE, penalty = "auto", sigma2 = NULL,
                       false_inclusions = 0.1, shares = NULL, draws = 1, fit = "split",
-                      engine = "auto", budget = NULL, progress = NULL, unsafe_seed = NULL) {
+                      engine = "auto", budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   list(formula, data, eps) # R's own error where one is missing
   model_call("dp_select", formula, data, given_arguments(call), call, new_selection)

@@ -1,7 +1,7 @@
 need_python()
 
 rows <- transform(mtcars, am = am == 1)
-fit <- dp_ols(mpg ~ wt * am + factor(gear), mtcars, eps = 1e6, schema = car_schema)
+fit <- dp_ols(mpg ~ wt * am + factor(gear), mtcars, eps = 1e6, method = "gram", schema = car_schema)
 exact <- lm(mpg ~ wt * am + factor(gear), rows)
 bare <- dp_select(mpg ~ wt + hp, mtcars, eps = 10, schema = car_schema, fit = NULL)
 
@@ -31,7 +31,7 @@ test_that("anova and drop1 are Wald tests", {
   expect_identical(table[["Df"]], c(1, 1, 2, 1))
   expect_output(print(table), "Wald tests of terms")
   # With little noise they are lm's F tests, but for the degrees of freedom.
-  expect_equal(drop1(fit)[["Chisq"]] / drop1(fit)[["Df"]], drop1(exact, test = "F")[-1, "F value"], tolerance = 0.05)
+  expect_equal(drop1(fit)[["Chisq"]] / drop1(fit)[["Df"]], drop1(exact, test = "F")[-1, "F value"], tolerance = 0.15)
   expect_identical(rownames(drop1(fit)), c("factor(gear)", "wt:am"))
   expect_identical(rownames(drop1(fit, ~ wt)), "wt")
   expect_error(drop1(fit, "hp"), "'hp' is no term", class = "dpreg_argument_error")
@@ -104,7 +104,7 @@ test_that("xtable, autoplot, parameters and insight show the fit", {
 
 test_that("lmtest tests what is released, and says that a refit costs", {
   skip_if_not_installed("lmtest")
-  fit <- dp_ols(mpg ~ wt * am, mtcars, eps = 1e6, schema = list(mpg = c(5, 40), wt = c(1, 6), am = logical()))
+  fit <- dp_ols(mpg ~ wt * am, mtcars, eps = 1e6, method = "gram", schema = list(mpg = c(5, 40), wt = c(1, 6), am = logical()))
   expect_equal(lmtest::coeftest(fit)[, 1], coef(fit))
   the$said <- list()
   expect_message(test <- lmtest::waldtest(fit, . ~ . - wt:am), "spends its eps anew", class = "dpreg_message")
