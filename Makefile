@@ -24,7 +24,7 @@ SHELL := /bin/bash
 # Pins hold for what pip builds with, too. PIP_CONSTRAINT is read by pip itself.
 export PIP_CONSTRAINT := $(abspath constraints.txt)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# rpy2 is used, and built, without a compiled part: no compiler and no headers of R are needed.
+# rpy2 is built without a compiled part: no compiler and no headers of R are needed.
 export RPY2_CFFI_MODE := ABI
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --no-input
 # What locks/NAME.txt pins, each file by its hash, and then the project alone: pip takes no hashes beside -e.
@@ -64,6 +64,14 @@ $(VENV)/.dpreg-r: pyproject.toml locks/r.txt packages.apt | $(BIN)/python
 	$(call install,r)
 	touch $@ $(VENV)/.dpreg-run $(VENV)/.dpreg-test
 
+# The same rpy2 compiled against this machine's R, in a folder of its own: both modes are tested.
+$(VENV)/rpy2-api/.built: locks/r.txt | $(VENV)/.dpreg-r
+	rm -rf $(@D)
+	awk '/^rpy2-rinterface==/ { on = 1 } on { print } on && !/\\$$/ { exit }' locks/r.txt >$(VENV)/rpy2-api.txt
+	RPY2_CFFI_MODE=API $(PIP_INSTALL) --no-deps --no-build-isolation --no-cache-dir --require-hashes \
+		--no-binary rpy2-rinterface --target $(@D) -r $(VENV)/rpy2-api.txt
+	touch $@
+
 venv: $(VENV)/.dpreg-test $(VENV)/.dpreg-docs  ## set up .venv with all that development needs
 
 # ---- what readers run --------------------------------------------------------------------------
@@ -88,8 +96,8 @@ lint: $(VENV)/.dpreg-test
 	MYPYPATH=r_bridge/dpreg/inst/python $(BIN)/mypy -p dpreg_bridge
 	$(BIN)/lint-imports --no-logo
 
-r-check: $(VENV)/.dpreg-r  ## build and check the R package, vignette included
-	scripts/r_check.sh $(BIN)/python $(PYTEST_ARGS)
+r-check: $(VENV)/.dpreg-r $(VENV)/rpy2-api/.built  ## build and check the R package, vignette included
+	DPREG_RPY2_API=$(abspath $(VENV))/rpy2-api scripts/r_check.sh $(BIN)/python $(PYTEST_ARGS)
 
 r-docs:  ## write the R package's NAMESPACE and man/ from its comments
 	scripts/apt_packages.sh r-docs

@@ -12,19 +12,23 @@ repository="$PWD"
 export DPREG_REQUIRE_PYTHON=1 DPREG_PYTHON="$python"
 export LC_ALL=C.UTF-8 _R_CHECK_FORCE_SUGGESTS_=true
 # No network is needed: neither the time of day nor the index of CRAN is asked for.
-export _R_CHECK_SYSTEM_CLOCK_=false R_REPOSITORIES=NULL
+export _R_CHECK_SYSTEM_CLOCK_=false R_REPOSITORIES=NULL _R_CHECK_CRAN_INCOMING_=false
+export _R_CHECK_EXAMPLE_TIMING_THRESHOLD_=600
 
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 mkdir library
 R CMD build --quiet "$repository/r_bridge/dpreg" >build.log 2>&1 || { cat build.log >&2; exit 1; }
-R CMD check --no-manual --library="$work/library" dpreg_*.tar.gz >check.log 2>&1 || {
+R CMD check --as-cran --no-manual --library="$work/library" dpreg_*.tar.gz >check.log 2>&1 || {
     cat check.log >&2
     tail -n 60 dpreg.Rcheck/tests/testthat.Rout.fail dpreg.Rcheck/*.out >&2 2>/dev/null || true
     exit 1
 }
 
+# CPU time, since the machine may be busy; the first example starts Python.
+if ! awk -F '\t' 'NR > 1 && $2 + $3 > 5 { print "r_check.sh: the example of " $1 " takes " $2 + $3 " s"; slow = 1 }
+    END { exit slow }' dpreg.Rcheck/dpreg-Ex.timings >&2; then exit 1; fi
 # No note is expected: an explained one would be taken out of the log here, with its reason.
 if ! grep -q '^Status: OK$' check.log; then
     cat check.log >&2

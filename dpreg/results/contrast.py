@@ -52,7 +52,7 @@ class Combinations:
 
     def estimates(self) -> Array:
         """Return r'beta (m,)."""
-        return np.asarray(self.rows @ self.params)
+        return inference.combined(self.rows, self.params)
 
     def errors(self) -> Array:
         """Return standard errors (m,)."""

@@ -19,6 +19,7 @@ from dpreg.errors import ArgumentError
 
 __all__ = [
     "binomial_errors",
+    "combined",
     "combined_errors",
     "level",
     "normal_intervals",
@@ -56,6 +57,18 @@ def level(alpha: object) -> float:
 def root(variances: Array) -> Array:
     """Return standard errors; NaN for a variance below zero, which noise can produce."""
     return np.sqrt(np.where(variances >= 0, variances, np.nan))
+
+
+def combined(combinations: Array, params: Array) -> Array:
+    """Return r'beta for the rows r of `combinations` (m x p), the columns added from the left.
+
+    A matrix product may fuse and reorder its sums as the machine likes, and a row's value depend on
+    the rows beside it; this one has the same last digit everywhere, in R too.
+    """
+    total = np.zeros(len(combinations))
+    for column, weight in zip(combinations.T, params, strict=True):
+        total += column * weight
+    return total
 
 
 def combined_errors(covariance: Array, combinations: Array) -> Array:

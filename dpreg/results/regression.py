@@ -280,7 +280,7 @@ class RegressionResults(NeverReleased, Released):
             A table of the analyst's own, with the raw columns of the formula.
         """
         rows = self._design_rows(exog)
-        mean = rows.to_numpy(dtype=np.float64) @ self.coefficients
+        mean = inference.combined(rows.to_numpy(dtype=np.float64), self.coefficients)
         return self.claim.marked_series(pd.Series(mean, index=rows.index))
 
     def get_prediction(self, exog: pd.DataFrame | None = None) -> Prediction:

@@ -79,6 +79,7 @@ def answers(rscript, tmp_path: Path) -> tuple[dict[str, object], pd.DataFrame, d
     return dict(zip(CALLS, map(json.loads, lines), strict=True)), table, schema
 
 
+@pytest.mark.filterwarnings("ignore:the schema leaves out")
 def test_r_and_python_agree(answers) -> None:
     told, table, schema = answers
     for name, (function, formula, arguments) in CALLS.items():

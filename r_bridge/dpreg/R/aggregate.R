@@ -55,22 +55,21 @@
 sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = NULL,
                              correct_bias = TRUE, aggregation = "auto", neighbors = "replace-one",
                              contributions = 1, by = NULL, schema = NULL, timeout = NULL,
-                             noise = NULL, budget = NULL, progress = NULL, unsafe_seed = NULL) {
+                             noise = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
-  head <- head_of(call)
+  list(estimator, data, eps, bounds)
   arguments <- given_arguments(call)
   arguments$estimator <- NULL
   arguments$progress <- NULL
   if (!is.function(estimator)) {
-    dpreg_stop("argument_error", "estimator must be a function: it takes a block and returns numbers.",
-               call = head)
+    dpreg_stop("argument_error", "estimator must be a function: it takes a block and returns numbers.")
   }
   if (!is.null(progress) && !isTRUE(progress) && !isFALSE(progress)) {
-    dpreg_stop("argument_error", "progress must be TRUE, FALSE or NULL.", call = head)
+    dpreg_stop("argument_error", "progress must be TRUE, FALSE or NULL.")
   }
-  rows <- rows_of(data, head)
+  rows <- rows_of(data)
   if (!is.null(by) && !(is.character(by) && length(by) == 1 && is.data.frame(data))) {
-    dpreg_stop("argument_error", "by must be the name of a column of a data frame.", call = head)
+    dpreg_stop("argument_error", "by must be the name of a column of a data frame.")
   }
   arguments["schema"] <- list(plain_schema(schema))
   arguments$budget <- ledger_path(budget)
@@ -82,18 +81,18 @@ sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = N
     check_declared(data, by, arguments$schema)
     table[[by]] <- data[[by]]
   }
-  step <- python_call("open_run", arguments, table, call = head)
+  step <- python_call("open_run", arguments, table)
   on.exit(if (is.null(step$result)) python_call("close_run", list(run = step$run)))
   while (is.null(step$result)) {
     estimates <- block_estimates(estimator, rows$take, step, progress)
-    step <- python_call("send_estimates", list(run = step$run), estimates, call = head)
+    step <- python_call("send_estimates", list(run = step$run), estimates)
   }
   new_estimate(step$result, call)
 }
 
 # How blocks are taken: of the same type, and without names of rows or anything else that belongs to
 # the whole table, such as the rows that na.omit() left out or dplyr's groups.
-rows_of <- function(data, call = NULL) {
+rows_of <- function(data) {
   if (is.data.frame(data)) {
     known <- c("data.table", "tbl_df", "tbl", "data.frame")
     classes <- intersect(class(data), known)
@@ -116,7 +115,7 @@ rows_of <- function(data, call = NULL) {
     return(list(count = length(data), take = function(index) data[index]))
   }
   dpreg_stop("argument_error", "data must be a data frame, a vector or a matrix; got an object of ",
-             "class ", quoted(class(data)[1]), ".", call = call)
+             "class ", quoted(class(data)[1]), ".")
 }
 
 # The estimates that Python asks for, a row each, NA for none. The first of a block's is of the whole

@@ -1,34 +1,36 @@
 # The one path by which a function of Python's dpreg is called.
 #
 # A request is a plain list: the function's name, its arguments as plain values, and the columns of
-# a table as columns.R lays them out, or the number of one that Python has open (source.R). The reply is a list too: `ok`, then the value or the error, and
+# a table as columns.R lays them out, or the number of one that Python has open (source.R). The reply
+# is a list too: `ok`, then the value or the error, and
 # the public warnings. To wrap another function: an R function with the same arguments that calls
 # `python_call()`, and in Python a line in dpreg_bridge/views.py if its result is of a new kind.
 
-python_call <- function(verb, arguments = list(), data = NULL, columns = names(data), call = NULL,
-                        source = NULL) {
+python_call <- function(verb, arguments = list(), data = NULL, columns = names(data),
+                        source = NULL, labels = NULL) {
   table <- if (!is.null(data)) table_columns(data, columns)
   door <- open_door()
   request <- list(
     verb = verb, arguments = plain_arguments(arguments), columns = table,
     rows = if (!is.null(data)) as.double(nrow(data)), source = source$number, debug = isTRUE(getOption("dpreg.debug"))
   )
+  check_text(request[c("verb", "arguments")], "an argument")
   reply <- door(request)
-  for (text in reply$warnings) dpreg_warn(text, call)
+  for (text in reply$warnings) dpreg_warn(in_r_words(text, labels))
   if (is.null(reply)) {
-    dpreg_stop("internal_error", "Python gave no answer: please report this.", call = call)
+    dpreg_stop("internal_error", "Python gave no answer: please report this.")
   }
-  if (!reply$ok) raise(reply, call)
+  if (!reply$ok) raise(reply, labels)
   reply$value
 }
 
-raise <- function(reply, call) {
+raise <- function(reply, labels) {
   if (identical(reply$class, "KeyboardInterrupt")) {
     # As R itself would: an interrupt for those who handle it, else back to the prompt.
     signalCondition(dpreg_condition("interrupt", ""))
     invokeRestart("abort")
   }
-  dpreg_stop(snake_case(reply$class), reply$message, call = call)
+  dpreg_stop(snake_case(reply$class), in_r_words(reply$message, labels))
 }
 
 # The arguments that a matched call names, evaluated; Python's own defaults stand for the others.
@@ -41,7 +43,9 @@ plain_arguments <- function(arguments) Map(plain_argument, arguments, names(argu
 
 plain_argument <- function(value, name) {
   if (is.list(value) && !is.object(value)) {
-    return(Map(plain_argument, value, rep_len(paste0("an entry of ", name), length(value))))
+    inner <- names(value) %||% rep("", length(value))
+    inner <- ifelse(nzchar(inner), paste0(name, "$", inner), paste0(name, "[[", seq_along(value), "]]"))
+    return(Map(plain_argument, value, inner) |> stats::setNames(names(value)))
   }
   if (is.factor(value)) value <- as.character(value)
   if (is.object(value) || !(is.null(value) || is.logical(value) || is.numeric(value) ||
@@ -50,12 +54,15 @@ plain_argument <- function(value, name) {
                "these; got an object of class ", quoted(class(value)[1]), ".")
   }
   if (anyNA(value)) dpreg_stop("argument_error", name, " must not be NA.")
-  if (is.character(value)) enc2utf8(value) else value
+  if (!is.character(value)) return(value)
+  check_text(value, name)
+  enc2utf8(value)
 }
 
 # A call to keep in the result: what was typed, without rows. `do.call()` and pipes may put whole
 # tables where a name is expected, and functions with all that they can see; so may `update()`.
 public_call <- function(call) {
+  if (is.function(call[[1]])) call[[1]] <- function_symbol(call[[1]])
   call[[1]] <- as.name(sub("^.*::", "", deparse1(call[[1]])))
   for (name in setdiff(names(call), "")) {
     value <- call[[name]]
@@ -85,5 +92,3 @@ bare_formula <- function(formula) {
   environment(formula) <- globalenv()
   formula
 }
-
-head_of <- function(call) call[1]

@@ -7,60 +7,136 @@
 #   character                   codes into the distinct texts        kind "text"
 #   factor, ordered             codes into the levels                kind "labels"
 #
-# All other kinds are refused by name, dates and times with how to make numbers of them. Numbers go over as a view of R's own memory; of texts only
-# the distinct ones are converted.
+# All other kinds are refused by name, dates and times with how to make numbers of them. Numbers go
+# over as a view of R's own memory; of texts only the distinct ones are converted.
+#
+# Whatever R could stumble over is done here: an R error inside Python would end the process. Text in
+# no known encoding refuses its column, be it one cell or all, since rpy2 could not read it.
 
 table_columns <- function(data, columns) {
   if (!is.data.frame(data)) {
     dpreg_stop("argument_error", "data must be a data frame (a tibble and a data.table are); got ",
                "an object of class ", quoted(class(data)[1]), ".")
   }
-  repeated <- columns[columns %in% names(data)[duplicated(names(data))]]
+  names <- attr(data, "names")
+  repeated <- columns[columns %in% names[duplicated(names)]]
   if (length(repeated)) {
-    dpreg_stop("data_error", "data has several columns named ", listed(repeated[1]),
+    dpreg_stop("data_error", "data has several columns named ", quoted(repeated[1]),
                ": keep or rename one.")
   }
-  absent <- setdiff(columns, names(data))
+  absent <- setdiff(columns, names)
   if (length(absent)) {
-    dpreg_stop("data_error", "data has no column ", listed(absent), "; it has ",
-               listed(names(data)), ".")
+    dpreg_stop("data_error", "data has no column ", listed(absent), "; it has ", listed(names), ".")
   }
-  stats::setNames(lapply(columns, function(name) plain_column(data[[name]], name)),
-                  enc2utf8(columns))
+  check_text(columns, "the name of a column")
+  rows <- .row_names_info(data, 2L)
+  laid_out <- lapply(columns, function(name) plain_column(.subset2(data, match(name, names)), name, rows))
+  stats::setNames(laid_out, enc2utf8(columns))
 }
 
-plain_column <- function(x, name) {
+plain_column <- function(x, name, rows = length(x)) {
+  reading_column(name, function(refuse) lay_out(x, rows, refuse))
+}
+
+# "number", "integer64", "logical", "text", "labels" or "list"; any other is refused.
+column_kind <- function(x, name) reading_column(name, function(refuse) column_class(x, refuse))
+
+reading_column <- function(name, read) {
   refuse <- function(...) dpreg_stop("data_error", "column ", quoted(name), " ", ...)
-  class(x) <- setdiff(oldClass(x), "AsIs")
-  if (inherits(x, c("Date", "POSIXt", "difftime", "times", "hms", "period"))) {
+  withCallingHandlers(
+    tryCatch(read(refuse), error = function(cond) {
+      if (inherits(cond, "dpreg_error")) stop(cond)
+      # R's own words may hold cells.
+      refuse("cannot be read by R itself: make it numeric, logical, character or a factor.")
+    }),
+    warning = function(cond) tryInvokeRestart("muffleWarning")
+  )
+}
+
+lay_out <- function(x, rows, refuse) {
+  kind <- column_class(x, refuse)
+  if (!is.null(attr(x, "dim"))) refuse("is a matrix or a data frame: give each of its columns a name.")
+  if (is.list(x)) refuse("is a list: a column must hold one number or label in each row.")
+  if (length(x) != rows) refuse("has another length than data has rows.")
+  switch(kind,
+    labels = labels_column(x, refuse),
+    text = text_column(x, refuse),
+    list(kind = kind, values = in_memory(unclass(x)))
+  )
+}
+
+# The kind of a column, by its class and type alone.
+column_class <- function(x, refuse) {
+  if (isS4(x)) refuse(unknown_class(x))
+  classes <- setdiff(oldClass(x), "AsIs")
+  if (inherits(x, c("hms", "difftime"))) {
+    refuse("holds durations: make a number of it, ", if (inherits(x, "hms")) {
+      "such as the seconds, as.numeric(x)."
+    } else 'such as the days, as.numeric(x, units = "days").')
+  }
+  if (inherits(x, "POSIXt")) {
+    refuse("holds dates or times: make a number of it, such as the hours since a fixed time, ",
+           'as.numeric(difftime(x, as.POSIXct("2000-01-01", tz = "UTC"), units = "hours")).')
+  }
+  if (inherits(x, c("Date", "times", "period"))) {
     refuse("holds dates or times: make a number of it, such as the days since a fixed date, ",
            'as.numeric(x - as.Date("2000-01-01")).')
   }
-  if (is.factor(x)) return(labels_column(x))
-  if (inherits(x, "integer64") && is.double(x)) return(list(kind = "integer64", values = unclass(x)))
-  if (!is.null(dim(x))) refuse("is a matrix or a data frame: give each of its columns a name.")
-  if (is.list(x)) refuse("is a list: a column must hold one number or label in each row.")
+  if (inherits(x, "haven_labelled")) {
+    refuse("is of class 'haven_labelled': make a factor of it by haven::as_factor(), or numbers by ",
+           "haven::zap_labels().")
+  }
+  if (is.factor(x)) return("labels")
+  if (is.data.frame(x)) refuse("is a matrix or a data frame: give each of its columns a name.")
+  if (inherits(x, "integer64") && is.double(x)) return("integer64")
   if (is.complex(x)) refuse("holds complex numbers: take Re(), Im() or Mod() of it.")
   if (is.raw(x)) refuse("holds raw bytes: make numbers of them, by as.integer().")
-  if (is.object(x)) {
-    refuse("is of class ", quoted(class(x)[1]), ", which dpreg does not know: make it numeric, ",
-           "logical, character or a factor.")
-  }
-  if (is.logical(x)) return(list(kind = "logical", values = x))
-  if (is.numeric(x)) return(list(kind = "number", values = x))
-  if (is.character(x)) return(text_column(x))
-  refuse("is of type ", quoted(typeof(x)), ": make it numeric, logical, character or a factor.")
+  if (length(classes) && !is.list(x)) refuse(unknown_class(x))
+  switch(typeof(x),
+    logical = "logical", integer = , double = "number", character = "text", list = "list",
+    refuse("is of type ", quoted(typeof(x)), ": make it numeric, logical, character or a factor.")
+  )
 }
 
-text_column <- function(x) {
+unknown_class <- function(x) {
+  paste0("is of class ", quoted(class(x)[1]), ", which dpreg does not know: make it numeric, logical, ",
+         "character or a factor.")
+}
+
+# Vectors that R would compute only when they are read (ALTREP) are computed now, where it may fail.
+in_memory <- function(x) {
+  if (length(x)) .colSums(x, length(x), 1L)
+  x
+}
+
+text_column <- function(x, refuse) {
+  x <- as.vector(unclass(x))
   distinct <- unique(x)
   distinct <- distinct[!is.na(distinct)]
+  check_cells(distinct, refuse)
   list(kind = "text", values = match(x, distinct), levels = enc2utf8(distinct))
 }
 
-labels_column <- function(x) {
+check_cells <- function(texts, refuse) {
+  if (!legal_text(texts)) {
+    refuse('holds text that is not valid UTF-8, or whose encoding is marked "bytes": ', mend_text, ".")
+  }
+}
+
+labels_column <- function(x, refuse) {
+  broken <- "is no factor that R can read: its codes and levels do not fit together; make it anew by factor()."
+  codes <- as.integer(unclass(x))
+  levels <- attr(x, "levels")
+  if (!is.character(levels) || !typeof(x) %in% c("integer", "double")) refuse(broken)
+  check_cells(levels, refuse)
+  levels <- enc2utf8(levels)
+  if (anyDuplicated(levels) || any(codes < 1L | codes > length(levels), na.rm = TRUE)) refuse(broken)
   # addNA() makes a level of NA; a missing label it remains.
-  if (anyNA(levels(x))) x <- factor(x, exclude = NA)
-  list(kind = "labels", values = as.integer(x), levels = enc2utf8(levels(x)),
-       ordered = is.ordered(x))
+  gone <- which(is.na(levels))
+  if (length(gone)) {
+    codes[codes == gone] <- NA
+    codes <- match(codes, seq_along(levels)[-gone])
+    levels <- levels[-gone]
+  }
+  list(kind = "labels", values = codes, levels = levels, ordered = is.ordered(x))
 }

@@ -1,29 +1,54 @@
 # What goes wrong arrives as a classed condition: "dpreg_error", below it one class for each error
-# of Python's dpreg. Messages hold public facts only; calls and tracebacks are left out, since what
-# a call holds may be rows.
+# of Python's dpreg. Messages hold public facts only; tracebacks of Python are left out, and of the
+# user's call what holds rows.
 
-dpreg_stop <- function(kind, ..., call = NULL) {
+dpreg_stop <- function(kind, ..., call = users_call()) {
   stop(dpreg_condition(c(paste0("dpreg_", kind), "dpreg_error", "error"), paste0(...), call))
 }
 
-dpreg_warn <- function(message, call = NULL) {
+dpreg_warn <- function(message, call = users_call()) {
   warning(dpreg_condition(c("dpreg_warning", "warning"), message, call))
+}
+
+dpreg_message <- function(..., call = users_call()) {
+  text <- paste0(...)
+  message(dpreg_condition(c("dpreg_message", "message"), paste0(text, "\n"), call))
 }
 
 dpreg_condition <- function(class, message, call = NULL) {
   structure(class = c(class, "condition"), list(message = message, call = call))
 }
 
+# The call by which the user came in: the outermost of this package's functions, as it was typed.
+users_call <- function() {
+  for (i in seq_len(sys.nframe())) {
+    fun <- sys.function(i)
+    if (!is.primitive(fun) && identical(topenv(environment(fun)), topenv())) {
+      return(call_to_show(sys.call(i)))
+    }
+  }
+  NULL
+}
+
+# `do.call()` puts objects where a name is expected: what could be rows is left out.
+call_to_show <- function(call) {
+  if (is.function(call[[1]])) call[[1]] <- function_symbol(call[[1]])
+  for (i in seq_along(call)[-1]) {
+    value <- call[[i]]
+    if (missing(value) || is.language(value) || is.null(value)) next
+    if (is.object(value) || !is.atomic(value) || length(value) > 3) call[[i]] <- quote(...)
+  }
+  call
+}
+
+# A name for a function that stands in a call itself.
+function_symbol <- function(fun) {
+  space <- topenv()
+  known <- Filter(function(name) identical(space[[name]], fun), ls(space))
+  as.name(if (length(known)) known[[1]] else "FUN")
+}
+
 # "SchemaError" -> "schema_error", "NotReleased" -> "not_released"
 snake_case <- function(class) {
   tolower(gsub("(?<=[a-z])(?=[A-Z])", "_", class, perl = TRUE))
 }
-
-quoted <- function(x, most = 80) {
-  x <- enc2utf8(x)
-  long <- nchar(x) > most
-  x[long] <- paste0(substr(x[long], 1, most - 3), "...")
-  paste0("'", x, "'")
-}
-
-listed <- function(x) paste(quoted(x), collapse = ", ")

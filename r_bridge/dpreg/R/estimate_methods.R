@@ -56,7 +56,7 @@ confint.dp_estimate <- function(object, parm, level = 0.95, ...) {
     estimate + stretch * (cbind(object$lower, object$upper) - estimate)
   }
   dimnames(limits) <- list(names(estimate), percent_names(tails))
-  if (!missing(parm)) limits <- limits[parm, , drop = FALSE]
+  if (!missing(parm)) limits <- limits[check_parm(parm, rownames(limits)), , drop = FALSE]
   stamped(limits, object$seeded)
 }
 

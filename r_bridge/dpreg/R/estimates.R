@@ -35,8 +35,9 @@ NULL
 #' @export
 dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL,
                     neighbors = "replace-one", contributions = 1, by = NULL, complete = FALSE,
-                    noise = NULL, budget = NULL, progress = NULL, unsafe_seed = NULL) {
+                    noise = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
+  list(x, eps)
   estimate_call("dp_mean", x, data, given_arguments(call), call)
 }
 
@@ -44,8 +45,9 @@ dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL
 #' @export
 dp_quantile <- function(x, q, data = NULL, eps, bounds = NULL, schema = NULL,
                         neighbors = "replace-one", contributions = 1, by = NULL, complete = FALSE,
-                        alpha = 0.05, budget = NULL, progress = NULL, unsafe_seed = NULL) {
+                        alpha = 0.05, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
+  list(x, q, eps)
   estimate_call("dp_quantile", x, data, given_arguments(call), call)
 }
 
@@ -53,9 +55,10 @@ dp_quantile <- function(x, q, data = NULL, eps, bounds = NULL, schema = NULL,
 #' @export
 dp_histogram <- function(x, data = NULL, eps, delta = 0, bounds = NULL, bins = "private",
                          schema = NULL, neighbors = "replace-one", contributions = 1, by = NULL,
-                         complete = FALSE, width_share = 0.2, noise = NULL, budget = NULL,
+                         complete = FALSE, width_share = 0.2, noise = NULL, budget = NULL, analyst = NULL,
                          progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
+  list(x, eps)
   estimate_call("dp_histogram", x, data, given_arguments(call), call)
 }
 
@@ -63,8 +66,10 @@ dp_histogram <- function(x, data = NULL, eps, delta = 0, bounds = NULL, bins = "
 #' @export
 dp_suffstats <- function(x, data = NULL, family = "gaussian", eps, delta = 0, bounds = NULL,
                          schema = NULL, neighbors = "replace-one", contributions = 1, by = NULL,
-                         complete = FALSE, noise = NULL, budget = NULL, progress = NULL, unsafe_seed = NULL) {
+                         complete = FALSE, noise = NULL, budget = NULL, analyst = NULL, progress = NULL,
+                         unsafe_seed = NULL) {
   call <- match.call()
+  list(x, eps)
   estimate_call("dp_suffstats", x, data, given_arguments(call), call)
 }
 
@@ -72,26 +77,29 @@ dp_suffstats <- function(x, data = NULL, family = "gaussian", eps, delta = 0, bo
 estimate_call <- function(verb, x, data, arguments, call) {
   force(arguments)
   if (is.null(data)) {
+    if (!is.data.frame(x)) plain_column(x, "x")
     data <- if (is.data.frame(x)) x else data.frame(x = x, stringsAsFactors = FALSE)
     x <- names(data)
   }
   source <- NULL
   if (is_source(data)) {
-    source <- open_source(data, head_of(call))
+    source <- open_source(data)
     on.exit(close_source(source))
     data <- source$columns
   }
-  if (!is.data.frame(data)) not_a_table(data, head_of(call))
+  if (!is.data.frame(data)) not_a_table(data)
   columns <- unique(c(x, arguments$by))
+  check_text(columns, "a column's name in x or by")
   arguments["schema"] <- list(plain_schema(arguments$schema))
+  check_names(data, arguments$schema)
   check_declared(data, columns, arguments$schema)
   arguments$budget <- ledger_path(arguments$budget)
   if (!is.null(arguments$bounds)) arguments$bounds <- as.list(arguments$bounds)
   arguments$x <- if (length(x) == 1) x else as.list(x)
   view <- if (is.null(source)) {
-    python_call(verb, arguments, data, columns, head_of(call))
+    python_call(verb, arguments, data, columns)
   } else {
-    python_call(verb, arguments, call = head_of(call), source = source)
+    python_call(verb, arguments, source = source)
   }
   new_estimate(view, call)
 }

@@ -6,14 +6,17 @@
 
 # patsy: the formula as text. terms: R's label of each term, named by patsy's; "(Intercept)" first if
 # there is one. factors: for each term patsy's codes of its variables. labels: R's label of each
-# variable, named by patsy's code. response: R's label. columns: the columns it reads.
-translate_formula <- function(formula, data) {
+# variable, named by patsy's code. expressions: the call that computes each variable, named by its label.
+# response: R's label. columns: the columns that Python reads. derived: columns that R makes (bins.R).
+# `bounds` tells the declared bounds of a column.
+translate_formula <- function(formula, data, bounds = function(name) NULL) {
   if (!inherits(formula, "formula")) {
     dpreg_stop("formula_error", "formula must be an R formula such as y ~ a + log(b).")
   }
   if (length(formula) != 3) dpreg_stop("formula_error", "formula needs a response: y ~ a + b.")
+  formula <- with_powers(bare_formula(formula))
   tt <- tryCatch(
-    stats::terms(bare_formula(formula), data = data, allowDotAsName = FALSE),
+    stats::terms(formula, data = data, allowDotAsName = FALSE),
     error = function(cond) {
       dpreg_stop("formula_error", "the formula cannot be read: ", conditionMessage(cond))
     }
@@ -22,7 +25,7 @@ translate_formula <- function(formula, data) {
   shown <- vapply(variables, label_of, "")
   offset <- attr(tt, "offset")
   if (length(offset)) refuse_term(shown[offset[1]], refusals$offset)
-  codes <- mapply(translate_variable, variables, shown, MoreArgs = list(known = names(data)))
+  codes <- mapply(translate_variable, variables, shown, MoreArgs = list(known = names(data), bounds = bounds))
   codes <- as.character(codes)
   response <- codes[attr(tt, "response")]
   if (anyDuplicated(codes)) {
@@ -34,6 +37,7 @@ translate_formula <- function(formula, data) {
     codes[incidence[, j] > 0]
   })
   terms <- vapply(factors, paste, "", collapse = ":")
+  derived <- Filter(Negate(is.null), stats::setNames(lapply(variables, derived_column), shown))
   constant <- attr(tt, "intercept") == 1
   list(
     patsy = paste(response, "~", right_side(terms, constant)),
@@ -42,7 +46,9 @@ translate_formula <- function(formula, data) {
     factors = stats::setNames(factors, terms),
     labels = stats::setNames(shown, codes),
     response = shown[attr(tt, "response")],
-    columns = unique(unlist(lapply(variables, all.vars))),
+    expressions = stats::setNames(lapply(variables, with_boundary, bounds), shown),
+    columns = unique(unlist(lapply(variables[!shown %in% names(derived)], all.vars))),
+    derived = derived,
     declared = unique(unlist(lapply(variables, columns_with_levels)))
   )
 }
@@ -69,14 +75,13 @@ operators <- c("+" = "+", "-" = "-", "*" = "*", "/" = "/", "^" = "**", "<" = "<"
 
 across_rows <- "it is computed across rows, and a private fit may read each row on its own only; "
 refusals <- list(
-  poly = paste0(across_rows, "write powers instead: x + I(x^2)"),
+  poly = paste0(across_rows, "write poly(x, 2, raw = TRUE), or powers: x + I(x^2)"),
   scale = paste0(across_rows, "write the column itself: dpreg scales by the declared bounds"),
   ns = paste0(across_rows, "write bs(x, knots = c(2, 5), Boundary.knots = c(0, 9)) with public ",
               "numbers"),
   s = paste0(across_rows, "write bs() with public knots"),
   offset = paste0("an offset is not offered; subtract it from the response: I(y - z) ~ ..."),
-  cut = paste0("bins are not offered in a formula; compute the column beforehand, with public ",
-               "breaks, and declare its levels"),
+  cut = "it makes labels, and stands by itself: write y ~ cut(x, c(0, 10, 20))",
   ordered = paste0("polynomial contrasts are not offered; write the column itself and declare its ",
                    "levels in order, or make a number of it"),
   C = "other contrasts are not offered; factors have treatment contrasts, the first level first",
@@ -104,7 +109,7 @@ for (name in c("mean", "median", "sd", "var", "min", "max", "sum", "rank", "cums
 rm(name)
 
 # One variable of a formula: what stands between `+`, `:` and `~`.
-translate_variable <- function(variable, shown, known) {
+translate_variable <- function(variable, shown, known, bounds = function(name) NULL) {
   refuse <- function(...) refuse_term(shown, paste0(...))
   # deparse() puts brackets wherever a call that was built needs them.
   variable <- str2lang(deparse1(variable, backtick = TRUE))
@@ -113,7 +118,8 @@ translate_variable <- function(variable, shown, known) {
   switch(function_name(variable, refuse),
     I = paste0("I(", inside(variable), ")"),
     factor = , as.factor = translate_factor(variable, known, refuse),
-    bs = translate_spline(variable, inside, refuse),
+    bs = translate_spline(with_boundary(variable, bounds), inside, refuse),
+    cut = translate_cut(variable, shown, known, refuse),
     {
       code <- inside(variable)
       # patsy gives operators outside I() a meaning of its own.
@@ -162,8 +168,8 @@ translate_expression <- function(e, known, refuse) {
   if (name %in% names(row_functions)) return(paste0(row_functions[[name]], "(", one(), ")"))
   refuse(refusals[[name]] %||% paste0(
     "the function ", name, "() is not offered; a term may hold columns, numbers, + - * / ^, ",
-    "comparisons, log, log2, log10, log1p, exp, sqrt, abs, I(), factor(), and bs() with public ",
-    "knots and bounds"
+    "comparisons, log, log2, log10, log1p, exp, sqrt, abs, I(), factor(), cut() with public breaks, ",
+    "poly() with raw = TRUE, and bs() with public knots"
   ))
 }
 
@@ -188,12 +194,14 @@ translate_factor <- function(call, known, refuse) {
 
 # bs(x, knots = c(2, 5), degree = 3, intercept = FALSE, Boundary.knots = c(0, 9))
 translate_spline <- function(call, inside, refuse) {
+  force(call)
   call <- match.call(function(x, df, knots, degree, intercept, Boundary.knots) NULL,
                      without_package(call), envir = baseenv()) |>
     tryCatch(error = function(cond) refuse("bs() has an argument that is not known"))
   if (!is.null(call$df) || is.null(call$Boundary.knots)) {
-    refuse("bs() finds knots and bounds in the rows unless they are given; write ",
-           "bs(x, knots = c(2, 5), Boundary.knots = c(0, 9)) with public numbers")
+    refuse("bs() finds knots and bounds in the rows unless they are public; write ",
+           "bs(x, knots = c(2, 5), Boundary.knots = c(0, 9)) with public numbers, or leave out ",
+           "Boundary.knots where the schema declares the bounds of x")
   }
   knots <- if (is.null(call$knots)) numeric() else literal_vector(call$knots, refuse, "knots")
   bounds <- literal_vector(call$Boundary.knots, refuse, "Boundary.knots")
@@ -206,6 +214,16 @@ translate_spline <- function(call, inside, refuse) {
     ", include_intercept=", if (intercept) "True" else "False",
     ", lower_bound=", python_number(bounds[1]), ", upper_bound=", python_number(bounds[2]), ")"
   )
+}
+
+# bs() without Boundary.knots has those that the schema declares.
+with_boundary <- function(variable, bounds) {
+  if (!is.call(variable) || !identical(without_package(variable)[[1]], quote(bs))) return(variable)
+  x <- variable[["x"]] %||% variable[[min(2, length(variable))]]
+  if (!is.null(variable$Boundary.knots) || !is.name(x)) return(variable)
+  declared <- bounds(as.character(x))
+  if (is.numeric(declared) && length(declared) == 2) variable$Boundary.knots <- declared
+  variable
 }
 
 without_package <- function(call) {
@@ -224,6 +242,7 @@ columns_with_levels <- function(variable) {
 
 # Numbers or texts that are written in the formula: 2, -1, "a", c(1, 2), 1:3.
 literal_vector <- function(e, refuse, what) {
+  if (is.atomic(e)) return(e)
   allowed <- c("c", "-", ":", "(")
   calls <- setdiff(all.names(e), all.vars(e))
   if (length(all.vars(e)) || !all(calls %in% allowed)) {

@@ -16,9 +16,12 @@
 #' ledger
 #' @export
 dp_ledger <- function(path, eps = NULL, delta = 0) {
-  arguments <- list(path = path.expand(path))
+  arguments <- list(path = path_text(path, "path"))
+  if (!dir.exists(dirname(arguments$path))) {
+    dpreg_stop("budget_error", "there is no folder ", quoted(dirname(arguments$path)), " for the ledger's file.")
+  }
   if (!is.null(eps)) arguments <- c(arguments, list(eps = eps, delta = delta))
-  view <- python_call("ledger", arguments, call = head_of(match.call()))
+  view <- python_call("ledger", arguments)
   pair <- function(x) stats::setNames(x, c("eps", "delta"))
   structure(
     list(

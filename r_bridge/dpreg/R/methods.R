@@ -1,4 +1,4 @@
-# What stats asks of a fitted model, from the released numbers alone: no Python but in predict().
+# What stats asks of a fitted model, from the released numbers alone.
 
 # The regression inside: of a dp_select its own, which fit = NULL leaves out.
 fitted_part <- function(object, what) {
@@ -17,16 +17,13 @@ fitted_part <- function(object, what) {
 #' Methods for fitted objects
 #'
 #' The functions that work on an [lm()] work on the results of [dp_select()] and [dp_ols()], with the
-#' same names for coefficients: `(Intercept)`, `countycc`, `log(x)`. Only `predict()` needs Python.
+#' same names for coefficients: `(Intercept)`, `countycc`, `log(x)`. None of them needs Python.
 #' What is computed from single rows is never released: `residuals()`, `fitted()`, `deviance()`,
 #' `logLik()` and their like fail with a condition of class `dpreg_not_released` that says why.
 #'
 #' @param object,x A result of [dp_select()] or [dp_ols()].
 #' @param parm Names or numbers of coefficients; by default all.
 #' @param level The level of the intervals.
-#' @param newdata A data frame of the analyst's own, with the columns of the formula.
-#' @param se.fit Also standard errors (and the interval)?
-#' @param interval `"confidence"` for the mean, `"prediction"` for a new observation.
 #' @param which For a selection: the formula of the `"selected"` model, or the `"full"` one.
 #' @param formula. A change of the full formula, as in [update.formula()].
 #' @param evaluate Evaluate the new call or return it?
@@ -41,7 +38,7 @@ fitted_part <- function(object, what) {
 #' fit <- dp_ols(mpg ~ wt + hp, mtcars, eps = 1000, schema = schema)
 #' coef(fit)
 #' vcov(fit)
-#' predict(fit, data.frame(wt = 2:3, hp = 100), interval = "confidence")
+#' confint(fit, "wt")
 NULL
 
 #' @rdname dp_result
@@ -63,13 +60,28 @@ confint.dp_result <- function(object, parm, level = 0.95, ...) {
   check_level(level)
   tails <- c((1 - level) / 2, (1 + level) / 2)
   limits <- if (is.null(fit$interval_draws)) {
-    fit$coefficients + outer(std_errors(fit), stats::qnorm(tails))
+    half <- half_widths(fit, std_errors(fit), diag(as.matrix(fit$privacy_vcov %||% fit$vcov)), level)
+    fit$coefficients + outer(half, c(-1, 1))
   } else {
-    t(apply(fit$interval_draws, 2, stats::quantile, tails, names = FALSE, type = 7))
+    draw_limits(unname(fit$interval_draws), tails)
   }
   dimnames(limits) <- list(names(fit$coefficients), percent_names(tails))
-  if (!missing(parm)) limits <- limits[parm, , drop = FALSE]
+  if (!missing(parm)) limits <- limits[check_parm(parm, rownames(limits)), , drop = FALSE]
   stamped(limits, object$seeded)
+}
+
+# Names or numbers of what there is.
+check_parm <- function(parm, names) {
+  if (is.character(parm) || is.factor(parm)) {
+    unknown <- setdiff(as.character(parm), names)
+    parm <- as.character(parm)
+  } else {
+    unknown <- if (is.numeric(parm)) parm[is.na(parm) | abs(parm) > length(names)] else character()
+  }
+  if (length(unknown)) {
+    dpreg_stop("argument_error", "parm: there is no ", listed(unknown), "; there are ", listed(names), ".")
+  }
+  parm
 }
 
 percent_names <- function(tails) {
@@ -82,36 +94,9 @@ check_level <- function(level) {
   }
 }
 
-# NaN for a variance below zero, which noise can produce.
 std_errors <- function(fit) {
   variances <- diag(as.matrix(fit$vcov))
-  stats::setNames(sqrt(ifelse(variances >= 0, variances, NaN)), names(fit$coefficients))
-}
-
-#' @rdname dp_result
-#' @export
-predict.dp_result <- function(object, newdata, se.fit = FALSE,
-                              interval = c("none", "confidence", "prediction"), level = 0.95, ...) {
-  fit <- fitted_part(object, "predict()")
-  if (missing(newdata)) {
-    dpreg_stop("not_released", "fitted values are not released: give predict() a data frame of your ",
-               "own as newdata.")
-  }
-  interval <- match.arg(interval)
-  check_level(level)
-  columns <- intersect(all.vars(stats::delete.response(stats::terms(fit$formula))), names(newdata))
-  told <- python_call("predict", list(json = fit$python$json, level = level), newdata, columns)
-  rows <- row.names(newdata)
-  named <- function(x) stats::setNames(ifelse(is.na(x), NA_real_, x), rows)
-  value <- named(told$fit)
-  if (interval != "none") {
-    limits <- if (interval == "confidence") told$mean else told$observation
-    value <- cbind(fit = value, lwr = named(limits[, 1]), upr = named(limits[, 2]))
-  }
-  value <- stamped(value, object$seeded)
-  if (!se.fit) return(value)
-  list(fit = value, se.fit = named(told$se), df = fit$df.residual %||% NA_real_,
-       residual.scale = fit$sigma %||% NA_real_)
+  stats::setNames(sqrt(positive(variances)), names(fit$coefficients))
 }
 
 #' @rdname dp_result
@@ -123,7 +108,71 @@ formula.dp_result <- function(x, which = c("selected", "full"), ...) {
 
 #' @rdname dp_result
 #' @export
-terms.dp_result <- function(x, ...) stats::terms(stats::formula(x))
+terms.dp_result <- function(x, ...) {
+  fit <- if (inherits(x, "dp_ols")) x else x$regression
+  made <- stats::terms(stats::formula(x))
+  if (!is.null(fit)) attr(made, "dataClasses") <- data_classes(fit, made)
+  made
+}
+
+# What model.frame() would note of each variable; of the fit's own, no rows are needed for it.
+data_classes <- function(fit, terms) {
+  labels <- vapply(as.list(attr(terms, "variables"))[-1], label_of, "")
+  none <- lapply(fit$schema, function(spec) {
+    if (is.logical(spec)) logical() else if (is.numeric(spec)) numeric() else levels_of(spec)[0]
+  })
+  none <- structure(none, class = "data.frame", row.names = integer())
+  known <- c(fit$design$variables, stats::setNames(list(fit$design$response), fit$response))
+  values <- design_values(list(variables = known[labels]), none, fit$schema)
+  classes <- vapply(values, function(value) {
+    if (is.list(value)) return(if (identical(value$texts, c("FALSE", "TRUE"))) "logical" else "factor")
+    if (is.matrix(value)) paste0("nmatrix.", ncol(value)) else "numeric"
+  }, "")
+  stats::setNames(classes, labels)
+}
+
+#' @rdname dp_result
+#' @export
+labels.dp_result <- function(object, ...) attr(stats::terms(object), "term.labels")
+
+#' @rdname dp_result
+#' @export
+variable.names.dp_result <- function(object, ...) names(fitted_part(object, "variable.names()")$coefficients)
+
+#' @rdname dp_result
+#' @export
+weights.dp_result <- function(object, ...) NULL
+
+#' @rdname dp_result
+#' @export
+family.dp_result <- function(object, ...) {
+  fitted_part(object, "family()")
+  stats::gaussian()
+}
+
+#' @rdname dp_result
+#' @export
+format.dp_result <- function(x, ...) {
+  what <- if (inherits(x, "dp_estimate")) x$statistic else deparse1(stats::formula(x))
+  paste0("<", class(x)[1], ": ", what, ", eps = ", format(x$eps), ", delta = ", format(x$delta),
+         if (isTRUE(x$seeded)) paste0("; ", stamp), ">")
+}
+
+#' @rdname dp_result
+#' @export
+toString.dp_result <- function(x, ...) format.dp_result(x)
+
+#' @rdname dp_result
+#' @param data A data frame of the analyst's own, for the model matrix of its rows.
+#' @export
+model.matrix.dp_result <- function(object, data = NULL, ...) {
+  fit <- fitted_part(object, "model.matrix()")
+  if (is.null(data)) refuse_release("model.matrix()", "it would hold the rows. Give a data frame of your own as data")
+  data <- as_newdata(data)
+  x <- design_matrix(fit, data)
+  dimnames(x) <- list(row.names(data), names(fit$coefficients))
+  x
+}
 
 #' @rdname dp_result
 #' @export
@@ -149,34 +198,15 @@ update.dp_result <- function(object, formula., ..., evaluate = TRUE) {
   }
   changes <- match.call(expand.dots = FALSE)$...
   for (name in names(changes)) call[name] <- changes[name] # an argument may be NULL
+  # waldtest() and others take the call and evaluate it themselves.
+  say_once("update", "each refit is a call of its own and spends its eps anew; with budget = dp_ledger() that ",
+           "is counted.")
   if (evaluate) eval(call, parent.frame()) else call
 }
 
-refuse_release <- function(what, reason) {
-  dpreg_stop("not_released", what, " is not released: ", reason, ".")
+# A message that is given once in a session.
+say_once <- function(what, ...) {
+  if (isTRUE(the$said[[what]])) return(invisible())
+  the$said[[what]] <- TRUE
+  dpreg_message(..., " (Said once in a session.)")
 }
-
-one_per_row <- paste("there is one number for each row, and each would disclose that row. Use",
-                     "predict() on a data frame that you may see")
-exact_sums <- paste("it is computed from the exact residual sum of squares. To choose between models",
-                    "privately, use dp_select()")
-
-#' @export
-residuals.dp_result <- function(object, ...) refuse_release("residuals()", one_per_row)
-
-#' @export
-fitted.dp_result <- function(object, ...) refuse_release("fitted()", one_per_row)
-
-#' @export
-model.frame.dp_result <- function(formula, ...) {
-  refuse_release("model.frame()", "it would hold the rows")
-}
-
-#' @export
-hatvalues.dp_result <- function(model, ...) refuse_release("hatvalues()", one_per_row)
-
-#' @export
-deviance.dp_result <- function(object, ...) refuse_release("deviance()", exact_sums)
-
-#' @export
-logLik.dp_result <- function(object, ...) refuse_release("logLik()", exact_sums)

@@ -29,7 +29,13 @@ column_name <- function(column, translation, schema) {
 }
 
 read_column <- function(column, codes, labels, schema) {
-  if (!length(codes)) return(if (nzchar(column)) NULL else "")
+  parts <- read_parts(column, codes, labels, schema)
+  if (!is.null(parts)) paste0(parts$labels, parts$ends, collapse = ":")
+}
+
+# The variables that a column's name is made of, by R's labels, and what follows each in R.
+read_parts <- function(column, codes, labels, schema) {
+  if (!length(codes)) return(if (!nzchar(column)) list(labels = character(), ends = character()))
   code <- codes[[1]]
   if (!startsWith(column, code)) return(NULL)
   rest <- substring(column, nchar(code) + 1)
@@ -38,17 +44,20 @@ read_column <- function(column, codes, labels, schema) {
     after <- substring(rest, nchar(ending$python) + 1)
     if (length(codes) > 1) {
       if (!startsWith(after, ":")) next
-      more <- read_column(substring(after, 2), codes[-1], labels, schema)
-      if (is.null(more)) next
-      return(paste0(labels[[code]], ending$r, ":", more))
+      after <- substring(after, 2)
     }
-    if (!nzchar(after)) return(paste0(labels[[code]], ending$r))
+    more <- read_parts(after, codes[-1], labels, schema)
+    if (is.null(more)) next
+    return(list(labels = c(labels[[code]], more$labels), ends = c(ending$r, more$ends)))
   }
   NULL
 }
 
 # What may follow a variable in a column's name: a level in brackets, a spline's number, or nothing.
 endings <- function(code, schema) {
+  if (startsWith(code, "bs(")) {
+    return(Map(list, python = paste0("[", 0:99, "]"), r = as.character(1:100)))
+  }
   levels <- unlist(lapply(schema, function(spec) {
     vapply(if (is.list(spec)) spec$levels else if (is.character(spec)) spec, level_text, "")
   }))
@@ -56,11 +65,9 @@ endings <- function(code, schema) {
   if (length(written)) levels <- c(levels, gsub('^"|"$', "", strsplit(written, ", ", fixed = TRUE)[[1]]))
   python <- c(unique(levels), "True", "False")
   r <- c(unique(levels), "TRUE", "FALSE")
-  numbers <- if (startsWith(code, "bs(")) 0:99
   c(
     Map(list, python = paste0("[T.", python, "]"), r = r),
     Map(list, python = paste0("[", python, "]"), r = r),
-    Map(list, python = paste0("[", numbers, "]"), r = as.character(as.integer(numbers) + 1L)),
     list(list(python = "", r = ""))
   )
 }

@@ -4,12 +4,17 @@
 #' together. [dp_select()] explains formulas, schemas and conditions.
 #'
 #' @inheritParams dp_select
-#' @param method `"gram"` releases the matrix of moments once and fits it; `"ssp"` and `"adassp"` are
-#'   published alternatives that give coefficients alone, and need `delta`.
-#' @param noise For `"gram"`: `"gaussian"` (needs `delta`), `"knorm"`, `"laplace"`, or `NULL` for the
-#'   one with the least expected error. For the others: `"analytic"`, `"wang"` or `"classical"`.
+#' @param method `"staged"` releases the matrix of moments three times, each time of rows in coordinates that
+#'   the earlier releases fixed; `"gram"` releases it once, which does better where rows are few. `"auto"` takes
+#'   one of them by a public rule, and a note says why. `"ssp"` and `"adassp"` are published alternatives that
+#'   give coefficients alone, and need `delta`.
+#' @param noise `"gaussian"` (needs `delta`) or `"matrix-laplace"`; for `"gram"` also `"knorm"` or `"laplace"`;
+#'   `NULL` for the one with the least expected error. For `"ssp"` and `"adassp"`: `"analytic"`, `"wang"` or
+#'   `"classical"`.
 #' @param scaling How rows are scaled: `"box"`, or for the alternatives also `"row-norm"`,
 #'   `"row-norm-xy"` and `"max-norm"`.
+#' @param expected_rows About how many rows there are, from public knowledge: where their number is private,
+#'   `"auto"` needs it to take `"staged"`.
 #' @returns An object of class `dp_ols`: a plain list with, among others, `coefficients`, `vcov`,
 #'   `se_sampling`, `se_privacy`, `sigma`, `budget` and `privacy`. It has the methods that [dp_select()]
 #'   lists.
@@ -20,9 +25,11 @@
 #' confint(fit, level = 0.9)
 #' predict(fit, data.frame(wt = 3, hp = 110), se.fit = TRUE)
 #' @export
-dp_ols <- function(formula, data, eps, delta = 0, schema = NULL, method = "gram", noise = NULL,
+dp_ols <- function(formula, data, eps, delta = 0, schema = NULL, method = "auto", noise = NULL,
                    scaling = "box", neighbors = "replace-one", contributions = 1, clip = 1,
-                   center = TRUE, shares = NULL, budget = NULL, progress = NULL, unsafe_seed = NULL) {
+                   center = TRUE, shares = NULL, expected_rows = NULL, budget = NULL, analyst = NULL,
+                   progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
+  list(formula, data, eps)
   model_call("dp_ols", formula, data, given_arguments(call), call, new_regression)
 }

@@ -29,29 +29,33 @@ dp_plan <- function(effects, sigma, n = NULL, eps = NULL, chance = 0.8, candidat
                     max_terms = NULL, radius = NULL, clip = 1, center = TRUE, penalty = "auto",
                     sigma2 = NULL, false_inclusions = 0.1, fit = "split") {
   call <- match.call()
+  list(effects, sigma)
   given <- setdiff(names(call), c("", "formula"))
   arguments <- stats::setNames(lapply(given, get, envir = environment()), given)
   arguments["schema"] <- list(plain_schema(schema))
   translation <- NULL
   if (!is.null(formula)) {
     if (is.null(schema)) dpreg_stop("schema_error", "a plan with a formula needs a schema.")
-    declared <- r_schema(python_call("schema", arguments["schema"], call = head_of(call)))
+    declared <- r_schema(python_call("schema", arguments["schema"]))
     columns <- as.data.frame(stats::setNames(rep(list(numeric()), length(declared)), names(declared)),
                              optional = TRUE)
-    translation <- translate_formula(formula, columns)
+    translation <- translate_formula(formula, columns, function(name) declared[[name]])
+    if (length(translation$derived)) {
+      arguments$schema <- add_derived(columns, written_schema(arguments$schema), translation)$schema
+      declared <- r_schema(python_call("schema", arguments["schema"]))
+    }
     arguments$formula <- translation$patsy
     if (!is.null(arguments$keep)) {
       arguments$keep <- as.list(python_term_names(keep, translation, "keep"))
     }
-    known <- python_call("columns", arguments[intersect(c("formula", "schema", "keep"), names(arguments))],
-                         call = head_of(call))
+    known <- python_call("columns", arguments[intersect(c("formula", "schema", "keep"), names(arguments))])
     for (name in intersect(c("effects", "sd"), given)) {
       names(arguments[[name]]) <- python_columns(names(arguments[[name]]), known, translation, declared, name)
     }
     arguments$labels <- as.list(translation$terms)
   }
   for (name in intersect(c("effects", "sd"), given)) arguments[[name]] <- as.list(arguments[[name]])
-  view <- python_call("plan", arguments, call = head_of(call))
+  view <- python_call("plan", arguments)
   terms <- if (is.null(translation)) view$terms else from_python(view$terms, translation)
   view$each <- stats::setNames(view$each, terms)
   structure(c(list(call = public_call(call)), view[setdiff(names(view), "terms")]),

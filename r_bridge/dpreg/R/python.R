@@ -7,6 +7,7 @@
 the <- new.env(parent = emptyenv())
 the$door <- NULL
 the$pid <- NULL
+the$said <- list()
 
 environment_name <- "r-dpreg"
 
@@ -23,8 +24,9 @@ rpy2_requirement <- function(version = getRversion()) {
 #'
 #' Python is looked for when the first fit needs it, in this order: the Python that this session
 #' already runs; the one that the environment variable `DPREG_PYTHON` or `RETICULATE_PYTHON` names;
-#' the virtual environment `r-dpreg`; whatever [reticulate::py_discover_config()] finds. Objects that
-#' were fitted earlier are printed, summarised and saved without Python.
+#' the virtual environment `r-dpreg`; whatever [reticulate::py_discover_config()] finds. Python's packages
+#' are the installed ones: files of the working directory hide none of them. Objects that were fitted
+#' earlier are printed, summarised, saved and used for predictions without Python.
 #'
 #' A process that was forked after Python had started (by [parallel::mclapply()], say) must not use
 #' it: locks and sources of randomness would be shared with its parent. Calls there fail with a
@@ -33,6 +35,9 @@ rpy2_requirement <- function(version = getRversion()) {
 #'
 #' @param from What to install: a requirement such as `"dpreg"`, the path of a folder that holds the
 #'   Python package's source, or of a wheel.
+#' @param extras What to install beside the computing: `"arrow"` (pyarrow) reads Parquet and CSV files and
+#'   tables of the R package arrow. `character()` for none. For `dpreg_available()`: extras that are asked
+#'   for, too.
 #' @param envname Name or path of the virtual environment.
 #' @param python The Python (3.11 or later, with its shared library) to make the environment from;
 #'   by default reticulate's choice.
@@ -49,10 +54,15 @@ rpy2_requirement <- function(version = getRversion()) {
 #' install_dpreg("~/src/dpreg")       # from a folder
 #' }
 #' @export
-dpreg_available <- function() {
+dpreg_available <- function(extras = character()) {
   tryCatch(
     {
       open_door()
+      for (extra in known_extras(extras)) {
+        if (!python_call("has_module", list(name = extra_modules[[extra]]))) {
+          dpreg_stop("python_missing", "Python has no module '", extra_modules[[extra]], "'. ", advice(extra))
+        }
+      }
       TRUE
     },
     dpreg_error = function(cond) structure(FALSE, reason = conditionMessage(cond))
@@ -61,10 +71,12 @@ dpreg_available <- function() {
 
 #' @rdname dpreg_available
 #' @export
-install_dpreg <- function(from = "dpreg", envname = "r-dpreg", python = NULL, index_url = NULL,
-                          quiet = FALSE) {
+install_dpreg <- function(from = "dpreg", extras = "arrow", envname = "r-dpreg", python = NULL,
+                          index_url = NULL, quiet = FALSE) {
   need_reticulate()
+  extras <- known_extras(extras)
   if (file.exists(from)) from <- normalizePath(from)
+  if (length(extras)) from <- paste0(from, "[", paste(extras, collapse = ","), "]")
   # rpy2 then reads R's library when it runs: neither a compiler nor R's headers are needed.
   restore <- set_environment(RPY2_CFFI_MODE = "ABI", LD_LIBRARY_PATH = users_library_path())
   on.exit(restore())
@@ -84,6 +96,20 @@ install_dpreg <- function(from = "dpreg", envname = "r-dpreg", python = NULL, in
             if (reticulate::py_available()) " Restart R to use it.")
   }
   invisible(path)
+}
+
+# What an extra of Python's dpreg brings.
+extra_modules <- c(arrow = "pyarrow")
+
+known_extras <- function(extras) {
+  if (!is.character(extras) || !all(extras %in% names(extra_modules))) {
+    dpreg_stop("argument_error", "extras may be ", listed(names(extra_modules)), ", or character() for none.")
+  }
+  extras
+}
+
+advice <- function(extra) {
+  paste0('Run dpreg::install_dpreg(extras = "', extra, '") and restart R.')
 }
 
 # R starts with the system's libraries before all others; a Python of the user's own, started from R,
@@ -127,7 +153,7 @@ open_door <- function() {
     return(the$door)
   }
   need_reticulate()
-  failure <- tryCatch(start_python(), error = conditionMessage)
+  failure <- tryCatch(start_python(), error = identity)
   if (is.null(the$door)) missing_python(failure)
   the$pid <- Sys.getpid()
   the$door
@@ -140,10 +166,24 @@ start_python <- function() {
     restore <- set_environment(RETICULATE_PYTHON = chosen)
     on.exit(restore())
   }
-  # The folder goes last, so that it hides nothing.
+  # reticulate imports numpy as it starts, and Python looks into the working directory first: a file
+  # numpy.py or a folder dpreg there would be taken for the package.
+  away <- tempfile("dpreg-start-")
+  dir.create(away)
+  here <- setwd(away)
+  on.exit({
+    setwd(here)
+    unlink(away, recursive = TRUE)
+  }, add = TRUE)
+  reticulate::py_config()
+  # The working directory goes behind what is installed, and the bridge last, so that they hide nothing.
   reticulate::py_run_string(sprintf(
-    "import sys; sys.path.append(%s); import dpreg_bridge; dpreg_bridge.open_door(%s)",
-    python_text(system.file("python", package = "dpreg")),
+    "import sys
+near = list(filter({'', '.', %s, %s}.__contains__, sys.path))
+sys.path[:] = [*filter(lambda p, near=near: p not in near, sys.path), *near, %s]
+import dpreg_bridge
+dpreg_bridge.open_door(%s)",
+    python_text(here), python_text(getwd()), python_text(system.file("python", package = "dpreg")),
     python_text(getLoadedDLLs()[["reticulate"]][["path"]])
   ), local = TRUE, convert = FALSE)
   NULL
@@ -159,13 +199,37 @@ python_hosts_r <- function() {
 chosen_python <- function() {
   if (reticulate::py_available() || python_hosts_r()) return(NULL)
   chosen <- Sys.getenv("DPREG_PYTHON")
-  if (nzchar(chosen)) return(path.expand(chosen))
+  if (nzchar(chosen)) return(checked_python(path.expand(chosen), chosen))
   if (nzchar(Sys.getenv("RETICULATE_PYTHON"))) return(NULL)
   if (reticulate::virtualenv_exists(environment_name)) reticulate::virtualenv_python(environment_name)
 }
 
+# The Python that DPREG_PYTHON names; what is wrong with it is said under that name.
+checked_python <- function(path, typed) {
+  blame <- function(...) {
+    dpreg_stop("python_missing", "The environment variable DPREG_PYTHON names ", quoted(typed), ", ", ...,
+               " Set it to a Python 3.11 or later that has dpreg and ", rpy2_requirement(), ", or unset it and ",
+               "run dpreg::install_dpreg().")
+  }
+  if (!file.exists(path)) blame("and there is no such file.")
+  if (dir.exists(path)) blame("which is a folder: the path of the program is needed, such as bin/python in it.")
+  ask <- 'import sys; print("dpreg", sys.version_info >= (3, 11))'
+  told <- suppressWarnings(tryCatch(
+    system2(path, c("-I", "-c", shQuote(ask)), stdout = TRUE, stderr = FALSE),
+    error = function(cond) ""
+  ))
+  if (!any(grepl("^dpreg (True|False)$", told))) blame("which does not run as Python.")
+  if (!any(told == "dpreg True")) blame("which is too old.")
+  path
+}
+
 missing_python <- function(failure) {
-  python <- tryCatch(reticulate::py_discover_config()$python, error = function(cond) NULL)
+  if (inherits(failure, "dpreg_error")) stop(failure)
+  failure <- conditionMessage(failure)
+  chosen <- Sys.getenv("DPREG_PYTHON")
+  python <- if (nzchar(chosen) && !reticulate::py_available()) chosen else {
+    tryCatch(reticulate::py_discover_config()$python, error = function(cond) NULL)
+  }
   module <- regmatches(failure, regexpr("(?<=No module named ')[^'.]+", failure, perl = TRUE))
   reason <- if (is.null(python)) {
     "No Python was found."
@@ -174,6 +238,7 @@ missing_python <- function(failure) {
   } else {
     paste0("The Python at ", python, " could not be used: ", sub("\\s+$", "", failure))
   }
+  if (nzchar(chosen)) reason <- paste0(reason, " (DPREG_PYTHON names ", quoted(chosen), ".)")
   dpreg_stop(
     "python_missing", reason, " Run dpreg::install_dpreg() and restart R, or set the environment ",
     "variable DPREG_PYTHON to a Python that has dpreg and ", rpy2_requirement(), "."

@@ -46,6 +46,8 @@ new_regression <- function(view, translation, call) {
     response = translation$response,
     coefficients = vector(view$coefficients),
     vcov = matrix(view$covariance[order, , drop = FALSE], names),
+    privacy_vcov = matrix(view$privacy_covariance[order, , drop = FALSE], names),
+    noise_degrees = view$noise_degrees,
     se_sampling = vector(view$se_sampling),
     se_privacy = vector(view$se_privacy),
     sigma = if (!is.null(view$residual_variance)) sqrt(max(view$residual_variance, 0)),
@@ -55,6 +57,9 @@ new_regression <- function(view, translation, call) {
     interval_method = view$interval_method,
     interval_draws = matrix(view$interval_draws),
     column_widths = vector(view$column_widths),
+    design = c(design_recipe(view$terms, translation, schema), list(
+      response = translation$expressions[[translation$response]], order = order
+    )),
     ridged = view$ridged
   )
   settings <- c("method", "noise", "scaling", "fit", "clip", "center", "bounds", "ridge")
@@ -78,7 +83,7 @@ claim_of <- function(view, schema) {
   )
 }
 
-# The whole result as Python wrote it: predict() and dpreg.load() read it.
+# The whole result as Python wrote it, for dpreg.load().
 python_of <- function(view) list(formula = view$formula, json = view$json)
 
 budget_frame <- function(budget, seeded) {

@@ -8,14 +8,29 @@
 plain_schema <- function(schema) {
   if (is.null(schema)) return(NULL)
   if (is.character(schema) && length(schema) == 1 && is.null(names(schema))) {
-    return(path.expand(schema))
+    return(path_text(schema, "schema"))
   }
   if (!is.list(schema) || is.data.frame(schema) || is.null(names(schema)) && length(schema)) {
     dpreg_stop("schema_error", "schema must be a named list such as ",
                'list(price = c(105, 905), county = c("ala", "cc")), or the path of a TOML or JSON ',
                "file.")
   }
+  twice <- names(schema)[duplicated(names(schema))]
+  if (length(twice)) dpreg_stop("schema_error", "schema names ", listed(unique(twice)), " more than once.")
   Map(plain_declaration, schema, names(schema))
+}
+
+# A misspelt name in the schema would leave its column undeclared, and a column's second would be another.
+check_names <- function(data, schema) {
+  names <- attr(data, "names")
+  twice <- unique(names[duplicated(names)])
+  if (length(twice)) {
+    dpreg_stop("data_error", "data has several columns named ", listed(twice), ": keep or rename one.")
+  }
+  unknown <- if (is.list(schema)) setdiff(names(schema), names)
+  if (length(unknown)) {
+    dpreg_stop("schema_error", "schema names ", listed(unknown), ", no column of data; it has ", listed(names), ".")
+  }
 }
 
 plain_declaration <- function(spec, name) {
@@ -52,14 +67,23 @@ plain_declaration <- function(spec, name) {
 check_declared <- function(data, columns, schema, exempt = character()) {
   if (is.character(schema)) return(invisible())
   for (name in setdiff(columns, c(names(schema), exempt))) {
-    x <- data[[name]]
-    if (is.character(x) || is.factor(x)) {
+    if (!name %in% attr(data, "names")) next
+    kind <- column_kind(.subset2(data, match(name, attr(data, "names"))), name)
+    if (kind %in% c("text", "labels")) {
       dpreg_stop(
-        "schema_error", "column ", quoted(name), " holds ",
-        if (is.factor(x)) "labels" else "text", ", and its levels must be declared, for those found ",
+        "schema_error", "column ", quoted(name), " holds ", kind, ", and its levels must be declared, for those found ",
         "in the rows are not public: add ", if (make.names(name) == name) name else paste0("`", name, "`"),
         ' = c("level", "level", ...) to the schema, the reference level first.'
       )
     }
   }
 }
+
+# A schema that a file holds, as a list.
+written_schema <- function(schema) {
+  if (!is.character(schema)) return(schema)
+  plain_schema(r_schema(python_call("schema", list(schema = schema))))
+}
+
+# The bounds that a schema declares for a column, or NULL.
+declared_bounds <- function(schema, name) unlist(written_schema(schema)[[name]]$bounds)

@@ -7,8 +7,10 @@
 #' @section Formula:
 #' R's own: `.`, `-1`, `a:b`, `a*b`, `(a + b)^2`, names in back-ticks. A term may hold columns of
 #' `data`, numbers, `+ - * / ^`, comparisons, `log`, `log2`, `log10`, `log1p`, `exp`, `sqrt`, `abs`,
-#' `I()`, `factor()`, and `splines::bs()` with knots and boundary knots written out. Whatever looks
-#' across rows, such as `poly()` and `scale()`, is refused by name.
+#' `I()`, `factor()`, `cut()` with its breaks written out, `poly(x, 2, raw = TRUE)`, which stands for
+#' `x + I(x^2)`, and `splines::bs()` with knots written out, its boundary knots those of the schema unless
+#' given. Whatever looks across rows, such as `poly()` without `raw = TRUE` and `scale()`, is refused by
+#' name. Factors have treatment contrasts, also ordered ones.
 #'
 #' @section Schema:
 #' The public facts about columns: `list(price = c(105, 905), county = c("ala", "cc"))`. Two numbers
@@ -52,6 +54,7 @@
 #'   (`"share"`), or none (`NULL`).
 #' @param engine `"auto"`, `"enumerate"` or `"tree"`: how the models are searched; the law is the same.
 #' @param budget A [dp_ledger()] to charge, before any row is read.
+#' @param analyst Whose part of the account is charged, where the ledger has caps for analysts.
 #' @param progress Show bars while rows are read and trees searched, for the curator's eyes only?
 #'   `NULL`: where R runs in a terminal.
 #' @param unsafe_seed Makes the result reproducible and **not private**; every view of it says so.
@@ -75,8 +78,9 @@ dp_select <- function(formula, data, eps, delta = 0, schema = NULL, method = "pc
                       units = "term", keep = "(Intercept)", max_terms = NULL, hierarchy = "none",
                       radius = NULL, clip = 1, center = TRUE, penalty = "auto", sigma2 = NULL,
                       false_inclusions = 0.1, shares = NULL, draws = 1, fit = "split",
-                      engine = "auto", budget = NULL, progress = NULL, unsafe_seed = NULL) {
+                      engine = "auto", budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
+  list(formula, data, eps) # R's own error where one is missing
   model_call("dp_select", formula, data, given_arguments(call), call, new_selection)
 }
 
@@ -85,14 +89,27 @@ model_call <- function(verb, formula, data, arguments, call, make) {
   force(arguments)
   source <- NULL
   if (is_source(data)) {
-    source <- open_source(data, head_of(call))
+    source <- open_source(data)
     on.exit(close_source(source))
     data <- source$columns
   }
-  if (!is.data.frame(data)) not_a_table(data, head_of(call))
-  translation <- translate_formula(formula, data)
+  if (!is.data.frame(data)) not_a_table(data)
   arguments["schema"] <- list(plain_schema(arguments$schema))
+  check_names(data, arguments$schema)
+  bounds <- function(name) declared_bounds(arguments$schema, name)
+  translation <- translate_formula(formula, data, bounds)
   check_declared(data, translation$columns, arguments$schema, translation$declared)
+  if (length(translation$derived)) {
+    if (!is.null(source)) {
+      refuse_term(names(translation$derived)[1], paste(
+        "R makes its bins, and does not see the rows of a file; make the column beforehand"
+      ))
+    }
+    made <- add_derived(data, written_schema(arguments$schema), translation)
+    data <- made$data
+    arguments$schema <- made$schema
+  }
+  say_of_ordered(data, translation)
   if (!is.null(arguments$keep)) {
     arguments$keep <- as.list(python_term_names(arguments$keep, translation, "keep"))
   }
@@ -100,9 +117,25 @@ model_call <- function(verb, formula, data, arguments, call, make) {
   arguments$budget <- ledger_path(arguments$budget)
   arguments$formula <- translation$patsy
   view <- if (is.null(source)) {
-    python_call(verb, arguments, data, translation$columns, head_of(call))
+    python_call(verb, arguments, data, c(translation$columns, names(translation$derived)),
+                labels = translation$labels)
   } else {
-    python_call(verb, arguments, call = head_of(call), source = source)
+    python_call(verb, arguments, source = source, labels = translation$labels)
   }
   make(view, translation, call)
+}
+
+# R gives ordered factors polynomial contrasts; who has them is told what they get here.
+say_of_ordered <- function(data, translation) {
+  plain <- vapply(Filter(is.name, translation$expressions), as.character, "")
+  ordered <- Filter(function(name) {
+    column <- .subset2(data, match(name, attr(data, "names")))
+    isTRUE(tryCatch(is.ordered(column), error = function(cond) FALSE)) # what else it is, columns.R says
+  }, plain)
+  if (length(ordered)) {
+    dpreg_message(
+      "ordered factor ", listed(ordered), ": the coefficients are differences from the first declared level ",
+      "(treatment contrasts), where lm() would use polynomial contrasts; write factor() to say so."
+    )
+  }
 }

@@ -8,21 +8,21 @@ is_source <- function(data) {
 
 arrow_classes <- c("ArrowTabular", "Dataset", "RecordBatchReader", "arrow_dplyr_query")
 
-not_a_table <- function(data, call = NULL) {
+not_a_table <- function(data) {
   dpreg_stop("argument_error", "data must be a data frame (a tibble and a data.table are), the path of a ",
              "Parquet or CSV file, or a table of the package arrow; got an object of class ",
-             quoted(class(data)[1]), ".", call = call)
+             quoted(class(data)[1]), ".")
 }
 
 # The number, and a data frame without rows that has the columns' names and kinds.
-open_source <- function(data, call = NULL) {
+open_source <- function(data) {
   arguments <- if (is.character(data)) {
-    if (anyNA(data)) dpreg_stop("argument_error", "data must not be NA.", call = call)
-    list(paths = as.list(path.expand(data)))
+    if (anyNA(data)) dpreg_stop("argument_error", "data must not be NA.")
+    list(paths = as.list(path_text(data, "data")))
   } else {
     list(stream = export_stream(data), whole = inherits(data, "ArrowTabular"))
   }
-  told <- python_call("open_source", arguments, call = call)
+  told <- python_call("open_source", arguments)
   prototypes <- lapply(told$kinds, function(kind) {
     switch(kind, string = , object = character(), category = factor(), bool = logical(), numeric())
   })

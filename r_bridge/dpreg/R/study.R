@@ -26,6 +26,7 @@ selection_study <- function(formula, data, schema, eps = 1, radius = NULL, penal
                             sigma2 = NULL, false_inclusions = 0.1, engine = "auto", draws = 200,
                             seed = 0, progress = NULL) {
   call <- match.call()
+  list(formula, data, schema)
   model_call("selection_study", formula, data, given_arguments(call), call, new_study)
 }
 

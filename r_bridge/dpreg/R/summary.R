@@ -54,7 +54,7 @@ coefficient_table <- function(fit) {
   error <- std_errors(fit)
   z <- fit$coefficients / error
   cbind(Estimate = fit$coefficients, `Std. Error` = error, `z value` = z,
-        `Pr(>|z|)` = 2 * stats::pnorm(-abs(z)))
+        `Pr(>|z|)` = error_pvalues(fit))
 }
 
 unstamped <- function(x) {

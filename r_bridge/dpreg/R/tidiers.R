@@ -7,6 +7,7 @@
 #' @param conf.level The level of the intervals.
 #' @param type For a selection: a row for each of the `"coefficients"`, or for each of the `"terms"`
 #'   that could be chosen. By default the coefficients, where there are any.
+#' @param data Not to be given: in [lm()]'s method it stands for the rows of the fit.
 #' @param newdata A data frame of the analyst's own.
 #' @param se_fit Add the column `.se.fit`?
 #' @param interval Add the columns `.lower` and `.upper`: of the mean (`"confidence"`) or of a new
@@ -14,8 +15,8 @@
 #' @param ... Not used.
 #' @returns A tibble, or a data frame where the package tibble is not installed. `tidy()`: `term`,
 #'   `estimate`, `std.error`, `statistic`, `p.value`; for terms `term`, `kept`, `selected`,
-#'   `frequency`. `glance()`: one row, with `NA` for what is not released. `augment()`: `newdata` and
-#'   `.fitted`.
+#'   `frequency`. `glance()`: one row, with `NA` for what is not released. `augment()`: `newdata`, with
+#'   `.rownames` where its rows have names, `.fitted`, and `.resid` where it holds the response.
 #' @name tidiers
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400))
@@ -88,24 +89,38 @@ glance.dp_result <- function(x, ...) {
 
 #' @rdname tidiers
 #' @export
-augment.dp_result <- function(x, newdata = NULL, se_fit = FALSE,
+augment.dp_result <- function(x, data = NULL, newdata = NULL, se_fit = FALSE,
                               interval = c("none", "confidence", "prediction"), conf.level = 0.95,
                               ...) {
   interval <- match.arg(interval)
+  no_more_arguments("augment()", ...)
   if (is.null(newdata)) {
     dpreg_stop("not_released", "fitted values are not released: give augment() a data frame of your ",
-               "own as newdata.")
+               "own as newdata", if (!is.null(data)) ", not as data, which stands for the rows of the fit", ".")
   }
-  told <- predict.dp_result(x, newdata, se.fit = TRUE, interval = interval, level = conf.level)
-  values <- as.matrix(told$fit)
-  frame <- as.data.frame(newdata)
+  fit <- fitted_part(x, "augment()")
+  newdata <- as_newdata(newdata)
+  told <- predict.dp_result(x, newdata, se.fit = se_fit, interval = interval, level = conf.level)
+  values <- as.matrix(if (se_fit) told$fit else told)
+  frame <- structure(unclass(newdata), class = "data.frame")
+  if (.row_names_info(newdata) > 0) frame <- cbind(.rownames = row.names(frame), frame)
   frame$.fitted <- unname(values[, 1])
   if (interval != "none") {
     frame$.lower <- unname(values[, 2])
     frame$.upper <- unname(values[, 3])
   }
   if (se_fit) frame$.se.fit <- unname(told$se.fit)
+  if (all(all.vars(fit$design$response) %in% names(newdata))) {
+    frame$.resid <- response_values(fit, newdata) - frame$.fitted
+  }
+  row.names(frame) <- NULL
   as_table(frame, x$seeded)
+}
+
+response_values <- function(fit, newdata) {
+  recipe <- list(variables = list(y = fit$design$response))
+  value <- design_values(recipe, newdata, fit$schema)$y
+  if (is.list(value)) as.double(value$codes - 1L) else value
 }
 
 as_table <- function(frame, seeded) {

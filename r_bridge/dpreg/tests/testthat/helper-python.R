@@ -1,7 +1,7 @@
 # Tests that need Python are skipped where there is none, but fail where DPREG_REQUIRE_PYTHON = 1:
 # a check whose tests were all skipped would look like a good one.
-need_python <- function() {
-  available <- dpreg_available()
+need_python <- function(extras = character()) {
+  available <- dpreg_available(extras)
   if (available) return(invisible())
   reason <- attr(available, "reason")
   if (identical(Sys.getenv("DPREG_REQUIRE_PYTHON"), "1")) stop(reason, call. = FALSE)
@@ -51,10 +51,20 @@ def _add_test_verbs():
         while time.time() < end:
             pass
 
+    def finalize(seconds):
+        class Slow:
+            def __del__(self):
+                wait(seconds)
+        Slow()
+        return True
+
     def echo(data=None, **arguments):
         return arguments
 
-    VERBS.update(show=show, defaults=defaults, warn=warn, fail=fail, wait=wait, echo=echo)
+    def hard_text():
+        return ('a\\0b', '\\ud800')
+
+    VERBS.update(hard_text=hard_text, finalize=finalize, show=show, defaults=defaults, warn=warn, fail=fail, wait=wait, echo=echo)
 _add_test_verbs()
 ", local = TRUE)
 }

@@ -5,7 +5,9 @@ test_that("Python's errors arrive as classed conditions with Python's words", {
   cond <- expect_error(fit(eps = -1), class = "dpreg_argument_error")
   expect_s3_class(cond, "dpreg_error")
   expect_identical(conditionMessage(cond), "eps must be above 0; got -1.")
-  expect_identical(conditionCall(cond), quote(dp_select()))
+  expect_identical(conditionCall(cond), quote(dp_select(mpg ~ wt + hp, mtcars, ..., schema = car_schema, fit = NULL)))
+  rows <- do.call(dp_select, list(mpg ~ wt, mtcars, eps = -1)) |> tryCatch(error = conditionCall)
+  expect_identical(deparse1(rows), "dp_select(mpg ~ wt, ..., eps = -1)")
   expect_error(fit(eps = 1, contributions = 1.5), "got 1.5", class = "dpreg_argument_error")
   expect_error(fit(eps = 1, mechanism = "magic"), "'magic'", class = "dpreg_argument_error")
   expect_error(dp_select(mpg ~ log(wt), mtcars, eps = 1, schema = list(wt = c(-1, 1))),
@@ -77,6 +79,13 @@ test_that("an interrupt ends the call and leaves all usable", {
   expect_identical(outcome, "stopped")
   expect_lt(proc.time()[["elapsed"]] - start, 30)
   expect_s3_class(dp_select(mpg ~ wt, mtcars, 1, schema = car_schema, fit = NULL), "dp_select")
+})
+
+test_that("an interrupt that falls into a finalizer is not lost", {
+  skip_on_os("windows")
+  system(paste0("(sleep 0.7; kill -INT ", Sys.getpid(), ") 2>/dev/null &"))
+  outcome <- tryCatch(python_call("finalize", list(seconds = 2)), interrupt = function(cond) "stopped")
+  expect_identical(outcome, "stopped")
 })
 
 test_that("the functions have Python's arguments and defaults", {

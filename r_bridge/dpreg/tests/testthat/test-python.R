@@ -23,6 +23,39 @@ test_that("R before 4.5 gets the rpy2 that works with it", {
   expect_identical(rpy2_requirement(as.package_version("4.5.0")), "rpy2-rinterface>=3.6.3")
 })
 
+test_that("a wrong DPREG_PYTHON is blamed by its own name", {
+  blamed <- function(path, why) {
+    cond <- expect_error(checked_python(path, path), class = "dpreg_python_missing")
+    expect_match(conditionMessage(cond), paste0("DPREG_PYTHON names '", path, "', ", why), fixed = TRUE)
+  }
+  blamed("/nowhere/python", "and there is no such file")
+  blamed(tempdir(), "which is a folder")
+  skip_on_os("windows")
+  liar <- tempfile()
+  writeLines(c("#!/bin/sh", "echo hello"), liar)
+  Sys.chmod(liar, "755")
+  blamed(liar, "which does not run as Python")
+  writeLines(c("#!/bin/sh", "echo dpreg False"), liar)
+  blamed(liar, "which is too old")
+})
+
+test_that("an extra that is missing is named with R's way to install it", {
+  need_python()
+  extra_modules <- c(arrow = "a_module_that_nobody_has")
+  local_mocked <- function() {
+    space <- asNamespace("dpreg")
+    unlockBinding("extra_modules", space)
+    old <- space$extra_modules
+    assign("extra_modules", extra_modules, space)
+    old
+  }
+  old <- local_mocked()
+  on.exit(assign("extra_modules", old, asNamespace("dpreg")))
+  told <- dpreg_available("arrow")
+  expect_false(told)
+  expect_match(attr(told, "reason"), 'dpreg::install_dpreg(extras = "arrow")', fixed = TRUE)
+})
+
 test_that("class names become condition names", {
   expect_identical(snake_case(c("SchemaError", "NotReleased", "InternalError")),
                    c("schema_error", "not_released", "internal_error"))

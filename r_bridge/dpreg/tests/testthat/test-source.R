@@ -1,3 +1,4 @@
+need_python("arrow")
 test_verbs()
 # What a table of R's arrow package is to this package, without it: an object with a method
 # export_to_c(address) that writes a stream there, as pyarrow does here.

@@ -39,7 +39,7 @@ def _items(columns: Any) -> list[tuple[str, dict[str, Any]]]:
 
 def _column(column: dict[str, Any]) -> Any:
     kind = column["kind"][0]
-    values = np.asarray(column["values"].memoryview())
+    values = _memory(column["values"])
     match kind:
         case "number":
             if not isinstance(column["values"], R.IntSexpVector):
@@ -58,6 +58,13 @@ def _column(column: dict[str, Any]) -> Any:
             texts = np.array([*map(str, column["levels"]), math.nan], dtype=object)
             return pd.array(texts[_codes(values)], dtype=_TEXT)
     raise ValueError(f"unknown kind of column {kind!r}")
+
+
+def _memory(vector: Any) -> NDArray[Any]:
+    """View R's own memory; of no cells rpy2's API mode can make no view."""
+    if len(vector):
+        return np.asarray(vector.memoryview())
+    return np.empty(0, dtype=np.float64 if isinstance(vector, R.FloatSexpVector) else np.int32)
 
 
 def _floats(values: NDArray[Any], missing: int) -> NDArray[np.float64]:

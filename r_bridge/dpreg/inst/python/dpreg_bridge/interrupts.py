@@ -69,8 +69,20 @@ def outsiders_interrupts(*, python: bool = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def pythons_interrupts() -> Iterator[None]:
-    """Let the signal raise KeyboardInterrupt inside."""
+    """Let the signal raise KeyboardInterrupt inside; at the end at the latest.
+
+    Python drops what is raised within a finalizer (`__del__`), and the signal may come there.
+    """
+    arrived = False
+
+    def answer(number: int, frame: FrameType | None) -> None:
+        nonlocal arrived
+        arrived = True
+        signal.default_int_handler(number, frame)
+
     with outsiders_interrupts():
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, answer)
         yield
+    if arrived:
+        raise KeyboardInterrupt

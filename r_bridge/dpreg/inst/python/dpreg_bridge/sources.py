@@ -74,7 +74,7 @@ def _table(address: str, whole: bool) -> Any:
         import pyarrow
     except ImportError:
         raise ArgumentError(
-            "tables of arrow need pyarrow in Python: run `pip install pyarrow`"
+            "tables of the package arrow need pyarrow: pip install 'dpreg[arrow]'"
         ) from None
     reader = pyarrow.RecordBatchReader._import_from_c(ctypes.addressof(room))
     return reader.read_all() if whole else reader

@@ -61,18 +61,23 @@ def to_r(value: Any) -> Any:
         case float() | Fraction():
             return _number(value)
         case str():
-            return R.StrSexpVector([value])
+            return R.StrSexpVector([_text(value)])
         case tuple():
-            return R.StrSexpVector(value)
+            return R.StrSexpVector([_text(item) for item in value])
         case list():
             return R.ListSexpVector([to_r(item) for item in value])
         case Mapping():
             vector = R.ListSexpVector([to_r(item) for item in value.values()])
-            vector.names = R.StrSexpVector([str(name) for name in value])
+            vector.names = R.StrSexpVector([_text(str(name)) for name in value])
             return vector
         case np.ndarray():
             return _array(value)
     raise TypeError(f"no R value for {type(value).__name__}")
+
+
+def _text(text: str) -> str:
+    """Make text that R can hold: NUL and halves of pairs would be R errors inside Python."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
 def _number(value: Any) -> Any:

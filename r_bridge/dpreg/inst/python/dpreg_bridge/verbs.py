@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping
 from typing import Any, Final
-
-import pandas as pd
 
 import dpreg
 from dpreg.formula.design import build_design
 from dpreg.privacy.budget import decimal_string, exact
 from dpreg.privacy.ledger import Ledger
-from dpreg.results.load import from_json
 from dpreg.schema import Schema
 from dpreg_bridge.aggregate import close_run, open_run, send_estimates
 from dpreg_bridge.sources import close_source, new_stream, open_source
@@ -32,19 +30,6 @@ def library_verb(name: str) -> Callable[..., Any]:
         return view(function(**arguments))
 
     return call
-
-
-def _predict(json: str, data: pd.DataFrame, level: float) -> dict[str, Any]:
-    """Predict from a result that R kept as JSON."""
-    result: Any = from_json(json)
-    prediction = result.get_prediction(data)
-    alpha = 1 - level
-    return {
-        "fit": prediction.predicted_mean,
-        "se": prediction.se_mean,
-        "mean": prediction.conf_int(alpha=alpha),
-        "observation": prediction.conf_int(obs=True, alpha=alpha),
-    }
 
 
 def _ledger(path: str, eps: Any = None, delta: Any = 0) -> dict[str, Any]:
@@ -90,12 +75,17 @@ def _selection_study(**arguments: Any) -> dict[str, Any]:
     return shown | {"schema": _schema(arguments["schema"])}
 
 
+def _has_module(name: str) -> bool:
+    """Tell whether Python has a module, without importing it."""
+    return importlib.util.find_spec(name) is not None
+
+
 def _pair(budget: Any) -> tuple[str, str]:
     return decimal_string(budget.eps), decimal_string(budget.delta)
 
 
 VERBS: Final[dict[str, Callable[..., Any]]] = {
-    "predict": _predict,
+    "has_module": _has_module,
     "ledger": _ledger,
     "schema": _schema,
     "columns": _columns,

@@ -101,6 +101,8 @@ def _regression(result: RegressionResults) -> dict[str, Any]:
         "terms": result.exog_names,
         "coefficients": np.asarray(result.coefficients),
         "covariance": np.asarray(result.covariance),
+        "privacy_covariance": result.privacy_covariance,
+        "noise_degrees": result.noise_degrees,
         "se_sampling": np.asarray(result.se_sampling),
         "se_privacy": np.asarray(result.se_privacy),
         "residual_variance": result.residual_variance,

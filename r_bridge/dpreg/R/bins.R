@@ -1,0 +1,82 @@
+# Terms that R itself takes apart: poly(x, 2, raw = TRUE) as powers, and cut(x, breaks) as a column of
+# labels that R computes, row by row, from public breaks.
+
+# poly(x, 2, raw = TRUE), as a term or a part of one, is (x + I(x^2)).
+with_powers <- function(formula) {
+  open <- function(e) {
+    if (!is.call(e)) return(e)
+    name <- if (is.name(without_package(e)[[1]])) as.character(without_package(e)[[1]]) else ""
+    if (name == "poly") return(powers_of(e))
+    if (name %in% c("+", "-", "*", ":", "^", "(", "%in%", "/")) e[-1] <- lapply(as.list(e[-1]), open)
+    e
+  }
+  formula[[length(formula)]] <- open(formula[[length(formula)]])
+  formula
+}
+
+powers_of <- function(call) {
+  shown <- label_of(call)
+  refuse <- function(...) refuse_term(shown, paste0(...))
+  given <- tryCatch(
+    match.call(function(x, degree = 1, raw = FALSE, simple = FALSE) NULL, without_package(call)),
+    error = function(cond) refuse("poly() takes one column, a degree and raw = TRUE here")
+  )
+  raw <- given$raw
+  if (!(isTRUE(raw) || identical(raw, quote(T)))) refuse(refusals$poly)
+  degree <- given$degree %||% 1
+  if (!is.numeric(degree) || length(degree) != 1 || !degree %in% 1:10) {
+    refuse("the degree of poly() must be a whole number from 1 to 10, written out")
+  }
+  powers <- lapply(seq_len(degree), function(k) if (k == 1) given$x else bquote(I(.(given$x)^.(as.double(k)))))
+  call("(", Reduce(function(a, b) call("+", a, b), powers))
+}
+
+# What R makes of a column for a term such as cut(x, c(0, 10, 20)): the call, its column, its levels.
+derived_column <- function(variable) {
+  if (!is.call(variable) || !identical(without_package(variable)[[1]], quote(cut))) return(NULL)
+  call <- without_package(variable)
+  column <- as.character(call[["x"]] %||% call[[2]])
+  empty <- stats::setNames(list(numeric()), column)
+  list(call = call, column = column, levels = levels(eval(call, empty, row_functions_of_r)))
+}
+
+translate_cut <- function(variable, shown, known, refuse) {
+  call <- without_package(variable)
+  given <- tryCatch(
+    match.call(function(x, breaks, labels, include.lowest, right, dig.lab, ordered_result) NULL, call),
+    error = function(cond) refuse("cut() has an argument that is not known")
+  )
+  if (!is.name(given$x)) refuse("cut() takes a column")
+  translate_name(as.character(given$x), known, refuse)
+  if (is.null(given$breaks)) refuse("cut() needs breaks, written out: cut(x, c(0, 10, 20))")
+  literal <- function(e, what) if (is.logical(e)) e else literal_vector(e, refuse, what)
+  for (name in setdiff(names(given), c("", "x"))) literal(given[[name]], name)
+  breaks <- literal_vector(given$breaks, refuse, "breaks")
+  if (!is.numeric(breaks) || length(breaks) < 2 || anyNA(breaks) || anyDuplicated(breaks)) {
+    refuse(across_rows, "bins would be laid over the range of the rows; write public breaks: ",
+           "cut(x, c(0, 10, 20))")
+  }
+  if (length(breaks) < 3) refuse("cut() needs three breaks at least, for two bins")
+  made <- tryCatch(derived_column(variable), error = function(cond) refuse("cut() cannot read its arguments"))
+  if (is.null(made$levels)) refuse("labels = FALSE makes numbers of bins; leave it out")
+  if (isTRUE(given$ordered_result)) refuse(refusals$ordered)
+  python_name(shown)
+}
+
+# The table and the schema with the columns that R makes.
+add_derived <- function(data, schema, translation) {
+  for (label in names(translation$derived)) {
+    made <- translation$derived[[label]]
+    schema[[label]] <- list(levels = as.list(made$levels))
+    data <- structure(unclass(data), class = "data.frame", row.names = .set_row_names(.row_names_info(data, 2L)))
+    column <- .subset2(data, match(made$column, attr(data, "names")))
+    if (!column_kind(column, made$column) %in% c("number", "logical")) {
+      dpreg_stop("data_error", "column ", quoted(made$column), " must hold numbers: ", label, " makes bins of it.")
+    }
+    cells <- stats::setNames(list(as.double(plain_column(column, made$column)$values)), made$column)
+    columns <- unclass(data)
+    columns[[label]] <- eval(made$call, cells, row_functions_of_r)
+    data <- structure(columns, class = "data.frame")
+  }
+  list(data = data, schema = schema)
+}

@@ -1,0 +1,107 @@
+# Methods of other packages' generics. They are registered when those packages are loaded, and none is needed.
+
+#' Private fits in other packages
+#'
+#' Methods that the packages emmeans, ggplot2, xtable and insight call. `emmeans()` averages over a grid
+#' of the schema's levels, with numbers at the middle of their declared bounds, where for an [lm()] it would
+#' take the means of the rows; `at = ` and `data = ` set others.
+#'
+#' @param object,x A result of [dp_select()] or [dp_ols()].
+#' @param data A data frame of the analyst's own, in place of the grid from the schema.
+#' @param trms,xlev,grid,params Handed over by emmeans.
+#' @param level The level of the intervals.
+#' @param caption,label,align,digits,display,auto As for [xtable::xtable()].
+#' @param ... Handed on, where there is something to hand it on to.
+#' @returns What the generics return.
+#' @name other_packages
+#' @keywords internal
+NULL
+
+#' @rdname other_packages
+#' @exportS3Method emmeans::recover_data
+recover_data.dp_result <- function(object, data = NULL, params = NULL, ...) {
+  fit <- fitted_part(object, "emmeans()")
+  terms <- stats::delete.response(stats::terms(fit))
+  if (is.null(data)) data <- schema_rows(fit, all.vars(terms))
+  call <- fit$call
+  call$data <- quote(data)
+  emmeans::recover_data(call, terms, NULL, data = data, params = params, ...)
+}
+
+#' @rdname other_packages
+#' @exportS3Method emmeans::emm_basis
+emm_basis.dp_result <- function(object, trms, xlev, grid, ...) {
+  fit <- fitted_part(object, "emmeans()")
+  list(X = stats::model.matrix(fit, grid), bhat = unname(fit$coefficients), nbasis = matrix(NA),
+       V = unstamped(fit$vcov), dffun = function(k, dfargs) Inf, dfargs = list(), misc = list())
+}
+
+# Rows from public facts: every level, and numbers that average to the middle of their bounds.
+schema_rows <- function(fit, names) {
+  columns <- lapply(fit$schema[names], function(spec) {
+    if (is.logical(spec)) return(c(FALSE, TRUE))
+    if (is.numeric(spec)) return(c(spec[1], mean(spec), spec[2]))
+    levels <- levels_of(spec)
+    if (is.character(levels)) factor(levels, levels) else levels
+  })
+  n <- 6 * max(lengths(columns), 1)
+  structure(lapply(columns, rep_len, n), names = names, class = "data.frame", row.names = seq_len(n))
+}
+
+#' @rdname other_packages
+#' @exportS3Method ggplot2::autoplot
+autoplot.dp_result <- function(object, level = 0.95, ...) {
+  fit <- fitted_part(object, "autoplot()")
+  shown <- names(fit$coefficients) != "(Intercept)"
+  width <- if (is.null(fit$column_widths)) rep(1, length(shown)) else unname(fit$column_widths)
+  limits <- unstamped(confint.dp_result(fit, level = level)) * width
+  frame <- data.frame(term = factor(names(width) %||% names(fit$coefficients), rev(names(fit$coefficients))),
+                      estimate = unname(fit$coefficients) * width, low = limits[, 1], high = limits[, 2])[shown, ]
+  aes <- ggplot2::aes
+  .data <- ggplot2::.data
+  ggplot2::ggplot(frame, aes(.data[["estimate"]], .data[["term"]])) +
+    ggplot2::geom_vline(xintercept = 0, linetype = "dotted") +
+    ggplot2::geom_pointrange(aes(xmin = .data[["low"]], xmax = .data[["high"]])) +
+    ggplot2::labs(
+      x = if (is.null(fit$column_widths)) "coefficient" else "coefficient x half range of its column", y = NULL,
+      caption = paste0(if (isTRUE(object$seeded)) paste0(stamp, "; "), "eps = ", format(object$eps), ", delta = ",
+                       format(object$delta))
+    )
+}
+
+#' @rdname other_packages
+#' @exportS3Method xtable::xtable
+xtable.dp_result <- function(x, caption = NULL, label = NULL, align = NULL, digits = NULL, display = NULL,
+                             auto = FALSE, ...) {
+  table <- as.data.frame(coefficient_table(fitted_part(x, "xtable()")), optional = TRUE)
+  if (is.null(caption)) {
+    caption <- paste0(if (isTRUE(x$seeded)) paste0(stamp, ". "), "eps = ", format(x$eps), ", delta = ", format(x$delta))
+  }
+  xtable::xtable(table, caption = caption, label = label, align = align, digits = digits %||% c(0, 4, 4, 2, 4),
+                 display = display, auto = auto, ...)
+}
+
+# insight would look for the rows in the call's data.
+#' @rdname other_packages
+#' @exportS3Method insight::get_data
+get_data.dp_result <- function(x, ...) NULL
+
+#' @rdname other_packages
+#' @exportS3Method insight::get_statistic
+get_statistic.dp_result <- function(x, ...) {
+  table <- coefficient_table(fitted_part(x, "get_statistic()"))
+  structure(data.frame(Parameter = rownames(table), Statistic = unname(table[, "z value"])),
+            statistic = "z-statistic", class = c("insight_statistic", "data.frame"))
+}
+
+# insight knows models by a list of its own, and parameters asks it: the table is made here.
+#' @rdname other_packages
+#' @param model A result of [dp_select()] or [dp_ols()].
+#' @param ci The level of the intervals.
+#' @exportS3Method parameters::model_parameters
+model_parameters.dp_result <- function(model, ci = 0.95, ...) {
+  frame <- unstamped(as.data.frame(tidy.dp_result(model, conf.int = TRUE, conf.level = ci, type = "coefficients")))
+  stamped(data.frame(Parameter = frame$term, Coefficient = frame$estimate, SE = frame$std.error, CI = ci,
+                     CI_low = frame$conf.low, CI_high = frame$conf.high, z = frame$statistic, p = frame$p.value),
+          model$seeded)
+}

@@ -1,0 +1,142 @@
+#' Predictions from a private fit
+#'
+#' The counterpart of [predict.lm()] for a data frame of the analyst's own; all of it is computed in R.
+#' Numbers are not clipped to the schema's bounds: a prediction extrapolates as that of [lm()] does.
+#'
+#' @param object A result of [dp_select()] or [dp_ols()].
+#' @param newdata A data frame, or a list that [as.data.frame()] makes one of, with the columns of the
+#'   formula. It has to be given: fitted values of the confidential rows are not released.
+#' @param se.fit Also standard errors?
+#' @param interval `"confidence"` for the mean, `"prediction"` for a new observation. Where the fit
+#'   released bootstrap draws, an interval takes some 0.1 milliseconds a row.
+#' @param level The level of the intervals.
+#' @param type `"response"`, or `"terms"` for a matrix with what each term adds. Terms are not centred, as
+#'   [predict.lm()] centres them, since the means of the columns are not released; the attribute
+#'   `"constant"` is the intercept.
+#' @param terms With `type = "terms"`, the terms wanted; by default all.
+#' @param ... None: an argument that this page does not name is an error.
+#' @returns As [predict.lm()] returns it: a named vector; with an interval, a matrix with the columns `fit`,
+#'   `lwr` and `upr`; with `se.fit`, a list with `fit`, `se.fit`, `df` and `residual.scale`. A row is `NA`
+#'   where it lacks a value; a level that the schema does not declare is an error.
+#' @examplesIf isTRUE(dpreg::dpreg_available())
+#' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400))
+#' fit <- dp_ols(mpg ~ wt + log(hp), mtcars, eps = 1000, schema = schema)
+#' predict(fit, data.frame(wt = 2:3, hp = 100), interval = "confidence")
+#' @export
+predict.dp_result <- function(object, newdata, se.fit = FALSE,
+                              interval = c("none", "confidence", "prediction"), level = 0.95,
+                              type = c("response", "terms"), terms = NULL, ...) {
+  fit <- fitted_part(object, "predict()")
+  no_more_arguments("predict()", ...)
+  if (missing(newdata) || is.null(newdata)) {
+    dpreg_stop("not_released", "fitted values are not released: give predict() a data frame of your ",
+               "own as newdata.")
+  }
+  interval <- match.arg(interval)
+  type <- match.arg(type)
+  check_level(level)
+  newdata <- as_newdata(newdata)
+  rows <- row.names(newdata)
+  if (type == "terms") {
+    if (se.fit || interval != "none") {
+      dpreg_stop("argument_error", 'type = "terms" gives neither standard errors nor intervals; ',
+                 "leave out se.fit and interval.")
+    }
+    return(stamped(predicted_terms(fit, newdata, terms, rows), object$seeded))
+  }
+  values <- design_values(fit$design, newdata, fit$schema)
+  centre <- stats::setNames(linear_part(fit, values, length(rows)), rows)
+  if (!se.fit && interval == "none") return(stamped(centre, object$seeded))
+  x <- design_matrix(fit, newdata)
+  error <- sqrt(positive(rowSums((x %*% unname(fit$vcov)) * x)))
+  value <- centre
+  if (interval != "none") {
+    limits <- mean_limits(fit, x, unname(centre), error, level)
+    if (interval == "prediction") limits <- observation_limits(fit, unname(centre), limits, level)
+    value <- cbind(fit = centre, lwr = limits[, 1], upr = limits[, 2])
+    rownames(value) <- rows
+  }
+  value <- stamped(value, object$seeded)
+  if (!se.fit) return(value)
+  list(fit = value, se.fit = stats::setNames(error, rows), df = fit$df.residual %||% NA_real_,
+       residual.scale = fit$sigma %||% NA_real_)
+}
+
+as_newdata <- function(newdata) {
+  if (is.data.frame(newdata)) return(newdata)
+  made <- if (is.list(newdata)) {
+    tryCatch(as.data.frame(newdata, optional = TRUE, stringsAsFactors = FALSE), error = function(cond) NULL)
+  }
+  if (is.null(made)) {
+    dpreg_stop("argument_error", "newdata must be a data frame, or a list of columns of one length; got an ",
+               "object of class ", quoted(class(newdata)[1]), ".")
+  }
+  made
+}
+
+no_more_arguments <- function(what, ...) {
+  if (!...length()) return(invisible())
+  names <- ...names()
+  given <- if (is.null(names)) rep("", ...length()) else ifelse(is.na(names), "", names)
+  dpreg_stop("argument_error", what, if (any(nzchar(given))) {
+    paste0(" has no argument ", listed(given[nzchar(given)]), ".")
+  } else " was given more arguments than it has.")
+}
+
+# NaN for a variance below zero, which noise can produce.
+positive <- function(variances) ifelse(variances >= 0, variances, NaN)
+
+predicted_terms <- function(fit, newdata, wanted, rows) {
+  own <- vapply(fit$design$columns, `[[`, "", "term")
+  labels <- setdiff(attr(stats::terms(fit$formula), "term.labels"), "(Intercept)")
+  labels <- labels[labels %in% own]
+  unknown <- setdiff(wanted, labels)
+  if (length(unknown)) {
+    dpreg_stop("argument_error", "terms: ", listed(unknown), " is no term of the fit; its terms are ",
+               listed(labels), ".")
+  }
+  values <- design_values(fit$design, newdata, fit$schema)
+  kept <- if (is.null(wanted)) labels else wanted
+  parts <- vapply(kept, function(label) linear_part(fit, values, length(rows), own == label),
+                  numeric(length(rows)))
+  parts <- matrix(parts, length(rows), dimnames = list(rows, kept))
+  constant <- fit$coefficients[names(fit$coefficients) == "(Intercept)"]
+  structure(parts, constant = if (length(constant)) unname(constant) else 0)
+}
+
+mean_limits <- function(fit, x, centre, error, level) {
+  tails <- c((1 - level) / 2, (1 + level) / 2)
+  if (is.null(fit$interval_draws)) {
+    noise <- if (!is.null(fit$noise_degrees)) privacy_part(fit, x)
+    return(centre + outer(half_widths(fit, error, noise, level), c(-1, 1)))
+  }
+  blocks <- split(seq_along(centre), (seq_along(centre) - 1) %/% 1024)
+  limits <- lapply(blocks, function(block) {
+    draw_limits(tcrossprod(unname(fit$interval_draws), x[block, , drop = FALSE]), tails)
+  })
+  if (length(limits)) do.call(rbind, unname(limits)) else matrix(NA_real_, 0, 2)
+}
+
+# Quantiles of each column of draws, at Weibull's positions (R's type 6): they cover a truth that is
+# exchangeable with the draws exactly.
+draw_limits <- function(draws, tails) {
+  n <- nrow(draws)
+  place <- pmin(pmax((n + 1) * tails, 1), n)
+  low <- floor(place)
+  high <- pmin(low + 1, n)
+  share <- place - low
+  at <- sort(unique(c(low, high)))
+  limits <- apply(draws, 2, function(values) {
+    if (anyNA(values)) return(c(NA_real_, NA_real_))
+    values <- sort.int(values, partial = at)
+    values[low] + share * (values[high] - values[low])
+  })
+  t(matrix(limits, 2))
+}
+
+# Each side of the interval of the mean and that of a normal residual add in quadrature.
+observation_limits <- function(fit, centre, limits, level) {
+  residual <- stats::qnorm((1 + level) / 2) * (fit$sigma %||% NA_real_)
+  cbind(centre - sqrt((centre - limits[, 1])^2 + residual^2),
+        centre + sqrt((limits[, 2] - centre)^2 + residual^2))
+}

@@ -1,0 +1,52 @@
+# The law of a coefficient's error, for intervals and p-values: normal, or where the noise was a
+# matrix-Laplace release with `degrees` nu, N(0, sampling + privacy V) with V ~ chi2_(2 nu) / (2 nu),
+# taken as the mean over 256 midpoints of V.
+
+mixing <- function(degrees) {
+  if (is.null(degrees)) 1 else stats::qchisq(((1:256) - 0.5) / 256, 2 * degrees) / (2 * degrees)
+}
+
+# The part of the variances of `x %*% beta` that the noise adds.
+privacy_part <- function(fit, x) rowSums((x %*% unname(fit$privacy_vcov)) * x)
+
+error_pvalues <- function(fit) {
+  errors <- std_errors(fit)
+  if (is.null(fit$noise_degrees)) return(2 * stats::pnorm(-abs(fit$coefficients / errors)))
+  noise <- diag(as.matrix(fit$privacy_vcov))
+  scales <- sqrt(pmax(errors^2 - noise + outer(noise, mixing(fit$noise_degrees)), 0))
+  rowMeans(2 * stats::pnorm(-abs(fit$coefficients) / scales))
+}
+
+# Half the width of the intervals of combinations with standard errors `error`.
+half_widths <- function(fit, error, noise, level) {
+  if (is.null(fit$noise_degrees)) return(stats::qnorm((1 + level) / 2) * error)
+  share <- ifelse(error > 0, noise / error^2, 0)
+  known <- !is.na(share)
+  width <- rep(NA_real_, length(error))
+  width[known] <- error[known] * unit_widths(share[known], fit$noise_degrees, level)
+  width
+}
+
+# For errors of variance 1, of which the noise has a share. The width is a smooth function of the share:
+# of many it is taken from a spline.
+unit_widths <- function(share, degrees, level) {
+  exact <- function(share) {
+    scales <- sqrt(pmax(1 - share + outer(share, mixing(degrees)), .Machine$double.xmin))
+    normal <- stats::qnorm((1 + level) / 2)
+    low <- normal * apply(scales, 1, min)
+    high <- normal * apply(scales, 1, max)
+    for (i in 1:60) {
+      middle <- (low + high) / 2
+      above <- rowMeans(2 * stats::pnorm(-middle / scales)) > 1 - level
+      low <- ifelse(above, middle, low)
+      high <- ifelse(above, high, middle)
+    }
+    (low + high) / 2
+  }
+  if (length(share) <= 300 || diff(range(share)) == 0) {
+    if (!length(share)) return(numeric())
+    return(exact(share))
+  }
+  nodes <- seq(min(share), max(share), length.out = 300)
+  stats::splinefun(nodes, exact(nodes))(share)
+}

@@ -1,0 +1,68 @@
+# What stats offers for an lm() and no private fit can give, with the reason.
+
+refuse_release <- function(what, reason) {
+  dpreg_stop("not_released", what, " is not released: ", reason, ".")
+}
+
+one_per_row <- paste("there is one number for each row, and each would disclose that row. Use",
+                     "predict() on a data frame that you may see")
+exact_sums <- paste("it is computed from the exact residual sum of squares. To choose between models",
+                    "privately, use dp_select()")
+
+#' @export
+residuals.dp_result <- function(object, ...) refuse_release("residuals()", one_per_row)
+
+#' @export
+fitted.dp_result <- function(object, ...) refuse_release("fitted()", one_per_row)
+
+#' @export
+model.frame.dp_result <- function(formula, ...) {
+  refuse_release("model.frame()", "it would hold the rows")
+}
+
+#' @export
+hatvalues.dp_result <- function(model, ...) refuse_release("hatvalues()", one_per_row)
+
+#' @export
+deviance.dp_result <- function(object, ...) refuse_release("deviance()", exact_sums)
+
+#' @export
+logLik.dp_result <- function(object, ...) refuse_release("logLik()", exact_sums)
+
+#' @export
+simulate.dp_result <- function(object, nsim = 1, seed = NULL, ...) {
+  refuse_release("simulate()", paste("it would start from the fitted value of each row. Add draws of",
+                                     "rnorm(n, 0, sigma(fit)) to predict() on a data frame that you may see"))
+}
+
+#' @export
+influence.dp_result <- function(model, ...) refuse_release("influence()", one_per_row)
+
+#' @export
+cooks.distance.dp_result <- function(model, ...) refuse_release("cooks.distance()", one_per_row)
+
+#' @export
+rstandard.dp_result <- function(model, ...) refuse_release("rstandard()", one_per_row)
+
+#' @export
+rstudent.dp_result <- function(model, ...) refuse_release("rstudent()", one_per_row)
+
+#' @export
+dfbeta.dp_result <- function(model, ...) refuse_release("dfbeta()", one_per_row)
+
+#' @export
+dfbetas.dp_result <- function(model, ...) refuse_release("dfbetas()", one_per_row)
+
+#' @export
+case.names.dp_result <- function(object, ...) {
+  refuse_release("case.names()", "the names of the rows tell who is among them")
+}
+
+#' @export
+extractAIC.dp_result <- function(fit, scale = 0, k = 2, ...) refuse_release("AIC (in step(), add1())", exact_sums)
+
+#' @export
+add1.dp_result <- function(object, scope, ...) {
+  refuse_release("add1()", paste("each model beside the fitted one would have to be fitted to the rows. To choose",
+                                 "between models privately, use dp_select()"))
+}

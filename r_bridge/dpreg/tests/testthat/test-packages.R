@@ -1,0 +1,112 @@
+need_python()
+
+rows <- transform(mtcars, am = am == 1)
+fit <- dp_ols(mpg ~ wt * am + factor(gear), mtcars, eps = 1e6, method = "gram", schema = car_schema)
+exact <- lm(mpg ~ wt * am + factor(gear), rows)
+bare <- dp_select(mpg ~ wt + hp, mtcars, eps = 10, schema = car_schema, fit = NULL)
+
+test_that("what lm answers from its formula and names, this answers alike", {
+  expect_identical(labels(fit), labels(exact))
+  expect_identical(variable.names(fit), variable.names(exact))
+  expect_identical(attr(terms(fit), "dataClasses"), attr(terms(exact), "dataClasses"))
+  expect_null(weights(fit))
+  expect_identical(family(fit)$family, family(exact)$family)
+  expect_match(format(fit), "<dp_ols: mpg ~ .*eps = 1e\\+06")
+  expect_identical(toString(fit), format(fit))
+  own <- model.matrix(fit, mtcars[1:5, ])
+  expect_identical(unclass(own), model.matrix(terms(exact), rows[1:5, ], xlev = exact$xlevels)[, ], ignore_attr = TRUE)
+  bins <- dp_ols(mpg ~ cut(wt, c(1, 3, 6)) + poly(hp, 2, raw = TRUE), mtcars, eps = 1e5, schema = car_schema)
+  expect_identical(attr(terms(bins), "dataClasses"),
+                   c(mpg = "numeric", `cut(wt, c(1, 3, 6))` = "factor", hp = "numeric", `I(hp^2)` = "numeric"))
+})
+
+test_that("anova and drop1 are Wald tests", {
+  table <- anova(fit)
+  expect_s3_class(table, c("anova", "data.frame"), exact = TRUE)
+  expect_identical(rownames(table), c("wt", "am", "factor(gear)", "wt:am"))
+  one <- (coef(fit)[["wt"]] / sqrt(vcov(fit)["wt", "wt"]))^2
+  expect_equal(table["wt", "Chisq"], one)
+  gears <- c("factor(gear)4", "factor(gear)5")
+  expect_equal(table["factor(gear)", "Chisq"], c(coef(fit)[gears] %*% solve(vcov(fit)[gears, gears]) %*% coef(fit)[gears]))
+  expect_identical(table[["Df"]], c(1, 1, 2, 1))
+  expect_output(print(table), "Wald tests of terms")
+  # With little noise they are lm's F tests, but for the degrees of freedom.
+  expect_equal(drop1(fit)[["Chisq"]] / drop1(fit)[["Df"]], drop1(exact, test = "F")[-1, "F value"], tolerance = 0.15)
+  expect_identical(rownames(drop1(fit)), c("factor(gear)", "wt:am"))
+  expect_identical(rownames(drop1(fit, ~ wt)), "wt")
+  expect_error(drop1(fit, "hp"), "'hp' is no term", class = "dpreg_argument_error")
+  expect_error(anova(fit, fit), "noise of its own", class = "dpreg_not_released")
+  expect_error(anova(bare), "fit = NULL", class = "dpreg_not_released")
+})
+
+test_that("what single rows or exact sums would show is refused with the reason", {
+  per_row <- list(influence, cooks.distance, rstandard, rstudent, dfbeta, dfbetas, dffits, case.names,
+                  simulate, model.matrix)
+  for (f in per_row) expect_error(f(fit), class = "dpreg_not_released")
+  for (f in list(extractAIC, step, function(x) add1(x, ~ . + hp))) {
+    expect_error(f(fit), "dp_select", class = "dpreg_not_released")
+  }
+})
+
+test_that("tidiers keep the documented rules of modeltests", {
+  skip_if_not_installed("tibble")
+  # The package is not in Debian. Its rules: tibbles without row names or factors; term is text; arguments
+  # by broom's names and defaults; glance has one row; augment keeps rows and adds dotted columns.
+  for (table in list(tidy(fit, conf.int = TRUE), tidy(bare), glance(fit), glance(bare), augment(fit, newdata = mtcars))) {
+    expect_s3_class(table, "tbl_df")
+    expect_identical(.row_names_info(table), -nrow(table))
+    expect_false(any(vapply(table, function(x) is.factor(x) || !is.null(dim(x)) || !is.null(names(x)), NA)))
+    expect_identical(anyDuplicated(names(table)), 0L)
+  }
+  expect_type(tidy(fit)$term, "character")
+  tidy_arguments <- formals(tidy.dp_result)
+  expect_identical(unclass(tidy_arguments[c("conf.int", "conf.level")]), list(conf.int = FALSE, conf.level = 0.95))
+  expect_identical(names(formals(augment.dp_result))[1:5], c("x", "data", "newdata", "se_fit", "interval"))
+  expect_identical(nrow(glance(fit)), 1L)
+  expect_true(is.integer(glance(fit)$nobs))
+  expect_identical(names(glance(chosen <- dp_select(mpg ~ wt, mtcars, 1, schema = car_schema)))[1:7], names(glance(fit)))
+  added <- augment(fit, newdata = mtcars, se_fit = TRUE, interval = "confidence")
+  expect_identical(nrow(added), nrow(mtcars))
+  expect_true(all(startsWith(setdiff(names(added), names(mtcars)), ".")))
+  expect_identical(setdiff(names(mtcars), names(added)), character())
+})
+
+test_that("emmeans averages over the schema, never over the rows", {
+  skip_if_not_installed("emmeans")
+  ours <- as.data.frame(emmeans::emmeans(fit, "gear"))
+  theirs <- as.data.frame(emmeans::emmeans(exact, "gear", at = list(wt = 3.5)))
+  expect_equal(ours$emmean, theirs$emmean, tolerance = 0.05)
+  expect_equal(ours$SE, theirs$SE, tolerance = 0.05)
+  slopes <- as.data.frame(emmeans::emtrends(fit, "am", var = "wt"))
+  expect_equal(slopes$wt.trend, unname(coef(fit)["wt"] + c(0, coef(fit)["wt:amTRUE"])))
+  pairs <- as.data.frame(emmeans::contrast(emmeans::emmeans(fit, "gear"), "pairwise"))
+  expect_equal(pairs$estimate[1], -unname(coef(fit)["factor(gear)4"]))
+  grid <- emmeans::ref_grid(fit)@grid
+  expect_identical(unique(grid$wt), 3.5)
+})
+
+test_that("xtable, autoplot, parameters and insight show the fit", {
+  skip_if_not_installed("xtable")
+  expect_output(print(xtable::xtable(fit)), "factor\\(gear\\)4 & ")
+  skip_if_not_installed("ggplot2")
+  drawn <- ggplot2::ggplot_build(ggplot2::autoplot(fit))
+  expect_identical(nrow(drawn$data[[2]]), 5L)
+  skip_if_not_installed("parameters")
+  table <- parameters::model_parameters(fit)
+  expect_identical(table$Parameter, names(coef(fit)))
+  expect_equal(table$CI_low, unname(confint(fit)[, 1]))
+  skip_if_not_installed("insight")
+  expect_identical(insight::find_predictors(fit)$conditional, c("wt", "am", "gear"))
+  expect_equal(insight::get_statistic(fit)$Statistic, tidy(fit)$statistic)
+  expect_equal(insight::get_varcov(fit), vcov(fit))
+  expect_null(insight::get_data(fit))
+})
+
+test_that("lmtest tests what is released, and says that a refit costs", {
+  skip_if_not_installed("lmtest")
+  fit <- dp_ols(mpg ~ wt * am, mtcars, eps = 1e6, method = "gram", schema = list(mpg = c(5, 40), wt = c(1, 6), am = logical()))
+  expect_equal(lmtest::coeftest(fit)[, 1], coef(fit))
+  the$said <- list()
+  expect_message(test <- lmtest::waldtest(fit, . ~ . - wt:am), "spends its eps anew", class = "dpreg_message")
+  expect_equal(test$Chisq[2], anova(fit)["wt:am", "Chisq"], tolerance = 0.05)
+})

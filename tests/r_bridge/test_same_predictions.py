@@ -1,0 +1,113 @@
+"""R computes predictions by itself: the same as Python's, to the last digit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpreg
+from dpreg.results.load import from_json
+
+ROWS = 1_000
+FORMULAS = [
+    "y ~ x * g + factor(k) + flag",
+    "y ~ g:h + z - 1",
+    "y ~ (x + z + g)^2 + I(x^2) + I(x > 2) + I(z / 3 - x)",
+    "y ~ x:flag:h + factor(k, levels = c(2, 1, 3)) * z",
+    "y ~ poly(x, 2, raw = TRUE) * h + abs(z)",
+    "y ~ .",
+]
+# Functions whose last digit is the library's own.
+ROUGH = [
+    "y ~ log(x + 1) + sqrt(x) * g",
+    "y ~ splines::bs(x, knots = c(2, 5)) + I(x^3) + log10(x + 1)",
+]
+SCHEMA = """list(y = c(-10, 10), x = c(0, 9), z = c(-3, 3), g = c("a", "b", "c d"), h = c("u", "v"),
+  k = list(levels = 1:3), flag = logical())"""
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(20261122)
+    frame = pd.DataFrame(
+        {
+            "y": rng.normal(size=ROWS),
+            "x": rng.uniform(0, 9, ROWS),
+            "z": rng.normal(size=ROWS),
+            "g": rng.choice(["a", "b", "c d"], ROWS),
+            "h": rng.choice(["u", "v"], ROWS),
+            "k": rng.choice([1.0, 2.0, 3.0], ROWS),
+            "flag": rng.choice([0.0, 1.0], ROWS),
+        }
+    )
+    for place, name in enumerate(frame.columns):
+        frame.loc[rng.random(ROWS) < 0.02 * place, name] = None
+    return frame
+
+
+def test_predictions_of_r_and_python_are_the_same_numbers(
+    rscript, table: pd.DataFrame, tmp_path: Path
+) -> None:
+    numbers = [name for name in table.columns if name not in ("g", "h")]
+    table[numbers].to_numpy(dtype=np.float64).T.tofile(tmp_path / "numbers.bin")
+    table[["g", "h"]].to_csv(tmp_path / "texts.csv", index=False)
+    fits = "\n".join(f"one({formula}, {i})" for i, formula in enumerate(FORMULAS + ROUGH))
+    told = rscript(
+        f"""
+        library(dpreg)
+        schema <- {SCHEMA}
+        numbers <- matrix(readBin("numbers.bin", "double", {ROWS * len(numbers)}), {ROWS})
+        table <- cbind(setNames(as.data.frame(numbers), c({json.dumps(numbers)[1:-1]})),
+                       read.csv("texts.csv", na.strings = ""))
+        table$g <- factor(table$g)
+        one <- function(formula, i) {{
+          fit <- suppressWarnings(dp_ols(formula, table, eps = 50, schema = schema))
+          told <- predict(fit, table, se.fit = TRUE, interval = "prediction", level = 0.9)
+          writeBin(c(predict(fit, table), told$fit, told$se.fit), paste0(i, ".bin"))
+          cat(fit$python$json, "\\n")
+        }}
+        {fits}
+        """
+    )
+    results = [from_json(line) for line in told.splitlines()]
+    assert len(results) == len(FORMULAS) + len(ROUGH)
+    for place, result in enumerate(results):
+        alone, mean, low, high, error = np.fromfile(tmp_path / f"{place}.bin").reshape(5, ROWS)
+        prediction = result.get_prediction(table)
+        expected = prediction.predicted_mean
+        assert 0 < np.isnan(expected).sum() < ROWS / 2
+        np.testing.assert_array_equal(alone, mean)
+        if place < len(FORMULAS):
+            np.testing.assert_array_equal(alone, expected, err_msg=result.formula)
+            np.testing.assert_array_equal(result.predict(table).to_numpy(), expected)
+        else:
+            np.testing.assert_allclose(
+                alone, expected, rtol=1e-12, atol=1e-12, err_msg=result.formula
+            )
+        limits = prediction.conf_int(obs=True, alpha=0.1)
+        near = {"rtol": 1e-9, "atol": 1e-9}
+        np.testing.assert_allclose(error, prediction.se_mean, **near)
+        np.testing.assert_allclose(np.column_stack([low, high]), limits, **near)
+
+
+def test_a_selection_predicts_what_python_predicts(rscript, tmp_path: Path) -> None:
+    data = dpreg.datasets.load_randhie()
+    (tmp_path / "schema.json").write_text(data.schema.to_json())
+    data.data[:ROWS].to_csv(tmp_path / "data.csv", index=False)
+    told = rscript(
+        """
+        library(dpreg)
+        data <- read.csv("data.csv")
+        fit <- dp_select(mdvis ~ lncoins + idp + lpi + fmde + physlm + disea, data, eps = 50,
+                         schema = "schema.json", units = "column")
+        cat(fit$python$json, "\n")
+        cat(sprintf("%.17g", predict(fit, data)), sep = "\n")
+        """
+    )
+    line, *numbers = told.splitlines()
+    table = pd.read_csv(tmp_path / "data.csv")
+    assert [*map(float, numbers)] == from_json(line).predict(table).tolist()
