@@ -14,7 +14,7 @@ from dpreg.selection.contest import (
     least_squares_contest,
     profile_contest,
 )
-from dpreg.selection.scoring.profile import PROFILE_GRID, profile_range
+from dpreg.selection.scoring.profile import profile_grid, profile_range
 from dpreg.selection.space import Space
 
 ONE = Protection("replace-one")
@@ -80,8 +80,10 @@ def test_profile_scores_move_as_far_as_is_proved(neighbors, contributions):
     assert contest.score_range == profile_range(
         bound, rho=Fraction(1), rows=1000, neighbors=neighbors, contributions=contributions
     )
-    assert contest.grid == PROFILE_GRID
-    assert contest.transform(np.array([0])) == [np.floor(1000 * np.log(10) / float(PROFILE_GRID))]
+    assert contest.grid == profile_grid(1000)
+    assert contest.transform(np.array([0])) == [
+        np.floor(1000 * np.log(10) / float(profile_grid(1000)))
+    ]
 
 
 def test_a_range_too_wide_for_exact_noise_makes_the_draw_uniform():
