@@ -158,3 +158,12 @@ def test_zero_width_is_an_error_of_the_schema(factor):
         build_design(f"y ~ {factor}", {"y": (0, 1), "x": (0, 4)})
     with pytest.raises(SchemaError):
         build_design(f"I(1 * ({factor})) ~ x", {"y": (0, 1), "x": (0, 4)})
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi", "ends"),
+    [(-3, 1, (0, 3)), (-1, 3, (0, 3)), (1, 3, (1, 3)), (-3, -1, (1, 3)), (0, 0, (0, 0))],
+)
+def test_absolute_values_reach_as_far_as_the_farther_end(lo, hi, ends):
+    found = Interval(float(lo), float(hi)).absolute()
+    assert (found.lo, found.hi) == ends
