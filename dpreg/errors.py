@@ -2,6 +2,8 @@
 
 What an error says, and whether it is raised, depends on public facts alone: the call, the
 formula, the schema, the names and declared kinds of columns. No row ever has a part in it.
+
+Tested in `tests/api/test_select.py`.
 """
 
 __all__ = [

@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from fractions import Fraction
 from itertools import repeat
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from dpreg import moments as room
 from dpreg.errors import ArgumentError
-from dpreg.moments import Moments, accumulate
+from dpreg.moments import Moments, accumulate, accumulate_groups
 
 
 def exact(z):
@@ -157,3 +158,43 @@ def test_shapes_that_do_not_fit_are_refused():
         accumulate([np.zeros((4, 2))], 3)
     with pytest.raises(ArgumentError, match="do not add"):
         Moments.zero(2) + Moments.zero(3)
+
+
+# ---- groups of rows ----
+
+
+def _blocks(rng, sizes):
+    return [rng.uniform(-1.2, 1.2, size=(size, 4)) for size in sizes]
+
+
+def test_groups_are_exact_and_add_up():
+    rng = np.random.default_rng(0)
+    blocks = _blocks(rng, [5, 9000, 1, 20_000])
+    labels = [rng.integers(7, size=len(block)) for block in blocks]
+    groups = accumulate_groups(zip(blocks, labels, strict=True), 4, 7)
+    rows, marks = np.concatenate(blocks), np.concatenate(labels)
+    for group, found in enumerate(groups):
+        assert found == accumulate([rows[marks == group]], 4)
+    assert sum(groups, Moments.zero(4)) == accumulate(blocks, 4)
+
+
+def test_an_empty_group_has_zero_moments():
+    block = np.ones((3, 4))
+    groups = accumulate_groups([(block, np.array([2, 2, 2]))], 4, 4)
+    assert [group.rows for group in groups] == [0, 0, 3, 0]
+    assert groups[0] == Moments.zero(4)
+
+
+def test_groups_flush_before_int64_is_full(monkeypatch):
+    monkeypatch.setattr(room, "_FLUSH_BLOCKS", 2)
+    block = np.ones((8192, 4))
+    labels = np.arange(8192) % 2
+    groups = accumulate_groups(((block, labels) for _ in range(9)), 4, 2)
+    assert groups[0].cells[0][0] == 9 * 4096 * 2**room.MOMENT_BITS
+    assert Fraction(groups[1].cells[3][1], 2**room.MOMENT_BITS) == 9 * 4096
+
+
+def test_sums_of_different_groups_are_of_all_rows():
+    one, two = (Moments(1, ((1, 0), (0, 1)), group) for group in ("half 1", "half 2"))
+    assert (one + two).group == "all"
+    assert (one + one).group == "half 1"

@@ -72,3 +72,54 @@ def test_every_argument_that_changes_the_noise_is_in_the_request(call):
 def test_a_seed_makes_the_account_s_generator():
     asked = SelectionRequest.of(arguments(dpreg.dp_select, unsafe_seed=3))
     assert asked.account().rng.random() == asked.account().rng.random()
+
+
+def selecting(**given):
+    return SelectionRequest.of(arguments(dpreg.dp_select, **given))
+
+
+def test_the_radius_is_held_in_units_of_the_clip():
+    assert selecting(radius="1.5", clip="0.5").rho == 3
+    assert selecting(clip="0.5").rho == 1
+    with pytest.raises(ArgumentError, match="not known yet"):
+        _ = selecting(radius="private").rho
+
+
+@pytest.mark.parametrize(
+    ("given", "needed"),
+    [
+        ({"neighbors": "add-remove", "sigma2": 1}, True),
+        ({"neighbors": "add-remove", "sigma2": 1, "penalty": 3}, False),
+        ({"neighbors": "add-remove", "sigma2": "private"}, False),
+        ({"neighbors": "add-remove"}, False),
+        ({"neighbors": "add-remove", "method": "pcpl", "delta": "1e-6"}, True),
+        ({"sigma2": 1}, False),
+    ],
+)
+def test_a_count_is_bought_where_n_is_private_and_used(given, needed):
+    assert selecting(**given).needs_count == needed
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"shares": {"bounds": "0.5", "radius": "0.5"}}, "less than 1"),
+        ({"shares": {"lunch": "0.1"}}, "lunch"),
+        ({"method": "pcpl"}, "delta above 0"),
+        ({"penalty": "bic"}, "needs sigma2"),
+        ({"radius": 2.0**80}, "2\\*\\*64"),
+        (
+            {
+                "method": "pcpl",
+                "delta": "1e-6",
+                "contributions": 2,
+                "neighbors": "add-remove",
+                "fit": "split",
+            },
+            "not proved",
+        ),
+    ],
+)
+def test_arguments_that_do_not_go_together_are_refused(given, says):
+    with pytest.raises(ArgumentError, match=says):
+        selecting(**given)

@@ -1,4 +1,7 @@
-"""`sample_aggregate`: any estimator made private, by averaging it over random blocks of rows."""
+"""`sample_aggregate`: any estimator made private, by averaging it over random blocks of rows.
+
+Tested in `tests/api/test_blockwise.py`.
+"""
 
 from __future__ import annotations
 

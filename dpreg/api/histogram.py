@@ -1,4 +1,7 @@
-"""`dp_histogram`: counts, shares and density of a column, in given or privately chosen bins."""
+"""`dp_histogram`: counts, shares and density of a column, in given or privately chosen bins.
+
+Tested in `tests/api/test_classic.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What every public call does around its own work: an analyst's account, interrupts, a record."""
+"""What every public call does around its own work: an analyst's account, interrupts, a record.
+
+Tested in `tests/results/test_serialize.py`.
+"""
 
 from __future__ import annotations
 

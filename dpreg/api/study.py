@@ -3,6 +3,8 @@
 Studies are **curator only**: they compute exactly what a mechanism hides. They check their
 arguments as `dpreg.dp_select` does, run its stages up to the draw, and take the law of the draw in
 place of a draw.
+
+Tested in `tests/study/test_selection.py` and `tests/study/test_simulation.py`.
 """
 
 from __future__ import annotations

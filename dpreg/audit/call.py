@@ -1,4 +1,7 @@
-"""`audit_call` asks whether a whole call keeps the promise that it charges for."""
+"""`audit_call` asks whether a whole call keeps the promise that it charges for.
+
+Tested in `tests/audit/test_audit_call.py`.
+"""
 
 from __future__ import annotations
 

@@ -17,6 +17,8 @@ Every observable gives elementary events: a text equals a value, a number lies b
 repeats. Boosted over these (AdaBoost on stumps, Freund and Schapire 1997), their weighted sum
 approximates the log likelihood ratio of the two tables, whose upper sets are the most powerful
 events (Neyman and Pearson); the elementary events and the thresholds of the sum compete.
+
+Tested in `tests/audit/test_audit_call.py`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 That is more than the result: whether the call raised and with which words, its warnings, what it
 printed or logged, what it charged, and how long its pickle is.
+
+Tested in `tests/audit/test_audit_call.py`.
 """
 
 from __future__ import annotations

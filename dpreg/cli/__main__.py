@@ -1,4 +1,7 @@
-"""Run the command as ``python -m dpreg.cli``."""
+"""Run the command as ``python -m dpreg.cli``.
+
+Tested in `tests/cli/test_cli.py`.
+"""
 
 from dpreg.cli.main import main
 

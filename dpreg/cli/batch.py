@@ -1,4 +1,7 @@
-"""A batch: several calls from one file, all checked before the first is charged."""
+"""A batch: several calls from one file, all checked before the first is charged.
+
+Tested in `tests/cli/test_cli.py`.
+"""
 
 from __future__ import annotations
 

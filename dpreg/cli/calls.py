@@ -1,4 +1,7 @@
-"""Commands that run a public call: checked, charged, computed, saved."""
+"""Commands that run a public call: checked, charged, computed, saved.
+
+Tested in `tests/cli/test_cli.py`.
+"""
 
 from __future__ import annotations
 

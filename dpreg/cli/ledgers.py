@@ -1,4 +1,7 @@
-"""`dpreg ledger`: the account itself."""
+"""`dpreg ledger`: the account itself.
+
+Tested in `tests/cli/test_cli.py`.
+"""
 
 from __future__ import annotations
 

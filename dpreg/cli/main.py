@@ -1,4 +1,7 @@
-"""The command's groups, and the commands that are not calls."""
+"""The command's groups, and the commands that are not calls.
+
+Tested in `tests/cli/test_cli.py`.
+"""
 
 from __future__ import annotations
 

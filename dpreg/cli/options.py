@@ -1,4 +1,7 @@
-"""Options of a command, made from the signature and the docstring of the public call it runs."""
+"""Options of a command, made from the signature and the docstring of the public call it runs.
+
+Tested in `tests/cli/test_cli.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How a command ends: with what on which stream, and with which exit code."""
+"""How a command ends: with what on which stream, and with which exit code.
+
+Tested in `tests/cli/test_cli.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A table with the public facts that go with it."""
+"""A table with the public facts that go with it.
+
+Tested in `tests/datasets/test_datasets.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Data in the folder that DPREG_DATA names, which dpreg neither ships nor downloads."""
+"""Data in the folder that DPREG_DATA names, which dpreg neither ships nor downloads.
+
+Tested in `tests/datasets/test_datasets.py`.
+"""
 
 from __future__ import annotations
 

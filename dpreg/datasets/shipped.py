@@ -1,4 +1,7 @@
-"""Data that ship with a dependency."""
+"""Data that ship with a dependency.
+
+Tested in `tests/datasets/test_datasets.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Simulated data, for examples at any size. No row describes anyone."""
+"""Simulated data, for examples at any size. No row describes anyone.
+
+Tested in `tests/datasets/test_datasets.py`.
+"""
 
 from __future__ import annotations
 

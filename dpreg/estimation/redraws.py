@@ -1,4 +1,7 @@
-"""Fresh noise by a release's public law, for intervals: post-processing, nothing is spent."""
+"""Fresh noise by a release's public law, for intervals: post-processing, nothing is spent.
+
+Tested in `tests/estimation/test_inference.py`.
+"""
 
 from __future__ import annotations
 

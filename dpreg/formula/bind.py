@@ -2,6 +2,8 @@
 
 Here names become columns of a type, bounds are carried to factors, and what a factor does with a
 column that is not of that kind is refused, all before any row is read.
+
+Tested in `tests/formula/test_design.py`.
 """
 
 from __future__ import annotations

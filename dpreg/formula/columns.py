@@ -1,6 +1,8 @@
 """Columns and terms of a design, and the rule that scales a column into [-1, 1].
 
 Every rule here reads public facts only: intervals and codings, never rows.
+
+Tested in `tests/formula/test_design.py`.
 """
 
 from __future__ import annotations

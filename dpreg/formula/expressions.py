@@ -3,6 +3,8 @@
 dpreg never evaluates formula text as Python: `dpreg.formula.check` turns it into these nodes, and
 each node knows the raw columns it reads, its value on a chunk of rows, and its bounds. Nothing else
 can be expressed, so nothing else can run. Every value depends on the cells of its own row alone.
+
+Tested in `tests/formula/test_intervals.py`.
 """
 
 from __future__ import annotations

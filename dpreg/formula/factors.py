@@ -3,6 +3,8 @@
 A factor is either a `Measure` (numbers, with the interval of each of its columns) or a `Coded`
 factor (levels, one of them on each row). Both compute themselves from the cells of a chunk.
 Whatever is raised here depends on formula and schema alone.
+
+Tested in `tests/formula/test_against_patsy.py`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A `Design` knows public facts alone (`dpreg.formula.design.build_design` makes it from formula and
 schema). `Design.blocks` then reads rows, and does to each what depends on that row alone.
+
+Tested in `tests/formula/test_design.py`.
 """
 
 from __future__ import annotations

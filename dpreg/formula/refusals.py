@@ -1,4 +1,7 @@
-"""What the allowlist says to those it turns away: for each piece of syntax a reason and a mend."""
+"""What the allowlist says to those it turns away: for each piece of syntax a reason and a mend.
+
+Tested in `tests/formula/test_check.py`.
+"""
 
 from __future__ import annotations
 

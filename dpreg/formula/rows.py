@@ -3,6 +3,8 @@
 Each function does to a row what depends on that row alone. Nothing here raises or warns on a value
 (callers hold `numpy.errstate`): a cell without a legal value marks its row as incomplete, and the
 caller blanks such rows at the end.
+
+Tested in `tests/formula/test_design.py` and `tests/formula/test_leaks.py`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 A factor's text is parsed by `ast` and rebuilt from scratch out of the nodes of
 `dpreg.formula.expressions`. No formula text is ever compiled or evaluated, so a formula sees no
 variable, builtin or attribute of Python: the environment is closed because there is none.
+
+Tested in `tests/formula/test_check.py`.
 """
 
 from __future__ import annotations

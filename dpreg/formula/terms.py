@@ -3,6 +3,8 @@
 patsy parses the formula, orders its terms, picks full-rank or reduced codings and names columns. It
 evaluates nothing: factors go in as objects of our own, whose types and levels come from the schema,
 and patsy looks at one made-up row of each, never at a table.
+
+Tested in `tests/formula/test_against_patsy.py`.
 """
 
 from __future__ import annotations

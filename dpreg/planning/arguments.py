@@ -1,4 +1,7 @@
-"""Numbers that a plan can work with: what their squares and ratios leave in float64."""
+"""Numbers that a plan can work with: what their squares and ratios leave in float64.
+
+Tested in `tests/planning/test_planner.py`.
+"""
 
 from __future__ import annotations
 

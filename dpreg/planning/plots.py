@@ -1,4 +1,7 @@
-"""The picture of a plan; matplotlib is an extra and is imported when asked for."""
+"""The picture of a plan; matplotlib is an extra and is imported when asked for.
+
+Tested in `tests/planning/test_planner.py`.
+"""
 
 from __future__ import annotations
 

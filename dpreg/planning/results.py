@@ -1,4 +1,7 @@
-"""`Plan`: what is predicted, printed and drawn. Made of public facts and assumptions alone."""
+"""`Plan`: what is predicted, printed and drawn. Made of public facts and assumptions alone.
+
+Tested in `tests/planning/test_planner.py`.
+"""
 
 from __future__ import annotations
 

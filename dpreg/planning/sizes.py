@@ -1,4 +1,7 @@
-"""From effects as a user states them to effects in stored units. Public facts only."""
+"""From effects as a user states them to effects in stored units. Public facts only.
+
+Tested in `tests/planning/test_planner.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The printed page of a plan: results in, plain `Report` out."""
+"""The printed page of a plan: results in, plain `Report` out.
+
+Tested in `tests/planning/test_planner.py`.
+"""
 
 from __future__ import annotations
 

@@ -16,6 +16,8 @@ References
 Bun, M. and Steinke, T. (2016). Concentrated differential privacy. TCC.
 Canonne, C., Kamath, G. and Steinke, T. (2020). The discrete Gaussian for differential privacy.
 Cesar, M. and Rogers, R. (2021). Bounding, concentrating, and truncating. ALT.
+
+Tested in `tests/privacy/test_composition.py`.
 """
 
 from __future__ import annotations

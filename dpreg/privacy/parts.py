@@ -2,6 +2,8 @@
 
 `dpreg.privacy.account` opens the lines that parts are taken from, and says what the whole is for;
 `tests/privacy/test_account.py` tests both.
+
+Tested in `tests/privacy/test_account.py`.
 """
 
 from __future__ import annotations

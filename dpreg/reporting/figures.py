@@ -1,4 +1,7 @@
-"""The pictures of a report, as SVG inside the page; matplotlib is an extra."""
+"""The pictures of a report, as SVG inside the page; matplotlib is an extra.
+
+Tested in `tests/reporting/test_page.py`.
+"""
 
 from __future__ import annotations
 

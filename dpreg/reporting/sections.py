@@ -1,4 +1,7 @@
-"""The sections of a release report, each a piece of HTML; every text is escaped."""
+"""The sections of a release report, each a piece of HTML; every text is escaped.
+
+Tested in `tests/reporting/test_page.py`.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 A result is its JSON: equality, hash, pickle and `copy` all go through it, so nothing that the JSON
 does not show can hide in a result. Two results are equal when the same was released, whenever that
 was: the record does not count. The design that `predict` uses is not part of it.
+
+Tested in `tests/results/test_serialize.py`.
 """
 
 from __future__ import annotations

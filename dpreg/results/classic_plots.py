@@ -1,4 +1,7 @@
-"""Pictures of released histograms; matplotlib is an extra and is imported when asked for."""
+"""Pictures of released histograms; matplotlib is an extra and is imported when asked for.
+
+Tested in `tests/results/test_classic.py`.
+"""
 
 from __future__ import annotations
 

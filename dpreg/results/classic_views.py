@@ -1,4 +1,7 @@
-"""What the summaries of means, quantiles, families and histograms say: results in, `Report` out."""
+"""What the summaries of means, quantiles, families and histograms say: results in, `Report` out.
+
+Tested in `tests/results/test_classic.py`.
+"""
 
 from __future__ import annotations
 

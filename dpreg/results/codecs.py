@@ -3,6 +3,8 @@
 A codec is a pair of functions. Reading accepts nothing but what writing produces: anything else
 raises `Unreadable`, which collects the path of the field on its way up. Exact numbers are strings
 ("0.1", "1/3"), so that they stay exact; floats keep every bit.
+
+Tested in `tests/results/test_serialize.py`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ A result holds formula and schema, which are public, and never a row. To predict
 design columns of a new table; the formula room knows how to make them, and results may not import
 that room. The api registers a factory once, at import; a loaded or unpickled result calls it the
 first time that it predicts.
+
+Tested in `tests/results/test_serialize.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What a summary says of fitted coefficients: their table, the looks, and the notes below."""
+"""What a summary says of fitted coefficients: their table, the looks, and the notes below.
+
+Tested in `tests/results/test_views.py`.
+"""
 
 from __future__ import annotations
 

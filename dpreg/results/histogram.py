@@ -1,4 +1,7 @@
-"""A released histogram: shares, counts and density, with their uncertainty."""
+"""A released histogram: shares, counts and density, with their uncertainty.
+
+Tested in `tests/results/test_classic.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reading a saved result of whatever kind."""
+"""Reading a saved result of whatever kind.
+
+Tested in `tests/results/test_serialize.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One look at the rows of a staged release, as it was released."""
+"""One look at the rows of a staged release, as it was released.
+
+Tested in `tests/api/test_staged.py`.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A record never holds anything computed from the rows that was not released: no hash of the data, no
 path, no table. The ledger is named by the random name that it got when it was made.
+
+Tested in `tests/results/test_serialize.py`.
 """
 
 from __future__ import annotations

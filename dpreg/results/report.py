@@ -1,6 +1,8 @@
 """The page that a summary prints, as plain data: what stands on it, not how it looks.
 
 `views` makes a `Report` from a result; `summary` draws it as text, HTML, LaTeX or CSV.
+
+Tested in `tests/results/test_views.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Counting the sets that hold what each of their members needs, by size, without listing them."""
+"""Counting the sets that hold what each of their members needs, by size, without listing them.
+
+Tested in `tests/selection/test_space.py`.
+"""
 
 from __future__ import annotations
 

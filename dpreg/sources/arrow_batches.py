@@ -2,6 +2,8 @@
 
 What an engine says when it fails is never passed on: DuckDB, for one, quotes the cell that it could
 not cast.
+
+Tested in `tests/sources/test_arrow.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The one place that imports pyarrow, and says what to install where it is missing."""
+"""The one place that imports pyarrow, and says what to install where it is missing.
+
+Tested in `tests/sources/test_arrow.py`.
+"""
 
 from __future__ import annotations
 

@@ -13,6 +13,8 @@ partition, whole. So each row is in one half and not in the other, its coin is a
 row's value had a say in, and the result is distributed as if nothing had failed. Two passes, one
 for each half, would draw twice; so would handing on parts of a task's result separately, since a
 lost part would come from another attempt than its siblings.
+
+Tested in `tests/sources/test_local.py` and `tests/sources/test_table.py`.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ rows after it. Here a quote that is open at the end of its line spoils that line
 A line with more or fewer cells than the header, with such a quote, or longer than 16 MB counts as a
 row of which every cell is missing; such rows come last in their file's order. A cell with an end of
 a line in it makes as many of them as it has lines: Parquet holds such text.
+
+Tested in `tests/sources/test_files.py`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Only the needed columns are opened. Pages are decoded as their rows are asked fo
 buffer for each column, so memory does not grow with the row groups: Arrow's dataset scanner, which
 decodes whole row groups ahead, took three to five times the memory and was no faster beside a
 tally. Decoding is one thread's at a time, and leaves the others to convert and to tally.
+
+Tested in `tests/sources/test_files.py`.
 """
 
 from __future__ import annotations

@@ -28,6 +28,8 @@ What a kind may still do
 
     Only the kinds known *before the charge* count. Chunks, partitions and record batches that come
     later are read cell by cell, whatever kinds they come as.
+
+Tested in `tests/sources/test_table.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """What Spark's tasks do: tally a partition, add vectors, count rows; each hands over one row.
 
 The executors import this module. Why handing over one row matters: `dpreg.sources.spark`.
+
+Tested in `tests/sources/test_spark_losses.py`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ and V splits into what sampling and what privacy contribute by the two parts of 
 estimates, d weak equations are added, theta = 0 with variance 1 in the look's coordinates; V is
 without them, so that intervals of what the noise hides are as wide as it leaves them. Coefficients
 of a subset are those of the best linear prediction with these columns alone.
+
+Tested in `tests/staged/test_law.py`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ on three cells that the last one's residuals fill with a wider cut (`dpreg.priva
 eps (matrix-Laplace noise, pure), or of mu^2 (Gaussian noise, whose looks compose as
 `dpreg.privacy.looks` proves). More for the first look leaves too little for the last, which alone
 the coefficients come from; less, and few rows do not even locate it.
+
+Tested in `tests/staged/test_looks.py`.
 """
 
 from __future__ import annotations

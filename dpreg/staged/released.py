@@ -11,6 +11,8 @@ e = (1, u)'theta + error/tau with beta = t0 + T theta,
     t0 = (b0, b),    T = tau [1, -m'L'; 0, L'].
 
 The box itself is the case L = 1, m = 0, b = 0, tau = 1, without weights.
+
+Tested in `tests/staged/test_law.py`.
 """
 
 from __future__ import annotations

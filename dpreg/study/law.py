@@ -3,6 +3,8 @@
 Everything here is exact, or estimated by repeated draws, from raw rows: **curator only**. A law
 is a table of models and probabilities; frequencies, agreement and expected R-squared are all means
 of a function of the model under it.
+
+Tested in `tests/study/test_selection.py`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Every view says "curator only: not private, do not release": its repr and page, the ``attrs`` of
 its frames, the first line of its CSV files, the titles of its pictures. Nothing claims privacy.
+
+Tested in `tests/study/test_selection.py`.
 """
 
 from __future__ import annotations

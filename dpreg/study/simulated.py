@@ -1,4 +1,7 @@
-"""`SimulationStudy`: how often the right model is drawn, over data sets nobody is in."""
+"""`SimulationStudy`: how often the right model is drawn, over data sets nobody is in.
+
+Tested in `tests/study/test_simulation.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The mark that every view of a curator's study carries."""
+"""The mark that every view of a curator's study carries.
+
+Tested in `tests/study/test_plots.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The printed pages of studies: results in, plain `Report` out."""
+"""The printed pages of studies: results in, plain `Report` out.
+
+Tested in `tests/study/test_selection.py`.
+"""
 
 from __future__ import annotations
 

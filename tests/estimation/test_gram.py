@@ -12,8 +12,15 @@ from dpreg.errors import ArgumentError
 from dpreg.estimation import gram as gram_module
 from dpreg.estimation.gram import response_weight
 from dpreg.moments import Moments, accumulate
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.gaussian import analytic_ratio
-from dpreg.privacy.gram_sensitivity import CELL_UNITS, layout, sensitivity_l2_squared
+from dpreg.privacy.gram_sensitivity import (
+    CELL_UNITS,
+    layout,
+    sensitivity_l1,
+    sensitivity_l2_squared,
+)
+from dpreg.privacy.protection import Protection
 
 EPS, DELTA = Fraction(1), Fraction("1e-6")
 
@@ -233,3 +240,42 @@ def test_release_never_prints_an_exact_moment():
     noisy = release_gram(small_moments(), (0, 1), eps=EPS)
     assert str(small_moments().cells[0][1]) not in repr(noisy)
     assert gram_module.NOISES == ("gaussian", "matrix-laplace", "knorm", "laplace")
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "knorm", "laplace"])
+@pytest.mark.parametrize("columns", [(0, 1), (1, 2)])
+def test_every_released_cell_has_noise_the_count_too(columns, noise):
+    zero = Moments.zero(5)
+    drawn = [release_gram(zero, columns, eps=EPS, delta=DELTA, noise=noise) for _ in range(6)]
+    assert np.std([noisy.count for noisy in drawn]) > 0
+    assert (np.std([noisy.cells for noisy in drawn], axis=0) > 0).all()
+
+
+@pytest.mark.parametrize("weight", [2, 3, 7])
+def test_weighted_scales_are_rounded_upwards(weight):
+    for k in range(1, 200):
+        sigma = 1 + k / 7
+        assert Fraction(gram_module._divided(sigma, weight)) ** 2 * weight >= Fraction(sigma) ** 2
+
+
+def test_laplace_scales_are_rounded_upwards(monkeypatch):
+    seen = []
+    monkeypatch.setattr(gram_module, "laplace_variance", lambda scale: seen.append(scale) or 1.0)
+    triangle = layout((0, 1))
+    moved = sensitivity_l1(triangle, "replace-one") * CELL_UNITS
+    for k in range(1, 50):
+        gram_module._laplace_plan(triangle, Fraction(k, 97), Protection("replace-one"))
+        assert Fraction(seen[-1]) >= moved / Fraction(k, 97)
+
+
+def test_the_grid_is_paid_for_on_every_cell_of_every_row(monkeypatch):
+    seen = []
+
+    def sigma(squared, cells, *cost, **weights):
+        seen.append(cells)
+        return 1.0
+
+    monkeypatch.setattr(gram_module, "discrete_sigma", sigma)
+    for k in (1, 3):
+        gram_module._gaussian_plan(layout((0, 1)), Budget(EPS, DELTA), Protection("replace-one", k))
+    assert seen == [6, 18]

@@ -380,3 +380,9 @@ def test_a_factor_taken_out_by_a_minus_is_checked_all_the_same():
 def test_odd_literals_do_not_warn(parsed):
     with pytest.raises(FormulaError):
         build_design(f"y ~ {parsed}", SCHEMA)
+
+
+def test_a_factor_longer_than_anyone_means_is_refused_unread():
+    with pytest.raises(FormulaError, match="longer than 2000 characters"):
+        read_factor("x" + " " * 2000)
+    assert isinstance(read_factor("x" + " " * 1999), Values)

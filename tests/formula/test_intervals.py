@@ -158,3 +158,26 @@ def test_zero_width_is_an_error_of_the_schema(factor):
         build_design(f"y ~ {factor}", {"y": (0, 1), "x": (0, 4)})
     with pytest.raises(SchemaError):
         build_design(f"I(1 * ({factor})) ~ x", {"y": (0, 1), "x": (0, 4)})
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi", "ends"),
+    [(-3, 1, (0, 3)), (-1, 3, (0, 3)), (1, 3, (1, 3)), (-3, -1, (1, 3)), (0, 0, (0, 0))],
+)
+def test_absolute_values_reach_as_far_as_the_farther_end(lo, hi, ends):
+    found = Interval(float(lo), float(hi)).absolute()
+    assert (found.lo, found.hi) == ends
+
+
+@pytest.mark.parametrize("power", [2, 4, 40])
+def test_even_powers_reach_down_to_zero(power):
+    found = Interval(-1.0, 2.0) ** Interval.point(float(power))
+    assert found.lo == 0.0
+    assert found.hi >= 2.0**power
+
+
+def test_functions_are_widened_by_a_few_units():
+    x = Interval(2.0, 3.0)
+    for found, lo, hi in ((x.log(), np.log(2.0), np.log(3.0)), (x.exp(), np.exp(2.0), np.exp(3.0))):
+        assert lo - 100 * np.spacing(lo) < found.lo <= lo - 4 * np.spacing(lo)
+        assert hi + 4 * np.spacing(hi) <= found.hi < hi + 100 * np.spacing(hi)

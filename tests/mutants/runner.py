@@ -24,7 +24,7 @@ from typing import Self
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("dpreg", "tests", "benchmarks")
-FILES = ("pyproject.toml", "README.md", "CHANGELOG.md")
+FILES = ("pyproject.toml", "README.md", "CHANGELOG.md", "docs/recording.md")
 TIMEOUT = 900
 
 
@@ -77,6 +77,7 @@ class Copy:
         ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
         for name in FOLDERS:
             shutil.copytree(ROOT / name, self.folder / name, ignore=ignored)
+        (self.folder / "docs").mkdir()
         for name in FILES:
             shutil.copy(ROOT / name, self.folder / name)
         return self

@@ -8,6 +8,7 @@ import pytest
 from opendp.mod import GLOBAL_FEATURES
 
 from dpreg.errors import ArgumentError
+from dpreg.privacy import composition
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.composition import (
     DrawPlan,
@@ -116,6 +117,21 @@ def test_fewer_rows_of_a_person_cost_in_proportion(contributions):
         part = Fraction(j, contributions)
         assert bounded_range_delta(share * part, 20, part) <= MILLIONTH
     assert share == bounded_range_share(20, Fraction(1), MILLIONTH)  # it costs nothing
+
+
+def test_every_number_of_rows_is_looked_at(monkeypatch):
+    """A delta that fewer rows would pass, made up since none has been found, lowers the share."""
+    honest = composition.bounded_range_delta
+    bare = bounded_range_share(20, Fraction(1), MILLIONTH)
+
+    def harsher(each, draws, eps):
+        if eps == Fraction(2, 3) and each > bare * Fraction(2, 3) * Fraction(9, 10):
+            return Fraction(1)
+        return honest(each, draws, eps)
+
+    monkeypatch.setattr(composition, "bounded_range_delta", harsher)
+    assert bounded_range_share(20, Fraction(1), MILLIONTH, 3) <= bare * Fraction(9, 10)
+    assert bounded_range_share(20, Fraction(1), MILLIONTH, 2) == bare
 
 
 def test_the_public_rule():

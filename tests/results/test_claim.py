@@ -9,7 +9,14 @@ from dpreg.results.claim import STAMP, PrivacyClaim
 
 def test_the_sentence_names_relation_rows_and_budget(make_claim):
     sentence = make_claim(contributions=3, delta="0.000001").sentence
-    for part in ("eps = 1", "delta = 0.000001", "replacing", "public number of rows", "3 rows"):
+    for part in (
+        "eps = 1",
+        "delta = 0.000001",
+        "factor exp(1) plus 0.000001.",
+        "replacing",
+        "public number of rows",
+        "3 rows",
+    ):
         assert part in sentence
     assert STAMP not in sentence
 

@@ -8,6 +8,8 @@ keeps one later hash can therefore tell whether the book still holds all that it
 The chain has no key. Someone who may write to the ledger can change a line and compute all hashes
 after it anew: the book then agrees with itself, and disagrees with every head that somebody has
 kept: in a handle, a release record, a log. Keep heads where that person cannot write.
+
+Tested in `tests/privacy/ledger/test_files.py`.
 """
 
 from __future__ import annotations

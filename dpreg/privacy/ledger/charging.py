@@ -2,6 +2,8 @@
 
 A charge reads the last line, the last of its analyst and the last of its period, and adds one: its
 cost does not depend on how long the book is.
+
+Tested in `tests/privacy/ledger/test_handle.py`.
 """
 
 from __future__ import annotations

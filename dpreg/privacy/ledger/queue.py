@@ -9,6 +9,8 @@ not arrive (another container), the next looks by itself every few milliseconds.
 The queue gives order and nothing else. That one writer at a time gets in is the database's work;
 where there is no queue (not Linux, a folder that may not be written to, a wait beyond the
 deadline), it still is.
+
+Tested in `tests/privacy/ledger/test_many.py`.
 """
 
 from __future__ import annotations

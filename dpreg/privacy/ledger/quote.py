@@ -3,6 +3,8 @@
 A public call settles everything that can be refused from public facts, then charges, then reads
 rows. Given a ledger that stops it at the charge, it has refused what it would refuse and named its
 price, and no row was read.
+
+Tested in `tests/cli/test_cli.py`.
 """
 
 from __future__ import annotations

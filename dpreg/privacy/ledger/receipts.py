@@ -2,6 +2,8 @@
 
 A call charges deep inside, and its result is made elsewhere. Whoever wants to know opens `kept`
 around the call: the charge that happens inside it, in the same thread, is noted there.
+
+Tested in `tests/results/test_serialize.py`.
 """
 
 from __future__ import annotations

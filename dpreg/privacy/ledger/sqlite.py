@@ -1,4 +1,7 @@
-"""A ledger in an SQLite file: write-ahead log, synced at each commit, one writer at a time."""
+"""A ledger in an SQLite file: write-ahead log, synced at each commit, one writer at a time.
+
+Tested in `tests/privacy/ledger/test_files.py`.
+"""
 
 from __future__ import annotations
 

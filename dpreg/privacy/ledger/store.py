@@ -4,6 +4,8 @@ Plain DB-API. The statements are a dozen and the same for SQLite and PostgreSQL 
 a parameter; what differs is how a transaction gets hold of the account, which is each database's
 own affair and which no query builder hides. SQLAlchemy Core would be a dependency of every user
 of SQLite, and would write the same dozen statements.
+
+Tested in `tests/privacy/ledger/test_handle.py`.
 """
 
 from __future__ import annotations

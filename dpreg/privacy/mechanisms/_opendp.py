@@ -1,4 +1,7 @@
-"""The one door to OpenDP: its prelude, and its feature switch kept where it was found."""
+"""The one door to OpenDP: its prelude, and its feature switch kept where it was found.
+
+Tested in `tests/privacy/test_gaussian.py`.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Sets of one size k are worked on together: arrays are (k, k, N) or (k, N), the N sets last and
 contiguous, so that each numpy call does one step of N small problems.
+
+Tested in `tests/selection/scoring/test_constrained.py`.
 """
 
 from __future__ import annotations

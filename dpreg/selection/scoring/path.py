@@ -3,6 +3,8 @@
 The minimiser of beta' G beta - 2 b' beta + 2 mu |beta|_1 is piecewise linear in mu (Osborne,
 Presnell & Turlach 2000; LARS, Efron et al. 2004). Each set's path is followed from mu = max |b|,
 where beta = 0, down to |beta|_1 = rho, by sweeps (Dempster) of its own tableau.
+
+Tested in `tests/selection/scoring/test_constrained.py`.
 """
 
 from __future__ import annotations

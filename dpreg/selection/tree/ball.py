@@ -6,6 +6,8 @@ the constrained fit, which attains it (the last term is then minus 2 rho times t
 and for one more unit removed, the constrained fit's own support refitted with mu held fixed. Both
 are candidates found in plain floats, by a primal active-set method that may stop early: what they
 are worth is computed afterwards, rounded outwards.
+
+Tested in `tests/selection/tree/test_sampler.py`.
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ and removing the columns B of one more unit takes only V_OO^{-1} V_OB. These are
 care: any c is certified by (1). Nothing accumulates from cell to cell, so nothing drifts.
 
 Rounding and D: `dpreg.selection.tree.inverse`.
+
+Tested in `tests/selection/tree/test_sampler.py`.
 """
 
 from __future__ import annotations

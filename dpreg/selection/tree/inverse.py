@@ -13,6 +13,8 @@ Cauchy-Schwarz. Where a bound is not finite, -2 rho max|b| takes its place (beta
 a completed floating-point Cholesky proves positive definiteness of the matrix with its diagonal
 raised by gamma_{d+1} tr (Rump 2006, Theorem 2.3). If a model of a cell must leave out `count` of
 the free units, the `count` smallest sums of D_j beta0_j^2 over a unit may be added.
+
+Tested in `tests/selection/tree/test_sampler.py`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Both are records of one search, changed as it learns more: a node's bounds rise when its state is
 made, a leaf's when its score is refined. A search makes thousands and refines them in place, so the
 fields stay open; only `dpreg.selection.tree.search` writes them. Tested with the search.
+
+Tested in `tests/selection/tree/test_sampler.py`.
 """
 
 from __future__ import annotations

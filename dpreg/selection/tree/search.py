@@ -5,6 +5,8 @@ a range of sizes, on a unit, or by *peeling*: its leaf on one side, all its othe
 other. Peeling lists the largest noises of a cell one by one; it is the better move where the
 bound is so near the best value that only a handful of them can matter. The choice between moves
 follows a guess of the final value (`Search.guess`), which nothing else rests on.
+
+Tested in `tests/selection/tree/test_sampler.py`.
 """
 
 from __future__ import annotations

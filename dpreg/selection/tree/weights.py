@@ -25,6 +25,8 @@ Bound. With S(M) >= F0/g - 1 + sum_out w_u / g + sum_in price_u for the models o
 Let l be the cell's least L'. Gumbel noise: the value, -ln L' - (ln W_M + t S(M)), is at most
 -ln l - level. Exponential noise h(x) = -ln(1 - exp(-x)): h(x) + ln x grows in x and is at most x/2,
 so that with y >= l W_M for all M of the cell, value <= -ln l + (h(y) + ln y) - level.
+
+Tested in `tests/selection/tree/test_sampler.py`.
 """
 
 from __future__ import annotations

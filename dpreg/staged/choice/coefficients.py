@@ -6,6 +6,8 @@ For columns J (keep and the chosen units) generalised least squares on g = K bet
 
 Moving g along K_J V e_j / V_jj moves b_j by one unit and leaves alone whatever is independent of
 it: that is the line along which a choice can be re-run for every value that b_j might have had.
+
+Tested in `tests/staged/choice/test_conditional.py`.
 """
 
 from __future__ import annotations

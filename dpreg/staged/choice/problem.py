@@ -9,6 +9,8 @@ The released law is g = K beta + N(0, W). For a model M, with K_M the columns of
 remains is a small least-squares problem: its Gram matrix and the products with the response. A
 ridge of 1e-10 on the unit scale stands in for a rank test: a column that the others explain
 exactly then has nothing left to gain, and every way of computing a deviance gives the same number.
+
+Tested in `tests/staged/choice/test_certify.py`.
 """
 
 from __future__ import annotations

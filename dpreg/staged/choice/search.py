@@ -4,6 +4,8 @@ Two starts are walked downhill: the empty model and the full one. A step takes t
 or drop; where none helps, the best swap of one unit for another. With a hierarchy an add brings
 what the unit needs, a drop takes along what needs the unit. The criterion falls at every step, so
 that the walk ends. `dpreg.staged.choice.certify` says whether a better model exists.
+
+Tested in `tests/staged/choice/test_certify.py`.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ again. The released g has its noise already, so a redraw has it twice, and a use
 price comes back about half of the time: these shares are no probabilities that a term matters. Like
 all of the choice they cost nothing. The generator is seeded by a constant, so that a released law
 has one answer.
+
+Tested in `tests/staged/choice/test_choose.py`.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ The matrix starts as [gram, cross; cross', total]. Sweeping the columns c of a u
 
 and sweeping them out again is the same step with -B D^-1. The corner is the deviance. For a unit,
 inside or out, |s' S_cc^-1 s| with s the last column at c is what the deviance changes by.
+
+Tested in `tests/staged/choice/test_certify.py`.
 """
 
 from __future__ import annotations

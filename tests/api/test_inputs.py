@@ -1,0 +1,114 @@
+"""What the classic calls share: columns, bounds and groups from the arguments of a call."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpreg
+from dpreg.api.inputs import (
+    Choices,
+    columns_of,
+    fraction_of,
+    group_codes,
+    grouping,
+    open_noise,
+    public_count,
+)
+from dpreg.errors import ArgumentError
+from dpreg.privacy.vector_noise import fit_noise
+from dpreg.schema import Schema
+
+SCHEMA = {"a": (0, 1), "g": ["u", "v"], "t": bool}
+TABLE = pd.DataFrame({"a": [0.1, 0.9, 0.5], "g": ["u", None, "x"], "t": [True, False, True]})
+
+
+def choices(**given):
+    call = {"eps": 1, "neighbors": "replace-one", "contributions": 1, "unsafe_seed": None, **given}
+    return Choices.of(call)
+
+
+@pytest.mark.parametrize(
+    ("x", "names"),
+    [
+        (np.zeros(3), ("x",)),
+        (np.zeros((3, 2)), ("x0", "x1")),
+        ([1, 2], ("x",)),
+        (pd.Series([1.0], name="age"), ("age",)),
+        (pd.Series([1.0], name=5), ("x",)),
+        ({"a": [1.0], "b": [2.0]}, ("a", "b")),
+    ],
+)
+def test_columns_have_names_whatever_holds_them(x, names):
+    assert columns_of(x, None, (0, 1), None, None).names == names
+
+
+def test_bounds_come_from_the_call_before_the_schema():
+    columns = columns_of(["a", "t"], TABLE, {"a": (0, 2)}, SCHEMA, None)
+    assert columns.bounds == {"a": (0.0, 2.0), "t": (0.0, 1.0)}
+    assert columns.lines == 1
+
+
+def test_rows_of_no_declared_group_are_in_none():
+    assert group_codes(np.array([0.0, math.nan, 1.0])).tolist() == [0, -1, 1]
+    assert group_codes(np.array([0, -1, 1], dtype=np.int32)).tolist() == [0, -1, 1]
+    columns = columns_of("a", TABLE, None, SCHEMA, "g")
+    assert (columns.groups, columns.lines) == (("u", "v"), 2)
+
+    seen = []
+
+    def count(grouped):
+        for _, labels in grouped:
+            seen.extend(labels.tolist())
+        return np.zeros(0, dtype=object)
+
+    columns.total(count, "a test")
+    assert seen == [0, -1, -1]
+    assert columns.rows == 3
+
+
+def test_truths_are_two_groups():
+    _, levels = grouping("t", Schema.from_any(SCHEMA))
+    assert levels == ("False", "True")
+    with pytest.raises(ArgumentError, match="declared levels"):
+        grouping("a", Schema.from_any(SCHEMA))
+
+
+def test_the_word_that_nothing_is_missing_needs_a_public_n_and_no_groups():
+    plain = columns_of("a", TABLE, None, SCHEMA, None)
+    grouped = columns_of("a", TABLE, None, SCHEMA, "g")
+    assert public_count(True, choices(), plain)
+    assert not public_count(False, choices(neighbors="add-remove"), plain)
+    with pytest.raises(ArgumentError, match="replace-one"):
+        public_count(True, choices(neighbors="add-remove"), plain)
+    with pytest.raises(ArgumentError, match="exclude"):
+        public_count(True, choices(), grouped)
+
+
+def test_gaussian_noise_needs_delta():
+    with pytest.raises(ArgumentError, match="delta above 0"):
+        choices(noise="gaussian")
+    assert choices(noise="gaussian", delta="1e-6").budget.delta == Fraction("1e-6")
+
+
+@pytest.mark.parametrize("share", [0, 1, "1.5", -0.1])
+def test_a_share_lies_between_zero_and_one(share):
+    with pytest.raises(ArgumentError, match="share"):
+        fraction_of(share, "share")
+    assert fraction_of("0.2", "share") == Fraction(1, 5)
+
+
+def test_noise_is_paid_for_at_what_it_was_fitted_to():
+    noise = fit_noise("laplace", l1=1, l2_squared=1, cells=3, cost=choices().budget)
+    account = choices().account()
+    assert open_noise(account, "a step", noise).cost == noise.cost
+    assert account.total == noise.cost
+
+
+@pytest.mark.parametrize(("neighbors", "nobs"), [("replace-one", 3), ("add-remove", None)])
+def test_the_number_of_rows_is_in_a_result_where_it_is_public(neighbors, nobs):
+    call = {"bounds": (0, 1), "eps": 1, "neighbors": neighbors}
+    assert dpreg.dp_mean("a", TABLE, **call).nobs == nobs
+    assert dpreg.dp_quantile("a", 0.5, TABLE, **call).nobs == nobs

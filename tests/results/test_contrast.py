@@ -1,0 +1,57 @@
+"""Combinations of coefficients; `test_regression.py` holds them against statsmodels."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from dpreg.results.claim import STAMP
+from dpreg.results.contrast import Combinations, Contrast, Prediction
+
+ROWS = np.array([[1.0, -1.0], [2.0, 0.0]])
+PARAMS = np.array([3.0, 1.0])
+COVARIANCE = np.array([[4.0, 1.0], [1.0, 9.0]])
+COMBINED = Combinations(ROWS, PARAMS, COVARIANCE)
+
+
+def test_estimates_and_errors_are_those_of_linear_algebra():
+    assert COMBINED.estimates().tolist() == [2.0, 6.0]
+    np.testing.assert_allclose(COMBINED.errors(), np.sqrt([4 - 2 + 9, 16]))
+    half = norm.ppf(0.95) * np.sqrt([11, 16])
+    np.testing.assert_allclose(
+        COMBINED.intervals(0.1), [[2 - half[0], 2 + half[0]], [6 - half[1], 6 + half[1]]]
+    )
+
+
+def test_intervals_are_quantiles_of_draws_where_there_are_any():
+    draws = np.random.default_rng(0).normal(size=(999, 2)) + PARAMS
+    combined = Combinations(ROWS, PARAMS, COVARIANCE, draws)
+    values = np.sort(draws @ ROWS[0])
+    np.testing.assert_allclose(combined.intervals(0.1)[0], values[[49, 949]])
+
+
+def test_a_contrast_is_tested_against_its_target(make_claim):
+    contrast = Contrast(COMBINED, np.array([2.0, 0.0]), make_claim())
+    np.testing.assert_allclose(contrast.statistic, [0.0, 1.5])
+    np.testing.assert_allclose(contrast.tvalue, contrast.statistic)
+    np.testing.assert_allclose(contrast.pvalue, [1.0, 2 * norm.sf(1.5)])
+    assert contrast.effect.tolist() == [2.0, 6.0]
+
+
+def test_frames_and_pages_carry_the_stamp(make_claim):
+    contrast = Contrast(COMBINED, np.zeros(2), make_claim(seeded=True))
+    assert contrast.summary_frame().attrs["privacy"] == STAMP
+    assert STAMP in str(contrast)
+    assert STAMP not in str(Contrast(COMBINED, np.zeros(2), make_claim()))
+
+
+def test_a_new_observation_varies_about_its_mean(make_claim):
+    index = pd.Index(["p", "q"])
+    predicted = Prediction(COMBINED, index, 5.0, make_claim())
+    np.testing.assert_allclose(predicted.se_mean, np.sqrt([11, 16]))
+    np.testing.assert_allclose(predicted.se_obs, np.sqrt([16, 21]))
+    frame = predicted.summary_frame(alpha=0.1)
+    assert frame.index.equals(index)
+    half = norm.ppf(0.95) * np.sqrt(16)
+    assert frame["obs_ci_upper"].iloc[0] == pytest.approx(2 + half)
+    assert (frame["obs_ci_lower"] < frame["mean_ci_lower"]).all()

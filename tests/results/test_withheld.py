@@ -1,0 +1,29 @@
+"""Names that statistics packages have and a private release cannot: they say why."""
+
+import pytest
+
+from dpreg.errors import NotReleased
+from dpreg.results.withheld import NeverReleased, Withheld
+
+NAMES = [name for name, value in vars(NeverReleased).items() if isinstance(value, Withheld)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_says_its_name_and_why_and_is_no_attribute(name):
+    with pytest.raises(NotReleased, match=f"^{name} is not released: .*\\.$"):
+        getattr(NeverReleased(), name)
+    assert not hasattr(NeverReleased(), name)
+
+
+def test_residuals_and_fitted_values_are_among_them():
+    assert {"resid", "fittedvalues", "ssr", "llf", "model"} <= set(NAMES)
+
+
+def test_on_the_class_it_is_the_descriptor():
+    assert isinstance(NeverReleased.resid, Withheld)
+    assert NeverReleased.resid.name == "resid"
+
+
+def test_a_name_cannot_be_given_a_value():
+    with pytest.raises(AttributeError):
+        NeverReleased().resid = 1

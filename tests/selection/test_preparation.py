@@ -1,0 +1,125 @@
+"""Who pays for what, and what is refused, before a row is read."""
+
+from fractions import Fraction
+
+import pandas as pd
+import pytest
+from oracles.neighbours import DEFAULTS
+
+from dpreg.errors import ArgumentError, SchemaError
+from dpreg.request import SelectionRequest
+from dpreg.schema import Schema
+from dpreg.selection.preparation import prepare
+from dpreg.sources import as_source
+from dpreg.sources.reader import Reader
+
+SCHEMA = {"a": (-1, 1), "b": (-1, 1), "y": (-1, 1)}
+PLAIN = {
+    "formula": "y ~ a + b",
+    "eps": 1,
+    "keep": ("Intercept",),
+    "penalty": "auto",
+    "engine": "auto",
+}
+EMPTY = pd.DataFrame({name: pd.Series(dtype=float) for name in "aby"})
+
+
+def prepared(schema=SCHEMA, **changes):
+    asked = {**DEFAULTS, **PLAIN, **changes}
+    request = SelectionRequest.of(asked)
+    return prepare(request, Schema.from_any(schema), Reader(as_source(EMPTY)))
+
+
+def costs(preparation):
+    """Step, eps, delta and rows of each part that was opened."""
+    parts = preparation.parts
+    single = (parts.radius, parts.sigma2, parts.count, parts.profile)
+    listed = [*parts.bounds.values(), *(one for one in single if one), *parts.draws]
+    listed += [parts.fit] if parts.fit else []
+    return [(one.step, one.cost.eps, one.cost.delta, one.rows) for one in listed]
+
+
+def test_a_plain_call_buys_the_selection_alone():
+    assert costs(prepared(fit=None)) == [("selection", 1, 0, "all")]
+
+
+def test_halves_may_spend_the_whole_each():
+    assert costs(prepared(fit="split")) == [
+        ("selection", 1, 0, "half 1"),
+        ("coefficients", 1, 0, "half 2"),
+    ]
+
+
+def test_sharing_divides_what_is_left():
+    assert costs(prepared(fit="share", radius="private", sigma2="private")) == [
+        ("radius", Fraction(1, 10), 0, "all"),
+        ("residual variance", Fraction(1, 20), 0, "all"),
+        ("selection", Fraction(17, 40), 0, "all"),
+        ("coefficients", Fraction(17, 40), 0, "all"),
+    ]
+
+
+def test_the_bound_on_residuals_is_a_part_of_what_is_left_to_select_with():
+    asked = {"method": "pcpl", "delta": "1e-6", "neighbors": "add-remove", "fit": "split"}
+    assert costs(prepared(**asked)) == [
+        ("number of rows", Fraction(1, 50), 0, "all"),
+        ("bound on the residuals", Fraction(49, 50) * Fraction(3, 20), Fraction("1e-6"), "half 1"),
+        ("selection", Fraction(49, 50) * Fraction(17, 20), 0, "half 1"),
+        ("coefficients", Fraction(49, 50), Fraction("1e-6"), "half 2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fit", "contributions", "each"),
+    [("split", 1, "1e-6"), ("split", 2, "0.5e-6"), ("share", 1, "0.5e-6")],
+)
+def test_halves_share_delta_where_a_person_may_be_in_both(fit, contributions, each):
+    plan = prepared(
+        fit=fit, contributions=contributions, draws=40, mechanism="exponential", delta="1e-6", eps=8
+    )
+    assert plan.parts.fit.cost.delta == Fraction(each)
+    assert 0 < plan.draws.cost.delta <= Fraction(each)
+    assert plan.account.total.delta <= Fraction("1e-6")
+
+
+def test_bounds_share_their_share():
+    with_bounds = prepared(schema={"a": (-1, 1)}, fit=None)
+    assert with_bounds.unbounded == ("y", "b")
+    assert costs(with_bounds) == [
+        ("bounds of y", Fraction(1, 20), 0, "all"),
+        ("bounds of b", Fraction(1, 20), 0, "all"),
+        ("selection", Fraction(9, 10), 0, "all"),
+    ]
+
+
+def test_each_draw_has_a_part():
+    parts = prepared(draws=5, fit=None).parts.draws
+    assert [part.cost.eps for part in parts] == [Fraction(1, 5)] * 5
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"shares": {"radius": "0.1"}}, "radius, which this call does not need"),
+        ({"eps": "1e-12"}, "eps is too small"),
+        ({"engine": "tree", "mechanism": "laplace"}, "permute-and-flip"),
+        ({"radius": "private", "shares": {"radius": "0.5"}, "fit": "share", "eps": "1e-9"}, "eps"),
+    ],
+)
+def test_what_cannot_be_paid_for_is_refused(asked, says):
+    with pytest.raises(ArgumentError, match=says):
+        prepared(**asked)
+
+
+def test_a_factor_that_bought_bounds_might_not_allow_is_refused():
+    with pytest.raises(SchemaError, match="declare"):
+        prepared(formula="y ~ np.log(a) + b", schema={"y": (-1, 1)})
+
+
+def test_public_estimates_add_up_to_the_call():
+    for asked in (
+        {"fit": "share", "radius": "private", "sigma2": "private"},
+        {"fit": "split", "method": "pcpl", "delta": "1e-6", "radius": "private"},
+        {"fit": None, "draws": 7, "schema": {"a": (-1, 1)}},
+    ):
+        assert prepared(**asked).account.total.eps == 1
