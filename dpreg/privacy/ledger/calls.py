@@ -1,4 +1,4 @@
-"""How a public call charges the ledger that it was given."""
+"""How a public call charges its ledger. Tested in `tests/privacy/test_account.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps the threads of one process apart at a ledger."""
+"""What keeps threads of one process apart. Tested in `tests/privacy/ledger/test_handle.py`."""
 
 from __future__ import annotations
 

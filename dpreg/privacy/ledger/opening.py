@@ -1,4 +1,4 @@
-"""From a path or an address to the database behind a ledger, made first where there is none."""
+"""From a path or an address to a database. Tested in `tests/privacy/ledger/test_files.py`."""
 
 from __future__ import annotations
 
