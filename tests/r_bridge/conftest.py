@@ -58,7 +58,7 @@ def rscript(environment: dict[str, str], tmp_path: Path) -> Run:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=400,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout

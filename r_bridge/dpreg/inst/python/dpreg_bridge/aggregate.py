@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpreg.api.block_table import labelled_rows
 from dpreg.api.blockwise import Aggregate
+from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import corrected, evaluations
 from dpreg.privacy.ledger import Ledger
 from dpreg.results.classic import ClassicResults
@@ -57,7 +58,12 @@ _numbers: Final = itertools.count(1)
 
 
 def open_run(
-    data: pd.DataFrame, by: Any = None, schema: Any = None, budget: Any = None, **asked: Any
+    data: pd.DataFrame,
+    by: Any = None,
+    schema: Any = None,
+    budget: Any = None,
+    analyst: str | None = None,
+    **asked: Any,
 ) -> dict[str, Any]:
     """Check and charge the call; tell R which rows to estimate from first.
 
@@ -65,12 +71,16 @@ def open_run(
     ----------
     data : DataFrame
         As many rows as R's data; its only column is `by`.
-    by, schema, budget, **asked
+    by, schema, budget, analyst, **asked
         The arguments of `dpreg.sample_aggregate`; `budget` is a ledger's path.
     """
     checked = Aggregate.checked(**asked)
     table = labelled_rows(data, by, schema)
     ledger = None if budget is None else Ledger.open(budget)
+    if analyst is not None:
+        if ledger is None:
+            raise ArgumentError("analyst says whose account is charged: give budget as well")
+        ledger = ledger.for_analyst(analyst)
     run = _Run(checked, checked.steps(table, ledger), [])
     run.expect(next(run.steps))
     number = next(_numbers)
