@@ -137,7 +137,7 @@ def staged_fit(
         r_squared=_rsquared(seen, law, columns, box),
         nobs=rows,
         complete_rows=seen.count,
-        residual_df=None if rows is None else float(rows - len(columns)),
+        residual_df=None if rows is None else max(seen.count - len(columns), 1.0),
         method="staged",
         noise=seen.plan.mechanism,
         noise_degrees=law.degrees,
