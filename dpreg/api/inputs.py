@@ -153,7 +153,7 @@ def columns_of(
     bounds: Any,
     schema: Any,
     by: Any,
-    choices: Choices,
+    choices: Choices | None = None,
     *,
     levels_allowed: bool = False,
     progress: bool | None = None,
@@ -170,7 +170,8 @@ def columns_of(
         Bounds of columns that `bounds` leaves out; levels of `by`.
     by : str or None
         A column with declared levels.
-    choices : Choices
+    choices : Choices, optional
+        Names the column that says whose rows they are, if any does.
     levels_allowed : bool
         Whether a column may be categorical.
     progress : bool or None
@@ -180,8 +181,8 @@ def columns_of(
     declared = Schema.from_any(schema)
     if by is not None and not isinstance(by, str):
         raise ArgumentError("by must be the name of a column of the data.")
-    person = choices.protection.person
-    source, names = _table(x, data, by, person)
+    persons = None if choices is None else Persons.of(choices.protection, choices.seed)
+    source, names = _table(x, data, by, None if persons is None else persons.column)
     if len(set(names)) < len(names):
         raise ArgumentError("the columns must be different: name each once.")
     if by in names:
@@ -202,7 +203,7 @@ def columns_of(
     groups: tuple[str, ...] = ()
     if by is not None:
         how[by], groups = grouping(by, declared)
-    reader = Reader(source, progress, Persons.of(choices.protection, choices.seed))
+    reader = Reader(source, progress, persons)
     reader.settle(how)
     return Columns(reader, names, how, pairs, by, groups)
 

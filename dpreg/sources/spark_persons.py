@@ -1,9 +1,9 @@
-"""What Spark's tasks do to keep at most k rows a person: read, and keep within groups.
+"""What Spark's tasks do to keep at most k rows a person: read, send each person's rows together.
 
-Rows are read before they are sent, and Spark's own group-by brings together the rows of each of
-many groups of persons, made by a part of the keyed hash of the id. `dpreg.sources.persons.keep`
-does the rest, as for any table: which rows of a person are kept follows from that person's rows
-alone, so that a task that is run again keeps the same.
+Rows are read before they are sent, as numbers, and Spark's repartition by the keyed hash of the id
+brings the rows of a person to one task: Spark may join partitions made so, but splits none.
+`dpreg.sources.persons.keep` does the rest, as for any table: which rows of a person are kept
+follows from that person's rows alone, so that a task that is run again keeps the same.
 """
 
 from __future__ import annotations
@@ -21,22 +21,19 @@ from dpreg.sources.spark_tasks import ENGINE, chunks_of
 
 __all__ = ["limited_frame"]
 
-_GROUPS = 1 << 10
-
 
 def limited_frame(frame: Any, columns: Mapping[str, ColumnType], persons: Persons) -> Any:
     """Return the kept rows of a Spark DataFrame of these columns, as `ClusterSource.limited` says.
 
-    Tasks hold a group's rows at a time, a thousandth of the persons.
+    A task holds the rows that it is sent, of the columns that the call uses; how many tasks there
+    are is the session's to say (``spark.sql.shuffle.partitions``).
     """
     names = tuple(name for name in columns if name != persons.column)
     cells = [f"c{place}" for place in range(len(names))]
-    sent = ", ".join(
-        ["bucket bigint", "high bigint", "low bigint", *(f"{c} bigint" for c in cells)]
-    )
+    sent = ", ".join(["high bigint", "low bigint", *(f"{cell} bigint" for cell in cells)])
     kept = ", ".join([*(f"{cell} double" for cell in cells), "coin double"])
     read = frame.mapInArrow(_Read(dict(columns), names, persons), sent)
-    return read.groupBy("bucket").applyInArrow(_Keep(persons), kept)
+    return read.repartition("high").mapInArrow(_Keep(len(names), persons), kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,29 +47,29 @@ class _Read:
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        labels = ["bucket", "high", "low", *(f"c{place}" for place in range(len(self.names)))]
+        labels = ["high", "low", *(f"c{place}" for place in range(len(self.names)))]
         read = chunks_of(batches, self.columns)
         while True:
             chunk = shielded(ENGINE, lambda: next(read, None))
             if chunk is None:
                 return
             bits = matrix_of(chunk, self.names, self.persons.column).view(np.int64)
-            bucket = bits[:, 0] & (_GROUPS - 1)
-            cells = [bucket, *bits.T]
-            yield pa.record_batch([pa.array(np.ascontiguousarray(c)) for c in cells], labels)
+            columns = [pa.array(np.ascontiguousarray(column)) for column in bits.T]
+            yield pa.record_batch(columns, labels)
 
 
 @dataclass(frozen=True, slots=True)
 class _Keep:
-    """Keeps rows of a group of persons."""
+    """Keeps rows of the persons of one partition."""
 
+    columns: int
     persons: Persons
 
-    def __call__(self, table: Any) -> Any:
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        names = table.schema.names[1:]
-        columns = [table.column(name).to_numpy() for name in names]
-        rows = np.column_stack(columns).astype(np.int64).view(np.float64)
-        kept = keep(rows, self.persons.rows, self.persons.key)
-        return pa.table(dict(unpacked(kept, names[2:], "coin")))
+        parts = [np.column_stack([c.to_numpy() for c in batch.columns]) for batch in batches]
+        bits = np.concatenate([*parts, np.empty((0, 2 + self.columns), dtype=np.int64)])
+        kept = keep(bits.view(np.float64), self.persons.rows, self.persons.key)
+        names = [f"c{place}" for place in range(self.columns)]
+        yield pa.record_batch(dict(unpacked(kept, names, "coin")))
