@@ -25,6 +25,10 @@ As one of several levels that are text (`LevelCoder`)
     "True" or "False"; any other cell that is a number: the level spelt like that number, whole
     numbers without a point (1, 1.0 and Decimal("1.00") are all "1"; 0.5 is "0.5"). All else is
     missing.
+As the name of a person (`spelling`)
+    what a level of text would have to be to mean the cell: text as it is, true and false "True" and
+    "False", numbers as above but for whole ones, which keep all their digits. Two cells name one
+    person where they spell the same. Blank text is missing, and so is all else.
 """
 
 from __future__ import annotations
@@ -40,7 +44,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["Kind", "LevelCoder", "kind_of", "number", "number_text", "truth"]
+__all__ = ["Kind", "LevelCoder", "kind_of", "number", "number_text", "spelling", "truth"]
 
 Kind = Literal["numeric", "bool", "string", "category", "datetime", "object", "other"]
 """What a container calls a column, from its dtype alone; often inferred from rows, so not public.
@@ -51,6 +55,7 @@ labels (intervals, lists, bytes). Neither can be read.
 
 _MISSING = math.nan
 _WHOLE = 2.0**53  # below, every integer is a float64
+_MOST_DIGITS = 2000  # Python spells integers of up to 4300 digits
 _TIMES = (
     np.datetime64,
     np.timedelta64,
@@ -148,6 +153,31 @@ def number_text(value: float) -> str:
     if value.is_integer() and abs(value) < _WHOLE:
         return str(int(value))
     return repr(float(value))
+
+
+def spelling(cell: Any) -> str | None:
+    """Spell a cell that names a person; None is missing. Never raises.
+
+    Whole numbers keep all their digits: as float64, ids of more than 53 bits would be one.
+    """
+    kind = type(cell)
+    if kind is str or kind is np.str_:
+        text = str.__str__(cell)
+        return None if text.isspace() or not text else text
+    if kind is bool or kind is np.bool_:
+        return str(bool(cell))
+    if kind is int or (kind in _REALS and issubclass(kind, np.integer)):
+        return _digits(int(cell))
+    if kind is Decimal and cell.is_finite() and cell == cell.to_integral_value():
+        return _digits(int(cell)) if cell.adjusted() < _MOST_DIGITS else None
+    value = number(cell)
+    if not math.isfinite(value):
+        return None
+    return _digits(int(value)) if value.is_integer() else number_text(value)
+
+
+def _digits(whole: int) -> str:
+    return str(whole) if whole.bit_length() <= _MOST_DIGITS else hex(whole)
 
 
 class LevelCoder:

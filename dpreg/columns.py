@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -13,7 +13,16 @@ import numpy as np
 from dpreg.cells import number, number_text
 from dpreg.errors import SchemaError
 
-__all__ = ["Boolean", "Categorical", "ColumnType", "Numeric", "Unbounded", "is_list", "is_number"]
+__all__ = [
+    "Boolean",
+    "Categorical",
+    "ColumnType",
+    "Numeric",
+    "PersonId",
+    "Unbounded",
+    "is_list",
+    "is_number",
+]
 
 _TOO_LARGE = 2**53  # from here on float64 skips integers
 
@@ -94,7 +103,22 @@ class Unbounded:
     """
 
 
-ColumnType = Numeric | Categorical | Boolean | Unbounded
+@dataclass(frozen=True, slots=True)
+class PersonId:
+    """A column that says whose row it is: cells are read as keyed hashes of what they spell.
+
+    As `Unbounded`, it only says how a column is to be read: a `Schema` has no such entry.
+
+    Attributes
+    ----------
+    key : bytes
+        Secret; see `dpreg.sources.persons`.
+    """
+
+    key: bytes = field(repr=False)
+
+
+ColumnType = Numeric | Categorical | Boolean | Unbounded | PersonId
 """How a raw column is to be read."""
 
 

@@ -30,8 +30,9 @@ from numpy.typing import NDArray
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import ALL_ROWS
-from dpreg.privacy.mechanisms import Coins
+from dpreg.privacy.mechanisms import Coins, groups_of_coins
 from dpreg.sources import Chunk, Integers
+from dpreg.sources.persons import COIN
 from dpreg.sources.reader import Reader
 
 __all__ = [
@@ -170,7 +171,7 @@ class _MomentTally:
 
     Both halves of a split, and all blocks of a private radius, come from one reading of a row: its
     coin is tossed where it is read, and every attempt of a cluster's task hands over the moments of
-    all groups as one vector.
+    all groups as one vector. Rows that come with their person's coin go by that.
     """
 
     vectors: Vectors
@@ -178,11 +179,21 @@ class _MomentTally:
 
     def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
         coins, size = self.coins, self.vectors.size
-        blocks = ((start, self.vectors.block(chunk)) for start, chunk in chunks)
         if coins is None:
-            return pack(_summed(((block, None) for _, block in blocks), size, 1, fresh=True))
-        labelled = ((block, coins.labels(start, len(block))) for start, block in blocks)
+            blocks = ((self.vectors.block(chunk), None) for _, chunk in chunks)
+            return pack(_summed(blocks, size, 1, fresh=True))
+        labelled = self._labelled(chunks, coins)
         return pack(_summed(labelled, size, coins.groups, fresh=True))
+
+    def _labelled(
+        self, chunks: Iterable[tuple[int, Chunk]], coins: Coins
+    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+        for start, chunk in chunks:
+            block = self.vectors.block(chunk)
+            if COIN in chunk:
+                yield block, groups_of_coins(chunk[COIN], coins.groups)
+            else:
+                yield block, coins.labels(start, len(block))
 
 
 def read_moments(
@@ -207,7 +218,7 @@ def read_moments(
     -------
     tuple of Moments, one a group
     """
-    ordered = coins is not None and coins.key is not None
+    ordered = coins is not None and coins.key is not None and reader.persons is None
     tally = _MomentTally(vectors, coins)
     vector = reader.total(vectors.types, tally, "moments", positions=ordered)
     parts = unpack(vector, vectors.size)

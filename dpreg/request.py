@@ -124,6 +124,14 @@ def inclusions(value: object) -> Fraction:
     return number
 
 
+def _column(person: object) -> str | None:
+    if person is not None and not isinstance(person, str):
+        raise ArgumentError(
+            f"person must be the name of the column of ids; got {type(person).__name__}."
+        )
+    return person
+
+
 def names(value: object, name: str) -> tuple[str, ...]:
     """Return term names as a tuple, else raise ArgumentError."""
     if isinstance(value, str):
@@ -164,7 +172,9 @@ class Request:
         seed = call["unsafe_seed"]
         return {
             "budget": budget,
-            "protection": Protection(relation, owned(call["contributions"])),
+            "protection": Protection(
+                relation, owned(call["contributions"]), _column(call.get("person"))
+            ),
             "seed": None if seed is None else count(seed, "unsafe_seed", 0),
         }
 
@@ -240,11 +250,16 @@ def _check_together(request: SelectionRequest) -> None:
     if request.method == "pcpl" and request.budget.delta == 0:
         raise ArgumentError('method="pcpl" needs delta above 0, such as delta=1e-6.')
     protection = request.protection
-    rows_cross_halves = protection.contributions > 1 and not protection.n_is_public
+    rows_cross_halves = (
+        protection.contributions > 1
+        and protection.neighbors == "add-remove"
+        and protection.person is None
+    )
     if request.method == "pcpl" and request.fit == "split" and rows_cross_halves:
         raise ArgumentError(
             'method="pcpl" with fit="split" is not proved under neighbors="add-remove" with '
-            'contributions above 1: use fit="share", fit=None or method="pcls".'
+            "contributions above 1, unless person= keeps a person's rows together: use "
+            'fit="share", fit=None or method="pcls".'
         )
     if request.penalty == "bic" and request.sigma2 is None:
         raise ArgumentError('penalty="bic" needs sigma2, a number or "private".')

@@ -12,6 +12,7 @@ from dpreg.api.blockwise import Aggregate
 from dpreg.api.recorded import recorded
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Estimator, block_values, time_limits_work
+from dpreg.sources.persons import Persons
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -33,6 +34,7 @@ def sample_aggregate(
     aggregation: str = "auto",
     neighbors: str = "replace-one",
     contributions: int = 1,
+    person: str | None = None,
     by: str | None = None,
     schema: Any = None,
     timeout: float | None = None,
@@ -92,6 +94,9 @@ def sample_aggregate(
         "auto": the former where B eps/(d k) is at least 200.
     neighbors : {"replace-one", "add-remove"}
     contributions : int
+    person : str, optional
+        As in `dp_mean`, a column of a table that `schema` does not declare. All rows of a person
+        are in one block, so that `contributions` costs nothing without `by`.
     by : str, optional
         A column of a table whose levels `schema` declares: an
         estimate in each of its groups, of B blocks each. Under replace-one a person's rows may
@@ -155,6 +160,7 @@ def sample_aggregate(
         aggregation=aggregation,
         neighbors=neighbors,
         contributions=contributions,
+        person=person,
         timeout=timeout,
         noise=noise,
         unsafe_seed=unsafe_seed,
@@ -163,7 +169,8 @@ def sample_aggregate(
         raise ArgumentError("estimator must be callable: it takes a block and returns numbers.")
     if asked.timeout is not None and not time_limits_work():
         raise ArgumentError("timeout needs processes that can be forked: leave it out on Windows.")
-    table = block_table(data, by, schema, progress)
+    persons = Persons.of(asked.choices.protection, asked.choices.seed)
+    table = block_table(data, by, schema, progress, persons)
     steps = asked.steps(table, budget)
     parts = next(steps)
     while True:

@@ -30,6 +30,7 @@ from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Rows, rows_of
 from dpreg.schema import Boolean, Categorical, ColumnType, Schema, Unbounded
 from dpreg.sources import LocalSource, as_source, check_columns
+from dpreg.sources.persons import COIN, Persons
 from dpreg.sources.reader import Reader, showing
 from dpreg.sources.table import frame_source, mapping_source
 
@@ -89,9 +90,17 @@ class BlockTable(ABC):
     def labels(self) -> NDArray[np.int64]:
         """Return each row's group: -1 for none, 0 without grouping."""
 
+    def coins(self) -> NDArray[np.float64] | None:
+        """Return the coins of the persons whose rows they are, where that is known."""
+        return None
+
 
 def block_table(
-    data: Any, by: Any = None, schema: Any = None, progress: bool | None = None
+    data: Any,
+    by: Any = None,
+    schema: Any = None,
+    progress: bool | None = None,
+    persons: Persons | None = None,
 ) -> BlockTable:
     """Settle from public facts what blocks are taken of; read no row.
 
@@ -105,6 +114,8 @@ def block_table(
     schema : what `Schema.from_any` takes
     progress : bool or None
         As for `Reader`.
+    persons : Persons or None
+        Whose rows they are: a column of a table.
 
     Raises
     ------
@@ -116,6 +127,8 @@ def block_table(
         raise ArgumentError("by must be the name of a column of the data.")
     if isinstance(data, np.ndarray | list | pd.Series) and by is not None:
         raise ArgumentError("by must be the name of a column of a DataFrame, mapping or table.")
+    if isinstance(data, np.ndarray | list | pd.Series) and persons is not None:
+        raise ArgumentError("person must be the name of a column of a DataFrame, mapping or table.")
     if isinstance(data, np.ndarray | list):
         return _Held(data, declared)
     if isinstance(data, pd.Series):
@@ -133,7 +146,7 @@ def block_table(
             "schema must declare the columns that the estimator is to get of this table: what is "
             "inferred from rows would make a block's value depend on other blocks."
         )
-    return _Brought(source, dict(declared), Groups.of(by, declared), progress)
+    return _Brought(source, dict(declared), Groups.of(by, declared), progress, persons)
 
 
 def labelled_rows(data: pd.DataFrame, by: str | None, schema: Any) -> BlockTable:
@@ -234,6 +247,7 @@ class _Brought(BlockTable):
         columns: dict[str, ColumnType],
         groups: Groups,
         progress: bool | None,
+        persons: Persons | None = None,
         *,
         one: bool = False,
     ) -> None:
@@ -245,11 +259,12 @@ class _Brought(BlockTable):
             if isinstance(how, Categorical)
         }
         self.groups = groups
-        check_columns(source, self._columns)
-        self._reader = Reader(source, progress)
+        self._reader = Reader(source, progress, persons)
+        self._reader.settle(self._columns)
         self._reader.require(1)
         self._rows: Rows | None = None
         self._labels = np.zeros(0, dtype=np.int64)
+        self._coins: NDArray[np.float64] | None = None
 
     @property
     def passes(self) -> int:
@@ -263,9 +278,12 @@ class _Brought(BlockTable):
 
     def read(self) -> int:
         parts: dict[str, list[NDArray[Any]]] = {name: [] for name in self._columns}
+        coins: list[NDArray[np.float64]] = [np.zeros(0)]
         for chunk in self._reader.chunks(self._columns, "rows"):
-            for name, values in chunk.items():
-                parts[name].append(values)
+            for name in self._columns:
+                parts[name].append(chunk[name])
+            if self._reader.persons is not None:
+                coins.append(chunk[COIN])
         # Concatenated even where there is one: a chunk may be a view of the caller's table.
         cells = {
             name: np.concatenate([np.zeros(0, _cell_type(self._columns[name])), *parts.pop(name)])
@@ -273,6 +291,8 @@ class _Brought(BlockTable):
         }
         frame = pd.DataFrame({name: self._column(name, values) for name, values in cells.items()})
         self._rows = rows_of(frame.iloc[:, 0] if self._one else frame)
+        if self._reader.persons is not None:
+            self._coins = np.concatenate(coins)
         self._labels = (
             np.zeros(len(frame), dtype=np.int64)
             if self.groups.name is None
@@ -296,6 +316,9 @@ class _Brought(BlockTable):
 
     def labels(self) -> NDArray[np.int64]:
         return self._labels
+
+    def coins(self) -> NDArray[np.float64] | None:
+        return self._coins
 
 
 def _cell_type(how: ColumnType) -> type[np.generic]:

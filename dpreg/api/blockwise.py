@@ -89,6 +89,7 @@ class Aggregate:
         aggregation: Any = "auto",
         neighbors: Any = "replace-one",
         contributions: Any = 1,
+        person: Any = None,
         timeout: Any = None,
         noise: Any = None,
         unsafe_seed: Any = None,
@@ -137,8 +138,10 @@ class Aggregate:
         choices = self.choices
         groups, lines = table.groups, table.groups.lines
         # Block values of all groups that one person can change: a replaced row may change groups.
-        crossing = 2 if groups.levels and choices.n_is_public else 1
+        crossing = choices.protection.changes if groups.levels else 1
         moved = choices.protection.contributions * crossing
+        if choices.protection.person is not None:
+            moved = min(moved, lines)  # whose rows have one coin
         values_moved = choices.protection.of_values(moved)
         whole, account = choices.budget.eps, choices.account()
         counting = None
@@ -179,12 +182,15 @@ class Aggregate:
             len(self.names), lines, average.left, values_moved, public.mechanism
         )
         averages = average.rest().across(lines)
-        labels = table.labels()
+        labels, coins = table.labels(), table.coins()
         estimates: list[Estimate] = []
         for line in range(lines):
             members = np.flatnonzero(labels == line)
             values = yield [
-                members[part] for part in aggregate.draw_blocks(members.size, size, account.rng)
+                members[part]
+                for part in aggregate.draw_blocks(
+                    members.size, size, account.rng, None if coins is None else coins[members]
+                )
             ]
             within = self.limits
             if windows is not None:

@@ -54,6 +54,7 @@ def dp_mean(
     schema: Any = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
+    person: str | None = None,
     by: str | None = None,
     complete: bool = False,
     noise: str | None = None,
@@ -82,7 +83,11 @@ def dp_mean(
     schema : mapping, Schema or path, optional
     neighbors : {"replace-one", "add-remove"}
     contributions : int
-        The most rows that one person may own.
+        The most rows that one person may own; with `person`, the most that are used.
+    person : str, optional
+        The column that says whose row it is. Of each person `contributions` rows are used, drawn
+        by lot, so that the claim holds for persons whatever they own; the number of rows is
+        private then under both relations. See `dpreg.sources.persons`.
     by : str, optional
         A column with declared levels: means in each of its groups, at the cost of one.
     complete : bool
@@ -125,7 +130,7 @@ def dp_mean(
     (True, 'eps=1')
     """
     choices = Choices.of(locals())
-    columns = columns_of(x, data, bounds, schema, by, progress=progress)
+    columns = columns_of(x, data, bounds, schema, by, choices, progress=progress)
     known = public_count(complete, choices, columns)
     released, account, mechanism = _sums(choices, columns, 2, known, budget, "mean")
     rows = columns.rows if choices.n_is_public else None
@@ -151,6 +156,7 @@ def dp_suffstats(
     schema: Any = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
+    person: str | None = None,
     by: str | None = None,
     complete: bool = False,
     noise: str | None = None,
@@ -165,8 +171,8 @@ def dp_suffstats(
 
     Parameters
     ----------
-    x, data, bounds, eps, delta, schema, neighbors, contributions, by, complete, noise, budget, \
-analyst, progress, unsafe_seed
+    x, data, bounds, eps, delta, schema, neighbors, contributions, person, by, complete, noise, \
+budget, analyst, progress, unsafe_seed
         As in `dp_mean`.
     family : {"gaussian", "bernoulli", "poisson", "exponential"}
         Bounds must lie in the family's support: (0, 1) for Bernoulli, which is the default there;
@@ -188,7 +194,7 @@ analyst, progress, unsafe_seed
     chosen = FAMILIES[str(choice(family, "family", tuple(FAMILIES)))]
     if family == "bernoulli" and bounds is None and schema is None:
         bounds = (0, 1)
-    columns = columns_of(x, data, bounds, schema, by, progress=progress)
+    columns = columns_of(x, data, bounds, schema, by, choices, progress=progress)
     for name, (lo, hi) in columns.bounds.items():
         if lo < chosen.lowest or hi > chosen.highest:
             raise ArgumentError(

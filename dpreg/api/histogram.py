@@ -112,6 +112,7 @@ def dp_histogram(
     schema: Any = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
+    person: str | None = None,
     by: str | None = None,
     complete: bool = False,
     width_share: Any = 0.2,
@@ -127,8 +128,8 @@ def dp_histogram(
 
     Parameters
     ----------
-    x, data, bounds, eps, delta, schema, neighbors, contributions, by, complete, noise, budget, \
-analyst, progress, unsafe_seed
+    x, data, bounds, eps, delta, schema, neighbors, contributions, person, by, complete, noise, \
+budget, analyst, progress, unsafe_seed
         As in `dp_mean`, for one column. A categorical or Boolean column of the schema has a bin
         for each level. Values outside the bounds count in the first or last bin, missing ones
         nowhere.
@@ -160,7 +161,9 @@ analyst, progress, unsafe_seed
         if bounds is not None:
             raise ArgumentError("edges are bounds themselves: leave bounds out.")
         bounds = (float(edges[0]), float(edges[-1]))
-    columns = columns_of(x, data, bounds, schema, by, levels_allowed=True, progress=progress)
+    columns = columns_of(
+        x, data, bounds, schema, by, request, levels_allowed=True, progress=progress
+    )
     if len(columns.names) != 1:
         raise ArgumentError("dp_histogram takes one column: call it for each.")
     complete = public_count(complete, request, columns)

@@ -21,7 +21,8 @@ from dpreg.privacy.vector_noise import VECTOR_NOISES, VectorNoise
 from dpreg.request import Request, choice, positive
 from dpreg.results.claim import PrivacyClaim
 from dpreg.schema import Boolean, Categorical, ColumnType, Numeric, Schema
-from dpreg.sources import Chunk, Integers, Source, as_source, check_columns
+from dpreg.sources import Chunk, Integers, Source, as_source
+from dpreg.sources.persons import Persons
 from dpreg.sources.reader import Reader, showing
 
 __all__ = [
@@ -152,6 +153,7 @@ def columns_of(
     bounds: Any,
     schema: Any,
     by: Any,
+    choices: Choices | None = None,
     *,
     levels_allowed: bool = False,
     progress: bool | None = None,
@@ -168,6 +170,8 @@ def columns_of(
         Bounds of columns that `bounds` leaves out; levels of `by`.
     by : str or None
         A column with declared levels.
+    choices : Choices, optional
+        Names the column that says whose rows they are, if any does.
     levels_allowed : bool
         Whether a column may be categorical.
     progress : bool or None
@@ -177,7 +181,8 @@ def columns_of(
     declared = Schema.from_any(schema)
     if by is not None and not isinstance(by, str):
         raise ArgumentError("by must be the name of a column of the data.")
-    source, names = _table(x, data, by)
+    persons = None if choices is None else Persons.of(choices.protection, choices.seed)
+    source, names = _table(x, data, by, None if persons is None else persons.column)
     if len(set(names)) < len(names):
         raise ArgumentError("the columns must be different: name each once.")
     if by in names:
@@ -198,11 +203,12 @@ def columns_of(
     groups: tuple[str, ...] = ()
     if by is not None:
         how[by], groups = grouping(by, declared)
-    check_columns(source, how)
-    return Columns(Reader(source, progress), names, how, pairs, by, groups)
+    reader = Reader(source, progress, persons)
+    reader.settle(how)
+    return Columns(reader, names, how, pairs, by, groups)
 
 
-def _table(x: Any, data: Any, by: str | None) -> tuple[Source, tuple[str, ...]]:
+def _table(x: Any, data: Any, by: str | None, person: str | None) -> tuple[Source, tuple[str, ...]]:
     if data is not None:
         names = (x,) if isinstance(x, str) else x
         if not isinstance(names, list | tuple) or not all(isinstance(n, str) for n in names):
@@ -227,7 +233,7 @@ def _table(x: Any, data: Any, by: str | None) -> tuple[Source, tuple[str, ...]]:
                 f"x is a {type(x).__name__}: give an array, a Series, a table, or a column's name "
                 "and the table."
             ) from None
-    names = tuple(name for name in source.names if name != by)
+    names = tuple(name for name in source.names if name not in (by, person))
     if not names:
         raise ArgumentError("x holds no column.")
     return source, names
@@ -288,7 +294,9 @@ def public_count(complete: object, choices: Choices, columns: Columns) -> bool:
     if not isinstance(complete, bool):
         raise ArgumentError("complete must be True or False.")
     if complete and not choices.n_is_public:
-        raise ArgumentError('complete=True needs neighbors="replace-one", where n is public.')
+        raise ArgumentError(
+            'complete=True needs neighbors="replace-one" without person, where n is public.'
+        )
     if complete and columns.by is not None:
         raise ArgumentError("complete=True and by exclude each other: a group's size is private.")
     return complete

@@ -89,6 +89,7 @@ def dp_quantile(
     schema: Any = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
+    person: str | None = None,
     by: str | None = None,
     complete: bool = False,
     alpha: float = 0.05,
@@ -105,7 +106,7 @@ def dp_quantile(
 
     Parameters
     ----------
-    x, data, bounds, eps, schema, neighbors, contributions, by, complete, budget, analyst, \
+    x, data, bounds, eps, schema, neighbors, contributions, person, by, complete, budget, analyst, \
 progress, unsafe_seed
         As in `dp_mean`; a missing value counts for nothing in its own column.
     q : number or list of numbers in (0, 1)
@@ -125,7 +126,7 @@ progress, unsafe_seed
         From public facts alone and before anything is charged or read.
     """
     request = QuantileRequest.of(locals())
-    columns = columns_of(x, data, bounds, schema, by, progress=progress)
+    columns = columns_of(x, data, bounds, schema, by, request, progress=progress)
     known = public_count(complete, request, columns)
     account = request.account()
     counting, parts = _opened(request, account, columns, known)
@@ -188,7 +189,7 @@ def _opened(
     if not known:
         protection = request.protection
         if not grouped:  # a replaced value is one more or one less at most
-            protection = Protection("add-remove", protection.contributions)
+            protection = Protection("add-remove", protection.contributions, protection.person)
         noise = count_noise(
             columns.lines * several,
             cost=Budget(count_eps / several),

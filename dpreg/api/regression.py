@@ -30,6 +30,7 @@ from dpreg.request import SHARES, Request, choice, count, positive, text, truth
 from dpreg.results.regression import RegressionResults
 from dpreg.schema import Schema
 from dpreg.sources import as_source
+from dpreg.sources.persons import Persons
 from dpreg.sources.reader import Reader, showing
 from dpreg.staged.plan import NOISES as LOOK_NOISES
 from dpreg.staged.plan import LookPlan
@@ -121,6 +122,7 @@ def dp_ols(
     scaling: str = "box",
     neighbors: str = "replace-one",
     contributions: int = 1,
+    person: str | None = None,
     clip: Any = 1.0,
     center: bool = True,
     shares: Mapping[str, Any] | None = None,
@@ -163,7 +165,11 @@ def dp_ols(
         rows of norm one and not to the columns as they are.
     neighbors : {"replace-one", "add-remove"}
     contributions : int
-        The most rows that one person may own.
+        The most rows that one person may own; with `person`, the most that are used.
+    person : str, optional
+        The column that says whose row it is. Of each person `contributions` rows are used, drawn
+        by lot, so that the claim holds for persons whatever they own; the number of rows is
+        private then under both relations. See `dpreg.sources.persons`.
     clip : number in (0, 1]
         The response, scaled to [-1, 1], is clipped to [-clip, clip].
     center : bool
@@ -210,7 +216,8 @@ def dp_ols(
     """
     request = OLSRequest.of(locals())
     showing(progress)
-    reader = Reader(as_source(data), progress)
+    persons = Persons.of(request.protection, request.seed)
+    reader = Reader(as_source(data), progress, persons)
     source = reader.source
     known = Schema.from_any(schema)
     unbounded = undeclared(formula, known, source)

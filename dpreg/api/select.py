@@ -23,6 +23,7 @@ from dpreg.selection import run
 from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
 from dpreg.selection.space import Space
 from dpreg.sources import as_source
+from dpreg.sources.persons import Persons
 from dpreg.sources.reader import Reader, showing
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def dp_select(
     mechanism: str = "auto",
     neighbors: str = "replace-one",
     contributions: int = 1,
+    person: str | None = None,
     units: str = "term",
     keep: Iterable[str] = ("Intercept",),
     max_terms: int | None = None,
@@ -94,7 +96,11 @@ def dp_select(
         Tables are neighbours when one person's rows are replaced (n is public), or added or removed
         (n is private).
     contributions : int
-        The most rows that one person may own.
+        The most rows that one person may own; with `person`, the most that are used.
+    person : str, optional
+        The column that says whose row it is. Of each person `contributions` rows are used, drawn
+        by lot, so that the claim holds for persons whatever they own; the number of rows is
+        private then under both relations. See `dpreg.sources.persons`.
     units : {"term", "column"}
         What enters or leaves a model: whole terms, or design columns one by one.
     keep : tuple of str
@@ -171,7 +177,8 @@ def dp_select(
     """
     request = SelectionRequest.of(locals())
     shown = showing(progress)
-    reader = Reader(as_source(data), progress)
+    persons = Persons.of(request.protection, request.seed)
+    reader = Reader(as_source(data), progress, persons)
     preparation = prepare(request, Schema.from_any(schema), reader)
     account, parts = preparation.account, preparation.parts
     account.charge(budget, f"dp_select: {formula}")

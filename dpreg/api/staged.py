@@ -59,7 +59,7 @@ def looks_or_reason(
     columns = len(design.columns) - 1
     wanted = passes + len(SHARES)
     if method == "auto":
-        if not reader.source.rereadable:
+        if not reader.source.rereadable and reader.persons is None:
             return f"the rows can be read once, and looks would read them {wanted} times"
         if not columns:
             return "there are no columns to look at"

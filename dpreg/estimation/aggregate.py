@@ -38,6 +38,11 @@ number, a choice calibrated to it loses at most eps_w j/moved where j values of 
 one vector whose changes obey the triangle inequality over the moved values, as above with moved
 for k.
 
+*Persons.* Where the table says whose row each row is, all kept rows of a person have one coin
+(`dpreg.sources.persons`): without groups they lie in one block, and one value changes, whatever k.
+With L groups they lie in at most k of them, in one block of each; a replaced person's rows leave at
+most k and join at most k, the same block in each: at most min(k, L), or min(2k, L), values change.
+
 *Window.* The centre is one of 2**16 points between the bounds. A stretch without values is chosen
 with odds of about (its width over the spread of the values) exp(-B eps_c/(4k)), eps_c what the
 centre costs: hence `WINDOW_BLOCKS`. The scale w is the least power of two (times the bounds' width)
@@ -64,7 +69,7 @@ from dpreg.estimation import sums
 from dpreg.estimation.blocks import Limits
 from dpreg.estimation.classic import Estimate, Scale, mean_estimates
 from dpreg.estimation.coding import Coding
-from dpreg.privacy.mechanisms import assign_blocks, noise_scale
+from dpreg.privacy.mechanisms import assign_blocks, groups_of_coins, noise_scale
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts, choose_rank
 from dpreg.privacy.vector_noise import VectorNoise
 
@@ -150,9 +155,17 @@ def check_window(size: int, moved: int, eps: Fraction) -> None:
     noise_scale(eps * share / size * _SCALE_PART, 2 * moved * RANK_UNIT, "permute-and-flip")
 
 
-def draw_blocks(rows: int, blocks: int, rng: Generator | None = None) -> list[NDArray[np.intp]]:
-    """Send each row to a block by its own coin; return each block's rows in their order."""
-    labels = assign_blocks(rows, blocks, rng=rng)
+def draw_blocks(
+    rows: int, blocks: int, rng: Generator | None = None, coins: Floats | None = None
+) -> list[NDArray[np.intp]]:
+    """Send each row to a block by its own coin; return each block's rows in their order.
+
+    Or by `coins`, shape (rows,): those of the persons whose rows they are.
+    """
+    if coins is None:
+        labels = assign_blocks(rows, blocks, rng=rng)
+    else:
+        labels = groups_of_coins(coins, blocks)
     order = np.argsort(labels, kind="stable")
     ends = np.cumsum(np.bincount(labels, minlength=blocks))
     return list(np.split(order, ends[:-1]))

@@ -100,7 +100,7 @@ def _coding(
 ) -> Coding:
     if complete:
         return Coding(False, degree, d)
-    replaced = protection.n_is_public
+    replaced = protection.changes == 2
     if mechanism == "laplace":
         if grouped or not replaced:
             return Coding(True, degree, d)

@@ -17,7 +17,7 @@ from dpreg.errors import DpregWarning, SchemaError
 from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.privacy.quantiles import PASSES, RELIABLE, BoundsSearch, check_search
 from dpreg.schema import Numeric, Schema, Unbounded
-from dpreg.sources import Chunk, Integers, check_columns
+from dpreg.sources import Chunk, Integers
 from dpreg.sources.reader import Reader
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def check_table(
     int
         The passes that are made to buy bounds.
     """
-    check_columns(reader.source, columns)
+    reader.settle(columns)
     passes = PASSES if unbounded else 0
     reader.require(passes + 1, counted)
     return passes

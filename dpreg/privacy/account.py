@@ -151,7 +151,7 @@ class Account:
                 f"internal error: the steps cost {self.total} together, and the call {self.budget}"
             )
         protection = self.protection
-        charge(ledger, self.total, label, protection.neighbors, protection.contributions)
+        charge(ledger, self.total, label, protection.unit)
         self._seal.charged = True
 
     @property

@@ -23,6 +23,9 @@ class Protection:
         Whether one person's rows are replaced, at a public number of rows, or added or removed.
     contributions : int
         The most rows that one person may own; at least 1.
+    person : str, optional
+        The column that says whose row it is; then `contributions` rows of each person are used at
+        most, and the number of rows is private under both relations (`dpreg.sources.persons`).
 
     Raises
     ------
@@ -32,6 +35,7 @@ class Protection:
 
     neighbors: str
     contributions: int = 1
+    person: str | None = None
 
     def __post_init__(self) -> None:
         """Check both."""
@@ -41,7 +45,7 @@ class Protection:
     @property
     def n_is_public(self) -> bool:
         """Whether the number of rows is public."""
-        return self.neighbors == "replace-one"
+        return self.neighbors == "replace-one" and self.person is None
 
     @property
     def changes(self) -> int:
@@ -50,7 +54,12 @@ class Protection:
 
     @property
     def unit(self) -> str:
-        """What a ledger writes down: "replace-one, 1 row a person"."""
+        """What a ledger writes down: "replace-one, 1 row a person".
+
+        Where `person` is named a person is all rows of an id, however many of them a call uses.
+        """
+        if self.person is not None:
+            return f"{self.neighbors}, all rows of one {self.person!r}"
         rows = "1 row" if self.contributions == 1 else f"{self.contributions} rows"
         return f"{self.neighbors}, {rows} a person"
 

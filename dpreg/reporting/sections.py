@@ -201,15 +201,18 @@ def noise(result: Released) -> str:
 def assumed(result: Released) -> str:
     """List what the claim and the numbers rest on."""
     one = "one row" if result.contributions == 1 else f"at most {result.contributions} rows"
+    owns = f"One person owns {one} of the table; who owns more is protected less."
+    if result.claim.person is not None:
+        owns = f"One person is one value of {result.claim.person}; of each, {one} counted."
     told = [
-        f"One person owns {one} of the table; who owns more is protected less.",
+        owns,
         "Formula, schema, the call's arguments and the table's column names and kinds are public; "
         "none of them was taken from the rows.",
         "Values outside declared bounds are clipped to them. A row with a missing or undeclared "
         "value in a column that the call needs counts for nothing, or as the call's documentation "
         "says.",
     ]
-    if result.neighbors == "replace-one":
+    if result.neighbors == "replace-one" and result.claim.person is None:
         told.append("The number of rows is public.")
     bought = [
         name for name, how in (getattr(result, "bounds", None) or {}).items()

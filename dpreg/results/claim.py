@@ -33,11 +33,13 @@ class PrivacyClaim:
     neighbors : {"replace-one", "add-remove"}
         Which tables count as neighbours. Under replace-one n is public.
     contributions : int
-        k: the largest number of rows that one person owns.
+        k: the largest number of rows that one person owns; with `person`, that are used of one.
     spends : BudgetTable
         What each step cost; its total is what the release cost.
     seeded : bool
         True when the noise came from `unsafe_seed`: nothing is claimed then.
+    person : str, optional
+        The column that says whose row it is.
     caveats : tuple of str
         Sentences that bound what the mechanism leaves out (precision of the noise, say). They
         become part of the claim.
@@ -47,6 +49,7 @@ class PrivacyClaim:
     contributions: int
     spends: BudgetTable
     seeded: bool
+    person: str | None = None
     caveats: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -68,6 +71,7 @@ class PrivacyClaim:
             contributions=account.protection.contributions,
             spends=account.table(),
             seeded=account.rng is not None,
+            person=account.protection.person,
         )
 
     @property
@@ -108,15 +112,20 @@ def _guarantee(claim: PrivacyClaim) -> str:
     eps, delta = decimal_string(claim.spent.eps), decimal_string(claim.spent.delta)
     k = claim.contributions
     owns = "row" if k == 1 else "rows"
-    if claim.neighbors == "replace-one":
+    if claim.person is not None:
+        each = "replacing" if claim.neighbors == "replace-one" else "adding or removing"
+        change = f"{each} all rows of any one person, the number of rows being private,"
+    elif claim.neighbors == "replace-one":
         change = "replacing the data of any one person, at a fixed and public number of rows,"
     else:
         change = "adding or removing any one person, the number of rows being private,"
+    who = f"whoever owns up to {k} {owns} of the table; who owns more is protected less"
+    if claim.person is not None:
+        who = f"all rows of one value of {claim.person!r}, of which up to {k} {owns} were used"
     slack = "" if claim.spent.delta == 0 else f" plus {delta}"
     return (
         f"Differentially private with eps = {eps} and delta = {delta}: {change} changes the "
         f"probability of any set of outcomes by at most a factor exp({eps}){slack}. One person "
-        f"is whoever owns up to {k} {owns} of the table; who owns more is protected less. Formula, "
-        f"schema, the arguments of the call and the table's column names count as public; how long "
-        f"the call took is not covered."
+        f"is {who}. Formula, schema, the arguments of the call and the table's column names count "
+        f"as public; how long the call took is not covered."
     )

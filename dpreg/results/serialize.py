@@ -135,13 +135,14 @@ _SPEND: Final = built(
 
 _SPENDS: Final = list_of(_SPEND)
 
-_CLAIM: Final = built(
+_WHOLE_CLAIM: Final = built(
     PrivacyClaim,
     {
         "neighbors": TEXT,
         "contributions": INTEGER,
         "spends": Codec(_SPENDS.encode, lambda value: BudgetTable(_SPENDS.decode(value))),
         "seeded": FLAG,
+        "person": optional(TEXT),
         "caveats": _TEXTS,
     },
 )
@@ -186,6 +187,14 @@ _RECORD: Final = built(
         "ledger": optional(_POSITION),
     },
 )
+
+
+def _read_claim(value: Any) -> Any:
+    """Read a claim, of before persons could be named as well."""
+    return _WHOLE_CLAIM.decode({"person": None, **value} if isinstance(value, dict) else value)
+
+
+_CLAIM: Final = Codec(_WHOLE_CLAIM.encode, _read_claim)
 
 _REGRESSION: Final[Mapping[str, Codec]] = {
     "formula": TEXT,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.cells import Kind, number
-from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, Unbounded
+from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, PersonId, Unbounded
 from dpreg.sources.arrow_library import compute, pa
 from dpreg.sources.base import Chunk
 from dpreg.sources.meaning import Meaning, Values, meaning_of
@@ -137,6 +137,8 @@ def _reader(type: Any, how: ColumnType, meaning: Meaning) -> ArrayReader:
         return _labels(_reader(type.value_type, how, meaning), meaning)
     if is_.is_boolean(type):
         return _truths(meaning)
+    if meaning.exact and (is_.is_integer(type) or is_.is_decimal(type)):
+        return lambda array: _each_once(array, meaning)
     if is_.is_integer(type) or is_.is_floating(type):
         return lambda array: meaning.numbers(_floats(array))
     if is_.is_decimal(type):
@@ -231,7 +233,7 @@ def _text_reader(how: ColumnType, meaning: Meaning) -> ArrayReader:
     match how:
         case Numeric() | Unbounded():
             return _numbers_of_text
-        case Boolean():
+        case Boolean() | PersonId():
             return lambda array: _each_text_once(array, meaning)
         case Categorical(levels) if isinstance(levels[0], str):
             return _levels_of_text(levels)
@@ -273,6 +275,12 @@ def _as_it_is(array: Any) -> Any:
 def _tidied(array: Any) -> Any:
     bare = compute.ascii_trim(array, " \t")
     return compute.if_else(compute.is_in(bare, _NO_NUMBERS), pa.scalar(None, _TEXT), bare)
+
+
+def _each_once(array: Any, meaning: Meaning) -> Values:
+    encoded = array.dictionary_encode()
+    table = meaning.cells([*encoded.dictionary.to_pylist(), None])
+    return table[_codes(encoded.indices, len(table) - 1)]
 
 
 def _each_text_once(array: Any, meaning: Meaning) -> Values:

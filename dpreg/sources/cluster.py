@@ -19,6 +19,7 @@ from typing import ClassVar, TypeVar
 from dpreg.columns import ColumnType
 from dpreg.errors import DataError
 from dpreg.sources.base import Chunk, Integers, NamedSource, Tally
+from dpreg.sources.persons import Persons
 from dpreg.sources.words import Words, pack, unpack
 
 __all__ = ["ClusterSource", "EngineFailure", "Finished", "PartitionTally", "shielded"]
@@ -136,6 +137,14 @@ class ClusterSource(NamedSource):
         finally:
             finished.close()
         return unpack(pack(tally(())) if words is None else words)
+
+    @abstractmethod
+    def limited(self, columns: Mapping[str, ColumnType], persons: Persons) -> ClusterSource:
+        """Return the rows that are kept of each person, by a group-by of the engine's own.
+
+        Nothing is computed yet. Columns of numbers: "c0", "c1", ... in the order of `columns`,
+        which `Persons.read_with` made, without that of ids; and "coin".
+        """
 
     @abstractmethod
     def _count(self) -> int:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
@@ -37,10 +37,12 @@ from dask.callbacks import Callback
 from dask.delayed import delayed
 
 from dpreg.cells import Kind, kind_of
+from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError, DataError
 from dpreg.sources.base import find_column
 from dpreg.sources.cluster import ClusterSource, Finished, PartitionTally, shielded
-from dpreg.sources.table import TableSource
+from dpreg.sources.dask_persons import OpenTable, limited_frame
+from dpreg.sources.persons import Persons
 from dpreg.sources.words import Words, add
 
 __all__ = ["DaskSource", "dask_source"]
@@ -107,6 +109,12 @@ class DaskSource(ClusterSource):
         """Return what the container calls a column. DataError where absent or repeated."""
         find_column(self.names, name)
         return kind_of(self._data._meta.dtypes[name])
+
+    def limited(self, columns: Mapping[str, ColumnType], persons: Persons) -> DaskSource:
+        """Return the rows that are kept of each person; see `ClusterSource.limited`."""
+        self._check(columns)
+        frame = _as_loaded(self._data)[list(columns)]
+        return DaskSource(limited_frame(frame, columns, persons))
 
     def _count(self) -> int:
         return len(self._data)
@@ -194,17 +202,8 @@ class _Task:
 
     def _words(self, partition: pd.DataFrame, start: int) -> Words:
         columns = self.work.columns
-        source = _Partition([(name, partition[name]) for name in columns], len(partition))
+        source = OpenTable([(name, partition[name]) for name in columns], len(partition))
         return self.work.of(source.chunks(columns), start)
-
-
-class _Partition(TableSource):
-    """Rows that have been found readable by what the whole table declares, whatever dtypes say."""
-
-    __slots__ = ()
-
-    def kind(self, name: str) -> Kind:
-        return "numeric"
 
 
 def _announce(topic: str, place: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.cells import LevelCoder, number, truth
-from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, Unbounded
+from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, PersonId, Unbounded
+from dpreg.sources.persons import digests
 
 __all__ = ["Meaning", "Values", "array_reader", "meaning_of", "read_array"]
 
@@ -23,11 +25,13 @@ Values: TypeAlias = NDArray[Any]
 class Meaning:
     """How a column's cells are read: one by one, or many that are float64 already (NaN: missing).
 
-    Both say the same of the same cell; None is missing in every meaning.
+    Both say the same of the same cell; None is missing in every meaning. Where `exact`, cells are
+    not to become float64 unless they come as such: integers of 64 bits would not all differ.
     """
 
     cells: Callable[[Iterable[Any]], Values]
     numbers: Callable[[NDArray[np.float64]], Values]
+    exact: bool = False
 
 
 def meaning_of(how: ColumnType) -> Meaning:
@@ -40,6 +44,9 @@ def meaning_of(how: ColumnType) -> Meaning:
         case Categorical(levels):
             coder = LevelCoder(levels)
             return Meaning(coder.cells, coder.numbers)
+        case PersonId(key):
+            named = partial(digests, key=key)
+            return Meaning(named, partial(_each_once, cells=named), exact=True)
 
 
 def _numbers(cells: Iterable[Any]) -> NDArray[np.float64]:
@@ -52,6 +59,11 @@ def _truths(cells: Iterable[Any]) -> NDArray[np.float64]:
 
 def _truths_of_numbers(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where((values == 0) | (values == 1), np.abs(values), math.nan)
+
+
+def _each_once(values: Any, cells: Callable[[Iterable[Any]], Values]) -> Values:
+    codes, different = pd.factorize(values)  # missing is -1
+    return cells([*different.tolist(), None])[codes]
 
 
 def array_reader(array: Any, how: ColumnType) -> Callable[[slice], Values]:
@@ -96,6 +108,8 @@ def read_array(array: Any, meaning: Meaning) -> Any:
                 return meaning.cells([False, True])[array.astype(np.intp)]
             case "M" | "m":  # NumPy would turn some into integers
                 return np.repeat(meaning.cells([None]), len(array))
+            case "i" | "u" if meaning.exact:
+                return _each_once(array, meaning.cells)
             case "i" | "u" | "f":
                 return meaning.numbers(array.astype(np.float64, copy=False))
             case "c":
@@ -105,6 +119,8 @@ def read_array(array: Any, meaning: Meaning) -> Any:
                 return meaning.cells(array.astype(object, copy=False))
     if isinstance(array, pd.arrays.BooleanArray):
         return meaning.cells([False, True, None])[array.to_numpy(np.int8, na_value=2)]
+    if isinstance(array, pd.arrays.IntegerArray) and meaning.exact:
+        return _each_once(array, meaning.cells)
     if (
         isinstance(array, pd.arrays.FloatingArray | pd.arrays.IntegerArray)
         and array.dtype.kind in "iuf"

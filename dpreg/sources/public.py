@@ -38,7 +38,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from dpreg.cells import Kind
-from dpreg.columns import ColumnType, Unbounded
+from dpreg.columns import ColumnType, PersonId, Unbounded
 from dpreg.errors import ArgumentError, DataError
 
 __all__ = ["Kinds", "check_columns"]
@@ -63,7 +63,8 @@ def check_columns(source: Kinds, columns: Mapping[str, ColumnType]) -> None:
     ------
     DataError
         If a column is absent or its name repeated; or if it is `Unbounded`, that is undeclared, and
-        its kind is text, labels, dates, or nothing that is read.
+        its kind is text, labels, dates, or nothing that is read; or if it is to name persons, and
+        its kind is dates or nothing that is read.
 
     Notes
     -----
@@ -75,6 +76,10 @@ def check_columns(source: Kinds, columns: Mapping[str, ColumnType]) -> None:
         if not isinstance(declared, ColumnType):
             raise ArgumentError(f"column {name!r} is to be read as no known type of column")
         kind = source.kind(name)
+        if isinstance(declared, PersonId) and kind in ("datetime", "other"):
+            raise DataError(
+                f"person={name!r} holds neither numbers nor text: name a column of ids that are"
+            )
         if not isinstance(declared, Unbounded):
             continue
         if kind == "datetime":

@@ -11,7 +11,10 @@ from tqdm import tqdm
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError, DataError
 from dpreg.sources.base import Chunk, Integers, Source, Tally
+from dpreg.sources.kept import kept_source
 from dpreg.sources.local import LocalSource
+from dpreg.sources.persons import Persons
+from dpreg.sources.public import check_columns
 
 __all__ = ["Reader", "showing"]
 
@@ -38,6 +41,9 @@ class Reader:
     progress : bool or None
         Whether a bar on stderr counts row groups or partitions, never rows; None: where stderr is
         a terminal and the pass takes more than a second.
+    persons : Persons, optional
+        Whose rows they are: passes go through the rows that are kept of each person, in a table
+        that this process reads after one pass to choose them.
 
     Attributes
     ----------
@@ -47,21 +53,43 @@ class Reader:
         one of them.
     """
 
-    __slots__ = ("_counted", "_progress", "passes", "source")
+    __slots__ = ("_columns", "_counted", "_kept", "_progress", "passes", "persons", "source")
 
-    def __init__(self, source: Source, progress: bool | None = None) -> None:
+    def __init__(
+        self, source: Source, progress: bool | None = None, persons: Persons | None = None
+    ) -> None:
         self.source = source
+        self.persons = persons
         self.passes = 0
+        self._columns: Mapping[str, ColumnType] = {}
+        self._kept: Source | None = None
         self._progress = progress
         self._counted: int | None = None
 
     @property
     def rows(self) -> int:
-        """Number of rows, counted where the table does not know it; private under add-remove."""
-        known = self.source.rows if self._counted is None else self._counted
+        """Number of rows, counted where the table does not know it; private under add-remove.
+
+        With persons that of the kept rows, private under both relations.
+        """
+        source = self._read()
+        known = source.rows if self._counted is None else self._counted
         if known is None:
-            known = self._counted = self.source.count()
+            known = self._counted = source.count()
         return known
+
+    def settle(self, columns: Mapping[str, ColumnType]) -> None:
+        """Check, before the charge, all columns that the call is going to read.
+
+        Raises
+        ------
+        DataError
+            As `check_columns` says; or if the column of ids is one of them.
+        """
+        self._columns = dict(columns)
+        if self.persons is not None:
+            columns = self.persons.read_with(columns)
+        check_columns(self.source, columns)
 
     def learn(self, rows: int) -> None:
         """Note the number of rows that a pass came across."""
@@ -76,6 +104,8 @@ class Reader:
         counts : bool
             Whether the number of rows must be known before the first of them.
         """
+        if self.persons is not None:
+            return  # rows that are kept have been brought here, or are on a cluster
         uncounted = counts and self.source.rows is None
         if passes + uncounted > 1 and not self.source.rereadable:
             raise DataError(
@@ -92,14 +122,28 @@ class Reader:
         positions: bool = False,
     ) -> Integers:
         """Make one pass; `what` is read for, in a word or two, names its bar."""
+        source = self._read()
         with self._pass(what) as advance:
-            return self.source.total(columns, tally, positions=positions, advance=advance)
+            return source.total(columns, tally, positions=positions, advance=advance)
 
     def chunks(self, columns: Mapping[str, ColumnType], what: str) -> Iterator[Chunk]:
         """Make one pass chunk by chunk, where `source` is a `LocalSource`."""
-        assert isinstance(self.source, LocalSource)
+        source = self._read()
+        assert isinstance(source, LocalSource)
         with self._pass(what) as advance:
-            yield from self.source.chunks(columns, advance=advance)
+            yield from source.chunks(columns, advance=advance)
+
+    def _read(self) -> Source:
+        """Return what passes go through: the table, or its kept rows."""
+        if self.persons is None:
+            return self.source
+        if self._kept is None:
+            if isinstance(self.source, LocalSource):
+                with self._pass("rows of persons") as advance:
+                    self._kept = kept_source(self.source, self._columns, self.persons, advance)
+            else:
+                self._kept = kept_source(self.source, self._columns, self.persons)
+        return self._kept
 
     @contextmanager
     def _pass(self, what: str) -> Iterator[Callable[[int], object]]:

@@ -46,6 +46,8 @@ from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.sources.base import Tally, find_column
 from dpreg.sources.cluster import ClusterSource, Finished, PartitionTally
+from dpreg.sources.persons import Persons
+from dpreg.sources.spark_persons import limited_frame
 from dpreg.sources.spark_tasks import (
     COUNTS,
     ENGINE,
@@ -134,6 +136,11 @@ class SparkSource(ClusterSource):
     def kind(self, name: str) -> Kind:
         """Return what the container calls a column. DataError where absent or repeated."""
         return self._kinds[find_column(self._names, name)]
+
+    def limited(self, columns: Mapping[str, ColumnType], persons: Persons) -> SparkSource:
+        """Return the rows that are kept of each person; see `ClusterSource.limited`."""
+        self._check(columns)
+        return SparkSource(limited_frame(self._selected(columns), columns, persons))
 
     def _count(self) -> int:
         return int(self._data.count())

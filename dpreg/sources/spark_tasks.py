@@ -21,7 +21,16 @@ from dpreg.sources.cluster import PartitionTally, shielded
 from dpreg.sources.local import CHUNK_ROWS
 from dpreg.sources.words import Words, add
 
-__all__ = ["COUNTS", "ENGINE", "VECTORS", "Tallies", "count_rows", "sum_rows", "unpacked"]
+__all__ = [
+    "COUNTS",
+    "ENGINE",
+    "VECTORS",
+    "Tallies",
+    "chunks_of",
+    "count_rows",
+    "sum_rows",
+    "unpacked",
+]
 
 ENGINE = "Spark"
 VECTORS = "slot int, words int, entries binary"
@@ -62,7 +71,7 @@ class Tallies:
 
         def chunks() -> Iterator[Chunk]:
             nonlocal rows
-            for chunk in _chunks(batches, self.work.columns):
+            for chunk in chunks_of(batches, self.work.columns):
                 rows += len(next(iter(chunk.values())))
                 yield chunk
 
@@ -72,7 +81,8 @@ class Tallies:
         return words if rows else None
 
 
-def _chunks(batches: Iterable[Any], columns: Mapping[str, ColumnType]) -> Iterator[Chunk]:
+def chunks_of(batches: Iterable[Any], columns: Mapping[str, ColumnType]) -> Iterator[Chunk]:
+    """Read record batches of these columns, in their order."""
     import pyarrow as pa
 
     from dpreg.sources.arrow_cells import batch_reader

@@ -13,8 +13,7 @@ def charge(
     ledger: Ledger | None,
     budget: Budget,
     what: str,
-    neighbors: str,
-    contributions: int,
+    unit: str,
     analyst: str | None = None,
 ) -> None:
     """Charge the ledger of a public call, if it has one, naming whom the charge protects."""
@@ -26,8 +25,6 @@ def charge(
         raise ArgumentError(
             f"budget must be a Ledger, such as Ledger(1); got {type(ledger).__name__}."
         )
-    rows = "1 row" if contributions == 1 else f"{contributions} rows"
-    unit = f"{neighbors}, {rows} a person"
     # Without an analyst the call is the one that stand-ins for a ledger have always taken.
     if analyst is None:
         ledger.charge(budget, what, unit)

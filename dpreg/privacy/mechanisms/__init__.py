@@ -7,7 +7,7 @@ from dpreg.privacy.mechanisms.choice import (
     integer_laplace,
     noise_scale,
 )
-from dpreg.privacy.mechanisms.coins import Coins, assign_blocks
+from dpreg.privacy.mechanisms.coins import Coins, assign_blocks, groups_of_coins, secret_key
 
 __all__ = [
     "MECHANISMS",
@@ -15,6 +15,8 @@ __all__ = [
     "assign_blocks",
     "choose",
     "effective_t",
+    "groups_of_coins",
     "integer_laplace",
     "noise_scale",
+    "secret_key",
 ]

@@ -4,10 +4,14 @@ The coins come from the operating system's entropy and are independent of the ro
 each other. Contiguous blocks or i mod B would not do: under add-remove a row inserted near the top
 would send all later rows elsewhere. With i.i.d. coins a row takes its coin along, so neighbours
 agree on every common row's group, and one person's k rows touch at most k groups.
+
+Where a table says whose row each row is, all rows of a person go by one coin, a keyed hash of the
+person's id: `dpreg.sources.persons` says why that does. `secret_key` draws the key.
 """
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,7 +25,9 @@ from dpreg.privacy import seeded
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["Coins", "assign_blocks"]
+__all__ = ["Coins", "assign_blocks", "groups_of_coins", "secret_key"]
+
+_KEY_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +87,18 @@ def assign_blocks(rows: int, blocks: int, *, rng: Generator | None = None) -> ND
         kept.append(good)
         missing -= good.size
     return np.concatenate(kept) if kept else np.zeros(0, dtype=np.int64)
+
+
+def groups_of_coins(coins: NDArray[np.float64], groups: int) -> NDArray[np.int64]:
+    """Return the groups, 0 .. groups - 1, of coins that are uniform in [0, 1)."""
+    return (coins * groups).astype(np.int64)
+
+
+def secret_key(unsafe_seed: int | None = None) -> bytes:
+    """Draw a key of 256 bits from the operating system's entropy.
+
+    With a seed, for runs that are **not private**, it follows from the seed.
+    """
+    if unsafe_seed is None:
+        return secrets.token_bytes(_KEY_BYTES)
+    return hashlib.blake2b(b"%d" % unsafe_seed, digest_size=_KEY_BYTES).digest()

@@ -1,0 +1,247 @@
+r"""At most k rows a person: which ones are kept, and why the rest of dpreg may count on it.
+
+With ``person="person_id"`` a table is a set of persons, each with all rows that spell one id
+(`dpreg.cells.spelling`); a row without an id counts for nothing. Of each person at most k =
+`contributions` rows are **kept**. All that a call computes is a function of the kept rows, and of
+a coin u for each person, uniform in [0, 1), which says what half or block all kept rows of that
+person go to: the group floor(u G) of G.
+
+Which rows are kept
+-------------------
+A secret key is drawn for each call. A row's *cells* are those of the columns that the call uses, as
+read. Of m rows of a person with equal cells the first has the number 1, the last m; equal rows are
+interchangeable, so it does not matter which has which. A row's *priority* is a keyed hash of (id,
+cells, number), and the k rows of least priority are kept; where two priorities agree, the cells
+decide. So each k rows of a person are kept with the same probability, whatever their cells, their
+order, or the number of copies. They are chosen once, before anything else is done with the rows:
+all passes and looks of the call see the same ones.
+
+Neighbours
+----------
+add-remove
+    One person is added or removed, with all rows, however many.
+replace-one
+    One person is replaced by another who is not in the table, or who has the same id; each with any
+    number of rows. The number of *persons* is public then. The number of **rows is private**, for
+    the two may own different numbers, and so is the number of kept rows. So with `person` a call
+    does what it would do under add-remove wherever it asks for the number of rows: it buys a noisy
+    one, or does without; results hold no `nobs`.
+
+Statement
+---------
+Let M be a function of a table that is DP when up to k rows appear or vanish (add-remove), or when
+up to k rows are replaced, any of which may be rows that count for nothing (replace-one). Then M of
+the kept rows is as private for the two relations above. If M sends each row to a group by a coin of
+its own, and composes what it makes of disjoint groups (`dpreg.privacy.budget.in_parallel`), it may
+use the person's coin in its place. One person's rows lie in one group.
+
+Proof
+-----
+Fix the key of the priorities. A person's kept rows are a function of that person's rows alone: of
+their ids and cells, as a multiset. Hence neighbours keep the same rows of all common persons. Under
+add-remove the kept rows of one person, at most k, appear or vanish. Under replace-one i <= k kept
+rows vanish and j <= k appear. Pad both to k by rows that count for nothing, which change no sum, no
+count and no score: then k rows are replaced. What M knows of the number of rows must not tell the
+padding: it is not told the number at all.
+
+Coins: u is a keyed hash of the id. Take the hash for a random function of the id, independent of
+all else. Under add-remove neighbours agree on the coins of all common persons. Under replace-one by
+a person with the same id, too. By one with another id, b in place of a: exchange the values of the
+function at a and b. That keeps its law, nobody else's coin depends on either, and now the second
+table's b has the coin that a had in the first. So for each function the pair of tables falls into
+groups as above, in one group: k rows are replaced there, and none elsewhere. Averaging over the
+functions keeps (eps, delta).
+
+*What is not exact.* Hashes are BLAKE2b with a key of 256 bits from the operating system's entropy.
+The choice of rows is right for every key. The coins rest on BLAKE2b being a pseudorandom function,
+as encryption would; and on two of n persons not having one hash of 128 bits, which has probability
+below n^2 2**-129. A group's probability differs from 1/G by at most 2**-53, which no claim uses.
+A seeded run, **not private**, takes its key from the seed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.cells import spelling
+from dpreg.columns import Categorical, ColumnType, PersonId
+from dpreg.errors import DataError
+from dpreg.privacy.mechanisms import secret_key
+from dpreg.privacy.protection import Protection
+
+__all__ = [
+    "COIN",
+    "ID",
+    "Persons",
+    "coins_of",
+    "digests",
+    "keep",
+    "matrix_of",
+    "typed",
+    "unpacked",
+]
+
+COIN: Final = "\0coin"
+"""The column of a chunk that holds each row's person's coin."""
+
+ID: Final = np.dtype([("high", "<u8"), ("low", "<u8")])
+"""A keyed hash of an id; zero where it is missing."""
+
+_COIN_BITS: Final = 53
+_WORDS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Persons:
+    """Whose rows a call's rows are, and how many of each it uses.
+
+    Attributes
+    ----------
+    column : str
+        Of ids.
+    rows : int
+        k, the most rows of one person that are kept.
+    key : bytes
+        Secret: `dpreg.privacy.mechanisms.secret_key`.
+    """
+
+    column: str
+    rows: int
+    key: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, protection: Protection, unsafe_seed: int | None = None) -> Persons | None:
+        """Draw a key for a call; None where it protects the owners of rows that nobody names."""
+        if protection.person is None:
+            return None
+        return cls(protection.person, protection.contributions, secret_key(unsafe_seed))
+
+    def read_with(self, columns: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
+        """Return what is to be read of the table: a call's columns and the ids.
+
+        Raises
+        ------
+        DataError
+            If the ids are one of the call's columns themselves.
+        """
+        if self.column in columns:
+            raise DataError(
+                f"person={self.column!r} is a column that this call also uses: an id is no number "
+                "and no label. Leave it out of formula, columns and schema, or name another"
+            )
+        return {**columns, self.column: PersonId(self.key)}
+
+
+def digests(cells: Iterable[Any], key: bytes) -> NDArray[Any]:
+    """Hash cells that name persons, shape (cells,) of `ID`."""
+    found = b"".join(_digest(spelling(cell), key) for cell in cells)
+    return np.frombuffer(found, dtype=ID)
+
+
+def _digest(name: str | None, key: bytes) -> bytes:
+    if name is None:
+        return bytes(ID.itemsize)
+    told = name.encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(told, digest_size=ID.itemsize, key=key, person=b"dpreg id").digest()
+
+
+def coins_of(low: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Return persons' coins in [0, 1), by the low halves of their hashes."""
+    return (low >> np.uint64(64 - _COIN_BITS)).astype(np.float64) * 2.0**-_COIN_BITS
+
+
+def matrix_of(
+    chunk: Mapping[str, NDArray[Any]], names: Sequence[str], column: str
+) -> NDArray[np.float64]:
+    """Write the rows of a chunk that have an id as one array, shape (rows, 2 + names).
+
+    The hash's two halves come first, as bits; then cells, where each meaning has one bit pattern.
+    """
+    ids = chunk[column]
+    there = np.flatnonzero((ids["high"] != 0) | (ids["low"] != 0))
+    rows = np.empty((len(there), _WORDS + len(names)))
+    rows[:, 0] = ids["high"][there].view(np.float64)
+    rows[:, 1] = ids["low"][there].view(np.float64)
+    for place, name in enumerate(names, start=_WORDS):
+        cells = chunk[name][there].astype(np.float64) + 0.0  # minus zero is zero
+        rows[:, place] = np.where(np.isnan(cells), np.nan, cells)
+    return rows
+
+
+def typed(cells: NDArray[np.float64], how: ColumnType) -> NDArray[Any]:
+    """Return a column of `matrix_of` as chunks have it."""
+    return cells.astype(np.int32) if isinstance(how, Categorical) else cells
+
+
+def keep(rows: NDArray[np.float64], most: int, key: bytes) -> NDArray[np.float64]:
+    """Keep at most `most` rows of each person, as the module's docstring says.
+
+    Parameters
+    ----------
+    rows : array, shape (n, 2 + columns)
+        From `matrix_of`: all rows of the persons that are in it.
+    most : int
+    key : bytes
+
+    Returns
+    -------
+    array, shape (kept, 2 + columns)
+        In an order that follows from the rows as a multiset.
+    """
+    words = np.ascontiguousarray(rows).view(np.uint64)
+    words = words[np.lexsort(words.T[::-1])]
+    of_person = _runs(words[:, :_WORDS])
+    owned = _spans(of_person)[1]
+    crowded = np.flatnonzero((owned > most)[of_person])
+    if not len(crowded):
+        return words.view(np.float64)
+    some = words[crowded]
+    of_row = _runs(some)
+    number = np.arange(len(some), dtype=np.uint64) - _spans(of_row)[0][of_row].astype(np.uint64)
+    order = np.lexsort((_priorities(some, number, key), of_person[crowded]))
+    persons = of_person[crowded]  # whose places are the same in `order`, which sorts within them
+    rank = np.arange(len(some)) - _spans(_runs(persons[:, None]))[0][_runs(persons[:, None])]
+    dropped = np.zeros(len(words), dtype=bool)
+    dropped[crowded[order[rank >= most]]] = True
+    return words[~dropped].view(np.float64)
+
+
+def _runs(sorted_rows: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the number, from 0, of each run of equal rows of a sorted array: shape (n,)."""
+    new = (sorted_rows[1:] != sorted_rows[:-1]).any(axis=1)
+    return np.concatenate([np.zeros(min(len(sorted_rows), 1), dtype=np.intp), np.cumsum(new)])
+
+
+def _spans(runs: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the first place and the length of each run."""
+    lengths = np.bincount(runs)
+    return np.cumsum(lengths) - lengths, lengths
+
+
+def _priorities(
+    words: NDArray[np.uint64], number: NDArray[np.uint64], key: bytes
+) -> NDArray[np.uint64]:
+    told = np.column_stack([words, number]).astype("<u8").tobytes()
+    size = 8 * (words.shape[1] + 1)
+    keyed = hashlib.blake2b(digest_size=8, key=key, person=b"dpreg row")
+    found = []
+    for start in range(0, len(told), size):
+        one = keyed.copy()
+        one.update(told[start : start + size])
+        found.append(one.digest())
+    return np.frombuffer(b"".join(found), dtype="<u8")
+
+
+def unpacked(
+    kept: NDArray[np.float64], names: Sequence[str], coin: str = COIN
+) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """Yield the columns of kept rows, and their persons' coins last."""
+    for place, name in enumerate(names, start=_WORDS):
+        yield name, np.ascontiguousarray(kept[:, place])
+    yield coin, coins_of(np.ascontiguousarray(kept[:, 1]).view(np.uint64))
