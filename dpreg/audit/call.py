@@ -113,7 +113,7 @@ def audit_call(
     CallAudit
         With a finding where the bound exceeds the eps that was charged; where an exception came
         after the charge; where something that no noise reaches (an error, a warning before the
-        charge, a log, what was charged for which steps) differs between the tables; or where
+        charge, a log, what was charged) differs between the tables; or where
         anything else never varies on either table, differs, and would do so by chance too rarely.
 
     Raises

@@ -38,10 +38,10 @@ Seen: TypeAlias = float | str
 
 BEFORE: Final = "warned before the charge"
 
-PUBLIC: Final = ("raised", BEFORE, "logged", "printed", "charged", "steps")
+PUBLIC: Final = ("raised", BEFORE, "logged", "printed", "charged")
 """Observables that no noise reaches: they may not differ between neighbours, ever.
 
-Names, warnings after the charge and amounts in the budget table may follow from what was released,
+Names, warnings after the charge and lines of the budget table may follow from what was released,
 as the selected model does; they are weighed as every other number is.
 """
 
