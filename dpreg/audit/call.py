@@ -5,10 +5,12 @@ Tested in `tests/audit/test_audit_call.py`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from tqdm import tqdm
 
 from dpreg.audit.events import bound, search
@@ -109,9 +111,10 @@ def audit_call(
     Returns
     -------
     CallAudit
-        With a finding where the bound exceeds the eps that was charged, where an exception came
-        after the charge, or where something that no noise reaches (an error, a warning, a budget
-        row, a name, a log) differs between the tables.
+        With a finding where the bound exceeds the eps that was charged; where an exception came
+        after the charge; where something that no noise reaches (an error, a warning before the
+        charge, a log, what was charged) differs between the tables; or where
+        anything else never varies on either table, differs, and would do so by chance too rarely.
 
     Raises
     ------
@@ -141,19 +144,20 @@ def audit_call(
                 seen[place].append(observe(call, data))
                 bar.update()
     charged = seen[0][0].charged
-    findings = [*_after_the_charge(seen), *_told_apart(seen)]
+    miss = 1 - confidence
+    findings = [*_after_the_charge(seen), *_told_apart(seen, charged, miss)]
     half = runs // 2
     delta = float(charged.delta)
     training = [[one.seen for one in side[:half]] for side in seen]
     testing = [[one.seen for one in side[half:]] for side in seen]
     event = search(training[0], training[1], delta)
     if event is None:
-        return CallAudit(charged, runs, float("-inf"), "none", (0, 0), tuple(findings))
+        return CallAudit(charged, runs, -math.inf, "none", (0, 0), tuple(findings))
     counts = int(event.holds(testing[0]).sum()), int(event.holds(testing[1]).sum())
     likelier, other = counts if event.first else counts[::-1]
     rest = runs - half
-    least = bound(likelier, rest, other, rest, delta, 1 - confidence)
-    if least > float(charged.eps):
+    least = bound(likelier, rest, other, rest, delta, miss)
+    if least > charged.eps:
         findings.append(Finding("more is spent than charged", f"eps is at least {least:.4g}"))
     return CallAudit(charged, runs, least, str(event), counts, tuple(findings))
 
@@ -166,18 +170,50 @@ def _after_the_charge(seen: Sequence[Sequence[Observation]]) -> list[Finding]:
     return [Finding("an exception after the charge", error) for error in sorted(errors)]
 
 
-def _told_apart(seen: Sequence[Sequence[Observation]]) -> list[Finding]:
-    """Nothing may differ between the tables while it never varies for either of them."""
+def _told_apart(
+    seen: Sequence[Sequence[Observation]], charged: Budget, miss: float
+) -> list[Finding]:
+    """Find what is one thing in all runs on one table, and another in all runs on the other.
+
+    Where noise reaches it that may be chance, and is told only where the chance is below `miss`.
+    """
     found = []
     names = sorted({name for side in seen for one in side for name in one.seen})
+    chance = len(names) * chance_of_constants(len(seen[0]), charged)
     for name in names:
         first, second = ({repr(one.seen.get(name)) for one in side} for side in seen)
-        if len(first) == len(second) == 1 and first != second:
-            what = "no noise reaches it, and it differs" if name in PUBLIC else "it never varies"
-            found.append(Finding(f"{name} tells the tables apart ({what})", _pair(first, second)))
+        if name in ("raised", "charged") and first != second:
+            found.append(Finding(f"{name} tells the tables apart", _pair(first, second)))
+        elif len(first) == len(second) == 1 and first != second:
+            if name in PUBLIC:
+                why = "no noise reaches it, and it differs"
+            elif chance < miss:
+                why = f"it never varies; by chance once in {1 / max(chance, 1e-99):.2g} audits"
+            else:
+                continue
+            found.append(Finding(f"{name} tells the tables apart ({why})", _pair(first, second)))
     return found
 
 
+def chance_of_constants(runs: int, charged: Budget) -> float:
+    r"""Bound the chance that an observable is one thing on one table and another on the other.
+
+    Statement: at most max over p of p^(m-1) (1 - (p - delta) / exp(eps))^m, m the runs on a table.
+    Proof: let a have chance p_a on the first table, so at least (p_a - delta) / exp(eps) on the
+    second. All first runs show a, and all second runs another value, with chance at most
+    p_a^m (1 - (p_a - delta) / exp(eps))^m; sum over a, where the p_a sum to at most 1.
+    """
+    if charged.eps > 700:
+        return 1.0
+    p = np.linspace(0.0, 1.0, 10_001)
+    other = np.maximum(p - float(charged.delta), 0.0) * math.exp(-float(charged.eps))
+    return float(np.max(p ** (runs - 1) * (1 - other) ** runs))
+
+
 def _pair(first: set[str], second: set[str]) -> str:
-    short = [text if len(text) <= 200 else text[:197] + "..." for text in (*first, *second)]
+    """Quote both sides, in short."""
+    short = [
+        text if len(text) <= 200 else text[:197] + "..."
+        for text in (" or ".join(sorted(first)), " or ".join(sorted(second)))
+    ]
     return f"{short[0]} against {short[1]}"

@@ -14,9 +14,10 @@ choosing among thousands costs nothing (as in DP-Auditorium, Kong et al. 2023).
 Search
 ------
 Every observable gives elementary events: a text equals a value, a number lies below a threshold or
-repeats. Boosted over these (AdaBoost on stumps, Freund and Schapire 1997), their weighted sum
-approximates the log likelihood ratio of the two tables, whose upper sets are the most powerful
-events (Neyman and Pearson); the elementary events and the thresholds of the sum compete.
+repeats. Thresholds are quantiles, and the 1, 2, 4, 8, ... lowest and highest numbers, since what
+delta hides is rare. Boosted over these (AdaBoost on stumps, Freund and Schapire 1997), their
+weighted sum approximates the log likelihood ratio of the two tables, whose upper sets are the most
+powerful events (Neyman and Pearson); the elementary events and the thresholds of the sum compete.
 
 Tested in `tests/audit/test_audit_call.py`.
 """
@@ -24,6 +25,7 @@ Tested in `tests/audit/test_audit_call.py`.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -119,7 +121,7 @@ def search(
     parts = _elementary([*first, *second])
     if not parts:
         return None
-    table = np.array([[part.holds(seen) for part in parts] for seen in [*first, *second]])
+    table = _held(parts, [*first, *second])
     labels = np.repeat([True, False], [len(first), len(second)])
     best: tuple[float, Event | None] = (-math.inf, None)
     for column, part in enumerate(parts):
@@ -177,19 +179,33 @@ def _boosted(table: Bools, labels: Bools) -> tuple[list[int], Floats]:
     return list(weights), np.array(list(weights.values()))
 
 
+def _held(parts: Sequence[Elementary], runs: Sequence[Mapping[str, Seen]]) -> Bools:
+    """Return which elementary event holds in which run, an array of shape (runs, parts)."""
+    table = np.empty((len(runs), len(parts)), dtype=bool)
+    numbers: dict[str, Floats] = {}
+    for column, part in enumerate(parts):
+        if part.relation == "equals":
+            table[:, column] = [part.holds(seen) for seen in runs]
+            continue
+        if part.name not in numbers:
+            numbers[part.name] = _numbers(part.name, runs)
+        table[:, column] = numbers[part.name] <= float(part.value)
+    return table
+
+
+def _numbers(name: str, runs: Sequence[Mapping[str, Seen]]) -> Floats:
+    """Return an observable's numbers, NaN where it is a text or absent."""
+    values = (seen.get(name) for seen in runs)
+    return np.array([value if isinstance(value, float) else math.nan for value in values])
+
+
 def _elementary(runs: Sequence[Mapping[str, Seen]]) -> list[Elementary]:
     """List the elementary events that some runs, but not all, show."""
     names = sorted({name for seen in runs for name in seen})
     parts: list[Elementary] = []
     for name in names:
         values = [seen.get(name, _NEVER) for seen in runs]
-        counts: dict[Seen, int] = {}
-        numbers = []
-        for value in values:
-            key = "nan" if _is_nan(value) else value
-            counts[key] = counts.get(key, 0) + 1
-            if isinstance(value, float) and not math.isnan(value):
-                numbers.append(value)
+        counts = Counter("nan" if _is_nan(value) else value for value in values)
         if len(counts) == 1:
             continue
         parts += [
@@ -197,10 +213,21 @@ def _elementary(runs: Sequence[Mapping[str, Seen]]) -> list[Elementary]:
             for value, times in counts.items()
             if times >= _REPEATS
         ]
-        if numbers:
-            cuts = np.quantile(numbers, np.linspace(0, 1, _THRESHOLDS), method="lower")
-            parts += [Elementary(name, "below", float(cut)) for cut in np.unique(cuts)]
+        numbers = np.sort(_numbers(name, runs))
+        numbers = numbers[~np.isnan(numbers)]
+        parts += [Elementary(name, "below", float(cut)) for cut in _cuts(numbers)]
     return parts
+
+
+def _cuts(numbers: Floats) -> Floats:
+    """Return thresholds for sorted numbers: quantiles, and ever rarer tails."""
+    size = numbers.size
+    if size == 0:
+        return numbers
+    tails = 2 ** np.arange(max(1, size.bit_length() - 2))
+    middle = np.linspace(0, size - 1, _THRESHOLDS).astype(int)
+    places = np.unique(np.concatenate([middle, tails - 1, size - 1 - tails]))
+    return np.unique(numbers[places[(places >= 0) & (places < size)]])
 
 
 def _is_nan(value: Seen) -> bool:

@@ -1,7 +1,9 @@
 """Everything that an observer could see of one call, as a flat mapping.
 
-That is more than the result: whether the call raised and with which words, its warnings, what it
-printed or logged, what it charged, and how long its pickle is.
+That is more than the result: whether the call raised and with which words, its warnings and which
+of them came before the charge, what it printed or logged, what it charged, how long its pickle is,
+and how many bits of each number are used (where noise is added in floats the low bits tell what it
+was added to: Mironov 2012). Time and memory are not observed.
 
 Tested in `tests/audit/test_audit_call.py`.
 """
@@ -9,8 +11,10 @@ Tested in `tests/audit/test_audit_call.py`.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import logging
+import math
 import pickle
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger
+from dpreg.privacy.ledger import Entry, Ledger
 
 __all__ = ["PUBLIC", "Call", "Observation", "Seen", "observe"]
 
@@ -32,10 +36,17 @@ Call: TypeAlias = Callable[[Any, Ledger], Any]
 Seen: TypeAlias = float | str
 """One observable of one run: a number, or a text."""
 
-PUBLIC: Final = ("raised", "warnings", "logged", "printed", "charged", "budget", "names")
-"""Observables that no noise reaches: they may not differ between neighbours, ever."""
+BEFORE: Final = "warned before the charge"
 
-_CAP: Final = Budget(Fraction(10**90), Fraction(999, 1000))
+PUBLIC: Final = ("raised", BEFORE, "logged", "printed", "charged")
+"""Observables that no noise reaches: they may not differ between neighbours, ever.
+
+Names, warnings after the charge and lines of the budget table may follow from what was released,
+as the selected model does; they are weighed as every other number is.
+"""
+
+_CAP: Final = Budget(Fraction(10**400), Fraction(999, 1000))
+_BITS: Final = 53
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +68,24 @@ class Observation:
     raised: bool
 
 
+class _Watched(Ledger):
+    """A ledger that notes how many warnings had come when it was first charged."""
+
+    def __init__(self, warned: list[warnings.WarningMessage]) -> None:
+        super().__init__(_CAP)
+        self.warned = warned
+        self.before: int | None = None
+
+    def charge(
+        self, budget: Budget, what: str, unit: str = "", *, analyst: str | None = None
+    ) -> Entry:
+        """Charge as any ledger does."""
+        entry = super().charge(budget, what, unit, analyst=analyst)
+        if self.before is None:
+            self.before = len(self.warned)
+        return entry
+
+
 class _Log(logging.Handler):
     """Keeps the text of every record."""
 
@@ -72,9 +101,9 @@ class _Log(logging.Handler):
 def observe(call: Call, data: Any) -> Observation:
     """Run a call once, with a fresh ledger, and note everything that it shows.
 
-    An exception of the call is an observation, not an error; KeyboardInterrupt is neither.
+    Whatever the call raises is an observation, not an error, KeyboardInterrupt alone excepted.
     """
-    ledger, log, printed = Ledger(_CAP), _Log(), io.StringIO()
+    log, printed = _Log(), io.StringIO()
     result: Any = None
     error = "nothing"
     root = logging.getLogger()
@@ -86,24 +115,57 @@ def observe(call: Call, data: Any) -> Observation:
             contextlib.redirect_stderr(printed),
         ):
             warnings.simplefilter("always")
+            ledger = _Watched(warned)
             try:
                 result = call(data, ledger)
-            except Exception as raised:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as raised:  # a panic of a compiled library is no Exception
                 error = f"{type(raised).__name__}: {raised}"
     finally:
         root.removeHandler(log)
-    fields = dict(_flat("", _plain(result))) if error == "nothing" else {}
+    fields = dict(_flat("", result)) if error == "nothing" else {}
+    told = [f"{item.category.__name__}: {item.message}" for item in warned]
     seen: dict[str, Seen] = {
         "raised": error,
-        "warnings": _joined(f"{item.category.__name__}: {item.message}" for item in warned),
+        BEFORE: _joined(told[: ledger.before]),
+        "warnings": _joined(told),
         "logged": _joined(log.lines),
         "printed": printed.getvalue(),
-        "charged": str(ledger.spent),
-        "budget": str(getattr(result, "budget", "")),
+        "charged": _joined(f"{entry.what}: {entry.budget}" for entry in ledger.entries),
+        "steps": _steps(getattr(result, "budget", "")),
         "names": _joined(sorted(fields)),
     }
-    seen["pickle length"] = float(len(pickle.dumps(result))) if error == "nothing" else 0.0
-    return Observation(seen | fields, ledger.spent, error != "nothing")
+    seen["pickle length"] = float(_pickled(result))
+    bits = {
+        f"{name} (bits used)": float(_bits(value))
+        for name, value in fields.items()
+        if isinstance(value, float)
+    }
+    return Observation(seen | fields | bits, ledger.spent, error != "nothing")
+
+
+def _pickled(result: Any) -> int:
+    """Return the length of a pickle, or 0 where there is none."""
+    try:
+        return len(pickle.dumps(result))
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return 0
+
+
+def _steps(budget: Any) -> str:
+    """Return the steps of a budget table and their mechanisms, or the text of another object."""
+    if isinstance(budget, pd.DataFrame) and {"step", "mechanism"} <= set(budget.columns):
+        return _joined(f"{row.step}: {row.mechanism}" for row in budget.itertuples())
+    return str(budget)
+
+
+def _bits(value: float) -> int:
+    """Return the length of a number's significand without its trailing zeros."""
+    if value == 0 or not math.isfinite(value):
+        return 0
+    whole = int(abs(math.frexp(value)[0]) * 2**_BITS)
+    return _BITS + 1 - (whole & -whole).bit_length()
 
 
 def _joined(lines: Any) -> str:
@@ -115,11 +177,16 @@ def _plain(value: Any) -> Any:
     written = getattr(value, "to_dict", None)
     if isinstance(value, pd.DataFrame | pd.Series):
         return value.to_dict()
-    return written() if callable(written) else value
+    if callable(written):
+        return written()
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return value
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, Seen]]:
     """Walk through nested mappings and sequences; every leaf is a number or a text."""
+    value = _plain(value)
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _flat(f"{name}.{key}" if name else str(key), inner)
@@ -130,6 +197,7 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, Seen]]:
         for place, inner in enumerate(value):
             yield from _flat(f"{name}[{place}]", inner)
     elif isinstance(value, int | float | np.number) and not isinstance(value, bool):
-        yield name, float(value)
+        huge = isinstance(value, int) and abs(value) >= 2**1000
+        yield name, str(value) if huge else float(value)
     else:
         yield name, str(value)

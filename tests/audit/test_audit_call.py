@@ -3,6 +3,7 @@
 import logging
 import math
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import dpreg
 from dpreg.audit import CallAudit, audit_call
+from dpreg.audit.call import chance_of_constants
 from dpreg.audit.events import Elementary, Event, bound, search
 from dpreg.audit.observe import PUBLIC, observe
 from dpreg.errors import ArgumentError
@@ -36,7 +38,7 @@ def _found(audit: CallAudit) -> str:
 
 
 def test_an_honest_call_passes() -> None:
-    audit = audit_call(_mean(1), ROWS, OTHER, runs=300)
+    audit = audit_call(_mean(1), ROWS, OTHER, runs=100)
     assert audit.passed, audit
     assert audit.charged == Budget(1)
     assert audit.bound <= 1
@@ -45,7 +47,7 @@ def test_an_honest_call_passes() -> None:
 
 
 def test_noise_at_a_larger_eps_than_charged_is_found() -> None:
-    audit = audit_call(_mean("0.5", drawn=40), ROWS, OTHER, runs=300)
+    audit = audit_call(_mean("0.5", drawn=40), ROWS, OTHER, runs=100)
     assert not audit.passed
     assert audit.bound > 0.5
     assert "eps is at least" in str(audit)
@@ -74,11 +76,15 @@ def test_an_error_before_the_charge_may_not_depend_on_rows_either() -> None:
     assert "charged tells the tables apart" in found
 
 
-@pytest.mark.parametrize("channel", ["warnings", "logged", "printed", "names", "budget", "a"])
+@pytest.mark.parametrize(
+    "channel", ["early", "warnings", "logged", "printed", "names", "steps", "a"]
+)
 def test_whatever_no_noise_reaches_may_not_differ(channel: str) -> None:
     def call(data: pd.DataFrame, ledger: Ledger) -> Any:
-        ledger.charge(Budget(1), "a sum")
         large = bool(data["x"][0] > 0.5)
+        if channel == "early" and large:
+            warnings.warn("large", UserWarning, stacklevel=1)
+        ledger.charge(Budget(1), "a sum")
         if channel == "warnings" and large:
             warnings.warn("large", UserWarning, stacklevel=1)
         if channel == "logged" and large:
@@ -87,13 +93,13 @@ def test_whatever_no_noise_reaches_may_not_differ(channel: str) -> None:
             print("large")
 
         class Result(dict[str, float]):
-            budget = str(large) if channel == "budget" else ""
+            budget = str(large) if channel == "steps" else ""
 
         return {"b" if channel == "names" and large else "a": float(channel == "a" and large)} | (
             Result()
         )
 
-    if channel == "budget":
+    if channel == "steps":
         plain = call
 
         def call(data: pd.DataFrame, ledger: Ledger) -> Any:
@@ -102,9 +108,13 @@ def test_whatever_no_noise_reaches_may_not_differ(channel: str) -> None:
             object.__setattr__(frame, "budget", str(bool(data["x"][0] > 0.5)))
             return frame
 
-    audit = audit_call(call, ROWS, OTHER, runs=4)
-    assert f"{channel} tells the tables apart" in _found(audit)
+    by_noise = channel in ("warnings", "names", "steps", "a")  # might follow from a released number
+    audit = audit_call(call, ROWS, OTHER, runs=40 if by_noise else 4)
+    what = "warned before the charge" if channel == "early" else channel
+    assert f"{what} tells the tables apart" in _found(audit)
     assert audit_call(call, ROWS, ROWS, runs=4).passed
+    if by_noise:
+        assert audit_call(call, ROWS, OTHER, runs=4).passed
 
 
 def test_a_rare_event_under_approximate_privacy_is_weighed_against_delta() -> None:
@@ -153,6 +163,70 @@ def test_the_search_adds_up_weak_events() -> None:
     likelier, other = happened[::-1] if event.first else happened
     assert math.log(likelier / max(other, 1 / 600)) > 2.0
     assert "weighted sum" in str(event)
+
+
+@pytest.mark.parametrize(("runs", "eps"), [(4, 1), (10, 0.5), (20, 3)])
+def test_the_chance_of_two_constants_is_bounded(runs: int, eps: float) -> None:
+    """Randomised response over two values, the worst case, at every bias."""
+    claimed = chance_of_constants(runs, Budget(str(eps)))
+    for p in np.linspace(0.01, 0.99, 99):
+        q = max(p * math.exp(-eps), 1 - (1 - p) * math.exp(eps))
+        assert p**runs * (1 - q) ** runs <= claimed + 1e-12
+    assert chance_of_constants(runs, Budget(10**6)) == 1.0
+
+
+def test_a_panic_is_seen_and_an_interrupt_is_not() -> None:
+    class Panic(BaseException):
+        pass
+
+    def stopped(error: type[BaseException]) -> Any:
+        def call(data: pd.DataFrame, ledger: Ledger) -> float:
+            ledger.charge(Budget(1), "a sum")
+            raise error("here")
+
+        return call
+
+    assert "Panic: here" in _found(audit_call(stopped(Panic), ROWS, OTHER, runs=4))
+    with pytest.raises(KeyboardInterrupt):
+        observe(stopped(KeyboardInterrupt), ROWS)
+
+
+def test_noise_added_in_floats_is_seen_by_its_low_bits() -> None:
+    """Coarse noise on a number of few bits, or of all: the sum keeps the difference."""
+    rng = np.random.default_rng(5)
+
+    def call(data: pd.DataFrame, ledger: Ledger) -> float:
+        ledger.charge(Budget("0.01"), "a sum")
+        exact = 0.5 if data["x"][0] > 0.5 else 0.1
+        return exact + float(rng.integers(-(2**20), 2**20)) / 2**10
+
+    audit = audit_call(call, ROWS, OTHER, runs=200)
+    assert audit.bound > 1
+    assert "bits used" in audit.event
+
+
+def test_what_a_call_returns_is_walked_to_its_leaves() -> None:
+    @dataclass
+    class Found:
+        huge: int
+        table: pd.Series
+        pair: tuple[float, float]
+
+    found = Found(10**400, pd.Series({"b": 0.25}), (1.0, math.inf))
+    seen = observe(lambda data, ledger: found, ROWS).seen
+    assert (seen["huge"], seen["table.b"]) == (str(10**400), 0.25)
+    assert (seen["table.b (bits used)"], seen["pair[1] (bits used)"]) == (1.0, 0.0)
+
+
+def test_a_rare_tail_is_searched() -> None:
+    rng = np.random.default_rng(6)
+    plain = [{"n": float(value)} for value in rng.normal(size=3000)]
+    other = [{"n": float(value)} for value in rng.normal(size=3000)]
+    other[:30] = [{"n": float(value)} for value in 10 + rng.random(30)]
+    event = search(plain, other, 0.001)
+    assert event is not None
+    assert event.holds(other[:30]).all() != event.holds(plain).all()
+    assert sum(event.holds(plain)) in (0, 1, 2, 2998, 2999, 3000)
 
 
 def test_nothing_to_see_gives_no_event() -> None:

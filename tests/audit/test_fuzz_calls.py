@@ -1,0 +1,41 @@
+"""Random public calls on hostile neighbours: the structural promises, and for some the bound."""
+
+import pytest
+from oracles.fuzz_calls import Pair, broken, pair
+
+from dpreg.audit import audit_call
+
+DOSE = 20
+FULL = 200
+
+
+def _keeps_its_promises(one: Pair) -> bool:
+    """Check the structure, and return whether the call was made at all."""
+    found, seen = broken(one)
+    assert not found, f"{one}\n" + "\n".join(found)
+    return not seen[0][0].raised
+
+
+@pytest.mark.parametrize("seed", range(DOSE))
+def test_no_promise_of_a_random_call_is_broken(seed: int) -> None:
+    _keeps_its_promises(pair(seed))
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("seed", range(DOSE, DOSE + FULL))
+def test_no_promise_of_many_random_calls_is_broken(seed: int) -> None:
+    _keeps_its_promises(pair(seed))
+
+
+def test_most_calls_are_made() -> None:
+    """A fuzz whose calls are all refused would find nothing."""
+    made = [_keeps_its_promises(pair(seed)) for seed in range(1000, 1006)]
+    assert sum(made) >= 3
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("seed", range(2000, 2030))
+def test_random_calls_keep_their_eps(seed: int) -> None:
+    one = pair(seed)
+    audit = audit_call(one.call, one.table, one.neighbor, runs=100, confidence=1 - 1e-6)
+    assert audit.passed, f"{one}\n{audit}"

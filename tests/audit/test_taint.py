@@ -1,0 +1,137 @@
+"""With constant mechanisms nothing that is released tells one table from another.
+
+See `oracles.constant`. The calls are those of the recording's matrix, and some more.
+"""
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from oracles import constant, recorded_calls
+from oracles.recorded_calls import MATRIX, run
+
+from dpreg.estimation import sums
+from dpreg.moments import MOMENT_BITS
+from dpreg.privacy.budget import Spend
+from dpreg.results.claim import PrivacyClaim
+from dpreg.results.classic import ClassicResults
+from dpreg.results.contrast import Contrast, Prediction
+from dpreg.results.histogram import HistogramResults
+from dpreg.results.looks import Look
+from dpreg.results.regression import RegressionResults
+from dpreg.results.selection import SelectionResults
+from dpreg.selection import run as selecting
+
+
+def _differing(
+    cell: str, folder: Path, patch: pytest.MonkeyPatch, which: slice = slice(None)
+) -> dict[str, list[str]]:
+    """Return the views of a call that are not the same for all tables, each with what it was."""
+    call, options = MATRIX[cell]
+    found: dict[str, set[str]] = {}
+    numbers_only = options.get("form", "pandas") != "pandas" or options.get("complete", False)
+    for place, table in enumerate(constant.tables(numbers_only)[which]):
+        patch.setattr(recorded_calls, "frame", lambda table=table: table)
+        own = folder / str(place)
+        own.mkdir()
+
+        def made(data: pd.DataFrame, ledger: Any, own: Path = own) -> Any:
+            return run(call, options, ledger, own)
+
+        for name, text in constant.views(made, table).items():
+            found.setdefault(name, set()).add(text)
+    assert {"json", "pickle", "html", "latex"} <= set(found), found["error"]
+    return {name: sorted(texts) for name, texts in found.items() if len(texts) > 1}
+
+
+QUICK = slice(1, None, 3)
+FEW = [*MATRIX][::7]
+
+
+@pytest.mark.parametrize("cell", FEW)
+def test_no_view_differs(cell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    constant.constant(monkeypatch)
+    assert _differing(cell, tmp_path, monkeypatch, QUICK) == {}
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("cell", MATRIX)
+def test_no_view_differs_on_five_tables(
+    cell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    constant.constant(monkeypatch)
+    assert _differing(cell, tmp_path, monkeypatch) == {}
+
+
+# ---- mutants: a field fed from exact moments ---------------------------------------------------
+
+
+def _exact_count(moments: Any, part: Any) -> int:
+    part.draw("laplace", moments.group)
+    return max(int(moments.cells[0][0] >> MOMENT_BITS), 1)
+
+
+def _rows_beside_the_sums(exact: Any, coding: Any, noise: Any, **options: Any) -> Any:
+    return [
+        sums.NoisySums(float(own.count), one.sums, one.squares, one.noise)
+        for own, one in zip(exact, _release(exact, coding, noise, **options), strict=True)
+    ]
+
+
+_release = sums.release
+MUTANTS: dict[str, tuple[str, Any, str, Any]] = {
+    "the exact count prices a model": (
+        "select(neighbors='add-remove', contributions=1, sigma2='1/20', penalty='bic', fit=None)",
+        selecting,
+        "noisy_count",
+        _exact_count,
+    ),
+    "a mean's count is exact": (
+        "mean(neighbors='add-remove', contributions=1)",
+        sums,
+        "release",
+        _rows_beside_the_sums,
+    ),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
+def test_a_field_from_exact_moments_is_caught(
+    mutant: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell, module, name, instead = mutant
+    constant.constant(monkeypatch)
+    monkeypatch.setattr(module, name, instead)
+    assert "json" in _differing(cell, tmp_path, monkeypatch)
+
+
+# ---- the table of released fields --------------------------------------------------------------
+
+CLASSES: tuple[type, ...] = (
+    SelectionResults, RegressionResults, ClassicResults, HistogramResults,
+    PrivacyClaim, Spend, Look, Contrast, Prediction,
+)  # fmt: skip
+
+
+def test_the_table_lists_every_released_field() -> None:
+    page = Path(__file__).parents[2] / "docs" / "released.md"
+    listed: dict[str, list[str]] = {}
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## `"):
+            listed[line.split("`")[1]] = fields = []
+        elif line.startswith("| `"):
+            fields += [name.strip().strip("`") for name in line.split("|")[1].split(",")]
+    assert listed == {
+        kind.__name__: [field.name for field in dataclasses.fields(kind)] for kind in CLASSES
+    }
+
+
+def test_the_tests_that_the_table_names_exist() -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "released.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(tests/[a-z_/]+\.py)`", page))
+    assert len(named) > 3
+    assert all((root / name).is_file() for name in named)
