@@ -1,7 +1,4 @@
-"""A ledger in an SQLite file: write-ahead log, synced at each commit, one writer at a time.
-
-Tested in `tests/privacy/ledger/test_files.py`.
-"""
+"""A ledger in an SQLite file: write-ahead log, synced at each commit, one writer at a time."""
 
 from __future__ import annotations
 

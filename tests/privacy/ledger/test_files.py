@@ -11,13 +11,14 @@ import stat
 import subprocess
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from oracles.as_user import GROUP, NOBODY, OTHER, as_user, reachable
 
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger
+from dpreg.privacy.ledger import Ledger, charging
 
 TENTH = Budget("0.1")
 
@@ -422,3 +423,12 @@ def test_a_read_only_mount_is_read_and_not_charged(mounted):
         Ledger.open(path).charge(TENTH, "no")
     with pytest.raises(LedgerError, match="read-only"):
         Ledger(1, mounted / "new.db")
+
+
+def test_sums_are_added_up_again():
+    line, cap = SimpleNamespace(number=7), Budget(2)
+    charging._check_sum(line, cap, Budget(2), Budget(2))
+    with pytest.raises(LedgerError, match="sums are wrong at entry 7"):
+        charging._check_sum(line, cap, Budget(1), Budget(2))
+    with pytest.raises(LedgerError, match="cap is passed at entry 7"):
+        charging._check_sum(line, cap, Budget(3), Budget(3))
