@@ -32,7 +32,7 @@ _CHOICES: Final[Mapping[str, tuple[str | None, ...]]] = {
     "mechanism": ("auto", "permute-and-flip", "exponential", "laplace"),
     "units": ("term", "column"),
     "hierarchy": ("none", "strong"),
-    "fit": ("auto", "same", "fresh", "split", "share", None),
+    "fit": ("auto", "same", "split", "share", None),
     "engine": ("auto", "enumerate", "tree"),
 }
 """Arguments of a selection that are one of a few words."""
@@ -45,7 +45,6 @@ PAPERS: Final[Mapping[str, Any]] = {
     "engine": "auto",
 }
 """Arguments that only "pcls" and "pcpl" have, and what they are where nobody gave them."""
-_STAGED_FITS: Final = ("same", "fresh")
 _LEAST_INCLUSIONS: Final = Fraction("1e-200")
 _LEAST_EPS: Final = Fraction(1, 2**64)
 _MOST_OWNED: Final = 2**32
@@ -256,7 +255,7 @@ class SelectionRequest(Request):
 
 
 def _usual_fit(request: SelectionRequest) -> str | None:
-    """Return how coefficients are fitted where nobody said how."""
+    """Return the way of fitting that is meant where nobody named one."""
     usual = {"auto": "auto", "staged": "same"}
     return usual.get(request.method, "split") if request.fit == "auto" else request.fit
 
@@ -270,18 +269,15 @@ def _check_staged(request: SelectionRequest) -> None:
     if request.fit in ("split", "share"):
         raise ArgumentError(
             f'fit="{request.fit}" belongs to "pcls" and "pcpl": with method="staged" use '
-            'fit="same" (intervals given the choice), fit="fresh" (one more look) or fit=None.'
+            'fit="same", whose intervals are given the choice, or fit=None.'
         )
 
 
 def _check_together(request: SelectionRequest) -> None:
     if request.method == "staged":
         _check_staged(request)
-    if request.method in ("pcls", "pcpl") and request.fit in _STAGED_FITS:
-        raise ArgumentError(
-            f'fit="{request.fit}" needs method="staged": with "{request.method}" use fit="split", '
-            'fit="share" or fit=None.'
-        )
+    if request.method in ("pcls", "pcpl") and request.fit == "same":
+        raise ArgumentError('fit="same" needs method="staged": use fit="split", "share" or None.')
     if request.method == "pcpl" and request.budget.delta == 0:
         raise ArgumentError('method="pcpl" needs delta above 0, such as delta=1e-6.')
     protection = request.protection

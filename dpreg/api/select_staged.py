@@ -219,7 +219,7 @@ def _by_the_paper(
     """Turn to PCLS, and say why; where the radius is not given, say what it may do."""
     fit = request.fit
     notes = [f'method="pcls": {reason}.']
-    if fit in ("auto", "same", "fresh"):
+    if fit in ("auto", "same"):
         fit = "split"
         notes[0] += ' Coefficients are those of other rows than selected the terms (fit="split").'
     if request.radius_source == "default":

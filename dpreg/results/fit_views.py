@@ -44,7 +44,6 @@ _MODEL: Final = "Intervals hold for a linear model with independent rows and one
 _GIVEN: Final = {
     "split": ", given the terms that the other rows selected.",
     "share": ". The same rows selected the terms, which the intervals do not account for.",
-    "fresh": ", given the terms that earlier looks selected.",
 }
 _GIVEN_CHOICE: Final = (
     "coef, P>|z| and the interval are those of each coefficient given that this model was chosen: "

@@ -39,7 +39,7 @@ def refuse(laws: Sequence[Truncated], name: str) -> None:
         raise NotReleased(
             f'{name} is not released: fit="same" gives each coefficient its law given the choice, '
             "and combinations of them have none. Use params, conf_int and pvalues, or predict() "
-            'for means without errors; or select with fit="fresh".'
+            "for means without errors."
         )
 
 

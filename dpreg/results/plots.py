@@ -40,7 +40,7 @@ def frequencies(result: SelectionResults, ax: Axes | None = None) -> Axes:
     """
     shares = result.selection_frequencies
     first = [term in result.alternatives for term in shares.index]
-    shares = shares[np.lexsort([~np.array(first, dtype=bool), -shares.to_numpy()])]
+    shares = shares.iloc[np.lexsort([~np.array(first, dtype=bool), -shares.to_numpy()])]
     drawn = shares.iloc[:_MOST]
     axes = new_axes(ax, len(drawn))
     places = np.arange(len(drawn))

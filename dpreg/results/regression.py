@@ -56,8 +56,7 @@ class RegressionResults(NeverReleased, Released):
     formula : str
         The formula that was fitted.
     schema : mapping
-        The public facts about columns, as `Schema.to_dict()` writes them; bounds that were
-        estimated privately are in it.
+        The public facts about columns, as `Schema.to_dict()` writes them; bought bounds too.
     endog_names : str
         The response.
     exog_names : tuple of str
@@ -80,9 +79,9 @@ class RegressionResults(NeverReleased, Released):
         n less the columns, where n is public; None under add-remove. Read it as `df_resid`.
     method, noise, scaling : str
         How it was fitted ("staged", "gram", "ssp", "adassp"), its noise, and the scaling of rows.
-    fit : {"fixed", "split", "share", "same", "fresh"}
+    fit : {"fixed", "split", "share", "same"}
         "fixed": the formula was given. "split": selected on other rows. "share": selected on the
-        same rows. "same": selected from the same release. "fresh": selected from earlier looks.
+        same rows. "same": selected from the same release.
     eps, delta : Fraction
         As typed in the call.
     clip : Fraction
@@ -115,7 +114,7 @@ class RegressionResults(NeverReleased, Released):
         `pvalues` and `conf_int` are of this law; `coefficients`, `covariance` and `predict` are as
         if the terms had been given beforehand.
     passes : int
-        How often the rows were gone through for this call; counting them alone is no pass.
+        How often the rows were gone through; counting them alone is no pass.
     notes : tuple of str
         Public remarks, printed under the summary.
     record : ReleaseRecord or None
@@ -262,8 +261,8 @@ class RegressionResults(NeverReleased, Released):
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return intervals of level 1 - alpha, columns 0 and 1.
 
-        From `bse` and the errors' law (normal, or as `noise_degrees` says); quantiles of bootstrap
-        draws where `interval_method` is "bootstrap"; or from `conditional`.
+        From `bse` and the errors' law (normal, or as `noise_degrees` says); from the quantiles of
+        bootstrap draws; or from `conditional`.
         """
         if self.conditional:
             limits = given_choice.intervals(self.conditional, alpha)
