@@ -22,7 +22,7 @@ from scipy.stats import binom, norm
 from dpreg import moments
 from dpreg.estimation import gram, perturbed, sums
 from dpreg.privacy import ranks, seeded
-from dpreg.privacy.mechanisms import additive, choice
+from dpreg.privacy.mechanisms import additive, choice, wishart
 from dpreg.selection import estimates
 from dpreg.selection.scoring import problem
 from dpreg.selection.tree import sampler
@@ -109,6 +109,13 @@ def record(patch: Any) -> Tape:
         return knorm(widths, rate, **options)
 
     everywhere(knorm, boxed)
+    spectral = wishart.wishart_noise
+
+    def symmetric(scales: Any, **options: Any) -> Any:
+        tape.add("matrix-laplace", 0.0, len(scales), widths=tuple(scales))
+        return spectral(scales, **options)
+
+    everywhere(spectral, symmetric)
     built = choice._noisy_min
     patch.setattr(
         choice, "_noisy_min", lambda scale, name: _Listening(tape, built(scale, name), scale, name)
