@@ -110,9 +110,8 @@ class RegressionResults(NeverReleased, Released):
     weak : mapping
         Column to why its coefficient is weakly determined.
     conditional : tuple of Truncated
-        For ``fit="same"``: each coefficient's law given the choice, in the user's units. `params`,
-        `pvalues` and `conf_int` are of this law; `coefficients`, `covariance` and `predict` are as
-        if the terms had been given beforehand.
+        For ``fit="same"``: each coefficient's law given the choice, which `params`, `pvalues` and
+        `conf_int` are of; all else is as if the terms had been given beforehand.
     passes : int
         How often the rows were gone through; counting them alone is no pass.
     notes : tuple of str
@@ -261,13 +260,10 @@ class RegressionResults(NeverReleased, Released):
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return intervals of level 1 - alpha, columns 0 and 1.
 
-        From `bse` and the errors' law (normal, or as `noise_degrees` says); from the quantiles of
-        bootstrap draws; or from `conditional`.
+        From `bse` and the errors' law, from quantiles of bootstrap draws, or from `conditional`.
         """
-        if self.conditional:
-            limits = given_choice.intervals(self.conditional, alpha)
-        else:
-            limits = self._combinations(np.eye(len(self.exog_names))).intervals(alpha)
+        laws, each = self.conditional, self._combinations(np.eye(len(self.exog_names)))
+        limits = given_choice.intervals(laws, alpha) if laws else each.intervals(alpha)
         return self.claim.marked(pd.DataFrame(limits, index=list(self.exog_names)))
 
     def cov_params(self) -> pd.DataFrame:

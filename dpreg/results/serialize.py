@@ -45,7 +45,20 @@ _OLDER: Final = ("0.1",)
 """Versions that are read as well."""
 
 _SINCE: Final[Mapping[str, Mapping[str, Any]]] = {
-    "regression": {"privacy_covariance": None, "noise_degrees": None, "looks": [], "weak": {}},
+    "regression": {
+        "privacy_covariance": None,
+        "noise_degrees": None,
+        "looks": [],
+        "weak": {},
+        "conditional": [],
+    },
+    "selection": {
+        "best": [],
+        "alternatives": {},
+        "chosen_again": {},
+        "certified": None,
+        "looks": [],
+    },
 }
 """What files of `_OLDER` lack, by kind; all of them lack the record."""
 

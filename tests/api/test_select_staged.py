@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -279,18 +277,6 @@ def test_a_saved_result_is_the_same_number_for_number(tmp_path):
         assert again.alternatives == result.alternatives
         assert str(again.summary()) == str(result.summary())
         assert all(isinstance(look, Look) for look in again.looks)
-
-
-def test_results_of_older_versions_load():
-    result = dpreg.dp_select(FORMULA, table(500), 1, schema=SCHEMA)
-    held = json.loads(result.to_json())
-    for name in ("best", "alternatives", "chosen_again", "certified", "looks", "passes"):
-        del held[name]
-    fields = ("looks", "weak", "conditional", "privacy_covariance", "noise_degrees", "passes")
-    for name in fields:
-        del held["regression"][name]
-    again = dpreg.results.load.from_json(json.dumps(held))
-    assert again.to_json() == result.to_json()
 
 
 def test_the_summary_and_the_picture():
