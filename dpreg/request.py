@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -28,14 +28,23 @@ __all__ = [
 ]
 
 _CHOICES: Final[Mapping[str, tuple[str | None, ...]]] = {
-    "method": ("pcls", "pcpl"),
+    "method": ("auto", "staged", "pcls", "pcpl"),
     "mechanism": ("auto", "permute-and-flip", "exponential", "laplace"),
     "units": ("term", "column"),
     "hierarchy": ("none", "strong"),
-    "fit": ("split", "share", None),
+    "fit": ("auto", "same", "split", "share", None),
     "engine": ("auto", "enumerate", "tree"),
 }
 """Arguments of a selection that are one of a few words."""
+PAPERS: Final[Mapping[str, Any]] = {
+    "mechanism": "auto",
+    "radius_source": "default",
+    "penalty": "auto",
+    "sigma2": None,
+    "draws": 1,
+    "engine": "auto",
+}
+"""Arguments that only "pcls" and "pcpl" have, and what they are where nobody gave them."""
 _LEAST_INCLUSIONS: Final = Fraction("1e-200")
 _LEAST_EPS: Final = Fraction(1, 2**64)
 _MOST_OWNED: Final = 2**32
@@ -188,7 +197,7 @@ class SelectionRequest(Request):
     """Everything that a caller of `dpreg.dp_select` chose, as exact values.
 
     ``radius`` is None for "private"; ``penalty`` is "auto", "bic" or a number; ``sigma2`` is None,
-    "private" or a number.
+    "private" or a number; ``fit`` is "auto" only where the method is.
     """
 
     formula: str
@@ -209,6 +218,7 @@ class SelectionRequest(Request):
     draws: int
     fit: str | None
     engine: str
+    expected_rows: int | None
 
     @classmethod
     def of(cls, call: Mapping[str, Any]) -> SelectionRequest:
@@ -227,8 +237,16 @@ class SelectionRequest(Request):
                 radius if isinstance(radius, str | None) else "", "given"
             ),
         )
+        request = replace(request, fit=_usual_fit(request))
         _check_together(request)
         return request
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """The given arguments that only the paper's methods have."""
+        given = [name for name, usual in PAPERS.items() if getattr(self, name) != usual]
+        steps = [f"shares[{step!r}]" for step in self.shares if step != "bounds"]
+        return (*(name.removesuffix("_source") for name in given), *steps)
 
     @property
     def needs_count(self) -> bool:
@@ -246,7 +264,30 @@ class SelectionRequest(Request):
         return self.radius / self.clip
 
 
+def _usual_fit(request: SelectionRequest) -> str | None:
+    """Return the way of fitting that is meant where nobody named one."""
+    usual = {"auto": "auto", "staged": "same"}
+    return usual.get(request.method, "split") if request.fit == "auto" else request.fit
+
+
+def _check_staged(request: SelectionRequest) -> None:
+    if request.papers:
+        raise ArgumentError(
+            f'method="staged" has no {", ".join(request.papers)}: leave out what belongs to "pcls" '
+            'and "pcpl", or name one of these.'
+        )
+    if request.fit in ("split", "share"):
+        raise ArgumentError(
+            f'fit="{request.fit}" belongs to "pcls" and "pcpl": with method="staged" use '
+            'fit="same", whose intervals are given the choice, or fit=None.'
+        )
+
+
 def _check_together(request: SelectionRequest) -> None:
+    if request.method == "staged":
+        _check_staged(request)
+    if request.method in ("pcls", "pcpl") and request.fit == "same":
+        raise ArgumentError('fit="same" needs method="staged": use fit="split", "share" or None.')
     if request.method == "pcpl" and request.budget.delta == 0:
         raise ArgumentError('method="pcpl" needs delta above 0, such as delta=1e-6.')
     protection = request.protection
@@ -318,5 +359,6 @@ _CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "false_inclusions": inclusions,
     "shares": _shares,
     "draws": lambda value: count(value, "draws"),
+    "expected_rows": lambda value: None if value is None else count(value, "expected_rows"),
 }
 """The other arguments of a selection, and how each is checked."""

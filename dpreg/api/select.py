@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dpreg.api.coefficients import CallFacts, joint_fit
 from dpreg.api.recorded import recorded
+from dpreg.api.select_staged import route, select_staged
+from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named
 from dpreg.formula.bounds import bounds_sources, buy_bounds
 from dpreg.formula.design import Design
 from dpreg.request import SelectionRequest
@@ -57,8 +60,9 @@ def dp_select(
     false_inclusions: Any = 0.1,
     shares: Mapping[str, Any] | None = None,
     draws: int = 1,
-    fit: str | None = "split",
+    fit: str | None = "auto",
     engine: str = "auto",
+    expected_rows: int | None = None,
     budget: Ledger | None = None,
     analyst: str | None = None,
     progress: bool | None = None,
@@ -86,9 +90,15 @@ def dp_select(
     schema : mapping, Schema or path to a TOML or JSON file, optional
         Bounds of numeric columns, levels of categorical ones: public facts, never taken from the
         rows. Bounds of numeric columns that it leaves out are bought from a share of eps.
-    method : {"pcls", "pcpl"}
+    method : {"pcls", "pcpl", "staged", "auto"}
         Penalised constrained least squares (Algorithm 1 of Lei et al.), or profile likelihood
-        (Algorithm 2), which needs delta and no knowledge of the residual variance.
+        (Algorithm 2), which needs delta and no knowledge of the residual variance. "staged" looks
+        at the rows as `dp_ols` does, and chooses from what the looks released: it finds more with
+        enough rows, needs no radius, and says which terms others might stand for. "auto" takes
+        "staged" where a public rule finds rows enough, else "pcls", and a note says why and what
+        "staged" would need. An argument that only the paper's methods have (`mechanism`, `radius`,
+        `penalty`, `sigma2`, `draws`, `engine`, their `shares` and fits) means "pcls" under "auto",
+        and is refused with "staged"; so do rows that can be read only once.
     mechanism : {"auto", "permute-and-flip", "exponential", "laplace"}
         "auto": permute-and-flip, or for several draws with delta the exponential mechanism where
         exact composition makes it clearly better. "laplace" is the paper's.
@@ -124,17 +134,22 @@ def dp_select(
     sigma2 : number or "private", optional
         Residual variance, in squared units of the scaled response.
     false_inclusions : number
-        The expected number of useless terms under ``penalty="auto"``.
+        The expected number of useless terms under ``penalty="auto"`` and with "staged".
     shares : mapping, optional
         Parts of eps for the steps bought on the way: "bounds", "radius", "sigma2", "count",
         "profile", "fit". Defaults: `dpreg.request.SHARES`.
     draws : int
         How many models are drawn; frequencies are shares of these. The most frequent is reported.
-    fit : {"split", "share", None}
-        Coefficients of the chosen model from other rows, from the same rows, or none.
+    fit : {"auto", "split", "share", "same", None}
+        Coefficients of the chosen model from other rows, from the same rows, or none. "same" is for
+        "staged": from the last look, each with its law given the choice, at no further cost.
+        "auto" is "same" with "staged" and "split" with the paper's methods.
     engine : {"auto", "enumerate", "tree"}
         List the models or search the tree of all subsets: the law is the same. The running time of
         both depends on the rows, and is not covered by the privacy claim.
+    expected_rows : int, optional
+        About how many rows there are, from public knowledge: where their number is private
+        ("add-remove"), "auto" needs it to take "staged".
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional
@@ -179,7 +194,11 @@ def dp_select(
     shown = showing(progress)
     persons = Persons.of(request.protection, request.seed)
     reader = Reader(as_source(data), progress, persons)
-    preparation = prepare(request, Schema.from_any(schema), reader)
+    known = Schema.from_any(schema)
+    request, staged, notes = route(request, known, reader)
+    if staged is not None:
+        return select_staged(request, staged, reader, budget)
+    preparation = prepare(request, known, reader)
     account, parts = preparation.account, preparation.parts
     account.charge(budget, f"dp_select: {formula}")
     bounded = buy_bounds(reader, preparation.schema, parts.bounds)
@@ -189,19 +208,21 @@ def dp_select(
     tuning = run.tune(request, parts, design, rows)
     selection = run.select(request, preparation, tuning, space, rows.selecting, progress=shown)
     drawn = Counter(selection.models).most_common(1)[0][0]
-    columns = sorted(space.keep_columns + tuple(c for u in drawn for c in space.unit_columns[u]))
+    columns = columns_of_units(space, drawn)
     facts = CallFacts(
-        formula=_formula(design, columns),
+        formula=formula_of(design, columns),
         fit=request.fit or "fixed",
         budget=request.budget,
         rows=rows.n,
         passes=reader.passes,
         bounds=bounds_sources(design.needed, preparation.unbounded),
         account=account,
+        notes=notes,
     )
     regression = None
     if rows.fitting is not None and parts.fit is not None:
-        regression = joint_fit(design, columns, rows.fitting, facts, parts.fit)
+        unremarked = replace(facts, notes=())
+        regression = joint_fit(design, columns, rows.fitting, unremarked, parts.fit)
     return _results(
         request, preparation, design, space, tuning, selection, drawn, facts, regression
     )
@@ -220,21 +241,15 @@ def _results(
 ) -> SelectionResults:
     clip = request.clip
     squared = clip**2 if request.method == "pcls" else 1
-    columns = {
-        term.name: tuple(design.columns[j].name for j in term.columns) for term in design.terms
-    }
-    if request.units == "column":
-        kept_columns = {name: columns[name] for name in design.keep}
-        columns = kept_columns | {unit: (unit,) for unit in space.units}
     return SelectionResults(
         formula=design.formula,
         schema=design.schema.to_dict(),
         response=design.response.name,
         candidates=space.units,
         kept=design.keep,
-        columns=columns,
-        models=tuple(_named(design, space, units) for units in selection.models),
-        chosen=_named(design, space, drawn),
+        columns=columns_of_terms(design, space, request.units),
+        models=tuple(named(design, space, units) for units in selection.models),
+        chosen=named(design, space, drawn),
         selected_formula=facts.formula,
         n_models=space.size,
         nobs=facts.rows,
@@ -257,22 +272,6 @@ def _results(
         sigma2=None if tuning.sigma2 is None else tuning.sigma2 * clip**2,
         bounds=facts.bounds,
         claim=facts.claim,
+        notes=facts.notes,
         regression=regression,
     )
-
-
-def _named(design: Design, space: Space, units: tuple[int, ...]) -> tuple[str, ...]:
-    """Name a drawn model: kept terms first, then its units in the order of the formula."""
-    return design.keep + tuple(space.units[unit] for unit in sorted(units))
-
-
-def _formula(design: Design, columns: list[int]) -> str:
-    """Write the formula of a model; a factor's columns stand for the whole factor."""
-    inside = [
-        term.name
-        for term in design.terms
-        if 0 not in term.columns and not set(columns).isdisjoint(term.columns)
-    ]
-    constant = 0 in columns
-    right = " + ".join(inside) or ("1" if constant else "0")
-    return f"{design.response.name} ~ {right}{'' if constant or not inside else ' - 1'}"

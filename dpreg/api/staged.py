@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +24,12 @@ from dpreg.staged.law import LookLaw
 from dpreg.staged.looks import Looked, look
 from dpreg.staged.plan import SHARES, LookPlan, OpenLooks, plan_looks
 
-__all__ = ["looks_or_reason", "staged_fit"]
+__all__ = ["fit_of", "looks_of", "looks_or_reason", "staged_fit", "written"]
 
 Array = NDArray[np.float64]
+
+_LARGEST_EPS: Final = 1e6
+"""Beyond this the eps that few rows need is only told roughly."""
 
 
 def looks_or_reason(
@@ -37,6 +42,7 @@ def looks_or_reason(
     noise: str | None,
     passes: int,
     expected_rows: int | None,
+    instead: str = "gram",
 ) -> LookPlan | str:
     """Plan the looks, or say why one look in the box does better here; from public facts alone.
 
@@ -55,6 +61,8 @@ def looks_or_reason(
         Made before the first look.
     expected_rows : int, optional
         Declared by the caller; else the number of rows where it is public.
+    instead : str
+        The method that a refusal names.
     """
     columns = len(design.columns) - 1
     wanted = passes + len(SHARES)
@@ -75,12 +83,39 @@ def looks_or_reason(
     if rows < plan.rows_needed:
         short = (
             f"looks at {columns} columns need about {plan.rows_needed:,.0f} rows at this eps and "
-            f"delta, and there are {rows:,}"
+            f"delta, and there are {rows:,}; with so many, eps must be about "
+            f"{_eps_needed(plan, rows, cost, exclusive, noise):.2g}"
         )
         if method == "staged":
-            raise ArgumentError(f'method="staged": {short}. Use method="gram", or a larger eps.')
+            raise ArgumentError(
+                f'method="staged": {short}. Use method="{instead}", or a larger eps.'
+            )
         return short
     return plan
+
+
+def _eps_needed(
+    plan: LookPlan, rows: int, cost: Budget, exclusive: Sequence[Sequence[int]], noise: str | None
+) -> float:
+    """Return about the eps, beside the same delta, at which so many rows are enough."""
+    columns, eps = plan.size - 2, float(cost.eps)
+    for _ in range(6):  # the need falls about like 1/eps: a few steps meet it
+        eps *= max(plan.rows_needed, 1.0) / max(rows, 1)
+        if eps > _LARGEST_EPS:
+            break
+        whole = Budget(Fraction(eps), cost.delta)
+        plan = plan_looks(columns, whole, plan.protection, exclusive=exclusive, noise=noise)
+    return eps
+
+
+def looks_of(design: Design, reader: Reader, opened: OpenLooks, *, public: bool) -> Looked:
+    """Look at all rows as often as planned; `public` says whether their number is."""
+    return look(
+        lambda vectors: read_moments(reader, vectors)[0],
+        design,
+        opened,
+        public=public,
+    )
 
 
 def staged_fit(
@@ -104,19 +139,38 @@ def staged_fit(
         Its rows and passes are filled in here.
     """
     public = facts.account.protection.n_is_public
-    seen = look(
-        lambda vectors: read_moments(reader, vectors)[0],
-        design,
-        opened,
-        public=public,
-    )
+    seen = looks_of(design, reader, opened, public=public)
+    facts = facts.after(reader.rows if public else None, reader.passes)
+    return fit_of(design, columns, seen, facts, looks=written(seen))
+
+
+def fit_of(
+    design: Design,
+    columns: Sequence[int],
+    seen: Looked,
+    facts: CallFacts,
+    **more: Any,
+) -> RegressionResults:
+    """Estimate the coefficients of a model from the law of the last look.
+
+    Parameters
+    ----------
+    design : Design
+    columns : sequence of int
+        The model's z columns.
+    seen : Looked
+    facts : CallFacts
+        After the rows were read.
+    **more
+        Further fields of the result.
+    """
     law = seen.law()
     box = coefficients(law, columns)
     to_user, shift = design.to_user_units(columns)
     freedom = law.count / max(law.count - len(columns), 1.0)
     sampling = to_user @ box.sampling @ to_user.T * freedom
     privacy = to_user @ box.privacy @ to_user.T
-    rows = reader.rows if public else None
+    rows = facts.rows
     found = flags(
         law,
         box,
@@ -127,7 +181,7 @@ def staged_fit(
     return released(
         design,
         columns,
-        facts.after(rows, reader.passes),
+        facts,
         coefficients=to_user @ box.params + shift,
         covariance=sampling + privacy,
         privacy_covariance=privacy,
@@ -142,14 +196,14 @@ def staged_fit(
         noise=seen.plan.mechanism,
         noise_degrees=law.degrees,
         scaling="box",
-        looks=_looks(seen),
         weak=_weak(design, columns, seen, found),
         column_widths=np.array([design.columns[j].width for j in columns]),
         notes=(*facts.notes, *(flag.text for flag in found)),
+        **more,
     )
 
 
-def _looks(seen: Looked) -> tuple[Look, ...]:
+def written(seen: Looked) -> tuple[Look, ...]:
     """Write the looks as results keep them."""
     return tuple(
         Look(

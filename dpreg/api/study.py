@@ -42,6 +42,7 @@ _STUDIED: Final = {
     "shares": None,
     "draws": 1,
     "fit": None,
+    "expected_rows": None,
     "unsafe_seed": None,
 }
 """Arguments of `dp_select` that are the same in every study of a selection."""

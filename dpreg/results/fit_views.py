@@ -6,16 +6,18 @@ Tested in `tests/results/test_views.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dpreg.privacy.budget import decimal_string
 from dpreg.results.report import Block, Facts, Grid, Paragraph
 
 if TYPE_CHECKING:
+    from dpreg.results.looks import Look
     from dpreg.results.regression import RegressionResults
 
 __all__ = [
+    "LOOKS_NOTE",
     "coefficients",
     "estimate_headers",
     "fit_facts",
@@ -43,11 +45,16 @@ _GIVEN: Final = {
     "split": ", given the terms that the other rows selected.",
     "share": ". The same rows selected the terms, which the intervals do not account for.",
 }
+_GIVEN_CHOICE: Final = (
+    "coef, P>|z| and the interval are those of each coefficient given that this model was chosen: "
+    "an estimate that is too low as often as too high, and an interval that covers as often as it "
+    "says. std err and the last two columns are as if the terms had been given beforehand."
+)
 _RIDGED: Final = (
     "The privacy noise is large for these columns: the fit was ridged by a public rule, and "
     "coefficients are drawn towards zero."
 )
-_LOOKS: Final = (
+LOOKS_NOTE: Final = (
     "Each look releases the moments of rows in coordinates that earlier looks fixed: a row whose "
     "columns lie outside the radius is weighted down to it, and its residual is clipped, as a part "
     "of half the response's range. Clips are opened where the noise is small anyway."
@@ -56,8 +63,8 @@ _LOOKS: Final = (
 
 def fit_facts(fit: RegressionResults) -> Facts:
     """Return how a model was fitted."""
-    rows = {"fixed": "all", "split": "held out", "share": "all"}
-    left = [("Fit", fit.method), ("Noise", fit.noise), ("Rows", rows.get(fit.fit, fit.fit))]
+    rows = {"split": "held out"}
+    left = [("Fit", fit.method), ("Noise", fit.noise), ("Rows", rows.get(fit.fit, "all"))]
     if fit.complete_rows is not None:
         left.append(("Complete, noisy", f"{fit.complete_rows:,.0f}"))
     right = []
@@ -66,6 +73,7 @@ def fit_facts(fit: RegressionResults) -> Facts:
     if fit.residual_variance is not None:
         right.append(("Residual sd", fixed(math.sqrt(max(fit.residual_variance, 0)), 4)))
     kind = fit.interval_method + (", ridged" if fit.ridged else "")
+    kind = "given the choice" if fit.conditional else kind
     right.append(("Intervals", kind if _has_errors(fit) else "none"))
     return Facts(tuple(left), tuple(right))
 
@@ -82,7 +90,7 @@ def coefficients(fit: RegressionResults, alpha: float) -> Grid:
         alone = tuple((name, fixed(value, 4)) for name, value in listed)
         return Grid(("", "coef"), alone, "lr")
     columns = (
-        fit.coefficients,
+        fit.params.to_numpy(),
         fit.bse,
         fit.tvalues,
         fit.pvalues,
@@ -97,9 +105,9 @@ def coefficients(fit: RegressionResults, alpha: float) -> Grid:
     return Grid(headers, rows, "lrrrrrrrr")
 
 
-def looks(fit: RegressionResults) -> list[Block]:
+def looks(listed: Sequence[Look], weak: Mapping[str, str]) -> list[Block]:
     """Return one line a look, and which coefficients they leave weak."""
-    if not fit.looks:
+    if not listed:
         return []
     rows = tuple(
         (
@@ -111,13 +119,13 @@ def looks(fit: RegressionResults) -> list[Block]:
             "yes" if look.opened else "no",
             f"{look.weight:.3f}",
         )
-        for place, look in enumerate(fit.looks, 1)
+        for place, look in enumerate(listed, 1)
     )
     headers = ("", "rows", "share", "radius", "residual\nclip", "opened", "mean\nweight")
     blocks: list[Block] = [Grid(headers, rows, "llrrrlr")]
-    if fit.weak:
-        listed = "; ".join(f"{name} ({why})" for name, why in fit.weak.items())
-        blocks.append(Paragraph("Weak", listed))
+    if weak:
+        named = "; ".join(f"{name} ({why})" for name, why in weak.items())
+        blocks.append(Paragraph("Weak", named))
     return blocks
 
 
@@ -125,10 +133,12 @@ def fit_notes(fit: RegressionResults) -> list[str]:
     """Return what the errors and intervals mean."""
     if not _has_errors(fit):
         return []
+    if fit.conditional:
+        return [_GIVEN_CHOICE, f"{_MODEL}."]
     intervals = _NORMAL if fit.noise_degrees is None else _MIXTURE
     if fit.interval_method == "bootstrap":
         intervals = _BOOTSTRAP
-    staged = [_LOOKS] if fit.looks else []
+    staged = [LOOKS_NOTE] if fit.looks else []
     return [
         _ERRORS + intervals,
         _MODEL + _GIVEN.get(fit.fit, "."),

@@ -38,11 +38,14 @@ def frequencies(result: SelectionResults, ax: Axes | None = None) -> Axes:
     -------
     matplotlib Axes
     """
-    shares = result.selection_frequencies.sort_values(ascending=False, kind="stable")
+    shares = result.selection_frequencies
+    first = [term in result.alternatives for term in shares.index]
+    shares = shares.iloc[np.lexsort([~np.array(first, dtype=bool), -shares.to_numpy()])]
     drawn = shares.iloc[:_MOST]
     axes = new_axes(ax, len(drawn))
     places = np.arange(len(drawn))
     chosen = np.array([term in result.chosen for term in drawn.index], dtype=bool)
+    open_ = np.array([term in result.alternatives for term in drawn.index], dtype=bool)
     values = drawn.to_numpy()
     axes.hlines(places, 0, values, color=_PALE, linewidth=1.2)
     if result.draws > 1:
@@ -51,7 +54,10 @@ def frequencies(result: SelectionResults, ax: Axes | None = None) -> Axes:
         axes.errorbar(
             values, places, xerr=[low, high], fmt="none", ecolor=_INK, elinewidth=0.8, capsize=2
         )
-    for mask, face, label in ((chosen, _INK, "selected"), (~chosen, "white", "not selected")):
+    kinds = [(chosen, _INK, "selected"), (~chosen & ~open_, "white", "not selected")]
+    if open_.any():
+        kinds.insert(1, (open_, _PALE, "one of several"))
+    for mask, face, label in kinds:
         axes.plot(
             values[mask],
             places[mask],
@@ -95,7 +101,7 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
     names = [result.exog_names[j] for j in shown]
     widths = result.column_widths
     scales = np.ones(len(shown)) if widths is None else widths[shown]
-    raw, limits = result.coefficients[shown], result.conf_int(alpha).to_numpy()[shown]
+    raw, limits = result.params.to_numpy()[shown], result.conf_int(alpha).to_numpy()[shown]
     values, ends = raw * scales, limits * scales[:, None]
     axes = new_axes(ax, len(shown))
     places = np.arange(len(shown))

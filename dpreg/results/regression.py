@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.privacy.budget import exact
-from dpreg.results import inference, views
+from dpreg.results import given_choice, inference, views
 from dpreg.results.base import Released
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.codecs import plain_mapping, plain_schema
@@ -25,6 +25,7 @@ from dpreg.results.looks import Look
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
 from dpreg.results.withheld import NeverReleased
+from dpreg.staged.choice.truncated import Truncated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,8 +56,7 @@ class RegressionResults(NeverReleased, Released):
     formula : str
         The formula that was fitted.
     schema : mapping
-        The public facts about columns, as `Schema.to_dict()` writes them; bounds that were
-        estimated privately are in it.
+        The public facts about columns, as `Schema.to_dict()` writes them; bought bounds too.
     endog_names : str
         The response.
     exog_names : tuple of str
@@ -79,9 +79,9 @@ class RegressionResults(NeverReleased, Released):
         n less the columns, where n is public; None under add-remove. Read it as `df_resid`.
     method, noise, scaling : str
         How it was fitted ("staged", "gram", "ssp", "adassp"), its noise, and the scaling of rows.
-    fit : {"fixed", "split", "share"}
+    fit : {"fixed", "split", "share", "same"}
         "fixed": the formula was given. "split": selected on other rows. "share": selected on the
-        same rows.
+        same rows. "same": selected from the same release.
     eps, delta : Fraction
         As typed in the call.
     clip : Fraction
@@ -95,8 +95,8 @@ class RegressionResults(NeverReleased, Released):
         Whether the public ridge rule fired; `ridge` is what was added, in stored units.
     interval_method : {"noise-aware", "bootstrap"}
     interval_draws : (B, p) array or None
-        For "bootstrap": draws such that the interval of any combination r'beta runs between the
-        quantiles of `interval_draws @ r`. Released post-processing.
+        For "bootstrap": the interval of any combination r'beta runs between the quantiles of
+        `interval_draws @ r`. Released post-processing.
     column_widths : (p,) array or None
         Half the declared range of each column, so that a coefficient times its width is in units
         of the response; plots use it.
@@ -109,8 +109,11 @@ class RegressionResults(NeverReleased, Released):
         What a staged release released, look by look.
     weak : mapping
         Column to why its coefficient is weakly determined.
+    conditional : tuple of Truncated
+        For ``fit="same"``: each coefficient's law given the choice, which `params`, `pvalues` and
+        `conf_int` are of; all else is as if the terms had been given beforehand.
     passes : int
-        How often the rows were gone through for this call; counting them alone is no pass.
+        How often the rows were gone through; counting them alone is no pass.
     notes : tuple of str
         Public remarks, printed under the summary.
     record : ReleaseRecord or None
@@ -155,6 +158,7 @@ class RegressionResults(NeverReleased, Released):
     noise_degrees: int | None = None
     looks: tuple[Look, ...] = ()
     weak: Mapping[str, str] = field(default_factory=dict)
+    conditional: tuple[Truncated, ...] = ()
     passes: int = 1
     notes: tuple[str, ...] = ()
     design_formula: str | None = None
@@ -169,6 +173,7 @@ class RegressionResults(NeverReleased, Released):
         put("bounds", plain_mapping(self.bounds))
         put("notes", tuple(self.notes))
         put("looks", tuple(self.looks))
+        put("conditional", tuple(self.conditional))
         put("weak", plain_mapping(self.weak))
         for name in ("eps", "delta", "clip"):
             put(name, exact(getattr(self, name), name))
@@ -185,6 +190,8 @@ class RegressionResults(NeverReleased, Released):
                 raise ArgumentError(f"{name} does not match the {p} names in exog_names")
         if self.covariance.shape != (p, p):
             raise ArgumentError(f"covariance must be {p} x {p}")
+        if self.conditional and len(self.conditional) != p:
+            raise ArgumentError(f"conditional does not match the {p} names in exog_names")
         if not set(self.weak) <= set(self.exog_names):
             raise ArgumentError("weak names columns that are not in exog_names")
         if self.noise_degrees is not None and self.privacy_covariance is None:
@@ -196,7 +203,9 @@ class RegressionResults(NeverReleased, Released):
 
     @property
     def params(self) -> pd.Series:
-        """The coefficients, in the user's units."""
+        """The coefficients, in the user's units; NaN where the law given a choice has no median."""
+        if self.conditional:
+            return self._series(given_choice.centers(self.conditional))
         return self._series(self.coefficients)
 
     @property
@@ -217,11 +226,13 @@ class RegressionResults(NeverReleased, Released):
     @property
     def tvalues(self) -> pd.Series:
         """Coefficient over standard error; statsmodels' name for z as well."""
-        return self._series(inference.z_values(self.coefficients, self.bse.to_numpy()))
+        return self._series(inference.z_values(self.params.to_numpy(), self.bse.to_numpy()))
 
     @property
     def pvalues(self) -> pd.Series:
         """Two-sided p-values, from the law that `conf_int` uses where there are no draws."""
+        if self.conditional:
+            return self._series(given_choice.pvalues(self.conditional))
         each = self._combinations(np.eye(len(self.exog_names)))
         return self._series(each.pvalues(np.zeros(len(self.exog_names))))
 
@@ -249,14 +260,15 @@ class RegressionResults(NeverReleased, Released):
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return intervals of level 1 - alpha, columns 0 and 1.
 
-        From `bse` and the errors' law (normal, or as `noise_degrees` says); or quantiles of the
-        bootstrap draws where `interval_method` is "bootstrap".
+        From `bse` and the errors' law, from quantiles of bootstrap draws, or from `conditional`.
         """
-        limits = self._combinations(np.eye(len(self.exog_names))).intervals(alpha)
+        laws, each = self.conditional, self._combinations(np.eye(len(self.exog_names)))
+        limits = given_choice.intervals(laws, alpha) if laws else each.intervals(alpha)
         return self.claim.marked(pd.DataFrame(limits, index=list(self.exog_names)))
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance of the coefficients, sampling and privacy noise together."""
+        given_choice.refuse(self.conditional, "cov_params")
         names = list(self.exog_names)
         return self.claim.marked(pd.DataFrame(self.covariance, names, names, copy=True))
 
@@ -268,6 +280,7 @@ class RegressionResults(NeverReleased, Released):
         r_matrix : str, list of str, array, or tuple (R, q)
             "bsqft - lat = 0", several between commas, or rows of R with R beta = q.
         """
+        given_choice.refuse(self.conditional, "t_test")
         rows, target = linear_constraints(r_matrix, self.exog_names)
         return Contrast(self._combinations(rows), target, self.claim)
 
@@ -285,6 +298,7 @@ class RegressionResults(NeverReleased, Released):
 
     def get_prediction(self, exog: pd.DataFrame | None = None) -> Prediction:
         """Return predicted means with standard errors; see `Prediction.summary_frame`."""
+        given_choice.refuse(self.conditional, "get_prediction")
         rows = self._design_rows(exog)
         combinations = self._combinations(rows.to_numpy(dtype=np.float64))
         scale = float("nan") if self.residual_variance is None else self.residual_variance

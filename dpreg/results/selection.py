@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from dpreg.results.claim import PrivacyClaim
 from dpreg.results.codecs import plain_mapping, plain_schema
 from dpreg.results.constraints import Constraints
 from dpreg.results.contrast import Contrast, Prediction
+from dpreg.results.looks import Look
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.summary import Summary
@@ -61,18 +62,19 @@ class SelectionResults(NeverReleased, Released):
     nobs : int or None
         Rows, where they are public (replace-one); None under add-remove.
     method, mechanism, engine : str
-        "pcls"; "permute-and-flip", ...; "enumerate", "tree".
+        "pcls"; "permute-and-flip", ...; "enumerate", "tree". "staged" has the noise of its looks
+        for a mechanism, and the engine "search".
     units, hierarchy : str
     max_terms : int or None
     eps, delta : Fraction
         As typed in the call.
     radius, clip : Fraction
-        Of the l1 ball and of the response, in units of the scaled response.
-    radius_source : {"given", "default", "private"}
+        Of the l1 ball (None for "staged") and of the response, in units of the scaled response.
+    radius_source : {"given", "default", "private", "none"}
     center : bool
     penalty : str
         The rule: "given", "auto" or "bic".
-    phi, psi : Fraction or float
+    phi, psi : Fraction, float or None
         What was charged per column and per term, in squared units of the scaled response.
     sigma2 : Fraction, float or None
         The residual variance that went into phi, where one was given or estimated privately.
@@ -87,6 +89,17 @@ class SelectionResults(NeverReleased, Released):
         The coefficients of the selected model; None with `fit=None`.
     passes : int
         How often the rows were gone through for this call; counting them alone is no pass.
+    best : tuple of str
+        "staged": the best model, which `params` describe: `chosen` and the terms for which others
+        could stand.
+    alternatives : mapping of str to tuple of tuples of str
+        "staged": each of those terms, and what might come in for it, the nearest first.
+    chosen_again : mapping of str to float
+        "staged": read it as `stability`.
+    certified : bool or None
+        "staged": whether it is proved that no model is better by the released numbers.
+    looks : tuple of Look
+        "staged": what was released, look by look.
     """
 
     kind = "selection"
@@ -110,13 +123,13 @@ class SelectionResults(NeverReleased, Released):
     max_terms: int | None
     eps: Fraction
     delta: Fraction
-    radius: Number
+    radius: Number | None
     radius_source: str
     clip: Fraction
     center: bool
     penalty: str
-    phi: Number
-    psi: Number
+    phi: Number | None
+    psi: Number | None
     sigma2: Number | None
     bounds: Mapping[str, str]
     claim: PrivacyClaim
@@ -124,14 +137,24 @@ class SelectionResults(NeverReleased, Released):
     regression: RegressionResults | None = None
     passes: int = 1
     record: ReleaseRecord | None = None
+    best: tuple[str, ...] = ()
+    alternatives: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    chosen_again: Mapping[str, float] = field(default_factory=dict)
+    certified: bool | None = None
+    looks: tuple[Look, ...] = ()
 
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values and check that they fit together."""
         put = partial(object.__setattr__, self)
-        for name in ("candidates", "kept", "chosen", "notes"):
+        for name in ("candidates", "kept", "chosen", "notes", "best", "looks"):
             put(name, tuple(getattr(self, name)))
         put("models", tuple(tuple(model) for model in self.models))
         put("columns", {term: tuple(names) for term, names in self.columns.items()})
+        instead = {
+            term: tuple(tuple(each) for each in sets) for term, sets in self.alternatives.items()
+        }
+        put("alternatives", instead)
+        put("chosen_again", plain_mapping(self.chosen_again))
         put("schema", plain_schema(self.schema))
         put("bounds", plain_mapping(self.bounds))
         for name in ("eps", "delta", "clip"):
@@ -150,6 +173,8 @@ class SelectionResults(NeverReleased, Released):
         if set(self.chosen) not in [set(model) for model in self.models]:
             raise ArgumentError("chosen must be one of the released models")
         named = {term for model in self.models for term in model} | set(self.columns)
+        named |= {*self.best, *self.alternatives, *self.chosen_again}
+        named |= {term for sets in self.alternatives.values() for each in sets for term in each}
         if not named <= terms:
             strange = ", ".join(sorted(named - terms))
             raise ArgumentError(f"terms that are neither kept nor candidates: {strange}")
@@ -179,6 +204,17 @@ class SelectionResults(NeverReleased, Released):
         """
         shares = self.selection_frequencies.to_numpy()
         return self._series(inference.binomial_errors(shares, self.draws))
+
+    @property
+    def stability(self) -> pd.Series:
+        """How often each candidate would be chosen again if the released estimate were the truth.
+
+        It counts the noise twice, so that a useless term near the threshold gets a half: it is no
+        probability that a term belongs to the model.
+        """
+        if not self.chosen_again:
+            raise NotReleased(f'stability needs method="staged"; this was method="{self.method}".')
+        return self._series(np.array([self.chosen_again[term] for term in self.candidates]))
 
     @property
     def params(self) -> pd.Series:
@@ -230,7 +266,9 @@ class SelectionResults(NeverReleased, Released):
         """The design columns of the selected model."""
         if self.regression is not None:
             return list(self.regression.exog_names)
-        return [name for term in self.chosen for name in self.columns.get(term, (term,))]
+        return [
+            name for term in self.best or self.chosen for name in self.columns.get(term, (term,))
+        ]
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return intervals of level 1 - alpha, columns 0 and 1."""
@@ -282,6 +320,8 @@ class SelectionResults(NeverReleased, Released):
 
     def _fitted(self, name: str) -> RegressionResults:
         if self.regression is None:
+            if self.best == () and self.method == "staged":
+                raise NotReleased(f"{name} is not released: the chosen model has no columns.")
             raise NotReleased(
                 f"{name} is not released: this call used fit=None, which selects and fits nothing. "
                 f'Call dp_select with fit="split", or spend more budget on '

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import BudgetTable, Spend
+from dpreg.results import given_choice
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.codecs import (
     ARRAY,
@@ -44,7 +45,20 @@ _OLDER: Final = ("0.1",)
 """Versions that are read as well."""
 
 _SINCE: Final[Mapping[str, Mapping[str, Any]]] = {
-    "regression": {"privacy_covariance": None, "noise_degrees": None, "looks": [], "weak": {}},
+    "regression": {
+        "privacy_covariance": None,
+        "noise_degrees": None,
+        "looks": [],
+        "weak": {},
+        "conditional": [],
+    },
+    "selection": {
+        "best": [],
+        "alternatives": {},
+        "chosen_again": {},
+        "certified": None,
+        "looks": [],
+    },
 }
 """What files of `_OLDER` lack, by kind; all of them lack the record."""
 
@@ -187,6 +201,7 @@ _RECORD: Final = built(
         "ledger": optional(_POSITION),
     },
 )
+_TRUNCATED: Final = built(given_choice.read, {"estimate": FLOAT, "se": FLOAT, "intervals": ARRAY})
 
 
 def _read_claim(value: Any) -> Any:
@@ -230,6 +245,7 @@ _REGRESSION: Final[Mapping[str, Codec]] = {
     "noise_degrees": optional(INTEGER),
     "looks": list_of(_LOOK),
     "weak": mapping_of(TEXT),
+    "conditional": list_of(_TRUNCATED),
     "notes": _TEXTS,
     "design_formula": optional(TEXT),
     "record": optional(_RECORD),
@@ -256,17 +272,22 @@ _SELECTION: Final[Mapping[str, Codec]] = {
     "max_terms": optional(INTEGER),
     "eps": EXACT,
     "delta": EXACT,
-    "radius": NUMBER,
+    "radius": optional(NUMBER),
     "radius_source": TEXT,
     "clip": EXACT,
     "center": FLAG,
     "penalty": TEXT,
-    "phi": NUMBER,
-    "psi": NUMBER,
+    "phi": optional(NUMBER),
+    "psi": optional(NUMBER),
     "sigma2": optional(NUMBER),
     "bounds": mapping_of(TEXT),
     "claim": _CLAIM,
     "notes": _TEXTS,
+    "best": _TEXTS,
+    "alternatives": mapping_of(list_of(_TEXTS)),
+    "chosen_again": mapping_of(FLOAT),
+    "certified": optional(FLAG),
+    "looks": list_of(_LOOK),
     "regression": optional(Codec(encode, _read_regression)),
     "record": optional(_RECORD),
 }

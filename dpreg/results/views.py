@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dpreg.privacy.budget import decimal_string
+from dpreg.results import staged_views
 from dpreg.results.fit_views import (
     coefficients,
     estimate_headers,
@@ -74,12 +75,16 @@ def selection(result: SelectionResults, alpha: float) -> Report:
         Paragraph("Selected", _cut(result.selected_formula, "selected_formula")),
         _selection_facts(result),
         *_selection_table(result),
+        *staged_views.ambiguous(result),
     ]
     notes = list(result.notes)
     fit = result.regression
+    if result.method == "staged":
+        notes = staged_views.notes(result)
     if fit is not None:
         blocks += [fit_facts(fit), coefficients(fit, alpha)]
         notes = [*fit_notes(fit), *notes, *fit.notes]
+    blocks += looks(result.looks, {} if fit is None else fit.weak)
     if result.draws > 1:
         notes.insert(0, _frequency_note(result.draws))
     blocks += closing(result.claim, notes)
@@ -94,7 +99,7 @@ def regression(result: RegressionResults, alpha: float) -> Report:
         Paragraph("Formula", _cut(result.formula, "formula")),
         _regression_facts(result),
         coefficients(result, alpha),
-        *looks(result),
+        *looks(result.looks, result.weak),
         *closing(result.claim, [*fit_notes(result), *result.notes]),
     ]
     title = f"Private linear regression: {result.endog_names}"
@@ -125,6 +130,7 @@ def _selection_facts(result: SelectionResults) -> Facts:
         ("Method", result.method.upper()),
         ("Mechanism", result.mechanism),
         ("Engine", result.engine),
+        *staged_views.facts(result),
         ("Models", _count(result.n_models)),
         ("Terms", f"{kept} kept, {free} free"),
         ("Units", result.units),
@@ -135,11 +141,11 @@ def _selection_facts(result: SelectionResults) -> Facts:
     )
     right = (
         *privacy_facts(result),
-        ("Radius", f"{_short(result.radius)} ({result.radius_source})"),
+        *[("Radius", f"{_short(r)} ({result.radius_source})") for r in _given(result.radius)],
         ("Clip", _short(result.clip)),
         ("Penalty rule", result.penalty),
-        ("Penalty/column", _short(result.phi)),
-        ("Penalty/term", _short(result.psi)),
+        *[("Penalty/column", _short(phi)) for phi in _given(result.phi)],
+        *[("Penalty/term", _short(psi)) for psi in _given(result.psi)],
         *([("Sigma2", _short(result.sigma2))] if result.sigma2 is not None else []),
     )
     return Facts(left, right)
@@ -180,23 +186,30 @@ def _selection_table(result: SelectionResults) -> list[Block]:
     shares = dict(result.selection_frequencies)
     errors = dict(result.frequency_errors)
     several = result.draws > 1
+    again = result.chosen_again
     headers = ("term", "role", "selected", "columns") + ("frequency (se)",) * several
+    headers += ("stability",) * bool(again)
     rows, absent = [], []
     many = len(result.kept) + len(result.candidates) > _MANY_TERMS
     for term in (*result.kept, *result.candidates):
-        if many and shares.get(term) == 0:
+        if many and shares.get(term) == 0 and term not in result.alternatives:
             absent.append(term)
             continue
         free = term in shares
         often = f"{shares[term]:.2f} ({errors[term]:.2f})" if free and several else ""
         role = "candidate" if free else "kept"
-        chosen = "yes" if term in result.chosen else "no"
+        chosen = staged_views.chosen(result, term)
+        stable = f"{again[term]:.2f}" if term in again else ""
         width = str(len(result.columns.get(term, (term,))))
-        rows.append((term, role, chosen, width) + (often,) * several)
-    blocks: list[Block] = [Grid(headers, tuple(rows), "lllrr"[: len(headers)])]
+        rows.append((term, role, chosen, width) + (often,) * several + (stable,) * bool(again))
+    blocks: list[Block] = [Grid(headers, tuple(rows), "lllrrr"[: len(headers)])]
     if absent:
         blocks.append(Paragraph(f"Never selected ({len(absent)})", ", ".join(absent)))
     return blocks
+
+
+def _given(number: Fraction | float | None) -> list[Fraction | float]:
+    return [] if number is None else [number]
 
 
 def _frequency_note(draws: int) -> str:

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from oracles.recorded_calls import MATRIX, recorded
 
-from dpreg.api import blockwise, quantile
+from dpreg.api import blockwise, quantile, select_staged
 from dpreg.estimation import aggregate, coding, gram, histogram, perturbed, sums
 from dpreg.estimation import quantile as quantile_choice
 from dpreg.formula import bounds
-from dpreg.privacy import account, quantiles, ranks, vector_noise
+from dpreg.privacy import account, look_noise, quantiles, ranks, tail_noise, vector_noise
 from dpreg.privacy.account import AccountError
 from dpreg.selection import contest, engine, estimates, preparation, run
+from dpreg.staged import looks, plan
 
 ALL = "__import__('dataclasses').replace(everyone, group={!r})"
 
@@ -67,6 +68,8 @@ def cell(call: str, *parts: str) -> str:
 
 K3, REPLACE, ADD = "contributions=3", "'replace-one'", "'add-remove'"
 PRIVATE = cell("select", "sigma2='private'", REPLACE, K3)
+LOOKS = cell("select", "method='staged'", REPLACE, K3)
+GAUSSIAN_LOOKS = cell("ols", "method='staged'", REPLACE, K3, "'gaussian'")
 ONE = "type(part.protection)(part.protection.neighbors, 1)"
 MUTANTS = {
     "sigma2 counts at the whole eps": Mutant(
@@ -222,6 +225,49 @@ MUTANTS = {
         vector_noise, "fit_noise", "VectorNoise(mechanism, scale, variance, eps, Fraction(0))",
         "VectorNoise(mechanism, scale / 2, variance, 2 * eps, Fraction(0))", cell("mean"),
         refused=True,
+    ),
+    "a look drawn twice": Mutant(
+        looks, "_release", "drawn = noise.draw(part, moments.group)",
+        "drawn = noise.draw(part, moments.group) and noise.draw(part, moments.group)",
+        LOOKS, refused=True,
+    ),
+    "a Gaussian look drawn twice": Mutant(
+        looks, "_release", "drawn = noise.draw(part, moments.group)",
+        "drawn = noise.draw(part, moments.group) and noise.draw(part, moments.group)",
+        GAUSSIAN_LOOKS, refused=True,
+    ),
+    "every look at the whole eps": Mutant(
+        plan, "plan_looks", "tuple(whole * share for share in SHARES)",
+        "tuple(whole for share in SHARES)", LOOKS, refused=True,
+    ),
+    "every Gaussian look at the whole": Mutant(
+        plan, "plan_looks", "tuple(whole * share for share in SHARES)",
+        "tuple(whole for share in SHARES)", GAUSSIAN_LOOKS,
+    ),
+    "looks beside bounds at the whole eps": Mutant(
+        select_staged, "_planned", "request.budget.eps * (1 - share)", "request.budget.eps",
+        cell("select", "method='staged'", "schema='bare'"), refused=True,
+    ),
+    "a located look forgets contributions": Mutant(
+        look_noise, "located_matrix_laplace", "share, neighbors, contributions)",
+        "share, neighbors, 1)", LOOKS,
+    ),
+    "a look at the box forgets contributions": Mutant(
+        look_noise, "box_matrix_laplace", "        contributions,\n", "        1,\n", LOOKS
+    ),
+    "a located look under the other relation": Mutant(
+        look_noise, "located_matrix_laplace", "share, neighbors, contributions)",
+        "share, 'add-remove', contributions)", LOOKS,
+    ),
+    "a Gaussian located look forgets contributions": Mutant(
+        look_noise, "located_gaussian", "(weight, neighbors, contributions)",
+        "(weight, neighbors, 1)", GAUSSIAN_LOOKS,
+    ),
+    "the tail forgets contributions": Mutant(
+        tail_noise, "tail_l1", "rows * protection.contributions", "rows", LOOKS
+    ),
+    "the tail in units of a row of length one": Mutant(
+        tail_noise, "tail_noise", "Fraction(full_weight, 2**20)", "Fraction(1, 2**20)", LOOKS
     ),
     "noise of half its scale": Mutant(
         vector_noise, "fit_noise", "VectorNoise(mechanism, scale, variance, eps, Fraction(0))",

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from typing import Any
 
 import numpy as np
+from oracles.recorded_looks import looks, wishart
+from oracles.recorded_steps import Asked, Cost
 from oracles.recording import (
     UNIT,
     Draw,
     Tape,
-    bounded_range_delta,
     coded_changes,
-    gaussian_delta,
     moment_changes,
     residual_range,
     score_range,
@@ -24,52 +23,6 @@ from oracles.recording import (
 
 NEAR = 1e-6
 RANKS = 2**16
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What the draws of one step cost a person: pure losses in sequence, or one Gaussian ratio."""
-
-    step: str
-    draws: tuple[Draw, ...]
-    losses: tuple[float, ...] = ()
-    mu: float | None = None
-    failure: float = 0.0
-    tight: bool = True
-
-    def check(self, spend: Any) -> None:
-        """Hold it against the step's line of the budget table: no more, and nearly no less."""
-        eps, delta = float(spend.eps), float(spend.delta)
-        for draw in self.draws:
-            assert draw.rows == spend.rows, f"{self.step} read {draw.rows}, charged {spend.rows}"
-        if self.mu is not None:
-            assert gaussian_delta(self.mu, eps) <= delta * (1 + NEAR), f"{self.step}: too little"
-            if self.tight:
-                assert gaussian_delta(1.3 * self.mu, eps) > delta, f"{self.step}: waste"
-        elif delta > 0 and not self.failure:
-            each, draws = max(self.losses), len(self.losses)
-            assert bounded_range_delta(each, draws, eps) <= delta * (1 + NEAR), self.step
-            assert bounded_range_delta(1.1 * each, draws, eps) > delta, f"{self.step}: waste"
-        else:
-            assert self.failure <= delta * (1 + NEAR), f"{self.step}: the bound fails too often"
-            spent = sum(self.losses)
-            assert spent <= eps * (1 + NEAR), f"{self.step} costs {spent}, charged {eps}"
-            if self.tight:
-                assert spent >= eps * 0.95, f"{self.step} costs {spent} of {eps}: waste"
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The part of a call that every cost depends on."""
-
-    relation: str
-    k: int
-    options: dict[str, Any]
-
-    @property
-    def rows(self) -> int:
-        """Losses that one contribution moves: of the old row and of the new."""
-        return 2 if self.relation == "replace-one" else 1
 
 
 def _pure(step: str, draws: list[Draw], reaches: list[float], tight: bool = True) -> Cost:
@@ -97,6 +50,8 @@ def coefficients(tape: Iterator[Draw], asked: Asked, columns: int) -> Cost:
         scales = np.array([pools[i].scale for i in touches]) * UNIT
         squared = ((changes / scales) ** 2).sum(axis=1).max()
         return Cost("coefficients", tuple(pools), mu=asked.k * math.sqrt(squared))
+    if first.mechanism == "matrix-laplace":
+        return wishart(first, asked, columns, "coefficients")
     assert first.size == len(touches)
     if first.mechanism == "laplace":
         reach = np.abs(changes).sum(axis=1).max()
@@ -128,6 +83,10 @@ def selection(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     draws, options, k = iter(tape.draws), asked.options, asked.k
     lines = {spend.step: spend for spend in result.claim.spends}
     found = bounds(draws, asked, [s.removeprefix("bounds of ") for s in lines if "bounds of" in s])
+    if result.method == "staged":
+        found += looks(draws, asked, 3, result.looks)
+        assert next(draws, None) is None, "something was drawn that no step accounts for"
+        return found
     rho = Fraction(result.radius) / Fraction(result.clip)
     if options.get("radius") == "private":
         found.append(_pure("radius", [next(draws)], [2 * k]))
@@ -162,7 +121,9 @@ def regression(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     names = [s.step.removeprefix("bounds of ") for s in result.claim.spends if "bounds" in s.step]
     found = bounds(draws, asked, names)
     size = len(result.params)
-    if asked.options.get("method", "gram") == "gram":
+    if result.method == "staged":
+        found += looks(draws, asked, size - 1, result.looks)
+    elif asked.options["method"] == "gram":
         found.append(coefficients(draws, asked, size - 1))
     else:
         found.append(perturbed(draws, asked, size))

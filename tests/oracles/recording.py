@@ -22,7 +22,7 @@ from scipy.stats import binom, norm
 from dpreg import moments
 from dpreg.estimation import gram, perturbed, sums
 from dpreg.privacy import ranks, seeded
-from dpreg.privacy.mechanisms import additive, choice
+from dpreg.privacy.mechanisms import additive, choice, wishart
 from dpreg.selection import estimates
 from dpreg.selection.scoring import problem
 from dpreg.selection.tree import sampler
@@ -101,7 +101,14 @@ def record(patch: Any) -> Tape:
         ("laplace", additive.laplace_noise),
     ):
         everywhere(honest, vector(mechanism, honest))
-    patch.setattr(choice, "integer_laplace", vector("laplace", choice.integer_laplace))
+    seeds = choice.integer_laplace
+
+    def of_choice(size: int, scale: float, *, rng: Any = None) -> Any:
+        if rng is not None:  # else it draws by the mechanism above
+            tape.add("laplace", scale, size)
+        return seeds(size, scale, rng=rng)
+
+    patch.setattr(choice, "integer_laplace", of_choice)
     knorm = additive.knorm_noise
 
     def boxed(widths: Any, rate: Any, **options: Any) -> Any:
@@ -109,6 +116,13 @@ def record(patch: Any) -> Tape:
         return knorm(widths, rate, **options)
 
     everywhere(knorm, boxed)
+    spectral = wishart.wishart_noise
+
+    def symmetric(scales: Any, **options: Any) -> Any:
+        tape.add("matrix-laplace", 0.0, len(scales), widths=tuple(scales))
+        return spectral(scales, **options)
+
+    everywhere(spectral, symmetric)
     built = choice._noisy_min
     patch.setattr(
         choice, "_noisy_min", lambda scale, name: _Listening(tape, built(scale, name), scale, name)

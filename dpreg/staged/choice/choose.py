@@ -43,7 +43,7 @@ class ConditionalFit:
 
     @property
     def estimates(self) -> Array:
-        """Median-unbiased estimates in box units, (c,); infinite where the law has none."""
+        """Median-unbiased estimates, (c,); infinite where the law has none."""
         return np.array([law.center() for law in self.laws])
 
     def intervals(self, level: float = 0.05) -> Array:
@@ -152,7 +152,12 @@ def choose(
 
 
 def conditional_fit(
-    law: ReleasedLaw, problem: Problem, verdict: Verdict, false_inclusions: float = 0.1
+    law: ReleasedLaw,
+    problem: Problem,
+    verdict: Verdict,
+    false_inclusions: float = 0.1,
+    *,
+    units: tuple[Array, Array] | None = None,
 ) -> ConditionalFit:
     """Fit the chosen model to the law that chose it, with that taken into account.
 
@@ -162,8 +167,12 @@ def conditional_fit(
         As `choose` took and returned them.
     false_inclusions : float
         The same as there.
+    units : (c, c) and (c,) arrays, optional
+        T and t: coefficients are wanted as T beta + t. None: in box units.
     """
     plain = fit_model(law, problem, verdict.model)
+    if units is not None:
+        plain = plain.mapped(*units)
     laws = condition(problem, verdict, plain, guard_margin(false_inclusions))
     return ConditionalFit(plain.columns, plain, tuple(laws))
 

@@ -34,7 +34,7 @@ class ModelFit:
     columns : tuple of int
         The law's columns, ascending: (c,).
     estimates : (c,) array
-        In box units.
+        In box units, or as `mapped` says.
     covariance : (c, c) array
     lines : (m, c) array
         Column j moves the law's g so that `estimates[j]` grows by 1 and all that is independent of
@@ -50,6 +50,21 @@ class ModelFit:
     def se(self) -> Array:
         """Standard errors, (c,)."""
         return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+    def mapped(self, transform: Array, shift: Array) -> ModelFit:
+        """Return the fit of T b + t, in other units: (c, c) and (c,) arrays.
+
+        Coefficient j is then r'b with r the j-th row of T; moving g along K V r / (r'V r) moves it
+        by 1 and leaves alone what is independent of it.
+        """
+        covariance = transform @ self.covariance @ transform.T
+        moved = (self.lines * np.diag(self.covariance)) @ transform.T
+        return ModelFit(
+            columns=self.columns,
+            estimates=transform @ self.estimates + shift,
+            covariance=covariance,
+            lines=moved / np.diag(covariance),
+        )
 
 
 def fit_model(law: ReleasedLaw, problem: Problem, model: Model) -> ModelFit:

@@ -1,0 +1,43 @@
+"""How results of every selection name terms, columns and models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dpreg.formula.design import Design
+from dpreg.selection.space import Space
+
+__all__ = ["columns_of_terms", "columns_of_units", "formula_of", "named"]
+
+
+def columns_of_units(space: Space, units: Iterable[int]) -> list[int]:
+    """Return the z columns of a model: those of keep and of its units."""
+    return sorted((*space.keep_columns, *(c for u in units for c in space.unit_columns[u])))
+
+
+def columns_of_terms(design: Design, space: Space, units: str) -> dict[str, tuple[str, ...]]:
+    """Name the design columns of every term or, where `units` is "column", of every unit."""
+    columns = {
+        term.name: tuple(design.columns[j].name for j in term.columns) for term in design.terms
+    }
+    if units == "column":
+        kept = {name: columns[name] for name in design.keep}
+        columns = kept | {unit: (unit,) for unit in space.units}
+    return columns
+
+
+def named(design: Design, space: Space, units: Iterable[int]) -> tuple[str, ...]:
+    """Name a model: kept terms first, then its units in the order of the formula."""
+    return design.keep + tuple(space.units[unit] for unit in sorted(units))
+
+
+def formula_of(design: Design, columns: Sequence[int]) -> str:
+    """Write the formula of a model; a factor's columns stand for the whole factor."""
+    inside = [
+        term.name
+        for term in design.terms
+        if 0 not in term.columns and not set(columns).isdisjoint(term.columns)
+    ]
+    constant = 0 in columns
+    right = " + ".join(inside) or ("1" if constant else "0")
+    return f"{design.response.name} ~ {right}{'' if constant or not inside else ' - 1'}"

@@ -1,0 +1,292 @@
+"""dp_select by looks, end to end: what is found, charged, refused and shown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import dpreg
+from dpreg.errors import ArgumentError, BudgetError, DataError, NotReleased
+from dpreg.results.looks import Look
+
+SCHEMA = {
+    "a": (-1, 1),
+    "b": (-1, 1),
+    "c": (-1, 1),
+    "copy": (-1, 1),
+    "g": ["u", "v", "w"],
+    "y": (-3, 3),
+}
+FORMULA = "y ~ g + a + b + c"
+
+
+def table(rows: int = 20_000, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    a, b, c = rng.uniform(-1, 1, (3, rows))
+    g = rng.choice(["u", "v", "w"], rows)
+    y = 0.4 + a - 0.5 * b + 0.4 * (g == "w") + rng.normal(0, 0.3, rows)
+    copy = np.clip(a + rng.normal(0, 0.001, rows), -1, 1)
+    return pd.DataFrame({"a": a, "b": b, "c": c, "g": g, "y": y, "copy": copy})
+
+
+def staged(formula=FORMULA, data=None, eps=2, **arguments):
+    data = table() if data is None else data
+    arguments = {"method": "staged", "schema": SCHEMA, **arguments}
+    return dpreg.dp_select(formula, data, eps, **arguments)
+
+
+# ---- what is found ----
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"delta": 1e-6},
+        {"neighbors": "add-remove"},
+        {"contributions": 3, "eps": 6},
+        {"fit": None},
+        {"schema": {**SCHEMA, "copy": (-1, 1)}, "clip": "0.9"},
+    ],
+)
+def test_the_terms_of_a_clear_model_are_found(options):
+    result = staged(false_inclusions="1e-4", unsafe_seed=5, **options)
+    assert result.selected == ["Intercept", "g", "a", "b"]
+    assert result.selected_formula == "y ~ g + a + b"
+    assert result.best == tuple(result.selected)
+    assert (result.alternatives, result.certified) == ({}, True)
+    assert result.stability["a"] == 1
+    assert result.stability["c"] < 0.5
+    assert result.selection_frequencies.to_dict() == {"g": 1.0, "a": 1.0, "b": 1.0, "c": 0.0}
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_intervals_given_the_choice_hold_the_truth(delta):
+    truth = {"Intercept": 0.4, "g[T.v]": 0.0, "g[T.w]": 0.4, "a": 1.0, "b": -0.5}
+    missed = 0
+    for seed in range(12):
+        result = staged(data=table(seed=seed), delta=delta, false_inclusions="1e-4")
+        assert list(result.params.index) == list(truth)
+        ends = result.conf_int(0.001)
+        missed += sum(not ends.loc[k, 0] <= v <= ends.loc[k, 1] for k, v in truth.items())
+    assert missed <= 1
+
+
+def test_estimate_interval_and_pvalue_are_of_one_law():
+    result = staged("y ~ a + b + c", eps=1, delta=1e-6)
+    for name, p in result.pvalues.items():
+        if 1e-6 < p < 1 - 1e-6:
+            low, high = result.conf_int(p).loc[name]
+            assert min(abs(low), abs(high)) < 1e-3 * (high - low)
+    wide = result.conf_int(1 - 1e-9)
+    np.testing.assert_allclose(wide[0], result.params, rtol=1e-4)
+
+
+def test_a_copy_is_an_alternative_and_never_dropped():
+    result = staged("y ~ a + b + copy", unsafe_seed=1)
+    assert "a" not in result.selected
+    assert "copy" not in result.selected
+    (doubtful,) = result.alternatives
+    other = {"a": "copy", "copy": "a"}[doubtful]
+    assert (other,) in result.alternatives[doubtful]
+    assert doubtful in result.best
+    assert doubtful in result.params.index
+    text = " ".join(str(result.summary()).split())
+    assert f"one of {{{doubtful}, {other}" in text
+    assert "no probability that the term belongs" in text
+
+
+def test_an_interaction_comes_with_its_main_effects():
+    data = table()
+    data["y"] += 0.8 * data["a"] * data["c"]
+    result = staged("y ~ a + b + a:c + c", data, hierarchy="strong", unsafe_seed=2)
+    assert {"a", "c", "a:c"} <= set(result.best)
+
+
+def test_units_max_terms_and_keep():
+    by_column = staged(units="column", unsafe_seed=3)
+    assert by_column.selected == ["Intercept", "g[T.w]", "a", "b"]
+    assert by_column.columns["g[T.w]"] == ("g[T.w]",)
+    assert staged(max_terms=1, unsafe_seed=3).best == ("Intercept", "a")
+    assert "c" in staged(keep=("Intercept", "c"), unsafe_seed=3).selected
+    free = staged("y ~ a + b", keep=(), unsafe_seed=3)
+    assert free.candidates[0] == "Intercept"
+    assert free.selected == ["Intercept", "a", "b"]
+
+
+def test_randhie_finds_what_a_statistician_expects():
+    rand = dpreg.datasets.load_randhie()
+    result = dpreg.dp_select(
+        rand.formula, rand.data, 1, delta=1e-6, schema=rand.schema, method="staged", unsafe_seed=1
+    )
+    assert {"lncoins", "idp", "lpi", "physlm", "disea"} <= set(result.selected)
+    assert (result.nobs, result.passes) == (20_190, 3)
+
+
+# ---- what is charged, and what is refused before ----
+
+
+def test_looks_are_charged_as_dp_ols_charges_them():
+    ledger = dpreg.Ledger(dpreg.Budget(5, "1e-5"))
+    pure = staged(eps=1, budget=ledger)
+    steps = ["look 1", "look 2", "look 3", "residuals beyond the clip"]
+    assert pure.budget["step"].tolist()[:4] == steps
+    assert pure.budget["eps"].tolist()[:4] == ["0.15", "0.2", "0.6", "0.05"]
+    both = staged(eps=1, delta="1e-6", budget=ledger)
+    assert both.budget["step"].tolist()[0] == "looks 1-3"
+    assert (str(pure.spent), str(both.spent)) == ("eps=1", "eps=1, delta=0.000001")
+    assert ledger.spent.eps == 2
+
+
+def test_bounds_that_are_bought_take_their_share():
+    partly = {name: how for name, how in SCHEMA.items() if name != "a"}
+    with pytest.warns(dpreg.errors.DpregWarning, match="leaves out a"):
+        result = staged(schema=partly, eps=4, shares={"bounds": "0.25"}, fit=None)
+    assert result.budget["eps"].tolist()[0] == "1"
+    assert result.budget["eps"].tolist()[3] == "1.8"
+    assert result.spent.eps == 4
+    assert result.bounds["a"] == "private"
+    assert result.passes == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"radius": 2}, "no radius"),
+        ({"radius": "private"}, "no radius"),
+        ({"penalty": "bic", "sigma2": 1}, "no penalty, sigma2"),
+        ({"draws": 2}, "no draws"),
+        ({"mechanism": "laplace"}, "no mechanism"),
+        ({"engine": "tree"}, "no engine"),
+        ({"shares": {"fit": "0.5"}}, r"no shares\['fit'\]"),
+        ({"shares": {"bounds": "0.5"}}, "bounds, which this call does not need"),
+        ({"fit": "split"}, 'fit="same"'),
+        ({"fit": "share"}, 'fit="same"'),
+        ({"method": "pcls", "fit": "same"}, 'method="staged"'),
+        ({"expected_rows": 0}, "expected_rows"),
+        ({"expected_rows": 50}, 'need about .* there are 50; .* eps must be .* method="pcls"'),
+        ({"formula": "y ~ 1"}, "columns to look at"),
+        ({"keep": ("nobody",)}, "nobody"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_nothing_is_charged(options, says, monkeypatch):
+    monkeypatch.setattr(dpreg.api.staged, "read_moments", lambda *_: pytest.fail("a row was read"))
+    ledger = dpreg.Ledger(5)
+    with pytest.raises(ArgumentError, match=says):
+        staged(budget=ledger, **options)
+    assert ledger.spent.eps == 0
+
+
+def test_too_few_rows_and_a_short_ledger_are_refused_before_a_row_is_read(monkeypatch):
+    monkeypatch.setattr(dpreg.api.staged, "read_moments", lambda *_: pytest.fail("a row was read"))
+    ledger = dpreg.Ledger(1)
+    with pytest.raises(ArgumentError, match=r"need about [0-9,]+ rows .* there are 100; "):
+        staged(data=table(100), eps=1, budget=ledger)
+    with pytest.raises(BudgetError):
+        staged(eps=2, budget=ledger)
+    assert ledger.spent.eps == 0
+
+
+def test_the_eps_that_a_refusal_names_is_enough():
+    data = table(400)
+    for delta in (0, 1e-6):
+        with pytest.raises(ArgumentError) as refused:
+            staged(data=data, eps="0.5", delta=delta)
+        needed = float(str(refused.value).split("about ")[2].split(". ")[0])
+        assert staged(data=data, eps=1.1 * needed, delta=delta, fit=None).method == "staged"
+
+
+def test_rows_that_can_be_read_once():
+    stream = pa.Table.from_pandas(table()).to_reader()
+    with pytest.raises(DataError, match="4 times"):
+        staged(data=stream)
+    stream = pa.Table.from_pandas(table()).to_reader()
+    result = staged(data=stream, method="auto")
+    assert result.method == "pcls"
+    assert "can be read once" in result.notes[0]
+
+
+# ---- "auto" ----
+
+
+def test_auto_is_staged_where_rows_are_enough_and_says_why_where_not():
+    assert (staged(method="auto").method, staged(method="auto").notes) == ("staged", ())
+    few = staged(data=table(300), eps=1, method="auto")
+    assert (few.method, few.regression.fit) == ("pcls", "split")
+    assert "need about" in few.notes[0]
+    assert "there are 300; with so many, eps must be about" in few.notes[0]
+    assert "radius" in few.notes[1]
+    assert "need about" in " ".join(str(few.summary()).split())
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"radius": 1}, "radius can be given"),
+        ({"penalty": "0.1", "draws": 2}, "penalty, draws can be given"),
+        ({"shares": {"fit": "0.4"}, "fit": "share"}, "shares['fit'] can be given"),
+        ({"fit": "split"}, 'fit="split" can be asked'),
+    ],
+)
+def test_an_argument_of_the_paper_means_its_method(options, says):
+    result = staged(method="auto", **options)
+    assert result.method == "pcls"
+    assert says in result.notes[0]
+
+
+def test_a_private_number_of_rows_is_declared_or_not_used():
+    unknown = staged(method="auto", neighbors="add-remove")
+    assert unknown.method == "pcls"
+    assert "expected_rows" in unknown.notes[0]
+    known = staged(method="auto", neighbors="add-remove", expected_rows=20_000)
+    assert (known.method, known.nobs) == ("staged", None)
+
+
+def test_the_default_is_what_it_was():
+    result = dpreg.dp_select(FORMULA, table(500), 1, schema=SCHEMA)
+    assert (result.method, result.regression.fit, result.notes) == ("pcls", "split", ())
+    with pytest.raises(NotReleased, match="staged"):
+        result.stability  # noqa: B018
+
+
+# ---- what is shown and saved ----
+
+
+def test_combinations_have_no_law_and_say_so():
+    result = staged()
+    for call in (lambda: result.t_test("a = 0"), result.cov_params, result.get_prediction):
+        with pytest.raises(NotReleased, match="given the choice"):
+            call()
+    means = result.predict(table(5))
+    assert np.isfinite(means).all()
+    with pytest.raises(NotReleased, match="fit=None"):
+        staged(fit=None).params  # noqa: B018
+
+
+def test_a_saved_result_is_the_same_number_for_number(tmp_path):
+    for formula in (FORMULA, "y ~ a + b + copy"):
+        result = staged(formula)
+        result.save(tmp_path / "result.json")
+        again = dpreg.load(tmp_path / "result.json")
+        assert again.to_json() == result.to_json()
+        assert again.conf_int(0.01).equals(result.conf_int(0.01))
+        assert again.params.equals(result.params)
+        assert again.stability.equals(result.stability)
+        assert again.alternatives == result.alternatives
+        assert str(again.summary()) == str(result.summary())
+        assert all(isinstance(look, Look) for look in again.looks)
+
+
+def test_the_summary_and_the_picture():
+    result = staged("y ~ a + b + copy")
+    text = " ".join(str(result.summary()).split())
+    for words in ("STAGED", "Certified: yes", "stability", "look 3 located", "given the choice"):
+        assert words in text
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    for kind in ("frequencies", "coefficients"):
+        assert result.plot(kind).get_title()
+    labels = [text.get_text() for text in result.plot("frequencies").get_legend().get_texts()]
+    assert "one of several" in labels
+    pyplot.close("all")

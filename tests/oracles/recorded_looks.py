@@ -1,0 +1,108 @@
+"""What staged looks cost a person, from the scales of their noise alone, by this folder's formulas.
+
+A row of the box is (1, x, y) with all cells in [-1, 1]. A located row is (a, f) with |a| <= 1 and
+|f| <= 1 in stored units. The tail adds (t, t^2, l) with |t| <= 1 and 0 <= l <= 1, where the first
+is stored in units of the weight of a full row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from oracles.recorded_steps import Asked, Cost
+from oracles.recording import UNIT, Draw, moment_changes
+
+TAIL = "residuals beyond the clip"
+
+
+def looks(
+    draws: Iterator[Draw], asked: Asked, columns: int, released: tuple[Any, ...]
+) -> list[Cost]:
+    """Three looks and the tail, at so many numeric columns beside the constant."""
+    if released[0].mechanism == "matrix-laplace":
+        found = [
+            wishart(next(draws), asked, columns, f"look {i}", located=i > 1) for i in (1, 2, 3)
+        ]
+        tail = [next(draws) for _ in range(3)]
+        return [*found, Cost(TAIL, tuple(tail), (_tail(tail, asked, released, 1),))]
+    drawn, squares = [], 0.0
+    for place in range(3):
+        pools = _pools(draws, columns + 2)
+        squares += _box(pools, asked, columns) if place == 0 else _located(pools, asked, columns)
+        drawn += pools
+    tail = [next(draws) for _ in range(3)]
+    squares += _tail(tail, asked, released, 2)
+    return [Cost("looks 1-3", (*drawn, *tail), mu=asked.k * math.sqrt(squares))]
+
+
+def wishart(draw: Draw, asked: Asked, columns: int, step: str, *, located: bool = False) -> Cost:
+    """Adding zz' to a Wishart of D + 1 degrees costs z'C^-1 z/2; a replaced row moves both."""
+    assert draw.mechanism == "matrix-laplace"
+    assert len(draw.widths) == columns + 2
+    inverse = 1 / (np.array(draw.widths) * UNIT)
+    norm = inverse[:-1].max() + inverse[-1] if located else inverse.sum()
+    return Cost(step, (draw,), (asked.k * asked.rows * norm / 2,))
+
+
+def _pools(draws: Iterator[Draw], size: int) -> list[Draw]:
+    """Take the draws of one Gaussian look: they fill the upper triangle."""
+    pools: list[Draw] = []
+    while sum(pool.size for pool in pools) < size * (size + 1) // 2:
+        pools.append(next(draws))
+        assert pools[-1].mechanism == "gaussian"
+    assert sum(pool.size for pool in pools) == size * (size + 1) // 2
+    return pools
+
+
+def _box(pools: list[Draw], asked: Asked, columns: int) -> float:
+    """The more often the response is in a cell the smaller the noise."""
+    changes, touches = moment_changes(columns, asked.rows)
+    ordered = sorted(pools, key=lambda pool: pool.scale, reverse=True)
+    if len(ordered) == 1:
+        ordered *= 3
+    scales = np.array([ordered[i].scale for i in touches]) * UNIT
+    return float(((changes / scales) ** 2).sum(axis=1).max())
+
+
+def _located(pools: list[Draw], asked: Asked, columns: int) -> float:
+    """Cells off the diagonal have 1/sqrt(2) of the noise of those on it; two directions suffice."""
+    size = columns + 1
+    off = next(p for p in pools if p.size >= size * (size - 1) // 2 and p.scale == pools[0].scale)
+    diagonal = off.scale * math.sqrt(2)
+    rest = [p.scale for p in pools if p is not off and abs(p.scale / diagonal - 1) > 1e-9]
+    last = max(rest, default=diagonal)
+    mixed = min(rest, default=off.scale)
+    scale = np.full((size + 1, size + 1), off.scale)
+    np.fill_diagonal(scale, diagonal)
+    scale[:-1, -1] = scale[-1, :-1] = mixed
+    scale[-1, -1] = last
+    upper = np.triu_indices(size + 1)
+    turns = np.linspace(0, math.pi, 721)
+
+    def rows(sign: float) -> np.ndarray:
+        z = np.zeros((len(turns), size + 1))
+        z[:, 0], z[:, 1], z[:, -1] = np.cos(turns), np.sin(turns), sign
+        products = z[:, upper[0]] * z[:, upper[1]]
+        return products / (scale[upper] * UNIT)
+
+    first, second = rows(1.0), rows(-1.0)
+    if asked.rows == 1:
+        return float((first**2).sum(axis=1).max())
+    return float(max(((one - second) ** 2).sum(axis=1).max() for one in first[::8]))
+
+
+def _tail(tail: list[Draw], asked: Asked, released: tuple[Any, ...], power: int) -> float:
+    """Pure loss (power 1) or squared ratio (power 2) of one person (of one row if squared)."""
+    full = 2.0**20 / released[-1].radius
+    unit = np.array([full * 2.0**20, 2.0**40, 2.0**40])
+    scales = np.array([draw.scale for draw in tail]) / unit
+    assert [draw.size for draw in tail] == [1, 1, 1]
+    t = np.linspace(-1, 1, 201)
+    cells = np.array([[s, s * s, leverage] for s in t for leverage in (0.0, 1.0)])
+    if asked.rows == 2:
+        cells = (cells[:, None] - cells[None]).reshape(-1, 3)
+    loss = float((np.abs(cells / scales) ** power).sum(axis=1).max())
+    return loss * (asked.k if power == 1 else 1)
