@@ -22,7 +22,7 @@ def best_peer(cell: dict, key: str = "excess") -> tuple[str, float]:
 
 
 def tables(cells: list[dict]) -> str:
-    """Mean excess by kind of data, eps and delta; ratios to dpreg's default; cells that it loses."""
+    """Mean excess by data, eps and delta; ratios to dpreg's default; cells that it loses."""
     cells = [cell for cell in cells if "auto" in cell["methods"] and len(cell["methods"]) > 2]
     return "\n\n".join([_means(cells), _ratios(cells), _losses(cells)])
 
@@ -40,7 +40,10 @@ def _groups(cells: list[dict]) -> list[tuple[str, float, float, list[dict]]]:
 
 def _means(cells: list[dict]) -> str:
     names = ["auto", "gram", *PEERS]
-    lines = [f"| data | eps | delta | cells | {' | '.join(names)} |", "|---" * (4 + len(names)) + "|"]
+    lines = [
+        f"| data | eps | delta | cells | {' | '.join(names)} |",
+        "|---" * (4 + len(names)) + "|",
+    ]
     for kind, eps, delta, own in _groups(cells):
         shown = []
         for name in names:
@@ -52,7 +55,8 @@ def _means(cells: list[dict]) -> str:
 
 def _ratios(cells: list[dict]) -> str:
     head = ("data", "eps", "delta", "gram / auto", "best peer / auto", "(medians)",
-            "(coefficients)", "lost by over 10%")  # fmt: skip
+            "(coefficients)", "one peer, one setting / auto", "lost by over 10%")  # fmt: skip
+    single = {delta: fixed([c for c in cells if c["delta"] == delta]) for delta in LEVELS}
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     groups = _groups(cells)
     for real in ("real", "drawn"):
@@ -63,11 +67,40 @@ def _ratios(cells: list[dict]) -> str:
     for kind, eps, delta, own in groups:
         peers = [f"{_over(own, best_peer, key):.2f}" for key in ("excess", "median", "distance")]
         gram = _over(own, lambda cell, key: ("gram", cell["methods"]["gram"][key]), "excess")
+        name, setting = single[delta]
+        plain = _over(own, lambda cell, key, n=name, s=setting: (n, tried(cell, n)[s]), "excess")
         cells_lost = sum(lost(cell) for cell in own)
         at = "all" if math.isnan(eps) else f"{eps:g}"
-        shown = (kind, at, f"{delta:g}", f"{gram:.2f}", *peers, f"{cells_lost} of {len(own)}")
+        shown = (
+            kind,
+            at,
+            f"{delta:g}",
+            f"{gram:.2f}",
+            *peers,
+            f"{plain:.2f}",
+            f"{cells_lost} of {len(own)}",
+        )
         lines.append("| " + " | ".join(shown) + " |")
+    for delta, (name, setting) in single.items():
+        lines.append(f"\nThe one peer at delta {delta:g}: {name}, {setting}.")
     return "\n".join(lines)
+
+
+def tried(cell: dict, name: str) -> dict[str, float]:
+    """Excess of each setting of a peer."""
+    return cell["tried"].get(name, {})
+
+
+def fixed(cells: list[dict]) -> tuple[str, str]:
+    """The peer and the one setting with the least geometric mean over all cells, real and drawn."""
+    shared = [
+        (name, setting)
+        for name in PEERS
+        for setting in (tried(cells[0], name) if cells else {})
+        if all(setting in tried(cell, name) for cell in cells)
+    ]
+    return min(shared, key=lambda one: geometric(tried(c, one[0])[one[1]] for c in cells),
+               default=("", ""))  # fmt: skip
 
 
 def _over(own: list[dict], other: Callable[[dict, str], tuple[str, float]], key: str) -> float:

@@ -38,7 +38,6 @@ from benchmarks.peers._rows import Rows
 
 OURS = ("auto", "gram")
 DELTAS = (0.0, 1e-6)
-Errors = dict[str, dict[str, list[float]]]
 
 
 class Judge:
@@ -88,6 +87,8 @@ def measure(
     design: Design, eps: float, delta: float, samples: int, repeats: int, methods: list[str]
 ) -> dict[str, object]:
     errors: dict[tuple[str, object], list[tuple[np.ndarray, np.ndarray]]] = defaultdict(list)
+    tried: dict[str, dict[str, float]] = defaultdict(dict)
+    picked: dict[str, list] = {}
     taken = ""
     for place, sample in enumerate(design.samples(samples, 1)):
         judge, rows = Judge(sample), Rows(sample.x, sample.y)
@@ -102,15 +103,15 @@ def measure(
                 keep(method, None, found)
                 continue
             peer = PEERS[method]
-            settings = peer.settings(eps, delta)
-            for setting in chosen(peer, settings, rows, judge, eps, delta):
+            if not place:
+                picked[method], tried[method] = chosen(peer, rows, judge, eps, delta)
+            for setting in picked[method]:
                 rng = np.random.default_rng([place, 7])
                 keep(method, setting, peer.fit(rows, setting, eps, delta, repeats, rng))
     best: dict[str, dict[str, object]] = {}
     for (name, setting), parts in errors.items():
         excess, distance = (np.concatenate([p[k] for p in parts]) for k in (0, 1))
-        if len(excess) < samples * repeats:
-            continue
+        tried[name][json.dumps(setting)] = float(excess.mean())
         if name not in best or excess.mean() < best[name]["excess"]:
             best[name] = {
                 "excess": float(excess.mean()),
@@ -121,17 +122,21 @@ def measure(
     return {
         "data": design.name, "real": design.real, "n": design.n, "p": design.p,
         "correlation": design.correlation, "eps": eps, "delta": delta, "taken": taken,
-        "runs": samples * repeats, "methods": best,
+        "runs": samples * repeats, "methods": best, "tried": tried,
     }  # fmt: skip
 
 
-def chosen(peer, settings, rows: Rows, judge: Judge, eps: float, delta: float) -> list:
-    """Settings worth all repeats: all of them, or the best of a first try where rows are many."""
+def chosen(
+    peer, rows: Rows, judge: Judge, eps: float, delta: float
+) -> tuple[list, dict[str, float]]:
+    """Settings worth all repeats: all, or the best of a first try where rows are many."""
+    settings = peer.settings(eps, delta)
     if len(settings) < 2 or rows.x.size < 100_000:
-        return settings
+        return settings, {}
     rng = np.random.default_rng(11)
     tried = [judge.excess(peer.fit(rows, s, eps, delta, 4, rng)).mean() for s in settings]
-    return [settings[int(np.argmin(tried))]]
+    scores = {json.dumps(s): float(t) for s, t in zip(settings, tried, strict=True)}
+    return [settings[int(np.argmin(tried))]], scores
 
 
 def line(found: dict) -> str:
@@ -159,8 +164,8 @@ def main() -> None:
     if (why := diffpriv.missing()) and "diffprivlib" in given.methods:
         print(f"diffprivlib is left out: {why}", file=sys.stderr)
     k, parts = map(int, given.part.split("/"))
-    cells = [(d, e, s) for d in designs(given.most) if given.only in d.name
-             for e in given.eps for s in DELTAS][k::parts]  # fmt: skip
+    sets = [d for d in designs(given.most) if given.only in d.name]
+    cells = [(d, e, s) for e in given.eps for d in sets for s in DELTAS][k::parts]
     done = []
     for design, eps, delta in cells:
         started = time.perf_counter()
