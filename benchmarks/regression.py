@@ -1,19 +1,18 @@
-"""Accuracy of private linear regression: dpreg's joint release beside its peers.
+"""Accuracy of private linear regression: dpreg's default beside its peers, cell by cell.
 
-    python -m benchmarks.regression [--quick] [--out FILE]
+    python -m benchmarks.regression [--eps .5 1 4] [--most ROWS] [--only TEXT] [--part 0/2]
+                                    [--out FILE] [--table FILE...]
 
-Rows are uniform on [-1, 1]^p, y = x'beta + N(0, 0.2^2) cut to [-1, 1], |beta|^2 = 0.14 for every
-p, no intercept (all peers fit the same model on the same rows; AdaSSP and SSP see rows divided by
-sqrt(p), so that their norm is at most 1). Add-remove neighbours, the relation whose sensitivities
-the published AdaSSP constants use. eps = 1, delta = 1e-6; diffprivlib's LinearRegression is pure
-at eps = 1 and gets the true bounds.
+A cell is a data set, eps and delta. Real: four UCI sets, King County, randhie, prostate (a fifth of
+the rows is held out). Drawn: p = 5, 15, 30 columns, n rows, correlation r^|i-j|, R^2 = .5. All fit
+the same rows, mapped to [-1, 1] by public bounds, with an intercept, for add-remove neighbours.
 
-Two errors, both sums of squares over the p coefficients and means over repetitions: against the
-true coefficients, and against the non-private OLS fit of the same rows (what privacy alone costs;
-at n = 1e6 the former is mostly sampling error, the same for all).
+Each method's error is that of its predictions of held-out rows against those of OLS, in units of
+OLS's own squared error there ("excess": what privacy adds, in the mean over repeats). Its
+coefficients' squared distance from OLS's, and the medians, are kept beside it. Peers take the
+best of their settings in each cell, with hindsight (`benchmarks.peers`); dpreg's methods have none.
 
-Goals: gram never worse than the best peer by more than 5%; against adassp-wang, for p <= 15 and
-n >= 1e4, at least twice as good in what privacy costs.
+With --table the lines of earlier runs' files are gathered into tables.
 
 This is a benchmark of errors, not of privacy: noise comes from a seed.
 """
@@ -21,142 +20,163 @@ This is a benchmark of errors, not of privacy: noise comes from a seed.
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import json
 import sys
 import time
 import warnings
-from collections.abc import Callable
-from fractions import Fraction
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
-from dpreg.estimation import perturbed
-from dpreg.estimation.gram import release_gram
-from dpreg.estimation.inference import fit_gram
-from dpreg.moments import accumulate
-from dpreg.privacy.account import Account, Part
-from dpreg.privacy.budget import Budget
-from dpreg.privacy.protection import Protection
+import dpreg
+from benchmarks._regression_cells import Design, Sample, designs
+from benchmarks._regression_tables import tables
+from benchmarks.peers import PEERS, diffpriv
+from benchmarks.peers._rows import Rows
 
-EPS, DELTA, NEIGHBORS = Fraction(1), Fraction("1e-6"), "add-remove"
-REPETITIONS = {1_000: 100, 10_000: 40, 100_000: 12, 1_000_000: 3}
-SIZES = (5, 15, 30)
-
-Fit = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
+OURS = ("auto", "gram")
+DELTAS = (0.0, 1e-6)
 
 
-def coefficients(p: int) -> np.ndarray:
-    """Effects of mixed size, a fifth of them zero."""
-    return np.tile([0.3, -0.2, 0.1, 0.05, 0.0], 6)[:p] * (5 / p) ** 0.5
+class Judge:
+    """What coefficients cost on the held-out rows of a sample."""
+
+    def __init__(self, sample: Sample) -> None:
+        self.ols = np.linalg.lstsq(sample.x, sample.y, rcond=None)[0]
+        self.error = float(((sample.y_test - sample.x_test @ self.ols) ** 2).mean())
+        self.moments = sample.x_test.T @ sample.x_test / len(sample.x_test)
+
+    def excess(self, found: np.ndarray) -> np.ndarray:
+        gap = found - self.ols
+        return np.einsum("ri,ij,rj->r", gap, self.moments, gap) / self.error
+
+    def distance(self, found: np.ndarray) -> np.ndarray:
+        return np.square(found - self.ols)[:, 1:].sum(axis=1)
 
 
-def ols(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return np.linalg.solve(x.T @ x, x.T @ y)
+def ours(
+    method: str, sample: Sample, eps: float, delta: float, repeats: int, seed: int
+) -> tuple[np.ndarray, str]:
+    """Coefficients of `dp_ols`, one row a repeat, and the method that it took."""
+    names = [f"x{j}" for j in range(1, sample.x.shape[1])]
+    data = pd.DataFrame(sample.x[:, 1:], columns=names).assign(y=sample.y)
+    found, taken = [], method
+    for place in range(repeats):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fit = dpreg.dp_ols(
+                f"y ~ {' + '.join(names)}",
+                data,
+                eps=eps,
+                delta=delta,
+                schema=dict.fromkeys(data.columns, (-1, 1)),
+                neighbors="add-remove",
+                progress=False,
+                unsafe_seed=seed + place,
+                **({"expected_rows": len(data)} if method == "auto" else {}),
+                method=method,
+            )
+        found.append(fit.params.to_numpy())
+        taken = fit.method
+    return np.array(found), taken
 
 
-def _part(rng: np.random.Generator) -> Part:
-    account = Account(Protection(NEIGHBORS), Budget(EPS, DELTA), rng)
-    part = account.line("coefficients", "gram release", account.budget)
-    account.charge(None, "a benchmark")
-    return part
+def measure(
+    design: Design, eps: float, delta: float, samples: int, repeats: int, methods: list[str]
+) -> dict[str, object]:
+    errors: dict[tuple[str, object], list[tuple[np.ndarray, np.ndarray]]] = defaultdict(list)
+    tried: dict[str, dict[str, float]] = defaultdict(dict)
+    picked: dict[str, list] = {}
+    taken = ""
+    for place, sample in enumerate(design.samples(samples, 1)):
+        judge, rows = Judge(sample), Rows(sample.x, sample.y)
+
+        def keep(name: str, setting: object, found: np.ndarray, judge: Judge = judge) -> None:
+            errors[name, setting].append((judge.excess(found), judge.distance(found)))
+
+        for method in methods:
+            if method in OURS:
+                found, used = ours(method, sample, eps, delta, repeats, 1000 * place)
+                taken = used if method == "auto" else taken
+                keep(method, None, found)
+                continue
+            peer = PEERS[method]
+            if not place:
+                picked[method], tried[method] = chosen(peer, rows, judge, eps, delta)
+            for setting in picked[method]:
+                rng = np.random.default_rng([place, 7])
+                keep(method, setting, peer.fit(rows, setting, eps, delta, repeats, rng))
+    best: dict[str, dict[str, object]] = {}
+    for (name, setting), parts in errors.items():
+        excess, distance = (np.concatenate([p[k] for p in parts]) for k in (0, 1))
+        tried[name][json.dumps(setting)] = float(excess.mean())
+        if name not in best or excess.mean() < best[name]["excess"]:
+            best[name] = {
+                "excess": float(excess.mean()),
+                "median": float(np.median(excess)),
+                "distance": float(distance.mean()),
+                "setting": None if setting is None else list(setting),
+            }
+    return {
+        "data": design.name, "real": design.real, "n": design.n, "p": design.p,
+        "correlation": design.correlation, "eps": eps, "delta": delta, "taken": taken,
+        "runs": samples * repeats, "methods": best, "tried": tried,
+    }  # fmt: skip
 
 
-def gram(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    p = x.shape[1]
-    z = np.column_stack([np.ones(len(x)), x, y])
-    noisy = release_gram(
-        accumulate([z], p + 2),
-        range(1, p + 1),
-        part=_part(rng),
-    )
-    return fit_gram(noisy, draws=2).beta
+def chosen(
+    peer, rows: Rows, judge: Judge, eps: float, delta: float
+) -> tuple[list, dict[str, float]]:
+    """Settings worth all repeats: all, or the best of a first try where rows are many."""
+    settings = peer.settings(eps, delta)
+    if len(settings) < 2 or rows.x.size < 100_000:
+        return settings, {}
+    rng = np.random.default_rng(11)
+    tried = [judge.excess(peer.fit(rows, s, eps, delta, 4, rng)).mean() for s in settings]
+    scores = {json.dumps(s): float(t) for s, t in zip(settings, tried, strict=True)}
+    return [settings[int(np.argmin(tried))]], scores
 
 
-def peer(method: str, noise: str) -> Fit:
-    def fit(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        root = x.shape[1] ** 0.5
-        found = getattr(perturbed, method)(
-            x / root, y, eps=EPS, delta=DELTA, noise=noise, neighbors=NEIGHBORS, rng=rng
-        )
-        return found.params / root
-
-    return fit
-
-
-def diffprivlib(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    from diffprivlib.models import LinearRegression
-
-    model = LinearRegression(
-        epsilon=float(EPS),
-        bounds_X=(-1, 1),
-        bounds_y=(-1, 1),
-        fit_intercept=False,
-        random_state=int(rng.integers(2**31)),
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return np.asarray(model.fit(x, y).coef_).ravel()
-
-
-def methods() -> dict[str, Fit]:
-    found: dict[str, Fit] = {"ols": ols, "gram": gram}
-    for noise in ("wang", "classical", "analytic"):
-        found[f"adassp-{noise}"] = peer("adassp", noise)
-    found["ssp-analytic"] = peer("ssp", "analytic")
-    if importlib.util.find_spec("diffprivlib"):
-        found["diffprivlib"] = diffprivlib
-    return found
-
-
-def measure(p: int, n: int, repetitions: int, seed: int) -> dict[str, tuple[float, float]]:
-    """Mean squared errors of each method: (against the truth, against OLS)."""
-    rng = np.random.default_rng(seed)
-    beta = coefficients(p)
-    errors: dict[str, list[tuple[float, float]]] = {}
-    for _ in range(repetitions):
-        x = rng.uniform(-1, 1, (n, p))
-        y = np.clip(x @ beta + rng.normal(0, 0.2, n), -1, 1)
-        exact = ols(x, y, rng)
-        for name, fit in methods().items():
-            found = exact if name == "ols" else fit(x, y, rng)
-            pair = float(((found - beta) ** 2).sum()), float(((found - exact) ** 2).sum())
-            errors.setdefault(name, []).append(pair)
-    return {name: tuple(np.mean(found, axis=0)) for name, found in errors.items()}
+def line(found: dict) -> str:
+    cells = " ".join(f"{name} {m['excess']:.3g}" for name, m in found["methods"].items())
+    head = f"{found['data']:24s} eps {found['eps']:g} delta {found['delta']:g}"
+    return f"{head} [{found['taken']}] {cells} | {found['seconds']:.0f} s"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="n up to 1e4, few repetitions")
-    parser.add_argument("--out", type=Path, help="write the table here too")
-    options = parser.parse_args()
-    if "diffprivlib" not in methods():
-        print("diffprivlib is not installed: left out", file=sys.stderr)
-    lines, missed = [], []
-    for p in SIZES:
-        for n, repetitions in REPETITIONS.items():
-            if options.quick and n > 10_000:
-                continue
-            started = time.perf_counter()
-            found = measure(p, n, 10 if options.quick else repetitions, seed=n + p)
-            if not lines:
-                lines.append("| p | n | " + " | ".join(found) + " | best peer/gram | wang/gram |")
-                lines.append("|---" * (len(found) + 4) + "|")
-            peers = {name: pair for name, pair in found.items() if name not in ("ols", "gram")}
-            best = min(pair[0] for pair in peers.values()) / found["gram"][0]
-            wang = peers["adassp-wang"][1] / found["gram"][1]
-            cells = [f"{found[k][0]:.3g} ({found[k][1]:.3g})" if k in found else "-"
-                     for k in ("ols", "gram", *peers)]  # fmt: skip
-            lines.append(f"| {p} | {n:,} | " + " | ".join(cells) + f" | {best:.2f} | {wang:.2f} |")
-            print(lines[-1], f"{time.perf_counter() - started:.0f} s", flush=True)
-            if best < 1 / 1.05:
-                missed.append(f"p={p}, n={n:,}: a peer is better by more than 5%")
-            if p <= 15 and n >= 10_000 and wang < 2:
-                missed.append(f"p={p}, n={n:,}: less than twice as good as adassp-wang")
-    text = "\n".join([*lines, "", *(missed or ["All goals met."])]) + "\n"
-    print("\n" + text)
-    if options.out:
-        options.out.write_text(text, encoding="utf-8")
+    parser.add_argument("--eps", type=float, nargs="+", default=[0.5, 1.0, 4.0])
+    parser.add_argument("--most", type=int, default=100_000, help="leave out sets with more rows")
+    parser.add_argument("--only", default="", help="data sets whose name holds this")
+    parser.add_argument("--methods", nargs="+", default=[*OURS, *PEERS])
+    parser.add_argument("--samples", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=6)
+    parser.add_argument("--part", default="0/1", help="k/K: the k-th of K parts of the cells")
+    parser.add_argument("--out", type=Path, help="write a line of JSON for each cell here")
+    parser.add_argument("--table", type=Path, nargs="+", help="gather these files, measure nothing")
+    given = parser.parse_args()
+    if given.table:
+        found = [json.loads(row) for file in given.table for row in file.read_text().splitlines()]
+        print(tables(found))
+        return
+    if (why := diffpriv.missing()) and "diffprivlib" in given.methods:
+        print(f"diffprivlib is left out: {why}", file=sys.stderr)
+    k, parts = map(int, given.part.split("/"))
+    sets = [d for d in designs(given.most) if given.only in d.name]
+    cells = [(d, e, s) for e in given.eps for d in sets for s in DELTAS][k::parts]
+    done = []
+    for design, eps, delta in cells:
+        started = time.perf_counter()
+        found = measure(design, eps, delta, given.samples, given.repeats, given.methods)
+        found["seconds"] = time.perf_counter() - started
+        print(line(found), flush=True)
+        done.append(found)
+        if given.out:
+            with given.out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(found) + "\n")
+    print(tables(done))
 
 
 if __name__ == "__main__":
