@@ -4,6 +4,8 @@ Rows are read before they are sent, as numbers, and Dask's shuffle brings the ro
 into one partition by a part of the keyed hash of the id. `dpreg.sources.persons.keep` does the
 rest, as for any table: which rows of a person are kept follows from that person's rows alone, and
 not from what else is in the partition, so that a partition that is computed anew is the same.
+
+Tested in `tests/sources/test_persons.py`.
 """
 
 from __future__ import annotations

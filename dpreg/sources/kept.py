@@ -4,6 +4,8 @@ A table that this process reads is gone through once, its rows are held while th
 chosen, and those are held until the call ends: 8 bytes a cell, of the columns that the call uses.
 Later passes read them and not the table; so a stream that can be read once will do. On a cluster
 every pass reads the table, brings each person's rows together, and tallies what is kept.
+
+Tested in `tests/sources/test_persons.py`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Rows are read before they are sent, as numbers, and Spark's repartition by the k
 brings the rows of a person to one task: Spark may join partitions made so, but splits none.
 `dpreg.sources.persons.keep` does the rest, as for any table: which rows of a person are kept
 follows from that person's rows alone, so that a task that is run again keeps the same.
+
+Tested in `tests/sources/test_persons.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 r"""The floating-point inverse that bounds rest on, with proved limits of what it gets wrong.
 
-For the inequality (1) and the notation see `dpreg.selection.tree.bounds`, whose tests cover this
-file as well.
+For the inequality (1) and the notation see `dpreg.selection.tree.bounds`.
 
 **Rounding.** With u = 2**-53, a sum of m products computed in any order (fused or not) errs by at
 most 1.01 m u sum |x_i y_i| (Higham 2002, 3.1, for m u < 0.01); a conventional matrix product does
@@ -13,8 +12,6 @@ Cauchy-Schwarz. Where a bound is not finite, -2 rho max|b| takes its place (beta
 a completed floating-point Cholesky proves positive definiteness of the matrix with its diagonal
 raised by gamma_{d+1} tr (Rump 2006, Theorem 2.3). If a model of a cell must leave out `count` of
 the free units, the `count` smallest sums of D_j beta0_j^2 over a unit may be added.
-
-Tested in `tests/selection/tree/test_sampler.py`.
 """
 
 from __future__ import annotations
