@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
+from dpreg.arguments import (
+    LEAST_EPS,
+    budget_of,
+    choice,
+    column,
+    count,
+    inclusions,
+    names,
+    owned,
+    positive,
+    text,
+    truth,
+)
 from dpreg.errors import ArgumentError
 from dpreg.privacy import seeded
 from dpreg.privacy.account import Account
@@ -45,9 +58,6 @@ PAPERS: Final[Mapping[str, Any]] = {
     "engine": "auto",
 }
 """Arguments that only "pcls" and "pcpl" have, and what they are where nobody gave them."""
-_LEAST_INCLUSIONS: Final = Fraction("1e-200")
-_LEAST_EPS: Final = Fraction(1, 2**64)
-_MOST_OWNED: Final = 2**32
 SHARES: Final[Mapping[str, Fraction]] = {
     "bounds": Fraction(1, 10),
     "radius": Fraction(1, 10),
@@ -68,89 +78,6 @@ worst); a sigma2 share of .05 has a relative error of .004 to .16. Bounds of ten
 about half of eps at 20,000 rows: .1 is for 100,000 rows or few undeclared columns, and the warning
 says so.
 """
-
-
-def text(value: object, name: str) -> str:
-    """Return `value` if it is a string, else raise ArgumentError."""
-    if not isinstance(value, str):
-        raise ArgumentError(f"{name} must be a string; got {type(value).__name__}.")
-    return value
-
-
-def truth(value: object, name: str) -> bool:
-    """Return `value` if it is True or False, else raise ArgumentError."""
-    if not isinstance(value, bool):
-        raise ArgumentError(f"{name} must be True or False.")
-    return value
-
-
-def choice(value: object, name: str, allowed: tuple[Any, ...]) -> Any:
-    """Return `value` if it is one of `allowed`, else raise ArgumentError listing them."""
-    if isinstance(value, str | None) and value in allowed:
-        return value
-    listed = ", ".join(repr(item) for item in allowed)
-    raise ArgumentError(f"{name} must be one of {listed}; got {value!r}.")
-
-
-def count(value: object, name: str, least: int = 1) -> int:
-    """Return `value` if it is an integer of at least `least`, else raise ArgumentError."""
-    number = exact(value, name)
-    if number.denominator != 1 or number < least:
-        raise ArgumentError(f"{name} must be an integer of at least {least}; got {value!r}.")
-    return int(number)
-
-
-def positive(value: object, name: str, most: Fraction | None = None) -> Fraction:
-    """Return `value` exactly if it lies in (0, most], else raise ArgumentError."""
-    number = exact(value, name)
-    if number <= 0 or (most is not None and number > most):
-        upper = "" if most is None else f" and at most {most}"
-        raise ArgumentError(f"{name} must be above 0{upper}; got {value!r}.")
-    return number
-
-
-def budget_of(eps: object, delta: object) -> Budget:
-    """Return what a call may cost; an eps for which no noise has a size in float64 is refused."""
-    whole = positive(eps, "eps")
-    if whole < _LEAST_EPS:
-        raise ArgumentError(f"eps must be at least 2**-64; got {eps!r}.")
-    return Budget(whole, exact(delta, "delta"))
-
-
-def owned(value: object) -> int:
-    """Return `contributions`, the most rows that one person may own, if it can be meant."""
-    number = count(value, "contributions")
-    if number > _MOST_OWNED:
-        raise ArgumentError(f"contributions must be at most 2**32; got {value!r}.")
-    return number
-
-
-def inclusions(value: object) -> Fraction:
-    """Return an expected number of useless terms that a penalty can be computed for."""
-    number = positive(value, "false_inclusions")
-    if number < _LEAST_INCLUSIONS:
-        raise ArgumentError("false_inclusions must be at least 1e-200: less is never seen.")
-    return number
-
-
-def _column(person: object) -> str | None:
-    if person is not None and not isinstance(person, str):
-        raise ArgumentError(
-            f"person must be the name of the column of ids; got {type(person).__name__}."
-        )
-    return person
-
-
-def names(value: object, name: str) -> tuple[str, ...]:
-    """Return term names as a tuple, else raise ArgumentError."""
-    if isinstance(value, str):
-        raise ArgumentError(f'{name} must be a tuple of term names, such as ("{value}",).')
-    if not isinstance(value, Iterable):
-        raise ArgumentError(f"{name} must hold term names (strings); got {type(value).__name__}.")
-    listed = tuple(value)
-    if not all(isinstance(item, str) for item in listed):
-        raise ArgumentError(f"{name} must hold term names (strings).")
-    return listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +109,7 @@ class Request:
         return {
             "budget": budget,
             "protection": Protection(
-                relation, owned(call["contributions"]), _column(call.get("person"))
+                relation, owned(call["contributions"]), column(call.get("person"))
             ),
             "seed": None if seed is None else count(seed, "unsafe_seed", 0),
         }
@@ -343,7 +270,7 @@ def _shares(shares: Mapping[str, object] | None) -> Mapping[str, Fraction]:
         if step not in SHARES:
             raise ArgumentError(f"shares may name {', '.join(SHARES)}; got {step!r}.")
         checked[step] = positive(share, f"shares[{step!r}]")
-        if checked[step] < _LEAST_EPS:
+        if checked[step] < LEAST_EPS:
             raise ArgumentError(f"shares[{step!r}] must be at least 2**-64; got {share!r}.")
     if sum(checked.values()) >= 1:
         raise ArgumentError("shares must add up to less than 1: the selection needs the rest.")

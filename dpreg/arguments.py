@@ -1,0 +1,116 @@
+"""Checks of single arguments, shared by all public calls. Tested in `tests/test_request.py`.
+
+Each returns the value as an exact one, or raises ArgumentError that names the argument, what it got
+and the mend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any, Final
+
+from dpreg.errors import ArgumentError
+from dpreg.privacy.budget import Budget, exact
+
+__all__ = [
+    "LEAST_EPS",
+    "budget_of",
+    "choice",
+    "column",
+    "count",
+    "inclusions",
+    "names",
+    "owned",
+    "positive",
+    "text",
+    "truth",
+]
+
+_LEAST_INCLUSIONS: Final = Fraction("1e-200")
+LEAST_EPS: Final = Fraction(1, 2**64)
+_MOST_OWNED: Final = 2**32
+
+
+def text(value: object, name: str) -> str:
+    """Return `value` if it is a string, else raise ArgumentError."""
+    if not isinstance(value, str):
+        raise ArgumentError(f"{name} must be a string; got {type(value).__name__}.")
+    return value
+
+
+def truth(value: object, name: str) -> bool:
+    """Return `value` if it is True or False, else raise ArgumentError."""
+    if not isinstance(value, bool):
+        raise ArgumentError(f"{name} must be True or False.")
+    return value
+
+
+def choice(value: object, name: str, allowed: tuple[Any, ...]) -> Any:
+    """Return `value` if it is one of `allowed`, else raise ArgumentError listing them."""
+    if isinstance(value, str | None) and value in allowed:
+        return value
+    listed = ", ".join(repr(item) for item in allowed)
+    raise ArgumentError(f"{name} must be one of {listed}; got {value!r}.")
+
+
+def count(value: object, name: str, least: int = 1) -> int:
+    """Return `value` if it is an integer of at least `least`, else raise ArgumentError."""
+    number = exact(value, name)
+    if number.denominator != 1 or number < least:
+        raise ArgumentError(f"{name} must be an integer of at least {least}; got {value!r}.")
+    return int(number)
+
+
+def positive(value: object, name: str, most: Fraction | None = None) -> Fraction:
+    """Return `value` exactly if it lies in (0, most], else raise ArgumentError."""
+    number = exact(value, name)
+    if number <= 0 or (most is not None and number > most):
+        upper = "" if most is None else f" and at most {most}"
+        raise ArgumentError(f"{name} must be above 0{upper}; got {value!r}.")
+    return number
+
+
+def budget_of(eps: object, delta: object) -> Budget:
+    """Return what a call may cost; an eps for which no noise has a size in float64 is refused."""
+    whole = positive(eps, "eps")
+    if whole < LEAST_EPS:
+        raise ArgumentError(f"eps must be at least 2**-64; got {eps!r}.")
+    return Budget(whole, exact(delta, "delta"))
+
+
+def owned(value: object) -> int:
+    """Return `contributions`, the most rows that one person may own, if it can be meant."""
+    number = count(value, "contributions")
+    if number > _MOST_OWNED:
+        raise ArgumentError(f"contributions must be at most 2**32; got {value!r}.")
+    return number
+
+
+def inclusions(value: object) -> Fraction:
+    """Return an expected number of useless terms that a penalty can be computed for."""
+    number = positive(value, "false_inclusions")
+    if number < _LEAST_INCLUSIONS:
+        raise ArgumentError("false_inclusions must be at least 1e-200: less is never seen.")
+    return number
+
+
+def column(person: object) -> str | None:
+    """Return the name of the column that says whose a row is, or None."""
+    if person is not None and not isinstance(person, str):
+        raise ArgumentError(
+            f"person must be the name of the column of ids; got {type(person).__name__}."
+        )
+    return person
+
+
+def names(value: object, name: str) -> tuple[str, ...]:
+    """Return term names as a tuple, else raise ArgumentError."""
+    if isinstance(value, str):
+        raise ArgumentError(f'{name} must be a tuple of term names, such as ("{value}",).')
+    if not isinstance(value, Iterable):
+        raise ArgumentError(f"{name} must hold term names (strings); got {type(value).__name__}.")
+    listed = tuple(value)
+    if not all(isinstance(item, str) for item in listed):
+        raise ArgumentError(f"{name} must hold term names (strings).")
+    return listed
