@@ -1,4 +1,7 @@
-"""How results of every selection name terms, columns and models."""
+"""How results of every selection name terms, columns and models.
+
+Tested in `tests/api/test_select_staged.py`.
+"""
 
 from __future__ import annotations
 

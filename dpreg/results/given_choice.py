@@ -1,4 +1,7 @@
-"""Coefficients of a model that the same release chose: each has a law given the choice."""
+"""Coefficients of a model that the same release chose: each has a law given the choice.
+
+Tested in `tests/api/test_select_staged.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a summary says of a staged selection: doubts between terms, and what the numbers mean."""
+"""What a summary says of a staged selection: doubts between terms, and what the numbers mean.
+
+Tested in `tests/api/test_select_staged.py`.
+"""
 
 from __future__ import annotations
 
