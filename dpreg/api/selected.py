@@ -1,6 +1,6 @@
 """How results of every selection name terms, columns and models.
 
-Tested in `tests/api/test_select.py`.
+Tested in `tests/api/test_select_staged.py`.
 """
 
 from __future__ import annotations

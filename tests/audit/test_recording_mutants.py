@@ -102,7 +102,7 @@ MUTANTS = {
         gram, "release_gram", "part.cost, part.protection", f"part.cost, {ONE}", cell("select", K3)
     ),
     "the radius at the whole eps": Mutant(
-        estimates, "private_radius", '("permute-and-flip").eps', '("permute-and-flip").eps * 10',
+        estimates, "private_radius", '(_CHOOSER).eps', '(_CHOOSER).eps * 10',
         PRIVATE,
     ),
     "the radius forgets contributions": Mutant(

@@ -102,3 +102,25 @@ def test_intervals_of_weak_terms_cover_after_the_choice(rng):
     assert kept.mean() >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / len(kept))
     # The mutant, an interval that does not know of the choice, falls short on the same draws.
     assert plain.mean() < kept.mean()
+
+
+def test_other_units_are_the_same_laws(rng):
+    law = redrawn(fixed_law(rng), rng)
+    _, problem, verdict = choose(law, plain_space(5))
+    box = conditional_fit(law, problem, verdict)
+    size = len(box.columns)
+    transform = np.diag(np.arange(1.0, size + 1))
+    transform[0, 1:] = -0.3  # an intercept that takes up what the columns are shifted by
+    shift = np.linspace(1, 2, size)
+    other = conditional_fit(law, problem, verdict, units=(transform, shift))
+    np.testing.assert_allclose(
+        other.plain.estimates, transform @ box.plain.estimates + shift, rtol=1e-9
+    )
+    for j in range(1, size):
+        want = box.laws[j].intervals * (j + 1) + shift[j]
+        np.testing.assert_allclose(other.laws[j].intervals, want, rtol=1e-6)
+    fitted = fit_model(law, problem, verdict.model)
+    mapped = fitted.mapped(transform, shift)
+    moved = replace(law, g=law.g + mapped.lines[:, 0])
+    again = fit_model(moved, problem, verdict.model).mapped(transform, shift)
+    assert again.estimates[0] - mapped.estimates[0] == pytest.approx(1, rel=1e-6)
