@@ -26,7 +26,7 @@ class Look:
 
     A row (1, x, y) in stored units is seen as z = (c, c u, clip(c e, -1, 1)) with
     u = `whitening` x + `offset`, e = (y - `center`'(1, x)) / `width` and
-    c = min(1, `radius` / |(1, u)|); in the box u = x, e = y and c = 1.
+    c = min(1, `radius` / norm of (1, u)); in the box u = x, e = y and c = 1.
 
     Parameters
     ----------
