@@ -21,6 +21,7 @@ from dpreg.results.classic import ClassicResults
 from dpreg.results.contrast import Contrast, Prediction
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.looks import Look
+from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
 from dpreg.selection import run as selecting
@@ -48,7 +49,7 @@ def _differing(
 
 
 QUICK = slice(1, None, 3)
-FEW = [*MATRIX][::7]
+FEW = [*MATRIX][::5]
 
 
 @pytest.mark.parametrize("cell", FEW)
@@ -112,7 +113,7 @@ def test_a_field_from_exact_moments_is_caught(
 
 CLASSES: tuple[type, ...] = (
     SelectionResults, RegressionResults, ClassicResults, HistogramResults,
-    PrivacyClaim, Spend, Look, Contrast, Prediction,
+    PrivacyClaim, Spend, Look, ReleaseRecord, LedgerPosition, Contrast, Prediction,
 )  # fmt: skip
 
 
