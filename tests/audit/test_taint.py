@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 import pytest
 from oracles import constant, recorded_calls
-from oracles.recorded_calls import MATRIX, run
+from oracles.recorded_calls import MATRIX as RECORDED
+from oracles.recorded_calls import run
 
 from dpreg.estimation import sums
 from dpreg.moments import MOMENT_BITS
@@ -25,6 +26,17 @@ from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
 from dpreg.selection import run as selecting
+
+STAGED: dict[str, dict[str, Any]] = {
+    "staged, replace-one": {},
+    "staged, add-remove": {"neighbors": "add-remove"},
+    "staged, Gaussian": {"noise": "gaussian", "delta": "1e-6", "contributions": 3},
+    "staged, matrix-Laplace": {"noise": "matrix-laplace", "neighbors": "add-remove"},
+    "staged, bounds bought": {"schema": "bare", "delta": "1e-6"},
+}
+MATRIX = RECORDED | {
+    name: ("ols", {"method": "staged", **options}) for name, options in STAGED.items()
+}
 
 
 def _differing(
@@ -49,7 +61,7 @@ def _differing(
 
 
 QUICK = slice(1, None, 3)
-FEW = [*MATRIX][::5]
+FEW = [*list(RECORDED)[::5], *STAGED]
 
 
 @pytest.mark.parametrize("cell", FEW)
