@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 import pytest
 from oracles import constant, recorded_calls
-from oracles.recorded_calls import MATRIX, run
+from oracles.recorded_calls import MATRIX as RECORDED
+from oracles.recorded_calls import run
 
 from dpreg.estimation import sums
 from dpreg.moments import MOMENT_BITS
@@ -21,9 +22,21 @@ from dpreg.results.classic import ClassicResults
 from dpreg.results.contrast import Contrast, Prediction
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.looks import Look
+from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
 from dpreg.selection import run as selecting
+
+STAGED: dict[str, dict[str, Any]] = {
+    "staged, replace-one": {},
+    "staged, add-remove": {"neighbors": "add-remove"},
+    "staged, Gaussian": {"noise": "gaussian", "delta": "1e-6", "contributions": 3},
+    "staged, matrix-Laplace": {"noise": "matrix-laplace", "neighbors": "add-remove"},
+    "staged, bounds bought": {"schema": "bare", "delta": "1e-6"},
+}
+MATRIX = RECORDED | {
+    name: ("ols", {"method": "staged", **options}) for name, options in STAGED.items()
+}
 
 
 def _differing(
@@ -48,7 +61,7 @@ def _differing(
 
 
 QUICK = slice(1, None, 3)
-FEW = [*MATRIX][::7]
+FEW = [*list(RECORDED)[::5], *STAGED]
 
 
 @pytest.mark.parametrize("cell", FEW)
@@ -112,7 +125,7 @@ def test_a_field_from_exact_moments_is_caught(
 
 CLASSES: tuple[type, ...] = (
     SelectionResults, RegressionResults, ClassicResults, HistogramResults,
-    PrivacyClaim, Spend, Look, Contrast, Prediction,
+    PrivacyClaim, Spend, Look, ReleaseRecord, LedgerPosition, Contrast, Prediction,
 )  # fmt: skip
 
 

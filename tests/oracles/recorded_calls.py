@@ -141,7 +141,7 @@ def run(call: str, options: dict[str, Any], ledger: dpreg.Ledger, folder: Path) 
                 response = "z" if common.get("method") == "pcpl" else "y"
                 return dpreg.dp_select(f"{response} ~ a + b + c", data, **common)
             case "ols":
-                return dpreg.dp_ols("y ~ a + b + c", data, **common)
+                return dpreg.dp_ols("y ~ a + b + c", data, **{"method": "gram", **common})
             case "mean":
                 return dpreg.dp_mean(["a", "b"], data, **common)
             case "suffstats":
