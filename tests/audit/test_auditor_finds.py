@@ -64,7 +64,7 @@ def _width(data: pd.DataFrame, ledger: dpreg.Ledger) -> Any:
         schema={"g": ["u", "v"]},
         eps="0.2",
         bounds=(1, 4),
-        blocks=100,
+        blocks=160,
         aggregation="mean",
         budget=ledger,
     )
@@ -84,7 +84,7 @@ def test_one_row_in_every_block(mended: bool, monkeypatch: pytest.MonkeyPatch) -
             return table
 
         monkeypatch.setattr(aggregate, "block_table", raw)
-    audit = audit_call(_width, one, two, runs=20, confidence=0.99)
+    audit = audit_call(_width, one, two, runs=40, confidence=0.99)
     assert audit.passed == mended, audit
     assert (audit.bound > 0.2) != mended
 

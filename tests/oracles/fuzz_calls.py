@@ -125,7 +125,7 @@ def _shares(rng: np.random.Generator, steps: tuple[str, ...]) -> Any:
 def _select(rng: np.random.Generator, options: Options) -> Any:
     options |= {
         "delta": _delta(rng),
-        "method": _one(rng, ("pcls", "pcls", "pcpl")),
+        "method": _one(rng, ("staged", "pcls", "pcls", "pcpl")),
         "mechanism": _one(rng, ("auto", "permute-and-flip", "exponential", "laplace")),
         "fit": _one(rng, ("split", "share", None)),
         "engine": _one(rng, ("auto", "auto", "enumerate", "tree")),
@@ -139,15 +139,21 @@ def _select(rng: np.random.Generator, options: Options) -> Any:
         "draws": _one(rng, (1, 1, 1, 3, 30)),
         "shares": _shares(rng, ("bounds", "radius", "sigma2", "count", "profile", "fit")),
     }
+    if options["method"] == "staged":
+        options |= {"shares": None, "fit": _one(rng, ("same", None))}
+        for name in ("mechanism", "radius", "sigma2", "penalty", "draws", "engine"):
+            del options[name]
     formula = options["formula"] = _formula(rng)
     told = {key: value for key, value in options.items() if key != "formula"}
     return lambda data, ledger: dpreg.dp_select(formula, data, **told, budget=ledger)
 
 
 def _ols(rng: np.random.Generator, options: Options) -> Any:
-    method = options["method"] = _one(rng, ("gram", "gram", "ssp", "adassp"))
-    gram = method == "gram"
+    method = options["method"] = _one(rng, ("auto", "staged", "gram", "gram", "ssp", "adassp"))
+    gram = method in ("auto", "staged", "gram")
     noises = (None, "gaussian", "knorm", "laplace") if gram else (None, "wang", "classical")
+    if method in ("auto", "staged"):
+        noises = (None, "gaussian", "matrix-laplace")
     scalings = ("box",) if gram else ("box", "row-norm", "row-norm-xy", "max-norm")
     options |= {
         "delta": _delta(rng),

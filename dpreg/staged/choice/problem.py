@@ -21,7 +21,7 @@ from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, cholesky, qr, solve_triangular
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, qr, solve_triangular
 
 from dpreg.selection.space import Space
 from dpreg.staged.choice.prices import prices
@@ -168,6 +168,20 @@ class Problem:
         return not needs or all(model.issuperset(needs[unit]) for unit in model)
 
 
+def _factor(correlation: Array) -> Array:
+    """Return the Cholesky factor of a correlation, with the least ridge that rounding leaves it.
+
+    Released noise can make the matrix singular; whatever it is, this may not raise.
+    """
+    ridge, unit = 1e-12, np.eye(len(correlation))
+    while ridge < len(correlation):
+        try:
+            return np.asarray(cholesky(correlation + ridge * unit, lower=True), dtype=np.float64)
+        except LinAlgError:
+            ridge *= 100
+    return unit
+
+
 def build_problem(law: ReleasedLaw, space: Space, false_inclusions: float) -> Problem:
     """Write a released law as a subset selection.
 
@@ -181,7 +195,7 @@ def build_problem(law: ReleasedLaw, space: Space, false_inclusions: float) -> Pr
     """
     scale = np.sqrt(np.maximum(np.diag(law.covariance), np.finfo(float).tiny))
     correlation = law.covariance / np.outer(scale, scale)
-    lower = cholesky(correlation + 1e-12 * np.eye(len(scale)), lower=True)
+    lower = _factor(correlation)
     whiten = solve_triangular(lower, np.diag(1.0 / scale), lower=True)
     whitened = whiten @ law.k
     kept = _orthonormal(whitened[:, list(space.keep_columns)])
