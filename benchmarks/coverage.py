@@ -164,7 +164,7 @@ def measure(cell: Cell, runs: int, seed: int = 1) -> dict:
                 run.law.heavy,
             ]
         )
-        marks = flagged(run.law, fit, names, intercept=cell.intercept, needed=needed)
+        marks = flagged(run.law, fit, names, needed=needed)
         kinds = {mark.kind for mark in marks}
         flags.append(["rows" in kinds or "unseen" in kinds, "heavy-residuals" in kinds])
     hits, zs, widths = np.array(hits), np.array(zs), np.array(widths)

@@ -175,7 +175,6 @@ def fit_of(
         law,
         box,
         [design.columns[j].name for j in columns],
-        intercept=0 in columns,
         needed=seen.plan.rows_needed,
     )
     return released(

@@ -21,7 +21,8 @@ _UNSEEN: Final = 0.2
 """Share of a coefficient's variance from directions that are noise, from where on it is flagged."""
 _HEAVY: Final = 1.3
 """Mean square at the wide cut over that at the narrow one: 1.2 for normal residuals, 1.4 for
-exponential ones. Beyond this even the wide cut moves the mean of skewed residuals noticeably."""
+exponential ones. Beyond this even the wide cut moves the mean of skewed residuals noticeably, and
+slopes where the spread changes with a column."""
 _SHORTENED: Final = 0.6
 """Mean squared weight of a row below which the fit is mostly one of the rows near the centre."""
 
@@ -45,7 +46,7 @@ class Flag:
 
 
 def flags(
-    released: LookLaw, fit: Coefficients, names: Sequence[str], *, intercept: bool, needed: float
+    released: LookLaw, fit: Coefficients, names: Sequence[str], *, needed: float
 ) -> tuple[Flag, ...]:
     """Return what to say of a fit.
 
@@ -54,8 +55,7 @@ def flags(
     released : LookLaw
     fit : Coefficients
     names : sequence of str
-        Of the m columns; the first is the intercept where `intercept` says so.
-    intercept : bool
+        Of the m columns.
     needed : float
         See `dpreg.staged.need.rows_needed`.
     """
@@ -81,13 +81,15 @@ def flags(
                 "hardly vary, or vary only together.",
             )
         )
-    if intercept and (np.isnan(released.heavy) or released.heavy > _HEAVY):
+    if np.isnan(released.heavy) or released.heavy > _HEAVY:
         found.append(
             Flag(
                 "heavy-residuals",
-                (0,),
-                "Residuals have heavy tails. If they are skewed as well, cutting them moves the "
-                "intercept, and with it every prediction, by a little.",
+                everything,
+                "Residuals have heavy tails, and three looks cut them. If they are skewed, the "
+                "intercept moves; if their spread changes with a column, its slope moves too. The "
+                'intervals may then miss the least squares line: compare method="gram", which '
+                "cuts nothing within the declared bounds.",
             )
         )
     if released.weight < _SHORTENED:

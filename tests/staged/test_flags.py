@@ -30,7 +30,7 @@ def kinds(found, needed=100.0, intercept=True):
     columns = range(4) if intercept else range(1, 4)
     names = ["Intercept", "a", "b", "c"][0 if intercept else 1 :]
     fit = coefficients(found, columns)
-    return {f.kind: f for f in flags(found, fit, names, intercept=intercept, needed=needed)}
+    return {f.kind: f for f in flags(found, fit, names, needed=needed)}
 
 
 def test_a_clear_fit_has_no_flag():
@@ -50,9 +50,11 @@ def test_noise_above_all_columns_hides_all():
     assert flag.columns == (0, 1, 2, 3)
 
 
-def test_heavy_residuals_concern_the_intercept_alone():
-    assert kinds(released(heavy=True))["heavy-residuals"].columns == (0,)
-    assert "heavy-residuals" not in kinds(released(heavy=True), intercept=False)
+def test_heavy_residuals_concern_every_coefficient():
+    flag = kinds(released(heavy=True))["heavy-residuals"]
+    assert flag.columns == (0, 1, 2, 3)
+    assert 'method="gram"' in flag.text
+    assert kinds(released(heavy=True), intercept=False)["heavy-residuals"].columns == (0, 1, 2)
 
 
 def test_too_few_rows_for_the_budget():
