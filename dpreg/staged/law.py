@@ -154,7 +154,7 @@ def law(
     parts = _with_tail(look, tail, sampling, beyond, privacy, weights, _kept(scatter))
     a, h, sampling, privacy = parts
     to_box = look.coordinates
-    located = np.asarray(np.linalg.inv(to_box.transform), dtype=np.float64)
+    located = _inverse(to_box.transform)
     k = a @ located
     return LookLaw(
         g=h + k @ to_box.shift,
@@ -174,6 +174,14 @@ def law(
         heavy=beyond.heavy / scatter,
         degrees=look.degrees,
     )
+
+
+def _inverse(transform: Array) -> Array:
+    """Return the inverse; where noise left coordinates without one, the pseudo-inverse."""
+    try:
+        return np.asarray(np.linalg.inv(transform), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.pinv(transform), dtype=np.float64)
 
 
 def _kept(scatter: float) -> float:
@@ -202,6 +210,8 @@ def _leverage(tail: Tail, plain: float, share: float) -> float:
     coefficients by this much on average. Without noise it is what was released; else it is drawn
     towards the mean squared weight, which it is where rows are shortened and the spread is equal.
     """
+    if plain < 1e-100:  # no released moment is positive: nothing to compare with
+        return share
     noise = (tail.leverage_sd / plain) ** 2
     found = min(max(tail.leverage / plain, share / 2), 4.0)
     return share + (found - share) * _SPREAD**2 / (_SPREAD**2 + noise)

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import solve_triangular
 
-from dpreg.staged.choice.problem import Model, Problem, ReleasedLaw
+from dpreg.staged.choice.problem import Model, Problem, ReleasedLaw, factor
 
 __all__ = ["ModelFit", "fit_model"]
 
@@ -80,8 +80,7 @@ def fit_model(law: ReleasedLaw, problem: Problem, model: Model) -> ModelFit:
     space = problem.space
     columns = sorted({*space.keep_columns, *(c for u in model for c in space.unit_columns[u])})
     scale = np.sqrt(np.maximum(np.diag(law.covariance), np.finfo(float).tiny))
-    correlation = law.covariance / np.outer(scale, scale) + 1e-12 * np.eye(len(scale))
-    lower = cholesky(correlation, lower=True)
+    lower = factor(law.covariance / np.outer(scale, scale))
     k = law.k[:, columns]
     whitened = solve_triangular(lower, k / scale[:, None], lower=True)
     target = solve_triangular(lower, law.g / scale, lower=True)

@@ -26,7 +26,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, qr, solve
 from dpreg.selection.space import Space
 from dpreg.staged.choice.prices import prices
 
-__all__ = ["Model", "Problem", "ReleasedLaw", "Response", "build_problem"]
+__all__ = ["Model", "Problem", "ReleasedLaw", "Response", "build_problem", "factor"]
 
 Array = NDArray[np.float64]
 Model = frozenset[int]
@@ -168,7 +168,7 @@ class Problem:
         return not needs or all(model.issuperset(needs[unit]) for unit in model)
 
 
-def _factor(correlation: Array) -> Array:
+def factor(correlation: Array) -> Array:
     """Return the Cholesky factor of a correlation, with the least ridge that rounding leaves it.
 
     Released noise can make the matrix singular; whatever it is, this may not raise.
@@ -195,7 +195,7 @@ def build_problem(law: ReleasedLaw, space: Space, false_inclusions: float) -> Pr
     """
     scale = np.sqrt(np.maximum(np.diag(law.covariance), np.finfo(float).tiny))
     correlation = law.covariance / np.outer(scale, scale)
-    lower = _factor(correlation)
+    lower = factor(correlation)
     whiten = solve_triangular(lower, np.diag(1.0 / scale), lower=True)
     whitened = whiten @ law.k
     kept = _orthonormal(whitened[:, list(space.keep_columns)])

@@ -15,9 +15,8 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky
 
-from dpreg.staged.choice.problem import Model, Problem, ReleasedLaw
+from dpreg.staged.choice.problem import Model, Problem, ReleasedLaw, factor
 from dpreg.staged.choice.search import search
 
 __all__ = ["stability"]
@@ -48,8 +47,7 @@ def stability(law: ReleasedLaw, problem: Problem, model: Model) -> NDArray[np.fl
     size = len(law.g)
     draws = int(min(_DRAWS, max(20, _WORK / max(len(problem.gram), 1) ** 2)))
     scale = np.sqrt(np.maximum(np.diag(law.covariance), np.finfo(float).tiny))
-    correlation = law.covariance / np.outer(scale, scale) + 1e-12 * np.eye(size)
-    lower = scale[:, None] * cholesky(correlation, lower=True)
+    lower = scale[:, None] * factor(law.covariance / np.outer(scale, scale))
     noise = generator.standard_normal((draws, size)) @ lower.T
     if law.degrees is not None:
         mixing = generator.chisquare(2 * law.degrees, draws) / (2 * law.degrees)
