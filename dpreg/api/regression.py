@@ -49,6 +49,9 @@ _NOISES = {
     "adassp": PERTURBED_NOISES,
 }
 
+_GRAM_ALONE = frozenset(NOISES) - frozenset(LOOK_NOISES)
+"""Noises that looks do not have: whoever asks "auto" for one means "gram"."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OLSRequest(Request):
@@ -70,6 +73,8 @@ class OLSRequest(Request):
         center = truth(call["center"], "center")
         common = cls.common(call)
         method = choice(call["method"], "method", METHODS)
+        if method == "auto" and call["noise"] in _GRAM_ALONE:
+            method = "gram"
         expected = call["expected_rows"]
         request = cls(
             **common,

@@ -158,9 +158,10 @@ def test_a_ledger_does_not_add_unlike_promises() -> None:
 # ---- what the claim says is public, and what is refused before bounds are bought ----
 
 
-def test_the_claim_names_dtypes_and_running_time() -> None:
+def test_the_claim_names_what_is_public_and_running_time() -> None:
     result = dpreg.dp_select("y ~ x", _flat(), eps=1, schema=SCHEMA)
-    assert "column names and dtypes" in result.privacy
+    assert "the table's column names count as public" in result.privacy
+    assert "dtypes" not in result.privacy
     assert "how long the call took is not covered" in result.privacy
 
 

@@ -130,8 +130,9 @@ def test_every_number_of_rows_is_looked_at(monkeypatch):
         return honest(each, draws, eps)
 
     monkeypatch.setattr(composition, "bounded_range_delta", harsher)
-    assert bounded_range_share(20, Fraction(1), MILLIONTH, 3) <= bare * Fraction(9, 10)
-    assert bounded_range_share(20, Fraction(1), MILLIONTH, 2) == bare
+    share = bounded_range_share.__wrapped__  # what other tests asked for is remembered
+    assert share(20, Fraction(1), MILLIONTH, 3) <= bare * Fraction(9, 10)
+    assert share(20, Fraction(1), MILLIONTH, 2) == bare
 
 
 def test_the_public_rule():

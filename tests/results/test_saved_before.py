@@ -31,7 +31,8 @@ def test_a_result_of_0_1_loads(path: Path) -> None:
     assert "NOT PRIVATE" in str(result.summary())
     again = result.to_dict()
     changed = {name for name in saved if saved[name] != again[name]}
-    assert changed <= {"dpreg", "privacy", "regression"}
+    assert changed <= {"dpreg", "privacy", "claim", "regression"}
+    assert {**again["claim"], "person": None} == {**saved["claim"], "person": None}
     assert result.spent == dpreg.load(path).spent
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from oracles.neighbours import DEFAULTS
 
-from dpreg.errors import ArgumentError, SchemaError
+from dpreg.errors import ArgumentError, DpregWarning, SchemaError
 from dpreg.request import SelectionRequest
 from dpreg.schema import Schema
 from dpreg.selection.preparation import prepare
@@ -19,6 +19,7 @@ PLAIN = {
     "eps": 1,
     "keep": ("Intercept",),
     "penalty": "auto",
+    "expected_rows": None,
     "engine": "auto",
 }
 EMPTY = pd.DataFrame({name: pd.Series(dtype=float) for name in "aby"})
@@ -83,7 +84,8 @@ def test_halves_share_delta_where_a_person_may_be_in_both(fit, contributions, ea
 
 
 def test_bounds_share_their_share():
-    with_bounds = prepared(schema={"a": (-1, 1)}, fit=None)
+    with pytest.warns(DpregWarning, match="leaves out y, b"):
+        with_bounds = prepared(schema={"a": (-1, 1)}, fit=None)
     assert with_bounds.unbounded == ("y", "b")
     assert costs(with_bounds) == [
         ("bounds of y", Fraction(1, 20), 0, "all"),
@@ -120,6 +122,8 @@ def test_public_estimates_add_up_to_the_call():
     for asked in (
         {"fit": "share", "radius": "private", "sigma2": "private"},
         {"fit": "split", "method": "pcpl", "delta": "1e-6", "radius": "private"},
-        {"fit": None, "draws": 7, "schema": {"a": (-1, 1)}},
+        {"fit": None, "draws": 7},
     ):
         assert prepared(**asked).account.total.eps == 1
+    with pytest.warns(DpregWarning):
+        assert prepared(fit=None, schema={"a": (-1, 1)}).account.total.eps == 1

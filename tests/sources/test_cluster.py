@@ -59,6 +59,9 @@ class Made(ClusterSource):
     def kind(self, name):
         return "numeric"
 
+    def limited(self, columns, persons):
+        raise NotImplementedError
+
     def _count(self):
         return sum(map(len, self.partitions))
 

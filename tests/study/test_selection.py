@@ -267,6 +267,7 @@ def test_sigma2_and_bic_under_add_remove(table):
     np.testing.assert_allclose(study.penalties["phi"], 0.04 * np.log(400))
 
 
+@pytest.mark.filterwarnings("ignore::dpreg.errors.DpregWarning")  # of the bounds it refuses to buy
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
