@@ -214,7 +214,7 @@ MUTANTS = {
         quantile, "_opened", "if not grouped:", "if True:", cell("quantile", "by='g'", REPLACE)
     ),
     "block values forget that rows move between groups": Mutant(
-        blockwise.Aggregate, "steps", "2 if groups.levels", "1 if groups.levels",
+        blockwise.Aggregate, "steps", "changes if groups.levels else 1", "changes if False else 1",
         cell("aggregate", "by='g'", REPLACE),
     ),
     "a window forgets that several values move": Mutant(

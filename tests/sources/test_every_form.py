@@ -5,14 +5,13 @@ bought. What is compared is JSON, which holds every released number with all its
 """
 
 import json
-from collections.abc import warnings
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import Callable
 import dask.dataframe as dd
 import duckdb
-import Iterator
 import numpy as np
 import pandas as pd
 import polars as pl
