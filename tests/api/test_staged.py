@@ -184,7 +184,7 @@ def test_missing_rows_contributions_and_passes():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"noise": "knorm"}, "noise"),
+        ({"method": "staged", "noise": "knorm"}, "noise"),
         ({"noise": "gaussian"}, "delta above 0"),
         ({"method": "staged", "scaling": "max-norm"}, 'scaling="box" alone'),
         ({"method": "steps"}, "method"),
