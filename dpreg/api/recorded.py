@@ -1,4 +1,4 @@
-"""What every public call does around its own work: an analyst's account, interrupts, a record.
+"""What every public call does around its own work: an account, interrupts, no remarks, a record.
 
 Tested in `tests/results/test_serialize.py`.
 """
@@ -12,7 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import wraps
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R", bound=Any)
 _log = logging.getLogger("dpreg.calls")
 
+_NUMERICAL: Final[Literal["ignore", "warn"]] = "ignore"
+"""What NumPy does about an overflow or an invalid value: its remark could tell of rows or noise."""
 _NOT_PUBLIC: Final = ("data", "estimator", "budget", "analyst", "progress", "unsafe_seed")
 """Rows, what may hold rows, who paid, and what makes no difference to a private result."""
 
@@ -38,7 +40,8 @@ def recorded(call: Callable[_P, _R]) -> Callable[_P, _R]:
     """Wrap a public call: its result gets a release record.
 
     With ``analyst=`` the call's ledger is charged on that analyst's account. Python's own handling
-    of Ctrl-C is put back first: Polars, where it is imported, replaces it.
+    of Ctrl-C is put back first: Polars, where it is imported, replaces it. NumPy's numerical
+    warnings are off: whether one appears would depend on rows and noise.
     """
     signature = inspect.signature(call)
 
@@ -53,7 +56,7 @@ def recorded(call: Callable[_P, _R]) -> Callable[_P, _R]:
                     "analyst says on whose account the budget is charged: give budget=Ledger(...)."
                 )
             kwargs["budget"] = ledger.for_analyst(analyst)  # type: ignore[arg-type]
-        with kept() as receipt:
+        with kept() as receipt, np.errstate(all=_NUMERICAL):
             result = call(*args, **kwargs)
         _log.info("%s finished", call.__name__)
         told = signature.bind(*args, **kwargs).arguments

@@ -263,9 +263,18 @@ def _with_tail(
     beside[0] -= look.noise_sd[0, size] ** 2
     own = beside[0] + (tail.total_sd * wide) ** 2
     privacy = np.block([[privacy, beside[:, None]], [beside[None, :], np.array([[own]])]])
-    own = beyond.full * weights + (beyond.moved_wide * weights) ** 2
+    own = _wide_variance(beyond, weights, float(along[0]))
     sampling = np.block([[sampling, along[:, None]], [along[None, :], np.array([[own]])]])
     return np.vstack([kept * a, a[0]]), np.append(h, tail.total * wide), sampling, privacy
+
+
+def _wide_variance(beyond: _Beyond, weights: float, narrow: float) -> float:
+    """Return the variance of the wide cut's sum of residuals, `narrow` that of the narrow cut's.
+
+    A residual that is cut farther out is never smaller. With less than `narrow`, which the leverage
+    has raised or lowered, the covariance of both would have a negative eigenvalue.
+    """
+    return max(beyond.full * weights, narrow) + (beyond.moved_wide * weights) ** 2
 
 
 def _map_noise(look: NoisyLook, covariance: Array, located: Array) -> Array:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dpreg.staged import coefficients as module
+from dpreg.staged import law as law_module
 from dpreg.staged import reference
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.law import equation_noise, law
@@ -111,6 +112,29 @@ def test_the_weak_equations_are_d_more_rows():
     k = released.k
     expected = np.linalg.solve(k.T @ weight @ k + np.eye(3), k.T @ weight @ released.g)
     assert fit.params == pytest.approx(expected, rel=1e-5)
+
+
+def drawn_law(rng):
+    """A law whose wide cut cuts nothing more, and whose leverage is anything."""
+    z = np.column_stack([np.ones(400), rng.uniform(-1, 1, (400, 2))])
+    at = Coordinates(np.eye(1), np.zeros(1), 0.0, np.zeros(1), 0.5, 100.0)
+    squares = float((z[:, -1] ** 2).sum())
+    tail = Tail(0.0, squares / 9, 1.0, 1.0, 1.5, rng.uniform(1, 2) * squares, 30.0)
+    return law(NoisyLook(z.T @ z, np.full((3, 3), 1.0), at, None, 400), tail=tail)
+
+
+def negative_directions(build):
+    rng = np.random.default_rng(6)
+    return sum(np.linalg.eigvalsh(build(rng).sampling)[0] < -1e-6 for _ in range(200))
+
+
+def test_the_covariance_has_no_negative_direction():
+    assert negative_directions(drawn_law) == 0
+
+
+def test_a_wide_cut_that_forgets_the_leverage_is_seen(monkeypatch):
+    monkeypatch.setattr(law_module, "_wide_variance", lambda beyond, n, _: beyond.full * n)
+    assert negative_directions(drawn_law) > 50
 
 
 def test_no_released_value_raises():
