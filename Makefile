@@ -125,6 +125,11 @@ bench: $(VENV)/.dpreg-test  ## time dpreg against its peers
 docs: $(VENV)/.dpreg-docs  ## build the executed vignettes and the API reference into docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
+docs-look: docs  ## photograph every page at three widths; an overflow is an error (needs Chromium)
+	@command -v chromium >/dev/null || scripts/apt_packages.sh look
+	$(call install,look)
+	$(BIN)/python scripts/docs_look.py docs/_build/html docs/_build/look
+
 fresh:  ## run the README's commands in a bare Debian chroot (root, debootstrap)
 	scripts/fresh.sh
 

@@ -21,10 +21,17 @@ _COPIES = _HERE / "vignettes"
 shutil.rmtree(_COPIES, ignore_errors=True)
 shutil.copytree(_VIGNETTES, _COPIES, copy_function=shutil.copyfile)
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 # ---- notebooks ----------------------------------------------------------------------------------
@@ -82,18 +89,24 @@ numpydoc_xref_param_type = False
 
 # ---- looks --------------------------------------------------------------------------------------
 
-html_theme = "alabaster"
+html_theme = "pydata_sphinx_theme"
 html_title = "dpreg"
 html_static_path = ["_static"]
 html_css_files = ["dpreg.css"]
 html_show_sourcelink = False
 html_theme_options = {
-    "description": "Private variable selection and regression",
-    "page_width": "1120px",
-    "sidebar_width": "230px",
-    "fixed_sidebar": False,
-    "sidebar_collapse": True,
-    "font_family": "Georgia, 'DejaVu Serif', serif",
-    "code_font_family": "'DejaVu Sans Mono', Menlo, Consolas, monospace",
-    "show_powered_by": False,
+    "logo": {"text": "dpreg"},
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "navbar_persistent": ["search-button"],
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
 }
+html_context = {"default_mode": "auto"}
+# The home page has its doors; a list of pages beside them would say it twice.
+html_sidebars = {"index": [], "changelog": []}
+copybutton_exclude = ".linenos, .gp, .go"
