@@ -25,6 +25,7 @@ from dpreg.estimation.classic import Estimate
 from dpreg.estimation.histogram import count_noise
 from dpreg.privacy.account import Part
 from dpreg.privacy.budget import Budget
+from dpreg.privacy.protection import Protection
 from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.request import choice, count, positive
 from dpreg.results.claim import PrivacyClaim
@@ -153,10 +154,11 @@ class Aggregate:
         whole, account = choices.budget.eps, choices.account()
         counting = None
         if self.blocks is None and not choices.n_is_public:
+            # One number, which k rows move by k at most, be they replaced or added or removed.
             counting = count_noise(
                 1,
                 cost=Budget(whole * _COUNT_SHARE),
-                protection=choices.protection,
+                protection=Protection("add-remove", choices.protection.contributions),
                 noise="laplace",
             )
             _check_count(counting)
