@@ -82,9 +82,10 @@ def sample_aggregate(
     blocks : int, optional
         B. Default: n^(5/8)/(2 sqrt(e)) with e = eps/(d k), at least 200/e and at most n/20 (n over
         the number of groups with `by`). Under add-remove n is private and a fiftieth of eps buys a
-        noisy one for this. A block without rows counts as the midpoint of the bounds: where n is
-        public, blocks with fewer than two rows each on average are refused; where it is private, a
-        note of the result warns.
+        noisy one for this; where the noise would exceed a million rows, `blocks` must be given. A
+        block without rows counts as the midpoint of the bounds: where n is public, blocks with
+        fewer than two rows each on average are refused; where it is private, a note of the result
+        warns.
     correct_bias : bool
         Whether to remove the bias of order 1/(rows of a block) by a jackknife over four parts, at
         five calls a block instead of one; see `dpreg.estimation.blocks`.

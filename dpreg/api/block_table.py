@@ -64,9 +64,12 @@ class BlockTable(ABC):
     Attributes
     ----------
     groups : Groups
+    by_person : bool
+        Whether they are the kept rows of persons, who have coins.
     """
 
     groups: Groups
+    by_person: bool = False
 
     @property
     @abstractmethod
@@ -150,7 +153,7 @@ def block_table(
 
 
 def labelled_rows(data: pd.DataFrame, by: str | None, schema: Any) -> BlockTable:
-    """Take rows whose blocks somebody else takes: R of its own objects.
+    """Take rows whose blocks somebody else takes: R of its own objects. Nobody names their owners.
 
     Parameters
     ----------
@@ -259,6 +262,7 @@ class _Brought(BlockTable):
             if isinstance(how, Categorical)
         }
         self.groups = groups
+        self.by_person = persons is not None
         self._reader = Reader(source, progress, persons)
         self._reader.settle(self._columns)
         self._reader.require(1)

@@ -25,6 +25,7 @@ from dpreg.estimation.classic import Estimate
 from dpreg.estimation.histogram import count_noise
 from dpreg.privacy.account import Part
 from dpreg.privacy.budget import Budget
+from dpreg.privacy.protection import Protection
 from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.request import choice, count, positive
 from dpreg.results.claim import PrivacyClaim
@@ -42,6 +43,8 @@ _COUNT_SHARE: Final = Fraction(1, 50)
 """The part of eps that buys the number of rows for the number of blocks, where it is private."""
 
 _MOST_BLOCKS: Final = 10**7
+_MOST_DOUBT: Final = 10**6
+"""Standard error, in rows, of the noisy number of rows beyond which it says too little."""
 _DOUBT: Final = 4
 """Standard errors of the number of rows below which it may be next to nothing."""
 
@@ -137,6 +140,11 @@ class Aggregate:
         """
         choices = self.choices
         groups, lines = table.groups, table.groups.lines
+        if choices.protection.person is not None and not table.by_person:
+            raise ArgumentError(
+                "person needs a table whose rows dpreg reads itself: leave it out here, and say by "
+                "contributions how many rows one person may own."
+            )
         # Block values of all groups that one person can change: a replaced row may change groups.
         crossing = choices.protection.changes if groups.levels else 1
         moved = choices.protection.contributions * crossing
@@ -146,12 +154,14 @@ class Aggregate:
         whole, account = choices.budget.eps, choices.account()
         counting = None
         if self.blocks is None and not choices.n_is_public:
+            # One number, which k rows move by k at most, be they replaced or added or removed.
             counting = count_noise(
                 1,
                 cost=Budget(whole * _COUNT_SHARE),
-                protection=choices.protection,
+                protection=Protection("add-remove", choices.protection.contributions),
                 noise="laplace",
             )
+            _check_count(counting)
             counted = open_noise(account, "number of rows", counting)
         most = Budget(whole - account.total.eps, choices.budget.delta)
         public = aggregate.Averaging.planned(
@@ -172,7 +182,7 @@ class Aggregate:
         each = whole / (len(self.names) * moved)
         known = rows + (0 if counting is None else counting.draw(1, counted)[0])
         size = self.blocks or aggregate.default_blocks(max(known, 1) // lines, each)
-        size = min(size, _MOST_BLOCKS)  # the noisy number of rows may be anything
+        size = min(size, _MOST_BLOCKS)  # noise has no largest value
         windows: tuple[Part, ...] | None = None
         if self.way == "winsorized" or (self.way == "auto" and aggregate.window_pays(size, each)):
             share = Budget(whole * aggregate.window_share(size, each))
@@ -247,4 +257,17 @@ class Aggregate:
         return (
             "A block without rows counts as the midpoint of the bounds, which intervals do not "
             f"account for: they are wrong {where}.",
+        )
+
+
+def _check_count(counting: VectorNoise) -> None:
+    """Refuse, from public facts, a number of rows that is little but noise: so would the blocks be.
+
+    A table of a hundred rows would be cut into as many blocks as the noise happens to ask for.
+    """
+    error = math.sqrt(counting.variance)
+    if error > _MOST_DOUBT:
+        raise ArgumentError(
+            "eps is too small to buy the number of rows, from which the number of blocks follows: "
+            f"its noise would be about {error:,.0f} rows. Give blocks, or a larger eps."
         )

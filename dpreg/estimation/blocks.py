@@ -210,7 +210,8 @@ def corrected(estimates: Sequence[Floats], sizes: Sequence[int]) -> Floats:
     Parameters
     ----------
     estimates : sequence of (d,) arrays
-        Without the correction, or where the first holds NaN, only the first counts.
+        Without the correction, or where the first holds NaN, only the first counts. Of a block
+        without rows none does.
     sizes : sequence of int
         Rows of each evaluation.
 
@@ -220,6 +221,8 @@ def corrected(estimates: Sequence[Floats], sizes: Sequence[int]) -> Floats:
         The corrected value; the plain one where a part cannot be done without.
     """
     whole, *others = estimates
+    if not sizes[0]:
+        return np.full_like(whole, np.nan)
     if not others or not np.isfinite(whole).all():
         return whole
     value = PARTS * whole
@@ -266,6 +269,8 @@ def _value(
     timeout: float | None,
 ) -> Floats:
     """Return d numbers, NaN where there are none."""
+    if not block.size:
+        return np.full(size, np.nan)
 
     def work() -> Floats:
         wanted = evaluations(block, correct)

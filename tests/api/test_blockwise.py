@@ -1,5 +1,7 @@
 """The steps of an aggregated estimate, driven as the R package drives them."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from dpreg import Ledger
 from dpreg.api import blockwise
 from dpreg.api.aggregate import sample_aggregate
-from dpreg.api.block_table import block_table
+from dpreg.api.block_table import block_table, labelled_rows
 from dpreg.api.blockwise import Aggregate
 from dpreg.errors import ArgumentError, BudgetError, SchemaError
 from dpreg.estimation.blocks import corrected, evaluations
@@ -189,4 +191,52 @@ def test_a_schema_is_checked_even_where_it_is_not_needed(data):
         sample_aggregate(mean, data, schema={"a": (3, 1)}, **options)
     with pytest.raises(SchemaError, match="schema must be"):
         sample_aggregate(mean, data, schema=3, **options)
+    assert ledger.entries == ()
+
+
+TINY = {"bounds": (0, 2), "eps": "2e-5", "neighbors": "add-remove", "aggregation": "mean"}
+
+
+def test_a_number_of_rows_that_is_but_noise_is_refused_before_the_charge():
+    ledger = Ledger(1)
+    for rows in (0, 3, 400):
+        with pytest.raises(ArgumentError, match="about 3,535,534 rows\\. Give blocks"):
+            sample_aggregate(mean, [1.0] * rows, budget=ledger, **TINY)
+    assert ledger.entries == ()
+    assert sample_aggregate(mean, [1.0] * 400, blocks=9, budget=ledger, **TINY).blocks == 9
+    assert sample_aggregate(mean, [1.0] * 400, **{**TINY, "neighbors": "replace-one"}).blocks == 20
+
+
+def test_blocks_of_mere_noise_are_seen(monkeypatch):
+    """Without the refusal three rows may be cut into some hundred thousand blocks."""
+    monkeypatch.setattr(blockwise, "_MOST_DOUBT", math.inf)
+    found = [
+        sample_aggregate(mean, [1.0] * 3, **TINY, unsafe_seed=seed).blocks for seed in range(4)
+    ]
+    assert max(found) > 10_000
+
+
+def test_a_block_without_rows_has_the_midpoint_and_is_never_estimated():
+    asked = []
+
+    def estimator(block):
+        asked.append(len(block))
+        return 2.0
+
+    result = sample_aggregate(
+        estimator, [1.0] * 3, bounds=(0, 2), eps=10**6, blocks=300, neighbors="add-remove",
+        aggregation="mean",
+    )  # fmt: skip
+    assert sum(asked) == 3
+    assert 0 not in asked
+    assert result.params.iloc[0] == pytest.approx(1 + len(asked) / 300, abs=1e-3)
+    assert np.isnan(corrected([np.ones(1)], [0])).all()
+
+
+def test_rows_whose_persons_nobody_knows_are_refused_before_the_charge():
+    ledger = Ledger(1)
+    asked = Aggregate.checked(eps=1, bounds=(0, 10), person="who")
+    for held in (labelled_rows(table()[["g"]], "g", {"g": ["u", "v"]}), block_table([1.0, 2.0])):
+        with pytest.raises(ArgumentError, match="person needs a table"):
+            next(asked.steps(held, ledger))
     assert ledger.entries == ()

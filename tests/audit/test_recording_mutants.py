@@ -217,6 +217,14 @@ MUTANTS = {
         blockwise.Aggregate, "steps", "changes if groups.levels else 1", "changes if False else 1",
         cell("aggregate", "by='g'", REPLACE),
     ),
+    "block values of a person as of one group": Mutant(
+        blockwise.Aggregate, "steps", "min(moved, lines)", "1",
+        cell("aggregate", "person", "by='g'"),
+    ),
+    "the number of rows for blocks forgets contributions": Mutant(
+        blockwise.Aggregate, "steps", '"add-remove", choices.protection.contributions',
+        '"add-remove", 1', cell("aggregate", "person", REPLACE),
+    ),
     "a window forgets that several values move": Mutant(
         aggregate, "window", "2 * moved * RANK_UNIT", "2 * RANK_UNIT",
         cell("aggregate", "winsorized", K3),

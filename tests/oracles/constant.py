@@ -90,23 +90,23 @@ def tables(numbers_only: bool = False) -> list[pd.DataFrame]:
     rows = 400
     names = ("a", "b", "c", "y", "z")
 
-    def made(cells: Any, levels: Any) -> pd.DataFrame:
+    def made(cells: Any, levels: Any, owners: int) -> pd.DataFrame:
         frame = pd.DataFrame({name: cells(name) for name in names})
         frame.insert(3, "g", levels)
-        return frame
+        return frame.assign(who=rng.integers(0, owners, rows))
 
     odd: list[Any] = [None, "word", np.inf, b"\xff", 2**70, True, 1 + 2j, [1], 0.5]
     strange = pd.Series([odd[j % len(odd)] for j in range(rows)], dtype=object)
-    plain = made(lambda name: rng.normal(size=rows), rng.choice(["u", "v", "w"], rows))
+    plain = made(lambda name: rng.normal(size=rows), rng.choice(["u", "v", "w"], rows), 200)
     fitted = plain.assign(y=2 * plain["a"] - plain["b"], z=3 * plain["c"])
     return [
         plain,
         fitted,
-        made(lambda name: np.zeros(rows), ["u"] * rows),
-        made(lambda name: np.full(rows, np.nan), ["w"] * rows),
-        made(lambda name: rng.choice([-1e9, 1e9], rows), ["v"] * rows)
+        made(lambda name: np.zeros(rows), ["u"] * rows, 1),
+        made(lambda name: np.full(rows, np.nan), ["w"] * rows, 10**6),
+        made(lambda name: rng.choice([-1e9, 1e9], rows), ["v"] * rows, 9)
         if numbers_only
-        else made(lambda name: strange, strange),
+        else made(lambda name: strange, strange, 100),
     ]
 
 

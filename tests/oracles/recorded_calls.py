@@ -39,6 +39,7 @@ def frame() -> pd.DataFrame:
     )
     table["y"] = table["a"] + 0.3 * table["b"] + rng.normal(0, 0.2, ROWS)
     table["z"] = rng.uniform(-4, 4, ROWS)  # residuals large enough for PCPL's bound
+    table["who"] = rng.integers(0, 200, ROWS)  # persons own from one row to seven or so
     return table
 
 
@@ -80,6 +81,22 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
             cell("quantile", **unit, by="g")
             cell("aggregate", **unit)
             cell("aggregate", **unit, by="g", aggregation="winsorized", eps=60)
+        owned = {"neighbors": relation, "contributions": 3, "person": "who"}
+        cell("select", **owned)
+        cell("select", **owned, radius="private", sigma2="private", fit="share", eps=30)
+        cell("select", **owned, draws=40, mechanism="exponential", delta=DELTA, eps=4)
+        cell("select", **owned, method="pcpl", delta=DELTA, eps=300, fit="share")
+        cell("select", **owned, method="staged", schema="bare", eps=30)
+        cell("ols", **owned, method="gram")
+        cell("ols", **owned, method="staged", eps=30, delta=DELTA, noise="gaussian")
+        cell("ols", **owned, method="adassp", delta=DELTA)
+        cell("mean", **owned, by="g")
+        cell("suffstats", **owned)
+        cell("histogram", **owned)
+        cell("quantile", **owned)
+        cell("aggregate", **owned)
+        cell("aggregate", **owned, by="g", aggregation="winsorized", eps=60)
+    cell("select", person="who", form="dask")
     cell("select", engine="tree", draws=4)
     cell("select", engine="tree", mechanism="exponential", fit=None, neighbors="add-remove")
     cell("select", engine="tree", draws=30, delta=DELTA, contributions=2)
@@ -187,7 +204,8 @@ def recorded(cell: str, patch: pytest.MonkeyPatch, folder: Path) -> str:
         one.check(spend)
     assert sum(len(one.draws) for one in found) >= len(found)
     claim = result.claim
-    assert (claim.neighbors, claim.contributions) == (relation, k)
+    person = options.get("person")
+    assert (claim.neighbors, claim.contributions, claim.person) == (relation, k, person)
     assert claim.seeded == ("unsafe_seed" in options)
     asked = Budget(60 if call == "quantile" else options.get("eps", 3), options.get("delta", 0))
     whole = composed(spends, k)
@@ -196,7 +214,8 @@ def recorded(cell: str, patch: pytest.MonkeyPatch, folder: Path) -> str:
     assert whole[1] <= asked.delta
     (entry,) = ledger.entries
     assert (entry.budget.eps, entry.budget.delta) == whole
-    assert entry.unit.startswith(f"{relation}, {k} row")
+    owned = f"all rows of one {person!r}" if person else f"{k} row"
+    assert entry.unit.startswith(f"{relation}, {owned}")
     return line(cell, found, result)
 
 

@@ -203,6 +203,8 @@ def aggregated(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     grouped = options.get("by") is not None
     lines, size = 3 if grouped else 1, len(result.names)
     moved = asked.k * (2 if grouped and asked.rows == 2 else 1)
+    if options.get("person"):  # whose rows are in one block of each group
+        moved = min(moved, lines)
     steps, found = [spend.step for spend in result.claim.spends], []
     if "number of rows" in steps:
         found.append(_pure("number of rows", [draws.pop(0)], [asked.k]))
