@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpreg.estimation import drawn
 from dpreg.results import inference
 from dpreg.results.claim import PrivacyClaim
 from dpreg.staged import reference
@@ -35,7 +36,8 @@ class Combinations:
     params : (p,) array
     covariance : (p, p) array
     draws : (B, p) array or None
-        Bootstrap draws; where they are there, intervals are their quantiles.
+        Bootstrap draws; where there are some, intervals and p-values follow
+        `dpreg.estimation.drawn`.
     privacy : (p, p) array or None
         The part of `covariance` that the noise adds.
     degrees : int or None
@@ -61,7 +63,7 @@ class Combinations:
     def intervals(self, alpha: float) -> Array:
         """Return intervals (m, 2) of level 1 - alpha."""
         if self.draws is not None:
-            return inference.quantile_intervals(self.draws, self.rows, alpha)
+            return inference.drawn_intervals(self.estimates(), self.draws, self.rows, alpha)
         if self.degrees is not None:
             estimates = self.estimates()
             half = reference.quantiles(*self._parts(), self.degrees, inference.level(alpha))
@@ -69,7 +71,9 @@ class Combinations:
         return inference.normal_intervals(self.estimates(), self.errors(), alpha)
 
     def pvalues(self, target: Array) -> Array:
-        """Return two-sided p-values (m,) of r'beta = target, from the law of the errors."""
+        """Return two-sided p-values (m,) of r'beta = target, from the law of `intervals`."""
+        if self.draws is not None:
+            return drawn.pvalues(self.estimates(), self.draws @ self.rows.T, target)
         if self.degrees is None:
             return inference.normal_pvalues(
                 inference.z_values(self.estimates() - target, self.errors())

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -17,10 +17,9 @@ from dpreg.privacy.budget import exact
 from dpreg.results import given_choice, inference, views
 from dpreg.results.base import Released
 from dpreg.results.claim import PrivacyClaim
-from dpreg.results.codecs import plain_mapping, plain_schema
+from dpreg.results.codecs import SCHEMA, plain_mapping, plain_schema
 from dpreg.results.constraints import Constraints, linear_constraints
 from dpreg.results.contrast import Combinations, Contrast, Prediction
-from dpreg.results.design import Design, registered_design
 from dpreg.results.looks import Look
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
@@ -120,14 +119,12 @@ class RegressionResults(NeverReleased, Released):
         When and by what it was released, and where it stands in its ledger.
     design_formula : str or None
         The formula whose coding the columns have (the full one after selection); None: `formula`.
-    design : Design or None
-        For `predict`; never saved. Rebuilt from formula and schema where absent.
     """
 
     kind = "regression"
 
     formula: str
-    schema: Mapping[str, Any]
+    schema: Annotated[Mapping[str, Any], SCHEMA]
     endog_names: str
     exog_names: tuple[str, ...]
     coefficients: Vector
@@ -162,7 +159,6 @@ class RegressionResults(NeverReleased, Released):
     passes: int = 1
     notes: tuple[str, ...] = ()
     design_formula: str | None = None
-    design: Design | None = None
     record: ReleaseRecord | None = None
 
     def __post_init__(self) -> None:
@@ -333,10 +329,10 @@ class RegressionResults(NeverReleased, Released):
     def _design_rows(self, exog: pd.DataFrame | None) -> pd.DataFrame:
         if exog is None:
             raise NotReleased("fitted values are not released: give predict() a table of your own.")
+        from dpreg.formula.design import build_design
+
         formula = self.design_formula or self.formula
-        design = self.design or registered_design(
-            formula, self.schema, clip=self.clip, center=self.center
-        )
+        design = build_design(formula, self.schema, keep=(), clip=self.clip, center=self.center)
         place = {column.name: j for j, column in enumerate(design.columns)}
         if not place.keys() >= set(self.exog_names):
             raise ArgumentError("exog_names are not columns of the design of this formula")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from dpreg.privacy.budget import exact
 from dpreg.results import inference, views
 from dpreg.results.base import Released
 from dpreg.results.claim import PrivacyClaim
-from dpreg.results.codecs import plain_mapping, plain_schema
+from dpreg.results.codecs import HUGE, SCHEMA, plain_mapping, plain_schema
 from dpreg.results.constraints import Constraints
 from dpreg.results.contrast import Contrast, Prediction
 from dpreg.results.looks import Look
@@ -105,7 +105,7 @@ class SelectionResults(NeverReleased, Released):
     kind = "selection"
 
     formula: str
-    schema: Mapping[str, Any]
+    schema: Annotated[Mapping[str, Any], SCHEMA]
     response: str
     candidates: tuple[str, ...]
     kept: tuple[str, ...]
@@ -113,7 +113,7 @@ class SelectionResults(NeverReleased, Released):
     models: tuple[tuple[str, ...], ...]
     chosen: tuple[str, ...]
     selected_formula: str
-    n_models: int
+    n_models: Annotated[int, HUGE]
     nobs: int | None
     method: str
     mechanism: str
