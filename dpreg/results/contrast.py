@@ -6,6 +6,7 @@ Both are rows r'beta with an interval; the names are those of statsmodels' `Cont
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -133,8 +134,13 @@ class Contrast:
         """Return intervals of R beta (m, 2)."""
         return self.combinations.intervals(alpha)
 
-    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return a table with a row c0, c1, ... for each constraint, columns as in statsmodels."""
+    def summary_frame(
+        self, alpha: float = 0.05, *, xname: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """Return a table with a row for each constraint, columns as in statsmodels.
+
+        Rows are named c0, c1, ..., or as `xname` says.
+        """
         lower, upper = self.conf_int(alpha).T
         table = {
             "coef": self.effect,
@@ -144,7 +150,7 @@ class Contrast:
             "Conf. Int. Low": lower,
             "Conf. Int. Upp.": upper,
         }
-        names = [f"c{i}" for i in range(len(self.target))]
+        names = list(xname) if xname else [f"c{i}" for i in range(len(self.target))]
         return self.claim.marked(pd.DataFrame(table, index=names))
 
     def summary(self, alpha: float = 0.05) -> Summary:

@@ -27,6 +27,7 @@ __all__ = [
     "normal_intervals",
     "normal_pvalues",
     "observation_intervals",
+    "places",
     "read_only",
     "root",
     "z_values",
@@ -53,6 +54,18 @@ def level(alpha: object) -> float:
             if 0 < (number := float(alpha)) < 1:
                 return number
     raise ArgumentError(f"alpha must be a number between 0 and 1, got {alpha!r}")
+
+
+def places(cols: ArrayLike, size: int) -> NDArray[np.intp]:
+    """Return the places of wanted coefficients, checked to lie among `size`."""
+    found = np.atleast_1d(np.asarray(cols))
+    if (
+        found.ndim != 1
+        or found.dtype.kind not in "iu"
+        or not ((-size <= found) & (found < size)).all()
+    ):
+        raise ArgumentError(f"cols must hold places between 0 and {size - 1}.")
+    return found.astype(np.intp)
 
 
 def root(variances: Array) -> Array:
