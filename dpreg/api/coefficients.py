@@ -146,7 +146,6 @@ def released(
         bounds=facts.bounds,
         passes=facts.passes,
         claim=facts.claim,
-        design=design,
         **fitted,
     )
 

@@ -39,8 +39,9 @@ Intervals of ridged fits, and of fits whose noise is not Gaussian (sums of few b
 not normal), come from draws of the *true* coefficients given the release: E*, e*, drawn from the
 public law of the noise, A* = A - E*, eigenvalues folded to max(|w|, nu/10) since A0 has none below
 0; beta* = A*^-1 (b - e* - N(0, sigma2 A*)). For one coefficient without folding that is Fieller's
-interval, exact. The quantiles of r'beta* give the interval of r'beta. The generator is seeded by
-the released numbers: the same release always gives the same interval, and nothing new is spent.
+interval, exact. Intervals and p-values of r'beta follow from the draws of r'beta* by one law,
+`dpreg.estimation.drawn`. The generator is seeded by the released numbers: the same release always
+gives the same interval, and nothing new is spent.
 
 Nothing here raises on a released value. Fallbacks: count at least d + 1 (and at most the public
 number of rows); sigma2 between half the standard deviation of its own noise and s / count.
@@ -55,6 +56,7 @@ import numpy as np
 from numpy.random import Generator, default_rng
 from numpy.typing import ArrayLike, NDArray
 
+from dpreg.estimation import drawn
 from dpreg.estimation.gram import NoisyGram
 from dpreg.estimation.redraws import redraw_noise
 from dpreg.privacy.gram_sensitivity import Triangle
@@ -94,7 +96,7 @@ class GramFit:
         sqrt(kappa) in stored units; 0 where not ridged.
     interval_method : {"noise-aware", "bootstrap"}
     draws : (B, d) array or None
-        For "bootstrap": the interval of r'beta runs between quantiles of draws @ r.
+        For "bootstrap": intervals of r'beta come from draws @ r, see `dpreg.estimation.drawn`.
     """
 
     beta: Array
@@ -118,9 +120,7 @@ class GramFit:
     def conf_int(self, alpha: float = 0.05) -> Array:
         """Intervals at level 1 - alpha, shape (d, 2)."""
         if self.draws is not None:
-            # Weibull positions cover a truth that is exchangeable with the draws exactly.
-            ends = [alpha / 2, 1 - alpha / 2]
-            return np.quantile(self.draws, ends, axis=0, method="weibull").T
+            return drawn.intervals(self.beta, self.draws, alpha)
         from scipy.stats import norm
 
         half = float(norm.ppf(1 - alpha / 2)) * self.bse
@@ -165,11 +165,11 @@ def fit_gram(noisy: NoisyGram, *, rows: int | None = None, draws: int = 2000) ->
     sigma2, explained = _residual_variance(noisy, beta, inverse, noise, count, total, ridged)
     sampling = sigma2 * (vectors * (shrunk**2 * values)) @ vectors.T
     privacy = inverse @ noise[:size, :size] @ inverse
-    drawn = None
+    draws_of_truth = None
     if size and (ridged or noisy.mechanism != "gaussian"):
         generator = _generator(noisy)
         privately, sampled = _draw_truth(noisy, norm, sigma2, draws, generator)
-        drawn = privately - sampled
+        draws_of_truth = privately - sampled
         if ridged:
             privacy = np.cov(privately, rowvar=False).reshape(size, size)
             sampling = np.cov(sampled, rowvar=False).reshape(size, size)
@@ -184,8 +184,8 @@ def fit_gram(noisy: NoisyGram, *, rows: int | None = None, draws: int = 2000) ->
         df_resid=count - size,
         ridged=ridged,
         ridge=float(np.sqrt(kappa)),
-        interval_method="noise-aware" if drawn is None else "bootstrap",
-        draws=drawn,
+        interval_method="noise-aware" if draws_of_truth is None else "bootstrap",
+        draws=draws_of_truth,
     )
 
 

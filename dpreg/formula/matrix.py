@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpreg.errors import ArgumentError
 from dpreg.formula.check import shown
 from dpreg.formula.columns import INTERCEPT, Column, Term
-from dpreg.formula.factors import Factor, Measure
+from dpreg.formula.factors import Coded, Factor, Measure
 from dpreg.formula.rows import Product, clean_cells, factor_values, multiplied, scale, store
 from dpreg.schema import ColumnType, Schema
 from dpreg.sources import LocalSource, as_source
@@ -78,6 +78,11 @@ class Design:
     def size(self) -> int:
         """D: the cells of a row vector."""
         return len(self.columns) + 1
+
+    def levels_of(self, term: str) -> tuple[str, ...] | None:
+        """Return the levels of a term that is one factor of levels, as patsy writes them."""
+        factor = self._factors.get(term)
+        return None if not isinstance(factor, Coded) else tuple(str(x) for x in factor.levels)
 
     @property
     def has_intercept(self) -> bool:

@@ -2,7 +2,7 @@
 
 A result is its JSON: equality, hash, pickle and `copy` all go through it, so nothing that the JSON
 does not show can hide in a result. Two results are equal when the same was released, whenever that
-was: the record does not count. The design that `predict` uses is not part of it.
+was: the record does not count.
 
 Tested in `tests/results/test_serialize.py`.
 """
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dpreg.paths import write_text
 from dpreg.results import serialize
+from dpreg.results.codecs import Unreadable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +92,14 @@ class Released:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read what `to_json` wrote. Runs no code from the text; raises ArgumentError."""
-        return cls(**serialize.decode(serialize.loads(text), cls.kind))
+        return cls.from_payload(serialize.loads(text))
+
+    @classmethod
+    def from_payload(cls, payload: object) -> Self:
+        """Read what `to_dict` returned."""
+        if not isinstance(payload, dict):
+            raise Unreadable("an object")
+        return cls(**serialize.decode(payload, cls))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result to a JSON file; `dpreg.load` reads it.

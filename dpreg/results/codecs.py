@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, Final
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -23,22 +25,14 @@ from dpreg.privacy.budget import decimal_string, exact
 from dpreg.schema import Schema
 
 __all__ = [
-    "ARRAY",
-    "EXACT",
-    "FLAG",
-    "FLOAT",
     "HUGE",
-    "INTEGER",
-    "NUMBER",
-    "PLAIN",
     "SCHEMA",
-    "TEXT",
     "Codec",
     "Unreadable",
     "built",
+    "codec_of",
+    "codecs_of",
     "list_of",
-    "mapping_of",
-    "optional",
     "plain_mapping",
     "plain_schema",
     "read_fields",
@@ -118,9 +112,9 @@ def built(make: Callable[..., Any], codecs: Mapping[str, Codec]) -> Codec:
     """Write an object by its attributes; it is read by calling `make` with them."""
 
     def read(value: Any) -> Any:
-        fields = read_fields(value, codecs)
+        arguments = read_fields(value, codecs)
         try:
-            return make(**fields)
+            return make(**arguments)
         except DpregError as problem:
             raise Unreadable(f"right ({problem})") from None
 
@@ -260,3 +254,54 @@ def _read_schema(value: Any) -> dict[str, Any]:
 
 
 SCHEMA: Final = Codec(plain_schema, _read_schema)
+
+
+_PLAIN_TYPES: Final[Mapping[Any, Codec]] = {
+    str: TEXT,
+    bool: FLAG,
+    int: INTEGER,
+    float: FLOAT,
+    Fraction: EXACT,
+    Fraction | float: NUMBER,
+    Mapping[str, Any]: PLAIN,
+}
+
+
+def codec_of(hint: Any, special: Mapping[Any, Codec] | None = None) -> Codec:
+    """Return the codec of a type as it stands in an annotation.
+
+    Parameters
+    ----------
+    hint : type
+        Plain types, arrays, tuples of one type, mappings of str, dataclasses, ``X | None`` of
+        these, and ``Annotated[X, codec]`` for another codec than X's own.
+    special : mapping of type to Codec, optional
+        Types whose codec is not made of their fields.
+    """
+    known = {**_PLAIN_TYPES, **(special or {})}
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint in known:
+        return known[hint]
+    if origin is Annotated:
+        return next(one for one in arguments[1:] if isinstance(one, Codec))
+    if type(None) in arguments:
+        rest = [one for one in arguments if one is not type(None)]
+        return optional(codec_of(reduce(or_, rest), special))
+    if origin is np.ndarray:
+        return ARRAY
+    if origin is tuple:
+        return list_of(codec_of(arguments[0], special))
+    if origin is Mapping:
+        return mapping_of(codec_of(arguments[1], special))
+    if hasattr(hint, "from_payload"):
+        return Codec(lambda value: value.to_dict(), hint.from_payload)
+    return built(hint, codecs_of(hint, special=special))
+
+
+def codecs_of(
+    kind: type, *, without: Sequence[str] = (), special: Mapping[Any, Codec] | None = None
+) -> dict[str, Codec]:
+    """Return the codec of each field of a dataclass, in their order."""
+    hints = get_type_hints(kind, include_extras=True)
+    names = [field.name for field in fields(kind) if field.name not in without]
+    return {name: codec_of(hints[name], special) for name in names}

@@ -6,6 +6,7 @@ Both are rows r'beta with an interval; the names are those of statsmodels' `Cont
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpreg.estimation import drawn
 from dpreg.results import inference
 from dpreg.results.claim import PrivacyClaim
 from dpreg.staged import reference
@@ -35,7 +37,8 @@ class Combinations:
     params : (p,) array
     covariance : (p, p) array
     draws : (B, p) array or None
-        Bootstrap draws; where they are there, intervals are their quantiles.
+        Bootstrap draws; where there are some, intervals and p-values follow
+        `dpreg.estimation.drawn`.
     privacy : (p, p) array or None
         The part of `covariance` that the noise adds.
     degrees : int or None
@@ -61,7 +64,7 @@ class Combinations:
     def intervals(self, alpha: float) -> Array:
         """Return intervals (m, 2) of level 1 - alpha."""
         if self.draws is not None:
-            return inference.quantile_intervals(self.draws, self.rows, alpha)
+            return inference.drawn_intervals(self.estimates(), self.draws, self.rows, alpha)
         if self.degrees is not None:
             estimates = self.estimates()
             half = reference.quantiles(*self._parts(), self.degrees, inference.level(alpha))
@@ -69,7 +72,9 @@ class Combinations:
         return inference.normal_intervals(self.estimates(), self.errors(), alpha)
 
     def pvalues(self, target: Array) -> Array:
-        """Return two-sided p-values (m,) of r'beta = target, from the law of the errors."""
+        """Return two-sided p-values (m,) of r'beta = target, from the law of `intervals`."""
+        if self.draws is not None:
+            return drawn.pvalues(self.estimates(), self.draws @ self.rows.T, target)
         if self.degrees is None:
             return inference.normal_pvalues(
                 inference.z_values(self.estimates() - target, self.errors())
@@ -129,8 +134,13 @@ class Contrast:
         """Return intervals of R beta (m, 2)."""
         return self.combinations.intervals(alpha)
 
-    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return a table with a row c0, c1, ... for each constraint, columns as in statsmodels."""
+    def summary_frame(
+        self, alpha: float = 0.05, *, xname: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """Return a table with a row for each constraint, columns as in statsmodels.
+
+        Rows are named c0, c1, ..., or as `xname` says.
+        """
         lower, upper = self.conf_int(alpha).T
         table = {
             "coef": self.effect,
@@ -140,7 +150,7 @@ class Contrast:
             "Conf. Int. Low": lower,
             "Conf. Int. Upp.": upper,
         }
-        names = [f"c{i}" for i in range(len(self.target))]
+        names = list(xname) if xname else [f"c{i}" for i in range(len(self.target))]
         return self.claim.marked(pd.DataFrame(table, index=names))
 
     def summary(self, alpha: float = 0.05) -> Summary:

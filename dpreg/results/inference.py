@@ -16,16 +16,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from dpreg.errors import ArgumentError
+from dpreg.estimation import drawn
 
 __all__ = [
     "binomial_errors",
     "combined",
     "combined_errors",
+    "drawn_intervals",
     "level",
     "normal_intervals",
     "normal_pvalues",
     "observation_intervals",
-    "quantile_intervals",
+    "places",
     "read_only",
     "root",
     "z_values",
@@ -52,6 +54,18 @@ def level(alpha: object) -> float:
             if 0 < (number := float(alpha)) < 1:
                 return number
     raise ArgumentError(f"alpha must be a number between 0 and 1, got {alpha!r}")
+
+
+def places(cols: ArrayLike, size: int) -> NDArray[np.intp]:
+    """Return the places of wanted coefficients, checked to lie among `size`."""
+    found = np.atleast_1d(np.asarray(cols))
+    if (
+        found.ndim != 1
+        or found.dtype.kind not in "iu"
+        or not ((-size <= found) & (found < size)).all()
+    ):
+        raise ArgumentError(f"cols must hold places between 0 and {size - 1}.")
+    return found.astype(np.intp)
 
 
 def root(variances: Array) -> Array:
@@ -93,11 +107,14 @@ def normal_intervals(estimates: Array, errors: Array, alpha: float) -> Array:
     return np.column_stack([estimates - half, estimates + half])
 
 
-def quantile_intervals(draws: Array, combinations: Array, alpha: float) -> Array:
-    """Return intervals (m x 2) between quantiles of the released draws (B x p) of r'beta."""
-    tails = [level(alpha) / 2, 1 - level(alpha) / 2]
-    blocks = np.array_split(combinations, len(combinations) // _BLOCK + 1)
-    limits = [np.quantile(draws @ block.T, tails, axis=0, method="weibull").T for block in blocks]
+def drawn_intervals(estimates: Array, draws: Array, combinations: Array, alpha: float) -> Array:
+    """Return intervals (m x 2) of r'beta by the law of the released draws (B x p) of beta.
+
+    The law is that of `dpreg.estimation.drawn`.
+    """
+    count = len(combinations) // _BLOCK + 1
+    pairs = zip(np.array_split(estimates, count), np.array_split(combinations, count), strict=True)
+    limits = [drawn.intervals(some, draws @ rows.T, level(alpha)) for some, rows in pairs]
     return np.asarray(np.concatenate(limits), dtype=np.float64)
 
 

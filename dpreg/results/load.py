@@ -11,7 +11,6 @@ from dpreg.errors import ArgumentError
 from dpreg.paths import read_text
 from dpreg.results import serialize
 from dpreg.results.classic import ClassicResults
-from dpreg.results.design import DesignFactory, register_design_factory
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
@@ -20,17 +19,9 @@ __all__ = ["from_json", "load"]
 
 Result = SelectionResults | RegressionResults | ClassicResults | HistogramResults
 
-_KINDS: dict[
-    str,
-    type[SelectionResults]
-    | type[RegressionResults]
-    | type[ClassicResults]
-    | type[HistogramResults],
-] = {
-    "classic": ClassicResults,
-    "histogram": HistogramResults,
-    "regression": RegressionResults,
-    "selection": SelectionResults,
+_KINDS: dict[str, type[Result]] = {
+    kind.kind: kind
+    for kind in (ClassicResults, HistogramResults, RegressionResults, SelectionResults)
 }
 
 
@@ -48,14 +39,8 @@ def from_json(text: str) -> Result:
     return _KINDS[kind].from_json(text)
 
 
-def load(path: str | os.PathLike[str], *, design_factory: DesignFactory | None = None) -> Result:
+def load(path: str | os.PathLike[str]) -> Result:
     """Read a result from the file that `save` wrote. Runs no code from it.
-
-    Parameters
-    ----------
-    path : path
-    design_factory : callable, optional
-        Builds the design that `predict` needs; registered for later calls too.
 
     Raises
     ------
@@ -64,6 +49,4 @@ def load(path: str | os.PathLike[str], *, design_factory: DesignFactory | None =
     ArgumentError
         Where it holds no result, or one of a newer version.
     """
-    if design_factory is not None:
-        register_design_factory(design_factory)
     return from_json(read_text(path))

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.privacy.budget import exact
-from dpreg.results import given_choice, inference, views
-from dpreg.results.base import Released
+from dpreg.results import designs, given_choice, inference, views
 from dpreg.results.claim import PrivacyClaim
-from dpreg.results.codecs import plain_mapping, plain_schema
+from dpreg.results.codecs import SCHEMA, plain_mapping, plain_schema
 from dpreg.results.constraints import Constraints, linear_constraints
 from dpreg.results.contrast import Combinations, Contrast, Prediction
-from dpreg.results.design import Design, registered_design
 from dpreg.results.looks import Look
+from dpreg.results.named import StatsmodelsNames
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
-from dpreg.results.withheld import NeverReleased
 from dpreg.staged.choice.truncated import Truncated
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ _ARRAYS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class RegressionResults(NeverReleased, Released):
+class RegressionResults(StatsmodelsNames):
     """Coefficients of a linear model, released with differential privacy.
 
     Parameters
@@ -120,14 +118,12 @@ class RegressionResults(NeverReleased, Released):
         When and by what it was released, and where it stands in its ledger.
     design_formula : str or None
         The formula whose coding the columns have (the full one after selection); None: `formula`.
-    design : Design or None
-        For `predict`; never saved. Rebuilt from formula and schema where absent.
     """
 
     kind = "regression"
 
     formula: str
-    schema: Mapping[str, Any]
+    schema: Annotated[Mapping[str, Any], SCHEMA]
     endog_names: str
     exog_names: tuple[str, ...]
     coefficients: Vector
@@ -162,7 +158,6 @@ class RegressionResults(NeverReleased, Released):
     passes: int = 1
     notes: tuple[str, ...] = ()
     design_formula: str | None = None
-    design: Design | None = None
     record: ReleaseRecord | None = None
 
     def __post_init__(self) -> None:
@@ -230,10 +225,10 @@ class RegressionResults(NeverReleased, Released):
 
     @property
     def pvalues(self) -> pd.Series:
-        """Two-sided p-values, from the law that `conf_int` uses where there are no draws."""
+        """Two-sided p-values, by the law of `conf_int`."""
         if self.conditional:
             return self._series(given_choice.pvalues(self.conditional))
-        each = self._combinations(np.eye(len(self.exog_names)))
+        each = self.combinations(np.eye(len(self.exog_names)))
         return self._series(each.pvalues(np.zeros(len(self.exog_names))))
 
     @property
@@ -257,14 +252,16 @@ class RegressionResults(NeverReleased, Released):
         """The number of rows less the columns, where the number of rows is public."""
         return _released(self.residual_df, "df_resid", "the number of rows is private")
 
-    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return intervals of level 1 - alpha, columns 0 and 1.
+    def conf_int(self, alpha: float = 0.05, cols: ArrayLike | None = None) -> pd.DataFrame:
+        """Return intervals of level 1 - alpha, columns 0 and 1, by the law of `pvalues`.
 
-        From `bse` and the errors' law, from quantiles of bootstrap draws, or from `conditional`.
+        A coefficient lies in its interval, and 0 lies outside exactly where the p-value is below
+        alpha. `cols` are the places of the coefficients that are wanted; default all.
         """
-        laws, each = self.conditional, self._combinations(np.eye(len(self.exog_names)))
+        laws, each = self.conditional, self.combinations(np.eye(len(self.exog_names)))
         limits = given_choice.intervals(laws, alpha) if laws else each.intervals(alpha)
-        return self.claim.marked(pd.DataFrame(limits, index=list(self.exog_names)))
+        table = self.claim.marked(pd.DataFrame(limits, index=list(self.exog_names)))
+        return table if cols is None else table.iloc[inference.places(cols, len(table))]
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance of the coefficients, sampling and privacy noise together."""
@@ -282,7 +279,18 @@ class RegressionResults(NeverReleased, Released):
         """
         given_choice.refuse(self.conditional, "t_test")
         rows, target = linear_constraints(r_matrix, self.exog_names)
-        return Contrast(self._combinations(rows), target, self.claim)
+        return Contrast(self.combinations(rows), target, self.claim)
+
+    def combinations(self, rows: Vector) -> Combinations:
+        """Return combinations r'beta for the rows r of an (m, p) array, with their law."""
+        return Combinations(
+            rows,
+            self.coefficients,
+            self.covariance,
+            self.interval_draws,
+            self.privacy_covariance,
+            self.noise_degrees,
+        )
 
     def predict(self, exog: pd.DataFrame | None = None) -> pd.Series:
         """Return predicted means for the rows of a table: its index kept, NaN where a row has one.
@@ -292,21 +300,44 @@ class RegressionResults(NeverReleased, Released):
         exog : DataFrame
             A table of the analyst's own, with the raw columns of the formula.
         """
-        rows = self._design_rows(exog)
+        rows = designs.design_rows(self, exog)
         mean = inference.combined(rows.to_numpy(dtype=np.float64), self.coefficients)
         return self.claim.marked_series(pd.Series(mean, index=rows.index))
 
     def get_prediction(self, exog: pd.DataFrame | None = None) -> Prediction:
         """Return predicted means with standard errors; see `Prediction.summary_frame`."""
         given_choice.refuse(self.conditional, "get_prediction")
-        rows = self._design_rows(exog)
-        combinations = self._combinations(rows.to_numpy(dtype=np.float64))
+        rows = designs.design_rows(self, exog)
+        combinations = self.combinations(rows.to_numpy(dtype=np.float64))
         scale = float("nan") if self.residual_variance is None else self.residual_variance
         return Prediction(combinations, rows.index, scale, self.claim)
 
-    def summary(self, alpha: float = 0.05) -> Summary:
-        """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`."""
-        return Summary(views.regression(self, inference.level(alpha)))
+    def summary(
+        self,
+        alpha: float = 0.05,
+        *,
+        yname: str | None = None,
+        xname: Sequence[str] | None = None,
+        title: str | None = None,
+    ) -> Summary:
+        """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`.
+
+        `yname`, `xname` and `title` replace the response's name, the columns' names and the title.
+        """
+        return Summary(
+            views.regression(self.renamed(yname, xname), inference.level(alpha)).titled(title)
+        )
+
+    def renamed(self, yname: str | None, xname: Sequence[str] | None) -> RegressionResults:
+        """Return the same result under other names of the response and of the columns."""
+        if xname is None and yname is None:
+            return self
+        names = self.exog_names if xname is None else tuple(xname)
+        if len(names) != len(self.exog_names):
+            raise ArgumentError(f"xname must hold {len(self.exog_names)} names, got {len(names)}.")
+        new = dict(zip(self.exog_names, names, strict=True))
+        weak = {new[name]: why for name, why in self.weak.items()}
+        return replace(self, endog_names=yname or self.endog_names, exog_names=names, weak=weak)
 
     def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
         """Draw the coefficients with their intervals; see `dpreg.results.plots.coefficients`."""
@@ -320,28 +351,8 @@ class RegressionResults(NeverReleased, Released):
     def _series(self, values: Vector) -> pd.Series:
         return self.claim.marked_series(pd.Series(values, list(self.exog_names), copy=True))
 
-    def _combinations(self, rows: Vector) -> Combinations:
-        return Combinations(
-            rows,
-            self.coefficients,
-            self.covariance,
-            self.interval_draws,
-            self.privacy_covariance,
-            self.noise_degrees,
-        )
-
-    def _design_rows(self, exog: pd.DataFrame | None) -> pd.DataFrame:
-        if exog is None:
-            raise NotReleased("fitted values are not released: give predict() a table of your own.")
-        formula = self.design_formula or self.formula
-        design = self.design or registered_design(
-            formula, self.schema, clip=self.clip, center=self.center
-        )
-        place = {column.name: j for j, column in enumerate(design.columns)}
-        if not place.keys() >= set(self.exog_names):
-            raise ArgumentError("exog_names are not columns of the design of this formula")
-        columns = [place[name] for name in self.exog_names]
-        return design.matrix(exog, columns)
+    def _fitted(self, name: str) -> RegressionResults:
+        return self
 
 
 def _released(value: float | None, name: str, reason: str) -> float:

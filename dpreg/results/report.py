@@ -7,7 +7,7 @@ Tested in `tests/results/test_views.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["Block", "Facts", "Grid", "Paragraph", "Report"]
 
@@ -63,3 +63,7 @@ class Report:
     title: str
     stamp: str | None
     blocks: tuple[Block, ...]
+
+    def titled(self, title: str | None) -> Report:
+        """Return the page under another title; None keeps it."""
+        return self if title is None else replace(self, title=title)

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.privacy.budget import exact
 from dpreg.results import inference, views
-from dpreg.results.base import Released
 from dpreg.results.claim import PrivacyClaim
-from dpreg.results.codecs import plain_mapping, plain_schema
+from dpreg.results.codecs import HUGE, SCHEMA, plain_mapping, plain_schema
 from dpreg.results.constraints import Constraints
 from dpreg.results.contrast import Contrast, Prediction
 from dpreg.results.looks import Look
+from dpreg.results.named import StatsmodelsNames
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.summary import Summary
-from dpreg.results.withheld import NeverReleased
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ Number = Fraction | float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class SelectionResults(NeverReleased, Released):
+class SelectionResults(StatsmodelsNames):
     """Variables of a linear model, selected with differential privacy.
 
     Parameters
@@ -105,7 +105,7 @@ class SelectionResults(NeverReleased, Released):
     kind = "selection"
 
     formula: str
-    schema: Mapping[str, Any]
+    schema: Annotated[Mapping[str, Any], SCHEMA]
     response: str
     candidates: tuple[str, ...]
     kept: tuple[str, ...]
@@ -113,7 +113,7 @@ class SelectionResults(NeverReleased, Released):
     models: tuple[tuple[str, ...], ...]
     chosen: tuple[str, ...]
     selected_formula: str
-    n_models: int
+    n_models: Annotated[int, HUGE]
     nobs: int | None
     method: str
     mechanism: str
@@ -233,7 +233,7 @@ class SelectionResults(NeverReleased, Released):
 
     @property
     def pvalues(self) -> pd.Series:
-        """Two-sided p-values from the normal law."""
+        """Two-sided p-values, by the law of `conf_int`."""
         return self._fitted("pvalues").pvalues
 
     @property
@@ -270,9 +270,9 @@ class SelectionResults(NeverReleased, Released):
             name for term in self.best or self.chosen for name in self.columns.get(term, (term,))
         ]
 
-    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Return intervals of level 1 - alpha, columns 0 and 1."""
-        return self._fitted("conf_int").conf_int(alpha)
+    def conf_int(self, alpha: float = 0.05, cols: ArrayLike | None = None) -> pd.DataFrame:
+        """Return intervals of level 1 - alpha, columns 0 and 1; see `RegressionResults`."""
+        return self._fitted("conf_int").conf_int(alpha, cols)
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance of the coefficients."""
@@ -290,9 +290,24 @@ class SelectionResults(NeverReleased, Released):
         """Return predicted means with standard errors."""
         return self._fitted("get_prediction").get_prediction(exog)
 
-    def summary(self, alpha: float = 0.05) -> Summary:
-        """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`."""
-        return Summary(views.selection(self, inference.level(alpha)))
+    def summary(
+        self,
+        alpha: float = 0.05,
+        *,
+        yname: str | None = None,
+        xname: Sequence[str] | None = None,
+        title: str | None = None,
+    ) -> Summary:
+        """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`.
+
+        `yname`, `xname` and `title` replace the response's name, the names of the fitted columns
+        and the title.
+        """
+        shown = self
+        if xname is not None or yname is not None:
+            fit = None if self.regression is None else self.regression.renamed(yname, xname)
+            shown = replace(self, response=yname or self.response, regression=fit)
+        return Summary(views.selection(shown, inference.level(alpha)).titled(title))
 
     def plot(self, kind: str | None = None, ax: Axes | None = None) -> Axes:
         """Draw the result.

@@ -1,42 +1,35 @@
-"""Results as JSON and back: the format, field by field.
+"""Results as JSON and back.
 
-Reading runs no code from the file, checks every field, and raises ArgumentError that names what is
-wrong. A test holds the tables below against the fields of the classes.
+The format follows the annotations of each class's fields (`codecs_of`), so a new field is written
+and read without a word here. Reading runs no code from the file, checks every field, and raises
+ArgumentError that names what is wrong.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import BudgetTable, Spend
 from dpreg.results import given_choice
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.codecs import (
-    ARRAY,
-    EXACT,
-    FLAG,
-    FLOAT,
-    HUGE,
-    INTEGER,
-    NUMBER,
-    PLAIN,
-    SCHEMA,
-    TEXT,
     Codec,
     Unreadable,
     built,
+    codec_of,
+    codecs_of,
     list_of,
-    mapping_of,
-    optional,
     read_fields,
 )
-from dpreg.results.looks import Look
-from dpreg.results.record import LedgerPosition, ReleaseRecord
+from dpreg.staged.choice.truncated import Truncated
 
-__all__ = ["CODECS", "VERSION", "decode", "dumps", "encode", "loads"]
+if TYPE_CHECKING:
+    from dpreg.results.base import Released
+
+__all__ = ["VERSION", "decode", "dumps", "encode", "fields_of", "loads"]
 
 VERSION: Final = "0.2"
 """The version of the format that is written."""
@@ -98,19 +91,21 @@ def encode(result: Any) -> dict[str, Any]:
     """Return the mapping that stands for a result."""
     claim: PrivacyClaim = result.claim
     head = dict(zip(HEAD, (VERSION, result.kind, claim.stamp, claim.sentence), strict=True))
-    codecs = CODECS[result.kind]
+    codecs = fields_of(type(result))
     return head | {name: codec.encode(getattr(result, name)) for name, codec in codecs.items()}
 
 
-def decode(payload: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """Return the constructor's arguments, every field checked."""
-    if payload.get("kind") != kind:
-        raise ArgumentError(f"this is a saved {payload.get('kind')!r} result, not a {kind!r} one")
+def decode(payload: Mapping[str, Any], kind: type[Released]) -> dict[str, Any]:
+    """Return the constructor's arguments for a class of results, every field checked."""
+    if payload.get("kind") != kind.kind:
+        raise ArgumentError(
+            f"this is a saved {payload.get('kind')!r} result, not a {kind.kind!r} one"
+        )
     try:
         fields = {name: value for name, value in payload.items() if name not in HEAD}
         if payload.get("dpreg") in _OLDER:
-            fields = {"record": None, **_SINCE.get(kind, {}), **fields}
-        return read_fields(fields, CODECS[kind])
+            fields = {"record": None, **_SINCE.get(kind.kind, {}), **fields}
+        return read_fields(fields, fields_of(kind))
     except Unreadable as problem:
         where = ".".join(reversed(problem.path)) or "it"
         raise ArgumentError(f"the saved result is damaged: {where} must be {problem}") from None
@@ -125,217 +120,26 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 
 
-def _read_regression(value: Any) -> Any:
-    from dpreg.results.regression import RegressionResults
-
-    if not isinstance(value, dict):
-        raise Unreadable("an object")
-    return RegressionResults(**decode(value, "regression"))
-
-
-_TEXTS: Final = list_of(TEXT)
-
-_SPEND: Final = built(
-    Spend,
-    {
-        "step": TEXT,
-        "mechanism": TEXT,
-        "eps": EXACT,
-        "delta": EXACT,
-        "note": TEXT,
-        "rows": TEXT,
-    },
-)
-
-_SPENDS: Final = list_of(_SPEND)
-
-_WHOLE_CLAIM: Final = built(
-    PrivacyClaim,
-    {
-        "neighbors": TEXT,
-        "contributions": INTEGER,
-        "spends": Codec(_SPENDS.encode, lambda value: BudgetTable(_SPENDS.decode(value))),
-        "seeded": FLAG,
-        "person": optional(TEXT),
-        "caveats": _TEXTS,
-    },
-)
-
-_LOOK: Final = built(
-    Look,
-    {
-        "mechanism": TEXT,
-        "share": EXACT,
-        "radius": optional(FLOAT),
-        "width": FLOAT,
-        "opened": FLAG,
-        "weight": FLOAT,
-        "cells": ARRAY,
-        "noise_sd": ARRAY,
-        "whitening": ARRAY,
-        "offset": ARRAY,
-        "center": ARRAY,
-    },
-)
-
-_POSITION: Final = built(
-    LedgerPosition,
-    {
-        "ledger": TEXT,
-        "entry": INTEGER,
-        "head": TEXT,
-        "cap_eps": TEXT,
-        "cap_delta": TEXT,
-        "spent_eps": TEXT,
-        "spent_delta": TEXT,
-    },
-)
-
-_RECORD: Final = built(
-    ReleaseRecord,
-    {
-        "call": TEXT,
-        "arguments": PLAIN,
-        "when": TEXT,
-        "versions": mapping_of(TEXT),
-        "ledger": optional(_POSITION),
-    },
-)
-_TRUNCATED: Final = built(given_choice.read, {"estimate": FLOAT, "se": FLOAT, "intervals": ARRAY})
-
-
 def _read_claim(value: Any) -> Any:
-    """Read a claim, of before persons could be named as well."""
+    """Read a claim, also one that was saved before persons could be named."""
     return _WHOLE_CLAIM.decode({"person": None, **value} if isinstance(value, dict) else value)
 
 
-_CLAIM: Final = Codec(_WHOLE_CLAIM.encode, _read_claim)
-
-_REGRESSION: Final[Mapping[str, Codec]] = {
-    "formula": TEXT,
-    "schema": SCHEMA,
-    "endog_names": TEXT,
-    "exog_names": _TEXTS,
-    "coefficients": ARRAY,
-    "covariance": ARRAY,
-    "se_sampling": ARRAY,
-    "se_privacy": ARRAY,
-    "residual_variance": optional(FLOAT),
-    "r_squared": optional(FLOAT),
-    "nobs": optional(INTEGER),
-    "passes": INTEGER,
-    "residual_df": optional(FLOAT),
-    "method": TEXT,
-    "noise": TEXT,
-    "scaling": TEXT,
-    "fit": TEXT,
-    "eps": EXACT,
-    "delta": EXACT,
-    "clip": EXACT,
-    "center": FLAG,
-    "bounds": mapping_of(TEXT),
-    "claim": _CLAIM,
-    "ridged": FLAG,
-    "ridge": optional(FLOAT),
-    "interval_method": TEXT,
-    "interval_draws": optional(ARRAY),
-    "complete_rows": optional(FLOAT),
-    "column_widths": optional(ARRAY),
-    "privacy_covariance": optional(ARRAY),
-    "noise_degrees": optional(INTEGER),
-    "looks": list_of(_LOOK),
-    "weak": mapping_of(TEXT),
-    "conditional": list_of(_TRUNCATED),
-    "notes": _TEXTS,
-    "design_formula": optional(TEXT),
-    "record": optional(_RECORD),
+_SPENDS: Final = list_of(codec_of(Spend))
+_WHOLE_CLAIM: Final = built(
+    PrivacyClaim,
+    {
+        **codecs_of(PrivacyClaim, without=("spends",)),
+        "spends": Codec(_SPENDS.encode, lambda value: BudgetTable(_SPENDS.decode(value))),
+    },
+)
+_SPECIAL: Final[Mapping[Any, Codec]] = {
+    PrivacyClaim: Codec(_WHOLE_CLAIM.encode, _read_claim),
+    Truncated: built(given_choice.read, codecs_of(Truncated)),
 }
+"""Classes whose codec is not made of their fields alone."""
 
-_SELECTION: Final[Mapping[str, Codec]] = {
-    "formula": TEXT,
-    "schema": SCHEMA,
-    "response": TEXT,
-    "candidates": _TEXTS,
-    "kept": _TEXTS,
-    "columns": mapping_of(_TEXTS),
-    "models": list_of(_TEXTS),
-    "chosen": _TEXTS,
-    "selected_formula": TEXT,
-    "n_models": HUGE,
-    "nobs": optional(INTEGER),
-    "passes": INTEGER,
-    "method": TEXT,
-    "mechanism": TEXT,
-    "engine": TEXT,
-    "units": TEXT,
-    "hierarchy": TEXT,
-    "max_terms": optional(INTEGER),
-    "eps": EXACT,
-    "delta": EXACT,
-    "radius": optional(NUMBER),
-    "radius_source": TEXT,
-    "clip": EXACT,
-    "center": FLAG,
-    "penalty": TEXT,
-    "phi": optional(NUMBER),
-    "psi": optional(NUMBER),
-    "sigma2": optional(NUMBER),
-    "bounds": mapping_of(TEXT),
-    "claim": _CLAIM,
-    "notes": _TEXTS,
-    "best": _TEXTS,
-    "alternatives": mapping_of(list_of(_TEXTS)),
-    "chosen_again": mapping_of(FLOAT),
-    "certified": optional(FLAG),
-    "looks": list_of(_LOOK),
-    "regression": optional(Codec(encode, _read_regression)),
-    "record": optional(_RECORD),
-}
 
-_ESTIMATES: Final[Mapping[str, Codec]] = {
-    "by": optional(TEXT),
-    "groups": _TEXTS,
-    "estimates": ARRAY,
-    "se_sampling": ARRAY,
-    "se_privacy": ARRAY,
-    "nobs": optional(INTEGER),
-    "passes": INTEGER,
-    "noise": TEXT,
-    "eps": EXACT,
-    "delta": EXACT,
-    "claim": _CLAIM,
-    "notes": _TEXTS,
-    "record": optional(_RECORD),
-}
-
-_CLASSIC: Final[Mapping[str, Codec]] = {
-    **_ESTIMATES,
-    "statistic": TEXT,
-    "names": _TEXTS,
-    "lower": optional(ARRAY),
-    "upper": optional(ARRAY),
-    "alpha": optional(FLOAT),
-    "counts": optional(ARRAY),
-    "sufficient": optional(ARRAY),
-    "sufficient_names": _TEXTS,
-    "blocks": optional(INTEGER),
-    "bounds": mapping_of(ARRAY),
-}
-
-_HISTOGRAM: Final[Mapping[str, Codec]] = {
-    **_ESTIMATES,
-    "column": TEXT,
-    "levels": _TEXTS,
-    "edges": optional(ARRAY),
-    "binning": TEXT,
-    "bin_counts": ARRAY,
-    "probabilities": ARRAY,
-}
-
-CODECS: Final[Mapping[str, Mapping[str, Codec]]] = {
-    "classic": _CLASSIC,
-    "histogram": _HISTOGRAM,
-    "regression": _REGRESSION,
-    "selection": _SELECTION,
-}
-"""Field to codec, for each kind of result."""
+def fields_of(kind: type[Released]) -> Mapping[str, Codec]:
+    """Return the codec of every field of a class of results, from the fields' annotations."""
+    return codecs_of(kind, special=_SPECIAL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpreg.errors import NotReleased
 
-__all__ = ["NeverReleased", "Withheld"]
+__all__ = ["NeverReleased", "Withheld", "WithoutRows"]
 
 _ROWS = (
     "there is one number for each row, and each would disclose that row. Use predict() on a table "
@@ -19,9 +19,19 @@ _LIKELIHOOD = (
     "use dp_select"
 )
 _TESTS = (
-    "its null law ignores the privacy noise. Use t_test() for linear combinations, whose standard "
-    "errors include it"
+    "an F statistic comes from exact sums of squares, and its null law ignores the privacy noise. "
+    "Use wald_test() or t_test(), whose law includes it"
 )
+_SUMS = (
+    "an exact sum over the rows is not private. `scale` estimates the residual variance and "
+    "`rsquared` the share that is explained"
+)
+_MOMENTS = (
+    "it is computed from the exact moments of the columns. `cov_params()` is the covariance of the "
+    "released coefficients"
+)
+_EMPIRICAL = "empirical likelihood weighs every single row. Use conf_int() and t_test()"
+_FITTING = "a released model holds no rows to fit again. Call dp_ols with the table"
 _ROBUST = "it needs the squared residual of every row. `bse` assumes a constant residual variance"
 
 
@@ -57,16 +67,19 @@ class NeverReleased:
     wresid = Withheld(_ROWS)
     resid_pearson = Withheld(_ROWS)
     fittedvalues = Withheld(_ROWS)
-    model = Withheld("a statsmodels model holds the raw rows. The formula is in `formula`")
     influence = Withheld(_INFLUENCE)
     get_influence = Withheld(_INFLUENCE)
     outlier_test = Withheld(_INFLUENCE)
     llf = Withheld(_LIKELIHOOD)
     aic = Withheld(_LIKELIHOOD)
     bic = Withheld(_LIKELIHOOD)
-    ssr = Withheld(
-        "an exact sum over the rows is not private. `scale` estimates the residual variance"
-    )
+    info_criteria = Withheld(_LIKELIHOOD)
+    ssr = Withheld(_SUMS)
+    ess = Withheld(_SUMS)
+    centered_tss = Withheld(_SUMS)
+    uncentered_tss = Withheld(_SUMS)
+    mse_model = Withheld(_SUMS)
+    mse_total = Withheld(_SUMS)
     fvalue = Withheld(_TESTS)
     f_pvalue = Withheld(_TESTS)
     f_test = Withheld(_TESTS)
@@ -78,3 +91,24 @@ class NeverReleased:
     HC1_se = Withheld(_ROBUST)
     HC2_se = Withheld(_ROBUST)
     HC3_se = Withheld(_ROBUST)
+    cov_HC0 = Withheld(_ROBUST)
+    cov_HC1 = Withheld(_ROBUST)
+    cov_HC2 = Withheld(_ROBUST)
+    cov_HC3 = Withheld(_ROBUST)
+    condition_number = Withheld(_MOMENTS)
+    eigenvals = Withheld(_MOMENTS)
+    normalized_cov_params = Withheld(_MOMENTS)
+    el_test = Withheld(_EMPIRICAL)
+    conf_int_el = Withheld(_EMPIRICAL)
+    initialize = Withheld("it attaches a model with its raw rows to a result")
+
+
+class WithoutRows:
+    """What statsmodels' models hold and the public part of one does not: the rows."""
+
+    __slots__ = ()
+
+    endog = Withheld(_ROWS)
+    exog = Withheld(_ROWS)
+    data = Withheld(_ROWS)
+    fit = Withheld(_FITTING)

@@ -39,7 +39,14 @@ def _regression(names=("Intercept", "bsqft", "lat", "county[T.cc]"), seeded=Fals
     errors = np.sqrt(np.diag(covariance))
     fields = {
         "formula": "price ~ bsqft + lat + county",
-        "schema": {"price": (105, 905), "county": ["ala", "cc"], "idp": bool},
+        "schema": {
+            "price": (105, 905),
+            "county": ["ala", "cc"],
+            "idp": bool,
+            "bsqft": (-9, 9),
+            "lat": (-9, 9),
+            "age": (-9, 9),
+        },
         "endog_names": "price",
         "exog_names": names,
         "coefficients": rng.normal(size=p),
@@ -104,25 +111,6 @@ def _selection(terms=TERMS, draws=1, fitted=False, seeded=False, **changes):
     return SelectionResults(**(fields | changes))
 
 
-class Named:
-    """A design column that has a name and nothing else."""
-
-    def __init__(self, name):
-        self.name = name
-
-
-class PlainDesign:
-    """A design whose columns are columns of the table."""
-
-    def __init__(self, *names):
-        self.columns = [Named("Intercept"), *map(Named, names)]
-
-    def matrix(self, frame, columns):
-        whole = frame.assign(Intercept=1.0)
-        raw = whole[[self.columns[j].name for j in columns]].astype(float)
-        return raw.mask(raw.isna().any(axis=1))
-
-
 @pytest.fixture(scope="session")
 def make_claim():
     return _claim
@@ -136,11 +124,6 @@ def make_regression():
 @pytest.fixture(scope="session")
 def make_selection():
     return _selection
-
-
-@pytest.fixture(scope="session")
-def make_design():
-    return PlainDesign
 
 
 @pytest.fixture

@@ -23,6 +23,11 @@ TEXTS = [
 ]
 
 
+def test_deep_nesting_is_read_without_recursion():
+    rows, _ = linear_constraints("(" * 5000 + "a" + ")" * 5000, NAMES)
+    assert rows.tolist() == [[0, 1, 0, 0, 0, 0, 0, 0]]
+
+
 @pytest.mark.parametrize("text", TEXTS)
 def test_text_means_what_it_means_to_patsy(text):
     theirs = DesignInfo(NAMES).linear_constraint(text)
@@ -36,7 +41,7 @@ def test_text_means_what_it_means_to_patsy(text):
     [
         "b", "a +", "a ab", "(a", "a)", "a ** 2", "a * ab", "a / 0", "1 = 2", "", "=", "a,",
         "abc", "2a", "a:b", "__import__('os')", "a - a",
-        "(" * 5000 + "a" + ")" * 5000, "-" * 5000 + "a",
+        "(" * 5000 + "a",
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused(text):
@@ -45,7 +50,7 @@ def test_what_cannot_be_read_is_refused(text):
 
 
 def test_an_error_names_the_coefficients():
-    with pytest.raises(ArgumentError, match=r"position 5.*Intercept, a, ab"):
+    with pytest.raises(ArgumentError, match=r"unrecognized token.*Intercept, a, ab"):
         linear_constraints("a - bsqft", NAMES)
 
 

@@ -30,6 +30,18 @@ def test_intervals_are_quantiles_of_draws_where_there_are_any():
     np.testing.assert_allclose(combined.intervals(0.1)[0], values[[49, 949]])
 
 
+def test_p_values_are_those_of_the_intervals_law():
+    """0 lies in the interval of level 1 - alpha exactly where its p-value is at least alpha."""
+    draws = np.random.default_rng(0).normal(size=(999, 2)) ** 3 + 2 * PARAMS
+    combined = Combinations(ROWS, PARAMS, COVARIANCE, draws)
+    p = combined.pvalues(np.zeros(2))
+    for each, alpha in enumerate(p):
+        for below in (True, False):
+            low, high = combined.intervals(alpha * (0.999 if below else 1.001))[each]
+            assert (low <= 0 <= high) == below
+    assert (combined.pvalues(combined.estimates()) == 1).all()
+
+
 def test_a_contrast_is_tested_against_its_target(make_claim):
     contrast = Contrast(COMBINED, np.array([2.0, 0.0]), make_claim())
     np.testing.assert_allclose(contrast.statistic, [0.0, 1.5])

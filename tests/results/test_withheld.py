@@ -16,7 +16,7 @@ def test_each_says_its_name_and_why_and_is_no_attribute(name):
 
 
 def test_residuals_and_fitted_values_are_among_them():
-    assert {"resid", "fittedvalues", "ssr", "llf", "model"} <= set(NAMES)
+    assert {"resid", "fittedvalues", "ssr", "llf", "centered_tss"} <= set(NAMES)
 
 
 def test_on_the_class_it_is_the_descriptor():

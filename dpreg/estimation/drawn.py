@@ -1,0 +1,101 @@
+r"""The law of an estimate whose uncertainty is a set of draws: one law for intervals and p-values.
+
+The draws are of the *true* value given the release (`dpreg.estimation.inference`). Their quantiles
+Q(p), at Weibull positions, are exact where the truth is exchangeable with the draws. A ridged
+estimate is drawn towards zero and the draws are not, so it may lie outside their middle 95%. The
+interval of level 1 - alpha is therefore
+
+    [min(Q(alpha/2), estimate), max(Q(1 - alpha/2), estimate)].
+
+It is never shorter than the one between quantiles, so it covers no less often, and it always
+holds the estimate. The p-value of a value q is the largest alpha whose interval holds q:
+
+    1 where q lies between the estimate and the median of the draws, else 2 min(F(q), 1 - F(q)),
+
+F the inverse of Q. So q lies in the interval of level 1 - alpha exactly where its p-value is at
+least alpha.
+
+Beyond the outermost half percent on either side there are too few draws to read quantiles off.
+There the law goes on with an exponential tail from the median m through the anchor p0 = 1/200:
+
+    Q(p) = m + (Q(p0) - m) log(2 p) / log(2 p0),    p < p0.
+
+Laplace, K-norm and matrix-Laplace noise have tails of this kind and Gaussian noise has lighter
+ones, so that far tails err on the side of caution.
+
+In R, at alpha >= 0.01: ``range(quantile(draws, c(alpha/2, 1 - alpha/2), type = 6), estimate)``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["intervals", "pvalues"]
+
+Array = NDArray[np.float64]
+
+_ANCHOR: Final = 1 / 200
+"""p0: beyond it the law goes on with an exponential tail."""
+
+
+def intervals(estimates: Array, draws: Array, alpha: float) -> Array:
+    """Return intervals (m, 2) of level 1 - alpha that hold the estimates.
+
+    Parameters
+    ----------
+    estimates : (m,) array
+    draws : (B, m) array
+    alpha : float in (0, 1)
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        lower = _quantile(draws, alpha / 2)
+        upper = -_quantile(-draws, alpha / 2)
+    return np.column_stack([np.minimum(lower, estimates), np.maximum(upper, estimates)])
+
+
+def pvalues(estimates: Array, draws: Array, values: Array) -> Array:
+    """Return two-sided p-values (m,): the largest alpha whose interval holds each value.
+
+    Parameters
+    ----------
+    estimates : (m,) array
+    draws : (B, m) array
+    values : (m,) array
+        What the truth is under the hypotheses.
+    """
+    middle = np.median(draws, axis=0)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        below = np.array([_tail(*each) for each in zip(draws.T, middle, values, strict=True)])
+        above = np.array([_tail(*each) for each in zip(-draws.T, -middle, -values, strict=True)])
+    tail = np.where(values < middle, below, above)
+    inside = (np.minimum(estimates, middle) <= values) & (values <= np.maximum(estimates, middle))
+    found = np.where(inside, 1.0, np.minimum(2 * tail, 1.0))
+    unknown = np.isnan(estimates) | np.isnan(values) | np.isnan(middle)
+    return np.where(unknown, np.nan, found)
+
+
+def _anchor(draws: int) -> float:
+    return min(max(_ANCHOR, 1 / (draws + 1)), 0.25)
+
+
+def _quantile(draws: Array, tail: float) -> Array:
+    """Return the lower quantiles (m,), p = tail at most 1/2, by the law of the module."""
+    anchor = _anchor(len(draws))
+    if tail >= anchor:
+        return np.asarray(np.quantile(draws, tail, axis=0, method="weibull"))
+    outer, middle = np.quantile(draws, [anchor, 0.5], axis=0, method="weibull")
+    return np.asarray(middle + (outer - middle) * (np.log(2 * tail) / np.log(2 * anchor)))
+
+
+def _tail(draws: Array, middle: float, value: float) -> float:
+    """Return p with Q(p) = value, for one estimate; meant for values below the median."""
+    anchor = _anchor(len(draws))
+    outer = np.quantile(draws, anchor, method="weibull")
+    if value < outer:
+        reach = (middle - value) / (middle - outer)
+        return float(0.5 * (2 * anchor) ** reach)
+    positions = np.arange(1, len(draws) + 1) / (len(draws) + 1)
+    return float(np.interp(value, np.sort(draws), positions))
