@@ -1,6 +1,5 @@
 """A pass: every row once, whatever the threads; public facts first; nothing of the rows shown."""
 
-import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -42,7 +41,7 @@ def whole(rows: int) -> list[int]:
 def test_every_row_counts_once_whatever_the_threads(
     rows: int, cores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    monkeypatch.setenv("DPREG_THREADS", str(cores))
     tally = Places()
     source = as_source({"a": np.arange(rows, dtype=np.float64)})
     assert source.total(COLUMNS, tally).tolist() == whole(rows)
