@@ -22,13 +22,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
+from dpreg.grouped.cells import GroupedCells
+from dpreg.grouped.grid import CELL_BITS, MOMENT_BITS, to_grid
+from dpreg.grouped.layout import CodedRows, Layout, plain_layout
+from dpreg.grouped.sums import GroupSums
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms import Coins, groups_of_coins
 from dpreg.sources import Chunk, Integers
@@ -38,20 +42,15 @@ from dpreg.sources.reader import Reader
 __all__ = [
     "CELL_BITS",
     "MOMENT_BITS",
+    "CodedVectors",
     "Moments",
     "Vectors",
     "accumulate",
     "accumulate_groups",
-    "pack",
     "read_moments",
     "to_grid",
     "unpack",
 ]
-
-CELL_BITS = 20
-"""A stored cell is an integer in units of 2**-CELL_BITS."""
-MOMENT_BITS = 2 * CELL_BITS
-"""A moment is an integer in units of 2**-MOMENT_BITS."""
 
 _BLOCK_ROWS = 8192  # 2**13 products of at most 2**40 stay within float64's 2**53 integers
 _FLUSH_BLOCKS = 512  # 2**9 blocks of at most 2**53 stay within int64
@@ -65,22 +64,24 @@ class Moments:
     ----------
     rows : int
         Rows seen, complete or not. Private under add-remove.
-    cells : tuple of tuples of int
+    cells : sequence of tuples of int
         sum_i z_i z_i', D x D and symmetric, in units of 2**-40; index 0 is the constant, the last
-        one the response. ``cells[0][0]`` counts the complete rows (times 2**40).
+        one the response. ``cells[0][0]`` counts the complete rows (times 2**40). Usually
+        `GroupedCells`, which makes a row when it is asked for.
     group : str
         Which rows these are, as the budget table names them: "all", or a group that coins chose.
         Moments of two different groups together are of "all", the label that asks most.
     """
 
     rows: int
-    cells: tuple[tuple[int, ...], ...]
+    cells: Sequence[tuple[int, ...]]
     group: str = ALL_ROWS
 
     @classmethod
     def zero(cls, D: int) -> Moments:
         """Return the moments of no rows at all."""
-        return cls(0, tuple((0,) * D for _ in range(D)))
+        layout = plain_layout(D)
+        return cls(0, GroupedCells(layout, np.zeros(layout.length, dtype=np.int64)))
 
     @property
     def size(self) -> int:
@@ -93,10 +94,14 @@ class Moments:
             return NotImplemented
         if other.size != self.size:
             raise ArgumentError(f"moments of {self.size} and {other.size} columns do not add.")
-        cells = tuple(
-            tuple(a + b for a, b in zip(mine, theirs, strict=True))
-            for mine, theirs in zip(self.cells, other.cells, strict=True)
-        )
+        cells: Sequence[tuple[int, ...]]
+        if isinstance(self.cells, GroupedCells) and isinstance(other.cells, GroupedCells):
+            cells = self.cells.plus(other.cells)
+        else:
+            cells = tuple(
+                tuple(a + b for a, b in zip(mine, theirs, strict=True))
+                for mine, theirs in zip(self.cells, other.cells, strict=True)
+            )
         group = self.group if self.group == other.group else ALL_ROWS
         return Moments(self.rows + other.rows, cells, group)
 
@@ -104,6 +109,8 @@ class Moments:
         """Return the moments of the same rows seen `times` times over."""
         if not isinstance(times, int) or isinstance(times, bool) or times < 0:
             return NotImplemented
+        if isinstance(self.cells, GroupedCells):
+            return Moments(self.rows * times, self.cells.times(times), self.group)
         cells = tuple(tuple(a * times for a in r) for r in self.cells)
         return Moments(self.rows * times, cells, self.group)
 
@@ -111,44 +118,32 @@ class Moments:
 
     def gram(self, columns: Sequence[int]) -> tuple[tuple[int, ...], ...]:
         """Return sum x x' over the given z columns, in units of 2**-40."""
-        return tuple(tuple(self.cells[i][j] for j in columns) for i in columns)
+        rows = (self.cells[i] for i in columns)
+        return tuple(tuple(row[j] for j in columns) for row in rows)
 
     def cross(self, columns: Sequence[int]) -> tuple[int, ...]:
         """Return sum x y over the given z columns, in units of 2**-40."""
-        return tuple(self.cells[i][-1] for i in columns)
+        last = self.cells[-1]
+        return tuple(last[i] for i in columns)
 
     def as_float(self) -> NDArray[np.float64]:
         """D x D, each cell correctly rounded to float64, in units of 1."""
-        size = self.size
-        flat = [float(cell) for row in self.cells for cell in row]
-        return np.array(flat, dtype=np.float64).reshape(size, size) * 2.0**-MOMENT_BITS
+        found = np.empty((self.size, self.size))
+        for place, row in enumerate(self.cells):
+            found[place] = row
+        return found * 2.0**-MOMENT_BITS
 
 
-def pack(parts: Iterable[Moments]) -> Integers:
-    """Write moments as one vector of integers, which adds as they do: counts and triangles."""
-    flat: list[int] = []
-    for part in parts:
-        flat.append(part.rows)
-        flat += [cell for i, row in enumerate(part.cells) for cell in row[i:]]
-    return np.array(flat, dtype=object)
-
-
-def unpack(vector: Integers, D: int) -> tuple[Moments, ...]:
-    """Read moments of D columns off the vector that `pack` wrote."""
-    parts = []
-    upper = np.triu_indices(D)
-    for rows, *triangle in vector.reshape(-1, 1 + len(upper[0])):
-        cells = np.empty((D, D), dtype=object)
-        cells[upper] = cells.T[upper] = triangle
-        parts.append(Moments(int(rows), tuple(tuple(int(cell) for cell in row) for row in cells)))
-    return tuple(parts)
+def unpack(vector: Integers, layout: Layout) -> tuple[Moments, ...]:
+    """Read the moments of each group of rows off the vector that a pass added up."""
+    return tuple(
+        Moments(int(part[0]), GroupedCells(layout, part[1:]))
+        for part in vector.reshape(-1, 1 + layout.length)
+    )
 
 
 class Vectors(Protocol):
-    """What makes a row vector of each row, from public facts: a `Design`, for one.
-
-    It is pickled and sent where the rows are.
-    """
+    """What makes row vectors, from public facts: a `Design`, for one. It is sent to the rows."""
 
     @property
     def types(self) -> Mapping[str, ColumnType]:
@@ -165,35 +160,70 @@ class Vectors(Protocol):
         """
 
 
+@runtime_checkable
+class CodedVectors(Vectors, Protocol):
+    """Vectors that can leave wide factors as codes: the same moments, sooner."""
+
+    @property
+    def layout(self) -> Layout:
+        """Which columns are given by codes."""
+
+    def coded(self, chunk: Chunk, /) -> CodedRows:
+        """Make the same rows as `block`. The arrays are fresh."""
+
+
 @dataclass(frozen=True, slots=True)
 class _MomentTally:
     """Adds up the moments of each group of rows; see `dpreg.sources.Tally`.
 
     Both halves of a split, and all blocks of a private radius, come from one reading of a row: its
-    coin is tossed where it is read, and every attempt of a cluster's task hands over the moments of
-    all groups as one vector. Rows that come with their person's coin go by that.
+    coin is tossed where it is read, and every attempt of a cluster's task hands over the moments
+    of all groups as one vector. Rows that come with their person's coin go by that.
     """
 
     vectors: Vectors
     coins: Coins | None
 
     def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
-        coins, size = self.coins, self.vectors.size
-        if coins is None:
-            blocks = ((self.vectors.block(chunk), None) for _, chunk in chunks)
-            return pack(_summed(blocks, size, 1, fresh=True))
-        labelled = self._labelled(chunks, coins)
-        return pack(_summed(labelled, size, coins.groups, fresh=True))
+        groups = 1 if self.coins is None else self.coins.groups
+        layout = layout_of(self.vectors)
+        sums = GroupSums(layout, groups)
+        triangles, rows = _summed(self._cells(chunks, sums), len(layout.dense), groups)
+        vectors = sums.vectors(triangles)
+        parts = zip(rows[:, None], vectors, strict=True)
+        return np.concatenate([part for both in parts for part in both])
 
-    def _labelled(
-        self, chunks: Iterable[tuple[int, Chunk]], coins: Coins
-    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+    def _cells(
+        self, chunks: Iterable[tuple[int, Chunk]], sums: GroupSums
+    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64] | None]]:
+        """Put rows on the grid; what stands as codes goes to `sums`, the rest on."""
         for start, chunk in chunks:
-            block = self.vectors.block(chunk)
-            if COIN in chunk:
-                yield block, groups_of_coins(chunk[COIN], coins.groups)
-            else:
-                yield block, coins.labels(start, len(block))
+            coded = self._coded(chunk)
+            for slots in coded.slots:
+                if slots.values is not None:
+                    to_grid(slots.values, out=slots.values)
+            labels = self._labels(start, chunk, len(coded.dense))
+            cells = to_grid(coded.dense, out=coded.dense)
+            if coded.slots:
+                sums.add(cells, coded.slots, labels)
+            yield cells, labels
+
+    def _coded(self, chunk: Chunk) -> CodedRows:
+        if isinstance(self.vectors, CodedVectors):
+            return self.vectors.coded(chunk)
+        return CodedRows(self.vectors.block(chunk), ())
+
+    def _labels(self, start: int, chunk: Chunk, rows: int) -> NDArray[np.int64] | None:
+        if self.coins is None:
+            return None
+        if COIN in chunk:
+            return groups_of_coins(chunk[COIN], self.coins.groups)
+        return self.coins.labels(start, rows)
+
+
+def layout_of(vectors: Vectors) -> Layout:
+    """Return where the moments of rows lie in a pass's vector."""
+    return vectors.layout if isinstance(vectors, CodedVectors) else plain_layout(vectors.size)
 
 
 def read_moments(
@@ -208,7 +238,6 @@ def read_moments(
     ----------
     reader : Reader
     vectors : Vectors
-        Usually a `Design`.
     coins : Coins, optional
         None puts all rows into one group.
     names : sequence of str
@@ -221,7 +250,7 @@ def read_moments(
     ordered = coins is not None and coins.key is not None and reader.persons is None
     tally = _MomentTally(vectors, coins)
     vector = reader.total(vectors.types, tally, "moments", positions=ordered)
-    parts = unpack(vector, vectors.size)
+    parts = unpack(vector, layout_of(vectors))
     reader.learn(sum(part.rows for part in parts))
     return tuple(replace(part, group=name) for part, name in zip(parts, cycle(names), strict=False))
 
@@ -236,11 +265,6 @@ def accumulate(blocks: Iterable[NDArray[np.float64]], D: int) -> Moments:
         have any number of rows; they are not changed.
     D : int
         Cells of a row.
-
-    Returns
-    -------
-    Moments
-        Bit-identical over row order, chunk sizes and threads; see the module's docstring.
     """
     return accumulate_groups(((block, None) for block in blocks), D, 1)[0]
 
@@ -264,40 +288,38 @@ def accumulate_groups(
     -------
     tuple of Moments, one a group
     """
-    return _summed(blocks, D, groups, fresh=False)
+    layout = plain_layout(D)
+    cells = ((to_grid(block), labels) for block, labels in _split(blocks, D))
+    triangles, rows = _summed(cells, D, groups)
+    return tuple(
+        Moments(int(count), GroupedCells(layout, triangle))
+        for count, triangle in zip(rows, triangles, strict=True)
+    )
 
 
 def _summed(
-    blocks: Iterable[tuple[NDArray[np.float64], NDArray[np.int64] | None]],
-    D: int,
-    groups: int,
-    *,
-    fresh: bool,
-) -> tuple[Moments, ...]:
-    """As `accumulate_groups`; blocks that are `fresh` are written to, which saves memory."""
-    total: NDArray[np.object_] = np.zeros((groups, D, D), dtype=object)
-    partial = np.zeros((groups, D, D), dtype=np.int64)
+    blocks: Iterable[tuple[NDArray[np.float64], NDArray[np.int64] | None]], D: int, groups: int
+) -> tuple[list[Integers], NDArray[np.int64]]:
+    """Sum cells on the grid: the upper triangle of each group, and its number of rows."""
+    flat = np.ravel_multi_index(np.triu_indices(D), (D, D))
+    total: NDArray[np.object_] | None = None
+    partial = np.zeros((groups, len(flat)), dtype=np.int64)
     rows = np.zeros(groups, dtype=np.int64)
     pending = 0
-    for block, labels in _split(blocks, D):
-        cells = to_grid(block, out=block if fresh else None)
+    for cells, labels in _split(blocks, D):
         if labels is None:
-            partial[0] += (cells.T @ cells).astype(np.int64)
+            partial[0] += (cells.T @ cells).ravel()[flat].astype(np.int64)
             rows[0] += len(cells)
         else:
             rows += np.bincount(labels, minlength=groups)
             for group, product in enumerate(_products(cells, labels, groups)):
-                partial[group] += product.astype(np.int64)
+                partial[group] += product.ravel()[flat].astype(np.int64)
         pending += 1
         if pending >= _FLUSH_BLOCKS:
-            total += partial.astype(object)
+            total = partial.astype(object) + (0 if total is None else total)
             partial[:] = 0
             pending = 0
-    total += partial.astype(object)
-    return tuple(
-        Moments(int(count), tuple(tuple(int(cell) for cell in row) for row in cells))
-        for count, cells in zip(rows, total, strict=True)
-    )
+    return [*(partial if total is None else total + partial)], rows
 
 
 def _products(
@@ -323,14 +345,3 @@ def _split(
         for start in range(0, len(block), _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
             yield block[rows], None if labels is None else labels[rows]
-
-
-def to_grid(
-    block: NDArray[np.float64], out: NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
-    """Clip to [-1, 1] and round to whole units of 2**-20, into `out`; a NaN counts as zero."""
-    cells: NDArray[np.float64] = np.clip(block, -1.0, 1.0, out=out, dtype=np.float64)
-    cells *= 2.0**CELL_BITS
-    np.rint(cells, out=cells)
-    np.copyto(cells, 0.0, where=np.isnan(cells))
-    return cells

@@ -29,6 +29,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -86,7 +87,7 @@ class ExactMoments(Protocol):
     """What a release reads: sum z z' as exact integers in units of 2**-40."""
 
     @property
-    def cells(self) -> tuple[tuple[int, ...], ...]:
+    def cells(self) -> Sequence[tuple[int, ...]]:
         """The D x D symmetric integers."""
 
     @property
@@ -178,9 +179,10 @@ def release_gram(
     size = len(places)
     cells, sds = np.zeros((size, size)), np.zeros((size, size))
     count, count_sd = 0.0, 0.0
+    exact = lru_cache(maxsize=1)(moments.cells.__getitem__)  # cells come row by row
     for cell, sd, drawn in zip(triangle.cells, plan.sds, plan.draw(part.rng), strict=True):
         i, j = (0, 0) if cell == (-1, -1) else (places[cell[0]], places[cell[1]])
-        released = (moments.cells[i][j] + drawn) / CELL_UNITS
+        released = (exact(i)[j] + drawn) / CELL_UNITS
         if cell in ((-1, -1), (0, 0)) and i == j == 0:
             count, count_sd = released, sd / CELL_UNITS
         if cell != (-1, -1):

@@ -165,7 +165,7 @@ def buy_bounds(reader: Reader, schema: Schema, parts: Mapping[str, Part]) -> Sch
             _BoundsTally(counting),
             f"bounds, pass {step + 1} of {PASSES}",
         )
-        counts = np.split(counted, np.cumsum(sizes)[:-1])
+        counts = np.split(counted.astype(object), np.cumsum(sizes)[:-1])
         for search, count in zip(searches.values(), counts, strict=True):
             search.learn(count)
     bought = {name: _kept_within(*search.bounds) for name, search in searches.items()}

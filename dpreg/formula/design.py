@@ -25,6 +25,7 @@ from dpreg.formula.columns import (
     scaled_response,
 )
 from dpreg.formula.factors import Coded, Factor, Measure
+from dpreg.formula.groups import coded_columns, layout_of_columns
 from dpreg.formula.intervals import Interval, NotFiniteError
 from dpreg.formula.matrix import Design
 from dpreg.formula.rows import Product
@@ -116,6 +117,8 @@ def build_design(
         )
         for term in terms
     ]
+    products = tuple(column for term in coded for column in term.columns)
+    groups = coded_columns(products, columns[1:], regressors)
     return Design(
         formula=formula,
         schema=schema,
@@ -131,7 +134,9 @@ def build_design(
         types=types,
         _factors=regressors,
         _response=response,
-        _products=tuple(column for term in coded for column in term.columns),
+        layout=layout_of_columns(len(columns) + 1, groups),
+        _products=products,
+        _groups=groups,
     )
 
 

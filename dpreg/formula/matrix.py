@@ -21,7 +21,9 @@ from dpreg.errors import ArgumentError
 from dpreg.formula.check import shown
 from dpreg.formula.columns import INTERCEPT, Column, Term
 from dpreg.formula.factors import Coded, Factor, Measure
+from dpreg.formula.groups import CodedColumns
 from dpreg.formula.rows import Product, clean_cells, factor_values, multiplied, scale, store
+from dpreg.grouped.layout import CodedRows, Layout
 from dpreg.schema import ColumnType, Schema
 from dpreg.sources import LocalSource, as_source
 
@@ -58,6 +60,8 @@ class Design:
         Raw columns read, the response's first.
     types : mapping of str to ColumnType
         How each of them is read.
+    layout : Layout
+        Which columns `coded` leaves as codes.
     """
 
     formula: str
@@ -72,7 +76,9 @@ class Design:
     types: Mapping[str, ColumnType] = field(compare=False)
     _factors: Mapping[str, Factor] = field(compare=False)
     _response: Measure = field(compare=False)
+    layout: Layout = field(compare=False)
     _products: tuple[Product, ...] = field(compare=False)
+    _groups: tuple[CodedColumns, ...] = field(compare=False)
 
     @property
     def size(self) -> int:
@@ -125,19 +131,30 @@ class Design:
 
     def block(self, chunk: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
         """Make scaled row vectors of some rows, as `blocks` says, each from its own row alone."""
+        return self._made(chunk, range(self.size), ()).dense
+
+    def coded(self, chunk: Mapping[str, NDArray[Any]]) -> CodedRows:
+        """Make the same vectors with wide factors left as codes: see `layout`."""
+        return self._made(chunk, self.layout.dense.tolist(), self._groups)
+
+    def _made(
+        self,
+        chunk: Mapping[str, NDArray[Any]],
+        places: Sequence[int],
+        groups: Sequence[CodedColumns],
+    ) -> CodedRows:
         with np.errstate(all="ignore"):
             cells, complete = clean_cells(chunk, self.types, clipped=True)
             values = factor_values(self._factors.values(), cells, complete)
             (response,) = factor_values([self._response], cells, complete).values()
-            out = np.empty((self.size, len(complete)))
+            out = np.empty((len(places), len(complete)))
             out[0] = 1.0
-            for row, product, column in zip(
-                out[1:-1], self._products, self.columns[1:], strict=True
-            ):
-                store(product, values, column, row)
+            for row, place in zip(out[1:-1], places[1:-1], strict=True):
+                store(self._products[place - 1], values, self.columns[place], row)
             scale(response[0], self.response, out[-1])
             out[:, ~complete] = 0.0
-        return out.T
+            slots = tuple(group.slots(values, complete) for group in groups)
+        return CodedRows(out.T, slots)
 
     def matrix(self, frame: object, columns: Sequence[int]) -> pd.DataFrame:
         """Compute raw design columns of new rows, for prediction.

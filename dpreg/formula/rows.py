@@ -20,7 +20,16 @@ from dpreg.formula.columns import Column
 from dpreg.formula.factors import Factor, Measure
 from dpreg.schema import Boolean, Categorical, ColumnType, Numeric
 
-__all__ = ["Product", "clean_cells", "factor_values", "multiplied", "scale", "store"]
+__all__ = [
+    "Mask",
+    "Product",
+    "clean_cells",
+    "factor_values",
+    "multiplied",
+    "scale",
+    "scaled_by",
+    "store",
+]
 
 Array = NDArray[Any]
 Float = NDArray[np.float64]
@@ -132,8 +141,13 @@ def multiplied(product: Product, values: Mapping[str, list[Float] | NDArray[np.i
 
 def scale(raw: Float, column: Column, out: Float) -> None:
     """Write clip((raw - offset) / width, -1, 1) to `out`; NaN stays NaN."""
-    np.subtract(raw, column.offset, out=out)
-    np.divide(out, column.width, out=out)
+    scaled_by(raw, column.offset, column.width, out)
+
+
+def scaled_by(raw: Float, offset: float | Float, width: float | Float, out: Float) -> None:
+    """Do as `scale`, with an offset and a width for each of the numbers."""
+    np.subtract(raw, offset, out=out)
+    np.divide(out, width, out=out)
     np.clip(out, -1.0, 1.0, out=out)
 
 

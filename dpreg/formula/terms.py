@@ -20,6 +20,7 @@ import numpy as np
 import patsy
 from numpy.typing import NDArray
 from patsy.categorical import C
+from patsy.contrasts import ContrastMatrix
 from patsy.desc import INTERCEPT, ModelDesc, Term
 from patsy.eval import EvalEnvironment
 from patsy.parse_formula import parse_formula
@@ -193,8 +194,47 @@ class _SchemaFactor:
         factor = self.factor
         if isinstance(factor, Measure):
             return np.zeros((1, len(factor.intervals)))
-        coding = patsy.Sum() if factor.coding == "sum" else patsy.Treatment(factor.reference)
+        coding = patsy.Sum() if factor.coding == "sum" else _Treatment(factor.reference)
         return C([factor.levels[0]], contrast=coding, levels=list(factor.levels))
+
+
+class _Indicators(ContrastMatrix):  # type: ignore[misc]
+    """A coding in columns of one 1 each, which takes no room for its zeros."""
+
+    def __init__(self, levels: Sequence[Any], ones: Sequence[int], prefix: str) -> None:
+        names = [levels[one] for one in ones]
+        suffixes = [f"[{prefix}{name if isinstance(name, str) else repr(name)}]" for name in names]
+        # patsy looks at its shape alone.
+        super().__init__(np.broadcast_to(np.nan, (len(levels), len(ones))), suffixes)
+        self.ones = ones
+        self._line = np.zeros(2 * len(levels) - 1)
+        self._line[len(levels) - 1] = 1.0
+
+    def column(self, place: int) -> NDArray[np.float64]:
+        """Return the value of a column at each level."""
+        levels = (len(self._line) + 1) // 2
+        start = levels - 1 - self.ones[place]
+        return self._line[start : start + levels]
+
+
+class _Treatment:
+    """`patsy.Treatment`, for thousands of levels."""
+
+    def __init__(self, reference: Any) -> None:
+        self.reference = reference
+
+    def code_with_intercept(self, levels: list[Any]) -> ContrastMatrix:
+        return _Indicators(levels, range(len(levels)), "")
+
+    def code_without_intercept(self, levels: list[Any]) -> ContrastMatrix:
+        reference = self.reference
+        if reference is None:
+            left_out = 0
+        elif reference in levels:
+            left_out = levels.index(reference)
+        else:
+            left_out = range(len(levels))[reference]  # a place, as `factors` has checked
+        return _Indicators(levels, [j for j in range(len(levels)) if j != left_out], "T.")
 
 
 def code_terms(parsed: FormulaTerms, factors: Mapping[str, Factor]) -> list[CodedTerm]:
@@ -256,7 +296,11 @@ def _products(
     for factor in subterm.factors:
         code = factor.name()
         if isinstance(factors[code], Coded):
-            matrix = np.asarray(subterm.contrast_matrices[factor].matrix, dtype=np.float64)
+            coding = subterm.contrast_matrices[factor]
+            if isinstance(coding, _Indicators):
+                choices.append([(code, j, coding.column(j)) for j in range(len(coding.ones))])
+                continue
+            matrix = np.asarray(coding.matrix, dtype=np.float64)
             choices.append([(code, j, matrix[:, j].copy()) for j in range(matrix.shape[1])])
         else:
             choices.append([(code, j, None) for j in range(_width(factors[code]))])
@@ -269,7 +313,10 @@ def _exclusive(subterm: Any) -> bool:
     for factor in subterm.factors:
         if factor not in subterm.contrast_matrices:
             return False
-        matrix = np.asarray(subterm.contrast_matrices[factor].matrix)
+        coding = subterm.contrast_matrices[factor]
+        if isinstance(coding, _Indicators):
+            continue
+        matrix = np.asarray(coding.matrix)
         if not (np.isin(matrix, (0.0, 1.0)).all() and (matrix.sum(axis=1) <= 1).all()):
             return False
     return True

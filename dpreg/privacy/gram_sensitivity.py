@@ -62,9 +62,11 @@ show sqrt(D^2 - 1); under 1% from D = 8 on.)
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import chain
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.sensitivity import check_contributions, check_neighbors
@@ -103,6 +105,11 @@ class Triangle:
     groups: tuple[tuple[int, ...], ...]
     cells: tuple[tuple[int, int], ...]
     widths: tuple[int, ...]
+    _grouped: frozenset[int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Note which places are in groups."""
+        object.__setattr__(self, "_grouped", frozenset(chain.from_iterable(self.groups)))
 
     @property
     def intercept(self) -> bool:
@@ -128,8 +135,7 @@ class Triangle:
     def places(self, cell: tuple[int, int]) -> tuple[tuple[int, int], ...]:
         """Return the entries i <= j of the moment matrix that a released cell fills."""
         i, j = cell
-        grouped = {place for group in self.groups for place in group}
-        if i == j and i in grouped and self.intercept:
+        if i == j and i in self._grouped and self.intercept:
             return ((0, i), (i, i))
         return (cell,)
 
@@ -162,12 +168,16 @@ def layout(columns: Sequence[int], exclusive: Sequence[Sequence[int]] = ()) -> T
     intercept = bool(columns) and columns[0] == 0
     cells: list[tuple[int, int]] = [] if intercept else [(-1, -1)]
     widths: list[int] = [] if intercept else [1]
-    for i in range(len(columns) + 1):
-        for j in range(i, len(columns) + 1):
-            same_group = i in member and member[i] == member.get(j)
-            repeats = intercept and i == 0 and j in member
-            if repeats or (same_group and i != j):
-                continue
+    places = range(len(columns) + 1)
+    single = [j for j in places if j not in member]
+    outside = [[j for j in places if member.get(j) != number] for number in range(len(groups))]
+    for i in places:
+        if i in member:
+            others = outside[member[i]]
+            beside = [i, *others[bisect_right(others, i) :]]
+        else:
+            beside = single if intercept and i == 0 else [*places[i:]]
+        for j in beside:
             cells.append((i, j))
             widths.append(1 if i == j or (i in member and j in member) else 2)
     return Triangle(columns, groups, tuple(cells), tuple(widths))

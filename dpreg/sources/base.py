@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+from operator import add
 from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -131,7 +133,7 @@ class Source(Protocol):
 
         Returns
         -------
-        ndarray of object, one dimension
+        ndarray of object or of int64, one dimension
             The sum of the tally over all rows.
 
         Raises
@@ -142,9 +144,19 @@ class Source(Protocol):
 
 
 def added(vectors: Iterable[Integers]) -> Integers:
-    """Add what several tallies made, at least one, in integers of any size."""
-    first, *others = [np.asarray(vector, dtype=object) for vector in vectors]
-    return sum(others, first)
+    """Add what several tallies made, at least one, in integers of any size.
+
+    In int64 where they come so and their sum fits: objects take five times the memory.
+    """
+    several: list[NDArray[Any]] = [np.asarray(vector) for vector in vectors]
+    if any(vector.dtype != np.int64 for vector in several) or sum(map(_most, several)) >= 2**63:
+        several = [vector.astype(object) for vector in several]
+    return np.asarray(reduce(add, several))
+
+
+def _most(vector: NDArray[Any]) -> int:
+    """Return the largest modulus."""
+    return max(int(vector.max()), -int(vector.min())) if len(vector) else 0
 
 
 def find_column(names: Iterable[str], name: str) -> int:

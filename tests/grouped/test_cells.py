@@ -1,0 +1,79 @@
+"""Cells that are made row by row are those of the dense matrix."""
+
+import numpy as np
+import pytest
+
+from dpreg.errors import ArgumentError
+from dpreg.grouped.cells import GroupedCells
+from dpreg.grouped.layout import Group, Layout, plain_layout
+from dpreg.moments import Moments
+
+
+def grouped() -> GroupedCells:
+    """One group of two columns between the constant and the response."""
+    group = Group(np.array([1, 2]), np.array([0, 0]), np.array([1 << 20, 1 << 20]))
+    layout = Layout(4, np.array([0, 3]), (group,))
+    cross = [[5 << 40, 3 << 40], [7, -9]]
+    return GroupedCells(layout, np.array([8 << 40, 11, 13, *cross[0], *cross[1], *cross[0]]))
+
+
+ROWS = (
+    (8 << 40, 5 << 40, 3 << 40, 11),
+    (5 << 40, 5 << 40, 0, 7),
+    (3 << 40, 0, 3 << 40, -9),
+    (11, 7, -9, 13),
+)
+
+
+def test_a_sequence_of_rows_of_integers() -> None:
+    cells = grouped()
+    assert len(cells) == 4
+    assert tuple(cells) == ROWS
+    assert cells == ROWS
+    assert cells == ROWS
+    assert cells[-1] == ROWS[3]
+    assert cells[1:3] == ROWS[1:3]
+    assert repr(cells) == repr(ROWS)
+    assert hash(cells) == hash(ROWS)
+    assert all(type(cell) is int for row in cells for cell in row)
+    with pytest.raises(IndexError):
+        cells[4]
+
+
+def test_cells_that_differ_are_not_equal() -> None:
+    plain = GroupedCells(plain_layout(4), np.array([8 << 40, 5 << 40, 3 << 40, 11, *range(6)]))
+    assert grouped() != plain
+    assert grouped() != ROWS[:3]
+    assert grouped() != 4
+
+
+def test_adding_and_multiplying_beyond_int64() -> None:
+    cells = grouped()
+    twice = tuple(tuple(2 * cell for cell in row) for row in ROWS)
+    assert cells.plus(cells) == twice == cells.times(2)
+    many = cells.times(2**40)
+    assert many[0][0] == 8 << 80
+    assert many.plus(many)[3][3] == 13 << 41
+
+
+def test_moments_of_rows_and_of_cells_add() -> None:
+    one, other = Moments(8, grouped()), Moments(8, ROWS)
+    assert one == other
+    assert one + other == 2 * one == one + one
+    with pytest.raises(ArgumentError, match="other columns"):
+        GroupedCells(plain_layout(3), np.zeros(5, dtype=np.int64))
+    with pytest.raises(ArgumentError, match="do not add"):
+        grouped().plus(GroupedCells(plain_layout(4), np.zeros(10, dtype=np.int64)))
+
+
+def test_rest_that_is_not_zero() -> None:
+    """Columns that are -1 but where the code names them: one row each, then an incomplete one."""
+    one = 1 << 20
+    group = Group(np.array([1, 2]), np.array([-one, -one]), np.array([2 * one, 2 * one]))
+    layout = Layout(4, np.array([0, 3]), (group,))
+    z = np.array([[one, one, -one, 3], [one, -one, one, 5], [one, -one, -one, 7], [0, 0, 0, 0]])
+    u = z[:, 1:3] + one * (z[:, :1] > 0)
+    flat = z[:, [0, 3]].T @ z[:, [0, 3]]
+    cross = z[:, [0, 3]].T @ u
+    vector = np.concatenate([flat[np.triu_indices(2)], cross.ravel(), (u * u).sum(axis=0)])
+    assert tuple(GroupedCells(layout, vector)) == tuple(map(tuple, (z.T @ z).tolist()))
