@@ -7,20 +7,21 @@ own (`dpreg.staged`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from dpreg.staged.clips import heaviness_of, open_clips, wide_cut
 from dpreg.staged.law import LookLaw, law
-from dpreg.staged.locate import Located, locate, noise_unit, open_clips
+from dpreg.staged.locate import Located, locate, noise_unit
 from dpreg.staged.predict import located_rows
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
+from dpreg.staged.tails import NORMAL, Heaviness
 
-SHARES = (0.15, 0.20, 0.60, 0.05)
-WIDE = 0.65
+SHARES = (0.15, 0.20, 0.56, 0.05, 0.04)
 
 
 @dataclass(frozen=True)
@@ -116,40 +117,52 @@ def staged(x, y, setting: Setting, n: int, rng) -> Run:
     run, shares = Run(), SHARES
     public = n if setting.neighbors == "replace-one" else None
     at, expected, count = box(x.shape[1]), 0.25, None
+    tails = NORMAL
     for step, share in enumerate(shares[:3]):
         if step:
             found = run.located[-1]
             count, expected = run.located[0].count, found.expected_square
             degrees = None if setting.delta else x.shape[1] + 3
             unit = noise_unit(setting.strength(share), setting.neighbors, degrees)
-            last = step == 2
-            at = open_clips(found, unit) if last else found.coordinates
+            at = open_clips(found, unit, tails) if step == 2 else found.coordinates
         look = release(x, y, at, setting, share, expected, public, rng)
         run.looks.append(look)
+        if step == 1:
+            tails = release_squares(x, y, look, setting, shares[4], run.located[-1], count, rng)
         if step < 2:
             run.located.append(locate(look, count))
-    if len(shares) > 3:
-        run.tail = release_tail(x, y, at, setting, shares[3], run.located[-1], count, rng)
+    run.tail = release_tail(x, y, at, setting, shares[3], run.located[-1], count, tails, rng)
     run.law = law(run.looks[-1], count, run.tail)
     return run
 
 
-def release_tail(x, y, at, setting, share, found, count, rng) -> Tail:
+def drawn_like(setting, size, rng):
+    if setting.delta:
+        return rng.standard_normal(size)
+    return rng.laplace(0, 1 / math.sqrt(2), size)
+
+
+def release_squares(x, y, look, setting, share, found, count, rng) -> Heaviness:
+    strength = setting.strength(share)
+    sd = 1 / strength if setting.delta else math.sqrt(2) / strength
+    wide = wide_cut(found, look.coordinates, sd, squares=True)
+    t = located_rows(x, y, replace(look.coordinates, width=wide))[:, -1]
+    return heaviness_of(look, t @ t + sd * drawn_like(setting, 1, rng)[0], sd, wide, count)
+
+
+def release_tail(x, y, at, setting, share, found, count, tails, rng) -> Tail:
     strength, replaced = setting.strength(share), setting.neighbors == "replace-one"
     if setting.delta:
         sd = math.sqrt(4.25 if replaced else 2.25) / strength
     else:
-        sd = math.sqrt(2) * 2.5 / strength
-    omega = math.sqrt(found.residual)
-    width = omega * WIDE * (count / sd) ** (1 / 3)
-    width = max(min(width, 1 + abs(at.intercept) + np.abs(at.slopes).sum()), at.width)
+        sd = math.sqrt(2) * (2.5 if replaced else 2.25) / strength
+    width = wide_cut(found, at, sd)
     u = x @ at.whitening.T + at.offset
     e = y - at.intercept - x @ at.slopes
     norm = 1 + np.einsum("ij,ij->i", u, u)
     c = np.minimum(1.0, np.sqrt(at.squared_radius / norm))
     t, f = np.clip(c * e / width, -1, 1), np.clip(c * e / at.width, -1, 1)
     sds = sd * np.array([1, 1, 2 * at.squared_radius if setting.delta else 4 * at.squared_radius])
-    draw = rng.standard_normal(3) if setting.delta else rng.laplace(0, 1 / math.sqrt(2), 3)
-    cells = np.array([(c * t).sum(), (t * t).sum(), (c * c * norm * f * f).sum()]) + draw * sds
-    total, squares, leverage = map(float, cells)
-    return Tail(total, squares, float(sds[0]), float(sds[1]), width, leverage, float(sds[2]))
+    cells = np.array([(c * t).sum(), (t * t).sum(), (c * c * norm * f * f).sum()])
+    total, squares, leverage = map(float, cells + sds * drawn_like(setting, 3, rng))
+    return Tail(total, squares, float(sds[0]), float(sds[1]), width, leverage, float(sds[2]), tails)

@@ -1,4 +1,4 @@
-r"""Noise for three more cells of a located look: residuals cut farther out, and their leverage.
+r"""Noise for more cells of a located look: residuals cut farther out, and their leverage.
 
 A located row has a weight c, a residual t that is cut farther out, and v, the length of its columns
 times its residual; what is released beside the look's moments is (sum c t, sum t^2, sum v^2).
@@ -25,6 +25,13 @@ derivative 2 (2 - q) (2 q - 2 q^2 - 1) is negative: at most 4. L1: p (1 + q) <= 
 most 9/4. Incomplete rows are s = l = 0. k rows: the triangle inequality. With l free all are
 attained: (1, 1, 1) and (-1, 1, 0) for L2, (1, 1, 1) and (-1/2, 1/4, 0) for L1. QED
 
+An earlier look releases the second cell alone, to tell how heavy the residuals' tails are.
+
+*Statement.* Between neighbours the sum of b moves by at most k, under either relation.
+
+*Proof.* 0 <= b <= 1 in every row, and b = 0 in an incomplete one: a row added or replaced moves the
+sum by at most 1, and k of them by k. Attained by s = 1 and s = 0. QED
+
 Gaussian noise is a look of its own in the sense of `dpreg.privacy.looks`; it may be planned with
 what earlier looks released. At pure eps the cells get discrete Laplace noise.
 """
@@ -46,7 +53,16 @@ from dpreg.privacy.protection import Protection
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["TailNoise", "tail_l1", "tail_l2_squared", "tail_noise", "tail_sd"]
+__all__ = [
+    "TailNoise",
+    "squares_noise",
+    "squares_reach",
+    "squares_sd",
+    "tail_l1",
+    "tail_l2_squared",
+    "tail_noise",
+    "tail_sd",
+]
 
 
 _LEVERAGE: Final = {"gaussian": 2, "laplace": 4}
@@ -65,6 +81,17 @@ def tail_l1(protection: Protection) -> Fraction:
     return rows * protection.contributions
 
 
+def squares_reach(protection: Protection) -> Fraction:
+    """Return the sensitivity of sum t^2 alone, in units of one."""
+    return Fraction(protection.contributions)
+
+
+def squares_sd(strength: Fraction, protection: Protection, *, gaussian: bool) -> float:
+    """Return about the standard deviation of the noise of sum t^2 alone, in units of one."""
+    reach = float(squares_reach(protection))
+    return reach / math.sqrt(strength) if gaussian else math.sqrt(2) * reach / float(strength)
+
+
 def tail_sd(strength: Fraction, protection: Protection, *, gaussian: bool) -> float:
     """Return about the standard deviation of the noise of sum c t and sum t^2, in units of one.
 
@@ -77,32 +104,32 @@ def tail_sd(strength: Fraction, protection: Protection, *, gaussian: bool) -> fl
 
 @dataclass(frozen=True, slots=True)
 class TailNoise:
-    """Noise fitted to the three cells.
+    """Noise fitted to the three cells, or to the second alone.
 
     Attributes
     ----------
     mechanism : {"gaussian", "laplace"}
-    scales : tuple of three floats
-        Of sum c t, sum t^2 and sum v^2, in their integer units: 1/(r 2**20), 2**-40 and 2**-40.
+    scales : tuple of floats
+        Of sum c t, sum t^2 and sum v^2, in their integer units: 1/(r 2**20), 2**-40 and 2**-40; or
+        of sum t^2.
     strength : Fraction
         The mu^2 or eps that it costs.
     protection : Protection
     """
 
     mechanism: str
-    scales: tuple[float, float, float]
+    scales: tuple[float, ...]
     strength: Fraction
     protection: Protection
 
     @property
-    def sds(self) -> tuple[float, float, float]:
+    def sds(self) -> tuple[float, ...]:
         """Standard deviations, in the same integer units."""
         if self.mechanism == "gaussian":
             return self.scales
-        first, second, third = (math.sqrt(laplace_variance(scale)) for scale in self.scales)
-        return first, second, third
+        return tuple(math.sqrt(laplace_variance(scale)) for scale in self.scales)
 
-    def draw(self, part: LookPart, rows: str = ALL_ROWS) -> tuple[int, int, int]:
+    def draw(self, part: LookPart, rows: str = ALL_ROWS) -> tuple[int, ...]:
         """Use up the part that was charged and draw the noise of the cells."""
         fitted = self.protection
         same = (part.protection.neighbors, part.protection.contributions)
@@ -116,11 +143,10 @@ class TailNoise:
             raise RuntimeError("internal error: a tail is drawn with less noise than was charged")
         return self.simulate(part.rng)
 
-    def simulate(self, rng: Generator | None) -> tuple[int, int, int]:
+    def simulate(self, rng: Generator | None) -> tuple[int, ...]:
         """Draw from the law alone; with a generator **not private**."""
         draw = gaussian_noise if self.mechanism == "gaussian" else laplace_noise
-        first, second, third = (draw(1, scale, rng=rng)[0] for scale in self.scales)
-        return first, second, third
+        return tuple(draw(1, scale, rng=rng)[0] for scale in self.scales)
 
 
 def tail_noise(
@@ -146,6 +172,22 @@ def tail_noise(
     wanted = tail_l1(protection) * CELL_UNITS / strength
     scales = _up(wanted * first), _up(wanted), _up(wanted * _LEVERAGE["laplace"])
     return TailNoise("laplace", scales, strength, protection)
+
+
+def squares_noise(strength: Fraction, protection: Protection, *, gaussian: bool) -> TailNoise:
+    """Fit noise to sum t^2 alone.
+
+    Parameters
+    ----------
+    strength : Fraction
+        mu^2 (Gaussian) or eps (Laplace).
+    protection : Protection
+    gaussian : bool
+    """
+    reach = squares_reach(protection) * CELL_UNITS
+    if gaussian:
+        return TailNoise("gaussian", (look_scale(reach**2, strength),), strength, protection)
+    return TailNoise("laplace", (_up(reach / strength),), strength, protection)
 
 
 def _up(wanted: Fraction) -> float:

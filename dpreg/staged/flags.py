@@ -23,6 +23,9 @@ _HEAVY: Final = 1.3
 """Mean square at the wide cut over that at the narrow one: 1.2 for normal residuals, 1.4 for
 exponential ones. Beyond this even the wide cut moves the mean of skewed residuals noticeably, and
 slopes where the spread changes with a column."""
+_MOVED: Final = 0.25
+"""Share of a coefficient's variance that allows for what cutting residuals may move, from where on
+it is flagged: its interval then rests on how skewed residuals usually are."""
 _SHORTENED: Final = 0.6
 """Mean squared weight of a row below which the fit is mostly one of the rows near the centre."""
 
@@ -81,15 +84,16 @@ def flags(
                 "hardly vary, or vary only together.",
             )
         )
-    if np.isnan(released.heavy) or released.heavy > _HEAVY:
+    moved = _moved(released, fit)
+    if moved:
         found.append(
             Flag(
                 "heavy-residuals",
-                everything,
+                moved,
                 "Residuals have heavy tails, and three looks cut them. If they are skewed, the "
                 "intercept moves; if their spread changes with a column, its slope moves too. The "
-                'intervals may then miss the least squares line: compare method="gram", which '
-                "cuts nothing within the declared bounds.",
+                "intervals allow for what is usual, and may still miss the least squares line: "
+                'compare method="gram", which cuts nothing within the declared bounds.',
             )
         )
     if released.weight < _SHORTENED:
@@ -103,3 +107,11 @@ def flags(
             )
         )
     return tuple(found)
+
+
+def _moved(released: LookLaw, fit: Coefficients) -> tuple[int, ...]:
+    """Return the coefficients that cutting heavy-tailed residuals may have moved noticeably."""
+    if np.isnan(released.heavy) or released.heavy > _HEAVY:
+        return tuple(range(len(fit.params)))
+    allowed = np.diag(fit.sampling) * released.moved / (1 + released.moved)
+    return tuple(int(j) for j in np.flatnonzero(allowed > _MOVED * np.diag(fit.covariance)))

@@ -22,9 +22,9 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from dpreg.staged.released import NoisyLook, Tail
+from dpreg.staged.tails import beyond, kept, normal_cut
 
 __all__ = ["LookLaw", "law", "solved"]
 
@@ -35,13 +35,11 @@ _PRIOR: Final = 0.25
 _SKEW: Final = 0.05
 """What cutting at 2 sigma moves the mean by, in sigma: .050 for exponential residuals, .063 for
 lognormal ones. At k sigma it is taken for (2/k)^2 times that: between the two for k = 3..5."""
-_CUTS: Final = np.linspace(8.0, 0.8, 721)
-"""Cuts k in units of sigma, for the table of `_kept`."""
-_WITHIN: Final = 2 * ndtr(_CUTS) - 1
-_SCATTERS: Final = (
-    _WITHIN - 2 * _CUTS * np.exp(-(_CUTS**2) / 2) / math.sqrt(2 * math.pi)
-) / _CUTS**2 + (1 - _WITHIN)
-"""E min(Z^2, k^2) / k^2."""
+_SLOPES: Final = 0.3
+"""How far what is cut off may move a slope, as a share of what it may move the mean by: a standard
+deviation. .3 to .5 where residuals are skewed and spread more as the fit grows, 0 elsewhere."""
+_ONE_SIDED: Final = 0.8
+"""The same of the intercept at the wider cut: all of it where residuals are skewed."""
 _SPREAD: Final = 0.2
 """How far the leverage of residuals is expected to differ from the usual one."""
 _ROUNDS: Final = 4
@@ -83,6 +81,8 @@ class LookLaw:
         deviations of its noise: about 1.2 at most for normal residuals; NaN without a tail.
     degrees : int or None
         As in `NoisyLook`.
+    moved : float
+        What `sampling` allows for the slopes that cutting residuals moves, over the rest of it.
     """
 
     g: Array
@@ -101,6 +101,7 @@ class LookLaw:
     moments: Array
     heavy: float
     degrees: int | None
+    moved: float = 0.0
 
     @property
     def covariance(self) -> Array:
@@ -133,25 +134,25 @@ def law(
     share = weights / rows
     values, vectors = np.linalg.eigh(a)
     positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    theta, spread, kept = np.zeros(size), np.eye(size) * _PRIOR, 1.0
+    theta, spread = np.zeros(size), np.eye(size) * _PRIOR
     scatter = total / weights
     sampling = privacy = positive
     for _ in range(_ROUNDS):
         privacy = equation_noise(variances, theta, spread)
         sampling = scatter * share * positive
-        kept = _kept(scatter)
-        weighted = solved(sampling + privacy, np.column_stack([kept * a, h]))
-        spread = _posterior(kept * a @ weighted[:, :size])
-        theta = spread @ (kept * a @ weighted[:, size])
+        within = kept(scatter)
+        weighted = solved(sampling + privacy, np.column_stack([within * a, h]))
+        spread = _posterior(within * a @ weighted[:, :size])
+        theta = spread @ (within * a @ weighted[:, size])
         extended = np.append(theta, -1.0)
         noise = float(np.sqrt(extended**2 @ variances @ extended**2))
-        left = float(look.cells[size, size] - (2 * h - kept * a @ theta) @ theta)
+        left = float(look.cells[size, size] - (2 * h - within * a @ theta) @ theta)
         scatter = max(min(max(left, noise / 2), total), 1e-12) / weights
     if tail is not None:
         sampling *= _leverage(tail, scatter * float(np.trace(positive)), share) / share
     covariance = sampling + privacy
-    beyond = _beyond(tail, look, scatter, weights)
-    parts = _with_tail(look, tail, sampling, beyond, privacy, weights, _kept(scatter))
+    cut = _beyond(tail, look, scatter, weights)
+    parts = _with_tail(look, tail, sampling, cut, privacy, weights, kept(scatter))
     a, h, sampling, privacy = parts
     to_box = look.coordinates
     located = _inverse(to_box.transform)
@@ -161,7 +162,7 @@ def law(
         k=k,
         sampling=sampling,
         privacy=privacy,
-        residual=beyond.full * to_box.width**2,
+        residual=cut.full * to_box.width**2,
         count=rows,
         weight=share,
         theta=theta,
@@ -171,8 +172,9 @@ def law(
         located=located,
         center=located @ to_box.shift,
         moments=to_box.width**2 / weights * located.T @ positive @ located,
-        heavy=beyond.heavy / scatter,
+        heavy=cut.heavy / scatter,
         degrees=look.degrees,
+        moved=cut.slopes,
     )
 
 
@@ -184,23 +186,18 @@ def _inverse(transform: Array) -> Array:
         return np.asarray(np.linalg.pinv(transform), dtype=np.float64)
 
 
-def _kept(scatter: float) -> float:
-    """Return the share of normal residuals within the cut, whose cut mean square is `scatter`.
-
-    Where theta moves a residual, its cut value moves only if it is not cut: the expected slope of
-    cut residuals on the columns is theta times this share.
-    """
-    return float(np.interp(scatter, _SCATTERS, _WITHIN))
-
-
 @dataclass(frozen=True, slots=True)
 class _Beyond:
-    """What lies beyond the cut, in units of tau: mean squares, and what the cuts may move."""
+    """What lies beyond the cut, in units of tau: mean squares, and what the cuts may move.
+
+    `slopes` is the variance that cutting may add to slopes, over that of sampling.
+    """
 
     full: float
     heavy: float
     moved: float
     moved_wide: float
+    slopes: float = 0.0
 
 
 def _leverage(tail: Tail, plain: float, share: float) -> float:
@@ -222,7 +219,8 @@ def _beyond(tail: Tail | None, look: NoisyLook, scatter: float, weights: float) 
 
     |e| - tau <= (e^2 - tau^2) / (2 tau) for |e| >= tau: if all that is cut lay on one side, the
     mean would move by at most half the difference of the mean squares. A uniform law between both
-    sides has 1/sqrt(3) of that as its standard deviation.
+    sides has 1/sqrt(3) of that as its standard deviation. Where an earlier look released how heavy
+    the tails are, `dpreg.staged.tails` says it better, and for slopes too.
     """
     if tail is None:
         moved = _SKEW * 4 * scatter * math.sqrt(scatter)
@@ -231,50 +229,62 @@ def _beyond(tail: Tail | None, look: NoisyLook, scatter: float, weights: float) 
     size = look.size
     excess = (tail.squares * wide**2 - look.cells[size, size]) / weights
     noise = math.hypot(tail.squares_sd * wide**2, look.noise_sd[size, size]) / weights
-    usual = float(np.interp(scatter, _SCATTERS, _CUTS)) ** -2 - scatter  # of normal residuals
+    usual = normal_cut(scatter) ** -2 - scatter  # of normal residuals
     known = max(0.0, 1 - (noise / (excess - usual)) ** 2) if excess != usual else 0.0
     full = scatter + usual + (max(excess, 0.0) - usual) * known
-    most = _SKEW * 4 * full * math.sqrt(full)
+    heavy, own = scatter + excess - 2 * noise, math.sqrt(full)
+    if tail.heaviness is not None:
+        likely, most = tail.heaviness.likely, tail.heaviness.most
+        return _Beyond(
+            full,
+            heavy,
+            beyond(most, 1 / own) * own,
+            _ONE_SIDED * beyond(likely, wide / own) * own,
+            (_SLOPES * beyond(likely, 1 / own)) ** 2 * weights,
+        )
+    most = _SKEW * 4 * full * own
     moved = min(most, (max(excess, 0.0) + noise) / (2 * math.sqrt(3)))
-    return _Beyond(full, scatter + excess - 2 * noise, moved, moved / wide**1.5)
+    return _Beyond(full, heavy, moved, moved / wide**1.5)
 
 
 def _with_tail(
     look: NoisyLook,
     tail: Tail | None,
     sampling: Array,
-    beyond: _Beyond,
+    cut: _Beyond,
     privacy: Array,
     weights: float,
-    kept: float,
+    within: float,
 ) -> tuple[Array, Array, Array, Array]:
     """Add the allowance for skewed residuals, and the equation of the tail.
 
-    Cutting skewed residuals at +-tau moves the intercept, and it alone, by E[error - cut error].
+    Cutting skewed residuals at +-tau moves the intercept by E[error - cut error], and slopes where
+    the spread of residuals depends on columns: by sum (1, u) of what is cut off, whose direction is
+    taken for that of sampling.
     """
     size = look.size
     a, h = look.cells[:size, :size], look.cells[:size, size]
     along, count = sampling[0], a[:, 0]
-    sampling = sampling + beyond.moved**2 * np.outer(count, count)
+    sampling = (1 + cut.slopes) * sampling + cut.moved**2 * np.outer(count, count)
     if tail is None:
-        return kept * a, h, sampling, privacy
+        return within * a, h, sampling, privacy
     wide = tail.width / look.coordinates.width
     beside = privacy[0].copy()
     beside[0] -= look.noise_sd[0, size] ** 2
     own = beside[0] + (tail.total_sd * wide) ** 2
     privacy = np.block([[privacy, beside[:, None]], [beside[None, :], np.array([[own]])]])
-    own = _wide_variance(beyond, weights, float(along[0]))
+    own = _wide_variance(cut, weights, float(along[0]))
     sampling = np.block([[sampling, along[:, None]], [along[None, :], np.array([[own]])]])
-    return np.vstack([kept * a, a[0]]), np.append(h, tail.total * wide), sampling, privacy
+    return np.vstack([within * a, a[0]]), np.append(h, tail.total * wide), sampling, privacy
 
 
-def _wide_variance(beyond: _Beyond, weights: float, narrow: float) -> float:
+def _wide_variance(cut: _Beyond, weights: float, narrow: float) -> float:
     """Return the variance of the wide cut's sum of residuals, `narrow` that of the narrow cut's.
 
     A residual that is cut farther out is never smaller. With less than `narrow`, which the leverage
     has raised or lowered, the covariance of both would have a negative eigenvalue.
     """
-    return max(beyond.full * weights, narrow) + (beyond.moved_wide * weights) ** 2
+    return max(cut.full * weights, narrow) + (cut.moved_wide * weights) ** 2
 
 
 def _map_noise(look: NoisyLook, covariance: Array, located: Array) -> Array:

@@ -15,7 +15,7 @@ error of b leaves unexplained), so that the cut tau = 2 omega seldom binds by an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpreg.staged.released import Coordinates, NoisyLook
 
-__all__ = ["Centred", "Located", "centred", "locate", "noise_unit", "open_clips"]
+__all__ = ["CUT", "Centred", "Located", "centred", "locate", "noise_unit"]
 
 Array = NDArray[np.float64]
 
@@ -33,15 +33,9 @@ _RESOLVED: Final = 2.0
 """Where the least eigenvalue is so many nu, b needs no ridge."""
 _LEAST: Final = 0.1
 """Least eigenvalue that the ridge takes for true, as a share of nu."""
-_CUT: Final = 1.7
+CUT: Final = 1.7
 """tau in units of omega. Noise grows with tau, and the law knows what cutting costs: from 1.4 to 2
 errors differ by a few percent."""
-_OPEN_BELOW: Final = 0.6
-"""Clips are opened until a cell's privacy noise is so many times its sampling error."""
-_RADIUS_OPENS: Final = 0.5
-_CUT_OPENS: Final = 0.15
-"""Exponents of that opening. They add up to less than 1, so that the noise also becomes small
-beside the sampling error; rows are opened first, as wide columns carry the most information."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,7 +146,7 @@ def locate(look: NoisyLook, most: float | None = None) -> Located:
         offset=-whitening @ found.means[:size],
         intercept=float(found.means[size] - found.means[:size] @ slopes),
         slopes=slopes,
-        width=_CUT * math.sqrt(residual),
+        width=CUT * math.sqrt(residual),
         squared_radius=1.0 + float((positive / floored).sum()),
     )
     return Located(
@@ -230,27 +224,3 @@ def noise_unit(strength: float, neighbors: str, degrees: int | None) -> float:
     if degrees is None:
         return (2.0 if replaced else math.sqrt(2.0)) / strength
     return math.sqrt(2.0 * degrees) * (2.0 if replaced else 1.0) / strength
-
-
-def open_clips(located: Located, unit: float) -> Coordinates:
-    """Open radius and cut where the noise is small anyway: with more rows the fit tends to OLS.
-
-    Both stop at the corner of the box, beyond which they bind no row.
-
-    Parameters
-    ----------
-    located : Located
-    unit : float
-        See `noise_unit`, for the look to come.
-    """
-    at = located.coordinates
-    sampling = math.sqrt(located.count * located.residual)
-    ratio = unit * math.sqrt(at.squared_radius) * at.width / sampling
-    wider = max(1.0, _OPEN_BELOW / ratio)
-    corner = 1.0 + float(((np.abs(at.whitening).sum(axis=1) + np.abs(at.offset)) ** 2).sum())
-    farthest = 1.0 + abs(at.intercept) + float(np.abs(at.slopes).sum())
-    return replace(
-        at,
-        squared_radius=min(at.squared_radius * wider ** (2 * _RADIUS_OPENS), corner),
-        width=min(at.width * wider**_CUT_OPENS, farthest),
-    )

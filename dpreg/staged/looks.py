@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,20 +19,18 @@ from dpreg.moments import CELL_BITS, Moments, Vectors
 from dpreg.privacy.account import Part
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
+from dpreg.staged.clips import heaviness_of, open_clips, wide_cut
 from dpreg.staged.law import LookLaw, law
-from dpreg.staged.locate import Located, locate, open_clips
+from dpreg.staged.locate import Located, locate
 from dpreg.staged.location import Location
 from dpreg.staged.plan import LookPlan, OpenLooks
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
 from dpreg.staged.rows import LocatedRows
+from dpreg.staged.tails import NORMAL, Heaviness
 
 __all__ = ["Looked", "look"]
 
 Array = NDArray[np.float64]
-
-_WIDE: Final = 0.65
-"""The tail's cut in units of omega (n/sd)^(1/3): least total error of the intercept, over normal,
-exponential and lognormal residuals."""
 
 Read = Callable[[Vectors], Moments]
 """Reads the rows that the looks are for once, and returns their exact moments."""
@@ -101,36 +98,44 @@ def look(
     first = _release(moments, noise, opened.part(0), box(columns), 1.0, rows)
     located = locate(first)
     looks, wider, count = [first], [False], located.count
-    tail = Tail(0.0, 0.0, math.inf, math.inf, 1.0)
-    for place in range(1, len(plan.shares)):
-        last = place == len(plan.shares) - 1
-        wanted = open_clips(located, plan.unit(place)) if last else located.coordinates
+    last = len(plan.shares) - 1
+    tails, tail = NORMAL, Tail(0.0, 0.0, math.inf, math.inf, 1.0)
+    for place in range(1, last + 1):
+        wanted = located.coordinates
+        if place == last:
+            wanted = open_clips(located, plan.unit(place), tails)
         wider.append(wanted.squared_radius > located.coordinates.squared_radius)
         location = _on_grid(wanted)
         coordinates = Coordinates.rounded(location)
-        wide = _wide_cut(located, location, plan.tail_sd) if last else None
+        sd = plan.tail_sd if place == last else plan.squares_sd
+        wide = wide_cut(located, coordinates, sd, squares=place < last)
         noise = plan.located_noise(place, located.expected_square * coordinates.squared_radius)
         moments = read(LocatedRows(design, location, wide=wide))
         part, radius = opened.part(place), location.radius
         looks.append(_release(moments, noise, part, coordinates, radius, rows))
-        if wide is None:
-            located = locate(looks[-1], count)
-            continue
-        tail = _release_tail(moments, plan, opened.tail(), location, wide)
+        if place == last:
+            tail = _release_tail(moments, plan, opened.tail(), location, wide, tails)
+            break
+        squares, sd = _release_squares(moments, plan, opened.squares())
+        tails = heaviness_of(looks[-1], squares, sd, wide, count)
+        located = locate(looks[-1], count)
     return Looked(plan, tuple(looks), tuple(wider), located, count, tail)
 
 
-def _wide_cut(located: Located, location: Location, sd: float) -> float:
-    """Return the tail's cut: what it leaves out and its noise are then about as large.
-
-    omega WIDE (n/sd)^(1/3), at least tau and at most the farthest residual there can be.
-    """
-    wanted = math.sqrt(located.residual) * _WIDE * math.cbrt(located.count / sd)
-    return max(min(wanted, location.largest_residual), location.tau)
+def _release_squares(moments: Moments, plan: LookPlan, part: Part) -> tuple[float, float]:
+    """Add the noise to the sum of squares of residuals at the wider cut; return it and its sd."""
+    noise = plan.squares_noise()
+    (drawn,) = noise.draw(part, moments.group)
+    return (moments.cells[-2][-2] + drawn) / CELL_UNITS, noise.sds[0] / CELL_UNITS
 
 
 def _release_tail(
-    moments: Moments, plan: LookPlan, part: Part, location: Location, wide: float
+    moments: Moments,
+    plan: LookPlan,
+    part: Part,
+    location: Location,
+    wide: float,
+    tails: Heaviness,
 ) -> Tail:
     """Add the noise to the sums that the two places of the wider cut fill."""
     noise = plan.tail_noise(location.radius_units)
@@ -145,7 +150,7 @@ def _release_tail(
         (cell + own) / unit for cell, own, unit in zip(exact, drawn, units, strict=True)
     )
     sds = [sd / unit for sd, unit in zip(noise.sds, units, strict=True)]
-    return Tail(total, squares, sds[0], sds[1], wide, leverage, sds[2])
+    return Tail(total, squares, sds[0], sds[1], wide, leverage, sds[2], tails)
 
 
 def _release(

@@ -3,11 +3,13 @@ r"""The plan of the looks: which noise, what share of the budget each gets, how 
 All of it is public, and fixed before the charge: the looks' coordinates follow later, from what
 they release.
 
-A call spends .15 of its budget on a first look in the box, .20 and .60 on two located ones, and .05
+A call spends .15 of its budget on a first look in the box, .20 and .56 on two located ones, and .05
 on three cells that the last one's residuals fill with a wider cut (`dpreg.privacy.tail_noise`): of
 eps (matrix-Laplace noise, pure), or of mu^2 (Gaussian noise, whose looks compose as
-`dpreg.privacy.looks` proves). More for the first look leaves too little for the last, which alone
-the coefficients come from; less, and few rows do not even locate it.
+`dpreg.privacy.looks` proves). Another .04 buys the sum of squares of the second look's residuals,
+cut farther out: it tells how far the last look's clips should reach (`dpreg.staged.clips`). More
+for the first look leaves too little for the last, which alone the coefficients come from; less, and
+few rows do not even locate it.
 
 Tested in `tests/staged/test_looks.py`.
 """
@@ -35,16 +37,23 @@ from dpreg.privacy.look_noise import (
 from dpreg.privacy.looks import looks_ratio
 from dpreg.privacy.matrix_laplace import degrees, response_share
 from dpreg.privacy.protection import Protection
-from dpreg.privacy.tail_noise import TailNoise, tail_noise, tail_sd
+from dpreg.privacy.tail_noise import (
+    TailNoise,
+    squares_noise,
+    squares_sd,
+    tail_noise,
+    tail_sd,
+)
 from dpreg.staged.locate import noise_unit
 from dpreg.staged.need import rows_needed
 
-__all__ = ["NOISES", "SHARES", "TAIL", "LookPlan", "OpenLooks", "plan_looks"]
+__all__ = ["NOISES", "SHARES", "SQUARES", "TAIL", "LookPlan", "OpenLooks", "plan_looks"]
 
 NOISES: Final = ("gaussian", "matrix-laplace")
 
-SHARES: Final = (Fraction(15, 100), Fraction(20, 100), Fraction(60, 100))
+SHARES: Final = (Fraction(15, 100), Fraction(20, 100), Fraction(56, 100))
 TAIL: Final = Fraction(5, 100)
+SQUARES: Final = Fraction(4, 100)
 
 _BOX_SIGNAL: Final = 0.25
 """|theta|^2 that a first look expects: the columns explain a quarter of the response's box."""
@@ -65,6 +74,8 @@ class LookPlan:
         Of the whole, in the same order.
     tail_strength : Fraction
         mu^2 or eps of the last look's tail.
+    squares_strength : Fraction
+        mu^2 or eps of the sum of squares of the look before it.
     cost : Budget
         Of all looks together.
     protection : Protection
@@ -75,6 +86,7 @@ class LookPlan:
     strengths: tuple[Fraction, ...]
     shares: tuple[Fraction, ...]
     tail_strength: Fraction
+    squares_strength: Fraction
     cost: Budget
     protection: Protection
 
@@ -137,6 +149,15 @@ class LookPlan:
         """About the standard deviation of the noise in those cells."""
         return tail_sd(self.tail_strength, self.protection, gaussian=self.gaussian)
 
+    def squares_noise(self) -> TailNoise:
+        """Return the noise of the second look's sum of squares."""
+        return squares_noise(self.squares_strength, self.protection, gaussian=self.gaussian)
+
+    @property
+    def squares_sd(self) -> float:
+        """About the standard deviation of the noise in that sum."""
+        return squares_sd(self.squares_strength, self.protection, gaussian=self.gaussian)
+
     @property
     def rows_needed(self) -> float:
         """Complete rows below which the looks are mostly noise; see `dpreg.staged.need`."""
@@ -154,14 +175,14 @@ class LookPlan:
             The group of rows that the looks read.
         """
         if self.gaussian:
-            parts = ", ".join(decimal_string(share) for share in (*self.shares, TAIL))
+            parts = ", ".join(decimal_string(share) for share in (*self.shares, TAIL, SQUARES))
             line = account.joint(
                 f"looks 1-{len(self.shares)}",
                 self.mechanism,
                 self.cost,
-                mu_squared=sum(self.strengths, self.tail_strength),
+                mu_squared=sum(self.strengths, self.tail_strength + self.squares_strength),
                 rows=rows,
-                note=f"shares {parts} of mu^2; the last is for residuals beyond the clip",
+                note=f"shares {parts} of mu^2; the last two are for residuals beyond the clip",
             )
             return OpenLooks(self, line, ())
         own = tuple(
@@ -181,7 +202,14 @@ class LookPlan:
             rows=rows,
             note=f"share {decimal_string(TAIL)}",
         )
-        return OpenLooks(self, None, (*own, tail))
+        squares = account.line(
+            "spread of the residuals",
+            "discrete laplace",
+            Budget(self.squares_strength),
+            rows=rows,
+            note=f"share {decimal_string(SQUARES)}",
+        )
+        return OpenLooks(self, None, (*own, tail, squares))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,7 +222,7 @@ class OpenLooks:
     line : Line or None
         Of Gaussian looks, which compose jointly.
     parts : tuple of Part
-        Of looks that each have a line, and of the tail.
+        Of looks that each have a line, of the tail and of the squares.
     """
 
     plan: LookPlan
@@ -209,7 +237,11 @@ class OpenLooks:
 
     def tail(self) -> Part:
         """Take the part of the last look's tail, once."""
-        return self.parts[-1] if self.line is None else self.line.look(self.plan.tail_strength)
+        return self.parts[-2] if self.line is None else self.line.look(self.plan.tail_strength)
+
+    def squares(self) -> Part:
+        """Take the part of the second look's sum of squares, once."""
+        return self.parts[-1] if self.line is None else self.line.look(self.plan.squares_strength)
 
 
 def plan_looks(
@@ -241,10 +273,11 @@ def plan_looks(
         whole, spent = cost.eps, Budget(cost.eps)
         if mechanism == "gaussian":
             located = (columns + 2) * (columns + 3) // 2
-            cells = len(triangle.cells) + (len(SHARES) - 1) * located + 3
+            cells = len(triangle.cells) + (len(SHARES) - 1) * located + 4
             whole, spent = Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2, cost
         strengths = tuple(whole * share for share in SHARES)
-        return LookPlan(triangle, mechanism, strengths, SHARES, whole * TAIL, spent, protection)
+        tail, squares = whole * TAIL, whole * SQUARES
+        return LookPlan(triangle, mechanism, strengths, SHARES, tail, squares, spent, protection)
 
     allowed = (noise,) if noise else (NOISES if cost.delta > 0 else NOISES[1:])
     return min(map(planned, allowed), key=lambda plan: plan.unit(len(SHARES) - 1))

@@ -10,18 +10,20 @@ give the same prediction.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
+from dpreg.staged.clips import heaviness_of, open_clips, wide_cut
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.law import law
-from dpreg.staged.locate import locate, open_clips
+from dpreg.staged.locate import locate
 from dpreg.staged.plan import LookPlan
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
+from dpreg.staged.tails import NORMAL
 
 __all__ = ["PredictedErrors", "located_rows", "predict_errors"]
 
@@ -91,17 +93,25 @@ def predict_errors(
     at = box(columns)
     look = _expected(x, y, at, plan.box_noise().sd, plan.degrees, scale)
     located = locate(look)
-    count, last = located.count, len(plan.shares) - 1
+    count, last, tails = located.count, len(plan.shares) - 1, NORMAL
+    tail_sd, wide, squares = plan.tail_sd, 1.0, 0.0
     for place in range(1, last + 1):
-        at = open_clips(located, plan.unit(place)) if place == last else located.coordinates
+        at = located.coordinates
+        if place == last:
+            at = open_clips(located, plan.unit(place), tails)
         signal = located.expected_square * at.squared_radius
         units = np.append(np.full(plan.size - 1, math.sqrt(at.squared_radius)), 1.0)
         sd = plan.located_noise(place, signal).sd * np.outer(units, units)
         look = _expected(x, y, at, sd, plan.degrees, scale)
+        own = tail_sd if place == last else plan.squares_sd
+        wide = wide_cut(located, at, own, squares=place < last)
+        z = located_rows(x, y, replace(at, width=wide))
+        squares = scale * float(np.square(z[:, -1]).sum())
         if place < last:
+            tails = heaviness_of(look, squares, own, wide, count)
             located = locate(look, count)
-    squares = scale * float(np.square(located_rows(x, y, at)[:, -1]).sum())
-    released = law(look, count, Tail(0.0, squares, plan.tail_sd, plan.tail_sd, at.width))
+    tail = Tail(0.0, squares, tail_sd, tail_sd, wide, heaviness=tails)
+    released = law(look, count, tail)
     fit = coefficients(released)
 
     def typical(variances: Array) -> float:

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.staged.location import Location
+from dpreg.staged.tails import Heaviness
 
 __all__ = ["Coordinates", "NoisyLook", "Tail", "box"]
 
@@ -156,6 +157,8 @@ class Tail:
         The wider cut, in box units of the response.
     leverage, leverage_sd : float
         Not released where the noise is infinite.
+    heaviness : Heaviness, optional
+        Of the residuals, as an earlier look released it.
     """
 
     total: float
@@ -165,3 +168,4 @@ class Tail:
     width: float
     leverage: float = 0.0
     leverage_sd: float = math.inf
+    heaviness: Heaviness | None = None

@@ -131,9 +131,9 @@ def test_randhie_finds_what_a_statistician_expects():
 def test_looks_are_charged_as_dp_ols_charges_them():
     ledger = dpreg.Ledger(dpreg.Budget(5, "1e-5"))
     pure = staged(eps=1, budget=ledger)
-    steps = ["look 1", "look 2", "look 3", "residuals beyond the clip"]
-    assert pure.budget["step"].tolist()[:4] == steps
-    assert pure.budget["eps"].tolist()[:4] == ["0.15", "0.2", "0.6", "0.05"]
+    steps = ["look 1", "look 2", "look 3", "residuals beyond the clip", "spread of the residuals"]
+    assert pure.budget["step"].tolist()[:5] == steps
+    assert pure.budget["eps"].tolist()[:5] == ["0.15", "0.2", "0.56", "0.05", "0.04"]
     both = staged(eps=1, delta="1e-6", budget=ledger)
     assert both.budget["step"].tolist()[0] == "looks 1-3"
     assert (str(pure.spent), str(both.spent)) == ("eps=1", "eps=1, delta=0.000001")

@@ -274,6 +274,15 @@ MUTANTS = {
     "the tail forgets contributions": Mutant(
         tail_noise, "tail_l1", "rows * protection.contributions", "rows", LOOKS
     ),
+    "the squares forget contributions": Mutant(
+        tail_noise, "squares_reach", "Fraction(protection.contributions)", "Fraction(1)", LOOKS
+    ),
+    "the squares at the whole": Mutant(
+        plan, "plan_looks", "whole * SQUARES", "whole", LOOKS, refused=True,
+    ),
+    "Gaussian squares at the whole": Mutant(
+        plan, "plan_looks", "whole * SQUARES", "whole", GAUSSIAN_LOOKS,
+    ),
     "the tail in units of a row of length one": Mutant(
         tail_noise, "tail_noise", "Fraction(full_weight, 2**20)", "Fraction(1, 2**20)", LOOKS
     ),

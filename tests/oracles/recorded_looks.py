@@ -15,27 +15,38 @@ import numpy as np
 from oracles.recorded_steps import Asked, Cost
 from oracles.recording import UNIT, Draw, moment_changes
 
-TAIL = "residuals beyond the clip"
+TAIL, SQUARES = "residuals beyond the clip", "spread of the residuals"
 
 
 def looks(
     draws: Iterator[Draw], asked: Asked, columns: int, released: tuple[Any, ...]
 ) -> list[Cost]:
-    """Three looks and the tail, at so many numeric columns beside the constant."""
+    """Three looks, the second with a sum of squares and the last with a tail."""
     if released[0].mechanism == "matrix-laplace":
-        found = [
-            wishart(next(draws), asked, columns, f"look {i}", located=i > 1) for i in (1, 2, 3)
-        ]
+        found = [wishart(next(draws), asked, columns, f"look {i}", located=i > 1) for i in (1, 2)]
+        squares = next(draws)
+        found.append(wishart(next(draws), asked, columns, "look 3", located=True))
         tail = [next(draws) for _ in range(3)]
-        return [*found, Cost(TAIL, tuple(tail), (_tail(tail, asked, released, 1),))]
-    drawn, squares = [], 0.0
+        found.append(Cost(TAIL, tuple(tail), (_tail(tail, asked, released, 1),)))
+        loss = asked.k * _squares(squares)
+        return [*found, Cost(SQUARES, (squares,), (loss,))]
+    drawn, total = [], 0.0
     for place in range(3):
         pools = _pools(draws, columns + 2)
-        squares += _box(pools, asked, columns) if place == 0 else _located(pools, asked, columns)
+        total += _box(pools, asked, columns) if place == 0 else _located(pools, asked, columns)
         drawn += pools
+        if place == 1:
+            drawn.append(next(draws))
+            total += _squares(drawn[-1]) ** 2
     tail = [next(draws) for _ in range(3)]
-    squares += _tail(tail, asked, released, 2)
-    return [Cost("looks 1-3", (*drawn, *tail), mu=asked.k * math.sqrt(squares))]
+    total += _tail(tail, asked, released, 2)
+    return [Cost("looks 1-3", (*drawn, *tail), mu=asked.k * math.sqrt(total))]
+
+
+def _squares(draw: Draw) -> float:
+    """What one row adds to sum t^2, at most 1, in scales of its noise."""
+    assert draw.size == 1
+    return 2.0**40 / draw.scale
 
 
 def wishart(draw: Draw, asked: Asked, columns: int, step: str, *, located: bool = False) -> Cost:

@@ -1,25 +1,27 @@
 """All looks in plain floats with a seeded generator: slow, simple, and not private."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
+from dpreg.staged.clips import heaviness_of, open_clips, wide_cut
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.law import law
-from dpreg.staged.locate import locate, open_clips
+from dpreg.staged.locate import locate
 from dpreg.staged.predict import located_rows
 from dpreg.staged.released import NoisyLook, Tail, box
 
 
 def simulate(x, y, plan, rng):
     """Return the coefficients of one release under a plan, noise drawn by its public law."""
-    at, looks, found = box(x.shape[1]), [], None
+    at, looks, found, tails = box(x.shape[1]), [], None, None
     for place in range(len(plan.shares)):
         if place == 0:
             noise = plan.box_noise()
         else:
             last = place == len(plan.shares) - 1
-            at = open_clips(found, plan.unit(place)) if last else found.coordinates
+            at = open_clips(found, plan.unit(place), tails) if last else found.coordinates
             noise = plan.located_noise(place, found.expected_square * at.squared_radius)
         radius = 1.0 if at.boxed else math.sqrt(at.squared_radius)
         units = np.append(np.full(plan.size - 1, radius), 1.0)
@@ -29,14 +31,17 @@ def simulate(x, y, plan, rng):
         looks.append(
             NoisyLook(z.T @ z + drawn * scale, noise.sd * scale, at, noise.degrees, len(x))
         )
+        if place == 1:
+            sd = plan.squares_sd
+            wide = wide_cut(found, at, sd, squares=True)
+            t = located_rows(x, y, replace(at, width=wide))[:, -1]
+            tails = heaviness_of(looks[-1], t @ t + rng.normal(0, sd), sd, wide, found.count)
         if place < len(plan.shares) - 1:
             count = found.count if found else None
             found = locate(looks[-1], count)
     sd = plan.tail_sd
-    wide = max(at.width, 0.65 * math.sqrt(found.residual) * math.cbrt(found.count / sd))
-    t = z[:, 0] * (y - at.intercept - x @ at.slopes) / wide
-    t = np.clip(t, -1, 1)
+    wide = wide_cut(found, at, sd)
+    t = located_rows(x, y, replace(at, width=wide))[:, -1]
     first, second = rng.normal(0, sd, 2)
-    return coefficients(
-        law(looks[-1], found.count, Tail(z[:, 0] @ t + first, t @ t + second, sd, sd, wide))
-    )
+    tail = Tail(z[:, 0] @ t + first, t @ t + second, sd, sd, wide, heaviness=tails)
+    return coefficients(law(looks[-1], found.count, tail))

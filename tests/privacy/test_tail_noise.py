@@ -12,7 +12,15 @@ from dpreg.privacy import tail_noise as module
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
-from dpreg.privacy.tail_noise import tail_l1, tail_l2_squared, tail_noise, tail_sd
+from dpreg.privacy.tail_noise import (
+    squares_noise,
+    squares_reach,
+    squares_sd,
+    tail_l1,
+    tail_l2_squared,
+    tail_noise,
+    tail_sd,
+)
 
 ONE = 2**20
 
@@ -107,3 +115,28 @@ def test_it_is_drawn_once_and_as_charged():
         dear.draw(part)
     with pytest.raises(RuntimeError, match="drawn from before"):
         tail_noise(Fraction(1, 2), Protection("replace-one"), 2**20, gaussian=False).draw(part)
+
+
+@pytest.mark.parametrize("gaussian", [True, False])
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_squares_alone_move_by_one_a_row(neighbors, k, gaussian):
+    strength, protection = Fraction(1, 50), Protection(neighbors, k)
+    worst = max(y for _, y, _ in moves(neighbors)) * k
+    assert worst == squares_reach(protection)
+    noise = squares_noise(strength, protection, gaussian=gaussian)
+    ratio = worst * 2.0**40 / noise.scales[0]
+    spent = ratio**2 if gaussian else ratio
+    assert spent == pytest.approx(float(strength), rel=1e-6)
+    assert spent <= strength * (1 + 1e-12)
+    expected = squares_sd(strength, protection, gaussian=gaussian)
+    assert noise.sds[0] / 2.0**40 == pytest.approx(expected, rel=1e-6)
+    assert len(noise.simulate(np.random.default_rng(0))) == 1
+
+
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_squares_with_half_their_noise_are_caught(monkeypatch, gaussian):
+    monkeypatch.setattr(module, "squares_reach", lambda _: Fraction(1, 2))
+    noise = squares_noise(Fraction(1, 50), Protection("replace-one"), gaussian=gaussian)
+    ratio = 2.0**40 / noise.scales[0]
+    assert (ratio**2 if gaussian else ratio) > Fraction(1, 50) * 1.9

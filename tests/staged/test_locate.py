@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpreg.staged.locate import centred, locate, noise_unit, open_clips
+from dpreg.staged.locate import centred, locate, noise_unit
 from dpreg.staged.predict import located_rows
 from dpreg.staged.released import NoisyLook, box
 
@@ -81,29 +81,6 @@ def test_noise_widens_the_cut_and_never_breaks_a_rule(sd):
         assert 1.0 <= at.squared_radius <= 4.0
         assert found.residual > 0.5 * quiet.residual
         assert np.linalg.norm(at.whitening, 2) <= 1 / np.sqrt(0.5 * found.noise_norm) * (1 + 1e-9)
-        opened = open_clips(found, noise_unit(1e-3, "replace-one", None))
-        assert opened.squared_radius <= at.squared_radius  # the noise is large: nothing opens
-
-
-def test_clips_open_as_the_noise_falls_and_stop_at_the_corner():
-    x, y = table()
-    found = locate(seen(x, y, box(3), 1.0))
-    radii, widths = [], []
-    for strength in (0.1, 1.0, 10.0, 1e6, 1e9):
-        at = open_clips(found, noise_unit(strength, "replace-one", None))
-        radii.append(at.squared_radius)
-        widths.append(at.width)
-    assert radii == sorted(radii)
-    assert widths == sorted(widths)
-    corners = np.array(np.meshgrid(*[[-1, 1]] * 3)).reshape(3, -1).T
-    u = corners @ at.whitening.T + at.offset
-    assert radii[-1] >= (1 + (u**2).sum(axis=1)).max() - 1e-9
-    assert radii[-1] == radii[-2]
-    farthest = np.abs(corners @ at.slopes + at.intercept).max() + 1
-    assert widths[-1] == pytest.approx(1 + abs(at.intercept) + np.abs(at.slopes).sum())
-    assert widths[-1] >= farthest - 1e-9
-    z = located_rows(x, y, at)
-    assert (z[:, 0] == 1).all()
 
 
 def test_the_noise_unit_is_that_of_balanced_looks():

@@ -1,0 +1,97 @@
+"""Clips of the last look: they open where that saves more than the noise costs."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpreg.staged.clips import heaviness_of, open_clips, wide_cut
+from dpreg.staged.locate import CUT, locate, noise_unit
+from dpreg.staged.predict import located_rows
+from dpreg.staged.released import NoisyLook, box
+from dpreg.staged.tails import NORMAL, Heaviness
+
+HEAVY = Heaviness(0.3, 0.01)
+
+
+def table(n=4_000, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, (n, 3))
+    return x, 0.1 + x @ [0.2, -0.1, 0.05] + rng.normal(0, 0.1, n)
+
+
+def found_in(x, y, sd=1.0):
+    z = located_rows(x, y, box(3))
+    return locate(NoisyLook(z.T @ z, np.full((5, 5), sd), box(3), None, len(x)))
+
+
+def unit(strength):
+    return noise_unit(strength, "replace-one", None)
+
+
+def test_clips_open_as_the_noise_falls_and_stop_at_the_corner():
+    x, y = table()
+    found = found_in(x, y)
+    radii, widths = [], []
+    for strength in (0.1, 1.0, 10.0, 1e6, 1e15):
+        at = open_clips(found, noise_unit(strength, "replace-one", None))
+        radii.append(at.squared_radius)
+        widths.append(at.width)
+    assert radii == sorted(radii)
+    assert widths == sorted(widths)
+    corners = np.array(np.meshgrid(*[[-1, 1]] * 3)).reshape(3, -1).T
+    u = corners @ at.whitening.T + at.offset
+    assert radii[-1] >= (1 + (u**2).sum(axis=1)).max() - 1e-9
+    farthest = np.abs(corners @ at.slopes + at.intercept).max() + 1
+    assert widths[-1] == pytest.approx(1 + abs(at.intercept) + np.abs(at.slopes).sum())
+    assert widths[-1] >= farthest - 1e-9
+    z = located_rows(x, y, at)
+    assert (z[:, 0] == 1).all()
+
+
+def test_nothing_opens_where_the_noise_is_large():
+    found = found_in(*table())
+    at = open_clips(found, unit(1e-3), HEAVY)
+    assert at.squared_radius == found.coordinates.squared_radius
+    assert at.width == found.coordinates.width
+
+
+def test_heavy_tails_open_the_cut_and_take_it_from_the_radius():
+    found = found_in(*table())
+    usual, wide = (open_clips(found, unit(1.0), tails) for tails in (NORMAL, HEAVY))
+    assert wide.width > 1.3 * usual.width
+    assert wide.squared_radius <= usual.squared_radius
+    # a heaviness that is all noise is possible, and allowed for
+    assert open_clips(found, unit(1.0), Heaviness(-0.1, 0.3)).width == pytest.approx(wide.width)
+
+
+def test_the_wider_cut_grows_with_the_rows_and_stays_in_the_box():
+    x, y = table()
+    found = found_in(x, y)
+    at, omega = found.coordinates, np.sqrt(found.residual)
+    assert wide_cut(found, at, found.count) == at.width
+    sd = found.count / 1000
+    assert wide_cut(found, at, sd) == pytest.approx(min(8 * omega, 1 + abs(at.intercept)
+        + np.abs(at.slopes).sum()))  # fmt: skip
+    assert wide_cut(found, at, sd, squares=True) == pytest.approx(3 * omega)
+
+
+@pytest.mark.parametrize(("draw", "low", "high"), [
+    (lambda rng, n: rng.standard_normal(n), -0.02, 0.02),
+    (lambda rng, n: rng.exponential(size=n) - 1, 0.12, 0.25),
+    (lambda rng, n: rng.standard_t(3, n) / np.sqrt(3), 0.12, 0.25),
+])  # fmt: skip
+def test_the_heaviness_is_that_of_the_residuals(draw, low, high):
+    rng = np.random.default_rng(2)
+    n = 400_000
+    e = 0.1 * draw(rng, n)
+    at = found_in(*table()).coordinates
+    omega, one = 0.1, np.ones(n)
+    f, t = np.clip(e / (CUT * omega), -1, 1), np.clip(e / (3 * omega), -1, 1)
+    cells = np.zeros((5, 5))
+    cells[0, 0], cells[4, 4] = one.sum(), f @ f
+    look = NoisyLook(cells, np.full((5, 5), 10.0), replace(at, width=CUT * omega), None, n)
+    found = heaviness_of(look, t @ t, 20.0, 3 * omega, n)
+    assert low < found.found < high
+    own = np.hypot(20.0 * 9, 10.0 * CUT**2) / n  # over s^2, at most 1 and a half of it if heavy
+    assert own * 0.98 < found.noise < 2 * own
