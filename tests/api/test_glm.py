@@ -13,7 +13,14 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 
 import dpreg
-from dpreg.errors import ArgumentError, BudgetError, FormulaError, NotReleased, SchemaError
+from dpreg.errors import (
+    ArgumentError,
+    BudgetError,
+    DataError,
+    FormulaError,
+    NotReleased,
+    SchemaError,
+)
 from dpreg.results.glm import GLMResults
 from dpreg.results.load import from_json
 from dpreg.results.serialize import fields_of
@@ -236,7 +243,7 @@ def test_an_offset_needs_declared_bounds():
 
 def test_rows_are_read_several_times():
     rows = pa.Table.from_pandas(table(50))
-    with pytest.raises(ArgumentError, match="once"):
+    with pytest.raises(DataError, match="once"):
         glm(data=pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches()))
 
 
