@@ -5,6 +5,7 @@ from importlib import metadata
 from dpreg import datasets
 from dpreg.api.aggregate import sample_aggregate
 from dpreg.api.classic import dp_mean, dp_suffstats
+from dpreg.api.glm import dp_glm
 from dpreg.api.histogram import dp_histogram
 from dpreg.api.quantile import dp_quantile
 from dpreg.api.regression import dp_ols
@@ -22,6 +23,7 @@ __all__ = [
     "Ledger",
     "Schema",
     "datasets",
+    "dp_glm",
     "dp_histogram",
     "dp_mean",
     "dp_ols",

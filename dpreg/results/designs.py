@@ -8,6 +8,7 @@ Tested in `tests/results/test_regression.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dpreg.errors import ArgumentError, NotReleased
@@ -22,15 +23,18 @@ if TYPE_CHECKING:
 __all__ = ["design_rows", "levels_of", "term_places"]
 
 
-def design_rows(fit: RegressionResults, exog: pd.DataFrame | None) -> pd.DataFrame:
-    """Return the raw design columns of the model for the rows of a table of the analyst's own."""
+def design_rows(
+    fit: RegressionResults, exog: pd.DataFrame | None, names: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Return raw design columns, by default the model's, for the rows of the analyst's table."""
     if exog is None:
         raise NotReleased("fitted values are not released: give predict() a table of your own.")
     design = _design(fit)
     place = {column.name: j for j, column in enumerate(design.columns)}
-    if not place.keys() >= set(fit.exog_names):
+    wanted = fit.exog_names if names is None else names
+    if not place.keys() >= set(wanted):
         raise ArgumentError("exog_names are not columns of the design of this formula")
-    return design.matrix(exog, [place[name] for name in fit.exog_names])
+    return design.matrix(exog, [place[name] for name in wanted])
 
 
 def term_places(fit: RegressionResults) -> dict[str, tuple[int, ...]]:

@@ -11,6 +11,7 @@ from dpreg.errors import ArgumentError
 from dpreg.paths import read_text
 from dpreg.results import serialize
 from dpreg.results.classic import ClassicResults
+from dpreg.results.glm import GLMResults
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
@@ -21,7 +22,7 @@ Result = SelectionResults | RegressionResults | ClassicResults | HistogramResult
 
 _KINDS: dict[str, type[Result]] = {
     kind.kind: kind
-    for kind in (ClassicResults, HistogramResults, RegressionResults, SelectionResults)
+    for kind in (ClassicResults, GLMResults, HistogramResults, RegressionResults, SelectionResults)
 }
 
 

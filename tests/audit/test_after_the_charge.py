@@ -82,6 +82,12 @@ def _ols(pick: random.Random, frame: pd.DataFrame, budget: dpreg.Ledger) -> obje
     )
 
 
+def _glm(pick: random.Random, frame: pd.DataFrame, budget: dpreg.Ledger) -> object:
+    schema = pick.choice([SCHEMA, {"y": (-1, 1)}])
+    formula = "I(1 * (y > 0)) ~ a + b"
+    return dpreg.dp_glm(formula, frame, schema=schema, delta="1e-6", budget=budget, **_common(pick))
+
+
 def _quantile(pick: random.Random, frame: pd.DataFrame, budget: dpreg.Ledger) -> object:
     return dpreg.dp_quantile("a", 0.5, frame, schema=SCHEMA, budget=budget, **_common(pick))
 
@@ -90,7 +96,7 @@ def _mean(pick: random.Random, frame: pd.DataFrame, budget: dpreg.Ledger) -> obj
     return dpreg.dp_mean(["a", "y"], frame, schema=SCHEMA, budget=budget, **_common(pick))
 
 
-CALLS = (_select, _select, _select, _ols, _quantile, _mean)
+CALLS = (_select, _select, _select, _ols, _glm, _quantile, _mean)
 
 
 def _raised_after_the_charge(calls: int) -> list[str]:

@@ -20,6 +20,7 @@ from dpreg.privacy.budget import Spend
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import ClassicResults
 from dpreg.results.contrast import Contrast, Prediction
+from dpreg.results.glm import GLMResults
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.looks import Look
 from dpreg.results.record import LedgerPosition, ReleaseRecord
@@ -124,7 +125,7 @@ def test_a_field_from_exact_moments_is_caught(
 # ---- the table of released fields --------------------------------------------------------------
 
 CLASSES: tuple[type, ...] = (
-    SelectionResults, RegressionResults, ClassicResults, HistogramResults,
+    SelectionResults, RegressionResults, GLMResults, ClassicResults, HistogramResults,
     PrivacyClaim, Spend, Look, ReleaseRecord, LedgerPosition, Contrast, Prediction,
 )  # fmt: skip
 

@@ -168,6 +168,29 @@ def _ols(rng: np.random.Generator, options: Options) -> Any:
     return lambda data, ledger: dpreg.dp_ols(formula, data, **told, budget=ledger)
 
 
+def _glm(rng: np.random.Generator, options: Options) -> Any:
+    response = _one(rng, ("I(1 * (y > 0))", "h", "g2"))
+    if _some(rng, 0.7):
+        options["schema"] |= {"h": (0, 1), "g2": ["u", "v"]}
+    options |= {
+        "delta": _one(rng, ("1e-6", "1e-12", "0.01", "1e-300", "0.4")),
+        "offset": _one(rng, (None, None, "c", "I(a + b)")),
+        "shares": _shares(rng, ("bounds",)),
+    }
+    formula = options["formula"] = f"{response} ~{_formula(rng).partition('~')[2]}"
+    told = {key: value for key, value in options.items() if key != "formula"}
+
+    def call(data: Any, ledger: dpreg.Ledger) -> Any:
+        return dpreg.dp_glm(formula, _with_levels(data), **told, budget=ledger)
+
+    return call
+
+
+def _with_levels(data: Any) -> Any:
+    """Two more responses, each from a row's own cells."""
+    return data.assign(h=data["y"], g2=data["g"]) if isinstance(data, pd.DataFrame) else data
+
+
 def _columns(rng: np.random.Generator, options: Options) -> list[str]:
     """Draw columns; the classic calls need bounds for each."""
     options["schema"] = SCHEMA
@@ -252,6 +275,7 @@ def _aggregate(rng: np.random.Generator, options: Options) -> Any:
 MAKERS: dict[str, Callable[[np.random.Generator, Options], Any]] = {
     "dp_select": _select,
     "dp_ols": _ols,
+    "dp_glm": _glm,
     "dp_mean": _mean,
     "dp_suffstats": _suffstats,
     "dp_quantile": _quantile,

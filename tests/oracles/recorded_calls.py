@@ -70,6 +70,8 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
             cell("select", **unit, method="staged", eps=30, delta=DELTA, fit=None)
             cell("ols", **unit, method="adassp", delta=DELTA)
             cell("ols", **unit, method="ssp", delta=DELTA, scaling="row-norm")
+            cell("glm", **unit, delta=DELTA, eps=30)
+            cell("glm", **unit, delta=DELTA, schema="bare")
             cell("mean", **unit)
             cell("mean", **unit, by="g", noise="gaussian", delta=DELTA)
             cell("suffstats", **unit)
@@ -113,6 +115,8 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
     cell("ols", method="gram", form="dask", schema="bare")
     cell("ols", method="gram", unsafe_seed=3, noise="knorm")
     cell("ols", method="staged", form="dask", eps=30)
+    cell("glm", delta=DELTA, form="dask")
+    cell("glm", delta=DELTA, unsafe_seed=3, form="csv")
     cell("select", method="auto", eps=30, form="parquet")
     cell("select", method="auto", radius=1)
     cell("select", method="staged", schema="bare", eps=30)
@@ -159,6 +163,8 @@ def run(call: str, options: dict[str, Any], ledger: dpreg.Ledger, folder: Path) 
                 return dpreg.dp_select(f"{response} ~ a + b + c", data, **common)
             case "ols":
                 return dpreg.dp_ols("y ~ a + b + c", data, **{"method": "gram", **common})
+            case "glm":
+                return dpreg.dp_glm("I(1 * (z > 0)) ~ a + b + c", data, **common)
             case "mean":
                 return dpreg.dp_mean(["a", "b"], data, **common)
             case "suffstats":
@@ -179,6 +185,7 @@ def run(call: str, options: dict[str, Any], ledger: dpreg.Ledger, folder: Path) 
 COSTS = {
     "select": costs.selection,
     "ols": costs.regression,
+    "glm": costs.family,
     "mean": costs.sums,
     "suffstats": costs.sums,
     "histogram": costs.histogram,
@@ -243,6 +250,8 @@ def line(cell: str, found: list[costs.Cost], result: Any) -> str:
         drawn = Counter(draw.mechanism for draw in one.draws)
         if call == "select" and one.step == "coefficients":
             drawn = Counter([spend.mechanism])
+        if call == "glm" and one.step == "looks":  # how many there are follows from the noise
+            drawn = Counter({spend.mechanism: 1})
         how = ", ".join(f"{n} x {name}" if n > 1 else name for name, n in sorted(drawn.items()))
         rows = "" if spend.rows == "all" else f", {spend.rows}"
         steps.append(f"{one.step}: {how}, {spend.budget}{rows}")

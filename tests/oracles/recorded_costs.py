@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from oracles.recorded_looks import looks, wishart
+from oracles.recorded_looks import family_looks, looks, wishart
 from oracles.recorded_steps import Asked, Cost
 from oracles.recording import (
     UNIT,
@@ -127,6 +127,15 @@ def regression(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
         found.append(coefficients(draws, asked, size - 1))
     else:
         found.append(perturbed(draws, asked, size))
+    assert next(draws, None) is None
+    return found
+
+
+def family(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
+    draws = iter(tape.draws)
+    names = [s.step.removeprefix("bounds of ") for s in result.claim.spends if "bounds" in s.step]
+    found = bounds(draws, asked, names)
+    found.append(family_looks(draws, asked, len(result.params) - 1, result.looks))
     assert next(draws, None) is None
     return found
 

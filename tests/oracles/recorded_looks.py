@@ -49,6 +49,41 @@ def _squares(draw: Draw) -> float:
     return 2.0**40 / draw.scale
 
 
+def family_looks(
+    draws: Iterator[Draw], asked: Asked, columns: int, released: tuple[Any, ...]
+) -> Cost:
+    """A look at the box, then information, score and its square at each of the other looks."""
+    drawn = _pools(draws, columns + 2)
+    squares = _box(drawn, asked, columns)
+    for look in released[1:]:
+        pools = _pools(draws, columns + 2)
+        squares += _blocks(pools, asked, columns + 1, look)
+        drawn = [*drawn, *pools]
+    return Cost("looks", tuple(drawn), mu=asked.k * math.sqrt(squares))
+
+
+def _blocks(pools: list[Draw], asked: Asked, size: int, look: Any) -> float:
+    """Rows (a, b, direction) with 0 <= a <= 1, |b| <= S and 0 <= q^2 <= 1, searched on a grid."""
+    off = next(pool for pool in pools if pool.size == size * (size - 1) // 2)
+    last = next(pool for pool in pools if pool.size == 1)
+    diagonal = off.scale * math.sqrt(2)
+    (score,) = (
+        pool.scale
+        for pool in pools
+        if pool not in (off, last) and abs(pool.scale / diagonal - 1) > 1e-9
+    )
+    stored = look.noise_sd[0, -1] / (score * UNIT)  # one of the score, in units of the look
+    limit = look.width / stored
+    assert 0 < limit <= 1
+    a, sides = np.linspace(0, 1, 11), np.array([-1.0, 0.0, 1.0]) * limit
+    one, other, b, c, t = np.meshgrid(a, a, sides, sides, np.linspace(-1, 1, 401), indexing="ij")
+    if asked.rows == 1:
+        other, c = 0 * other, 0 * c
+    blocks = (one**2 + other**2 - 2 * one * other * t**2) / (diagonal * UNIT) ** 2
+    scores = (b**2 + c**2 - 2 * b * c * t) / (score * UNIT) ** 2
+    return float((blocks + scores).max() + 1 / (last.scale * UNIT) ** 2)
+
+
 def wishart(draw: Draw, asked: Asked, columns: int, step: str, *, located: bool = False) -> Cost:
     """Adding zz' to a Wishart of D + 1 degrees costs z'C^-1 z/2; a replaced row moves both."""
     assert draw.mechanism == "matrix-laplace"

@@ -1,0 +1,227 @@
+"""`dp_glm`: private coefficients of a generalised linear model, with honest standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from dpreg.api.coefficients import CallFacts, exclusive_groups
+from dpreg.api.glm_fit import FAMILIES, Model, glm_results, read_model, response_bounds
+from dpreg.api.recorded import recorded
+from dpreg.errors import ArgumentError
+from dpreg.families.looks import look_at_family
+from dpreg.families.plan import MOST_LOOKS, plan_family
+from dpreg.formula.bounds import (
+    announce,
+    bounds_sources,
+    buy_bounds,
+    check_table,
+    open_bounds,
+    with_stand_ins,
+)
+from dpreg.formula.design import undeclared
+from dpreg.moments import read_moments
+from dpreg.privacy.budget import Budget
+from dpreg.request import SHARES, Request, choice, positive, text
+from dpreg.results.glm import GLMResults
+from dpreg.schema import Schema
+from dpreg.sources import as_source
+from dpreg.sources.persons import Persons
+from dpreg.sources.reader import Reader, showing
+
+if TYPE_CHECKING:
+    from dpreg.privacy.ledger import Ledger
+
+__all__ = ["dp_glm"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GLMRequest(Request):
+    """Everything that a caller of `dp_glm` chose, as exact values."""
+
+    formula: str
+    family: str
+    offset: str | None
+    exposure: str | None
+    response_cap: Fraction | None
+    bounds_share: Fraction
+
+    @classmethod
+    def of(cls, call: Mapping[str, Any]) -> GLMRequest:
+        """Check every argument; errors name the argument and the mend."""
+        cap = call["response_cap"]
+        request = cls(
+            **cls.common(call),
+            formula=text(call["formula"], "formula"),
+            family=choice(call["family"], "family", tuple(FAMILIES)),
+            offset=None if call["offset"] is None else text(call["offset"], "offset"),
+            exposure=None if call["exposure"] is None else text(call["exposure"], "exposure"),
+            response_cap=None if cap is None else positive(cap, "response_cap"),
+            bounds_share=_bounds_share(call["shares"]),
+        )
+        if request.budget.delta == 0:
+            raise ArgumentError(
+                "dp_glm adds Gaussian noise and needs delta above 0, such as delta=1e-6."
+            )
+        if request.offset is not None and request.exposure is not None:
+            raise ArgumentError(
+                "give offset or exposure, not both: exposure x is offset np.log(x)."
+            )
+        if request.family == "binomial" and request.exposure is not None:
+            raise ArgumentError('exposure needs family="poisson"; offset adds to any predictor.')
+        if request.family == "binomial" and request.response_cap is not None:
+            raise ArgumentError('response_cap is for counts: a "binomial" response is 0 or 1.')
+        return request
+
+
+def _bounds_share(shares: Mapping[str, Any] | None) -> Fraction:
+    given = dict(shares or {})
+    share = positive(given.pop("bounds", SHARES["bounds"]), "shares['bounds']")
+    if given:
+        raise ArgumentError("shares may name 'bounds' alone.")
+    if share >= 1:
+        raise ArgumentError("shares['bounds'] must be below 1: the coefficients need the rest.")
+    return share
+
+
+@recorded
+def dp_glm(
+    formula: str,
+    data: Any,
+    eps: Any,
+    *,
+    delta: Any = 0,
+    family: str = "binomial",
+    schema: Any = None,
+    offset: str | None = None,
+    exposure: str | None = None,
+    response_cap: Any = None,
+    neighbors: str = "replace-one",
+    contributions: int = 1,
+    person: str | None = None,
+    shares: Mapping[str, Any] | None = None,
+    budget: Ledger | None = None,
+    analyst: str | None = None,
+    progress: bool | None = None,
+    unsafe_seed: int | None = None,
+) -> GLMResults:
+    """Fit a logistic regression with differential privacy.
+
+    A first look releases the moments of rows in the box of their bounds; each later one the
+    information and the score at the fit that the looks before gave. Clips shrink as the fit becomes
+    known, and the noise with them. There are three to five looks, each a pass over the rows.
+
+    Parameters
+    ----------
+    formula : str
+        Two-sided, in patsy's language, with an intercept. The response is a column of 0 and 1, one
+        declared as bool, or one with two declared levels, of which the second counts as 1.
+    data : table
+        The confidential rows, as for `dp_ols`; they are read several times. A row with a missing or
+        undeclared value counts for nothing.
+    eps, delta : number or decimal string
+        What the whole call may cost; the decimals typed are taken exactly. delta must be above 0.
+    family : {"binomial"}
+        "binomial" has the logit link.
+    schema : mapping, Schema or path, optional
+        Bounds and levels of the raw columns; bounds of regressors that are left out are bought from
+        a share of eps. A response that is left out is read as a number between 0 and 1.
+    offset : str, optional
+        What is added to the linear predictor with coefficient 1: a column, or an expression that
+        could be a term of the formula. Its bounds must be declared.
+    exposure : str, optional
+        For rates: a positive column whose logarithm is the offset.
+    response_cap : number, optional
+        For counts: the largest response that counts, from public knowledge.
+    neighbors : {"replace-one", "add-remove"}
+    contributions : int
+        The most rows that one person may own; with `person`, the most that are used.
+    person : str, optional
+        The column that says whose row it is, as for `dp_ols`.
+    shares : mapping, optional
+        {"bounds": part of eps} where bounds are bought.
+    budget : Ledger, optional
+        An account to charge, before a row is read.
+    analyst : str, optional
+        Whose part of the account is charged, where the ledger has caps for analysts.
+    progress : bool, optional
+        Show a bar on stderr while rows are read; default where stderr is a terminal.
+    unsafe_seed : int, optional
+        Makes the result reproducible and **not private**; every view of it says so.
+
+    Returns
+    -------
+    GLMResults
+        Where rows are too few for the budget, responses nearly separated, events rare or the fit
+        still moves, there are coefficients without intervals, and a note with what would be needed.
+
+    Raises
+    ------
+    ArgumentError, FormulaError, SchemaError, DataError, BudgetError
+        From public facts alone and before anything is charged or read; but for a DataError because
+        what holds the rows failed, after which the charge stays.
+
+    Notes
+    -----
+    Intervals hold for independent persons and a mean that the model has right.
+    Sensitivities and their proofs: `dpreg.privacy.block_sensitivity`; how looks compose:
+    `dpreg.privacy.looks`.
+    """
+    request = GLMRequest.of(locals())
+    showing(progress)
+    reader = Reader(as_source(data), progress, Persons.of(request.protection, request.seed))
+    model = read_model(request.formula, request.offset, request.exposure)
+    known, model = response_bounds(
+        model, Schema.from_any(schema), request.family, request.response_cap
+    )
+    unbounded = undeclared(model.formula, known, reader.source)
+    build = partial(Model.design, model)
+    trial = with_stand_ins(build, known, unbounded)
+    model.check(trial, unbounded, request.family)
+    passes = check_table(
+        reader, trial.types, unbounded, counted=request.protection.n_is_public and bool(unbounded)
+    )
+    reader.require(passes + MOST_LOOKS, request.protection.n_is_public)
+    share = request.bounds_share if unbounded else Fraction(0)
+    if request.bounds_share != SHARES["bounds"] and not unbounded:
+        raise ArgumentError("shares may name 'bounds', where the schema leaves some out.")
+    account = request.account()
+    bounds = open_bounds(account, unbounded, share)
+    cost = Budget(request.budget.eps * (1 - share), request.budget.delta)
+    columns, offsets = model.places(trial)
+    plan = plan_family(
+        len(columns),
+        cost,
+        request.protection,
+        offsets=len(offsets),
+        exclusive=exclusive_groups(trial, range(len(trial.columns))),
+    )
+    opened = plan.open(account)
+    announce(bounds, stacklevel=3)
+    account.charge(budget, f"dp_glm: {formula}")
+    design = build(buy_bounds(reader, known, bounds))
+    public = request.protection.n_is_public
+    seen = look_at_family(
+        lambda vectors: read_moments(reader, vectors)[0],
+        design,
+        FAMILIES[request.family](design),
+        opened,
+        response=(design.response.offset, design.response.width),
+        columns=columns,
+        offsets=offsets,
+        known=[design.columns[j].width for j in offsets],
+        public=public,
+    )
+    facts = CallFacts(
+        formula=formula,
+        fit="fixed",
+        budget=request.budget,
+        rows=reader.rows if public else None,
+        passes=reader.passes,
+        bounds=bounds_sources(design.needed, unbounded),
+        account=account,
+    )
+    return glm_results(model, design, seen, facts)

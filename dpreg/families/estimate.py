@@ -1,0 +1,149 @@
+"""Coefficients of a family from its last look, and what may be said of them.
+
+Intervals are given where they have been seen to hold. Where rows are too few for the budget, the
+fit has not come to rest, the responses are nearly separated by the columns or events are rare,
+there are coefficients without errors, drawn towards what the noise leaves visible, and a sentence
+that says what would be needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.families.law import family_law
+from dpreg.families.looks import FamilyLooked
+from dpreg.staged.coefficients import coefficients
+
+__all__ = ["FamilyEstimate", "estimate"]
+
+Floats = NDArray[np.float64]
+
+_UNSEEN: Final = 0.2
+"""Share of a coefficient's variance from directions that are noise, from where on it is weak."""
+_RESOLVED: Final = 2.0
+"""Least eigenvalue of the information over the norm of its noise: below it intervals have been seen
+to miss the intercept."""
+_AT_REST: Final = 0.25
+"""Mean square of the predictor's change at the last look beyond which one step was too long."""
+_STEEP: Final = 0.95
+"""Part of the steepest fit that is allowed: beyond it the columns nearly separate the responses."""
+_RARE: Final = 0.1
+"""A response whose rarer kind is less than this part of the rows is called rare."""
+_EVENTS: Final = 20.0
+"""Events that each coefficient needs."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FamilyEstimate:
+    """Coefficients in stored units.
+
+    Parameters
+    ----------
+    params : (d,) array
+        Intercept first, what the offsets add to it included.
+    sampling, privacy : (d, d) arrays
+        NaN where no errors are earned.
+    dispersion : float
+        phi.
+    count : float
+        Released number of complete rows.
+    converged : bool
+        Whether the last look asked for a small step only.
+    weak : tuple of int
+        Places of weakly determined coefficients.
+    notes : tuple of str
+    """
+
+    params: Floats
+    sampling: Floats
+    privacy: Floats
+    dispersion: float
+    count: float
+    converged: bool
+    weak: tuple[int, ...]
+    notes: tuple[str, ...]
+
+
+def estimate(seen: FamilyLooked, names: Sequence[str]) -> FamilyEstimate:
+    """Return the coefficients of the last look's law, with what is to be said of them.
+
+    Parameters
+    ----------
+    seen : FamilyLooked
+    names : sequence of str
+        Of the d coefficients.
+    """
+    last = seen.looks[-1]
+    law = family_law(last)
+    found = coefficients(law)
+    weak = tuple(int(j) for j in np.flatnonzero(found.unresolved > _UNSEEN))
+    converged = last.moved <= _AT_REST
+    resolution = float(law.eigenvalues[0]) / law.noise_norm
+    doubts = _doubts(seen, resolution, converged=converged)
+    params, sampling, privacy = found.params, found.sampling, found.privacy
+    notes = list(doubts)
+    if doubts:
+        params = np.append(seen.fit.intercept, seen.fit.slopes)
+        sampling, privacy = (np.full(sampling.shape, np.nan) for _ in range(2))
+        notes.append(
+            "No intervals are given. The coefficients are drawn towards zero as far as the noise "
+            "asks for."
+        )
+    elif weak:
+        listed = ", ".join(names[j] for j in weak)
+        notes.append(
+            f"Weakly determined: {listed}. The noise hides a direction in which these columns "
+            "hardly vary, or vary only together."
+        )
+    dispersion = seen.fit.dispersion
+    return FamilyEstimate(
+        params, sampling, privacy, dispersion, law.count, converged, weak, tuple(notes)
+    )
+
+
+def _doubts(seen: FamilyLooked, resolution: float, *, converged: bool) -> list[str]:
+    """Return why no intervals are earned; nothing where they are. One reason is enough."""
+    plan, fit, family = seen.plan, seen.fit, seen.fit.family
+    mean = float(family.moments(fit.situation().eta)[0].mean())
+    events = max(fit.rows * min(mean, family.cap - mean), 1.0)
+    wanted = _EVENTS * plan.size
+    times = min(_RESOLVED / max(resolution, 0.1), 20.0)
+    if fit.rows < plan.rows_needed:
+        times = max(times, plan.rows_needed / fit.rows)
+        return [
+            f"About {fit.rows:,.0f} complete rows are too few for {plan.size} coefficients at this "
+            f"budget: intervals need about {times * fit.rows:,.0f} rows, or an eps about "
+            f"{times:.1f} times as large."
+        ]
+    if events < wanted:
+        return [
+            f"The response is rare: about {events:,.0f} rows are of the rarer kind, and intervals "
+            f"for {plan.size} coefficients need about {wanted:,.0f}, whatever the budget; in "
+            f"rows like these that would be {fit.rows * wanted / events:,.0f}."
+        ]
+    if resolution < _RESOLVED:
+        rare = " The response is rare, which makes the noise large beside it." * (
+            events < _RARE * fit.rows
+        )
+        return [
+            f"The noise hides a direction of the columns.{rare} Intervals need about {times:.1f} "
+            f"times as many rows ({times * fit.rows:,.0f}), or an eps about {times:.1f} times as "
+            "large."
+        ]
+    if math.sqrt(fit.predicted_variance) > _STEEP * fit.steepest:
+        return [
+            "The columns nearly separate the responses: the fit is as steep as is allowed, and "
+            "larger coefficients would fit as well. Intervals need a larger eps, or fewer columns."
+        ]
+    if not converged:
+        return [
+            "The fit still moved at the last look, too far for intervals: they need a larger eps, "
+            "more rows, or fewer columns."
+        ]
+    return []

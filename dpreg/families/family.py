@@ -1,0 +1,123 @@
+"""Families: what a row's mean and weight are at a linear predictor, and how far it may reach.
+
+A family has its canonical link, so that the derivative of the mean by the predictor is the variance
+at dispersion 1: e = y - mu(eta) moves the score, w = mu'(eta) the information. The predictor is
+kept within public limits, beyond which the mean stays where it is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.families.exact_exp import exp
+
+__all__ = ["Binomial", "Family", "Poisson"]
+
+Floats = NDArray[np.float64]
+
+_REACH: Final = 12.0
+"""Predictors of a yes/no response are kept within +-12: a probability of 6e-6."""
+_DEPTH: Final = 12.0
+"""Those of a count within 12 below the logarithm of its cap."""
+
+
+class Family(Protocol):
+    """What looks ask of a family; public facts alone."""
+
+    name: ClassVar[str]
+    link: ClassVar[str]
+    dispersed: ClassVar[bool]
+    steep: ClassVar[float]
+
+    @property
+    def cap(self) -> float:
+        """The largest response; the least is 0."""
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the largest linear predictor."""
+
+    def moments(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Return the mean and the weight; the same bits for a number wherever it stands."""
+
+    def predictor(self, mean: float) -> float:
+        """Return the linear predictor of a mean."""
+
+    def centre(self, mean: float, variance: float) -> float:
+        """Return about the middle of normal predictors whose responses have this mean."""
+
+
+def _bounded(eta: Floats, limits: tuple[float, float]) -> Floats:
+    return np.minimum(np.maximum(eta, limits[0]), limits[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Binomial:
+    """Yes or no, with the logit link."""
+
+    name: ClassVar[str] = "binomial"
+    link: ClassVar[str] = "logit"
+    dispersed: ClassVar[bool] = False
+    steep: ClassVar[float] = 6.0
+
+    @property
+    def cap(self) -> float:
+        """The largest response."""
+        return 1.0
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the largest linear predictor."""
+        return -_REACH, _REACH
+
+    def moments(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Return 1/(1 + exp(-eta)) and its derivative."""
+        held = _bounded(eta, self.limits)
+        small = exp(-np.abs(held))
+        below = 1.0 + small
+        weight = small / below / below
+        return np.where(held >= 0, 1.0, small) / below, weight
+
+    def predictor(self, mean: float) -> float:
+        """Return log(mean / (1 - mean)), within the limits."""
+        held = min(max(mean, 1e-5), 1 - 1e-5)
+        return math.log(held / (1 - held))
+
+    def centre(self, mean: float, variance: float) -> float:
+        """Return the middle of normal predictors: a probit's attenuation undone."""
+        return self.predictor(mean) * math.sqrt(1 + variance * math.pi / 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Poisson:
+    """Counts up to a public cap, with the log link."""
+
+    cap: float
+    name: ClassVar[str] = "poisson"
+    link: ClassVar[str] = "log"
+    dispersed: ClassVar[bool] = True
+    steep: ClassVar[float] = 2.5
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the largest linear predictor."""
+        return math.log(self.cap) - _DEPTH, math.log(self.cap)
+
+    def moments(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Return exp(eta), twice."""
+        mean = exp(_bounded(eta, self.limits))
+        return mean, mean.copy()
+
+    def predictor(self, mean: float) -> float:
+        """Return log(mean), within the limits."""
+        low, high = self.limits
+        return min(max(math.log(max(mean, 1e-300)), low), high)
+
+    def centre(self, mean: float, variance: float) -> float:
+        """Return the middle of normal predictors: the mean is exp(middle + variance/2)."""
+        return self.predictor(mean) - variance / 2

@@ -1,0 +1,133 @@
+r"""The law of a family's last look: the equations that its coefficients are estimated from.
+
+At the fit t0 that the look was at, with beta = t0 + T theta, score and information give
+
+    s - H theta = (scores at the truth) + (noise in s) - (noise in H) theta,
+
+up to terms of second order in theta, which `_curved` allows for. So, as in `dpreg.staged.law`, with
+A = H:
+
+    g = K beta + N(0, W),    K = A T^-1,    g = s + K t0,    W = (Q/tr A) A+ + C,
+
+the first part of W being the sandwich's middle, drawn to the information's shape, and C the
+covariance of the noise, averaged over a posterior of theta. A is never inverted.
+
+Tested in `tests/families/test_looks.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.families.looks import FamilyLook
+from dpreg.families.working import draws
+from dpreg.staged.law import LookLaw, equation_noise, solved
+
+__all__ = ["family_law"]
+
+Floats = NDArray[np.float64]
+
+_ROUNDS: Final = 4
+_STEPS: Final = 12
+_LONGEST: Final = 0.75
+"""How far the allowance for curvature may move theta, as a part of its length."""
+
+
+def family_law(look: FamilyLook) -> LookLaw:
+    """Return the law of a released look, in stored units; raises on no released value.
+
+    `residual` holds the dispersion, in which `sampling` is.
+    """
+    size = len(look.cells) - 1
+    variances = look.noise_sd**2
+    a, h = look.cells[:size, :size], look.cells[:size, size]
+    values, vectors = np.linalg.eigh(a)
+    positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    sampling = look.middle * positive
+    prior = min(max(look.fit.signal / size, 1e-6), 1.0)
+    theta, spread = np.zeros(size), np.eye(size) * prior
+    privacy = positive
+    for _ in range(_ROUNDS):
+        privacy = equation_noise(variances, theta, spread)
+        weighted = solved(sampling + privacy, np.column_stack([a, h]))
+        spread = _posterior(a @ weighted[:, :size], prior)
+        theta = spread @ (a @ weighted[:, size])
+    h = h + a @ (_curved(look, theta, spread) - theta)
+    location = look.location
+    located = _inverse(location.transform)
+    k = a @ located
+    rows = look.fit.rows
+    weight = min(max(float(a[0, 0]) / rows, 0.05), 3.0)
+    inverse = solved(sampling + privacy, np.eye(size))
+    noise = inverse * variances[:size, :size]
+    np.fill_diagonal(noise, np.diag(inverse) @ variances[:size, :size])
+    back = located.T @ noise @ located
+    return LookLaw(
+        g=h + k @ location.shift,
+        k=k,
+        sampling=sampling,
+        privacy=privacy,
+        residual=look.middle,
+        count=rows,
+        weight=weight,
+        theta=theta,
+        eigenvalues=values,
+        noise_norm=2 * float(np.sqrt(variances[:size, :size].sum(axis=1).max())),
+        map_noise=(back + back.T) / 2,
+        located=located,
+        center=located @ location.shift,
+        moments=located.T @ positive @ located / (weight * rows),
+        heavy=1.0,
+        degrees=None,
+    )
+
+
+def _curved(look: FamilyLook, theta: Floats, spread: Floats) -> Floats:
+    """Return the coefficients whose scores one step of Newton's would take for theta's.
+
+    The mean is no straight line: over a step of some length the scores are not H theta. Under the
+    working law of `dpreg.families.working` they are m(t) = E omega (mu(eta + t) - mu(eta)) (1, u),
+    and t with m(t) = E[omega w (1, u)(1, u)'] theta is found by the same steps from theta itself.
+    What is not known of the step, its `spread`, bends the mean as well: two points stand for it.
+    """
+    fit, location = look.fit, look.location
+    family, unit = fit.family, 1 / math.sqrt(location.mean_weight)
+    at = fit.situation()
+    u = draws(len(fit.slopes))[:, :-1] * fit.spread
+    rows = np.column_stack([np.ones(len(u)), u])
+    mean, weight = family.moments(at.eta)
+    omega = location.score / (np.maximum(mean, family.cap - mean) * unit * np.sqrt(at.length))
+    omega = np.minimum(omega, location.information / (weight * unit**2 * at.length))
+    weighted = rows * np.minimum(omega, 1.0)[:, None]
+    information = weighted.T @ (rows * weight[:, None])
+    size = len(theta)
+    information += 1e-9 * float(np.trace(information)) / size * np.eye(size)
+    around = unit * np.sqrt(np.einsum("ij,jk,ik->i", rows, spread, rows))
+    moved = theta.copy()
+    for _ in range(_STEPS):
+        ahead = at.eta + rows @ moved * unit
+        change = (family.moments(ahead + around)[0] + family.moments(ahead - around)[0]) / 2 - mean
+        seen = np.linalg.solve(information, weighted.T @ change) / unit
+        moved = moved + 0.7 * (theta - seen)
+    most, length = _LONGEST * float(np.linalg.norm(theta)), float(np.linalg.norm(moved - theta))
+    if not math.isfinite(length):
+        return theta
+    return np.asarray(theta + (moved - theta) * min(1.0, most / max(length, 1e-300)))
+
+
+def _inverse(transform: Floats) -> Floats:
+    """Return the inverse; where noise left coordinates without one, the pseudo-inverse."""
+    try:
+        return np.asarray(np.linalg.inv(transform), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.pinv(transform), dtype=np.float64)
+
+
+def _posterior(precision: Floats, prior: float) -> Floats:
+    """Return (precision + 1/prior)^-1; its eigenvalues are at most the prior's variance."""
+    values, vectors = np.linalg.eigh((precision + precision.T) / 2)
+    return np.asarray((vectors / (np.maximum(values, 0.0) + 1 / prior)) @ vectors.T)

@@ -1,0 +1,371 @@
+r"""From one look at a family to the coordinates of the next: post-processing of released numbers.
+
+The first look is at the box: moments of (1, x, y). For columns of an elliptical law the slopes of
+a generalised linear model are those of the linear one divided by E mu'(eta) (Stein's lemma), which
+a normal law of the predictor gives: the start. Later looks release the information H and the score
+s at the fit that they were located at, and theta = H^-1 s, with a ridge as large as their noise
+asks for, moves it (a step of Newton's).
+
+Columns are whitened in the information's own weights, as `dpreg.staged.locate` does for a linear
+model: directions that the noise hides are not blown up.
+
+Tested in `tests/families/test_looks.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.families.family import Family
+from dpreg.families.working import Situation, draws
+
+__all__ = ["Fit", "Offsets", "relocated", "start"]
+
+Floats = NDArray[np.float64]
+
+_FLOOR: Final = 0.5
+_RESOLVED: Final = 2.0
+_LEAST: Final = 0.1
+_EXPECTED: Final = 30.0
+"""Coefficients are expected to be at least so many times smaller, as squares, than they may be."""
+_LEAST_DISPERSION: Final = 0.7
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Offsets:
+    """Columns of known slope: what they add to the predictor.
+
+    Parameters
+    ----------
+    slopes : (o,) array
+        For stored cells.
+    mean, variance : float
+        Of what they add, as released.
+    """
+
+    slopes: Floats
+    mean: float = 0.0
+    variance: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """A fit, and the coordinates that it is looked at in; unrounded.
+
+    Parameters
+    ----------
+    family : Family
+    whitening : (p, p) array
+        L.
+    center : (p,) array
+        m.
+    intercept, slopes : float and (p,) array
+        b0 and b, for stored columns.
+    offsets : Offsets
+    mean_weight : float
+        wbar.
+    dispersion : float
+        phi.
+    spread : (p,) array
+        Standard deviation of each coordinate of u: below 1 where noise hides it.
+    misfit : float
+        Mean square of what the fit is expected to lack, in units of the residual's.
+    signal : float
+        Expected |theta|^2.
+    rows : float
+        Released number of complete rows.
+    """
+
+    family: Family
+    whitening: Floats
+    center: Floats
+    intercept: float
+    slopes: Floats
+    offsets: Offsets
+    mean_weight: float
+    dispersion: float
+    spread: Floats
+    misfit: float
+    signal: float
+    rows: float
+
+    @property
+    def middle(self) -> float:
+        """The predictor at the centre."""
+        return self.intercept + float(self.center @ self.slopes) + self.offsets.mean
+
+    @property
+    def along(self) -> Floats:
+        """Slopes of the predictor on u, (p,)."""
+        found = np.linalg.lstsq(self.whitening.T, self.slopes, rcond=None)[0]
+        return np.asarray(found, dtype=np.float64)
+
+    @property
+    def predicted_variance(self) -> float:
+        """Variance of the predictor under the working law."""
+        return float(((self.along * self.spread) ** 2).sum())
+
+    @property
+    def steepest(self) -> float:
+        """The largest standard deviation of the predictor that the fit may have."""
+        return _steepest(self.family, self.middle)
+
+    def situation(self) -> Situation:
+        """Return what the next look is planned with."""
+        sample = draws(len(self.slopes))
+        u = sample[:, :-1] * self.spread
+        eta = self.middle + u @ self.along + math.sqrt(self.offsets.variance) * sample[:, -1]
+        return Situation(
+            family=self.family,
+            eta=eta,
+            length=1.0 + (u * u).sum(axis=1),
+            mean_weight=self.mean_weight,
+            dispersion=self.dispersion,
+            rows=self.rows,
+            size=len(self.slopes) + 1,
+            misfit=self.misfit,
+            signal=self.signal,
+        )
+
+    def held(self) -> Fit:
+        """Return the fit with its predictor within public limits.
+
+        Its centre between the family's limits, and its standard deviation at most the family's:
+        noise may not throw it farther.
+        """
+        low, high = self.family.limits
+        middle = min(max(self.middle, low), high)
+        most = _steepest(self.family, middle)
+        variance = self.predicted_variance
+        slopes = self.slopes * min(1.0, most / math.sqrt(max(variance, 1e-300)))
+        intercept = middle - float(self.center @ slopes) - self.offsets.mean
+        return replace(self, slopes=slopes, intercept=intercept)
+
+
+def _steepest(family: Family, middle: float) -> float:
+    """Return the largest standard deviation of the predictor that a fit may have."""
+    if not family.dispersed:
+        return family.steep
+    return min(max((family.limits[1] - middle) / 1.5, 0.4), family.steep)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Whitened:
+    """What centred moments say: the rule of both kinds of looks."""
+
+    whitening: Floats
+    slopes: Floats
+    spread: Floats
+    missing: float
+    signal: float
+
+
+def _whitened(
+    moments: Floats,
+    variances: Floats,
+    expected: float | None,
+    sampling: float,
+) -> _Whitened:
+    """Whiten the columns of centred moments of (x, y), and fit y by a ridge.
+
+    Parameters
+    ----------
+    moments, variances : (p + 1, p + 1) arrays
+        Per row, and of the noise in them.
+    expected : float or None
+        Expected |theta|^2, where an earlier look gives it; the ridge then has the prior variance
+        of largest likelihood. None: columns explain all of the response at most.
+    sampling : float
+        phi / n.
+    """
+    p = len(moments) - 1
+    if not p:
+        return _Whitened(np.zeros((0, 0)), np.zeros(0), np.zeros(0), 0.0, 0.0)
+    norm = max(2 * math.sqrt(float(variances[:p, :p].sum(axis=1).max())), 1e-12)
+    values, vectors = np.linalg.eigh(moments[:p, :p])
+    positive = np.maximum(values, 0.0)
+    least = np.maximum(values, _LEAST * norm)
+    turned = vectors.T @ moments[:p, p]
+    if expected is None:
+        total = max(float(moments[p, p]), 2 * math.sqrt(variances[p, p]), 1e-12)
+        squared = total * p / max(float(least.sum()), 1e-12)
+        kappa = p * (variances[:p, p].mean() + variances[:p, :p].mean() * squared) / squared
+        kappas = np.full(p, 0.0 if values[0] >= _RESOLVED * norm else kappa)
+    else:
+        noise = variances[:p, p].mean() + 2 * expected * variances[:p, :p].mean()
+        kappas = np.full(p, noise / _prior(least, turned, noise, sampling, expected / p))
+    shrunk = least / (least**2 + kappas)
+    slopes = vectors @ (shrunk * turned)
+    noise_along = variances @ np.append(slopes, -1.0) ** 2
+    squares = shrunk**2 * (vectors.T**2 @ noise_along[:p])
+    floored = positive + _FLOOR * norm
+    return _Whitened(
+        whitening=(vectors / np.sqrt(floored)).T,
+        slopes=slopes,
+        spread=np.sqrt(positive / floored),
+        missing=float((positive * squares).sum()),
+        signal=float((floored * squares).sum()),
+    )
+
+
+def _prior(values: Floats, turned: Floats, noise: float, sampling: float, expected: float) -> float:
+    """Return the prior variance of a coefficient that makes the released score most likely."""
+    low = min(max(expected / _EXPECTED, 1e-12), 1.0)
+    tried = np.exp(np.linspace(math.log(low), 0.0, 60))
+    variance = values**2 * tried[:, None] + noise + sampling * values
+    likelihood = -0.5 * (np.log(variance) + turned**2 / variance).sum(axis=1)
+    return float(tried[int(np.argmax(likelihood))])
+
+
+def _centred(cells: Floats, noise_sd: Floats, count: float) -> tuple[Floats, Floats, Floats]:
+    """Return means, centred moments per row, and the variances of the noise in these."""
+    means = cells[0, 1:] / count
+    moments = cells[1:, 1:] / count - np.outer(means, means)
+    squares, noise = means**2, noise_sd**2
+    variances = (
+        noise[1:, 1:]
+        + np.outer(squares, noise[0, 1:])
+        + np.outer(noise[0, 1:], squares)
+        + np.outer(squares, squares) * noise[0, 0]
+    ) / count**2
+    return means, moments, variances
+
+
+def start(
+    family: Family,
+    cells: Floats,
+    noise_sd: Floats,
+    known: Floats,
+    response: tuple[float, float],
+    rows: int | None,
+) -> Fit:
+    """Return the fit that a look at the box gives.
+
+    Parameters
+    ----------
+    family : Family
+    cells, noise_sd : (D, D) arrays
+        Released moments of (1, x, o, y), the offsets' columns o behind the others, and the standard
+        deviations of their noise.
+    known : (o,) array
+        Slopes of the predictor on the stored offsets.
+    response : (float, float)
+        The response is the first plus the second times its stored cell.
+    rows : int or None
+        The number of rows where it is public.
+    """
+    most = math.inf if rows is None else float(rows)
+    count = max(min(float(cells[0, 0]), most), len(cells) + 1.0)
+    boxed = cells.copy()
+    boxed[0] = np.clip(boxed[0], -count, count)
+    means, moments, variances = _centred(boxed, noise_sd, count)
+    p = len(means) - 1 - len(known)
+    found = _whitened(moments, variances, None, 1 / count)
+    keep = [*range(p), len(means) - 1]
+    own = _whitened(moments[np.ix_(keep, keep)], variances[np.ix_(keep, keep)], None, 1 / count)
+    mean = min(max(response[0] + response[1] * float(means[-1]), 1e-4), family.cap * (1 - 1e-4))
+    slope = mean if family.dispersed else mean * (1 - mean)
+    explained = float(found.slopes @ moments[:-1, :-1] @ found.slopes) * response[1] ** 2
+    attenuated = slope if family.dispersed else max(slope - max(explained, 0.0), 0.35 * slope)
+    unit = response[1] / attenuated  # E mu'(eta), by Stein's lemma
+    offsets = Offsets(
+        known,
+        float(known @ means[p:-1]),
+        max(float(known @ moments[p:-1, p:-1] @ known), 0.0),
+    )
+    residual = float(moments[-1, -1]) * response[1] ** 2 - max(explained, 0.0)
+    dispersion = 1.0
+    if family.dispersed:
+        dispersion = min(max(residual / mean, _LEAST_DISPERSION), family.cap)
+    fit = Fit(
+        family=family,
+        whitening=own.whitening,
+        center=np.clip(means[:p], -1.0, 1.0),
+        intercept=0.0,
+        slopes=found.slopes[:p] * unit,
+        offsets=offsets,
+        mean_weight=1.0,
+        dispersion=dispersion,
+        spread=own.spread,
+        misfit=0.0,
+        signal=0.0,
+        rows=count,
+    )
+    steep = _steepest(family, family.predictor(mean)) / 2
+    variance = fit.predicted_variance
+    slopes = fit.slopes * min(1.0, steep / math.sqrt(max(variance, 1e-300)))
+    variance = min(variance, steep**2) + offsets.variance
+    middle = family.centre(mean, variance)
+    intercept = middle - float(fit.center @ slopes) - offsets.mean
+    fit = replace(fit, slopes=slopes, intercept=intercept).held()
+    weight = float(family.moments(fit.situation().eta)[1].mean())
+    scale = unit**2 * weight
+    return replace(
+        fit,
+        mean_weight=weight,
+        misfit=found.missing * scale / dispersion,
+        signal=own.signal * scale + (p + 1) * dispersion / count,
+    )
+
+
+def relocated(
+    fit: Fit, cells: Floats, noise_sd: Floats, middle: float, efficiency: float
+) -> tuple[Fit, float]:
+    """Return the fit moved by what a look released, and by how much it moved.
+
+    Parameters
+    ----------
+    fit : Fit
+        Whose coordinates the look was in.
+    cells, noise_sd : (d + 1, d + 1) arrays
+        H, and s in the last column; the last entry of the diagonal is not read.
+    middle : float
+        Q over the trace of H: what a score varies by, beside its information.
+    efficiency : float
+        I4/I2 of the look's clips, by which that falls short of the dispersion.
+
+    Returns
+    -------
+    Fit
+    float
+        Mean square of the change of the predictor, less what noise alone would change it by.
+    """
+    rows, family = fit.rows, fit.family
+    count = max(min(float(cells[0, 0]), 3 * rows), 0.05 * rows, float(noise_sd[0, 0]))
+    cells = cells.copy()
+    cells[0, 0] = count
+    means, moments, variances = _centred(cells, noise_sd, count)
+    means = np.clip(means, -1e3, 1e3)
+    p = len(means) - 1
+    found = _whitened(moments, variances, fit.signal, middle / rows)
+    constant = float(means[p] - means[:p] @ found.slopes)
+    moved = float(found.slopes @ moments[:p, :p] @ found.slopes) + float(means[p]) ** 2
+    changed = max(moved * count / rows - found.missing, 0.0) / fit.mean_weight
+    unit = 1 / math.sqrt(fit.mean_weight)
+    slopes = fit.slopes + unit * (fit.whitening.T @ found.slopes)
+    constant -= float(fit.center @ (fit.whitening.T @ found.slopes))
+    back = np.linalg.lstsq(fit.whitening, means[:p], rcond=None)[0]
+    dispersion = fit.dispersion
+    if family.dispersed:
+        wanted = middle / max(efficiency, 1e-3)
+        wanted = min(max(wanted, 0.3 * dispersion), 3 * dispersion)
+        dispersion = min(max(wanted, _LEAST_DISPERSION), family.cap)
+    weight = fit.mean_weight * min(max(count / rows, 1 / 8), 3.0)
+    new = replace(
+        fit,
+        whitening=found.whitening @ fit.whitening,
+        center=np.clip(fit.center + back, -1.0, 1.0),
+        intercept=fit.intercept + unit * constant,
+        slopes=slopes,
+        spread=found.spread,
+        mean_weight=weight,
+        dispersion=dispersion,
+        misfit=found.missing / dispersion,
+        signal=found.signal + (p + 1) * dispersion / rows,
+    ).held()
+    return new, changed

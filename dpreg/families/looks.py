@@ -1,0 +1,233 @@
+"""The looks at a family: read rows, add the noise, locate the next look from what was released.
+
+Privacy. A look's exact blocks leave `_release` only with their noise added, drawn by the right of
+the look's own part of the budget; its coordinates, its clips, its part and whether there is another
+look are functions of earlier released values. That is the setting of `dpreg.privacy.looks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.families.family import Family
+from dpreg.families.locate import Fit, relocated, start
+from dpreg.families.location import FamilyLocation
+from dpreg.families.plan import (
+    CHEAP,
+    FIRST,
+    MORE,
+    MOVED,
+    SECOND,
+    STILL,
+    FamilyPlan,
+    OpenFamilyLooks,
+)
+from dpreg.families.rows import FamilyRows
+from dpreg.families.working import Clips, choose_clips
+from dpreg.moments import Moments, Vectors
+from dpreg.privacy.account import Part
+from dpreg.privacy.block_noise import MIDDLE, blocks_gaussian
+from dpreg.privacy.gram_sensitivity import CELL_UNITS
+from dpreg.privacy.look_noise import GaussianLook
+
+__all__ = ["FamilyLook", "FamilyLooked", "look_at_family"]
+
+Floats = NDArray[np.float64]
+
+Read = Callable[[Vectors], Moments]
+"""Reads the rows that the looks are for once, and returns their exact moments."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FamilyLook:
+    """One released look at a fit.
+
+    Parameters
+    ----------
+    location : FamilyLocation
+    clips : Clips
+    cells, noise_sd : (d + 1, d + 1) arrays
+        H, s in the last column and row, and Q in the end, with the standard deviation of their
+        noise; in the units of `FamilyLocation`.
+    share : Fraction
+        Of the whole.
+    fit : Fit
+        What it was located from.
+    moved : float
+        Mean square of the change of the predictor that it asks for; see `relocated`.
+    """
+
+    location: FamilyLocation
+    clips: Clips
+    cells: Floats
+    noise_sd: Floats
+    share: Fraction
+    fit: Fit
+    moved: float
+
+    @property
+    def middle(self) -> float:
+        """Q over the trace of H: what a score varies by, kept within twice its noise."""
+        size = len(self.cells) - 1
+        trace = float(np.trace(self.cells[:size, :size]))
+        trace = max(trace, float(self.noise_sd[:size, :size].max()), 1e-9)
+        found, noise = self.cells[size, size], self.noise_sd[size, size]
+        least = max(2 * noise / trace, 0.02)
+        return float(min(max(found / trace, least), 20.0 * max(self.fit.dispersion, 1.0)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FamilyLooked:
+    """What all looks released.
+
+    Attributes
+    ----------
+    plan : FamilyPlan
+    box, box_sd : arrays
+        Released moments of the first look, and the standard deviations of their noise.
+    looks : tuple of FamilyLook
+        The later ones, in order.
+    fit : Fit
+        After the last look.
+    """
+
+    plan: FamilyPlan
+    box: Floats
+    box_sd: Floats
+    looks: tuple[FamilyLook, ...]
+    fit: Fit
+
+    @property
+    def first_share(self) -> Fraction:
+        """The share of the look at the box."""
+        return FIRST
+
+
+def look_at_family(
+    read: Read,
+    design: Vectors,
+    family: Family,
+    opened: OpenFamilyLooks,
+    *,
+    response: tuple[float, float],
+    columns: Sequence[int],
+    offsets: Sequence[int] = (),
+    known: Sequence[float] = (),
+    public: bool = False,
+) -> FamilyLooked:
+    """Look at the rows, each time located by the looks before, until the fit stands.
+
+    Parameters
+    ----------
+    read : callable
+        Called once a look. The rows must be the same every time.
+    design : Vectors
+        Makes (1, x, y) of every row, the offsets among its columns.
+    family : Family
+    opened : OpenFamilyLooks
+        Of an account that is charged.
+    response : (float, float)
+        The response is the first plus the second times its stored cell.
+    columns, offsets : sequence of int
+        Indices of the stored columns that have coefficients, and of those with known slopes.
+    known : sequence of float
+        Slopes of the predictor on the stored offsets.
+    public : bool
+        Whether the number of rows that `read` reads is public.
+    """
+    plan = opened.plan
+    moments = read(design)
+    noise = plan.box_noise()
+    drawn = noise.draw(opened.part(FIRST), moments.group)
+    box = np.array(_added(moments.cells, drawn), dtype=np.float64) / CELL_UNITS
+    rows = moments.rows if public else None
+    order = np.ix_(*[[0, *columns, *offsets, design.size - 1]] * 2)
+    slopes = np.array(known, dtype=np.float64)
+    fit = start(family, box[order], noise.sd[order], slopes, response, rows)
+    looks: list[FamilyLook] = []
+    left, share = 1 - FIRST, SECOND
+    while True:
+        clips = choose_clips(
+            fit.situation(),
+            plan.ratio(share * (1 - MIDDLE)),
+            plan.protection.neighbors == "replace-one",
+        )
+        location = _on_grid(fit, clips)
+        moments = read(FamilyRows(design, location, columns, offsets, response))
+        noise = _noise(plan, location, clips, share)
+        cells, sd = _release(moments, noise, opened.part(share), location)
+        seen = FamilyLook(location, clips, cells, sd, share, fit, 0.0)
+        left -= share
+        fit, moved = relocated(fit, cells, sd, seen.middle, clips.efficiency)
+        looks.append(FamilyLook(location, clips, cells, sd, share, seen.fit, moved))
+        if not left:
+            return FamilyLooked(plan, box, noise.sd, tuple(looks), fit)
+        again = len(looks) - 1
+        more = again < len(MORE) and (moved > MOVED[again] or _cheap(clips, moved))
+        share = MORE[again] if more else left
+
+
+def _cheap(clips: Clips, moved: float) -> bool:
+    """Whether another look costs no precision: noise is small even in a small look."""
+    return clips.loudness < CHEAP and moved > STILL
+
+
+def _noise(
+    plan: FamilyPlan, location: FamilyLocation, clips: Clips, share: Fraction
+) -> GaussianLook:
+    """Fit the noise of a look to the rows' limits; g is told in the units of stored integers."""
+    stored = clips.weight * location.residual**2 / location.information
+    weight = Fraction(max(round(stored * 2**20), 1), 2**20)
+    who = plan.protection
+    return blocks_gaussian(
+        plan.size + 1,
+        location.limit,
+        weight,
+        plan.mu_squared * share,
+        who.neighbors,
+        who.contributions,
+    )
+
+
+def _release(
+    moments: Moments, noise: GaussianLook, part: Part, location: FamilyLocation
+) -> tuple[Floats, Floats]:
+    """Add the noise to exact blocks, and undo the rows' scales.
+
+    Of the rows' moments H, s and Q are released; sums of squared residuals and whatever else the
+    last two places fill are not.
+    """
+    drawn = noise.draw(part, moments.group)
+    size = noise.size - 1
+    exact = [list(row[: size + 1]) for row in moments.cells[: size + 1]]
+    exact[size][size] = moments.cells[size + 1][size + 1]
+    units = np.full((size + 1, size + 1), location.information)
+    units[size, :] = units[:, size] = np.sqrt(location.information) * location.residual
+    units[size, size] = location.score**2
+    cells = np.array(_added(exact, drawn), dtype=np.float64) / CELL_UNITS * units
+    return cells, noise.sd * units
+
+
+def _added(exact: Sequence[Sequence[int]], drawn: Sequence[Sequence[int]]) -> list[list[int]]:
+    return [
+        [a + b for a, b in zip(row, own, strict=True)]
+        for row, own in zip(exact, drawn, strict=True)
+    ]
+
+
+def _on_grid(fit: Fit, clips: Clips) -> FamilyLocation:
+    return FamilyLocation.on_grid(
+        fit.family,
+        whitening=fit.whitening,
+        offset=-fit.whitening @ fit.center,
+        slopes=np.append(fit.slopes, fit.offsets.slopes),
+        intercept=fit.intercept,
+        mean_weight=fit.mean_weight,
+        information=clips.information,
+        score=clips.score,
+    )

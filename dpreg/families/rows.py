@@ -1,0 +1,210 @@
+r"""Rows of a family at a fit: the only file of this room that sees any.
+
+A complete row (1, x, y) of cells in units of 2**-20 becomes, with u, eta, omega, A and F of its
+`FamilyLocation`,
+
+    k = (omega w / (wbar A))^(1/2) (1, u),    f = omega^(1/2) (y - mu) w^(-1/2) / F,
+    q = |k| |f| / S,
+
+again in units of 2**-20: sum k k' is the information over A, sum k f the score over sqrt(A) F, and
+sum q^2 the sum of squared scores over S^2. A row with a missing or undeclared cell becomes 0.
+
+Statement. For every table, chunk, order of rows, engine, number of threads and BLAS:
+
+1. a row's (k, f, q) depends on that row and on public facts alone, bit for bit;
+2. as integers sum k_i^2 <= 2**40, ceil(|k|) |f| <= S and 0 <= q <= 2**20.
+
+Proof. 1. u and eta come from one product with a matrix of whole multiples of powers of two, which
+`dpreg.staged.location` proves exact in any order. All else is done to each row cell by cell by
+single operations that IEEE 754 rounds correctly (sums, products, quotients, square roots) or that
+are exact (minimum, truncation, powers of two); the exponential is made of such operations
+(`dpreg.families.exact_exp`), and the sum of squares in |(1, u)| is taken column by column, each
+addition a step of its own. Nothing else is rounded in a way that may depend on the place in memory.
+2. By construction. While a row's exact sum of squares exceeds 2**40 the largest of its integers
+moves towards zero by one. sqrt of an integer N <= 2**40 is off by less than 2**-32, and where N is
+no square it is at least 2**-22 away from any integer: ceil(sqrt(N)) is exact. f is cut to the
+integer part of S/ceil(|k|): where that is at most 2**20 the quotient is off by less than 2**-32,
+and is an integer or at least 2**-20 away from one, so that its integer part is exact. q is cut to
+[0, 2**20]. QED
+
+Both parts hold for every row there can be, and nothing here raises, warns or branches on a value
+that a caller could see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.columns import ColumnType
+from dpreg.errors import ArgumentError
+from dpreg.families.location import FamilyLocation
+from dpreg.moments import CELL_BITS, Vectors, to_grid
+from dpreg.sources import Chunk
+from dpreg.staged.location import Form
+
+__all__ = ["FamilyRows"]
+
+Floats = NDArray[np.float64]
+
+_ONE: Final = 2.0**CELL_BITS
+_SQUARED_NORM: Final = _ONE * _ONE
+_PIECE: Final = 8192
+"""Rows worked on together, so that what is computed from them stays in memory that is near."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FamilyRows:
+    """A design's rows at a fit; see the module. Public facts alone, like the design.
+
+    Parameters
+    ----------
+    design : Vectors
+        Makes (1, x, y), its first cell 1 in complete rows and 0 in others; a `Design`.
+    location : FamilyLocation
+    columns : sequence of int
+        Indices of the stored columns that have coefficients, from 1.
+    offsets : sequence of int
+        Those of the columns whose slopes are known.
+    response : (float, float)
+        The response is the first plus the second times its stored cell.
+    """
+
+    design: Vectors
+    location: FamilyLocation
+    columns: tuple[int, ...]
+    offsets: tuple[int, ...]
+    response: tuple[float, float]
+    _forms: Floats = field(repr=False, compare=False)
+
+    def __init__(
+        self,
+        design: Vectors,
+        location: FamilyLocation,
+        columns: Sequence[int],
+        offsets: Sequence[int],
+        response: tuple[float, float],
+    ) -> None:
+        """See the class."""
+        chosen, known = tuple(columns), tuple(offsets)
+        both = (*chosen, *known)
+        if len(set(both)) < len(both) or not all(0 < j < design.size - 1 for j in both):
+            raise ArgumentError(f"columns must be different indices from 1 to {design.size - 2}")
+        if location.size != len(chosen) or len(location.predictor.slopes) != len(both):
+            raise ArgumentError("the location speaks of other columns than are given")
+        put = object.__setattr__
+        put(self, "design", design)
+        put(self, "location", location)
+        put(self, "columns", chosen)
+        put(self, "offsets", known)
+        put(self, "response", response)
+        put(self, "_forms", _matrix(location, chosen, both, design.size))
+
+    @property
+    def types(self) -> Mapping[str, ColumnType]:
+        """What is read, and how."""
+        return self.design.types
+
+    @property
+    def size(self) -> int:
+        """The places of a row: the constant, the columns, the residual and q."""
+        return len(self.columns) + 3
+
+    def __repr__(self) -> str:
+        """Show public facts only."""
+        return f"<FamilyRows: {len(self.columns)} columns, {self.location.family.name}>"
+
+    def __reduce__(self) -> tuple[type[FamilyRows], tuple[object, ...]]:
+        """Keep the arguments only: what they make can be made again."""
+        kept = (self.design, self.location, self.columns, self.offsets, self.response)
+        return FamilyRows, kept
+
+    def block(self, chunk: Chunk) -> Floats:
+        """Make rows, (rows, size) in units of 1, each from its own row alone."""
+        rows = self.design.block(chunk)
+        cells = to_grid(rows, out=rows).T
+        out = np.empty((self.size, len(rows)))
+        for start in range(0, len(rows), _PIECE):
+            piece = slice(start, start + _PIECE)
+            _locate(cells[:, piece], self._forms, self.location, self.response, out[:, piece])
+        return out.T
+
+
+def _matrix(
+    location: FamilyLocation, columns: tuple[int, ...], both: tuple[int, ...], size: int
+) -> Floats:
+    """Return the (p + 1, D) matrix that takes gridded cells to (eta, u), in units of 1."""
+
+    def row(form: Form, places: tuple[int, ...]) -> Floats:
+        constant, slopes = form.floats
+        full = np.zeros(size)
+        full[0] = constant
+        full[list(places)] = slopes
+        return full / _ONE
+
+    return np.array(
+        [row(location.predictor, both), *(row(form, columns) for form in location.forms)]
+    )
+
+
+def _locate(
+    cells: Floats,
+    forms: Floats,
+    location: FamilyLocation,
+    response: tuple[float, float],
+    out: Floats,
+) -> None:
+    """Write the rows of gridded cells (D, rows) to `out`, (places, rows)."""
+    family, size = location.family, len(forms)
+    k, f, q = out[:size], out[size], out[size + 1]
+    np.matmul(forms, cells, out=k)
+    mean, weight = family.moments(k[0])
+    square = np.ones(len(f))
+    for coordinate in k[1:]:
+        square += coordinate * coordinate
+    length = np.sqrt(square)
+    farthest = np.maximum(mean, family.cap - mean)
+    omega = (location.score * np.sqrt(location.mean_weight)) / (farthest * length)
+    np.minimum(omega, location.information * location.mean_weight / (weight * square), out=omega)
+    np.minimum(omega, 1.0, out=omega)
+    scale = np.sqrt(omega * weight)
+    scale *= _ONE / np.sqrt(location.mean_weight * location.information)
+    k[1:] *= scale
+    k[0] = scale
+    np.trunc(k, out=k)
+    _hold_norm(k)
+    np.multiply(cells[-1], response[1] / _ONE, out=f)
+    f += response[0]
+    f -= mean
+    f *= np.sqrt(omega / weight)
+    f *= _ONE / location.residual
+    np.rint(f, out=f)
+    norm = np.ceil(np.sqrt(np.einsum("ij,ij->j", k, k)))  # integers below 2**53: exact
+    _hold_score(f, norm, location.limit)
+    np.multiply(np.abs(f), norm, out=q)
+    q *= _ONE / location.limit
+    np.minimum(np.ceil(q), _ONE, out=q)
+    out[:, cells[0] == 0.0] = 0.0
+    out *= 1 / _ONE
+
+
+def _hold_score(whole: Floats, norm: Floats, limit: int) -> None:
+    """Cut each integer until its product with the norm is at most the limit."""
+    most = np.minimum(np.floor(limit / np.maximum(norm, 1.0)), _ONE)
+    np.clip(whole, -most, most, out=whole)
+
+
+def _hold_norm(whole: Floats) -> None:
+    """Lower the largest integers of each column until its squares add up to at most 2**40."""
+    squares = np.einsum("ij,ij->j", whole, whole)  # integers below 2**53: exact in any order
+    over = np.flatnonzero(squares > _SQUARED_NORM)
+    while over.size:
+        part = whole[:, over]
+        largest = np.argmax(np.abs(part), axis=0), np.arange(over.size)
+        part[largest] -= np.sign(part[largest])
+        whole[:, over] = part
+        over = over[np.einsum("ij,ij->j", part, part) > _SQUARED_NORM]

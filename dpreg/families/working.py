@@ -1,0 +1,188 @@
+r"""How far rows should reach in a look: least predicted error under a public working law.
+
+Where the columns lie is not known, only what was released: centres, and how much of each whitened
+direction's spread is signal. The working law takes u from a multivariate t with five degrees of
+freedom of that spread (a fixed list of seeded draws, no data), and eta = centre + u'(slopes). For
+clips A and S, a look's predicted variance of a coefficient is
+
+    (phi n I4 (1 + lack of fit) + N) / (n I2)^2 + (MISFIT (1 - I2/I0))^2,
+
+I2 and I4 the mean of omega and omega^2 times the information of a direction, N the noise variance
+of an equation, D^2 (1/g + |theta|^2 (1 + 1/d)/2) / mu^2, and I0 is I2 without clips: rows that are
+weighted down change what is estimated where the model is not quite true.
+
+Tested in `tests/families/test_looks.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.families.family import Family
+
+__all__ = ["Clips", "Situation", "choose_clips", "draws"]
+
+Floats = NDArray[np.float64]
+
+_DRAWS: Final = 1500
+_FREEDOM: Final = 5
+_SEED: Final = 20240917
+_MISFIT: Final = 0.07
+_SCORES: Final = (0.05, 0.2, 0.4, 0.6, 0.75, 0.87, 0.95, 1.0, 1.15)
+_ROWS: Final = (0.2, 0.4, 0.6, 0.75, 0.87, 0.95, 0.99, 1.0, 1.5)
+"""Clips tried: quantiles of what rows reach under the working law; beyond 1, multiples of the
+largest."""
+_WEIGHTS: Final = np.exp(np.linspace(math.log(1e-2), math.log(3e3), 60))
+"""Weights g of the score beside the information that are tried."""
+_QUIET: Final = 0.35
+"""Noise in the information, as a share of it, from where on it is penalised."""
+
+
+@lru_cache(maxsize=16)
+def draws(columns: int) -> Floats:
+    """Return the working law's draws, (1500, p + 1): unit covariance; the last is for offsets."""
+    generator = np.random.default_rng(_SEED)
+    normal = generator.standard_normal((_DRAWS, columns + 1))
+    square = generator.chisquare(_FREEDOM, (_DRAWS, 1)) / (_FREEDOM - 2)
+    found = normal / np.sqrt(square)
+    found.setflags(write=False)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Situation:
+    """What is known when a look is planned, all of it released or public.
+
+    Parameters
+    ----------
+    family : Family
+    eta : (1500,) array
+        Linear predictors of the working law.
+    length : (1500,) array
+        Its squared |(1, u)|.
+    mean_weight : float
+        wbar.
+    dispersion : float
+        phi.
+    rows : float
+        n.
+    size : int
+        d: the columns with the intercept.
+    misfit : float
+        Mean square of what the fit still lacks, in units of the residual's.
+    signal : float
+        Expected |theta|^2.
+    """
+
+    family: Family
+    eta: Floats
+    length: Floats
+    mean_weight: float
+    dispersion: float
+    rows: float
+    size: int
+    misfit: float
+    signal: float
+
+
+@dataclass(frozen=True, slots=True)
+class Clips:
+    """How far rows may reach, and the weight of the score.
+
+    Attributes
+    ----------
+    information, score : float
+        A and S.
+    weight : float
+        g, beside the information in the same units.
+    error : float
+        The predicted variance of a coefficient in the look's coordinates.
+    efficiency : float
+        I4/I2: the variance of scores over the information that they come with.
+    loudness : float
+        The noise of a coefficient beside its sampling error, as variances.
+    """
+
+    information: float
+    score: float
+    weight: float
+    error: float
+    efficiency: float
+    loudness: float
+
+
+def choose_clips(at: Situation, ratio: float, replaced: bool) -> Clips:
+    """Return the clips of least predicted error for a Gaussian look.
+
+    Parameters
+    ----------
+    at : Situation
+    ratio : float
+        mu of the look, over the rows of one person.
+    replaced : bool
+        Whether neighbours replace a row.
+    """
+    mean, weight = at.family.moments(at.eta)
+    root = np.sqrt(at.length)
+    norms = weight / at.mean_weight * at.length
+    scores = np.maximum(mean, at.family.cap - mean) / math.sqrt(at.mean_weight) * root
+    limits_s, limits_a = _limits(scores, _SCORES), _limits(norms, _ROWS)
+    omega = np.minimum(limits_s[:, None, None] / scores, (limits_a[:, None] / norms)[None])
+    np.minimum(omega, 1.0, out=omega)
+    whole = norms.mean() / at.size
+    second = (omega * norms).mean(axis=-1) / at.size
+    fourth = (omega * omega * norms).mean(axis=-1) / at.size
+    A, S = np.broadcast_arrays(limits_a[None, :], limits_s[:, None])
+    noise = _noise(at, A, S, second, fourth, ratio, replaced)
+    sampling = at.dispersion * at.rows * fourth * (1 + at.misfit)
+    added = noise.min(axis=-1) / ratio**2
+    error = (sampling + added) / (at.rows * second) ** 2
+    error = error + (_MISFIT * (1 - second / whole)) ** 2
+    i, j = np.unravel_index(int(np.argmin(error)), error.shape)
+    best = int(np.argmin(noise[i, j]))
+    return Clips(
+        information=float(A[i, j]),
+        score=float(S[i, j]),
+        weight=float(_WEIGHTS[best]),
+        error=float(error[i, j]),
+        efficiency=float(fourth[i, j] / second[i, j]),
+        loudness=float(added[i, j] / sampling[i, j]),
+    )
+
+
+def _limits(reached: Floats, shares: tuple[float, ...]) -> Floats:
+    inner = np.quantile(reached, [share for share in shares if share <= 1])
+    return np.append(inner, [reached.max() * share for share in shares if share > 1])
+
+
+def _noise(
+    at: Situation,
+    A: Floats,
+    S: Floats,
+    second: Floats,
+    fourth: Floats,
+    ratio: float,
+    replaced: bool,
+) -> Floats:
+    """Return the noise variance of an equation at ratio 1, for each clip and weight g."""
+    g, d = _WEIGHTS, at.size
+    squared, score = (A * A)[..., None], (S * S)[..., None] * g
+    if replaced:
+        square = squared + 4 * score
+        x = score / squared
+        close = squared * (2 + 2 * x + x * x / 2)
+        square = np.where(x <= 2, np.maximum(square, close), square)
+    else:
+        square = squared + score
+    known = (at.rows * second)[..., None]
+    spread = square / g / ratio**2 + at.dispersion * at.rows * fourth[..., None]
+    signal = at.signal + d * spread / known**2
+    noise = square * (1 / g + signal * (0.5 + 0.5 / d))
+    loud = 2 * np.sqrt(2 * d * square) / ratio / known
+    return np.asarray(noise * (1 + np.maximum(0.0, loud / _QUIET - 1)) ** 4)

@@ -1,0 +1,229 @@
+"""Released coefficients of a generalised linear model, under the names that statsmodels uses.
+
+Tested in `tests/api/test_glm.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, cast
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpreg.errors import ArgumentError, NotReleased
+from dpreg.results import designs, glm_views, inference
+from dpreg.results.claim import PrivacyClaim
+from dpreg.results.contrast import Combinations
+from dpreg.results.regression import RegressionResults
+from dpreg.results.summary import Summary
+from dpreg.results.withheld import Withheld
+
+__all__ = ["LINKS", "GLMPrediction", "GLMResults", "inverse_link"]
+
+Vector = NDArray[np.float64]
+
+LINKS: Final = ("logit", "log")
+
+WHICH: Final = ("mean", "linear")
+
+_ROWS: Final = (
+    "there is one number for each row, and each would disclose that row. Use predict() on a table "
+    "that you may see"
+)
+_SUMS: Final = (
+    "it is an exact sum over the rows, and no look releases it. Compare models by intervals of "
+    "their coefficients"
+)
+
+
+def inverse_link(link: str, eta: Vector) -> Vector:
+    """Return the mean at a linear predictor."""
+    if link == "log":
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(eta), dtype=np.float64)
+    with np.errstate(over="ignore"):
+        return np.asarray(1 / (1 + np.exp(-eta)), dtype=np.float64)
+
+
+def _slope(link: str, mean: Vector) -> Vector:
+    """Return the derivative of the mean by the linear predictor."""
+    return mean if link == "log" else np.asarray(mean * (1 - mean))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class GLMResults(RegressionResults):
+    """Coefficients of a generalised linear model, released with differential privacy.
+
+    What `RegressionResults` has holds here too, except for what belongs to linear models. Where no
+    intervals are earned standard errors are NaN, and a note says why and what would be needed.
+
+    Parameters
+    ----------
+    family : {"binomial", "poisson"}
+    link : {"logit", "log"}
+    converged : bool
+        Whether the last look asked for a small step only.
+    offset : str or None
+        The column of the design whose coefficient is 1, as the formula of the design writes it.
+    success : str or None
+        Of a response with two declared levels: which of them counts as 1.
+    residual_variance : float
+        The dispersion phi; read it as `scale`: 1 for "binomial".
+    looks : tuple of Look
+        The first is of rows (1, x, y) in the box. A later one has the information in its `cells`,
+        the score in their last row and column, and the sum of squared scores in the end; its
+        `radius` is the square root of the limit of a row's information, its `width` the limit of a
+        row's score, and `center` the fit that it was at.
+    """
+
+    kind: ClassVar[str] = "glm"
+
+    family: str
+    link: str
+    converged: bool
+    offset: str | None = None
+    success: str | None = None
+
+    deviance: ClassVar[Any] = Withheld(_SUMS)
+    null_deviance: ClassVar[Any] = Withheld(_SUMS)
+    pearson_chi2: ClassVar[Any] = Withheld(
+        "it is an exact sum over the rows. `scale` estimates the dispersion"
+    )
+    llnull: ClassVar[Any] = Withheld(_SUMS)
+    pseudo_rsquared: ClassVar[Any] = Withheld(_SUMS)
+    mu: ClassVar[Any] = Withheld(_ROWS)
+    resid_response: ClassVar[Any] = Withheld(_ROWS)
+    resid_deviance: ClassVar[Any] = Withheld(_ROWS)
+    resid_working: ClassVar[Any] = Withheld(_ROWS)
+    resid_anscombe: ClassVar[Any] = Withheld(_ROWS)
+
+    def __post_init__(self) -> None:
+        """Check what a linear model has not."""
+        RegressionResults.__post_init__(self)
+        if self.link not in LINKS:
+            raise ArgumentError(f"link must be one of {LINKS}")
+
+    @property
+    def rsquared(self) -> float:
+        """Not defined for a generalised linear model."""
+        raise NotReleased("rsquared is not released: it belongs to linear models.")
+
+    def predict(self, exog: pd.DataFrame | None = None, which: str = "mean") -> pd.Series:
+        """Return predictions for the rows of a table: its index kept, NaN where a row has one.
+
+        Parameters
+        ----------
+        exog : DataFrame
+            A table of the analyst's own, with the raw columns of the formula and the offset.
+        which : {"mean", "linear"}
+            The mean, or the linear predictor.
+        """
+        rows, known = self._rows(exog, which)
+        eta = inference.combined(rows.to_numpy(dtype=np.float64), self.coefficients) + known
+        values = inverse_link(self.link, eta) if which == "mean" else eta
+        return self.claim.marked_series(pd.Series(values, index=rows.index))
+
+    def get_prediction(  # type: ignore[override]
+        self, exog: pd.DataFrame | None = None, which: str = "mean"
+    ) -> GLMPrediction:
+        """Return predictions with standard errors; see `GLMPrediction.summary_frame`."""
+        rows, known = self._rows(exog, which)
+        combinations = self.combinations(rows.to_numpy(dtype=np.float64))
+        return GLMPrediction(combinations, known, rows.index, self.link, which, self.claim)
+
+    def ratios(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return exp of the coefficients with intervals: odds ratios, or ratios of rates."""
+        table = np.column_stack([self.params.to_numpy(), self.conf_int(alpha).to_numpy()])
+        with np.errstate(over="ignore"):
+            columns = [glm_views.RATIOS[self.link], 0, 1]
+            frame = pd.DataFrame(np.exp(table), list(self.exog_names), columns)
+        return self.claim.marked(frame)
+
+    def summary(
+        self,
+        alpha: float = 0.05,
+        *,
+        ratios: bool = False,
+        yname: str | None = None,
+        xname: Sequence[str] | None = None,
+        title: str | None = None,
+    ) -> Summary:
+        """Return the printable tables; with `ratios`, odds ratios or ratios of rates as well.
+
+        `yname`, `xname` and `title` replace the response's name, the columns' names and the title.
+        """
+        fit = cast(GLMResults, self.renamed(yname, xname))
+        return Summary(glm_views.glm(fit, inference.level(alpha), ratios=ratios).titled(title))
+
+    def _rows(self, exog: pd.DataFrame | None, which: str) -> tuple[pd.DataFrame, Vector]:
+        """Return the design's rows of a table, and what the offset adds to their predictors."""
+        if which not in WHICH:
+            raise ArgumentError(f"which must be one of {WHICH}, got {which!r}")
+        rows = designs.design_rows(self, exog)
+        if self.offset is None:
+            return rows, np.zeros(len(rows))
+        known = designs.design_rows(self, exog, (self.offset,))
+        return rows, known.to_numpy(dtype=np.float64)[:, 0]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class GLMPrediction:
+    """Predictions for the rows of a new table, with standard errors.
+
+    Intervals of a mean are those of the linear predictor, taken through the link.
+
+    Attributes
+    ----------
+    combinations : Combinations
+        A row for each row of the table; NaN where it lacks a value.
+    known : (m,) array
+        What the offset adds to the linear predictor.
+    index : pandas.Index
+        Of the table.
+    link : {"logit", "log"}
+    which : {"mean", "linear"}
+    claim : PrivacyClaim
+    """
+
+    combinations: Combinations
+    known: Vector
+    index: pd.Index
+    link: str
+    which: str
+    claim: PrivacyClaim
+
+    @property
+    def _mean(self) -> bool:
+        return self.which == "mean"
+
+    @property
+    def predicted(self) -> Vector:
+        """Means, or linear predictors (m,)."""
+        eta = self.combinations.estimates() + self.known
+        return inverse_link(self.link, eta) if self._mean else eta
+
+    @property
+    def se(self) -> Vector:
+        """Standard errors (m,): of means by the delta method."""
+        errors = self.combinations.errors()
+        return errors * np.abs(_slope(self.link, self.predicted)) if self._mean else errors
+
+    def conf_int(self, alpha: float = 0.05) -> Vector:
+        """Return intervals (m, 2)."""
+        limits = self.combinations.intervals(alpha) + self.known[:, None]
+        return inverse_link(self.link, limits) if self._mean else limits
+
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return predictions, standard errors and limits, indexed as the table."""
+        names = "mean" if self._mean else "linpred"
+        low, high = self.conf_int(alpha).T
+        table = {
+            names: self.predicted,
+            f"{names}_se": self.se,
+            f"{names}_ci_lower" if self._mean else "ci_lower": low,
+            f"{names}_ci_upper" if self._mean else "ci_upper": high,
+        }
+        return self.claim.marked(pd.DataFrame(table, index=self.index))

@@ -1,0 +1,255 @@
+"""dp_glm: against statsmodels as the noise vanishes, refusals, views and saved results."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+
+import dpreg
+from dpreg.errors import (
+    ArgumentError,
+    BudgetError,
+    DataError,
+    FormulaError,
+    NotReleased,
+    SchemaError,
+)
+from dpreg.results.glm import GLMResults
+from dpreg.results.load import from_json
+from dpreg.results.serialize import fields_of
+
+SCHEMA = {
+    "x": (-1, 1),
+    "w": (0, 10),
+    "g": ["u", "v", "w"],
+    "yes": bool,
+    "word": ["no", "yes"],
+    "y": (0, 1),
+    "o": (-2, 2),
+    "days": (1, 30),
+}
+
+
+def table(n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    data = pd.DataFrame(
+        {
+            "x": rng.uniform(-1, 1, n),
+            "w": rng.uniform(0, 10, n),
+            "g": rng.choice(["u", "v", "w"], n),
+            "o": rng.uniform(-2, 2, n),
+            "days": rng.integers(1, 31, n).astype(float),
+        }
+    )
+    eta = -0.5 + 1.2 * data["x"] + 0.1 * data["w"] - 0.8 * (data["g"] == "v")
+    data["y"] = (rng.random(n) < 1 / (1 + np.exp(-eta))) * 1
+    data["yes"] = data["y"] == 1
+    data["word"] = np.where(data["yes"], "yes", "no")
+    return data
+
+
+def glm(formula="y ~ x + w + g", data=None, eps=1, **more):
+    data = table() if data is None else data
+    return dpreg.dp_glm(formula, data, eps, **{"delta": 1e-6, "schema": SCHEMA, **more})
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("formula", ["y ~ x + w + g", "y ~ x * g", "y ~ I(x**2) + np.log1p(w)"])
+def test_tends_to_statsmodels_as_the_noise_vanishes(formula, neighbors):
+    data = table(30_000)
+    theirs = smf.glm(formula, data, family=sm.families.Binomial()).fit()
+    ours = glm(formula, data, 1e6, neighbors=neighbors)
+    assert ours.params.index.tolist() == theirs.params.index.tolist()
+    np.testing.assert_allclose(ours.params, theirs.params, atol=5e-4)  # noise at the largest mu
+    np.testing.assert_allclose(ours.bse, theirs.bse, rtol=0.03)
+    np.testing.assert_allclose(ours.tvalues, theirs.tvalues, rtol=0.05, atol=0.02)
+    np.testing.assert_allclose(ours.conf_int(0.1), theirs.conf_int(0.1), atol=3e-3)
+    np.testing.assert_allclose(ours.predict(data), theirs.predict(data), atol=2e-4)
+    linear = theirs.predict(data, which="linear")
+    np.testing.assert_allclose(ours.predict(data, which="linear"), linear, atol=1e-3)
+    assert ours.scale == theirs.scale == 1
+    assert (ours.family, ours.link, ours.converged) == ("binomial", "logit", True)
+    assert ours.df_model == theirs.df_model
+
+
+@pytest.mark.parametrize("response", ["yes", "word", "I(1 * yes)"])
+def test_two_levels_and_truths_are_zeros_and_ones(response):
+    plain = glm(unsafe_seed=4)
+    same = glm(f"{response} ~ x + w + g", unsafe_seed=4)
+    np.testing.assert_array_equal(plain.coefficients, same.coefficients)
+    assert same.endog_names == response
+    assert same.success == ("yes" if response == "word" else None)
+    pd.testing.assert_series_equal(plain.predict(table(20)), same.predict(table(20)))
+
+
+def test_an_undeclared_response_lies_between_0_and_1():
+    schema = {name: how for name, how in SCHEMA.items() if name != "y"}
+    assert glm(schema=schema, unsafe_seed=4) == glm(unsafe_seed=4, schema={**schema, "y": (0, 1)})
+
+
+def test_an_offset_is_added_with_coefficient_1():
+    data = table(20_000)
+    rng = np.random.default_rng(3)
+    eta = -0.5 + data["x"] + data["o"]
+    data["y"] = (rng.random(len(data)) < 1 / (1 + np.exp(-eta))) * 1
+    ours = glm("y ~ x + w", data, 1e5, offset="o")
+    family = sm.families.Binomial()
+    theirs = smf.glm("y ~ x + w", data, family=family, offset=data["o"]).fit()
+    assert ours.params.index.tolist() == ["Intercept", "x", "w"]
+    np.testing.assert_allclose(ours.params, theirs.params, atol=2e-3)
+    np.testing.assert_allclose(ours.bse, theirs.bse, rtol=0.05)
+    known = theirs.predict(data, offset=data["o"])
+    np.testing.assert_allclose(ours.predict(data), known, atol=1e-3)
+    assert ours.offset == "o"
+    again = from_json(ours.to_json())
+    pd.testing.assert_series_equal(again.predict(data), ours.predict(data))
+    shifted = glm("y ~ x + w", data, 1e5, offset="I(o / 2 + np.log(days))", unsafe_seed=1)
+    half = data["o"] / 2 + np.log(data["days"])
+    theirs = smf.glm("y ~ x + w", data, family=family, offset=half).fit()
+    np.testing.assert_allclose(shifted.params, theirs.params, atol=0.02)
+
+
+def test_errors_are_of_the_stated_size():
+    data = table(20_000)
+    truth = smf.glm("y ~ x + w", data, family=sm.families.Binomial()).fit().params
+    runs = [glm("y ~ x + w", data, unsafe_seed=seed) for seed in range(40)]
+    z = np.array([(run.params - truth) / run.bse_privacy for run in runs])
+    assert 0.8 < np.sqrt((z**2).mean()) < 1.25
+
+
+def test_predictions_have_intervals_through_the_link():
+    fit, rows = glm("y ~ x + w", table(20_000)), table(5)
+    mean, linear = fit.get_prediction(rows), fit.get_prediction(rows, which="linear")
+    frame = mean.summary_frame(0.1)
+    assert list(frame) == ["mean", "mean_se", "mean_ci_lower", "mean_ci_upper"]
+    assert (
+        (frame["mean_ci_lower"] < frame["mean"]) & (frame["mean"] < frame["mean_ci_upper"])
+    ).all()
+    expit = 1 / (1 + np.exp(-linear.conf_int(0.1)))
+    np.testing.assert_allclose(mean.conf_int(0.1), expit)
+    np.testing.assert_allclose(mean.se, linear.se * frame["mean"] * (1 - frame["mean"]))
+    assert list(linear.summary_frame()) == ["linpred", "linpred_se", "ci_lower", "ci_upper"]
+    with pytest.raises(ArgumentError, match="which"):
+        fit.predict(rows, which="response")
+    with pytest.raises(NotReleased, match="table of your own"):
+        fit.predict()
+
+
+def test_ratios_and_the_summary():
+    fit = glm(data=table(20_000), unsafe_seed=1)
+    ratios = fit.ratios()
+    np.testing.assert_allclose(ratios["odds ratio"], np.exp(fit.params))
+    np.testing.assert_allclose(ratios[[0, 1]], np.exp(fit.conf_int()))
+    text = str(fit.summary(ratios=True))
+    for part in ("Private binomial regression: y", "odds ratio", "look 2", "Converged", "logit"):
+        assert part in text
+    assert "odds ratio" not in str(fit)
+    assert "linear model" not in text
+    assert "NOT PRIVATE" in text
+    contrast = fit.t_test("x = 0")
+    assert contrast.pvalue[0] == pytest.approx(fit.pvalues["x"])
+
+
+def test_where_no_intervals_are_earned_there_are_none():
+    fit = glm(data=table(300), eps=0.5)
+    assert fit.bse.isna().all()
+    assert fit.conf_int().isna().all(axis=None)
+    assert np.isfinite(fit.params).all()
+    assert "too few" in str(fit)
+    assert "none" in str(fit)
+    assert fit.ratios()["odds ratio"].notna().all()
+    assert "odds ratio" in str(fit.summary(ratios=True))
+
+
+def test_what_a_release_cannot_have_says_why():
+    fit = glm()
+    for name in ("deviance", "null_deviance", "llf", "aic", "pearson_chi2", "mu", "resid_response"):
+        with pytest.raises(NotReleased, match=name):
+            getattr(fit, name)
+    with pytest.raises(NotReleased, match="linear models"):
+        _ = fit.rsquared
+
+
+def test_a_saved_result_is_the_same(tmp_path):
+    fit = glm(offset="o")
+    assert set(fields_of(GLMResults)) == {f.name for f in dataclasses.fields(GLMResults)}
+    fit.save(tmp_path / "fit.json")
+    assert dpreg.load(tmp_path / "fit.json") == fit
+    assert pickle.loads(pickle.dumps(fit)) == fit
+    assert str(dpreg.load(tmp_path / "fit.json")) == str(fit)
+    with pytest.raises(ArgumentError, match="link"):
+        GLMResults.from_json(fit.to_json().replace('"link": "logit"', '"link": "probit"'))
+
+
+def test_the_price_is_what_was_asked():
+    ledger = dpreg.Ledger(dpreg.Budget(2, "1e-5"))
+    fit = glm(eps=1, budget=ledger)
+    assert fit.spent == dpreg.Budget(1, "1e-6") == ledger.spent
+    assert 3 <= fit.passes == len(fit.looks) <= 5
+    assert sum(look.share for look in fit.looks) == 1
+    with pytest.raises(BudgetError):
+        glm(eps=2, budget=ledger)
+
+
+def test_bounds_left_out_are_bought():
+    schema = {name: how for name, how in SCHEMA.items() if name != "w"}
+    with pytest.warns(dpreg.errors.DpregWarning, match="leaves out w"):
+        fit = glm("y ~ x + w", eps=5, schema=schema)
+    assert fit.bounds == {"y": "schema", "x": "schema", "w": "private"}
+    assert fit.spent.eps == 5
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "match"),
+    [
+        ({"delta": 0}, ArgumentError, "delta above 0"),
+        ({"family": "gamma"}, ArgumentError, "family"),
+        ({"formula": "y ~ x - 1"}, FormulaError, "intercept"),
+        ({"formula": "y ~ 1"}, FormulaError, "beside the intercept"),
+        ({"formula": "w ~ x"}, SchemaError, "between 0 and 1"),
+        ({"formula": "g ~ x"}, SchemaError, "3 declared levels"),
+        ({"formula": "I(w / 5) ~ x"}, SchemaError, "between 0 and 1"),
+        ({"exposure": "days"}, ArgumentError, "exposure"),
+        ({"response_cap": 3}, ArgumentError, "response_cap"),
+        ({"offset": "x"}, ArgumentError, "no term of the formula"),
+        ({"offset": "g"}, ArgumentError, "one column of numbers"),
+        ({"offset": "o + days"}, ArgumentError, "one column or expression"),
+        ({"offset": "nowhere"}, FormulaError, "nowhere"),
+        ({"offset": "o", "exposure": "days"}, ArgumentError, "not both"),
+        ({"shares": {"bounds": 0.2}}, ArgumentError, "leaves some out"),
+        ({"shares": {"count": 0.2}}, ArgumentError, "bounds"),
+        ({"eps": -1}, ArgumentError, "eps"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_the_charge(more, error, match):
+    ledger = dpreg.Ledger(dpreg.Budget(5, "1e-5"))
+    with pytest.raises(error, match=match):
+        glm(**{"formula": "y ~ x + w", "budget": ledger, **more})
+    assert ledger.spent == dpreg.Budget(0)
+
+
+def test_an_offset_needs_declared_bounds():
+    schema = {name: how for name, how in SCHEMA.items() if name != "o"}
+    with pytest.raises(SchemaError, match="offset"):
+        glm("y ~ x + w", schema=schema, offset="o")
+
+
+def test_rows_are_read_several_times():
+    rows = pa.Table.from_pandas(table(50))
+    with pytest.raises(DataError, match="once"):
+        glm(data=pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches()))
+
+
+def test_a_person_may_own_rows():
+    data = table(3000)
+    data["id"] = np.arange(3000) // 3
+    fit = glm(data=data, person="id", contributions=2, eps=5)
+    assert fit.nobs is None
+    assert "2 row" in fit.privacy

@@ -1,0 +1,81 @@
+"""What is said of a family's coefficients: intervals where they hold, else why not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from families.test_looks import logit_rows, looked
+
+from dpreg.families.estimate import estimate
+
+NAMES = [f"c{j}" for j in range(40)]
+
+
+def of(z, eps, seed=1, **more):
+    return estimate(looked(z, eps, seed, **more)[0], NAMES)
+
+
+def test_where_rows_are_enough_there_are_intervals_and_nothing_to_say():
+    z, _, truth = logit_rows(np.random.default_rng(0), 20000, 5)
+    found = of(z, 2)
+    assert found.notes == ()
+    assert found.converged
+    assert found.weak == ()
+    errors = np.sqrt(np.diag(found.sampling + found.privacy))
+    assert (np.abs(found.params - truth) < 4.5 * errors).all()
+    assert found.dispersion == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "intercept", "eps", "said"),
+    [
+        (400, 8, -0.5, 1, "too few for 9 coefficients at this budget: intervals need about"),
+        (4000, 3, -6.5, 1000, "The response is rare"),
+        (40000, 4, -4.5, 0.5, "The noise hides a direction"),
+    ],
+)
+def test_where_intervals_are_not_earned_there_are_none_and_a_reason(
+    rows, columns, intercept, eps, said
+):
+    size = 3.0 if intercept > -5 else 0.3
+    z, _, _ = logit_rows(np.random.default_rng(1), rows, columns, intercept, size)
+    found = of(z, eps)
+    assert said in found.notes[0]
+    assert "No intervals are given" in found.notes[1]
+    assert np.isnan(found.sampling).all()
+    assert np.isnan(found.privacy).all()
+    assert np.isfinite(found.params).all()
+    assert np.abs(found.params).max() < 100
+
+
+def test_separated_responses_give_no_intervals():
+    rng = np.random.default_rng(2)
+    x = rng.uniform(-1, 1, (20000, 3))
+    y = (x @ [1.0, -1.0, 0.5] > 0) * 1.0
+    z = np.column_stack([np.ones(len(x)), x, 2 * y - 1])
+    for seed in range(3):
+        found = of(z, 5, seed)
+        assert np.isnan(found.sampling).all()
+        assert np.isfinite(found.params).all()
+        assert found.params[1] > 1
+
+
+@pytest.mark.parametrize("kind", ["constant", "one", "zero", "empty", "twins"])
+def test_hostile_tables_raise_nothing(kind):
+    rng = np.random.default_rng(3)
+    z, _, _ = logit_rows(rng, 300, 3)
+    if kind == "constant":
+        z[:, 1:] = 1.0
+    elif kind == "one":
+        z[:, -1] = 1.0
+    elif kind == "zero":
+        z[:] = 0.0
+    elif kind == "empty":
+        z = z[:0]
+    else:
+        z[:, 2] = z[:, 1]
+    for eps in ("0.001", "1", "1000000"):
+        for relation in ("replace-one", "add-remove"):
+            found = of(z, eps, neighbors=relation)
+            assert np.isfinite(found.params).all()
+            assert np.isfinite(found.count)

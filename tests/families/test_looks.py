@@ -1,0 +1,161 @@
+"""Looks at a family: what they release, what they cost, and that they find the fit."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from scipy.special import expit
+
+from dpreg.families.family import Binomial
+from dpreg.families.law import family_law
+from dpreg.families.looks import look_at_family
+from dpreg.families.plan import FIRST, MORE, MOST_LOOKS, SECOND, plan_family
+from dpreg.families.working import choose_clips, draws
+from dpreg.moments import accumulate
+from dpreg.privacy.account import Account, AccountError
+from dpreg.privacy.block_noise import blocks_gaussian
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.protection import Protection
+from dpreg.staged.coefficients import coefficients
+
+DELTA = Fraction(1, 10**6)
+
+
+class Stored:
+    """Rows that are already stored."""
+
+    types: ClassVar[dict[str, object]] = {}
+
+    def __init__(self, z):
+        self.z, self.size = z, z.shape[1]
+
+    def block(self, _):
+        return self.z.copy()
+
+
+def logit_rows(rng, n, p, intercept=-0.5, size=3.0):
+    x = np.clip(rng.standard_normal((n, p)) / 3, -1, 1)
+    slopes = np.zeros(p)
+    slopes[: max(p // 2, 1)] = size / np.sqrt(max(p // 2, 1))
+    y = (rng.random(n) < expit(intercept + x @ slopes)) * 1.0
+    return np.column_stack([np.ones(n), x, 2 * y - 1]), y, np.append(intercept, slopes)
+
+
+def looked(z, eps, seed, family=None, response=(0.5, 0.5), offsets=0, known=(), **who):
+    size = z.shape[1] - 2 - offsets
+    protection = Protection(who.get("neighbors", "replace-one"), who.get("contributions", 1), None)
+    plan = plan_family(size, Budget(Fraction(eps), DELTA), protection, offsets=offsets)
+    account = Account(protection, plan.cost, np.random.default_rng(seed))
+    opened = plan.open(account)
+    account.charge(None, "a test")
+    rows = Stored(z)
+    seen = look_at_family(
+        lambda vectors: accumulate([vectors.block({})], vectors.size),
+        rows,
+        family or Binomial(),
+        opened,
+        response=response,
+        columns=range(1, size + 1),
+        offsets=range(size + 1, size + 1 + offsets),
+        known=known,
+        public=True,
+    )
+    return seen, account
+
+
+def test_tends_to_maximum_likelihood_as_the_noise_vanishes():
+    z, y, _ = logit_rows(np.random.default_rng(0), 5000, 4)
+    theirs = sm.GLM(y, z[:, :-1], family=sm.families.Binomial()).fit()
+    seen, _ = looked(z, 10**6, 1)
+    fit = coefficients(family_law(seen.looks[-1]))
+    np.testing.assert_allclose(fit.params, theirs.params, atol=0.02 * theirs.bse.max())
+    np.testing.assert_allclose(np.sqrt(np.diag(fit.sampling)), theirs.bse, rtol=0.05)
+    assert np.sqrt(np.diag(fit.privacy)).max() < 0.02 * theirs.bse.max()
+    assert seen.looks[-1].middle == pytest.approx(1, abs=0.1)
+
+
+def test_an_offset_of_known_slope_is_added():
+    rng = np.random.default_rng(2)
+    z, _, truth = logit_rows(rng, 20000, 3)
+    o = rng.uniform(-1, 1, len(z))
+    y = (rng.random(len(z)) < expit(z[:, :-1] @ truth + 1.5 * o)) * 1.0
+    with_offset = np.column_stack([z[:, :-1], o, 2 * y - 1])
+    seen, _ = looked(with_offset, 1000, 1, offsets=1, known=[1.5])
+    fit = coefficients(family_law(seen.looks[-1]))
+    theirs = sm.GLM(y, z[:, :-1], family=sm.families.Binomial(), offset=1.5 * o).fit()
+    np.testing.assert_allclose(fit.params, theirs.params, atol=0.05 * theirs.bse.max())
+
+
+def test_parts_never_exceed_the_whole_and_all_is_spent():
+    for seed, eps in enumerate(("0.3", "1", "8", "1000")):
+        z, _, _ = logit_rows(np.random.default_rng(seed), 3000, 5)
+        seen, account = looked(z, eps, seed)
+        shares = [FIRST, *(look.share for look in seen.looks)]
+        assert sum(shares) == 1
+        assert 3 <= len(shares) <= MOST_LOOKS
+        assert shares[1] == SECOND
+        assert set(shares[2:-1]) <= set(MORE)
+        table = account.table()
+        assert table.total == Budget(Fraction(eps), DELTA)
+
+
+def test_the_sum_of_squared_residuals_is_never_released():
+    """H, s and Q are what is added to the noise; the moments of f and of q with k are not."""
+    z, y, _ = logit_rows(np.random.default_rng(4), 2000, 2)
+    seen, _ = looked(z, 10**6, 5)
+    last = seen.looks[-1]
+    mean = expit(z[:, :-1] @ last.location.shift)
+    u = np.column_stack(
+        [np.ones(len(z)), z[:, 1:3] @ last.location.whitening.T + last.location.offset]
+    )
+    squares = ((y - mean) ** 2 * (u * u).sum(axis=1)).sum() / last.location.mean_weight
+    assert last.cells[-1, -1] == pytest.approx(squares, rel=0.02)
+    assert last.cells.shape == (4, 4)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("k", [1, 3])
+def test_every_look_is_drawn_at_its_part(relation, k):
+    z, _, _ = logit_rows(np.random.default_rng(6), 2000, 3)
+    seen, account = looked(z, 1, 7, neighbors=relation, contributions=k)
+    for look in seen.looks:
+        stored = look.clips.weight * look.location.residual**2 / look.location.information
+        weight = Fraction(max(round(stored * 2**20), 1), 2**20)
+        mu_squared = seen.plan.mu_squared * look.share
+        noise = blocks_gaussian(5, look.location.limit, weight, mu_squared, relation, k)
+        units = look.noise_sd / noise.sd
+        assert units[0, 0] == pytest.approx(look.location.information)
+        assert units[0, -1] == pytest.approx(
+            np.sqrt(look.location.information) * look.location.residual
+        )
+    with pytest.raises(AccountError):
+        account.table().spends and seen.plan.open(account)
+
+
+def test_the_clips_of_least_predicted_error_are_a_public_rule():
+    z, _, _ = logit_rows(np.random.default_rng(8), 2000, 3)
+    seen, _ = looked(z, 1, 9)
+    at = seen.looks[0].fit.situation()
+    quiet, loud = choose_clips(at, 50.0, True), choose_clips(at, 0.05, True)
+    assert quiet.score > loud.score
+    assert quiet.error < loud.error
+    assert quiet.loudness < 1 < loud.loudness
+    assert choose_clips(at, 0.3, False).error < choose_clips(at, 0.3, True).error
+    assert (draws(3) == draws(3)).all()
+    assert draws(3).shape == (1500, 4)
+
+
+def test_errors_are_of_the_stated_size():
+    rng = np.random.default_rng(10)
+    z, y, _ = logit_rows(rng, 20000, 4)
+    theirs = sm.GLM(y, z[:, :-1], family=sm.families.Binomial()).fit()
+    gaps = []
+    for seed in range(40):
+        seen, _ = looked(z, 1, seed)
+        fit = coefficients(family_law(seen.looks[-1]))
+        gaps.append((fit.params - theirs.params) / np.sqrt(np.diag(fit.privacy)))
+    assert 0.8 < np.sqrt(np.mean(np.square(gaps))) < 1.2
