@@ -9,6 +9,7 @@ from importlib import resources
 from dpreg.errors import ArgumentError
 from dpreg.paths import write_text
 from dpreg.reporting import sections
+from dpreg.reporting.noise import noise
 from dpreg.results.base import Released
 
 __all__ = ["report_html", "write_report"]
@@ -53,7 +54,7 @@ def report_html(result: Released) -> str:
             sections.privacy(result),
             sections.ledger(result),
             sections.findings(result),
-            sections.noise(result),
+            noise(result),
             sections.assumed(result),
             sections.verification(result),
         )

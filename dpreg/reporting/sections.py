@@ -6,18 +6,18 @@ Tested in `tests/reporting/test_page.py`.
 from __future__ import annotations
 
 import hashlib
-import html
-import json
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Container, Iterable
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from dpreg.privacy.budget import ALL_ROWS, decimal_string
 from dpreg.reporting.figures import figures
+from dpreg.reporting.markup import as_json, pairs, section, table, text
 from dpreg.results.base import Released
-from dpreg.results.classic import ClassicResults, Estimates
+from dpreg.results.classic import ClassicResults
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
@@ -26,7 +26,7 @@ from dpreg.results.selection import SelectionResults
 from dpreg.results.summary import Summary
 
 __all__ = [
-    "asked", "assumed", "findings", "head", "ledger", "noise", "privacy", "title", "verification",
+    "asked", "assumed", "findings", "head", "ledger", "privacy", "title", "verification",
 ]  # fmt: skip
 
 _MOST_LINES: Final = 60
@@ -51,7 +51,7 @@ def head(result: Released) -> str:
     record = result.record
     when = "at a time that was not recorded" if record is None else _when(record)
     stamp = result.claim.stamp
-    mark = "" if stamp is None else f'<p class="stamp">{_text(stamp)}</p>'
+    mark = "" if stamp is None else f'<p class="stamp">{text(stamp)}</p>'
     spent = result.spent
     rows = getattr(result, "nobs", None)
     facts = [
@@ -62,12 +62,12 @@ def head(result: Released) -> str:
         ("rows", "private" if rows is None else f"{rows:,}"),
     ]
     boxes = "".join(
-        f'<div class="fact"><b>{_text(value)}</b><span>{_text(name)}</span></div>'
+        f'<div class="fact"><b>{text(value)}</b><span>{text(name)}</span></div>'
         for name, value in facts
     )
     return (
-        f"{mark}<h1>{_text(title(result))}</h1>"
-        f'<p class="sub">Release report. Released {_text(when)}.</p>'
+        f"{mark}<h1>{text(title(result))}</h1>"
+        f'<p class="sub">Release report. Released {text(when)}.</p>'
         f'<div class="facts">{boxes}</div>'
     )
 
@@ -78,24 +78,24 @@ def asked(result: Released) -> str:
     if record is None:
         kind = getattr(result, "formula", None)
         told = {} if kind is None else {"formula": kind}
-        return _section("What was asked", _pairs(told) + "<p>The call was not recorded.</p>")
+        return section("What was asked", pairs(told) + "<p>The call was not recorded.</p>")
     shown = {name: value for name, value in record.arguments.items() if name != "schema"}
-    body = _pairs({"call": record.call, **shown})
+    body = pairs({"call": record.call, **shown})
     schema = getattr(result, "schema", None) or record.arguments.get("schema")
     if schema:
-        lines = [(name, _json(declared)) for name, declared in schema.items()]
-        body += "<p>Declared as public, column by column:</p>" + _table(
+        lines = [(name, as_json(declared)) for name, declared in schema.items()]
+        body += "<p>Declared as public, column by column:</p>" + table(
             ("column", "bounds or levels"), lines[:_MOST_LINES]
         )
         if len(lines) > _MOST_LINES:
             body += f"<p>And {len(lines) - _MOST_LINES} columns more.</p>"
-    return _section("What was asked", body)
+    return section("What was asked", body)
 
 
 def privacy(result: Released) -> str:
     """State the claim in words and in numbers."""
     claim = result.claim
-    words = f'<p class="claim">{_text(claim.sentence)}</p>'
+    words = f'<p class="claim">{text(claim.sentence)}</p>'
     factor = ""
     if not claim.seeded and claim.spent.delta == 0:
         eps = float(claim.spent.eps)
@@ -117,10 +117,10 @@ def privacy(result: Released) -> str:
         for spend in claim.spends
     ]
     total = ("together", "", *claim.spent.as_decimal(), "", "")
-    table = _table(
+    lines = table(
         ("step", "mechanism", "eps", "delta", "rows read", "note"), [*rows, total], (2, 3)
     )
-    return _section("The privacy statement", words + factor + table)
+    return section("The privacy statement", words + factor + lines)
 
 
 def ledger(result: Released) -> str:
@@ -131,12 +131,12 @@ def ledger(result: Released) -> str:
             "<p>No ledger was charged, so nothing adds up what this release tells together with "
             "others of the same data.</p>"
         )
-        return _section("Budget and ledger", body)
+        return section("Budget and ledger", body)
     place = record.ledger
     cap, spent = Fraction(place.cap_eps), Fraction(place.spent_eps)
     share = 100 * float(spent / cap) if cap else 100.0
     width = min(max(share, 0.5), 100)
-    body = _pairs(
+    body = pairs(
         {
             "ledger": place.ledger,
             "entry": place.entry,
@@ -150,52 +150,17 @@ def ledger(result: Released) -> str:
         f'<div class="gauge"><i style="width: {width:.1f}%"></i></div>'
         f"<p>After this release {share:.1f}% of the data set's eps was used.</p>"
     )
-    return _section("Budget and ledger", body)
+    return section("Budget and ledger", body)
 
 
 def findings(result: Released) -> str:
     """Show the tables and plots."""
     report = result.summary().report
-    blocks = tuple(block for block in report.blocks if not _is_told(block))
+    notes = {f"{spend.step}: {spend.note}" for spend in result.claim.spends}
+    blocks = _numbered(block for block in report.blocks if not _is_told(block, notes))
     page = Summary(Report(report.title, report.stamp, blocks))
     tables = f'<div class="summary">{page.as_html()}</div>'
-    return _section("What was found", tables + figures(result))
-
-
-def noise(result: Released) -> str:
-    """Set the privacy noise beside the sampling error."""
-    parts = _errors(result)
-    if not parts:
-        return ""
-    lines = []
-    for name, value, sampling, private in parts[:_MOST_LINES]:
-        total = float(np.hypot(sampling, private))
-        share = private**2 / total**2 if total > 0 and np.isfinite(total) else 0.0
-        bar = (
-            f'<div class="bar"><i class="sampling" style="width: {100 * (1 - share):.1f}%"></i>'
-            f'<i class="noise" style="width: {100 * share:.1f}%"></i></div>'
-        )
-        numbers = "".join(
-            f'<td class="number">{_number(x)}</td>' for x in (value, sampling, private, total)
-        )
-        lines.append(
-            f"<tr><td>{_text(name)}</td>{numbers}<td>{bar}</td>"
-            f'<td class="number">{100 * share:.0f}%</td></tr>'
-        )
-    heads = ("estimate", "se, sampling", "se, noise", "se, both")
-    body = (
-        '<p>The variance of each estimate has two parts: <span class="key"><span><i '
-        'class="sampling"></i>sampling, as without privacy</span>'
-        '<span><i class="noise"></i>privacy '
-        "noise</span></span></p><table><tr><th></th>"
-        + "".join(f'<th class="number">{name}</th>' for name in heads)
-        + '<th>shares of the variance</th><th class="number">noise</th></tr>'
-        + "".join(lines)
-        + "</table>"
-    )
-    if len(parts) > _MOST_LINES:
-        body += f"<p>And {len(parts) - _MOST_LINES} estimates more.</p>"
-    return _section("Noise beside sampling error", body)
+    return section("What was found", tables + figures(result))
 
 
 def assumed(result: Released) -> str:
@@ -206,8 +171,8 @@ def assumed(result: Released) -> str:
         owns = f"One person is one value of {result.claim.person}; of each, {one} counted."
     told = [
         owns,
-        "Formula, schema, the call's arguments and the table's column names and kinds are public; "
-        "none of them was taken from the rows.",
+        "Formula, schema, the call's arguments and the table's column names are public; none of "
+        "them was taken from the rows.",
         "Values outside declared bounds are clipped to them. A row with a missing or undeclared "
         "value in a column that the call needs counts for nothing, or as the call's documentation "
         "says.",
@@ -228,8 +193,8 @@ def assumed(result: Released) -> str:
     told += [*result.claim.caveats, *getattr(result, "notes", ())]
     if result.seeded:
         told.insert(0, "The noise was seeded: nothing is private, and this must not be released.")
-    items = "".join(f"<li>{_text(line)}</li>" for line in dict.fromkeys(told))
-    return _section("What was assumed", f"<ul>{items}</ul>")
+    items = "".join(f"<li>{text(line)}</li>" for line in dict.fromkeys(told))
+    return section("What was assumed", f"<ul>{items}</ul>")
 
 
 def verification(result: Released) -> str:
@@ -251,60 +216,29 @@ def verification(result: Released) -> str:
         )
     if record is not None:
         made = ", ".join(f"{name} {version}" for name, version in record.versions.items())
-        steps.append(f"<p>Made by {_text(made)}.</p>")
+        steps.append(f"<p>Made by {text(made)}.</p>")
     steps.append(
         '<div class="sign"><div>reviewed by</div><div>signature</div><div>date</div></div>'
     )
-    return _section("How to verify", "".join(steps))
+    return section("How to verify", "".join(steps))
 
 
-def _is_told(block: Block) -> bool:
+def _is_told(block: Block, notes: Container[str]) -> bool:
     """Tell whether a block of the summary stands in the sections before it: claim and budget."""
     if isinstance(block, Paragraph):
-        return block.label == "Privacy"
+        return block.label == "Privacy" or block.text in notes
     return isinstance(block, Grid) and block.headers[:2] == ("step", "mechanism")
 
 
-def _errors(result: Released) -> list[tuple[str, float, float, float]]:
-    if isinstance(result, SelectionResults):
-        return [] if result.regression is None else _errors(result.regression)
-    if isinstance(result, RegressionResults):
-        names: Iterable[str] = result.exog_names
-        columns = (result.coefficients, result.se_sampling, result.se_privacy)
-    elif isinstance(result, Estimates):
-        names = [
-            ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
-            for label in result.params.index
-        ]
-        columns = (result.estimates, result.se_sampling, result.se_privacy)
-    else:
-        return []
-    return [(n, *map(float, line)) for n, *line in zip(names, *columns, strict=True)]  # type: ignore[misc]
-
-
-def _section(name: str, body: str) -> str:
-    return f"<h2>{_text(name)}</h2>\n{body}"
-
-
-def _pairs(told: dict[str, Any]) -> str:
-    rows = "".join(
-        f"<tr><th>{_text(name.replace('_', ' '))}</th>"
-        f'<td class="mono">{_text(_json(value))}</td></tr>'
-        for name, value in told.items()
+def _numbered(blocks: Iterable[Block]) -> tuple[Block, ...]:
+    """Give the notes numbers without gaps."""
+    numbers = itertools.count(1)
+    return tuple(
+        Paragraph(f"[{next(numbers)}]", block.text)
+        if isinstance(block, Paragraph) and block.label[1:-1].isdigit()
+        else block
+        for block in blocks
     )
-    return f'<table class="asked">{rows}</table>' if rows else ""
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    kinds = [' class="number"' if place in numbers else "" for place in range(len(heads))]
-    top = "".join(f"<th{kind}>{_text(name)}</th>" for kind, name in zip(kinds, heads, strict=True))
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td{kind}>{_text(cell)}</td>" for kind, cell in zip(kinds, row, strict=True))
-        + "</tr>"
-        for row in rows
-    )
-    return f"<table><tr>{top}</tr>{body}</table>"
 
 
 def _when(record: ReleaseRecord) -> str:
@@ -313,17 +247,3 @@ def _when(record: ReleaseRecord) -> str:
 
 def _budget(eps: str, delta: str) -> str:
     return f"eps={eps}" if delta == "0" else f"eps={eps}, delta={delta}"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.4g}" if np.isfinite(value) else "not known"
-
-
-def _json(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _text(text: object) -> str:
-    """Escape a text for HTML, control characters too."""
-    plain = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
-    return html.escape(plain, quote=True)

@@ -5,6 +5,8 @@ import sys
 import tomllib
 
 import click
+import numpy as np
+import pandas as pd
 import pytest
 
 import dpreg
@@ -225,3 +227,69 @@ def test_the_module_is_the_command():
         [sys.executable, "-m", "dpreg.cli", "--version"], capture_output=True, text=True
     )
     assert done.stdout.strip() == f"dpreg, version {dpreg.__version__}"
+
+
+@pytest.fixture(scope="module")
+def owned(desk):
+    """The same table with a column of owners, who have two houses each."""
+    frame = pd.read_parquet(desk / "houses.parquet")
+    frame.assign(owner=np.arange(len(frame)) // 2).to_parquet(desk / "owned.parquet")
+    return "owned.parquet"
+
+
+STAGED = {
+    "select": ("--method", "staged", "--fit", "same", "--false-inclusions", 0.1),
+    "ols": ("--method", "staged", "--noise", "matrix-laplace"),
+}
+
+
+@pytest.mark.parametrize("do", STAGED)
+def test_staged_calls_and_persons_from_the_shell(run, desk, owned, do):
+    asked = (do, FORMULA, owned, *COMMON, "--eps", 8, *STAGED[do])
+    staged = dpreg.results.load.from_json(run(*asked, "--json")[0])
+    assert (staged.method, len(staged.looks)) == ("staged", 3)
+    private = (*asked, "--neighbors", "add-remove")
+    found = run(*private, "--expected-rows", 4000, "--out", "looked.json", "--json")[0]
+    assert dpreg.load(desk / "looked.json") == dpreg.results.load.from_json(found)
+    assert "and there are 3;" in run(*asked, "--expected-rows", 3, code=2)[1]
+    run(*asked, "--expected-rows", "many", code=2)
+    by_owner = (*asked, "--person", "owner", "--contributions", 2, "--expected-rows", 4000)
+    price = json.loads(run(*by_owner, "--check", "--json")[0])
+    assert price["protects"] == "replace-one, all rows of one 'owner'"
+    held = dpreg.results.load.from_json(run(*by_owner, "--json")[0])
+    assert (held.claim.person, held.nobs) == ("owner", None)
+    run(*asked, "--person", "nobody", code=5)
+    run("report", "looked.json", "-o", "looked.html")
+    assert "look 3" in (desk / "looked.html").read_text()
+
+
+def test_a_batch_knows_the_arguments_of_staged_calls(run, desk, owned):
+    run("ledger", "init", "looks.db", "--eps", 20)
+    (desk / "looks.toml").write_text(f"""
+        table = "{owned}"
+        schema = "schema.json"
+        ledger = "looks.db"
+        [[call]]
+        do = "select"
+        formula = "{FORMULA}"
+        method = "staged"
+        fit = "same"
+        person = "owner"
+        contributions = 2
+        expected_rows = 4000
+        eps = 8
+        out = "l1.json"
+        [[call]]
+        do = "ols"
+        formula = "{FORMULA}"
+        method = "staged"
+        person = "owner"
+        contributions = 2
+        expected_rows = 4000
+        eps = 8
+        out = "l2.json"
+    """)
+    run("batch", "looks.toml")
+    results = [dpreg.load(desk / name) for name in ("l1.json", "l2.json")]
+    assert [(one.method, one.claim.person) for one in results] == [("staged", "owner")] * 2
+    assert results[1].record.ledger.spent_eps == "16"

@@ -30,6 +30,9 @@ def results(frame):
     return {
         "select": dpreg.dp_select("y ~ Q('a<b>') + c", frame, 4, draws=5, **shared),
         "ols": dpreg.dp_ols("y ~ Q('a<b>') + c", frame, 4, **shared),
+        "looks": dpreg.dp_select(
+            "y ~ Q('a<b>') + c", frame, 4, method="staged", fit="same", **shared
+        ),
         "mean": dpreg.dp_mean(["y", "c"], frame, eps=4, **shared),
         "quantile": dpreg.dp_quantile("y", 0.5, frame, eps=4, **shared),
         "histogram": dpreg.dp_histogram("y", frame, eps=4, bins=5, **shared),
@@ -49,7 +52,10 @@ class Page(HTMLParser):
         assert tag not in ("script", "link", "iframe", "object", "embed")
 
 
-@pytest.mark.parametrize("kind", ["select", "ols", "mean", "quantile", "histogram", "seeded"])
+KINDS = ["select", "looks", "ols", "mean", "quantile", "histogram", "seeded"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_page_says_all_and_fetches_nothing(results, kind):
     result = results[kind]
     text = report_html(result)
@@ -66,9 +72,32 @@ def test_the_page_says_all_and_fetches_nothing(results, kind):
         assert "No ledger was charged" in text
     else:
         assert result.record.ledger.head in text
-    assert ("<svg" in text) == (kind in ("select", "ols", "histogram"))
+    assert ("<svg" in text) == (kind in ("select", "looks", "ols", "histogram"))
     assert "<b>&#x27;" not in text
     assert "a<b>" not in text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_notes_are_numbered_without_gaps_and_none_stands_twice(results, kind):
+    text = report_html(results[kind])
+    numbers = [int(n) for n in re.findall(r"<strong>\[(\d+)\]</strong>", text)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    for spend in results[kind].claim.spends:
+        assert not spend.note or text.count(spend.note) == 1
+
+
+def test_both_tables_of_coefficients_say_the_same(results):
+    fitted = results["looks"].regression
+    assert fitted.conditional
+    section = report_html(results["looks"]).split("<h2>Noise beside sampling error</h2>")[1]
+    for value in fitted.params:
+        assert f'<td class="number">{value:,.4g}</td>' in section
+    assert "given the choice of the model" in section
+
+
+def test_kinds_of_columns_are_not_called_public(results):
+    assert "column names are public" in report_html(results["mean"])
+    assert "kinds" not in report_html(results["mean"])
 
 
 def test_arguments_that_are_code_stay_text(frame):

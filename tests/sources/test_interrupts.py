@@ -1,0 +1,95 @@
+"""Ctrl-C while a cluster reads: the call ends within two seconds, and its jobs with it."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [
+    pytest.mark.xdist_group("cluster"),
+    pytest.mark.skipif(sys.platform == "win32", reason="signals"),
+]
+
+ENGINES = {
+    "dask": """
+        import dask.dataframe as dd
+        frame = dd.from_pandas(pd.DataFrame({"x": np.zeros(2_000_000)}), npartitions=4)
+        data, waiting = dd.concat([frame] * 100), lambda: False
+    """,
+    "distributed": """
+        import distributed, dask.dataframe as dd
+        cluster = distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None,
+            silence_logs=60,
+        )
+        client = distributed.Client(cluster)
+        frame = dd.from_pandas(pd.DataFrame({"x": np.zeros(1_000_000)}), npartitions=4)
+        data, waiting = dd.concat([frame] * 100), lambda: any(client.who_has().values())
+    """,
+    "pyspark": """
+        from pyspark.sql import SparkSession
+        settings = {
+            "spark.ui.enabled": "false", "spark.log.level": "OFF",
+            "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1",
+        }
+        session = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+        data = session.range(0, 2_000_000_000, 1, 64).selectExpr("id % 2 as x")
+        waiting = lambda: session.sparkContext.statusTracker().getActiveJobsIds()
+    """,
+}
+AROUND = """
+    import threading, time
+    import numpy as np, pandas as pd, dpreg
+
+    def main():
+{engine}
+        def say():
+            time.sleep(3)
+            print("reading", flush=True)
+
+        try:
+            threading.Thread(target=say).start()
+            while True:
+                dpreg.dp_mean("x", data, bounds=(0, 1), eps=1)
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
+        until = time.monotonic() + 5
+        while waiting() and time.monotonic() < until:
+            time.sleep(0.1)
+        print("left" if waiting() else "idle", flush=True)
+
+    if __name__ == "__main__":
+        main()
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_ctrl_c_ends_a_call_on_a_cluster(engine, tmp_path):
+    pytest.importorskip(engine)
+    body = textwrap.indent(textwrap.dedent(ENGINES[engine]), " " * 8)
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(AROUND.format(engine=body)))
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout.readline() == "reading\n"
+        process.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        assert process.stdout.readline() == "stopped\n"
+        assert time.monotonic() - start < 2
+        assert process.stdout.readline() == "idle\n"
+        process.wait(timeout=60)  # the cluster of this process shuts down
+    finally:
+        process.kill()
+        process.communicate()
