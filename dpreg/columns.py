@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -14,6 +15,8 @@ from dpreg.cells import number, number_text
 from dpreg.errors import SchemaError
 
 __all__ = [
+    "DATES",
+    "DATES_MEND",
     "Boolean",
     "Categorical",
     "ColumnType",
@@ -23,6 +26,12 @@ __all__ = [
     "is_list",
     "is_number",
 ]
+
+DATES = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)
+DATES_MEND = (
+    "make a number of the column, such as days since a fixed day "
+    "((x - pd.Timestamp('2000-01-01')).dt.days), and declare the bounds of that number"
+)
 
 _TOO_LARGE = 2**53  # from here on float64 skips integers
 
@@ -134,6 +143,13 @@ def is_number(value: Any) -> bool:
 
 
 def _bound(value: Any) -> float:
+    if value is None:
+        raise SchemaError(
+            "a bound is None: both the lowest and the highest value must be given, from public "
+            "knowledge; a wide bound costs accuracy and no privacy"
+        )
+    if isinstance(value, DATES):
+        raise SchemaError(f"a bound is a date: {DATES_MEND}")
     if not is_number(value) or not math.isfinite(number(value)):
         raise SchemaError("a bound must be a finite number: mend the two bounds")
     return number(value)
@@ -150,6 +166,8 @@ def _levels(levels: Any) -> tuple[str, ...] | tuple[float, ...]:
         plain: list[Any] = [str.__str__(level) for level in levels]
     elif all(is_number(level) for level in levels):
         plain = [_level_number(level) for level in levels]
+    elif any(isinstance(level, DATES) for level in levels):
+        raise SchemaError(f"the levels are dates: {DATES_MEND}")
     else:
         raise SchemaError(
             "levels must be all text or all numbers: put each in quotes, or none "

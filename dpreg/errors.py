@@ -6,6 +6,9 @@ formula, the schema, the names and declared kinds of columns. No row ever has a 
 Tested in `tests/api/test_select.py`.
 """
 
+import difflib
+from collections.abc import Iterable
+
 __all__ = [
     "ArgumentError",
     "BudgetError",
@@ -17,7 +20,18 @@ __all__ = [
     "LedgerError",
     "NotReleased",
     "SchemaError",
+    "did_you_mean",
 ]
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = ".") -> str:
+    """Return ``; did you mean 'age'?`` for a misspelt name, or `otherwise` where none is near.
+
+    Either ends the sentence of an error.
+    """
+    spelt = {one.casefold(): one for one in known}
+    near = difflib.get_close_matches(name.casefold(), spelt, n=1, cutoff=0.6)
+    return f"; did you mean {spelt[near[0]]!r}?" if near else otherwise
 
 
 class DpregError(Exception):

@@ -7,14 +7,18 @@ must not depend on rows (the design's columns, the scaling, the sensitivity) res
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpreg.cells import number_text
+from dpreg.cells import number, number_text
 from dpreg.columns import (
+    DATES,
+    DATES_MEND,
     Boolean,
     Categorical,
     ColumnType,
@@ -24,9 +28,11 @@ from dpreg.columns import (
     is_number,
 )
 from dpreg.errors import SchemaError
-from dpreg.skeleton import Skeleton
+from dpreg.skeleton import Skeleton, contradictions
 
 __all__ = ["Boolean", "Categorical", "ColumnType", "Numeric", "Schema", "Skeleton", "Unbounded"]
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 
 _HOW = (
     'write (lowest, highest) for numbers, ["level", ...] for text, '
@@ -175,6 +181,23 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
         """
         return Skeleton.of(data)
 
+    def doubts(self, data: Any) -> tuple[str, ...]:
+        """Say where a table's column kinds contradict the schema; looks at no row.
+
+        For the curator's eyes: a container may have inferred its kinds from the rows, so that they
+        are not public. That is why no call of dpreg warns of them by itself.
+
+        Parameters
+        ----------
+        data : pandas.DataFrame, or any `dpreg.sources.Source`
+
+        Returns
+        -------
+        tuple of str
+            A sentence for each declared column whose kind cannot be meant; empty if there is none.
+        """
+        return contradictions(self, Skeleton.of(data).kinds)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dicts and words that `Schema` reads back; fit for JSON."""
         return {name: _plain(spec) for name, spec in self.items()}
@@ -254,9 +277,31 @@ def _parse(spec: Any) -> Numeric | Categorical | Boolean:
         raise SchemaError(f"a value of type {type(spec).__name__} declares nothing: {_HOW}")
     if len(spec) == 2 and all(is_number(v) for v in spec):
         return Numeric(*spec)
-    if any(is_number(v) for v in spec) and all(is_number(v) for v in spec):
+    if spec and all(is_number(v) for v in spec):
         raise SchemaError("numbers in a list are bounds, of which there are two: " + _HOW)
+    if len(spec) == 2:
+        _check_pair(spec)
     return Categorical(spec)
+
+
+def _check_pair(pair: Sequence[Any]) -> None:
+    """Refuse two items that were meant as bounds and would be taken for levels."""
+    if any(value is None for value in pair) and any(is_number(value) for value in pair):
+        Numeric(*pair)  # says what is wrong with None
+    if any(isinstance(value, DATES) for value in pair):
+        raise SchemaError(f"bounds cannot be dates: {DATES_MEND}")
+    if not all(isinstance(value, str) for value in pair):
+        return
+    if all(math.isfinite(number(value)) for value in pair):
+        raise SchemaError(
+            f"two numbers in quotes: write ({pair[0]}, {pair[1]}) if they are bounds, or "
+            f'{{"levels": [{pair[0]!r}, {pair[1]!r}]}} if they are labels'
+        )
+    if all(_DATE.fullmatch(value.strip()) for value in pair):
+        raise SchemaError(
+            f"two dates: {DATES_MEND}; or write "
+            f'{{"levels": [{pair[0]!r}, {pair[1]!r}]}} if they are labels'
+        )
 
 
 def _plain(spec: Numeric | Categorical | Boolean) -> Any:
@@ -265,9 +310,19 @@ def _plain(spec: Numeric | Categorical | Boolean) -> Any:
         case Numeric(lo, hi):
             return [json.loads(number_text(lo)), json.loads(number_text(hi))]
         case Categorical(levels):
-            return list(levels) if isinstance(levels[0], str) else {"levels": list(levels)}
+            plain = isinstance(levels[0], str) and not _looks_like_bounds(levels)
+            return list(levels) if plain else {"levels": list(levels)}
         case Boolean():
             return "bool"
+
+
+def _looks_like_bounds(levels: Sequence[Any]) -> bool:
+    """Whether a list of levels would be refused as bounds that were typed as text."""
+    try:
+        _check_pair(levels) if len(levels) == 2 else None
+    except SchemaError:
+        return True
+    return False
 
 
 def _python(spec: Numeric | Categorical | Boolean) -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from dpreg.cells import Kind, kind_of
-from dpreg.errors import ArgumentError, DataError
+from dpreg.cells import Kind, kind_of, number
+from dpreg.columns import DATES_MEND, Boolean, Categorical, ColumnType, Numeric
+from dpreg.errors import ArgumentError, DataError, did_you_mean
 
-__all__ = ["Skeleton"]
+__all__ = ["Skeleton", "contradictions"]
 
 # For each kind: the Python to fill in (none: the column cannot be used), and what to write.
 _TEMPLATE: dict[Kind, tuple[str, str]] = {
@@ -20,7 +23,7 @@ _TEMPLATE: dict[Kind, tuple[str, str]] = {
     "string": ("[..., ...]", "text: every level, the reference first"),
     "category": ("[..., ...]", "labels: every level, the reference first"),
     "object": ("...", "undeclared kind: two bounds, a list of levels, or bool"),
-    "datetime": ("", "dates or times: make numbers of them before use"),
+    "datetime": ("", "dates: make numbers of them, (x - pd.Timestamp('2000-01-01')).dt.days"),
     "other": ("", "neither numbers nor labels: cannot be used"),
 }
 
@@ -46,8 +49,13 @@ class Skeleton:
         if isinstance(data, pd.DataFrame):
             if data.columns.nlevels > 1:
                 raise DataError("the table's column labels have several levels: flatten them first")
+            if not all(isinstance(name, str) for name in data.columns):
+                raise DataError(
+                    "the table has column names that are not text, and a schema's names are: "
+                    "rename them first, as by `data.columns = data.columns.map(str)`"
+                )
             pairs = zip(data.columns, data.dtypes, strict=True)
-            kinds = [(str(name), kind_of(d)) for name, d in pairs if isinstance(name, str)]
+            kinds = [(str(name), kind_of(d)) for name, d in pairs]
         elif hasattr(data, "names") and hasattr(data, "kind"):
             kinds = [(name, data.kind(name)) for name in data.names]
         else:
@@ -79,3 +87,52 @@ class Skeleton:
     def __repr__(self) -> str:
         """Show the Python template."""
         return self.to_python()
+
+
+def contradictions(
+    declared: Mapping[str, ColumnType], kinds: Sequence[tuple[str, Kind]]
+) -> tuple[str, ...]:
+    """Say which declared columns are absent, or of a kind whose cells cannot mean what is declared.
+
+    Parameters
+    ----------
+    declared : mapping of str to ColumnType
+    kinds : sequence of (str, Kind)
+        As `Skeleton` has them.
+    """
+    known = dict(kinds)
+    found = []
+    for name in declared:
+        if name not in known:
+            found.append(f"the table has no column {name!r}{did_you_mean(name, known)}")
+    for name, kind in kinds:
+        if name not in declared:
+            continue
+        told = _contradiction(declared[name], kind)
+        if told:
+            found.append(f"column {name!r} is declared {told}")
+    return tuple(found)
+
+
+def _contradiction(declared: ColumnType, kind: Kind) -> str:
+    texts = isinstance(declared, Categorical) and isinstance(declared.levels[0], str)
+    what = {
+        Numeric: "as a number",
+        Boolean: "as a truth",
+        Categorical: "with levels of text" if texts else "with levels that are numbers",
+    }[type(declared)]
+    if kind == "datetime":
+        return f"{what}, and the table holds dates: {DATES_MEND}"
+    if kind == "other":
+        return f"{what}, and the table holds neither numbers nor labels"
+    if isinstance(declared, Numeric) and kind in ("string", "category"):
+        return f"{what}, and the table holds text or labels"
+    if texts and kind == "numeric" and not _numbers_spelt(declared):
+        return f"{what}, and the table holds numbers"
+    return ""
+
+
+def _numbers_spelt(declared: ColumnType) -> bool:
+    """Whether some level of text is spelt like a number."""
+    assert isinstance(declared, Categorical)
+    return any(math.isfinite(number(level)) for level in declared.levels)

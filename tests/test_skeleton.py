@@ -19,7 +19,6 @@ def frame(text="alpha", number=17.25, truth=True, when="2031-05-06"):
             "any thing": pd.Series([number], dtype=object),
             "sold": [pd.Timestamp(when)],
             "span": [pd.Interval(-4e9, number)],
-            7: [number],
         }
     )
 
@@ -32,7 +31,7 @@ def test_prints_as_a_template():
         "    'idp': bool,  # true or false",
         "    'kind': [..., ...],  # labels: every level, the reference first",
         "    'any thing': ...,  # undeclared kind: two bounds, a list of levels, or bool",
-        "    # 'sold':  # dates or times: make numbers of them before use",
+        "    # 'sold':  # dates: make numbers of them, (x - pd.Timestamp('2000-01-01')).dt.days",
         "    # 'span':  # neither numbers nor labels: cannot be used",
         "}",
     ]

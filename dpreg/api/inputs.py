@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.errors import ArgumentError, SchemaError
+from dpreg.api.mistakes import check_known_rows, check_schema_names
+from dpreg.errors import ArgumentError, SchemaError, did_you_mean
 from dpreg.estimation.classic import Estimate
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.vector_noise import VECTOR_NOISES, VectorNoise
@@ -188,9 +189,8 @@ def columns_of(
     if by in names:
         raise ArgumentError(f"by={by!r} is one of the columns itself: leave it out of one.")
     if isinstance(bounds, Mapping) and (strange := [n for n in bounds if n not in names]):
-        raise ArgumentError(
-            f"bounds names {strange[0]!r}, which is no column of this call ({', '.join(names)})."
-        )
+        near = did_you_mean(strange[0], names, f" ({', '.join(names)}).")
+        raise ArgumentError(f"bounds names {strange[0]!r}, which is no column of this call{near}")
     how: dict[str, ColumnType] = {}
     pairs: dict[str, Pair] = {}
     for name in names:
@@ -205,6 +205,8 @@ def columns_of(
         how[by], groups = grouping(by, declared)
     reader = Reader(source, progress, persons)
     reader.settle(how)
+    check_schema_names(declared, source)
+    check_known_rows(reader, choices is not None and choices.n_is_public)
     return Columns(reader, names, how, pairs, by, groups)
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpreg.api.coefficients import CallFacts, joint_fit, perturbed_fit, unit_ball_rows
+from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.staged import looks_or_reason, staged_fit
 from dpreg.errors import ArgumentError
@@ -225,12 +226,14 @@ def dp_ols(
     reader = Reader(as_source(data), progress, persons)
     source = reader.source
     known = Schema.from_any(schema)
+    check_schema_names(known, source)
     unbounded = undeclared(formula, known, source)
     build = partial(build_design, formula, clip=request.clip, center=request.center)
     trial = with_stand_ins(build, known, unbounded)
     passes = check_table(
         reader, trial.types, unbounded, counted=request.protection.n_is_public and bool(unbounded)
     )
+    check_known_rows(reader, request.protection.n_is_public, columns=len(trial.columns))
     share = _bounds_share(request.shares, unbounded)
     account = request.account()
     bounds = open_bounds(account, unbounded, share)

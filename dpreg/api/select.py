@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dpreg.api.coefficients import CallFacts, joint_fit
+from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.select_staged import route, select_staged
 from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named
@@ -195,6 +196,8 @@ def dp_select(
     persons = Persons.of(request.protection, request.seed)
     reader = Reader(as_source(data), progress, persons)
     known = Schema.from_any(schema)
+    check_schema_names(known, reader.source)
+    check_known_rows(reader, request.protection.n_is_public)
     request, staged, notes = route(request, known, reader)
     if staged is not None:
         return select_staged(request, staged, reader, budget)

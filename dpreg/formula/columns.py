@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpreg.errors import ArgumentError, SchemaError
+from dpreg.errors import ArgumentError, SchemaError, did_you_mean
 from dpreg.formula.check import shown
 from dpreg.formula.intervals import Interval
 
@@ -149,6 +149,7 @@ def resolve_keep(terms: Sequence[Term], keep: Iterable[str]) -> tuple[str, ...]:
         if known is not None:
             found.add(known)
         elif name != INTERCEPT:
-            listed = ", ".join(shown(term.name) for term in terms)
-            raise ArgumentError(f"keep: {shown(name)} is not a term; the terms are {listed}.")
+            listed = f"; the terms are {', '.join(shown(term.name) for term in terms)}."
+            near = did_you_mean(name, by_name, listed)
+            raise ArgumentError(f"keep: {shown(name)} is not a term{near}")
     return tuple(term.name for term in terms if term.name in found)

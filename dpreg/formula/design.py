@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Final
 
 from dpreg.cells import Kind
-from dpreg.errors import FormulaError, SchemaError
+from dpreg.errors import FormulaError, SchemaError, did_you_mean
 from dpreg.formula.bind import bind, column_types, columns_of, levels_tested
 from dpreg.formula.check import Labels, Spec, read_factor, shown
 from dpreg.formula.columns import (
@@ -162,21 +162,28 @@ def undeclared(formula: str, schema: Schema, source: Source) -> tuple[str, ...]:
     Raises
     ------
     FormulaError
-        As `build_design`, and if a column is neither declared nor in the table.
+        As `build_design`; if a column is neither declared nor in the table; if the response stands
+        on the right-hand side too.
     SchemaError
         If a column is used as labels, or the table says that it holds some: its levels have to be
         declared; the message says how.
     """
-    _, specs = _read(formula)
+    parsed, specs = _read(formula)
+    _check_response(parsed, specs)
     found: dict[str, None] = {}
     for code, spec in specs.items():
         for column in columns_of(spec):
             if column in schema or (isinstance(spec, Labels) and spec.levels is not None):
                 continue
             if column not in source.names:
+                near = did_you_mean(
+                    column,
+                    [*source.names, *schema],
+                    " (variables of the calling program are not seen).",
+                )
                 raise FormulaError(
                     f"factor {shown(code)}: {shown(column)} is neither a declared column nor one "
-                    f"of the table's (variables of the calling program are not seen)."
+                    f"of the table's{near}"
                 )
             if isinstance(spec, Labels) or column in levels_tested(spec):
                 raise _needs_levels(column, "is used as labels")
@@ -204,6 +211,17 @@ def _read(formula: str) -> tuple[FormulaTerms, dict[str, Spec]]:
         read_factor(code)
     codes = dict.fromkeys([parsed.response, *(code for term in parsed.terms for code in term)])
     return parsed, {code: read_factor(code) for code in codes}
+
+
+def _check_response(parsed: FormulaTerms, specs: Mapping[str, Spec]) -> None:
+    """Refuse a formula that explains the response by itself."""
+    response = columns_of(specs[parsed.response])
+    for code in (code for term in parsed.terms for code in term):
+        if both := [column for column in columns_of(specs[code]) if column in response]:
+            raise FormulaError(
+                f"factor {shown(code)}: {shown(both[0])} is the response, so it cannot stand on "
+                "the right-hand side too; leave it out there."
+            )
 
 
 def _numbered(parsed: FormulaTerms, coded: Sequence[CodedTerm]) -> list[Term]:

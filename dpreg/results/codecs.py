@@ -247,10 +247,15 @@ def _plain(value: Any) -> Any:
 def _read_schema(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Unreadable("a schema")
-    try:
-        return plain_schema(value)
+    try:  # dpreg 0.1 wrote two levels such as "0" and "1" as a plain list
+        return plain_schema({n: _explicit(spec) for n, spec in value.items()})
     except DpregError as problem:
         raise Unreadable(f"a schema ({problem})") from None
+
+
+def _explicit(spec: Any) -> Any:
+    texts = isinstance(spec, list) and all(isinstance(one, str) for one in spec)
+    return {"levels": spec} if texts else spec
 
 
 SCHEMA: Final = Codec(plain_schema, _read_schema)

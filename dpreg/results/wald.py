@@ -9,6 +9,8 @@ one constraint the p-value is that of `t_test`. For several it follows the same 
   mean_i P(chi2 > statistic / max(1, W_i)) is at least the exact p-value;
 - bootstrap draws: the share of draws at least as far from the estimate as q is, in the metric of
   the statistic, counting q itself as one more draw. It is never below 1 / (B + 1).
+
+Tested in `tests/test_statsmodels_names.py`.
 """
 
 from __future__ import annotations

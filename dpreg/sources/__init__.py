@@ -70,6 +70,11 @@ def as_source(data: object) -> Source:
     """
     if isinstance(data, pd.DataFrame):
         return frame_source(data)
+    if type(data).__name__ == "LazyFrame":
+        raise ArgumentError(
+            "data is a LazyFrame, whose rows are not computed yet: call .collect() on it, and give "
+            "what that returns"
+        )
     if isinstance(data, Mapping):
         return mapping_source(data)
     if isinstance(data, str | os.PathLike) or _are_paths(data):

@@ -23,14 +23,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from operator import add
-from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.cells import Kind
 from dpreg.columns import ColumnType
-from dpreg.errors import ArgumentError, DataError
+from dpreg.errors import ArgumentError, DataError, did_you_mean
 from dpreg.sources.public import check_columns
 
 __all__ = [
@@ -42,6 +42,9 @@ __all__ = [
     "added",
     "find_column",
 ]
+
+_SHOWN: Final = 20
+"""Names of columns that an error lists."""
 
 Chunk: TypeAlias = dict[str, NDArray[Any]]
 """Some rows of some columns, as `LocalSource.chunks` says."""
@@ -159,12 +162,19 @@ def _most(vector: NDArray[Any]) -> int:
     return max(int(vector.max()), -int(vector.min())) if len(vector) else 0
 
 
+def _listed(names: tuple[str, ...]) -> str:
+    more = f", and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return f"; it has {', '.join(names[:_SHOWN])}{more}"
+
+
 def find_column(names: Iterable[str], name: str) -> int:
     """Return a column's place. DataError where the name is absent or repeated."""
     known = tuple(names)
     places = [place for place, one in enumerate(known) if one == name]
     if not places:
-        raise DataError(f"the table has no column {name!r}; it has {', '.join(known)}")
+        raise DataError(
+            f"the table has no column {name!r}{did_you_mean(name, known, _listed(known))}"
+        )
     if len(places) > 1:
         raise DataError(f"the table has several columns named {name!r}: keep or rename one")
     return places[0]

@@ -47,6 +47,7 @@ def file_source(data: object) -> LocalSource:
     """
     given: Sequence[Any] = data if isinstance(data, list | tuple) else [data]
     paths = [path for one in given for path in _files(os.fspath(one))]
+    _check_once(paths)
     formats = {_format(path) for path in paths}
     if len(formats) > 1:
         raise ArgumentError("data: the files are of both formats, Parquet and CSV: give one table")
@@ -57,6 +58,19 @@ def file_source(data: object) -> LocalSource:
     from dpreg.sources.csv_files import CsvSource
 
     return CsvSource(paths)
+
+
+def _check_once(paths: Sequence[str]) -> None:
+    """Refuse a file that is named twice: its rows would count twice, and be protected once."""
+    seen: dict[tuple[int, int], str] = {}
+    for path in paths:
+        status = os.stat(path)
+        first = seen.setdefault((status.st_dev, status.st_ino), path)
+        if len(seen) < len(paths) and first is not path:
+            raise ArgumentError(
+                f"data: {path!r} is the same file as {first!r}. Its rows would count twice, and a "
+                "person's protection holds for rows that count once: name each file once"
+            )
 
 
 def _files(path: str | bytes) -> list[str]:

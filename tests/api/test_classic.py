@@ -408,7 +408,8 @@ HOSTILE = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, "text", "7", None, pd
 def test_no_cell_raises_or_warns(cells):
     data = {"a": [*cells, 1.0], "g": ["u", *cells]}
     for neighbors in NEIGHBORS:
-        options = {"schema": SCHEMA, "eps": 1, "neighbors": neighbors, "unsafe_seed": 1}
+        declared = {name: SCHEMA[name] for name in data}
+        options = {"schema": declared, "eps": 1, "neighbors": neighbors, "unsafe_seed": 1}
         dp_mean("a", data, by="g", **options)
         dp_quantile("a", 0.5, data, **options)
         dp_histogram("a", data, **options)
@@ -433,7 +434,8 @@ CORNERS = [0.0, 10.0, 5.0, 7.5, -1e300, np.nan]
 def released_cells(rows, *, by, neighbors, contributions, degree, complete=False):
     """The exact cells that a call would add noise to, and the noise that it fitted."""
     data = {"a": np.array([a for a, _ in rows]), "g": [g for _, g in rows]}
-    columns = columns_of("a", data, None, SCHEMA, "g" if by else None)
+    declared = {name: SCHEMA[name] for name in data}
+    columns = columns_of("a", data, None, declared, "g" if by else None)
     coding, fitted = with_cost(sums.plan)(
         1, columns.lines, degree=degree, grouped=by, eps=Fraction(1), delta=Fraction(0),
         neighbors=neighbors, contributions=contributions, complete=complete,

@@ -14,7 +14,6 @@ import dpreg
 from dpreg.errors import (
     ArgumentError,
     BudgetError,
-    DataError,
     DpregError,
     DpregWarning,
     FormulaError,
@@ -218,7 +217,7 @@ def test_bad_input_is_refused_before_anything_is_charged_or_read(
 
 
 def test_a_missing_column_is_refused() -> None:
-    with pytest.raises(DataError, match="'g'"):
+    with pytest.raises(SchemaError, match="'g', and the table has no such column"):
         dpreg.dp_select(FORMULA, table().drop(columns="g"), eps=1, schema=SCHEMA)
 
 
@@ -313,8 +312,10 @@ def test_without_a_seed_numpys_generators_stay_untouched(monkeypatch: pytest.Mon
     assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
 
 
-@pytest.mark.parametrize("rows", [0, 1, 2])
-@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(
+    ("rows", "neighbors"),
+    [(0, "add-remove"), (1, "replace-one"), (1, "add-remove"), (2, "replace-one")],
+)
 @pytest.mark.parametrize("method", ["pcls", "pcpl"])
 def test_hardly_any_rows_still_give_a_result(rows: int, neighbors: str, method: str) -> None:
     with warnings.catch_warnings():

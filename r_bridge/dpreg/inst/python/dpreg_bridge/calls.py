@@ -13,6 +13,7 @@ import warnings
 from typing import Any
 
 from dpreg.errors import DpregError, DpregWarning
+from dpreg.schema import Schema
 from dpreg_bridge.columns import table
 from dpreg_bridge.interrupts import pythons_interrupts
 from dpreg_bridge.sources import opened
@@ -47,6 +48,7 @@ def _reply(request: dict[str, Any]) -> dict[str, Any]:
         source = from_r(request["source"])
         if rows is not None:
             arguments["data"] = table(request["columns"], rows)
+            _declare_only(arguments)
         elif source is not None:
             arguments["data"] = opened(source)
         do = VERBS.get(verb) or library_verb(verb)
@@ -64,6 +66,14 @@ def _reply(request: dict[str, Any]) -> dict[str, Any]:
             f"dpreg failed in Python with {kind}, whose text is withheld since it may hold cells "
             "of the table. The curator sees it after options(dpreg.debug = TRUE).",
         )
+
+
+def _declare_only(arguments: dict[str, Any]) -> None:
+    """Leave out of the schema what R does not send: R has checked the names against the table."""
+    if arguments.get("schema") is not None:
+        declared = Schema.from_any(arguments["schema"])
+        sent = arguments["data"]
+        arguments["schema"] = {name: declared[name] for name in declared if name in sent}
 
 
 def _failure(kind: str, message: str) -> dict[str, Any]:

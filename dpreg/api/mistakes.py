@@ -1,0 +1,60 @@
+"""Mistakes that public facts give away: errors before anything is charged or read.
+
+Column names are public, and so is the number of rows under replace-one. Where only the rows could
+tell, nothing is said.
+
+Tested in `tests/api/test_twenty_mistakes.py`.
+"""
+
+from __future__ import annotations
+
+from dpreg.errors import ArgumentError, DataError, SchemaError, did_you_mean
+from dpreg.schema import Schema
+from dpreg.sources import Source
+from dpreg.sources.reader import Reader
+
+__all__ = ["check_known_rows", "check_schema_names"]
+
+
+def check_schema_names(schema: Schema, source: Source) -> None:
+    """Refuse a schema that declares a column which the table does not have.
+
+    Raises
+    ------
+    SchemaError
+        Names the key and the nearest column of the table.
+    """
+    names = source.names
+    for name in schema:
+        if name not in names:
+            raise SchemaError(
+                f"the schema declares {name!r}, and the table has no such column"
+                f"{did_you_mean(name, names)} Correct the name, or leave it out of the schema."
+            )
+
+
+def check_known_rows(reader: Reader, n_is_public: bool, *, columns: int | None = None) -> None:
+    """Refuse a table with too few rows, where their number is public and known without a pass.
+
+    Parameters
+    ----------
+    reader : Reader
+    n_is_public : bool
+    columns : int, optional
+        The columns of a least-squares fit, the constant included; None where nothing is fitted.
+
+    Raises
+    ------
+    DataError
+        If there is no row.
+    ArgumentError
+        If there are fewer rows than columns.
+    """
+    rows = reader.source.rows if n_is_public else None
+    if rows == 0:
+        raise DataError("the table has no rows: nothing can be estimated from it.")
+    if rows is not None and columns is not None and rows < columns:
+        raise ArgumentError(
+            f"{rows:,} rows cannot determine {columns:,} coefficients: use fewer terms, or choose "
+            "some of them with dp_select."
+        )
