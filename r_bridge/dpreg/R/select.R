@@ -30,7 +30,8 @@
 #'   which is enough where every bound is declared. A row with a missing or undeclared value counts for
 #'   nothing.
 #' @param eps What the whole call may cost: a number or a decimal as text, taken exactly as typed.
-#' @param delta Used by `method = "pcpl"`, by several draws, and by looks and coefficients, where it buys any.
+#' @param delta `method = "pcpl"` needs one above 0; several draws, looks and coefficients use it where it saves
+#'   noise.
 #' @param schema The public facts about columns; see below.
 #' @param method `"pcls"`, penalised constrained least squares, or `"pcpl"`, profile likelihood: the paper's
 #'   methods. `"staged"` looks at the rows three times, as [dp_ols()] does, and chooses from what the looks

@@ -84,7 +84,6 @@ glance.dp_result <- function(x, ...) {
     nobs = x$nobs %||% NA_integer_,
     eps = x$eps,
     delta = x$delta,
-    method = x$settings$method,
     looks = NROW(x$looks)
   )
   if (inherits(x, "dp_select")) {

@@ -72,6 +72,23 @@ test_that("tidiers keep the documented rules of modeltests", {
   expect_identical(setdiff(names(mtcars), names(added)), character())
 })
 
+test_that("tables can be made as texreg and modelsummary make them", {
+  # Neither is in Debian. What they ask of a model that they do not know: tidy() with these columns and broom's
+  # arguments, terms that are different texts, and glance() as one row of numbers and truths.
+  for (x in list(fit, dp_select(mpg ~ wt, mtcars, eps = 100, schema = car_schema))) {
+    table <- tidy(x, conf.int = TRUE, conf.level = 0.9)
+    expect_identical(names(table), c("term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high"))
+    expect_identical(anyDuplicated(table$term), 0L)
+    expect_true(all(vapply(table[-1], is.double, NA)))
+    line <- glance(x)
+    expect_identical(nrow(line), 1L)
+    expect_true(all(vapply(line, function(column) is.numeric(column) || is.logical(column), NA)))
+    expect_no_warning(as.numeric(line[1, ]))
+    expect_type(nobs(x), "integer")
+    expect_s3_class(formula(x), "formula")
+  }
+})
+
 test_that("emmeans averages over the schema, never over the rows", {
   skip_if_not_installed("emmeans")
   ours <- as.data.frame(emmeans::emmeans(fit, "gear"))
