@@ -29,12 +29,12 @@ from dpreg.api.inputs import group_codes, grouping
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Rows, rows_of
 from dpreg.schema import Boolean, Categorical, ColumnType, Schema, Unbounded
-from dpreg.sources import LocalSource, as_source, check_columns
+from dpreg.sources import LocalSource, as_source
 from dpreg.sources.persons import COIN, Persons
 from dpreg.sources.reader import Reader, showing
-from dpreg.sources.table import frame_source, mapping_source
+from dpreg.sources.table import mapping_source
 
-__all__ = ["BlockTable", "Groups", "block_table", "labelled_rows"]
+__all__ = ["BlockTable", "Groups", "block_table"]
 
 _CLUSTERS: Final = ("dask", "dask_expr", "pyspark")
 
@@ -152,19 +152,6 @@ def block_table(
     return _Brought(source, dict(declared), Groups.of(by, declared), progress, persons)
 
 
-def labelled_rows(data: pd.DataFrame, by: str | None, schema: Any) -> BlockTable:
-    """Take rows whose blocks somebody else takes: R of its own objects. Nobody names their owners.
-
-    Parameters
-    ----------
-    data : DataFrame
-        As many rows, and the column `by`, if any.
-    by : str or None
-    schema : what `Schema.from_any` takes
-    """
-    return _Labelled(data, by, Schema.from_any(schema))
-
-
 def _of_series(data: pd.Series[Any], schema: Schema, progress: bool | None) -> BlockTable:
     name = data.name if isinstance(data.name, str) else "x"
     how: ColumnType = schema.get(name, Unbounded())
@@ -205,40 +192,6 @@ class _Held(BlockTable):
 
     def labels(self) -> NDArray[np.int64]:
         return np.zeros(self._rows.count, dtype=np.int64)
-
-
-class _Labelled(BlockTable):
-    """Rows that are elsewhere, where blocks are taken of them; their groups are here."""
-
-    def __init__(self, data: pd.DataFrame, by: str | None, schema: Schema) -> None:
-        self._source = frame_source(data)
-        self.groups = Groups.of(by, schema)
-        self._how: dict[str, ColumnType] = {}
-        if self.groups.name is not None and self.groups.how is not None:
-            self._how = {self.groups.name: self.groups.how}
-        check_columns(self._source, self._how)
-
-    @property
-    def passes(self) -> int:
-        return 1
-
-    def count(self) -> int:
-        return self._source.rows
-
-    def read(self) -> int:
-        return self._source.rows
-
-    @property
-    def rows(self) -> Rows:
-        raise ArgumentError("these rows are where their blocks are taken, and not here.")
-
-    def labels(self) -> NDArray[np.int64]:
-        rows = self._source.rows
-        if not self._how:
-            return np.zeros(rows, dtype=np.int64)
-        chunks = self._source.chunks(self._how, max(rows, 1))
-        codes = [group_codes(column) for chunk in chunks for column in chunk.values()]
-        return np.concatenate([np.zeros(0, dtype=np.int64), *codes])
 
 
 class _Brought(BlockTable):

@@ -43,7 +43,7 @@ def test_the_compiled_mode_reads_every_kind_of_column(rscript, compiled: dict[st
     code = f"""
         library(testthat)
         library(dpreg)
-        for (file in c("columns", "hostile", "estimates")) {{
+        for (file in c("columns", "hostile", "estimates", "ledger")) {{
           test_file(file.path("{TESTS}", paste0("test-", file, ".R")), package = "dpreg",
                     reporter = "stop")
         }}

@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 import dpreg
+from dpreg.results.load import from_json
+from dpreg.results.selection import SelectionResults
 
 CALLS = {
     "selection": (
@@ -38,6 +40,32 @@ CALLS = {
         {"eps": 1, "delta": 1e-6, "neighbors": "add-remove", "unsafe_seed": 5},
     ),
     "bounds bought": ("dp_ols", "mdvis ~ disea + fmde", {"eps": 3, "unsafe_seed": 5}),
+    "looks": (
+        "dp_ols",
+        "mdvis ~ lncoins + idp + disea",
+        {"eps": 2, "method": "staged", "unsafe_seed": 5},
+    ),
+    "looks, Gaussian": (
+        "dp_ols",
+        "mdvis ~ lncoins + idp:disea",
+        {"eps": 1, "delta": 1e-6, "expected_rows": 20_000, "neighbors": "add-remove"}
+        | {"unsafe_seed": 5},
+    ),
+    "staged selection": (
+        "dp_select",
+        "mdvis ~ lncoins + idp + lpi + physlm + disea + hlthg + hlthf + hlthp",
+        {"eps": 2, "method": "staged", "unsafe_seed": 9},
+    ),
+    "of persons": (
+        "dp_select",
+        "mdvis ~ lncoins + idp + disea",
+        {"eps": 3, "person": "family", "contributions": 2, "unsafe_seed": 9},
+    ),
+    "regression of persons": (
+        "dp_ols",
+        "mdvis ~ lncoins + idp + disea",
+        {"eps": 3, "person": "family", "contributions": 2, "unsafe_seed": 9},
+    ),
 }
 UNDECLARED = "fmde"
 
@@ -72,7 +100,8 @@ def answers(rscript, tmp_path: Path) -> tuple[dict[str, object], pd.DataFrame, d
     data = dpreg.datasets.load_randhie()
     schema = dpreg.Schema({name: spec for name, spec in data.schema.items() if name != UNDECLARED})
     (tmp_path / "schema.json").write_text(schema.to_json())
-    data.data.to_csv(tmp_path / "data.csv", index=False)
+    frame = data.data.assign(family=np.arange(len(data.data)) // 3)
+    frame.to_csv(tmp_path / "data.csv", index=False)
     fits = "\n".join(f"cat({in_r(*call)}$python$json, '\\n')" for call in CALLS.values())
     told = rscript(
         f"""
@@ -84,8 +113,8 @@ def answers(rscript, tmp_path: Path) -> tuple[dict[str, object], pd.DataFrame, d
         close(connection)
         """
     )
-    columns = np.fromfile(tmp_path / "data.bin").reshape(data.data.shape[1], -1)
-    table = pd.DataFrame(dict(zip(data.data.columns, columns, strict=True)))
+    columns = np.fromfile(tmp_path / "data.bin").reshape(frame.shape[1], -1)
+    table = pd.DataFrame(dict(zip(frame.columns, columns, strict=True)))
     lines = told.splitlines()
     return dict(zip(CALLS, map(released, lines), strict=True)), table, schema
 
@@ -98,6 +127,38 @@ def test_r_and_python_agree(answers) -> None:
         result = getattr(dpreg, function)(formula, table, schema=schema, **options)
         assert told[name] == released(result.to_json()), name
     assert told["selection"]["stamp"] == "NOT PRIVATE: seeded"
+
+
+def test_coefficients_given_the_choice_are_the_same(rscript, tmp_path: Path) -> None:
+    """R works out their limits and p-values by itself; no Python is needed for them."""
+    data = dpreg.datasets.load_randhie()
+    (tmp_path / "schema.json").write_text(data.schema.to_json())
+    data.data.to_csv(tmp_path / "data.csv", index=False)
+    told = rscript(
+        """
+        library(dpreg)
+        fit <- dp_select(mdvis ~ lncoins + idp + lpi + physlm + disea + hlthg, read.csv("data.csv"),
+                         eps = 0.7, schema = "schema.json", method = "staged")
+        cat(fit$python$json, "\n")
+        table <- tidy(fit, conf.int = TRUE, conf.level = 0.9)
+        cat(table$term, "\n")
+        numbers <- as.matrix(table[c("estimate", "conf.low", "conf.high", "p.value")])
+        cat(sprintf("%.17g", t(numbers)), sep = "\n")
+        """
+    )
+    line, names, *numbers = told.splitlines()
+    result = from_json(line)
+    assert isinstance(result, SelectionResults)
+    assert result.regression is not None
+    assert len(result.regression.conditional) > 1
+    limits, pvalues = result.conf_int(0.1), result.pvalues
+    table = np.array([float(number) for number in numbers]).reshape(-1, 4)
+    for name, (estimate, low, high, p) in zip(names.split(), table, strict=True):
+        python = "Intercept" if name == "(Intercept)" else name
+        assert estimate == result.params[python]
+        size = result.bse[python]
+        np.testing.assert_allclose([low, high], limits.loc[python], rtol=1e-7, atol=1e-7 * size)
+        np.testing.assert_allclose(p, pvalues[python], rtol=1e-7, atol=1e-12)
 
 
 AGGREGATES = {

@@ -5,8 +5,8 @@
 #' Python's `dpreg.sample_aggregate`, whose documentation has the mathematics.
 #'
 #' @section What the estimator may do:
-#' It takes a block, which is of the type of `data`, with the same columns and factor levels, but without
-#' names of rows and without other attributes, and returns one number or several, in the order of
+#' It takes a block, which is of the type of `data`, with the same columns (but for that of `person`) and
+#' factor levels, but without names of rows and without other attributes, and returns one number or several, in the order of
 #' `bounds`. It must be a function of the block (and of fresh random numbers): what it remembers from one
 #' block to the next is not accounted for.
 #'
@@ -54,7 +54,7 @@
 #' @export
 sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = NULL,
                              correct_bias = TRUE, aggregation = "auto", neighbors = "replace-one",
-                             contributions = 1, by = NULL, schema = NULL, timeout = NULL,
+                             contributions = 1, person = NULL, by = NULL, schema = NULL, timeout = NULL,
                              noise = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   list(estimator, data, eps, bounds)
@@ -67,12 +67,16 @@ sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = N
   if (!is.null(progress) && !isTRUE(progress) && !isFALSE(progress)) {
     dpreg_stop("argument_error", "progress must be TRUE, FALSE or NULL.")
   }
-  rows <- rows_of(data)
+  person <- if (!is.null(person)) {
+    if (!is.data.frame(data)) dpreg_stop("argument_error", "person needs a data frame: it names a column.")
+    person_column(person, data, c(by, names(plain_schema(schema))))
+  }
+  rows <- rows_of(data, without = person)
   if (!is.null(by) && !(is.character(by) && length(by) == 1 && is.data.frame(data))) {
     dpreg_stop("argument_error", "by must be the name of a column of a data frame.")
   }
   arguments["schema"] <- list(plain_schema(schema))
-  arguments$budget <- ledger_path(budget)
+  arguments <- with_ledger(arguments)
   if (is.list(bounds)) arguments$bounds <- lapply(bounds, as.list)
   table <- structure(list(), names = character(), class = "data.frame",
                      row.names = .set_row_names(rows$count))
@@ -80,6 +84,10 @@ sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = N
     table_columns(data, by) # refuses what cannot be read
     check_declared(data, by, arguments$schema)
     table[[by]] <- data[[by]]
+  }
+  if (!is.null(person)) {
+    table_columns(data, person)
+    table[[person]] <- data[[person]]
   }
   step <- python_call("open_run", arguments, table)
   on.exit(if (is.null(step$result)) python_call("close_run", list(run = step$run)))
@@ -92,12 +100,13 @@ sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = N
 
 # How blocks are taken: of the same type, and without names of rows or anything else that belongs to
 # the whole table, such as the rows that na.omit() left out or dplyr's groups.
-rows_of <- function(data) {
+rows_of <- function(data, without = NULL) {
   if (is.data.frame(data)) {
     known <- c("data.table", "tbl_df", "tbl", "data.frame")
     classes <- intersect(class(data), known)
-    columns <- structure(unclass(data), names = names(data))
-    attributes(columns) <- list(names = names(data), class = classes,
+    kept <- !names(data) %in% without
+    columns <- structure(unclass(data), names = names(data))[kept]
+    attributes(columns) <- list(names = names(data)[kept], class = classes,
                                 row.names = .set_row_names(nrow(data)))
     take <- function(index) {
       block <- columns[index, , drop = FALSE]

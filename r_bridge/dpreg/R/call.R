@@ -67,8 +67,10 @@ public_call <- function(call) {
   for (name in setdiff(names(call), "")) {
     value <- call[[name]]
     path <- name == "data" && is.character(value)
-    rows <- name %in% c("data", "budget", "newdata") || name == "x" && is.null(call$data)
+    rows <- name %in% c("data", "newdata") || name == "x" && is.null(call$data)
     if (rows && !path && !is.language(value)) call[[name]] <- quote(data)
+    # A ledger's address may hold a password.
+    if (name == "budget" && !is.language(value)) call[[name]] <- quote(budget)
     if (is.function(value)) call[[name]] <- as.name(name)
     if (is.call(value)) call[[name]] <- without_source(value)
     if (inherits(value, "formula")) call[[name]] <- bare_formula(value)

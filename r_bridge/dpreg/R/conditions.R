@@ -36,7 +36,8 @@ call_to_show <- function(call) {
   for (i in seq_along(call)[-1]) {
     value <- call[[i]]
     if (missing(value) || is.language(value) || is.null(value)) next
-    if (is.object(value) || !is.atomic(value) || length(value) > 3) call[[i]] <- quote(...)
+    secret <- is.character(value) && any(grepl("://", value, fixed = TRUE)) # a password may be in it
+    if (is.object(value) || !is.atomic(value) || length(value) > 3 || secret) call[[i]] <- quote(...)
   }
   call
 }

@@ -148,7 +148,7 @@ design_matrix <- function(fit, newdata) {
 # The sum of coefficients times columns, for the columns that `wanted` marks.
 linear_part <- function(fit, values, rows, wanted = TRUE) {
   columns <- fit$design$columns
-  weights <- unname(fit$coefficients)[order(fit$design$order)]
+  weights <- unname(fit$estimates)[order(fit$design$order)]
   places <- seq_along(columns)[wanted]
   total <- numeric(rows)
   while (length(places)) {

@@ -34,7 +34,7 @@ NULL
 #' @rdname dp_mean
 #' @export
 dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL,
-                    neighbors = "replace-one", contributions = 1, by = NULL, complete = FALSE,
+                    neighbors = "replace-one", contributions = 1, person = NULL, by = NULL, complete = FALSE,
                     noise = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   list(x, eps)
@@ -44,7 +44,7 @@ dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL
 #' @rdname dp_mean
 #' @export
 dp_quantile <- function(x, q, data = NULL, eps, bounds = NULL, schema = NULL,
-                        neighbors = "replace-one", contributions = 1, by = NULL, complete = FALSE,
+                        neighbors = "replace-one", contributions = 1, person = NULL, by = NULL, complete = FALSE,
                         alpha = 0.05, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   list(x, q, eps)
@@ -54,7 +54,7 @@ dp_quantile <- function(x, q, data = NULL, eps, bounds = NULL, schema = NULL,
 #' @rdname dp_mean
 #' @export
 dp_histogram <- function(x, data = NULL, eps, delta = 0, bounds = NULL, bins = "private",
-                         schema = NULL, neighbors = "replace-one", contributions = 1, by = NULL,
+                         schema = NULL, neighbors = "replace-one", contributions = 1, person = NULL, by = NULL,
                          complete = FALSE, width_share = 0.2, noise = NULL, budget = NULL, analyst = NULL,
                          progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
@@ -65,7 +65,7 @@ dp_histogram <- function(x, data = NULL, eps, delta = 0, bounds = NULL, bins = "
 #' @rdname dp_mean
 #' @export
 dp_suffstats <- function(x, data = NULL, family = "gaussian", eps, delta = 0, bounds = NULL,
-                         schema = NULL, neighbors = "replace-one", contributions = 1, by = NULL,
+                         schema = NULL, neighbors = "replace-one", contributions = 1, person = NULL, by = NULL,
                          complete = FALSE, noise = NULL, budget = NULL, analyst = NULL, progress = NULL,
                          unsafe_seed = NULL) {
   call <- match.call()
@@ -79,7 +79,7 @@ estimate_call <- function(verb, x, data, arguments, call) {
   if (is.null(data)) {
     if (!is.data.frame(x)) plain_column(x, "x")
     data <- if (is.data.frame(x)) x else data.frame(x = x, stringsAsFactors = FALSE)
-    x <- names(data)
+    x <- setdiff(names(data), c(arguments$by, arguments$person))
   }
   source <- NULL
   if (is_source(data)) {
@@ -93,11 +93,12 @@ estimate_call <- function(verb, x, data, arguments, call) {
   arguments["schema"] <- list(plain_schema(arguments$schema))
   check_names(data, arguments$schema)
   check_declared(data, columns, arguments$schema)
-  arguments$budget <- ledger_path(arguments$budget)
+  person <- person_column(arguments$person, data, c(columns, names(arguments$schema)))
+  arguments <- with_ledger(arguments)
   if (!is.null(arguments$bounds)) arguments$bounds <- as.list(arguments$bounds)
   arguments$x <- if (length(x) == 1) x else as.list(x)
   view <- if (is.null(source)) {
-    python_call(verb, arguments, data, columns)
+    python_call(verb, arguments, data, c(columns, person))
   } else {
     python_call(verb, arguments, source = source)
   }

@@ -1,48 +1,150 @@
-#' An account of privacy budget, kept in a file
+#' An account of privacy budget
 #'
-#' Give it as `budget =` to [dp_select()] or [dp_ols()]: each call is charged before a row is read, and
-#' refused where the charge does not fit. There are no refunds. R and Python, and several processes at
-#' once, may share the file.
+#' Give it as `budget =` to [dp_select()], [dp_ols()] and whatever else reads rows: each call is charged
+#' before a row is read, and refused where the charge does not fit under every cap. There are no refunds. R
+#' and Python, and several processes and users at once, may share the account.
 #'
-#' @param path The ledger's file. It is made if it does not exist and `eps` is given.
-#' @param eps,delta The most that may ever be charged. If the file exists they must be what it says;
+#' `verify_ledger()` goes through the whole book: hashes, sums and caps. Keep the `head` that it tells where
+#' those who may write to the ledger cannot; given again later, it shows that no entry before it was changed.
+#' `adopt_ledger()` lets a ledger be charged where it lies now, after it was moved, copied or restored; only do
+#' this when the other copy is gone for good, for two copies spend the same budget twice.
+#'
+#' @param path The ledger's file, or the address of a PostgreSQL database, `"postgresql://..."` (see
+#'   [install_dpreg()] for what that needs). It is made if it does not exist and `eps` is given. An address's
+#'   password stays in this session: leave it to `~/.pgpass` where the ledger is to be opened by a later one.
+#' @param eps,delta The most that may ever be charged. If the account exists they must be what it says;
 #'   without `eps` it is opened as it is.
-#' @returns An object of class `dp_ledger`: a list with `path`, `cap`, `spent`, `remaining` (exact
-#'   decimals as text) and `entries`, as they were when it was made or printed.
+#' @param analyst_cap The most for each analyst: a number (an eps), `c(eps = 1, delta = 1e-6)`, or a named list
+#'   of such for those who may charge, nobody else then.
+#' @param period_cap The most in each period of the UTC calendar: a number, or `c(eps = 1, delta = 1e-6)`.
+#' @param period `"day"`, `"month"`, `"quarter"` or `"year"`.
+#' @param analyst Who charges through this object; calls may say so by `analyst =` themselves.
+#' @param read_only Only look at an account that exists?
+#' @param timeout Seconds to wait for the account while others hold it.
+#' @param ledger A ledger, or its path.
+#' @param head A `head` that was seen earlier: the account must still hold it.
+#' @param reason Why the ledger is adopted: public text, kept in it.
+#' @returns `dp_ledger()` and `adopt_ledger()`: an object of class `dp_ledger`, a list with `path`, `cap`,
+#'   `spent`, `remaining` (exact decimals as text), `caps` (a data frame, of analysts and periods), `entries`
+#'   (a data frame) and `head`, as they were when it was made or printed. `verify_ledger()`: a list with `head`,
+#'   `entries`, their number, and `spent`; what is wrong with an account is an error of class
+#'   `dpreg_ledger_error`.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
-#' ledger <- dp_ledger(tempfile(fileext = ".json"), eps = 20)
+#' ledger <- dp_ledger(tempfile(fileext = ".db"), eps = 20, analyst_cap = 15)
 #' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400))
-#' fit <- dp_select(mpg ~ wt + hp, mtcars, eps = 10, schema = schema, fit = NULL, budget = ledger)
+#' fit <- dp_select(mpg ~ wt + hp, mtcars, eps = 10, schema = schema, fit = NULL, budget = ledger,
+#'                  analyst = "ada")
 #' ledger
+#' verify_ledger(ledger)$entries
 #' @export
-dp_ledger <- function(path, eps = NULL, delta = 0) {
-  arguments <- list(path = path_text(path, "path"))
-  if (!dir.exists(dirname(arguments$path))) {
+dp_ledger <- function(path, eps = NULL, delta = 0, analyst_cap = NULL, period_cap = NULL, period = "month",
+                      analyst = NULL, read_only = FALSE, timeout = 30) {
+  call <- match.call()
+  list(path)
+  arguments <- given_arguments(call)
+  arguments$path <- ledger_path(path)
+  arguments$analyst <- NULL # said at each charge
+  if (!is_address(arguments$path) && !dir.exists(dirname(arguments$path))) {
     dpreg_stop("budget_error", "there is no folder ", quoted(dirname(arguments$path)), " for the ledger's file.")
   }
-  if (!is.null(eps)) arguments <- c(arguments, list(eps = eps, delta = delta))
-  view <- python_call("ledger", arguments)
+  if (is.null(eps)) {
+    useless <- intersect(c("delta", "analyst_cap", "period_cap", "period"), names(arguments))
+    if (length(useless)) {
+      dpreg_stop("budget_error", listed(useless), " needs eps as well; without, a ledger is opened with its own caps.")
+    }
+  }
+  if (!is.null(analyst_cap)) arguments$analyst_cap <- cap_of(analyst_cap, "analyst_cap", named = TRUE)
+  if (!is.null(period_cap)) arguments$period_cap <- cap_of(period_cap, "period_cap")
+  new_ledger(python_call("ledger", arguments), arguments$path, analyst, read_only)
+}
+
+new_ledger <- function(view, path, analyst, read_only = FALSE) {
   pair <- function(x) stats::setNames(x, c("eps", "delta"))
+  # Python tells an address without its password.
+  if (is_address(path)) the$addresses[[view$path]] <- path
   structure(
     list(
-      path = view$path, cap = pair(view$cap), spent = pair(view$spent),
-      remaining = pair(view$remaining),
-      entries = as.data.frame(view[c("what", "eps", "delta", "when")], stringsAsFactors = FALSE)
+      path = view$path, cap = pair(view$cap), spent = pair(view$spent), remaining = pair(view$remaining),
+      caps = as.data.frame(view$caps, stringsAsFactors = FALSE),
+      entries = as.data.frame(view$entries, stringsAsFactors = FALSE), head = view$head,
+      identity = view$identity, analyst = analyst, read_only = read_only
     ),
     class = "dp_ledger"
   )
 }
 
+# One cap as a pair, or a list of such by analyst.
+cap_of <- function(cap, what, named = FALSE) {
+  bad <- function() {
+    dpreg_stop("budget_error", what, " must be a number, the eps, or c(eps = 1, delta = 1e-6)",
+               if (named) ", or a named list of such", ".")
+  }
+  plain <- is.numeric(cap) || is.character(cap)
+  if (length(cap) == 1 && is.null(names(cap)) && plain) return(list(cap, 0))
+  if (is.null(names(cap)) || anyDuplicated(names(cap))) bad()
+  if (all(names(cap) %in% c("eps", "delta"))) {
+    if (!"eps" %in% names(cap)) bad()
+    return(list(cap[["eps"]], if ("delta" %in% names(cap)) cap[["delta"]] else 0))
+  }
+  if (!named) bad()
+  lapply(as.list(cap), cap_of, what)
+}
+
+#' @rdname dp_ledger
+#' @export
+verify_ledger <- function(ledger, head = NULL) {
+  found <- python_call("verify_ledger", c(list(path = ledger_path(ledger)), if (!is.null(head)) list(head = head)))
+  found$spent <- stats::setNames(found$spent, c("eps", "delta"))
+  found
+}
+
+#' @rdname dp_ledger
+#' @export
+adopt_ledger <- function(ledger, reason) {
+  path <- ledger_path(ledger)
+  analyst <- if (inherits(ledger, "dp_ledger")) ledger$analyst
+  new_ledger(python_call("adopt_ledger", list(path = path, reason = reason)), path, analyst)
+}
+
 #' @export
 print.dp_ledger <- function(x, ...) {
-  now <- if (file.exists(x$path)) tryCatch(dp_ledger(x$path), dpreg_python_missing = function(cond) x) else x
+  now <- if (is_address(x$path) || file.exists(x$path)) {
+    tryCatch(dp_ledger(x, read_only = TRUE), dpreg_python_missing = function(cond) x)
+  } else x
   line <- function(pair) paste0("eps = ", pair[["eps"]], ", delta = ", pair[["delta"]])
   cat("Privacy ledger", now$path, "\n")
   cat("  cap:       ", line(now$cap), "\n  spent:     ", line(now$spent), "\n  remaining: ",
       line(now$remaining), "\n", sep = "")
-  if (nrow(now$entries)) print(now$entries, row.names = FALSE)
+  for (i in seq_len(nrow(now$caps))) cat("  ", now$caps$of[i], ": at most ", line(now$caps[i, ]), "\n", sep = "")
+  shown <- now$entries[c("what", "eps", "delta", "when", if (any(nzchar(now$entries$analyst))) "analyst")]
+  if (nrow(shown)) print(shown, row.names = FALSE)
   invisible(x)
 }
 
-# What Python opens: the path of the ledger's file.
-ledger_path <- function(budget) if (inherits(budget, "dp_ledger")) budget$path else budget
+# What Python opens: a file's path or a server's address.
+ledger_path <- function(budget) {
+  if (inherits(budget, "dp_ledger")) return(the$addresses[[budget$path]] %||% budget$path)
+  if (!is.character(budget) || length(budget) != 1 || is.na(budget)) {
+    dpreg_stop("budget_error", "a ledger is an object of dp_ledger(), or the path of its file.")
+  }
+  if (is_address(budget)) {
+    check_text(budget, "the ledger's address")
+    return(budget)
+  }
+  path_text(budget, "the ledger's path")
+}
+
+is_address <- function(path) grepl("^postgres(ql)?://", path)
+
+# The arguments of a call with its ledger as Python opens it, charged on the account of whoever asks.
+with_ledger <- function(arguments) {
+  if (is.null(arguments$budget)) return(arguments)
+  if (is.null(arguments$analyst) && inherits(arguments$budget, "dp_ledger")) {
+    arguments$analyst <- arguments$budget$analyst
+  }
+  if (inherits(arguments$budget, "dp_ledger") && isTRUE(arguments$budget$read_only)) {
+    dpreg_stop("budget_error", "this ledger was opened with read_only = TRUE: it cannot be charged.")
+  }
+  arguments$budget <- ledger_path(arguments$budget)
+  arguments
+}

@@ -30,8 +30,10 @@ fitted_part <- function(object, what) {
 #' @param row.names,optional Not used.
 #' @param ... Further arguments; for `update()`, arguments of the call.
 #' @returns As for an [lm()]. `coef()` is a named vector; `vcov()` a matrix, sampling error and privacy
-#'   noise together; `confint()` a matrix, from the normal law or from the released bootstrap draws;
-#'   `nobs()` is `NA` where the number of rows is private.
+#'   noise together; `confint()` a matrix, from the law of both errors or from the released bootstrap
+#'   draws; `nobs()` is `NA` where the number of rows is private. After [dp_select()] with `fit = "same"`
+#'   both `coef()` and `confint()` account for the choice, coefficient by coefficient, and `vcov()` is not
+#'   released.
 #' @name dp_result
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400))
@@ -50,7 +52,9 @@ coef.dp_result <- function(object, ...) {
 #' @rdname dp_result
 #' @export
 vcov.dp_result <- function(object, ...) {
-  stamped(fitted_part(object, "vcov()")$vcov, object$seeded)
+  fit <- fitted_part(object, "vcov()")
+  refuse_given(fit, "vcov()")
+  stamped(fit$vcov, object$seeded)
 }
 
 #' @rdname dp_result
@@ -59,7 +63,9 @@ confint.dp_result <- function(object, parm, level = 0.95, ...) {
   fit <- fitted_part(object, "confint()")
   check_level(level)
   tails <- c((1 - level) / 2, (1 + level) / 2)
-  limits <- if (is.null(fit$interval_draws)) {
+  limits <- if (length(fit$conditional)) {
+    given_limits(fit$conditional, level)
+  } else if (is.null(fit$interval_draws)) {
     half <- half_widths(fit, std_errors(fit), diag(as.matrix(fit$privacy_vcov %||% fit$vcov)), level)
     fit$coefficients + outer(half, c(-1, 1))
   } else {

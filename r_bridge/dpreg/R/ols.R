@@ -13,11 +13,10 @@
 #'   `"classical"`.
 #' @param scaling How rows are scaled: `"box"`, or for the alternatives also `"row-norm"`,
 #'   `"row-norm-xy"` and `"max-norm"`.
-#' @param expected_rows About how many rows there are, from public knowledge: where their number is private,
-#'   `"auto"` needs it to take `"staged"`.
 #' @returns An object of class `dp_ols`: a plain list with, among others, `coefficients`, `vcov`,
-#'   `se_sampling`, `se_privacy`, `sigma`, `budget` and `privacy`. It has the methods that [dp_select()]
-#'   lists.
+#'   `se_sampling`, `se_privacy`, `sigma`, `budget` and `privacy`; of a staged fit also `looks`, and `weak`,
+#'   which says of columns that the looks leave weakly determined why. It has the methods that
+#'   [dp_select()] lists.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400))
 #' fit <- dp_ols(mpg ~ wt + log(hp), mtcars, eps = 1000, schema = schema)
@@ -26,8 +25,8 @@
 #' predict(fit, data.frame(wt = 3, hp = 110), se.fit = TRUE)
 #' @export
 dp_ols <- function(formula, data, eps, delta = 0, schema = NULL, method = "auto", noise = NULL,
-                   scaling = "box", neighbors = "replace-one", contributions = 1, clip = 1,
-                   center = TRUE, shares = NULL, expected_rows = NULL, budget = NULL, analyst = NULL,
+                   scaling = "box", neighbors = "replace-one", contributions = 1, person = NULL,
+                   clip = 1, center = TRUE, shares = NULL, expected_rows = NULL, budget = NULL, analyst = NULL,
                    progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   list(formula, data, eps)

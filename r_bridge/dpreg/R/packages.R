@@ -32,6 +32,7 @@ recover_data.dp_result <- function(object, data = NULL, params = NULL, ...) {
 #' @exportS3Method emmeans::emm_basis
 emm_basis.dp_result <- function(object, trms, xlev, grid, ...) {
   fit <- fitted_part(object, "emmeans()")
+  refuse_given(fit, "emmeans()")
   list(X = stats::model.matrix(fit, grid), bhat = unname(fit$coefficients), nbasis = matrix(NA),
        V = unstamped(fit$vcov), dffun = function(k, dfargs) Inf, dfargs = list(), misc = list())
 }

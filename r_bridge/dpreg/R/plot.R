@@ -42,7 +42,8 @@ plot_coefficients <- function(fit, level, main, xlab, sub, ...) {
                          ylim = c(0.5, length(place) + 0.5), yaxt = "n", pch = 19, main = main,
                          xlab = xlab, ylab = "", sub = sub, ...)
   graphics::axis(2, place, names(fit$coefficients)[shown], las = 1)
-  graphics::segments(limits[, 1], place, limits[, 2], place)
+  sides <- graphics::par("usr") # an end may be infinite
+  graphics::segments(pmax(limits[, 1], sides[1]), place, pmin(limits[, 2], sides[2]), place)
   graphics::abline(v = 0, lty = 3)
 }
 

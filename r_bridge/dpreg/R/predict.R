@@ -2,13 +2,16 @@
 #'
 #' The counterpart of [predict.lm()] for a data frame of the analyst's own; all of it is computed in R.
 #' Numbers are not clipped to the schema's bounds: a prediction extrapolates as that of [lm()] does.
+#' After [dp_select()] with `fit = "same"` predictions use the least-squares estimates of the chosen model,
+#' and neither standard errors nor intervals are released.
 #'
 #' @param object A result of [dp_select()] or [dp_ols()].
 #' @param newdata A data frame, or a list that [as.data.frame()] makes one of, with the columns of the
 #'   formula. It has to be given: fitted values of the confidential rows are not released.
 #' @param se.fit Also standard errors?
 #' @param interval `"confidence"` for the mean, `"prediction"` for a new observation. Where the fit
-#'   released bootstrap draws, an interval takes some 0.1 milliseconds a row.
+#'   released bootstrap draws (`method = "gram"` without Gaussian noise), an interval takes some 0.2 milliseconds
+#'   a row, for it runs between two of 2,000 numbers; others come from a formula, in 0.01.
 #' @param level The level of the intervals.
 #' @param type `"response"`, or `"terms"` for a matrix with what each term adds. Terms are not centred, as
 #'   [predict.lm()] centres them, since the means of the columns are not released; the attribute
@@ -47,6 +50,7 @@ predict.dp_result <- function(object, newdata, se.fit = FALSE,
   values <- design_values(fit$design, newdata, fit$schema)
   centre <- stats::setNames(linear_part(fit, values, length(rows)), rows)
   if (!se.fit && interval == "none") return(stamped(centre, object$seeded))
+  refuse_given(fit, "the error of a prediction")
   x <- design_matrix(fit, newdata)
   error <- sqrt(positive(rowSums((x %*% unname(fit$vcov)) * x)))
   value <- centre
@@ -100,7 +104,7 @@ predicted_terms <- function(fit, newdata, wanted, rows) {
   parts <- vapply(kept, function(label) linear_part(fit, values, length(rows), own == label),
                   numeric(length(rows)))
   parts <- matrix(parts, length(rows), dimnames = list(rows, kept))
-  constant <- fit$coefficients[names(fit$coefficients) == "(Intercept)"]
+  constant <- fit$estimates[names(fit$estimates) == "(Intercept)"]
   structure(parts, constant = if (length(constant)) unname(constant) else 0)
 }
 
@@ -110,7 +114,7 @@ mean_limits <- function(fit, x, centre, error, level) {
     noise <- if (!is.null(fit$noise_degrees)) privacy_part(fit, x)
     return(centre + outer(half_widths(fit, error, noise, level), c(-1, 1)))
   }
-  blocks <- split(seq_along(centre), (seq_along(centre) - 1) %/% 1024)
+  blocks <- split(seq_along(centre), (seq_along(centre) - 1) %/% 128) # which stay in the processor's cache
   limits <- lapply(blocks, function(block) {
     draw_limits(tcrossprod(unname(fit$interval_draws), x[block, , drop = FALSE]), tails)
   })
@@ -126,12 +130,15 @@ draw_limits <- function(draws, tails) {
   high <- pmin(low + 1, n)
   share <- place - low
   at <- sort(unique(c(low, high)))
-  limits <- apply(draws, 2, function(values) {
-    if (anyNA(values)) return(c(NA_real_, NA_real_))
-    values <- sort.int(values, partial = at)
-    values[low] + share * (values[high] - values[low])
-  })
-  t(matrix(limits, 2))
+  there <- which(!is.na(colSums(draws)))
+  found <- vapply(there, function(j) sort.int(draws[, j], partial = at)[at], numeric(length(at)))
+  found <- matrix(found, length(at))
+  limits <- matrix(NA_real_, ncol(draws), 2)
+  for (side in 1:2) {
+    from <- found[match(low[side], at), ]
+    limits[there, side] <- from + share[side] * (found[match(high[side], at), ] - from)
+  }
+  limits
 }
 
 # Each side of the interval of the mean and that of a normal residual add in quadrature.

@@ -8,6 +8,7 @@ the <- new.env(parent = emptyenv())
 the$door <- NULL
 the$pid <- NULL
 the$said <- list()
+the$addresses <- list() # of ledgers on servers, by the address that is shown, which lacks the password
 
 environment_name <- "r-dpreg"
 
@@ -36,7 +37,7 @@ rpy2_requirement <- function(version = getRversion()) {
 #' @param from What to install: a requirement such as `"dpreg"`, the path of a folder that holds the
 #'   Python package's source, or of a wheel.
 #' @param extras What to install beside the computing: `"arrow"` (pyarrow) reads Parquet and CSV files and
-#'   tables of the R package arrow. `character()` for none. For `dpreg_available()`: extras that are asked
+#'   tables of the R package arrow; `"postgres"` (psycopg) keeps ledgers on a server. `character()` for none. For `dpreg_available()`: extras that are asked
 #'   for, too.
 #' @param envname Name or path of the virtual environment.
 #' @param python The Python (3.11 or later, with its shared library) to make the environment from;
@@ -99,7 +100,7 @@ install_dpreg <- function(from = "dpreg", extras = "arrow", envname = "r-dpreg",
 }
 
 # What an extra of Python's dpreg brings.
-extra_modules <- c(arrow = "pyarrow")
+extra_modules <- c(arrow = "pyarrow", postgres = "psycopg")
 
 known_extras <- function(extras) {
   if (!is.character(extras) || !all(extras %in% names(extra_modules))) {
@@ -227,14 +228,17 @@ missing_python <- function(failure) {
   if (inherits(failure, "dpreg_error")) stop(failure)
   failure <- conditionMessage(failure)
   chosen <- Sys.getenv("DPREG_PYTHON")
-  python <- if (nzchar(chosen) && !reticulate::py_available()) chosen else {
+  python <- if (reticulate::py_available()) reticulate::py_config()$python else if (nzchar(chosen)) chosen else {
     tryCatch(reticulate::py_discover_config()$python, error = function(cond) NULL)
   }
-  module <- regmatches(failure, regexpr("(?<=No module named ')[^'.]+", failure, perl = TRUE))
+  module <- regmatches(failure, regexpr("(?<=No module named ')[^']+", failure, perl = TRUE))
+  of_another <- any(startsWith(module, "dpreg.")) || grepl("cannot import name .* from 'dpreg", failure)
   reason <- if (is.null(python)) {
     "No Python was found."
+  } else if (of_another) {
+    paste0("The dpreg of the Python at ", python, " is of another version than this R package.")
   } else if (length(module)) {
-    paste0("The Python at ", python, " has no module '", module, "'.")
+    paste0("The Python at ", python, " has no module '", sub("\\..*", "", module), "'.")
   } else {
     paste0("The Python at ", python, " could not be used: ", sub("\\s+$", "", failure))
   }

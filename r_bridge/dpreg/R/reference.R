@@ -10,6 +10,7 @@ mixing <- function(degrees) {
 privacy_part <- function(fit, x) rowSums((x %*% unname(fit$privacy_vcov)) * x)
 
 error_pvalues <- function(fit) {
+  if (length(fit$conditional)) return(given_pvalues(fit$conditional))
   errors <- std_errors(fit)
   if (is.null(fit$noise_degrees)) return(2 * stats::pnorm(-abs(fit$coefficients / errors)))
   noise <- diag(as.matrix(fit$privacy_vcov))
@@ -32,16 +33,15 @@ half_widths <- function(fit, error, noise, level) {
 unit_widths <- function(share, degrees, level) {
   exact <- function(share) {
     scales <- sqrt(pmax(1 - share + outer(share, mixing(degrees)), .Machine$double.xmin))
-    normal <- stats::qnorm((1 + level) / 2)
-    low <- normal * apply(scales, 1, min)
-    high <- normal * apply(scales, 1, max)
+    # Newton's method from below: the chance outside falls with the width, and is convex.
+    width <- stats::qnorm((1 + level) / 2) * apply(scales, 1, min)
     for (i in 1:60) {
-      middle <- (low + high) / 2
-      above <- rowMeans(2 * stats::pnorm(-middle / scales)) > 1 - level
-      low <- ifelse(above, middle, low)
-      high <- ifelse(above, high, middle)
+      outside <- rowMeans(2 * stats::pnorm(-width / scales)) - (1 - level)
+      step <- outside / rowMeans(2 * stats::dnorm(width / scales) / scales)
+      width <- width + step
+      if (all(abs(step) <= 1e-14 * width)) break
     }
-    (low + high) / 2
+    width
   }
   if (length(share) <= 300 || diff(range(share)) == 0) {
     if (!length(share)) return(numeric())

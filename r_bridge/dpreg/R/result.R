@@ -23,12 +23,24 @@ new_selection <- function(view, translation, call) {
     n_models = as.double(view$n_models),
     columns = stats::setNames(columns, named(names(columns)))
   )
+  # What a staged selection tells beside its choice; NULL for the paper's methods.
+  object["best"] <- list(if (length(view$best)) {
+    named(view$best[formula_order(view$best, translation, schema)])
+  })
+  object["alternatives"] <- list(stats::setNames(
+    lapply(view$alternatives, function(sets) lapply(sets, named)), named(names(view$alternatives))
+  ))
+  object["stability"] <- list(
+    if (!is.null(view$stability)) stats::setNames(view$stability[order], candidates)
+  )
+  object["certified"] <- list(view$certified)
+  object["looks"] <- list(looks_frame(view$looks))
   object["regression"] <- list(
     if (!is.null(view$regression)) new_regression(view$regression, translation, call)
   )
   settings <- c("method", "mechanism", "engine", "units", "hierarchy", "max_terms", "radius",
                 "radius_source", "clip", "center", "penalty", "phi", "psi", "sigma2", "bounds")
-  structure(c(object, claim_of(view, schema), settings = list(view[settings]),
+  structure(c(object, claim_of(view, schema, translation$labels), settings = list(view[settings]),
               python = list(python_of(view))), class = c("dp_select", "dp_result"))
 }
 
@@ -44,7 +56,8 @@ new_regression <- function(view, translation, call) {
     call = public_call(call),
     formula = full_formula(translation),
     response = translation$response,
-    coefficients = vector(view$coefficients),
+    coefficients = vector(view$params),
+    estimates = vector(view$coefficients),
     vcov = matrix(view$covariance[order, , drop = FALSE], names),
     privacy_vcov = matrix(view$privacy_covariance[order, , drop = FALSE], names),
     noise_degrees = view$noise_degrees,
@@ -60,15 +73,32 @@ new_regression <- function(view, translation, call) {
     design = c(design_recipe(view$terms, translation, schema), list(
       response = translation$expressions[[translation$response]], order = order
     )),
-    ridged = view$ridged
+    ridged = view$ridged,
+    conditional = stats::setNames(view$conditional[order[seq_along(view$conditional)]],
+                                  names[seq_along(view$conditional)]),
+    weak = weak_columns(view$weak, translation, schema),
+    looks = looks_frame(view$looks)
   )
   settings <- c("method", "noise", "scaling", "fit", "clip", "center", "bounds", "ridge")
-  structure(c(object, claim_of(view, schema), settings = list(view[settings]),
+  structure(c(object, claim_of(view, schema, translation$labels), settings = list(view[settings]),
               python = list(python_of(view))), class = c("dp_ols", "dp_result"))
 }
 
-# What both kinds have: what was claimed and paid.
-claim_of <- function(view, schema) {
+# What each look released, but for the moments themselves; NULL where there were none.
+looks_frame <- function(looks) {
+  if (is.null(looks)) return(NULL)
+  looks$opened <- looks$opened == 1
+  data.frame(look = seq_along(looks$rows), looks, stringsAsFactors = FALSE)
+}
+
+# Why a coefficient is weakly determined, by its name.
+weak_columns <- function(weak, translation, schema) {
+  names <- vapply(names(weak), column_name, "", translation, schema, USE.NAMES = FALSE)
+  stats::setNames(vapply(weak, identity, "", USE.NAMES = FALSE), names)
+}
+
+# What all kinds have: what was claimed and paid.
+claim_of <- function(view, schema, labels = NULL) {
   list(
     nobs = view$nobs,
     neighbors = view$neighbors,
@@ -78,7 +108,9 @@ claim_of <- function(view, schema) {
     budget = budget_frame(view$budget, view$seeded),
     privacy = view$privacy,
     seeded = view$seeded,
-    notes = view$notes,
+    notes = vapply(view$notes, in_r_words, "", labels, USE.NAMES = FALSE),
+    passes = view$passes,
+    record = view$record,
     schema = schema
   )
 }

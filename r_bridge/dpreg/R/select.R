@@ -30,12 +30,21 @@
 #'   which is enough where every bound is declared. A row with a missing or undeclared value counts for
 #'   nothing.
 #' @param eps What the whole call may cost: a number or a decimal as text, taken exactly as typed.
-#' @param delta Used by `method = "pcpl"`, by several draws and by the coefficients.
+#' @param delta `method = "pcpl"` needs one above 0; several draws, looks and coefficients use it where it saves
+#'   noise.
 #' @param schema The public facts about columns; see below.
-#' @param method `"pcls"`, penalised constrained least squares, or `"pcpl"`, profile likelihood.
+#' @param method `"pcls"`, penalised constrained least squares, or `"pcpl"`, profile likelihood: the paper's
+#'   methods. `"staged"` looks at the rows three times, as [dp_ols()] does, and chooses from what the looks
+#'   released: it finds more where rows are many, needs no radius, and says which terms others might stand
+#'   for. `"auto"` takes `"staged"` where a public rule finds rows enough, else `"pcls"`, and a note says why.
+#'   Arguments of the paper's methods alone (`mechanism`, `radius`, `penalty`, `sigma2`, `draws`, `engine`)
+#'   mean `"pcls"` under `"auto"`, and are refused with `"staged"`.
 #' @param mechanism `"auto"`, `"permute-and-flip"`, `"exponential"` or `"laplace"`.
 #' @param neighbors `"replace-one"` (the number of rows is public) or `"add-remove"` (it is private).
-#' @param contributions The most rows that one person may own.
+#' @param contributions The most rows that one person may own; with `person`, the most that are used.
+#' @param person The name of the column that says whose row it is. Of each person `contributions` rows are
+#'   used, drawn by lot, so that the claim holds for persons whatever they own; the number of rows is then
+#'   private. `.` in a formula leaves this column out.
 #' @param units What enters or leaves a model: a `"term"` or a `"column"` of the model matrix.
 #' @param keep Terms that are in every model, as in the formula.
 #' @param max_terms The most units outside `keep`, or `NULL`.
@@ -46,13 +55,17 @@
 #' @param center Is the response centred at the middle of its bounds before it is scaled?
 #' @param penalty `"auto"`, `"bic"`, or a number charged for each column.
 #' @param sigma2 The residual variance in squared units of the scaled response, `"private"`, or `NULL`.
-#' @param false_inclusions The expected number of useless terms under `penalty = "auto"`.
+#' @param false_inclusions The expected number of useless terms under `penalty = "auto"` and with
+#'   `method = "staged"`.
 #' @param shares A named list: the parts of `eps` for the steps `bounds`, `radius`, `sigma2`, `count`,
 #'   `profile` and `fit`.
 #' @param draws How many models are drawn; the most frequent one is reported.
 #' @param fit Coefficients of the selected model from other rows (`"split"`), from the same rows
-#'   (`"share"`), or none (`NULL`).
+#'   (`"share"`), or none (`NULL`). `"same"`, with `method = "staged"`: from the last look, each with its law
+#'   given the choice, at no further cost. `"auto"` is `"same"` with `"staged"`, else `"split"`.
 #' @param engine `"auto"`, `"enumerate"` or `"tree"`: how the models are searched; the law is the same.
+#' @param expected_rows About how many rows there are, from public knowledge: where their number is private,
+#'   `"auto"` needs it to take `"staged"`.
 #' @param budget A [dp_ledger()] to charge, before any row is read.
 #' @param analyst Whose part of the account is charged, where the ledger has caps for analysts.
 #' @param progress Show bars while rows are read and trees searched, for the curator's eyes only?
@@ -60,7 +73,11 @@
 #' @param unsafe_seed Makes the result reproducible and **not private**; every view of it says so.
 #' @returns An object of class `dp_select`: a plain list with, among others, `selected`,
 #'   `selected_formula`, `selection_frequencies`, `budget`, `privacy`, and `regression`, which is an
-#'   object of class `dp_ols` or `NULL`. There are methods for [print()], [summary()], [coef()],
+#'   object of class `dp_ols` or `NULL`. With `method = "staged"` also `alternatives`, a list that says for
+#'   each term in doubt what might stand in its place (such terms are not among `selected`, but in `best`, the
+#'   model that the coefficients are of); `stability`, how often each term would be chosen again if the
+#'   released estimate were the truth; `certified`, whether no model is better by the released numbers; and
+#'   `looks`. There are methods for [print()], [summary()], [coef()],
 #'   [vcov()], [confint()], [predict()], [formula()], [terms()], [nobs()], [plot()], [update()],
 #'   [as.data.frame()], and for broom's `tidy()`, `glance()` and `augment()`.
 #' @references Lei, J., Charest, A.-S., Slavkovic, A., Smith, A. and Fienberg, S. (2018).
@@ -75,10 +92,11 @@
 #' @export
 dp_select <- function(formula, data, eps, delta = 0, schema = NULL, method = "pcls",
                       mechanism = "auto", neighbors = "replace-one", contributions = 1,
-                      units = "term", keep = "(Intercept)", max_terms = NULL, hierarchy = "none",
+                      person = NULL, units = "term", keep = "(Intercept)", max_terms = NULL, hierarchy = "none",
                       radius = NULL, clip = 1, center = TRUE, penalty = "auto", sigma2 = NULL,
-                      false_inclusions = 0.1, shares = NULL, draws = 1, fit = "split",
-                      engine = "auto", budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
+                      false_inclusions = 0.1, shares = NULL, draws = 1, fit = "auto",
+                      engine = "auto", expected_rows = NULL, budget = NULL, analyst = NULL,
+                      progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   list(formula, data, eps) # R's own error where one is missing
   model_call("dp_select", formula, data, given_arguments(call), call, new_selection)
@@ -96,8 +114,9 @@ model_call <- function(verb, formula, data, arguments, call, make) {
   if (!is.data.frame(data)) not_a_table(data)
   arguments["schema"] <- list(plain_schema(arguments$schema))
   check_names(data, arguments$schema)
+  person <- person_column(arguments$person, data, c(all.vars(formula), names(arguments$schema)))
   bounds <- function(name) declared_bounds(arguments$schema, name)
-  translation <- translate_formula(formula, data, bounds)
+  translation <- translate_formula(formula, without_person(data, person), bounds)
   check_declared(data, translation$columns, arguments$schema, translation$declared)
   if (length(translation$derived)) {
     if (!is.null(source)) {
@@ -114,15 +133,42 @@ model_call <- function(verb, formula, data, arguments, call, make) {
     arguments$keep <- as.list(python_term_names(arguments$keep, translation, "keep"))
   }
   if (!is.null(arguments$shares)) arguments$shares <- as.list(arguments$shares)
-  arguments$budget <- ledger_path(arguments$budget)
+  arguments <- with_ledger(arguments)
   arguments$formula <- translation$patsy
   view <- if (is.null(source)) {
-    python_call(verb, arguments, data, c(translation$columns, names(translation$derived)),
+    python_call(verb, arguments, data, c(translation$columns, names(translation$derived), person),
                 labels = translation$labels)
   } else {
     python_call(verb, arguments, source = source, labels = translation$labels)
   }
   make(view, translation, call)
+}
+
+# The name of the column that says whose row it is, or NULL. `used` are the columns that a call uses for
+# something else.
+person_column <- function(person, data, used) {
+  if (is.null(person)) return(NULL)
+  names <- attr(data, "names")
+  if (!is.character(person) || length(person) != 1 || is.na(person)) {
+    dpreg_stop("argument_error", "person must be the name of a column of data, in quotes.")
+  }
+  check_text(person, "person")
+  if (!person %in% names) {
+    dpreg_stop("data_error", "person: data has no column ", quoted(person), "; it has ", listed(names), ".")
+  }
+  if (person %in% used) {
+    dpreg_stop("data_error", "person: column ", quoted(person), " says whose row it is, and is no number or label: ",
+               "leave it out of the formula, the columns and the schema, or name another.")
+  }
+  person
+}
+
+# Names and kinds of the other columns: what `.` stands for.
+without_person <- function(data, person) {
+  if (is.null(person)) return(data)
+  others <- !attr(data, "names") %in% person
+  structure(unclass(data)[others], names = attr(data, "names")[others], class = "data.frame",
+            row.names = .set_row_names(.row_names_info(data, 2L)))
 }
 
 # R gives ordered factors polynomial contrasts; who has them is told what they get here.

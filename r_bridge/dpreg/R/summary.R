@@ -10,7 +10,8 @@
 #'   z values, p-values and limits; `errors`, what sampling and the privacy noise alone would give as
 #'   standard errors; `which`, for a selection, a logical matrix as in the package leaps: a row for
 #'   each distinct model that was drawn, most frequent first, and a column for each term; `counts`, how
-#'   often each was drawn; `budget`; `privacy`.
+#'   often each was drawn; `terms`, for a staged selection, a data frame that says of each term whether it was
+#'   selected, or is in doubt, and its stability; `looks`; `budget`; `privacy`; `notes`.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400), qsec = c(10, 25))
 #' fit <- dp_select(mpg ~ wt + hp + qsec, mtcars, eps = 30, schema = schema, draws = 20, fit = NULL)
@@ -21,19 +22,24 @@ summary.dp_result <- function(object, level = 0.95, ...) {
   regression <- inherits(object, "dp_ols") || !is.null(object$regression)
   fit <- if (regression) fitted_part(object, "summary()")
   kept <- c("call", "formula", "selected_formula", "candidates", "kept", "n_models", "settings",
-            "nobs", "neighbors", "contributions", "eps", "delta", "budget", "privacy", "seeded")
+            "nobs", "neighbors", "contributions", "eps", "delta", "budget", "privacy", "seeded", "alternatives",
+            "certified", "looks", "passes", "record")
   out <- object[intersect(kept, names(object))]
-  if (inherits(object, "dp_select")) out <- c(out, drawn_models(object))
+  if (inherits(object, "dp_select")) {
+    out <- c(out, drawn_models(object))
+    if (!is.null(object$stability)) out$terms <- term_table(object)
+  }
   if (regression) {
     limits <- unstamped(confint.dp_result(fit, level = level))
     out$coefficients <- cbind(coefficient_table(fit), limits)
     out$errors <- cbind(Sampling = fit$se_sampling, Privacy = fit$se_privacy)
-    out[c("sigma", "r.squared", "df.residual", "complete_rows", "interval_method", "ridged")] <-
-      list(fit$sigma, fit$r.squared, fit$df.residual, fit$complete_rows, fit$interval_method,
-           fit$ridged)
+    out[c("sigma", "r.squared", "df.residual", "complete_rows", "interval_method", "ridged", "weak")] <-
+      list(fit$sigma, fit$r.squared, fit$df.residual, fit$complete_rows, interval_words(fit),
+           fit$ridged, fit$weak)
     out$fit_settings <- fit$settings
+    if (is.null(out$looks)) out["looks"] <- list(fit$looks)
   }
-  out$notes <- unique(c(object$notes, fit$notes))
+  out$notes <- unique(c(reading(object, fit), object$notes, fit$notes))
   out$level <- level
   structure(out, class = c(paste0("summary.", class(object)[1]), "summary.dp_result"))
 }
@@ -69,9 +75,10 @@ print.summary.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L
   print_call(x$call)
   if (!is.null(x$which)) {
     cat("Selected: ", deparse1(x$selected_formula), "\n\n", sep = "")
-    print_drawn(x)
+    if (is.null(x$terms)) print_drawn(x) else print_chosen(x)
   }
   if (!is.null(x$coefficients)) print_fit(x, digits)
+  if (!is.null(x$looks)) print_looks(x, digits)
   print_budget(x$budget, x$eps, x$delta)
   paragraph("Privacy: ", x$privacy)
   for (i in seq_along(x$notes)) paragraph(paste0("[", i, "] "), x$notes[i])
@@ -103,15 +110,81 @@ print_drawn <- function(x) {
   cat("\n")
 }
 
+# A staged selection: no draws, but what is in doubt.
+print_chosen <- function(x) {
+  cat("Models: ", format(x$n_models, big.mark = ",", scientific = x$n_models > 1e12), ", ", x$settings$mechanism,
+      " looks", if (isTRUE(x$certified)) "; none is better by the released numbers", "\n", sep = "")
+  shown <- x$terms[c("term", "selected", "stability")]
+  doubted <- shown$term %in% names(x$alternatives)
+  shown$selected <- ifelse(x$terms$kept, "kept", ifelse(doubted, "one of", ifelse(shown$selected, "yes", "no")))
+  shown$stability <- ifelse(is.na(shown$stability), "", formatC(shown$stability, format = "f", digits = 2))
+  print(shown, row.names = FALSE, right = FALSE)
+  print_alternatives(x$alternatives)
+  cat("\n")
+}
+
+print_alternatives <- function(alternatives) {
+  if (!length(alternatives)) return(invisible())
+  paragraph("In doubt: ", paste(doubts(alternatives), collapse = "; "))
+}
+
+# "one of {a, b + c}" for each term that others might stand for.
+doubts <- function(alternatives) {
+  sets <- vapply(alternatives, function(sets) {
+    paste(vapply(sets, paste, "", collapse = " + "), collapse = ", ")
+  }, "")
+  sprintf("one of {%s, %s}", names(alternatives), sets)
+}
+
+print_looks <- function(x, digits) {
+  cat("Looks at the rows:\n")
+  shown <- x$looks[c("look", "rows", "share", "radius", "residual.clip", "opened", "mean.weight")]
+  shown$opened <- ifelse(shown$opened, "yes", "no")
+  shown$radius <- ifelse(is.na(shown$radius), "", format(shown$radius, digits = 3))
+  print(shown, digits = 3, row.names = FALSE)
+  if (length(x$weak)) paragraph("Weakly determined: ", paste0(names(x$weak), " (", x$weak, ")", collapse = "; "))
+  cat("\n")
+}
+
+# What the numbers of a summary mean, beyond the notes of the call.
+reading <- function(object, fit) {
+  selection <- inherits(object, "dp_select")
+  c(
+    if (length(fit$conditional)) paste(
+      "Estimates, p-values and intervals are those of each coefficient given that this model was chosen: an",
+      "estimate is too low as often as too high, and an interval covers as often as it says. Standard errors are",
+      "as if the terms had been given beforehand."
+    ),
+    if (selection && length(object$alternatives)) paste(
+      "Where a term is in doubt, the release cannot tell it from what is listed with it. It is not among the",
+      "selected ones; the coefficients are those of the best model, which has it."
+    ),
+    if (selection && !is.null(object$stability)) paste(
+      "stability: how often the term would be chosen again if the released estimate were the truth. It counts the",
+      "noise twice, so that a useless term near the threshold gets a half, and is no probability that the term",
+      "belongs to the model."
+    ),
+    if (!is.null(object$looks) || !is.null(fit$looks)) paste(
+      "Each look releases the moments of rows in coordinates that earlier looks fixed. A row whose columns lie",
+      "outside the radius is weighted down to it, and its residual is clipped, as a part of half the response's",
+      "range. Clips are opened where the noise is small anyway."
+    )
+  )
+}
+
+interval_words <- function(fit) {
+  if (length(fit$conditional)) "given the choice" else fit$interval_method
+}
+
 print_fit <- function(x, digits) {
-  rows <- c(fixed = "all rows", split = "the rows held out", share = "all rows")[[x$fit_settings$fit]]
+  rows <- if (identical(x$fit_settings$fit, "split")) "the rows held out" else "all rows"
   cat("Coefficients (", x$fit_settings$method, ", ", x$fit_settings$noise, " noise, ", rows, "):\n",
       sep = "")
   stats::printCoefmat(x$coefficients[, 1:4, drop = FALSE], digits = digits, has.Pvalue = TRUE,
                       P.values = TRUE)
-  cat("\n", format(100 * x$level), "% intervals", if (x$interval_method == "bootstrap") {
-    " (bootstrap of the public noise)"
-  }, ", and the standard errors that each source alone would give:\n", sep = "")
+  cat("\n", format(100 * x$level), "% intervals", switch(x$interval_method,
+    bootstrap = " (bootstrap of the public noise)", `given the choice` = " (given the choice)"
+  ), ", and the standard errors that each source alone would give:\n", sep = "")
   print(cbind(x$coefficients[, 5:6, drop = FALSE], x$errors), digits = digits)
   parts <- c(
     if (!is.null(x$sigma)) paste("Residual standard error:", format(signif(x$sigma, digits))),

@@ -15,7 +15,9 @@
 #' @param ... Not used.
 #' @returns A tibble, or a data frame where the package tibble is not installed. `tidy()`: `term`,
 #'   `estimate`, `std.error`, `statistic`, `p.value`; for terms `term`, `kept`, `selected`,
-#'   `frequency`. `glance()`: one row, with `NA` for what is not released. `augment()`: `newdata`, with
+#'   `frequency`, and of a staged selection, `NA` for others, `stability` and `doubt`, which names what the
+#'   release cannot tell from the term. `glance()`: one row, with `NA` for what is not released; `looks`
+#'   counts those of a staged release, and `doubts` the terms in doubt. `augment()`: `newdata`, with
 #'   `.rownames` where its rows have names, `.fitted`, and `.resid` where it holds the response.
 #' @name tidiers
 #' @examplesIf isTRUE(dpreg::dpreg_available())
@@ -61,9 +63,12 @@ term_table <- function(x) {
     dpreg_stop("argument_error", 'type = "terms" is for results of dp_select().')
   }
   terms <- c(x$kept, x$candidates)
+  doubted <- match(terms, names(x$alternatives))
+  again <- if (is.null(x$stability)) rep(NA_real_, length(terms)) else unname(x$stability[terms])
   data.frame(
     term = terms, kept = terms %in% x$kept, selected = terms %in% x$selected,
-    frequency = ifelse(terms %in% x$kept, 1, unname(x$selection_frequencies[terms]))
+    frequency = ifelse(terms %in% x$kept, 1, unname(x$selection_frequencies[terms])),
+    stability = again, doubt = doubts(x$alternatives)[doubted]
   )
 }
 
@@ -78,11 +83,14 @@ glance.dp_result <- function(x, ...) {
     df.residual = fit$df.residual %||% NA_real_,
     nobs = x$nobs %||% NA_integer_,
     eps = x$eps,
-    delta = x$delta
+    delta = x$delta,
+    looks = NROW(x$looks)
   )
   if (inherits(x, "dp_select")) {
     frame$n.models <- x$n_models
     frame$draws <- length(x$models)
+    frame$doubts <- length(x$alternatives)
+    frame$certified <- x$certified %||% NA
   }
   as_table(frame, x$seeded)
 }

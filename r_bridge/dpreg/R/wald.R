@@ -52,6 +52,7 @@ fit_terms <- function(fit) {
 }
 
 wald_table <- function(fit, terms, seeded) {
+  refuse_given(fit, "a test of terms")
   own <- vapply(fit$design$columns, `[[`, "", "term")[fit$design$order]
   tests <- vapply(terms, function(term) {
     places <- which(own == term)

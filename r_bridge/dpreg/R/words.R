@@ -12,7 +12,12 @@ r_words <- matrix(byrow = TRUE, ncol = 2, c(
   "^factor (?=')", "term ",
   # What to install and to call.
   "(?:run )?`?pip install '?dpreg\\[(\\w+)\\]'?`?", "run dpreg::install_dpreg(extras = \"\\1\") and restart R",
-  "Ledger\\(cap, path\\)", "dp_ledger(path, eps)",
+  "\\bLedger\\(cap, (path|url)\\)", "dp_ledger(\\1, eps)",
+  "as `Ledger\\.head` and `dpreg ledger show` print it", "as verify_ledger() tells it",
+  "`dpreg ledger (adopt|verify)( --head)?`", "\\1_ledger()",
+  "`dpreg ledger migrate`", "`dpreg ledger migrate` in a terminal",
+  "\\bby analyst=(?!\\w)", "by analyst = ",
+  "budget=Ledger\\(\\.\\.\\.\\)", "budget = dp_ledger(...)",
   # Terms.
   "\\bC\\((\\w+), levels=\\[([^]]*)\\]\\)", "factor(\\1, levels = c(\\2))",
   "\\bC\\((\\w+)\\)", "factor(\\1)",

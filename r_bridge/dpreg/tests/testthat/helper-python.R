@@ -20,6 +20,7 @@ def _add_test_verbs():
     import dpreg
     from dpreg.cells import kind_of
     from dpreg.errors import DpregWarning
+    from dpreg_bridge.formulas import in_r
     from dpreg_bridge.verbs import VERBS
 
     def show(data):
@@ -61,10 +62,22 @@ def _add_test_verbs():
     def echo(data=None, **arguments):
         return arguments
 
+    def public_names():
+        return tuple(dpreg.__all__)
+
+    def dataset_names():
+        return tuple(name for name in dpreg.datasets.__all__ if name != 'Dataset')
+
+    def truncated(estimate, se, intervals, beta, level):
+        from dpreg.staged.choice.truncated import Truncated
+        law = Truncated(float(estimate), float(se), np.asarray(intervals, float).reshape(-1, 2))
+        return np.array([law.below(beta), law.p_value(), law.center(), *law.interval(1 - level)])
+
     def hard_text():
         return ('a\\0b', '\\ud800')
 
-    VERBS.update(hard_text=hard_text, finalize=finalize, show=show, defaults=defaults, warn=warn, fail=fail, wait=wait, echo=echo)
+    VERBS.update(in_r=in_r, public_names=public_names, dataset_names=dataset_names, truncated=truncated,
+                 hard_text=hard_text, finalize=finalize, show=show, defaults=defaults, warn=warn, fail=fail, wait=wait, echo=echo)
 _add_test_verbs()
 ", local = TRUE)
 }

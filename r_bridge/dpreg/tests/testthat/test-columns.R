@@ -20,8 +20,8 @@ test_that("every type goes over with its missing values", {
   one(ordered(c("lo", NA, "hi"), levels = c("lo", "hi")), "category", c("'lo'", NA, "'hi'"))
   one(I(c(1, NA)), "numeric", c("1.0", NA))
   skip_if_not_installed("bit64")
-  one(bit64::as.integer64(c("9007199254740991", NA, "-3")), "numeric",
-      c("9007199254740991.0", NA, "-3.0"))
+  # Whole, so that ids that differ in the last digit stay apart.
+  one(bit64::as.integer64(c("9007199254740993", NA, "-3")), "numeric", c("9007199254740993", NA, "-3"))
 })
 
 test_that("text in another encoding arrives as UTF-8", {

@@ -93,23 +93,40 @@ test_that("the functions have Python's arguments and defaults", {
     if (is.call(value)) value <- eval(value)
     if (identical(value, "(Intercept)")) "Intercept" else value
   }
-  for (name in c("dp_select", "dp_ols", "dp_mean", "dp_quantile", "dp_histogram", "dp_suffstats",
-                 "sample_aggregate", "simulation_study", "selection_study")) {
+  functions <- c("dp_select", "dp_ols", "dp_mean", "dp_quantile", "dp_histogram", "dp_suffstats", "sample_aggregate",
+                 "simulation_study", "selection_study", "dp_plan", "dp_ledger")
+  in_python <- c(dp_plan = "plan", dp_ledger = "Ledger")
+  required <- list(simulation_study = "beta", selection_study = c("formula", "data", "schema"),
+                   sample_aggregate = c("estimator", "data", "eps", "bounds"), dp_plan = c("effects", "sigma"),
+                   # A cap is eps and delta; without one an account that exists is opened.
+                   dp_ledger = c("path", "eps", "delta"))
+  for (name in functions) {
     arguments <- formals(getExportedValue("dpreg", name))
-    told <- python_call("defaults", list(`function` = name))
-    # Python's alone so far: whose rows are whose, and looks at the rows that select.
-    told$person <- NULL
-    if (name == "dp_select") {
-      told$expected_rows <- NULL
-      expect_identical(told$fit, "auto") # which is "split" for the methods that R has
-      told$fit <- "split"
-    }
-    required <- switch(name, simulation_study = "beta", selection_study = c("formula", "data", "schema"),
-                       sample_aggregate = c("estimator", "data", "eps", "bounds"),
-                       intersect(names(arguments), c("formula", "x", "q", "eps",
-                                                     if (grepl("select|ols", name)) "data")))
-    expect_identical(setdiff(names(arguments), names(told)), required)
-    expect_identical(setdiff(names(told), names(arguments)), character())
-    expect_equal(lapply(as.list(arguments)[names(told)], python), told[names(told)])
+    told <- python_call("defaults", list(`function` = if (name %in% names(in_python)) in_python[[name]] else name))
+    if (name == "dp_ledger") told$path <- NULL
+    needed <- required[[name]] %||%
+      intersect(names(arguments), c("formula", "x", "q", "eps", if (grepl("select|ols", name)) "data"))
+    expect_identical(setdiff(names(arguments), names(told)), needed, info = name)
+    expect_identical(setdiff(names(told), names(arguments)), character(), info = name)
+    expect_equal(lapply(as.list(arguments)[names(told)], python), told[names(told)], info = name)
   }
+})
+
+test_that("an error is also of the classes that it is a case of", {
+  cond <- expect_error(dp_ledger("postgresql://nobody:secret@127.0.0.1:1/none", eps = 1, timeout = 0),
+                       class = "dpreg_ledger_error")
+  expect_s3_class(cond, "dpreg_lost_connection")
+  expect_s3_class(cond, "dpreg_error")
+  expect_no_match(paste(conditionMessage(cond), deparse1(conditionCall(cond))), "secret", fixed = TRUE)
+})
+
+test_that("whatever Python has, R has under a name of its own", {
+  ours <- c(Ledger = "dp_ledger", plan = "dp_plan", load = "dp_load", write_report = "dp_report",
+            Schema = "schema_skeleton", datasets = "load_randhie")
+  # A budget is two arguments, eps and delta.
+  for (name in setdiff(python_call("public_names"), "Budget")) {
+    expect_true((if (name %in% names(ours)) ours[[name]] else name) %in% getNamespaceExports("dpreg"), info = name)
+  }
+  loaders <- python_call("dataset_names")
+  expect_identical(setdiff(loaders, getNamespaceExports("dpreg")), character())
 })

@@ -99,6 +99,8 @@ test_that("300 hostile tables harm nothing", {
     rows[["h"]] <- declared
     what <- outcome(suppressMessages(suppressWarnings(if (i %% 5 == 0) {
       dp_mean("h", frame, eps = 1, schema = rows)
+    } else if (i %% 11 == 0) {
+      dp_mean("x", frame, eps = 1, schema = schema, person = "h")
     } else {
       dp_ols(formula, frame, eps = 1, schema = rows)
     })))
@@ -142,6 +144,10 @@ test_that("text elsewhere is looked at as well", {
   refused(dp_ols(y ~ x, bad, eps = 1, schema = schema))
   refused(dp_mean(bad, frame, eps = 1))
   refused(dp_ledger(bad, eps = 1))
+  refused(dp_ledger(tempfile(), eps = 1, analyst_cap = stats::setNames(list(1), bad)))
+  refused(dp_ols(y ~ x, frame, eps = 1, schema = schema, person = bad))
+  refused(dp_load(bad))
+  refused(dp_save(ordinary(), bad))
   names(frame)[2] <- bad
   refused(dp_ols(y ~ ., frame, eps = 1, schema = schema))
   refused(dp_ols(y ~ x, frame, eps = 1, schema = schema))

@@ -1,5 +1,12 @@
 need_python()
 
+# All of a result but when it was released.
+released <- function(x) {
+  x[c("record", "python")] <- NULL
+  if (!is.null(x$regression)) x$regression <- released(x$regression)
+  x
+}
+
 fit <- dp_ols(mpg ~ wt * am + factor(gear), mtcars, eps = 1e6, schema = car_schema)
 exact <- lm(mpg ~ wt * am + factor(gear), transform(mtcars, am = am == 1))
 chosen <- dp_select(mpg ~ wt + log(hp) + factor(gear) + am, mtcars, eps = 1e5, schema = car_schema,
@@ -48,7 +55,7 @@ test_that("without coefficients, what needs them says so", {
     expect_error(f(bare), "fit = NULL", class = "dpreg_not_released")
   }
   expect_output(print(bare), "Selected: mpg ~")
-  expect_named(tidy(bare), c("term", "kept", "selected", "frequency"))
+  expect_named(tidy(bare), c("term", "kept", "selected", "frequency", "stability", "doubt"))
 })
 
 test_that("what single rows would show is never released", {
@@ -114,7 +121,7 @@ test_that("a seeded result is stamped in every view", {
     expect_identical(attr(view, "privacy"), stamp)
   }
   same <- dp_select(mpg ~ wt + hp, mtcars, eps = 100, schema = car_schema, unsafe_seed = 1)
-  expect_identical(same, seeded)
+  expect_identical(released(same), released(seeded))
   skip_if_not_installed("knitr")
   expect_match(knitr::knit_print(seeded), stamp, fixed = TRUE)
 })
@@ -142,19 +149,4 @@ test_that("the number of rows is private under add-remove", {
   expect_identical(nobs(private), NA_integer_)
   expect_identical(glance(private)$nobs, NA_integer_)
   expect_output(print(summary(private)), "number of rows being private")
-})
-
-test_that("a ledger is charged, and refuses", {
-  path <- tempfile(fileext = ".json")
-  ledger <- dp_ledger(path, eps = "0.3")
-  spend <- function() {
-    dp_select(mpg ~ wt, mtcars, eps = 0.1, schema = car_schema, fit = NULL, budget = ledger)
-  }
-  for (i in 1:3) spend()
-  expect_error(spend(), class = "dpreg_budget_error")
-  now <- dp_ledger(path)
-  expect_identical(now$spent, c(eps = "0.3", delta = "0"))
-  expect_identical(now$remaining[["eps"]], "0")
-  expect_identical(nrow(now$entries), 3L)
-  expect_output(print(ledger), "spent:     eps = 0.3")
 })

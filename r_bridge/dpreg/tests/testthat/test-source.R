@@ -83,8 +83,11 @@ test_that("other tables of arrow are made readers by arrow itself", {
   # Of a whole table Python keeps the record batches, which R holds in any case.
   told <- python_call("open_source", list(stream = export_stream(stand_in(people)), whole = TRUE))
   whole <- list(number = told$source)
-  told <- python_call("dp_ols", list(formula = "income ~ age", eps = 50, schema = plain_schema(schema["income"])),
-                      source = whole)
+  expect_warning(
+    told <- python_call("dp_ols", list(formula = "income ~ age", eps = 50, schema = plain_schema(schema["income"])),
+                        source = whole),
+    "leaves out age", class = "dpreg_warning"
+  )
   expect_identical(told$nobs, 2000L)
   close_source(whole)
   for (class in c("ArrowTabular", "Dataset", "arrow_dplyr_query")) {

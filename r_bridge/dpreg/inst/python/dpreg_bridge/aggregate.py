@@ -10,19 +10,23 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.api.block_table import labelled_rows
 from dpreg.api.blockwise import Aggregate
+from dpreg.api.labelled_rows import labelled_rows
+from dpreg.api.recorded import position, public_arguments
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import corrected, evaluations
-from dpreg.privacy.ledger import Ledger
+from dpreg.privacy.ledger.receipts import kept
 from dpreg.results.classic import ClassicResults
+from dpreg.results.record import LedgerPosition, ReleaseRecord
+from dpreg.sources.persons import Persons
+from dpreg_bridge.ledgers import charged_to
 from dpreg_bridge.views import view
 
 __all__ = ["close_run", "open_run", "send_estimates"]
@@ -33,11 +37,17 @@ Indices = NDArray[np.intp]
 
 @dataclass(slots=True)
 class _Run:
-    """A call whose estimator R is running; `wanted` are the rows of each block's estimates."""
+    """A call whose estimator R is running.
+
+    `wanted` are the rows of each block's estimates, `told` the public arguments, and `place` says
+    where the charge stands in its ledger.
+    """
 
     asked: Aggregate
     steps: Generator[list[Indices], Floats, ClassicResults]
     wanted: list[list[Indices]]
+    told: dict[str, Any]
+    place: LedgerPosition | None = None
 
     def expect(self, blocks: list[Indices]) -> None:
         self.wanted = [evaluations(block, self.asked.correct_bias) for block in blocks]
@@ -70,19 +80,23 @@ def open_run(
     Parameters
     ----------
     data : DataFrame
-        As many rows as R's data; its only column is `by`.
+        As many rows as R's data; its only columns are `by` and `person`, where they are given.
     by, schema, budget, analyst, **asked
         The arguments of `dpreg.sample_aggregate`; `budget` is a ledger's path.
     """
+    told = public_arguments({**asked, "by": by, "schema": schema})
     checked = Aggregate.checked(**asked)
-    table = labelled_rows(data, by, schema)
-    ledger = None if budget is None else Ledger.open(budget)
+    persons = Persons.of(checked.choices.protection, checked.choices.seed)
+    table = labelled_rows(data, by, schema, persons)
+    ledger = None if budget is None else charged_to(budget)
     if analyst is not None:
         if ledger is None:
-            raise ArgumentError("analyst says whose account is charged: give budget as well")
+            raise ArgumentError("analyst says on whose account the budget is charged: give budget.")
         ledger = ledger.for_analyst(analyst)
-    run = _Run(checked, checked.steps(table, ledger), [])
-    run.expect(next(run.steps))
+    run = _Run(checked, checked.steps(table, ledger), [], told)
+    with kept() as receipt:
+        run.expect(next(run.steps))
+    run.place = position(receipt)
     number = next(_numbers)
     _runs[number] = run
     return _asking(number, run)
@@ -95,7 +109,8 @@ def send_estimates(run: int, data: pd.DataFrame) -> dict[str, Any]:
         going.expect(going.steps.send(going.values(data.to_numpy(dtype=np.float64))))
     except StopIteration as end:
         close_run(run)
-        return {"result": view(end.value)}
+        record = ReleaseRecord(call="sample_aggregate", arguments=going.told, ledger=going.place)
+        return {"result": view(replace(end.value, record=record))}
     return _asking(run, going)
 
 

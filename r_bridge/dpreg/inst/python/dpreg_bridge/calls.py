@@ -54,7 +54,7 @@ def _reply(request: dict[str, Any]) -> dict[str, Any]:
         do = VERBS.get(verb) or library_verb(verb)
         return {"ok": True, "value": to_r(do(**arguments))}
     except DpregError as error:
-        return _failure(type(error).__name__, str(error))
+        return _failure(_kinds(type(error)), str(error))
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -76,5 +76,11 @@ def _declare_only(arguments: dict[str, Any]) -> None:
         arguments["schema"] = {name: declared[name] for name in declared if name in sent}
 
 
-def _failure(kind: str, message: str) -> dict[str, Any]:
+def _kinds(kind: type[DpregError]) -> tuple[str, ...]:
+    """Name a class of error and those that it is a case of."""
+    named = (base for base in kind.__mro__ if issubclass(base, DpregError))
+    return tuple(base.__name__ for base in named if base is not DpregError)
+
+
+def _failure(kind: str | tuple[str, ...], message: str) -> dict[str, Any]:
     return {"ok": False, "class": kind, "message": message}

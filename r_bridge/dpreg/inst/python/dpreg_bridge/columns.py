@@ -46,7 +46,9 @@ def _column(column: dict[str, Any]) -> Any:
                 return values
             return _floats(values, _NA_INTEGER)
         case "integer64":
-            return _floats(values.view(np.int64), _NA_INTEGER64)
+            # All digits are kept: two persons' ids may differ in the last alone.
+            whole = values.view(np.int64)
+            return pd.arrays.IntegerArray(whole, whole == _NA_INTEGER64)
         case "logical":
             missing = values == _NA_INTEGER
             return pd.arrays.BooleanArray((values != 0) & ~missing, missing)

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import dpreg
 from dpreg.formula.design import build_design
-from dpreg.privacy.budget import decimal_string, exact
-from dpreg.privacy.ledger import Ledger
 from dpreg.schema import Schema
 from dpreg_bridge.aggregate import close_run, open_run, send_estimates
+from dpreg_bridge.files import dataset, load, report
+from dpreg_bridge.ledgers import adopt, charged_to, ledger, verify
 from dpreg_bridge.sources import close_source, new_stream, open_source
 from dpreg_bridge.views import plan_view, view
 
@@ -26,29 +26,10 @@ def library_verb(name: str) -> Callable[..., Any]:
         if "keep" in arguments:
             arguments["keep"] = tuple(arguments["keep"] or ())
         if arguments.get("budget") is not None:
-            arguments["budget"] = Ledger.open(arguments["budget"])
+            arguments["budget"] = charged_to(arguments["budget"])
         return view(function(**arguments))
 
     return call
-
-
-def _ledger(path: str, eps: Any = None, delta: Any = 0) -> dict[str, Any]:
-    """Make or open a ledger's file and tell what it holds."""
-    if eps is None:
-        ledger = Ledger.open(path)
-    else:
-        ledger = Ledger(dpreg.Budget(exact(eps, "eps"), exact(delta, "delta")), path)
-    entries = ledger.entries
-    return {
-        "path": str(ledger.path),
-        "cap": _pair(ledger.cap),
-        "spent": _pair(ledger.spent),
-        "remaining": _pair(ledger.remaining),
-        "what": tuple(entry.what for entry in entries),
-        "eps": tuple(decimal_string(entry.budget.eps) for entry in entries),
-        "delta": tuple(decimal_string(entry.budget.delta) for entry in entries),
-        "when": tuple(entry.when for entry in entries),
-    }
 
 
 def _schema(schema: Any) -> dict[str, Any]:
@@ -80,16 +61,17 @@ def _has_module(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
-def _pair(budget: Any) -> tuple[str, str]:
-    return decimal_string(budget.eps), decimal_string(budget.delta)
-
-
 VERBS: Final[dict[str, Callable[..., Any]]] = {
     "has_module": _has_module,
-    "ledger": _ledger,
+    "ledger": ledger,
+    "verify_ledger": verify,
+    "adopt_ledger": adopt,
     "schema": _schema,
     "columns": _columns,
     "plan": _plan,
+    "load": load,
+    "report": report,
+    "dataset": dataset,
     "selection_study": _selection_study,
     "open_run": open_run,
     "send_estimates": send_estimates,

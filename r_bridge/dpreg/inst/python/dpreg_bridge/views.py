@@ -6,9 +6,10 @@ whatever R prints or computes with is spelt out beside it, so that R needs no Py
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +20,8 @@ from dpreg.planning.views import report
 from dpreg.privacy.budget import decimal_string
 from dpreg.results.classic import ClassicResults, Estimates
 from dpreg.results.histogram import HistogramResults
+from dpreg.results.looks import Look
+from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.report import Grid, Report
 from dpreg.results.selection import SelectionResults
@@ -51,6 +54,8 @@ def _claimed(result: Any) -> dict[str, Any]:
         "privacy": result.privacy,
         "seeded": result.seeded,
         "notes": tuple(result.notes),
+        "passes": result.passes,
+        "record": _record(result.record),
         "budget": {
             "step": tuple(spend.step for spend in spends),
             "mechanism": tuple(spend.mechanism for spend in spends),
@@ -59,6 +64,34 @@ def _claimed(result: Any) -> dict[str, Any]:
             "delta": tuple(decimal_string(spend.budget.delta) for spend in spends),
             "note": tuple(spend.note for spend in spends),
         },
+    }
+
+
+def _record(record: ReleaseRecord | None) -> dict[str, Any] | None:
+    """Lay out when and by what a result was released; its arguments are in the R call."""
+    if record is None:
+        return None
+    place = record.ledger
+    return {
+        "call": record.call,
+        "when": record.when,
+        "versions": dict(record.versions),
+        "ledger": None if place is None else asdict(place),
+    }
+
+
+def _looks(looks: Sequence[Look]) -> dict[str, Any] | None:
+    """Lay out a row for each look; the moments themselves are in the JSON."""
+    if not looks:
+        return None
+    return {
+        "rows": tuple("box" if look.radius is None else "located" for look in looks),
+        "mechanism": tuple(look.mechanism for look in looks),
+        "share": tuple(decimal_string(look.share) for look in looks),
+        "radius": np.array([math.nan if k.radius is None else k.radius for k in looks]),
+        "residual.clip": np.array([look.width for look in looks], dtype=np.float64),
+        "opened": np.array([look.opened for look in looks], dtype=np.float64),
+        "mean.weight": np.array([look.weight for look in looks], dtype=np.float64),
     }
 
 
@@ -90,6 +123,13 @@ def _selection(result: SelectionResults) -> dict[str, Any]:
         "psi": result.psi,
         "sigma2": result.sigma2,
         "bounds": result.bounds,
+        "best": result.best,
+        "alternatives": {
+            term: [tuple(each) for each in sets] for term, sets in result.alternatives.items()
+        },
+        "stability": result.stability.to_numpy(np.float64) if result.chosen_again else None,
+        "certified": result.certified,
+        "looks": _looks(result.looks),
         "regression": None if fit is None else _regression(fit),
     }
 
@@ -122,6 +162,13 @@ def _regression(result: RegressionResults) -> dict[str, Any]:
         "interval_method": result.interval_method,
         "interval_draws": result.interval_draws,
         "column_widths": result.column_widths,
+        "params": result.params.to_numpy(dtype=np.float64),
+        "conditional": [
+            {"estimate": law.estimate, "se": law.se, "intervals": law.intervals}
+            for law in result.conditional
+        ],
+        "weak": result.weak,
+        "looks": _looks(result.looks),
     }
 
 

@@ -1,0 +1,115 @@
+#' Save, load and report results
+#'
+#' `dp_save()` writes a result to a JSON file that R and Python read alike; `saveRDS()` keeps it for R
+#' alone. `dp_load()` reads what either language wrote, and runs no code from it. `dp_report()` writes one HTML
+#' page about a result, for who signs it and who reads it: what was released, what it cost, and what the
+#' numbers mean.
+#'
+#' @param object A result of [dp_select()], [dp_ols()], [dp_mean()] and its like, or [sample_aggregate()].
+#' @param path The file's path. An earlier file there is replaced, at the end and as a whole.
+#' @returns `dp_load()`: the result, as the call that made it returned it. Names of coefficients are R's; a
+#'   formula that was typed in Python may hold a term that R has no words for, which is an error of class
+#'   `dpreg_formula_error`. The others: the path, invisibly. `dp_save()` needs no Python.
+#' @examplesIf isTRUE(dpreg::dpreg_available())
+#' fit <- dp_ols(mpg ~ wt, mtcars, eps = 1000, schema = list(mpg = c(5, 40), wt = c(1, 6)))
+#' file <- tempfile(fileext = ".json")
+#' dp_save(fit, file)
+#' all.equal(coef(dp_load(file)), coef(fit))
+#' @export
+dp_save <- function(object, path) {
+  json <- result_text(object)
+  path <- file_path(path)
+  near <- tempfile("dpreg-", dirname(path), ".json")
+  on.exit(unlink(near))
+  writeLines(json, near, useBytes = TRUE)
+  if (!file.rename(near, path)) dpreg_stop("data_error", "no file can be written at ", quoted(path), ".")
+  invisible(path)
+}
+
+#' @rdname dp_save
+#' @export
+dp_load <- function(path) {
+  told <- python_call("load", list(path = file_path(path)))
+  translation <- if (!is.null(told$formula)) translation_of(told$formula, r_schema(told$view$schema))
+  call <- released_call(told, translation)
+  switch(told$kind,
+    selection = new_selection(told$view, translation, call),
+    regression = new_regression(told$view, translation, call),
+    new_estimate(told$view, call)
+  )
+}
+
+#' @rdname dp_save
+#' @export
+dp_report <- function(object, path) {
+  json <- result_text(object)
+  python_call("report", list(result = json, path = file_path(path)))
+  invisible(path)
+}
+
+result_text <- function(object) {
+  if (!inherits(object, "dp_result")) {
+    dpreg_stop("argument_error", "object must be a result of dp_select(), dp_ols() or another call that releases ",
+               "something; got an object of class ", quoted(class(object)[1]), ".")
+  }
+  object$python$json
+}
+
+file_path <- function(path) {
+  if (!is.character(path) || length(path) != 1 || is.na(path)) {
+    dpreg_stop("argument_error", "path must be the path of a file.")
+  }
+  path <- path_text(path, "path")
+  if (!dir.exists(dirname(path))) dpreg_stop("data_error", "there is no folder ", quoted(dirname(path)), ".")
+  path
+}
+
+# What translate_formula() makes of a formula that was typed in R, from Python's words for its terms and
+# the R text of each of their variables.
+translation_of <- function(told, schema) {
+  expressions <- lapply(told$texts, function(text) {
+    e <- str2lang(text)
+    # A column of bins that R made has the name of its call.
+    if (is.name(e) && startsWith(as.character(e), "cut(")) str2lang(as.character(e)) else e
+  })
+  shown <- vapply(expressions, label_of, "")
+  factors <- told$terms[lengths(told$terms) > 0]
+  labels <- vapply(factors, function(codes) paste(shown[codes], collapse = ":"), "")
+  constant <- length(factors) < length(told$terms)
+  list(
+    patsy = told$formula,
+    terms = c(if (constant) c(Intercept = "(Intercept)"), stats::setNames(labels, names(factors))),
+    factors = factors,
+    labels = shown,
+    response = shown[[told$response]],
+    expressions = stats::setNames(expressions, shown)
+  )
+}
+
+# The call that made a result, from its record: what print() and update() show. Rows, schema and estimator
+# are names, to be given anew.
+released_call <- function(told, translation) {
+  name <- told$view$record$call
+  if (is.null(name)) return(quote(dp_load(path)))
+  arguments <- lapply(told$arguments, recorded_value)
+  first <- if (is.null(translation)) {
+    c(if (name == "sample_aggregate") list(estimator = quote(estimator)), arguments["x"], list(data = quote(data)))
+  } else {
+    list(formula = full_formula(translation), data = quote(data))
+  }
+  declared <- if (!is.null(arguments$schema) || !is.null(translation)) list(schema = quote(schema))
+  arguments <- arguments[!names(arguments) %in% c("formula", "x", "schema", "keep")]
+  public_call(as.call(c(as.name(name), first[lengths(first) > 0], arguments, declared)))
+}
+
+# Python's record has exact numbers as text.
+recorded_value <- function(value) {
+  if (is.list(value)) {
+    value <- lapply(value, recorded_value)
+    plain <- all(vapply(value, function(one) is.atomic(one) && length(one) == 1, NA)) && is.null(names(value))
+    return(as.call(c(if (plain) quote(c) else quote(list), value)))
+  }
+  if (is.character(value) && length(value) == 1 && grepl("^-?[0-9.]+(e[-+]?[0-9]+)?$", value)) return(as.double(value))
+  if (is.character(value) && length(value) > 1) return(as.call(c(quote(c), as.list(value))))
+  if (is.integer(value)) as.double(value) else value
+}

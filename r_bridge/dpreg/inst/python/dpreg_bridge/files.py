@@ -1,0 +1,75 @@
+"""Saved results and data sets to try things on, for R."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+import dpreg
+from dpreg.errors import ArgumentError
+from dpreg.results.load import from_json
+from dpreg_bridge.formulas import in_r
+from dpreg_bridge.views import view
+
+__all__ = ["dataset", "load", "report"]
+
+_DATASETS: Final = ("load_randhie", "load_prostate", "load_kc_house", "load_uci", "make_bay_area")
+
+
+def load(path: str) -> dict[str, Any]:
+    """Read a saved result; of a model also its formula in R's words, and its call."""
+    result = dpreg.load(path)
+    told: dict[str, Any] = {"kind": result.kind, "view": view(result)}
+    coded = getattr(result, "design_formula", None) or getattr(result, "formula", None)
+    if coded is not None:
+        told["formula"] = in_r(coded)
+    if result.record is not None:
+        arguments = dict(result.record.arguments)
+        told["arguments"] = {name: _argument(value) for name, value in arguments.items()}
+    return told
+
+
+def report(result: str, path: str) -> None:
+    """Write the report on a result, given as JSON."""
+    dpreg.write_report(from_json(result), path)
+
+
+def dataset(loader: str, which: Any = None, **options: Any) -> dict[str, Any]:
+    """Load or make a data set; `loader` is the function's name."""
+    if loader not in _DATASETS:
+        raise ArgumentError(f"there is no data set {loader!r}")
+    if which is not None:
+        options["name"] = which
+    found = getattr(dpreg.datasets, loader)(**options)
+    return {
+        "columns": {column: _column(found.data[column]) for column in found.data},
+        "schema": found.schema.to_dict(),
+        "formula": in_r(found.formula),
+        "source": found.source,
+        "simulated": found.simulated,
+    }
+
+
+def _column(column: pd.Series[Any]) -> dict[str, Any]:
+    """Lay a column out; missing numbers are NaN, and missing texts are not texts."""
+    if pd.api.types.is_bool_dtype(column.dtype):
+        return {"kind": "logical", "values": column.to_numpy(dtype=np.float64)}
+    if pd.api.types.is_integer_dtype(column.dtype) and abs(column).max() < 2**31:
+        return {"kind": "integer", "values": column.to_numpy(dtype=np.int32)}
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return {"kind": "number", "values": column.to_numpy(dtype=np.float64)}
+    codes, texts = pd.factorize(column)
+    return {"kind": "text", "values": (codes + 1).astype(np.int32), "texts": tuple(texts)}
+
+
+def _argument(value: Any) -> Any:
+    """Make a value that R can have: text, a number, a truth, or lists of these."""
+    if isinstance(value, dict):
+        return {name: _argument(part) for name, part in value.items()}
+    if isinstance(value, list):
+        if value and all(isinstance(part, str) for part in value):
+            return tuple(value)
+        return [_argument(part) for part in value]
+    return value

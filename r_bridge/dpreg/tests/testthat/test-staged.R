@@ -1,0 +1,123 @@
+need_python()
+
+set.seed(20)
+n <- 20000
+rows <- data.frame(a = runif(n), b = runif(n), c = runif(n), g = sample(c("u", "v", "w"), n, TRUE))
+rows$d <- pmin(pmax(rows$c + rnorm(n, sd = 0.02), 0), 1)
+rows$y <- with(rows, a + 0.5 * (g == "v") + 0.3 * c + rnorm(n, sd = 0.5))
+facts <- list(y = c(-2, 4), a = c(0, 1), b = c(0, 1), c = c(0, 1), d = c(0, 1), g = c("u", "v", "w"))
+# Seeded, so that it is known what is in doubt: c and d can hardly be told apart.
+doubted <- dp_select(y ~ a + b + c + d + g, rows, eps = 1, schema = facts, method = "staged", unsafe_seed = 1)
+fixed <- dp_ols(y ~ a + g, rows, eps = 1, schema = facts)
+
+test_that("a staged selection says what it chose and what is in doubt", {
+  expect_identical(doubted$settings$method, "staged")
+  expect_true(all(c("(Intercept)", "a", "g") %in% doubted$selected))
+  expect_true(names(doubted$alternatives) %in% c("c", "d"))
+  expect_true(unlist(doubted$alternatives) %in% c("c", "d"))
+  expect_setequal(doubted$best, c(doubted$selected, names(doubted$alternatives)))
+  expect_named(doubted$stability, doubted$candidates)
+  expect_true(doubted$certified)
+  expect_identical(nrow(doubted$looks), 3L)
+  expect_identical(doubted$looks$rows, c("box", "located", "located"))
+  expect_identical(doubted$passes, 3L)
+  expect_output(print(doubted), "In doubt: one of \\{(c, d|d, c)\\}")
+  told <- paste(capture.output(print(summary(doubted))), collapse = "\n")
+  for (text in c("one of", "stability", "Looks at the rows", "given the choice", "none is better by the released numbers",
+                 "noise twice", "cannot tell it", "look 3")) expect_match(told, text, fixed = TRUE)
+  table <- tidy(doubted, type = "terms")
+  expect_named(table, c("term", "kept", "selected", "frequency", "stability", "doubt"))
+  expect_identical(table$term[!is.na(table$doubt)], names(doubted$alternatives))
+  expect_identical(table$stability[-1], unname(doubted$stability))
+  line <- glance(doubted)
+  expect_identical(list(line$looks, line$doubts, line$certified), list(3L, 1L, TRUE))
+  skip_if_not_installed("knitr")
+  expect_match(knitr::knit_print(doubted), "In doubt: `one of", fixed = TRUE)
+})
+
+as_python <- function(law) {
+  beta <- law$estimate + law$se / 3
+  for (level in c(0.5, 0.95, 0.999)) {
+    theirs <- python_call("truncated", list(estimate = law$estimate, se = law$se, beta = beta, level = level,
+                                            intervals = as.list(t(law$intervals))))
+    ours <- c(given_below(law, beta), given_pvalues(list(law)), given_value(law, 0.5), given_limits(list(law), level))
+    expect_equal(ours, theirs, tolerance = 1e-7)
+  }
+}
+
+test_that("coefficients, p-values and intervals are those given the choice", {
+  test_verbs()
+  fit <- doubted$regression
+  expect_identical(fit$settings$fit, "same")
+  expect_named(fit$conditional, names(coef(doubted)))
+  for (name in names(fit$conditional)) {
+    law <- fit$conditional[[name]]
+    as_python(law)
+    expect_equal(coef(doubted)[[name]], given_value(law, 0.5), tolerance = 1e-6)
+  }
+  expect_equal(unname(unstamped(confint(doubted))), given_limits(unname(fit$conditional), 0.95))
+  expect_equal(tidy(doubted)$p.value, unname(given_pvalues(fit$conditional)))
+  parameters <- fit$estimates
+  expect_equal(predict(doubted, rows[1:3, ]), predict(fit, rows[1:3, ]))
+  origin <- predict(doubted, data.frame(a = 0, b = 0, c = 0, d = 0, g = "u"))
+  expect_equal(unname(unstamped(origin)), parameters[["(Intercept)"]])
+  for (f in list(vcov, anova, drop1, function(x) predict(x, rows[1, ], interval = "confidence"),
+                 function(x) predict(x, rows[1, ], se.fit = TRUE))) {
+    expect_error(f(doubted), "law of its own", class = "dpreg_not_released")
+  }
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  expect_identical(plot(doubted), doubted)
+  skip_if_not_installed("xtable")
+  expect_output(print(xtable::xtable(doubted)), "gv &")
+})
+
+test_that("laws far out in a tail have their limits", {
+  test_verbs()
+  for (sets in list(c(2.9, Inf), c(2.99999, Inf), c(-Inf, 3.0001), c(-Inf, Inf), c(-Inf, -40, 2.5, 3.5, 40, Inf),
+                    c(-100, -90, 2.9999, 3.0001))) {
+    as_python(list(estimate = 3, se = 1, intervals = matrix(sets, ncol = 2, byrow = TRUE)))
+  }
+  wide <- list(estimate = -1, se = 2, intervals = matrix(c(-Inf, Inf), 1))
+  expect_equal(given_limits(list(wide), 0.95)[1, ], -1 + 2 * qnorm(c(0.025, 0.975)), tolerance = 1e-8)
+  expect_equal(given_pvalues(list(wide)), 2 * pnorm(-0.5), tolerance = 1e-10)
+  two <- list(estimate = 50, se = 1, intervals = rbind(c(-Inf, -40), c(40, Inf)))
+  expect_equal(given_value(two, 0.5), 50, tolerance = 1e-6)
+})
+
+test_that("auto says why it took the paper's method", {
+  few <- dp_select(mpg ~ wt + hp, mtcars, eps = 1, schema = car_schema, method = "auto")
+  expect_identical(few$settings$method, "pcls")
+  expect_match(few$notes[1], 'method = "pcls"', fixed = TRUE)
+  expect_null(few$stability)
+  expect_error(dp_select(mpg ~ wt + hp, mtcars, eps = 1, schema = car_schema, method = "staged"),
+               class = "dpreg_argument_error")
+  expect_error(dp_select(y ~ a + b, rows, eps = 1, schema = facts, method = "staged", radius = 1), "radius",
+               class = "dpreg_argument_error")
+  many <- dp_select(y ~ a + b, rows, eps = 2, schema = facts, method = "auto", neighbors = "add-remove",
+                    expected_rows = 20000)
+  expect_identical(many$settings$method, "staged")
+  expect_true(is.na(nobs(many)))
+  bare <- dp_select(y ~ a + b, rows, eps = 2, schema = facts, method = "staged", fit = NULL)
+  expect_error(coef(bare), class = "dpreg_not_released")
+  expect_identical(nrow(bare$looks), 3L)
+})
+
+test_that("a staged regression shows its looks and what is weakly determined", {
+  expect_identical(fixed$settings$method, "staged")
+  expect_identical(nrow(fixed$looks), 3L)
+  expect_output(print(summary(fixed)), "Looks at the rows")
+  expect_identical(glance(fixed)$looks, 3L)
+  expect_equal(coef(fixed), fixed$estimates)
+  expect_length(fixed$conditional, 0)
+  twins <- dp_ols(y ~ c + d, transform(rows, d = pmin(c + 1e-4, 1)), eps = 1, schema = facts)
+  expect_true(all(c("c", "d") %in% names(twins$weak)))
+  expect_output(print(summary(twins)), "Weakly determined: ")
+})
+
+test_that("a record says when, by what and on which account", {
+  expect_match(doubted$record$when, "^\\d{4}-\\d\\d-\\d\\dT")
+  expect_identical(doubted$record$call, "dp_select")
+  expect_true(all(c("dpreg", "numpy") %in% names(doubted$record$versions)))
+  expect_null(doubted$record$ledger)
+})
