@@ -25,7 +25,6 @@ from dpreg.estimation.classic import Estimate
 from dpreg.estimation.histogram import count_noise
 from dpreg.privacy.account import Part
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.protection import Protection
 from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.request import choice, count, positive
 from dpreg.results.claim import PrivacyClaim
@@ -145,30 +144,25 @@ class Aggregate:
                 "person needs a table whose rows dpreg reads itself: leave it out here, and say by "
                 "contributions how many rows one person may own."
             )
-        # Block values of all groups that one person can change: a replaced row may change groups.
-        crossing = choices.protection.changes if groups.levels else 1
-        moved = choices.protection.contributions * crossing
-        if choices.protection.person is not None:
-            moved = min(moved, lines)  # whose rows have one coin
-        values_moved = choices.protection.of_values(moved)
+        changes = aggregate.block_changes(choices.protection, lines, grouped=bool(groups.levels))
         whole, account = choices.budget.eps, choices.account()
         counting = None
         if self.blocks is None and not choices.n_is_public:
-            # One number, which k rows move by k at most, be they replaced or added or removed.
             counting = count_noise(
                 1,
                 cost=Budget(whole * _COUNT_SHARE),
-                protection=Protection("add-remove", choices.protection.contributions),
+                protection=choices.protection,
                 noise="laplace",
+                single=True,
             )
             _check_count(counting)
             counted = open_noise(account, "number of rows", counting)
         most = Budget(whole - account.total.eps, choices.budget.delta)
         public = aggregate.Averaging.planned(
-            len(self.names), lines, most, values_moved, choices.noise
+            len(self.names), lines, most, changes, choices.noise
         ).noise
         if self.way == "winsorized":
-            aggregate.check_window(len(self.names), moved, most.eps)
+            aggregate.check_window(len(self.names), changes, most.eps)
         if self.blocks is not None and choices.n_is_public:
             self._check_blocks(table.count(), lines)
         average = account.joint(
@@ -179,7 +173,7 @@ class Aggregate:
         rows = table.read()
         if choices.n_is_public:
             self._check_blocks(rows, lines)
-        each = whole / (len(self.names) * moved)
+        each = whole / (len(self.names) * changes.after.contributions)
         known = rows + (0 if counting is None else counting.draw(1, counted)[0])
         size = self.blocks or aggregate.default_blocks(max(known, 1) // lines, each)
         size = min(size, _MOST_BLOCKS)  # noise has no largest value
@@ -189,7 +183,7 @@ class Aggregate:
             part = account.release(average, "window of block values", "permute-and-flip", share)
             windows = part.across(lines)
         averaging = aggregate.Averaging.planned(
-            len(self.names), lines, average.left, values_moved, public.mechanism
+            len(self.names), lines, average.left, changes, public.mechanism
         )
         averages = average.rest().across(lines)
         labels, coins = table.labels(), table.coins()
@@ -204,7 +198,7 @@ class Aggregate:
             ]
             within = self.limits
             if windows is not None:
-                within = aggregate.window(values, self.limits, part=windows[line], moved=moved)
+                within = aggregate.window(values, self.limits, part=windows[line], changes=changes)
             estimates += averaging.release(within.clip(values), within, averages[line])
         return ClassicResults(
             statistic="sample and aggregate",

@@ -48,7 +48,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.privacy.sensitivity import check_contributions, check_neighbors
+from dpreg.privacy.stability import VectorChange
 from dpreg.privacy.vector_noise import VectorNoise, fit_noise
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ __all__ = [
     "NoisyCounts",
     "choose_bins",
     "count_cells",
+    "count_change",
     "count_noise",
-    "count_sensitivity",
     "fine_bins",
     "project",
     "release_counts",
@@ -98,12 +98,15 @@ class NoisyCounts:
     privacy: Floats
 
 
-def count_sensitivity(neighbors: str, contributions: int) -> tuple[int, int]:
-    """Return L1 and squared L2 sensitivity of counts over disjoint bins; see the module."""
-    check_neighbors(neighbors)
-    k = check_contributions(contributions)
-    moved = 2 if neighbors == "replace-one" else 1
-    return moved * k, moved * k**2
+def count_change(protection: Protection, *, single: bool = False) -> VectorChange:
+    """Bound the change of counts over disjoint bins of all groups; see the module.
+
+    A `single` count, without bins or groups, moves by at most one for each row, replaced or not.
+    """
+    k, moved = protection.contributions, 1 if single else protection.changes
+    return VectorChange(
+        l1=moved * k, l2_squared=moved * k**2, protection=protection, joint=not single
+    )
 
 
 def count_noise(
@@ -112,11 +115,15 @@ def count_noise(
     cost: Budget,
     protection: Protection,
     noise: str | None = None,
+    single: bool = False,
 ) -> VectorNoise:
-    """Fit noise to `bins` counts: Laplace, or Gaussian where that is less and delta allows it."""
-    l1, l2_squared = count_sensitivity(protection.neighbors, protection.contributions)
+    """Fit noise to `bins` counts: Laplace, or Gaussian where that is less and delta allows it.
+
+    `single` as for `count_change`: each of the counts is then a release of its own.
+    """
+    bound = count_change(protection, single=single)
     fitted = [
-        fit_noise(name, l1=l1, l2_squared=l2_squared, cells=bins, cost=cost)
+        fit_noise(name, bound, cells=bins, cost=cost)
         for name in (("laplace", "gaussian") if noise is None else (noise,))
         if noise is not None or name == "laplace" or cost.delta > 0
     ]

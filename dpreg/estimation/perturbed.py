@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -32,17 +31,18 @@ from numpy.typing import ArrayLike, NDArray
 from dpreg.errors import ArgumentError
 from dpreg.estimation.constants import ConstantsPrivacy, privacy_of_constants
 from dpreg.estimation.scaling import as_floats, shorten
-from dpreg.moments import Moments, accumulate
+from dpreg.moments import Moments
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.mechanisms.additive import gaussian_noise
 from dpreg.privacy.seeded import NOT_PRIVATE
+from dpreg.privacy.stability import Stability
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from dpreg.privacy.account import Part
 
-__all__ = ["PerturbedFit", "adassp", "fit_sums", "release_sums", "ssp", "sums_of", "to_ball"]
+__all__ = ["PerturbedFit", "fit_sums", "release_sums", "sums_of", "to_ball"]
 
 Array = NDArray[np.float64]
 Sums = NDArray[np.object_]
@@ -86,40 +86,6 @@ class PerturbedFit:
         return f"{stamp}<PerturbedFit: {self.method}, params={self.params}>\n{self.privacy}"
 
 
-def ssp(
-    x: ArrayLike,
-    y: ArrayLike,
-    *,
-    eps: float | str | Fraction,
-    delta: float | str | Fraction,
-    noise: str = "analytic",
-    neighbors: str = "replace-one",
-    contributions: int = 1,
-    rng: Generator | None = None,
-) -> PerturbedFit:
-    """Sufficient-statistics perturbation on arrays that are already scaled.
-
-    Parameters
-    ----------
-    x : (n, d) array
-        Rows of Euclidean norm at most 1 (longer ones are shortened); a constant column, if any, is
-        the caller's.
-    y : (n,) array
-        In [-1, 1] (cut).
-    eps, delta : number
-        The claim; see `privacy` of the result for what "wang" and "classical" give.
-    noise : {"analytic", "wang", "classical"}
-    neighbors : {"replace-one", "add-remove"}
-    contributions : int
-    rng : numpy Generator, optional
-        For seeded runs that are **not private**.
-    """
-    privacy = privacy_of_constants(
-        "ssp", noise, eps=eps, delta=delta, neighbors=neighbors, contributions=contributions
-    )
-    return fit_sums(_sums(x, y), privacy, rng)
-
-
 def _ssp(gram: Sums, cross: Sums, privacy: ConstantsPrivacy, rng: Generator | None) -> PerturbedFit:
     noisy_gram = _noisy_gram(gram, privacy, rng)
     noisy_cross = _noisy(cross, privacy.sigma, rng)
@@ -129,27 +95,6 @@ def _ssp(gram: Sums, cross: Sums, privacy: ConstantsPrivacy, rng: Generator | No
     return PerturbedFit(
         params, "ssp", privacy.noise, 0.0, None, privacy.sigma, privacy, rng is not None
     )
-
-
-def adassp(
-    x: ArrayLike,
-    y: ArrayLike,
-    *,
-    eps: float | str | Fraction,
-    delta: float | str | Fraction,
-    noise: str = "analytic",
-    neighbors: str = "replace-one",
-    contributions: int = 1,
-    rng: Generator | None = None,
-) -> PerturbedFit:
-    """Adaptive sufficient-statistics perturbation on arrays that are already scaled.
-
-    The arguments are those of `ssp`.
-    """
-    privacy = privacy_of_constants(
-        "adassp", noise, eps=eps, delta=delta, neighbors=neighbors, contributions=contributions
-    )
-    return fit_sums(_sums(x, y), privacy, rng)
 
 
 def fit_sums(
@@ -170,7 +115,9 @@ def fit_sums(
 
 def release_sums(moments: Moments, part: Part, *, method: str, noise: str) -> PerturbedFit:
     """Fit from the exact moments of rows that `to_ball` made, at the cost of a part."""
-    cost, protection = part.draw("gaussian", moments.group), part.protection
+    protection = part.protection
+    bound = Stability(protection=protection, mechanisms=("gaussian",))
+    cost = part.draw("gaussian", bound, moments.group)
     privacy = privacy_of_constants(
         method,
         noise,
@@ -224,11 +171,6 @@ def sums_of(moments: Moments) -> tuple[Sums, Sums]:
     """Return X'X and X'y, as integers in units of 2**-40, from moments of rows (1, x, y)."""
     cells = np.array(moments.cells, dtype=object)
     return cells[1:-1, 1:-1], cells[1:-1, -1]
-
-
-def _sums(x: ArrayLike, y: ArrayLike) -> tuple[Sums, Sums]:
-    ball = to_ball(x, y)
-    return sums_of(accumulate([ball], ball.shape[1]))
 
 
 def _noisy(units: NDArray[np.object_], sigma: float, rng: Generator | None) -> Array:

@@ -82,14 +82,8 @@ def plan(
         if noise is None and mechanism == "gaussian" and cost.delta == 0:
             continue
         coding = _coding(columns, degree, grouped, protection, complete, mechanism)
-        l1, l2_squared = coding.sensitivity(protection.neighbors, protection.contributions, grouped)
-        fitted = fit_noise(
-            mechanism,
-            l1=l1,
-            l2_squared=l2_squared,
-            cells=groups * coding.cells,
-            cost=cost,
-        )
+        bound = coding.sensitivity(protection, grouped)
+        fitted = fit_noise(mechanism, bound, cells=groups * coding.cells, cost=cost)
         plans.append((fitted.variance * (2 if coding.bernstein else 1), coding, fitted))
     _, coding, fitted = min(plans, key=lambda option: option[0])
     return coding, fitted

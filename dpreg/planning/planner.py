@@ -18,7 +18,7 @@ from dpreg.planning.results import Call, Plan
 from dpreg.planning.sizes import Stated, from_formula, from_numbers
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms import MECHANISMS
-from dpreg.privacy.sensitivity import NEIGHBORS
+from dpreg.privacy.protection import NEIGHBORS
 from dpreg.request import choice, count, inclusions, positive
 
 __all__ = ["plan"]

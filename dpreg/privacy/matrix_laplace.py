@@ -74,18 +74,16 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.stats import chi2
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.sensitivity import check_contributions, check_neighbors
+from dpreg.privacy.protection import check_contributions, check_neighbors
 
 __all__ = [
     "degrees",
     "matrix_laplace_scales",
     "matrix_laplace_variance",
-    "quadratic_quantile",
     "quadratic_survival",
     "response_share",
 ]
@@ -187,24 +185,6 @@ def quadratic_survival(q: float, df: int, nu: int) -> float:
         return 1.0
     y, mass = _nodes(2 * nu)
     return float(np.sum(mass * chi2.sf(2 * nu * q / y, df)))
-
-
-@lru_cache(maxsize=1024)
-def quadratic_quantile(tail: float, df: int, nu: int) -> float:
-    """Return the q with `quadratic_survival(q, df, nu)` = tail, tail in (0, 1)."""
-    if not 0 < tail < 1:
-        raise ArgumentError(f"tail must lie between 0 and 1, got {tail}")
-    high = float(chi2.isf(tail, df)) + 1.0
-    while quadratic_survival(high, df, nu) > tail:
-        high *= 2.0
-
-    def over(log_q: float) -> float:
-        return math.log(quadratic_survival(math.exp(log_q), df, nu)) - math.log(tail)
-
-    low = math.log(high)
-    while over(low) < 0:
-        low -= 2.0
-    return math.exp(float(brentq(over, low, math.log(high), xtol=1e-13)))
 
 
 @lru_cache(maxsize=64)

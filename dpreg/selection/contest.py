@@ -22,10 +22,12 @@ from numpy.typing import NDArray
 
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.sensitivity import score_grid, score_range
+from dpreg.privacy.stability import ScoreRange
 from dpreg.selection.scoring.profile import (
     profile_grid,
     profile_range,
     profile_scores,
+    residual_change,
     residuals,
 )
 from dpreg.selection.space import Space
@@ -44,8 +46,8 @@ class Contest:
 
     Attributes
     ----------
-    score_range : int
-        Bound on the range of the changes of all scores between neighbours, in grid units.
+    score_range : ScoreRange
+        Of all scores, in grid units.
     grid : Fraction
         The value of one grid unit, in the units in which penalties are given.
     transform : callable or None
@@ -56,7 +58,7 @@ class Contest:
         Every score is zero whatever the rows, and no penalty is charged.
     """
 
-    score_range: int
+    score_range: ScoreRange
     grid: Fraction
     transform: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None
     phi: int = 0
@@ -98,8 +100,7 @@ class Contest:
 
 def least_squares_contest(rho: Fraction, protection: Protection) -> Contest:
     """PCLS: S = Q_R + penalties; one grid unit is g, in squared stored units of the response."""
-    moved = score_range(rho, protection.neighbors, protection.contributions)
-    return Contest(moved, score_grid(rho))
+    return Contest(score_range(rho, protection), score_grid(rho))
 
 
 def profile_contest(
@@ -126,18 +127,13 @@ def profile_contest(
         Of one draw; where it is too small for the range, the draw is uniform as well.
     """
     grid = profile_grid(rows)
-    uniform = Contest(1, grid, np.zeros_like, uniform=True)
+    none = ScoreRange(width=1, protection=protection)
+    uniform = Contest(none, grid, np.zeros_like, uniform=True)
     if lower_bound <= 0:
         return uniform
-    moved = profile_range(
-        lower_bound,
-        rho=rho,
-        rows=rows,
-        neighbors=protection.neighbors,
-        contributions=protection.contributions,
-    )
+    moved = profile_range(lower_bound, residual_change(rho, protection), rows=rows)
     # More noise than is drawn exactly, or a range beyond the mechanisms' 64 bits, which a large eps
     # could pay for: A says so, not the rows.
-    if moved > LARGEST_SCORE or moved > LARGEST_RANGE * eps:
+    if moved.width > LARGEST_SCORE or moved.width > LARGEST_RANGE * eps:
         return uniform
     return Contest(moved, grid, lambda q: profile_scores(residuals(q, offset), rows))

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.account import AccountError
-from dpreg.privacy.mechanisms import choose, effective_t
+from dpreg.privacy.mechanisms import draw_index, effective_t
+from dpreg.privacy.stability import AccountError
 from dpreg.selection.contest import Contest
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
@@ -72,7 +72,7 @@ def models_of(
         problem,
         space,
         mechanism=plan.mechanism,
-        t=effective_t(plan.eps_each, contest.score_range, plan.mechanism),
+        t=effective_t(plan.eps_each, contest.score_range.width, plan.mechanism),
         phi_int=contest.phi,
         psi_int=contest.psi,
         transform=contest.transform,
@@ -101,13 +101,11 @@ def draw_model(
         Show the tree's progress on stderr, for the curator's eyes.
     """
     if isinstance(models, Tree):
-        eps = part.draw(models.mechanism, models.problem.group).eps
-        if models.t != effective_t(eps, contest.score_range, models.mechanism):
+        bound = contest.score_range
+        eps = part.draw(models.mechanism, bound, models.problem.group).eps
+        if models.t != effective_t(eps, bound.width, models.mechanism):
             raise AccountError("internal error: the tree was made for another rate than is charged")
         return models.draw(Bits(part.rng), progress=progress).units
-    eps = part.draw(mechanism, models.group).eps
     scores = contest.totals(models.q, models.models, space)
-    drawn = choose(
-        scores, eps=eps, score_range=contest.score_range, mechanism=mechanism, rng=part.rng
-    )
+    drawn = draw_index(scores, contest.score_range, part, mechanism, models.group)
     return tuple(np.flatnonzero(models.models[drawn]).tolist())

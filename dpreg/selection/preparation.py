@@ -119,7 +119,7 @@ def _check_eps(request: SelectionRequest, eps: Fraction) -> None:
         raise ArgumentError("eps is too small for so many draws: raise eps, or lower draws.")
     if request.method == "pcls":
         rho = max(RADII) if request.radius is None else request.rho
-        reach = score_range(rho, request.protection.neighbors, request.protection.contributions)
+        reach = score_range(rho, request.protection).width
         if reach > LARGEST_SCORE or reach > LARGEST_RANGE * eps:
             raise ArgumentError(
                 "eps is too small: the noise of one draw would exceed 2**53 steps of the scores' "
@@ -167,7 +167,7 @@ def _costs(request: SelectionRequest, unbounded: tuple[str, ...]) -> dict[str, F
             costs[step] = whole * request.shares.get(step, SHARES[step])
             left -= costs[step]
     if "radius" in costs:
-        check_radius(costs["radius"], request.protection.contributions)
+        check_radius(costs["radius"], request.protection)
     if left <= 0:
         raise ArgumentError("shares leave nothing for the selection: they must add up to below 1.")
     return {**costs, "selection": left}

@@ -210,7 +210,7 @@ def penalties(
         phi = log_n if profile else (tuning.sigma2 or Fraction(0)) * log_n
     if request.penalty == "auto" and space.units:
         rate = effective_t(
-            preparation.draws.eps_each, contest.score_range, preparation.draws.mechanism
+            preparation.draws.eps_each, contest.score_range.width, preparation.draws.mechanism
         )
         psi = contest.grid * useless_term_penalty(
             len(space.units), request.false_inclusions, rate, preparation.draws.mechanism

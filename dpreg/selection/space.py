@@ -120,13 +120,6 @@ class Space:
             out[:, list(columns)] = models[:, unit, None]
         return out
 
-    def penalty_counts(
-        self, models: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return each model's columns and units outside keep: what phi and psi price."""
-        widths = np.array([len(columns) for columns in self.unit_columns], dtype=np.int64)
-        return models @ widths, np.asarray(models.sum(axis=1, dtype=np.int64))
-
     def _can_become_model(
         self, partial: NDArray[np.bool_], decided_from: int, top: int
     ) -> NDArray[np.bool_]:

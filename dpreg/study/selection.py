@@ -161,7 +161,7 @@ def _case(plan: StudyPlan, problem: Problem, space: Space, moments: Moments) -> 
         phi=phi * request.clip**2,
         psi=psi * request.clip**2,
     )
-    rate = effective_t(preparation.draws.eps_each, contest.score_range, mechanism)
+    rate = effective_t(preparation.draws.eps_each, contest.score_range.width, mechanism)
     return _Case(setting, problem, contest.priced(phi, psi, space), rate)
 
 

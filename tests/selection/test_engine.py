@@ -13,7 +13,7 @@ from dpreg.moments import accumulate
 from dpreg.privacy.account import AccountError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.composition import plan_draws
-from dpreg.privacy.mechanisms import effective_t
+from dpreg.privacy.mechanisms import choice, effective_t
 from dpreg.privacy.protection import Protection
 from dpreg.selection.contest import least_squares_contest
 from dpreg.selection.engine import LARGEST_LIST, Enumerated, choose_engine, draw_model, models_of
@@ -73,7 +73,7 @@ def test_the_list_holds_every_model_and_its_score():
 
 def test_the_tree_is_made_for_the_rate_of_one_draw():
     tree, contest = models("tree", Fraction(1, 3))
-    assert tree.t == effective_t(Fraction(1, 3), contest.score_range, "permute-and-flip")
+    assert tree.t == effective_t(Fraction(1, 3), contest.score_range.width, "permute-and-flip")
 
 
 @pytest.mark.parametrize("engine", ["enumerate", "tree"])
@@ -96,14 +96,12 @@ def test_a_hopeless_eps_draws_anything():
 
 
 def test_a_list_is_drawn_at_the_eps_of_its_part(monkeypatch):
-    from dpreg.selection import engine as room
-
     seen = []
-    monkeypatch.setattr(room, "choose", lambda scores, **how: (seen.append(how), 0)[1])
+    monkeypatch.setattr(choice, "choose", lambda scores, **how: (seen.append(how), 0)[1])
     made, contest = models("enumerate", Fraction(1))
     draw_model(made, space(3), contest, bought("0.25"), mechanism="exponential")
     assert (seen[0]["eps"], seen[0]["mechanism"]) == (Fraction(1, 4), "exponential")
-    assert seen[0]["score_range"] == contest.score_range
+    assert seen[0]["score_range"] == contest.score_range.width
 
 
 def test_a_tree_made_for_another_rate_draws_nothing():

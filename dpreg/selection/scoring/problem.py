@@ -42,7 +42,7 @@ from dpreg.selection.scoring.certificate import LEAST_SCORE, FloatForm, IntegerF
 from dpreg.selection.scoring.constrained import Candidates, solve, solve_one, vertex_signs
 from dpreg.selection.scoring.exact import ball_minimum
 
-__all__ = ["Problem", "quadratic_scores", "score_grid"]
+__all__ = ["Problem"]
 
 Scores = NDArray[np.int64]
 
@@ -158,11 +158,6 @@ class Problem:
             [(place[j], sign) for j, sign in vertex_signs(found, row)],
         )
         return max(floor(minimum.value / self._unit), LEAST_SCORE)
-
-
-def quadratic_scores(moments: Moments, columns: Bools, rho: Fraction) -> Scores:
-    """Return q(M) = floor(F_rho(M) / g) for each row of `columns`, bool (K, p + 1)."""
-    return Problem(moments, rho).scores(columns)
 
 
 def _rows(found: Candidates, rows: NDArray[np.intp]) -> Candidates:
