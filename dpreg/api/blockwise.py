@@ -7,7 +7,7 @@ and the R package for functions of R, which must not run inside a call of Python
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
@@ -53,6 +53,20 @@ _LONGEST: Final = Fraction(10**6)
 _BIAS: Final = "Intervals do not account for bias that remains in the blocks' estimates."
 
 
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "delta": 0,
+    "blocks": None,
+    "correct_bias": True,
+    "aggregation": "auto",
+    "neighbors": "replace-one",
+    "contributions": 1,
+    "person": None,
+    "timeout": None,
+    "noise": None,
+    "unsafe_seed": None,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """What a call asks for, but for the estimator and the rows.
@@ -80,31 +94,19 @@ class Aggregate:
     timeout: float | None
 
     @classmethod
-    def checked(
-        cls,
-        *,
-        eps: Any,
-        delta: Any = 0,
-        bounds: Any,
-        blocks: Any = None,
-        correct_bias: Any = True,
-        aggregation: Any = "auto",
-        neighbors: Any = "replace-one",
-        contributions: Any = 1,
-        person: Any = None,
-        timeout: Any = None,
-        noise: Any = None,
-        unsafe_seed: Any = None,
-    ) -> Aggregate:
-        """Check the arguments of `sample_aggregate` that bear these names."""
-        choices = Choices.of(locals())
+    def of(cls, call: Mapping[str, Any]) -> Aggregate:
+        """Check the arguments of `sample_aggregate`; what is left out has its default."""
+        call = {**_DEFAULTS, **call}
+        choices, correct_bias = Choices.of(call), call["correct_bias"]
         if not isinstance(correct_bias, bool):
             raise ArgumentError("correct_bias must be True or False.")
-        way = str(choice(aggregation, "aggregation", AGGREGATES))
-        names, limits = limits_of(bounds)
+        way = str(choice(call["aggregation"], "aggregation", AGGREGATES))
+        names, limits = limits_of(call["bounds"])
+        blocks = call["blocks"]
         given = None if blocks is None else count(blocks, "blocks")
         if given is not None and given > _MOST_BLOCKS:
             raise ArgumentError(f"blocks must be at most {_MOST_BLOCKS:,}.")
+        timeout = call["timeout"]
         seconds = None if timeout is None else float(positive(timeout, "timeout", _LONGEST))
         return cls(choices, names, limits, way, given, correct_bias, seconds)
 

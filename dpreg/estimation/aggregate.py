@@ -63,8 +63,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats, Places
 from dpreg.estimation import sums
 from dpreg.estimation.blocks import Limits
 from dpreg.estimation.classic import Estimate, Scale, mean_estimates
@@ -106,8 +106,6 @@ _SCALES: Final = 24
 _MEDIAN: Final = RANK_UNIT // 2
 _REACH: Final = 5
 _SCALE_PART: Final = Fraction(2, 5)
-
-Floats = NDArray[np.float64]
 
 
 def default_blocks(rows: int, share: Fraction) -> int:
@@ -174,7 +172,7 @@ def check_window(size: int, changes: Transformation, eps: Fraction) -> None:
 
 def draw_blocks(
     rows: int, blocks: int, rng: Generator | None = None, coins: Floats | None = None
-) -> list[NDArray[np.intp]]:
+) -> list[Places]:
     """Send each row to a block by its own coin; return each block's rows in their order.
 
     Or by `coins`, shape (rows,): those of the persons whose rows they are.

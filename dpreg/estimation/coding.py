@@ -66,14 +66,13 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.stability import VectorChange
 
 __all__ = ["CELL_UNITS", "GRID_ONE", "Coding", "Sums"]
 
-Floats = NDArray[np.float64]
 
 _BITS: Final = 20
 GRID_ONE: Final = 1 << _BITS

@@ -33,8 +33,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import Budget
@@ -70,7 +70,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NOISES", "NoisyGram", "release_gram", "response_weight"]
 
-Matrix = NDArray[np.float64]
 
 _EXPECTED_NORM: Final = 0.25
 """B: the squared length of the coefficients, in stored units, that public rules assume."""
@@ -116,8 +115,8 @@ class NoisyGram:
     contributions : int
     """
 
-    cells: Matrix
-    noise_sd: Matrix
+    cells: Floats
+    noise_sd: Floats
     count: float
     count_sd: float
     triangle: Triangle

@@ -1,6 +1,6 @@
 r"""Private histograms, with given bins or with a bin width chosen privately in two stages.
 
-Counts
+Ints
 ------
 Each row lies in one bin of one group, or counts for nothing. So the stacked counts change by at
 most k in L1 (and k^2 in squared L2) when k rows appear or vanish, by 2k (2 k^2) when k rows are
@@ -46,8 +46,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats, Ints
 from dpreg.privacy.stability import VectorChange
 from dpreg.privacy.vector_noise import VectorNoise, fit_noise
 
@@ -68,8 +68,6 @@ __all__ = [
     "release_counts",
 ]
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 _FINE: Final = (12, 24, 36, 48, 60, 120, 180, 240, 360, 720, 840, 1260, 1680, 2520, 5040)
 _FINE_FACTOR: Final = 8
@@ -130,9 +128,7 @@ def count_noise(
     return min(fitted, key=lambda one: one.variance)
 
 
-def count_cells(
-    chunks: Iterable[tuple[Counts, Counts]], bins: int, groups: int
-) -> tuple[Counts, int]:
+def count_cells(chunks: Iterable[tuple[Ints, Ints]], bins: int, groups: int) -> tuple[Ints, int]:
     """Count rows by group and bin: a (groups, bins) array, and the number left out.
 
     Parameters
@@ -151,7 +147,7 @@ def count_cells(
 
 
 def release_counts(
-    counts: Counts,
+    counts: Ints,
     left: int,
     noise: VectorNoise,
     *,

@@ -26,8 +26,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpreg.arrays import Floats, Objects
 from dpreg.errors import ArgumentError
 from dpreg.estimation.constants import ConstantsPrivacy, privacy_of_constants
 from dpreg.estimation.scaling import as_floats, shorten
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PerturbedFit", "fit_sums", "release_sums", "sums_of", "to_ball"]
 
-Array = NDArray[np.float64]
-Sums = NDArray[np.object_]
 
 _RHO: Final = 0.05
 
@@ -71,7 +70,7 @@ class PerturbedFit:
         Whether the noise came from a seeded generator: then nothing is private.
     """
 
-    params: Array
+    params: Floats
     method: str
     noise: str
     ridge: float
@@ -86,7 +85,9 @@ class PerturbedFit:
         return f"{stamp}<PerturbedFit: {self.method}, params={self.params}>\n{self.privacy}"
 
 
-def _ssp(gram: Sums, cross: Sums, privacy: ConstantsPrivacy, rng: Generator | None) -> PerturbedFit:
+def _ssp(
+    gram: Objects, cross: Objects, privacy: ConstantsPrivacy, rng: Generator | None
+) -> PerturbedFit:
     noisy_gram = _noisy_gram(gram, privacy, rng)
     noisy_cross = _noisy(cross, privacy.sigma, rng)
     if privacy.noise == "wang":
@@ -98,7 +99,7 @@ def _ssp(gram: Sums, cross: Sums, privacy: ConstantsPrivacy, rng: Generator | No
 
 
 def fit_sums(
-    sums: tuple[Sums, Sums], privacy: ConstantsPrivacy, rng: Generator | None = None
+    sums: tuple[Objects, Objects], privacy: ConstantsPrivacy, rng: Generator | None = None
 ) -> PerturbedFit:
     """Fit from exact sums, by the method whose constants `privacy` holds.
 
@@ -130,7 +131,7 @@ def release_sums(moments: Moments, part: Part, *, method: str, noise: str) -> Pe
 
 
 def _adassp(
-    gram: Sums, cross: Sums, privacy: ConstantsPrivacy, rng: Generator | None
+    gram: Objects, cross: Objects, privacy: ConstantsPrivacy, rng: Generator | None
 ) -> PerturbedFit:
     sigma, noise, claimed = privacy.sigma, privacy.noise, float(privacy.delta)
     size = len(cross)
@@ -157,7 +158,7 @@ def _adassp(
     )
 
 
-def to_ball(x: ArrayLike, y: ArrayLike) -> Array:
+def to_ball(x: ArrayLike, y: ArrayLike) -> Floats:
     """Return rows (1, x, y), shape (n, d + 2), in the unit ball and on the grid of the sums."""
     rows, response = as_floats(x, "x", 2), as_floats(y, "y", 1)
     if response.shape != rows.shape[:1]:
@@ -167,22 +168,20 @@ def to_ball(x: ArrayLike, y: ArrayLike) -> Array:
     return np.asarray(np.trunc(z * 2.0**20) / 2.0**20, dtype=np.float64)
 
 
-def sums_of(moments: Moments) -> tuple[Sums, Sums]:
+def sums_of(moments: Moments) -> tuple[Objects, Objects]:
     """Return X'X and X'y, as integers in units of 2**-40, from moments of rows (1, x, y)."""
     cells = np.array(moments.cells, dtype=object)
     return cells[1:-1, 1:-1], cells[1:-1, -1]
 
 
-def _noisy(units: NDArray[np.object_], sigma: float, rng: Generator | None) -> Array:
+def _noisy(units: Objects, sigma: float, rng: Generator | None) -> Floats:
     """Add discrete Gaussian noise of scale sigma to integers in units of 2**-40."""
     drawn = gaussian_noise(units.size, sigma * CELL_UNITS, rng=rng)
     released = [(int(u) + k) / CELL_UNITS for u, k in zip(units.ravel(), drawn, strict=True)]
     return np.array(released, dtype=float).reshape(units.shape)
 
 
-def _noisy_gram(
-    gram: NDArray[np.object_], privacy: ConstantsPrivacy, rng: Generator | None
-) -> Array:
+def _noisy_gram(gram: Objects, privacy: ConstantsPrivacy, rng: Generator | None) -> Floats:
     """Release X'X in the geometry that the constants were published for."""
     if privacy.noise == "wang" and privacy.method == "ssp":
         return _noisy(gram, privacy.sigma, rng)
@@ -195,7 +194,7 @@ def _noisy_gram(
     return released
 
 
-def _solve(matrix: Array, vector: Array) -> Array:
+def _solve(matrix: Floats, vector: Floats) -> Floats:
     """Solve, and by least squares where the matrix is singular: nothing here may raise."""
     if not len(vector):
         return np.zeros(0)

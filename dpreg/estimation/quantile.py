@@ -58,12 +58,16 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
+from dpreg.arrays import Floats, Ints
 from dpreg.estimation.classic import Estimate
 from dpreg.privacy.mechanisms import noise_scale
-from dpreg.privacy.ranks import RANK_UNIT, Counts, Floats, choose_rank, rank_range
+from dpreg.privacy.ranks import (
+    RANK_UNIT,
+    choose_rank,
+    rank_range,
+)
 from dpreg.privacy.stability import ScoreRange
 
 if TYPE_CHECKING:
@@ -72,7 +76,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Quantile", "candidate_grid", "check_eps", "private_quantile"]
 
-Indices = NDArray[np.int64]
 
 GRID_CELLS: Final = 1 << 16
 _STEPS: Final = 8
@@ -104,7 +107,7 @@ def check_eps(eps: Fraction, protection: Protection, *, grouped: bool = False) -
 
 
 def private_quantile(
-    cells: Counts,
+    cells: Ints,
     grid: Floats,
     share: int,
     *,
@@ -152,7 +155,7 @@ def private_quantile(
             found = share + side * math.ceil(min(margin / rows, 2.0) * RANK_UNIT)
         return found
 
-    def choose(at: int, candidates: Indices) -> int:
+    def choose(at: int, candidates: Ints) -> int:
         """Choose a place on the grid among a few, the last of which has all values up to it."""
         few = np.diff(np.cumsum(cells)[candidates], prepend=0)
         return choose_rank(few, at, part=next(parts), bound=bound(at))
@@ -174,7 +177,7 @@ def private_quantile(
     return Quantile(estimate, float(grid[lower]), float(grid[upper]))
 
 
-def _distances(furthest: int) -> Indices:
+def _distances(furthest: int) -> Ints:
     """Return 0, 1, 2, ..., then `_STEPS` whole numbers to each doubling, and the furthest."""
     octaves = range(max(furthest.bit_length() - _STEPS.bit_length() + 1, 0))
     parts = [np.arange(_STEPS), *((_STEPS + np.arange(_STEPS)) << octave for octave in octaves)]

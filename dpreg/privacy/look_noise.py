@@ -18,8 +18,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.gram_sensitivity import CELL_UNITS, Triangle, sensitivity_l2_squared
@@ -81,7 +81,7 @@ class GaussianLook:
     degrees: ClassVar[None] = None
 
     @property
-    def sd(self) -> NDArray[np.float64]:
+    def sd(self) -> Floats:
         """(D, D) standard deviations in stored units of 1; 0 where nothing is drawn."""
         found = np.zeros((self.size, self.size))
         for places, scale in zip(self.cells, self.scales, strict=True):
@@ -141,9 +141,9 @@ class MatrixLaplaceLook:
         return degrees(self.size)
 
     @property
-    def sd(self) -> NDArray[np.float64]:
+    def sd(self) -> Floats:
         """(D, D) standard deviations in stored units of 1."""
-        found: NDArray[np.float64] = np.sqrt(matrix_laplace_variance(self.scales)) / CELL_UNITS
+        found: Floats = np.sqrt(matrix_laplace_variance(self.scales)) / CELL_UNITS
         return found
 
     def draw(self, part: Part, rows: str = ALL_ROWS) -> Symmetric:

@@ -73,9 +73,9 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.protection import check_contributions, check_neighbors
@@ -164,10 +164,10 @@ def matrix_laplace_scales(
     return (max(columns, 1),) * (size - 1) + (response,)
 
 
-def matrix_laplace_variance(scales: Sequence[int]) -> NDArray[np.float64]:
+def matrix_laplace_variance(scales: Sequence[int]) -> Floats:
     """Return the (D, D) variances of the cells of N, in squared units of 2**-40."""
     c = np.array([float(scale) for scale in scales])
-    variance: NDArray[np.float64] = 2.0 * degrees(len(c)) * np.outer(c, c)
+    variance: Floats = 2.0 * degrees(len(c)) * np.outer(c, c)
     variance[np.diag_indices(len(c))] *= 2.0
     return variance
 
@@ -188,7 +188,7 @@ def quadratic_survival(q: float, df: int, nu: int) -> float:
 
 
 @lru_cache(maxsize=64)
-def _nodes(df: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _nodes(df: int) -> tuple[Floats, Floats]:
     """Return points y and weights of a chi2_df expectation: equal steps in log y."""
     log_y = np.linspace(math.log(df) - 60.0 / math.sqrt(df) - 4.0, math.log(df + 400.0) + 4.0, 2000)
     y = np.exp(log_y)

@@ -60,6 +60,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.arrays import Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms import draw_index, noise_scale
 from dpreg.privacy.protection import Protection
@@ -76,8 +77,6 @@ PASSES: Final = 3
 RELIABLE: Final = 1000
 """Rows times eps for each column (and row of a person) below which private bounds are poor."""
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 _SHARES: Final = (Fraction(1, 5), Fraction(2, 5), Fraction(1, 5), Fraction(1, 5))
 """Of centre, scale, lower and upper end."""
@@ -160,7 +159,7 @@ class BoundsSearch:
                 )
                 self.bounds = (lower, upper)
 
-    def _pick(self, scores: Counts, penalty: Floats, mechanism: str, bound: ScoreRange) -> int:
+    def _pick(self, scores: Ints, penalty: Floats, mechanism: str, bound: ScoreRange) -> int:
         part = next(self._parts)
         price = max(noise_scale(part.cost.eps, bound.width, mechanism), _LEAST_PRICE)
         priced = scores + np.rint(penalty * price).astype(np.int64)
@@ -171,7 +170,7 @@ class BoundsSearch:
 class _CentreCounts:
     """Counts for every candidate centre: how many values have it, and how many are right of it."""
 
-    def __call__(self, values: Floats) -> Counts:
+    def __call__(self, values: Floats) -> Ints:
         centres, x = _centres()[0], _present(values)
         sides: tuple[Literal["left", "right"], ...] = ("left", "right")
         return np.concatenate(
@@ -188,7 +187,7 @@ class _ScaleCounts:
 
     centre: float
 
-    def __call__(self, values: Floats) -> Counts:
+    def __call__(self, values: Floats) -> Ints:
         edges = np.concatenate([[0.0], np.ldexp(1.0, _exponents()[1:])])
         distance = np.abs(_present(values) - self.centre)
         return np.bincount(np.searchsorted(edges, distance, "left"), minlength=edges.size + 1)
@@ -207,7 +206,7 @@ class _EndCounts:
         lower, upper = (np.clip(self.centre + s * distances, -_FAR, _FAR) for s in (-1.0, 1.0))
         return lower, upper
 
-    def __call__(self, values: Floats) -> Counts:
+    def __call__(self, values: Floats) -> Ints:
         counted = []
         for side, ends in zip((-1.0, 1.0), self.candidates(), strict=True):
             x = np.sort(side * _present(values))
@@ -238,7 +237,7 @@ def _half_width(centre: float, exponent: int) -> float:
     return max(2.0 ** (exponent + 1), abs(centre) * 2.0**-30)
 
 
-def _rarity(exponents: NDArray[np.int64]) -> Floats:
+def _rarity(exponents: Ints) -> Floats:
     """Return the public penalty of a magnitude 2^e: none from 2^-40 to 2^8, a log beyond."""
     above = 4 * np.log1p(np.maximum(exponents - 8, 0))
     return np.asarray(above + 2 * np.log1p(np.maximum(-40 - exponents, 0)), dtype=np.float64)
@@ -268,12 +267,12 @@ def _present(chunk: Floats) -> Floats:
     return np.clip(chunk[~np.isnan(chunk)], -_FAR, _FAR)
 
 
-def _exponents() -> NDArray[np.int64]:
+def _exponents() -> Ints:
     """Return the candidate scales' exponents; the first stands for zero."""
     return np.arange(_SMALLEST - 1, _LARGEST)
 
 
-def _centre_scores(counts: Counts) -> Counts:
+def _centre_scores(counts: Ints) -> Ints:
     """Return 256 times max(0, L - G - Q, G - L - Q) / 2 for every candidate."""
     at_most, below = np.split(counts, 2)
     rows = int(at_most.sum())
@@ -283,7 +282,7 @@ def _centre_scores(counts: Counts) -> Counts:
     return np.asarray(_UNIT // 2 * np.maximum(0, np.abs(less - more) - equal))
 
 
-def _scale_scores(counts: Counts) -> Counts:
+def _scale_scores(counts: Ints) -> Ints:
     """Return 256 times max(0, E(e) - a N, a N - E(e - 1)), E(e) the distances beyond 2^e."""
     rows = int(counts.sum())
     beyond = rows - np.cumsum(counts)[:-1]
@@ -293,6 +292,6 @@ def _scale_scores(counts: Counts) -> Counts:
     return np.asarray(np.maximum(0, scores))
 
 
-def _end_scores(counts: Counts) -> Counts:
+def _end_scores(counts: Ints) -> Ints:
     """Return 256 max(0, rows beyond - N / 256); N comes last."""
     return np.asarray(np.maximum(0, _UNIT * counts[:-1] - _BEYOND * int(counts[-1])))

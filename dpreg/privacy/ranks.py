@@ -44,8 +44,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms import draw_index
 from dpreg.privacy.protection import Protection
@@ -66,11 +66,8 @@ __all__ = [
 RANK_UNIT: Final = 1 << 16
 """Quantiles are multiples of 1 / RANK_UNIT, so that scores are integers."""
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
-
-def cell_counts(values: Floats, candidates: Floats) -> Counts:
+def cell_counts(values: Floats, candidates: Floats) -> Ints:
     """Count the values in each cell (c_(j-1), c_j]; counts of disjoint sets of values add.
 
     Parameters
@@ -84,7 +81,7 @@ def cell_counts(values: Floats, candidates: Floats) -> Counts:
     return np.bincount(places, minlength=candidates.size + 1)[:-1].astype(np.int64)
 
 
-def rank_scores(cells: Counts, target: int, unit: int = 1) -> Counts:
+def rank_scores(cells: Ints, target: int, unit: int = 1) -> Ints:
     """Return the scores, lowest best, in 1 / unit of a value.
 
     Parameters
@@ -130,7 +127,7 @@ def fixed_range(values: Protection, unit: int = RANK_UNIT) -> ScoreRange:
     return ScoreRange(width=2 * values.contributions * unit, protection=values)
 
 
-def choose_rank(cells: Counts, share: int, *, part: Part, bound: ScoreRange) -> int:
+def choose_rank(cells: Ints, share: int, *, part: Part, bound: ScoreRange) -> int:
     """Choose the index of a candidate near the quantile share / RANK_UNIT.
 
     Parameters

@@ -18,8 +18,8 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Bools, Ints
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.sensitivity import score_grid, score_range
 from dpreg.privacy.stability import ScoreRange
@@ -60,7 +60,7 @@ class Contest:
 
     score_range: ScoreRange
     grid: Fraction
-    transform: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None
+    transform: Callable[[Ints], Ints] | None = None
     phi: int = 0
     psi: int = 0
     uniform: bool = False
@@ -80,9 +80,7 @@ class Contest:
             self, phi=min(round(phi / self.grid), most), psi=min(round(psi / self.grid), most)
         )
 
-    def totals(
-        self, q: NDArray[np.int64], models: NDArray[np.bool_], space: Space
-    ) -> NDArray[np.int64]:
+    def totals(self, q: Ints, models: Bools, space: Space) -> Ints:
         """Return S of each model of an enumerated space.
 
         Parameters

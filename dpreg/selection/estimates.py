@@ -34,9 +34,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.balls import float_above
@@ -89,9 +89,7 @@ def radius_blocks(rows: int | None, columns: int) -> int:
     return max(1, min(_MOST_BLOCKS, rows // (_ROWS_PER_COLUMN * columns)))
 
 
-def block_norms(
-    blocks: Sequence[Moments], columns: Sequence[int], default: float
-) -> NDArray[np.float64]:
+def block_norms(blocks: Sequence[Moments], columns: Sequence[int], default: float) -> Floats:
     """Return |beta|_1 of the full model's ridged fit in each block; curator-only."""
     norms = np.full(len(blocks), default)
     chosen = np.asarray(columns, dtype=np.intp)
@@ -119,7 +117,7 @@ def check_radius(eps: Fraction, protection: Protection) -> None:
         ) from None
 
 
-def private_radius(norms: NDArray[np.float64], part: Part) -> Fraction:
+def private_radius(norms: Floats, part: Part) -> Fraction:
     """Choose a radius, in stored units, near the middle of the blocks' norms.
 
     Parameters

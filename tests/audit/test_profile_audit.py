@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from scipy.stats import beta
 from dpreg.moments import Moments
 from dpreg.request import SelectionRequest
 from dpreg.selection import contest, run
-from dpreg.selection.engine import Enumerated, draw_model
+from dpreg.selection.engine import Enumerated
 from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
 from dpreg.selection.scoring import profile
 from dpreg.selection.scoring.problem import Problem
@@ -66,7 +67,8 @@ class _Mechanism:
         known = 400 if relation == "add-remove" else len(rows)
         self.tuning = run.Tuning(Fraction(1), None, known)
         self.problem = Problem(self.moments, Fraction(1))
-        self.listed = Enumerated(self.problem, self.space)
+        columns = self.space.columns(self.space.models())
+        self.q = self.problem.scores(columns)
 
     def draw(self, rng: np.random.Generator) -> tuple[int, ...]:
         parts = dataclasses.replace(
@@ -75,7 +77,8 @@ class _Mechanism:
         ready = dataclasses.replace(self.ready, parts=parts)
         made = run.contest_of(self.asked, ready, self.tuning, self.problem, self.moments)
         part = bought(ready.draws.eps_each, 0, *self.unit, rng)
-        return draw_model(self.listed, self.space, made, part, mechanism=ready.draws.mechanism)
+        scored = SimpleNamespace(group=self.problem.group, scores=lambda _: self.q)
+        return Enumerated(scored, self.space, made, ready.draws).draw(part)
 
 
 def _bounds(hits: int, draws: int) -> tuple[float, float]:

@@ -149,12 +149,13 @@ MUTANTS = {
         estimates, "lower_bound", "part.protection", ONE, cell("select", "method='pcpl'", K3),
     ),
     "the tree at twice the rate": Mutant(
-        engine, "models_of", "t=effective_t(", "t=2 * effective_t(",
+        engine.Searched, "__init__", "t=effective_t(", "t=2 * effective_t(",
         cell("select", "engine='tree'"), refused=True,
     ),
     "the tree at half the range": Mutant(
-        engine, "draw_model", "contest.score_range\n", "type(contest.score_range)(width="
-        "contest.score_range.width // 2, protection=contest.score_range.protection)\n",
+        engine.Searched, "draw", "self._contest.score_range\n",
+        "type(self._contest.score_range)(width=self._contest.score_range.width // 2, "
+        "protection=part.protection)\n",
         cell("select", "engine='tree'"), refused=True,
     ),
     "the list at twice the rate": Mutant(

@@ -84,6 +84,8 @@ def test_exact_chances_are_those_of_real_draws(table, mechanism):
 def _totals(data, schema, penalty):
     from dpreg.formula.design import build_design
     from dpreg.moments import accumulate
+    from dpreg.privacy.budget import Budget
+    from dpreg.privacy.composition import plan_draws
     from dpreg.privacy.protection import Protection
     from dpreg.selection.contest import least_squares_contest
     from dpreg.selection.scoring.problem import Problem
@@ -93,11 +95,11 @@ def _totals(data, schema, penalty):
     design = build_design("y ~ a + b + c + d", schema)
     space = build_space(design.terms, tuple(column.name for column in design.columns))
     moments = accumulate(blocks(design, as_source(data)), len(design.columns) + 1)
-    listed = Enumerated(Problem(moments, Fraction(1)), space)
+    plan = plan_draws(1, Budget(1))
     contest = least_squares_contest(Fraction(1), Protection("replace-one")).priced(
         penalty, Fraction(0), space
     )
-    return contest.totals(listed.q, listed.models, space)
+    return Enumerated(Problem(moments, Fraction(1)), space, contest, plan).scores
 
 
 @pytest.mark.audit

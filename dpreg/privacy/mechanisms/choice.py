@@ -51,8 +51,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Ints
 from dpreg.errors import ArgumentError
 from dpreg.privacy import seeded
 from dpreg.privacy.balls import float_above
@@ -80,7 +80,7 @@ as exp(eps') <= exp(eps)."""
 
 
 def draw_index(
-    scores: NDArray[np.int64],
+    scores: Ints,
     bound: ScoreRange,
     part: Part,
     mechanism: str,
@@ -104,7 +104,7 @@ def draw_index(
 
 
 def choose(
-    scores: NDArray[np.int64],
+    scores: Ints,
     *,
     eps: Fraction,
     score_range: int,

@@ -62,8 +62,8 @@ from typing import Final
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Ints
 from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.balls import ball, ceiling, float_above
 from dpreg.privacy.protection import Protection
@@ -109,7 +109,7 @@ def residual_offset(moments: Moments, rho: Fraction) -> int:
     return math.floor(Fraction(moments.cells[-1][-1], 2**MOMENT_BITS) / score_grid(rho))
 
 
-def residuals(q: NDArray[np.int64], offset: int) -> NDArray[np.int64]:
+def residuals(q: Ints, offset: int) -> Ints:
     """Return min(q + offset, 2**61) without overflow: the Q_g that everything here is about.
 
     The minimum is non-decreasing and 1-Lipschitz, so D2 bounds its changes as well.
@@ -141,7 +141,7 @@ def profile_range(lower_bound: int, change: VectorChange, *, rows: int) -> Score
     return ScoreRange(width=width, protection=change.protection, divisible=replaced)
 
 
-def profile_scores(residuals: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+def profile_scores(residuals: Ints, rows: int) -> Ints:
     """Return L_h of each model from its Q_g; `rows` may be any size, see the module docstring.
 
     Parameters

@@ -74,7 +74,7 @@ def open_run(
     by, schema, budget, analyst, **asked
         The arguments of `dpreg.sample_aggregate`; `budget` is a ledger's path.
     """
-    checked = Aggregate.checked(**asked)
+    checked = Aggregate.of(asked)
     table = labelled_rows(data, by, schema)
     ledger = None if budget is None else Ledger.open(budget)
     if analyst is not None:
