@@ -16,17 +16,19 @@ from dpreg.errors import DatasetError
 from dpreg.formula.design import build_design
 from dpreg.moments import accumulate, accumulate_groups
 from dpreg.privacy.mechanisms import assign_blocks, effective_t
+from dpreg.privacy.protection import Protection
 from dpreg.privacy.quantiles import RELIABLE
 from dpreg.privacy.ranks import cell_counts, rank_scores
 from dpreg.schema import Schema
 from dpreg.selection.estimates import RADII, block_norms, radius_blocks
 from dpreg.selection.probabilities import selection_probabilities
 from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.scoring.profile import lower_bound_shift, residual_offset, residual_sensitivity
+from dpreg.selection.scoring.profile import lower_bound_shift, residual_change, residual_offset
 from dpreg.sources import as_source
 
 SHARES = [Fraction(s) for s in ("0.02", "0.05", "0.1", "0.15", "0.2", "0.25", "0.35", "0.5")]
 RHO = Fraction(1)
+ONE_ROW = residual_change(RHO, Protection("replace-one"))
 
 
 def _sets() -> dict[str, datasets.Dataset]:
@@ -46,15 +48,14 @@ def profile_share(name: str, residuals: float) -> None:
     """Rate of the draw, (1 - s) A, over the best share's; A at the median of its noise."""
     rates = []
     for share in SHARES:
-        lower = residuals - lower_bound_shift(RHO, 1, share, Fraction(1, 10**6))
+        lower = residuals - lower_bound_shift(ONE_ROW, share, Fraction(1, 10**6))
         rates.append(max(0.0, float(1 - share) * lower))
     _row(name, [f"{rate / max(rates):.2f}" if max(rates) else "-" for rate in rates])
 
 
 def sigma2_share(name: str, residuals: float) -> None:
     """Relative standard error of the noisy residual sum of squares, four fifths of the share."""
-    scale = residual_sensitivity(RHO, 1)
-    _row(name, [f"{math.sqrt(2) * scale / float(s * 4 / 5) / residuals:.3f}" for s in SHARES])
+    _row(name, [f"{math.sqrt(2) * ONE_ROW.l1 / float(s * 4 / 5) / residuals:.3f}" for s in SHARES])
 
 
 def radius_share(name: str, norms: np.ndarray) -> None:
@@ -79,11 +80,11 @@ def run() -> None:
         design = build_design(data.formula, Schema.from_any(data.schema))
         size, source = len(design.columns) + 1, as_source(data.data)
         blocks = radius_blocks(len(data.data), size - 1)
-        labelled = (
-            (block, assign_blocks(len(block), blocks, rng=rng)) for block in design.blocks(source)
-        )
+        chunks = source.chunks(design.types, 8192)
+        rows = [design.block(chunk) for chunk in chunks]
+        labelled = ((some, assign_blocks(len(some), blocks, rng=rng)) for some in rows)
         norms = block_norms(accumulate_groups(labelled, size, blocks), range(size - 1), 1.0)
-        moments = accumulate(design.blocks(source), size)
+        moments = accumulate(rows, size)
         problem = Problem(moments, RHO)
         full = problem.score_one(range(size - 1)) + residual_offset(moments, RHO)
         measured[name] = full, norms, len(data.data), len(design.needed)

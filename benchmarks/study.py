@@ -72,10 +72,10 @@ def _comparisons(mechanism: str) -> list[Comparison]:
     preparation.account.charge(None, "a benchmark")
     tuning = run.tune(request, preparation.parts, design, rows)
     problem = Problem(rows.selecting, tuning.rho)
-    listed = Enumerated(problem, space)
     contest = run.contest_of(request, preparation, tuning, problem, rows.selecting)
     priced = contest.priced(*run.penalties(request, preparation, tuning, contest, space), space)
-    scores = priced.totals(listed.q, listed.models, space)
+    scores = Enumerated(problem, space, priced, preparation.draws).scores
+    width = priced.score_range.width
 
     def replications() -> None:
         for _ in range(REPLICATIONS):
@@ -85,7 +85,7 @@ def _comparisons(mechanism: str) -> list[Comparison]:
 
     def bare_draws() -> None:
         for _ in range(REPLICATIONS):
-            choose(scores, eps=Fraction(1), score_range=priced.score_range, mechanism=mechanism)
+            choose(scores, eps=Fraction(1), score_range=width, mechanism=mechanism)
 
     def ours() -> object:
         return _study(mechanism)

@@ -26,6 +26,7 @@ from scipy.sparse import coo_matrix
 
 from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.mechanisms import effective_t
+from dpreg.privacy.protection import Protection
 from dpreg.privacy.sensitivity import score_range
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
@@ -71,7 +72,9 @@ def all_units(p: int, exactly: int | None = None) -> Space:
 
 
 def rate() -> Fraction:
-    return effective_t(Fraction(1), score_range(Fraction(1), "replace-one", 1), "permute-and-flip")
+    return effective_t(
+        Fraction(1), score_range(Fraction(1), Protection("replace-one")).width, "permute-and-flip"
+    )
 
 
 def price(p: int) -> int:

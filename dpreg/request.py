@@ -24,8 +24,7 @@ from dpreg.errors import ArgumentError
 from dpreg.privacy import seeded
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget, exact
-from dpreg.privacy.protection import Protection
-from dpreg.privacy.sensitivity import NEIGHBORS
+from dpreg.privacy.protection import NEIGHBORS, Protection
 
 __all__ = [
     "SHARES",

@@ -152,20 +152,7 @@ def sample_aggregate(
     >>> bool(abs(result.params["theta0"] - np.log(2)) < 0.2)
     True
     """
-    asked = Aggregate.checked(
-        eps=eps,
-        delta=delta,
-        bounds=bounds,
-        blocks=blocks,
-        correct_bias=correct_bias,
-        aggregation=aggregation,
-        neighbors=neighbors,
-        contributions=contributions,
-        person=person,
-        timeout=timeout,
-        noise=noise,
-        unsafe_seed=unsafe_seed,
-    )
+    asked = Aggregate.of(locals())
     if not callable(estimator):
         raise ArgumentError("estimator must be callable: it takes a block and returns numbers.")
     if asked.timeout is not None and not time_limits_work():

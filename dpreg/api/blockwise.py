@@ -7,7 +7,7 @@ and the R package for functions of R, which must not run inside a call of Python
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
@@ -25,7 +25,6 @@ from dpreg.estimation.classic import Estimate
 from dpreg.estimation.histogram import count_noise
 from dpreg.privacy.account import Part
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.protection import Protection
 from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.request import choice, count, positive
 from dpreg.results.claim import PrivacyClaim
@@ -52,6 +51,20 @@ _LONGEST: Final = Fraction(10**6)
 """Seconds of a time limit: waiting for a process counts in milliseconds, in 31 bits."""
 
 _BIAS: Final = "Intervals do not account for bias that remains in the blocks' estimates."
+
+
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "delta": 0,
+    "blocks": None,
+    "correct_bias": True,
+    "aggregation": "auto",
+    "neighbors": "replace-one",
+    "contributions": 1,
+    "person": None,
+    "timeout": None,
+    "noise": None,
+    "unsafe_seed": None,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,31 +94,19 @@ class Aggregate:
     timeout: float | None
 
     @classmethod
-    def checked(
-        cls,
-        *,
-        eps: Any,
-        delta: Any = 0,
-        bounds: Any,
-        blocks: Any = None,
-        correct_bias: Any = True,
-        aggregation: Any = "auto",
-        neighbors: Any = "replace-one",
-        contributions: Any = 1,
-        person: Any = None,
-        timeout: Any = None,
-        noise: Any = None,
-        unsafe_seed: Any = None,
-    ) -> Aggregate:
-        """Check the arguments of `sample_aggregate` that bear these names."""
-        choices = Choices.of(locals())
+    def of(cls, call: Mapping[str, Any]) -> Aggregate:
+        """Check the arguments of `sample_aggregate`; what is left out has its default."""
+        call = {**_DEFAULTS, **call}
+        choices, correct_bias = Choices.of(call), call["correct_bias"]
         if not isinstance(correct_bias, bool):
             raise ArgumentError("correct_bias must be True or False.")
-        way = str(choice(aggregation, "aggregation", AGGREGATES))
-        names, limits = limits_of(bounds)
+        way = str(choice(call["aggregation"], "aggregation", AGGREGATES))
+        names, limits = limits_of(call["bounds"])
+        blocks = call["blocks"]
         given = None if blocks is None else count(blocks, "blocks")
         if given is not None and given > _MOST_BLOCKS:
             raise ArgumentError(f"blocks must be at most {_MOST_BLOCKS:,}.")
+        timeout = call["timeout"]
         seconds = None if timeout is None else float(positive(timeout, "timeout", _LONGEST))
         return cls(choices, names, limits, way, given, correct_bias, seconds)
 
@@ -145,30 +146,25 @@ class Aggregate:
                 "person needs a table whose rows dpreg reads itself: leave it out here, and say by "
                 "contributions how many rows one person may own."
             )
-        # Block values of all groups that one person can change: a replaced row may change groups.
-        crossing = choices.protection.changes if groups.levels else 1
-        moved = choices.protection.contributions * crossing
-        if choices.protection.person is not None:
-            moved = min(moved, lines)  # whose rows have one coin
-        values_moved = choices.protection.of_values(moved)
+        changes = aggregate.block_changes(choices.protection, lines, grouped=bool(groups.levels))
         whole, account = choices.budget.eps, choices.account()
         counting = None
         if self.blocks is None and not choices.n_is_public:
-            # One number, which k rows move by k at most, be they replaced or added or removed.
             counting = count_noise(
                 1,
                 cost=Budget(whole * _COUNT_SHARE),
-                protection=Protection("add-remove", choices.protection.contributions),
+                protection=choices.protection,
                 noise="laplace",
+                single=True,
             )
             _check_count(counting)
             counted = open_noise(account, "number of rows", counting)
         most = Budget(whole - account.total.eps, choices.budget.delta)
         public = aggregate.Averaging.planned(
-            len(self.names), lines, most, values_moved, choices.noise
+            len(self.names), lines, most, changes, choices.noise
         ).noise
         if self.way == "winsorized":
-            aggregate.check_window(len(self.names), moved, most.eps)
+            aggregate.check_window(len(self.names), changes, most.eps)
         if self.blocks is not None and choices.n_is_public:
             self._check_blocks(table.count(), lines)
         average = account.joint(
@@ -179,7 +175,7 @@ class Aggregate:
         rows = table.read()
         if choices.n_is_public:
             self._check_blocks(rows, lines)
-        each = whole / (len(self.names) * moved)
+        each = whole / (len(self.names) * changes.after.contributions)
         known = rows + (0 if counting is None else counting.draw(1, counted)[0])
         size = self.blocks or aggregate.default_blocks(max(known, 1) // lines, each)
         size = min(size, _MOST_BLOCKS)  # noise has no largest value
@@ -189,7 +185,7 @@ class Aggregate:
             part = account.release(average, "window of block values", "permute-and-flip", share)
             windows = part.across(lines)
         averaging = aggregate.Averaging.planned(
-            len(self.names), lines, average.left, values_moved, public.mechanism
+            len(self.names), lines, average.left, changes, public.mechanism
         )
         averages = average.rest().across(lines)
         labels, coins = table.labels(), table.coins()
@@ -204,7 +200,7 @@ class Aggregate:
             ]
             within = self.limits
             if windows is not None:
-                within = aggregate.window(values, self.limits, part=windows[line], moved=moved)
+                within = aggregate.window(values, self.limits, part=windows[line], changes=changes)
             estimates += averaging.release(within.clip(values), within, averages[line])
         return ClassicResults(
             statistic="sample and aggregate",

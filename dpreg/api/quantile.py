@@ -25,7 +25,6 @@ from dpreg.estimation.histogram import count_noise
 from dpreg.estimation.quantile import Quantile, candidate_grid, check_eps, private_quantile
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.protection import Protection
 from dpreg.privacy.ranks import RANK_UNIT, cell_counts
 from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.results import inference
@@ -187,14 +186,12 @@ def _opened(
     check_eps(each.eps, request.protection, grouped=grouped)
     counting = None
     if not known:
-        protection = request.protection
-        if not grouped:  # a replaced value is one more or one less at most
-            protection = Protection("add-remove", protection.contributions, protection.person)
         noise = count_noise(
             columns.lines * several,
             cost=Budget(count_eps / several),
-            protection=protection,
+            protection=request.protection,
             noise="laplace",
+            single=not grouped,
         )
         part = account.line("number of values", "discrete laplace", Budget(count_eps))
         columnwise = part.split([Fraction(1, several)] * several)

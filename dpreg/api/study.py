@@ -21,7 +21,7 @@ from dpreg.errors import ArgumentError
 from dpreg.planning.arguments import sized
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms import MECHANISMS
-from dpreg.privacy.sensitivity import NEIGHBORS
+from dpreg.privacy.protection import NEIGHBORS
 from dpreg.request import SelectionRequest, choice, count, inclusions, names
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing

@@ -58,19 +58,21 @@ and at most n/20. At n = 10,000 and eps = 1 that is 200 blocks of 50 rows.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats, Places
 from dpreg.estimation import sums
 from dpreg.estimation.blocks import Limits
 from dpreg.estimation.classic import Estimate, Scale, mean_estimates
 from dpreg.estimation.coding import Coding
 from dpreg.privacy.mechanisms import assign_blocks, groups_of_coins, noise_scale
-from dpreg.privacy.ranks import RANK_UNIT, cell_counts, choose_rank
+from dpreg.privacy.protection import Protection
+from dpreg.privacy.ranks import RANK_UNIT, cell_counts, choose_rank, fixed_range
+from dpreg.privacy.stability import Transformation
 from dpreg.privacy.vector_noise import VectorNoise
 
 if TYPE_CHECKING:
@@ -78,11 +80,11 @@ if TYPE_CHECKING:
 
     from dpreg.privacy.account import Part
     from dpreg.privacy.budget import Budget
-    from dpreg.privacy.protection import Protection
 
 __all__ = [
     "AGGREGATES",
     "Averaging",
+    "block_changes",
     "check_window",
     "default_blocks",
     "draw_blocks",
@@ -104,8 +106,6 @@ _SCALES: Final = 24
 _MEDIAN: Final = RANK_UNIT // 2
 _REACH: Final = 5
 _SCALE_PART: Final = Fraction(2, 5)
-
-Floats = NDArray[np.float64]
 
 
 def default_blocks(rows: int, share: Fraction) -> int:
@@ -139,25 +139,40 @@ def window_share(blocks: int, share: Fraction) -> Fraction:
     return min(_LARGEST_SHARE, Fraction(_WINDOW_NEED) / (blocks * share))
 
 
-def check_window(size: int, moved: int, eps: Fraction) -> None:
+def block_changes(
+    protection: Protection, groups: int = 1, *, grouped: bool = False
+) -> Transformation:
+    """Say how many of all groups' block values a person can change; see the module.
+
+    Their number is public under both relations. `grouped` says that a public column splits the
+    rows into the L = `groups` groups.
+    """
+    moved = protection.contributions * (protection.changes if grouped else 1)
+    if protection.person is not None:  # all of a person's rows have one coin
+        moved = min(moved, groups)
+    return Transformation(protection, Protection("replace-one", moved), joint=True)
+
+
+def check_window(size: int, changes: Transformation, eps: Fraction) -> None:
     """Raise ArgumentError where eps is too small for a window: before it is charged.
 
     Parameters
     ----------
     size : int
         d.
-    moved : int
-        How many block values one person can change.
+    changes : Transformation
+        From `block_changes`.
     eps : Fraction
         What the whole call may cost, the most that is left for window and average.
     """
-    share = window_share(1, eps / (size * moved))
-    noise_scale(eps * share / size * _SCALE_PART, 2 * moved * RANK_UNIT, "permute-and-flip")
+    share = window_share(1, eps / (size * changes.after.contributions))
+    width = fixed_range(changes.after).width
+    noise_scale(eps * share / size * _SCALE_PART, width, "permute-and-flip")
 
 
 def draw_blocks(
     rows: int, blocks: int, rng: Generator | None = None, coins: Floats | None = None
-) -> list[NDArray[np.intp]]:
+) -> list[Places]:
     """Send each row to a block by its own coin; return each block's rows in their order.
 
     Or by `coins`, shape (rows,): those of the persons whose rows they are.
@@ -176,7 +191,7 @@ def window(
     limits: Limits,
     *,
     part: Part,
-    moved: int,
+    changes: Transformation,
 ) -> Limits:
     """Release a window that holds nearly all block values.
 
@@ -187,23 +202,23 @@ def window(
     limits : Limits
     part : Part
         What the window of this group may cost.
-    moved : int
-        How many of all groups' block values may change between neighbours.
+    changes : Transformation
+        From `block_changes`.
     """
     size = values.shape[1]
     each = Fraction(1, size)
-    reach = 2 * moved * RANK_UNIT
+    bound = changes.then(fixed_range(changes.after))
     lower, upper = [], []
     parts = iter(part.split([each - each * _SCALE_PART, each * _SCALE_PART] * size))
     for column, low, high in zip(values.T, limits.lower, limits.upper, strict=True):
         grid = np.asarray(np.linspace(low, high, _CANDIDATES + 1), dtype=np.float64)
         cells = cell_counts(np.asarray(np.minimum(column, grid[-1]), dtype=np.float64), grid)
-        place = choose_rank(cells, _MEDIAN, part=next(parts), score_range=reach)
+        place = choose_rank(cells, _MEDIAN, part=next(parts), bound=bound)
         centre = float(grid[place])
         scales = np.array([math.ldexp(high - low, j) for j in range(-_SCALES, 1)])
         distances = np.asarray(np.minimum(np.abs(column - centre), scales[-1]), dtype=np.float64)
         cells = cell_counts(distances, scales)
-        place = choose_rank(cells, _MEDIAN, part=next(parts), score_range=reach)
+        place = choose_rank(cells, _MEDIAN, part=next(parts), bound=bound)
         half = _REACH * float(scales[place])
         ends = max(centre - half, low), min(centre + half, high)
         if not ends[0] < ends[0] + (ends[1] - ends[0]) / 2 < ends[1]:
@@ -232,7 +247,7 @@ class Averaging:
         size: int,
         groups: int,
         cost: Budget,
-        moved: Protection,
+        changes: Transformation,
         noise: str | None = None,
     ) -> Averaging:
         """Plan averages of `size` numbers in each of `groups` groups, at one cost for all.
@@ -241,8 +256,8 @@ class Averaging:
         ----------
         size, groups : int
         cost : Budget
-        moved : Protection
-            `Protection.of_values`: how many of all groups' block values a person can change.
+        changes : Transformation
+            From `block_changes`.
         noise : {None, "laplace", "gaussian"}
         """
         coding, fitted = sums.plan(
@@ -251,11 +266,11 @@ class Averaging:
             degree=2,
             grouped=False,
             cost=cost,
-            protection=moved,
+            protection=changes.after,
             complete=True,
             noise=noise,
         )
-        return cls(coding, fitted)
+        return cls(coding, replace(fitted, bound=changes.then(fitted.bound)))
 
     def release(self, values: Floats, limits: Limits, part: Part) -> tuple[Estimate, ...]:
         """Release the average of one group's block values, (B, d), within `limits`.

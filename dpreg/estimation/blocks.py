@@ -55,6 +55,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpreg.arrays import Floats, Places
 from dpreg.cells import number
 from dpreg.errors import ArgumentError, SchemaError
 from dpreg.schema import Numeric
@@ -74,8 +75,6 @@ __all__ = [
     "rows_of",
 ]
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 Estimator: TypeAlias = Callable[[Any], Any]
 """Takes a block, of the same type as the data; returns a number or d numbers."""
 
@@ -88,7 +87,7 @@ class Rows:
     """Something with rows of which blocks can be taken."""
 
     count: int
-    take: Callable[[Indices], Any]
+    take: Callable[[Places], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +183,7 @@ def limits_of(bounds: Any) -> tuple[tuple[str, ...], Limits]:
     return names, Limits(tuple(b.lo for b in checked), tuple(b.hi for b in checked))
 
 
-def evaluations(block: Indices, correct_bias: bool) -> list[Indices]:
+def evaluations(block: Places, correct_bias: bool) -> list[Places]:
     """List the rows of which a block's value needs estimates.
 
     Parameters
@@ -234,7 +233,7 @@ def corrected(estimates: Sequence[Floats], sizes: Sequence[int]) -> Floats:
 def block_values(
     estimator: Estimator,
     rows: Rows,
-    blocks: Sequence[Indices],
+    blocks: Sequence[Places],
     limits: Limits,
     *,
     correct_bias: bool,
@@ -263,7 +262,7 @@ def block_values(
 def _value(
     estimator: Estimator,
     rows: Rows,
-    block: Indices,
+    block: Places,
     size: int,
     correct: bool,
     timeout: float | None,
@@ -284,7 +283,7 @@ def _value(
     return _in_time(work, size, timeout)
 
 
-def _attempt(estimator: Estimator, rows: Rows, index: Indices, size: int) -> Floats:
+def _attempt(estimator: Estimator, rows: Rows, index: Places, size: int) -> Floats:
     """Call the estimator once, in silence; NaN for whatever is not d real numbers."""
     failed = np.full(size, np.nan)
     with _silence():

@@ -32,14 +32,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
+from dpreg.arrays import Floats
 from dpreg.estimation.sums import NoisySums
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = [
     "FAMILIES",
@@ -197,5 +195,5 @@ def _moments(
     return mean, noise, min(max(raw, variance_noise, _TINY), 1.0), variance_noise, count
 
 
-def _spread(gradient: NDArray[np.float64], covariance: NDArray[np.float64]) -> float:
+def _spread(gradient: Floats, covariance: Floats) -> float:
     return math.sqrt(max(float(gradient @ covariance @ gradient), 0.0))

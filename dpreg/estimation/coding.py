@@ -66,13 +66,13 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpreg.privacy.sensitivity import check_contributions, check_neighbors
+from dpreg.arrays import Floats
+from dpreg.privacy.protection import Protection
+from dpreg.privacy.stability import VectorChange
 
 __all__ = ["CELL_UNITS", "GRID_ONE", "Coding", "Sums"]
 
-Floats = NDArray[np.float64]
 
 _BITS: Final = 20
 GRID_ONE: Final = 1 << _BITS
@@ -133,25 +133,28 @@ class Coding:
             return (self.degree + 1) * self.columns
         return (self.weight > 0) + self.degree * self.columns
 
-    def sensitivity(self, neighbors: str, contributions: int, grouped: bool) -> tuple[int, int]:
-        """Return L1 and squared L2 sensitivity of the stacked cells, in cell units."""
-        check_neighbors(neighbors)
-        k, d, w = check_contributions(contributions), self.columns, self.weight
+    def sensitivity(self, protection: Protection, grouped: bool) -> VectorChange:
+        """Bound the change of the stacked cells of all groups, in cell units."""
+        k, d, w = protection.contributions, self.columns, self.weight
+        replaced = protection.changes == 2
         if self.bernstein:
             first, second = Fraction(d), Fraction(d)
         elif self.degree == 2:
             first, second = w + Fraction(5, 4) * d, w**2 + Fraction(17, 16) * d
         else:
             first, second = w + d, w**2 + d
-        if neighbors == "replace-one":
-            if self.bernstein:
-                first, second = 2 * first, 2 * second
-            else:
-                moved = 2 if grouped else 1
-                first = max(Fraction(2 * d), moved * first)
-                second = max(Fraction(4 * d), moved * second)
-        l1, l2 = first * CELL_UNITS * k, second * CELL_UNITS**2 * k**2
-        return math.ceil(l1), math.ceil(l2)
+        if replaced and self.bernstein:
+            first, second = 2 * first, 2 * second
+        elif replaced:
+            moved = 2 if grouped else 1
+            first = max(Fraction(2 * d), moved * first)
+            second = max(Fraction(4 * d), moved * second)
+        return VectorChange(
+            l1=math.ceil(first * CELL_UNITS * k),
+            l2_squared=math.ceil(second * CELL_UNITS**2 * k**2),
+            protection=protection,
+            joint=grouped or self.bernstein or not replaced,
+        )
 
     def encode(self, sums: Sums) -> list[int]:
         """Return one group's cells, exactly."""

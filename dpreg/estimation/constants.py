@@ -52,7 +52,7 @@ from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import exact
 from dpreg.privacy.gaussian import analytic_delta, analytic_epsilon, discrete_sigma
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.sensitivity import check_contributions, check_neighbors
+from dpreg.privacy.protection import check_contributions, check_neighbors
 
 __all__ = ["METHODS", "PERTURBED_NOISES", "ConstantsPrivacy", "noise_sigma", "privacy_of_constants"]
 

@@ -31,17 +31,17 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpreg.arrays import Floats
 
 __all__ = ["intervals", "pvalues"]
 
-Array = NDArray[np.float64]
 
 _ANCHOR: Final = 1 / 200
 """p0: beyond it the law goes on with an exponential tail."""
 
 
-def intervals(estimates: Array, draws: Array, alpha: float) -> Array:
+def intervals(estimates: Floats, draws: Floats, alpha: float) -> Floats:
     """Return intervals (m, 2) of level 1 - alpha that hold the estimates.
 
     Parameters
@@ -56,7 +56,7 @@ def intervals(estimates: Array, draws: Array, alpha: float) -> Array:
     return np.column_stack([np.minimum(lower, estimates), np.maximum(upper, estimates)])
 
 
-def pvalues(estimates: Array, draws: Array, values: Array) -> Array:
+def pvalues(estimates: Floats, draws: Floats, values: Floats) -> Floats:
     """Return two-sided p-values (m,): the largest alpha whose interval holds each value.
 
     Parameters
@@ -81,7 +81,7 @@ def _anchor(draws: int) -> float:
     return min(max(_ANCHOR, 1 / (draws + 1)), 0.25)
 
 
-def _quantile(draws: Array, tail: float) -> Array:
+def _quantile(draws: Floats, tail: float) -> Floats:
     """Return the lower quantiles (m,), p = tail at most 1/2, by the law of the module."""
     anchor = _anchor(len(draws))
     if tail >= anchor:
@@ -90,7 +90,7 @@ def _quantile(draws: Array, tail: float) -> Array:
     return np.asarray(middle + (outer - middle) * (np.log(2 * tail) / np.log(2 * anchor)))
 
 
-def _tail(draws: Array, middle: float, value: float) -> float:
+def _tail(draws: Floats, middle: float, value: float) -> float:
     """Return p with Q(p) = value, for one estimate; meant for values below the median."""
     anchor = _anchor(len(draws))
     outer = np.quantile(draws, anchor, method="weibull")

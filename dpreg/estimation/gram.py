@@ -33,9 +33,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
+from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.gaussian import discrete_sigma
 from dpreg.privacy.gram_sensitivity import (
@@ -59,6 +60,7 @@ from dpreg.privacy.mechanisms.additive import (
     laplace_variance,
 )
 from dpreg.privacy.mechanisms.wishart import wishart_noise
+from dpreg.privacy.stability import NOISES, Stability
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -68,10 +70,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NOISES", "NoisyGram", "release_gram", "response_weight"]
 
-Matrix = NDArray[np.float64]
-
-NOISES: Final = ("gaussian", "matrix-laplace", "knorm", "laplace")
-"""Names of the noises of a joint release."""
 
 _EXPECTED_NORM: Final = 0.25
 """B: the squared length of the coefficients, in stored units, that public rules assume."""
@@ -117,8 +115,8 @@ class NoisyGram:
     contributions : int
     """
 
-    cells: Matrix
-    noise_sd: Matrix
+    cells: Floats
+    noise_sd: Floats
     count: float
     count_sd: float
     triangle: Triangle
@@ -138,9 +136,13 @@ class NoisyGram:
 class _Plan:
     """One mechanism fitted to a triangle: noise scales in units of 2**-40, and how to draw."""
 
-    mechanism: str
+    bound: Stability
     sds: tuple[float, ...]
     draw: Callable[[Generator | None], list[int]]
+
+    @property
+    def mechanism(self) -> str:
+        return self.bound.mechanisms[0]
 
 
 def release_gram(
@@ -175,7 +177,7 @@ def release_gram(
     if any(column >= places[-1] for column in triangle.columns):
         raise ArgumentError("columns must be z indices below the response's")
     plan = _choose_plan(triangle, part.cost, part.protection, noise)
-    cost = part.draw(plan.mechanism, moments.group)
+    cost = part.draw(plan.mechanism, plan.bound, moments.group)
     size = len(places)
     cells, sds = np.zeros((size, size)), np.zeros((size, size))
     count, count_sd = 0.0, 0.0
@@ -270,7 +272,8 @@ def _gaussian_plan(triangle: Triangle, cost: Budget, protection: Protection) -> 
         ]
         return [next(pools[kind]) for kind in classes]
 
-    return _Plan("gaussian", tuple(scales[kind] for kind in classes), draw)
+    sds = tuple(scales[kind] for kind in classes)
+    return _Plan(Stability(protection=protection, mechanisms=("gaussian",)), sds, draw)
 
 
 def _divided(sigma: float, squared_weight: int) -> float:
@@ -286,20 +289,18 @@ def _knorm_plan(triangle: Triangle, eps: Fraction, protection: Protection) -> _P
     rows, widths = sensitivity_linf(triangle, protection.neighbors, protection.contributions)
     rate = min(eps / (rows * CELL_UNITS), _LARGEST_RATE)
     sds = tuple(math.sqrt(variance) for variance in knorm_variance(widths, rate))
-    return _Plan("knorm", sds, lambda rng: knorm_noise(widths, rate, rng=rng))
+    bound = Stability(protection=protection, mechanisms=("knorm",))
+    return _Plan(bound, sds, lambda rng: knorm_noise(widths, rate, rng=rng))
 
 
 def _laplace_plan(triangle: Triangle, eps: Fraction, protection: Protection) -> _Plan:
     """Discrete Laplace noise, calibrated by the L1 sensitivity."""
     moved = sensitivity_l1(triangle, protection.neighbors, protection.contributions)
-    wanted = moved * CELL_UNITS / eps
-    wanted = max(wanted, _LEAST_SCALE)
-    scale = float(wanted)
-    if Fraction(scale) < wanted:
-        scale = math.nextafter(scale, math.inf)
+    scale = float_above(max(moved * CELL_UNITS / eps, _LEAST_SCALE))
     size = len(triangle.cells)
     sds = (math.sqrt(laplace_variance(scale)),) * size
-    return _Plan("laplace", sds, lambda rng: laplace_noise(size, scale, rng=rng))
+    bound = Stability(protection=protection, mechanisms=("laplace",))
+    return _Plan(bound, sds, lambda rng: laplace_noise(size, scale, rng=rng))
 
 
 def _matrix_laplace_plan(triangle: Triangle, eps: Fraction, protection: Protection) -> _Plan:
@@ -335,4 +336,4 @@ def _matrix_laplace_plan(triangle: Triangle, eps: Fraction, protection: Protecti
         noise = wishart_noise(scales, rng=rng)
         return [noise[i][j] for i, j in entries]
 
-    return _Plan("matrix-laplace", sds, draw)
+    return _Plan(Stability(protection=protection, mechanisms=("matrix-laplace",)), sds, draw)

@@ -1,6 +1,6 @@
 r"""Private histograms, with given bins or with a bin width chosen privately in two stages.
 
-Counts
+Ints
 ------
 Each row lies in one bin of one group, or counts for nothing. So the stacked counts change by at
 most k in L1 (and k^2 in squared L2) when k rows appear or vanish, by 2k (2 k^2) when k rows are
@@ -46,9 +46,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpreg.privacy.sensitivity import check_contributions, check_neighbors
+from dpreg.arrays import Floats, Ints
+from dpreg.privacy.stability import VectorChange
 from dpreg.privacy.vector_noise import VectorNoise, fit_noise
 
 if TYPE_CHECKING:
@@ -61,15 +61,13 @@ __all__ = [
     "NoisyCounts",
     "choose_bins",
     "count_cells",
+    "count_change",
     "count_noise",
-    "count_sensitivity",
     "fine_bins",
     "project",
     "release_counts",
 ]
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 _FINE: Final = (12, 24, 36, 48, 60, 120, 180, 240, 360, 720, 840, 1260, 1680, 2520, 5040)
 _FINE_FACTOR: Final = 8
@@ -98,12 +96,15 @@ class NoisyCounts:
     privacy: Floats
 
 
-def count_sensitivity(neighbors: str, contributions: int) -> tuple[int, int]:
-    """Return L1 and squared L2 sensitivity of counts over disjoint bins; see the module."""
-    check_neighbors(neighbors)
-    k = check_contributions(contributions)
-    moved = 2 if neighbors == "replace-one" else 1
-    return moved * k, moved * k**2
+def count_change(protection: Protection, *, single: bool = False) -> VectorChange:
+    """Bound the change of counts over disjoint bins of all groups; see the module.
+
+    A `single` count, without bins or groups, moves by at most one for each row, replaced or not.
+    """
+    k, moved = protection.contributions, 1 if single else protection.changes
+    return VectorChange(
+        l1=moved * k, l2_squared=moved * k**2, protection=protection, joint=not single
+    )
 
 
 def count_noise(
@@ -112,20 +113,22 @@ def count_noise(
     cost: Budget,
     protection: Protection,
     noise: str | None = None,
+    single: bool = False,
 ) -> VectorNoise:
-    """Fit noise to `bins` counts: Laplace, or Gaussian where that is less and delta allows it."""
-    l1, l2_squared = count_sensitivity(protection.neighbors, protection.contributions)
+    """Fit noise to `bins` counts: Laplace, or Gaussian where that is less and delta allows it.
+
+    `single` as for `count_change`: each of the counts is then a release of its own.
+    """
+    bound = count_change(protection, single=single)
     fitted = [
-        fit_noise(name, l1=l1, l2_squared=l2_squared, cells=bins, cost=cost)
+        fit_noise(name, bound, cells=bins, cost=cost)
         for name in (("laplace", "gaussian") if noise is None else (noise,))
         if noise is not None or name == "laplace" or cost.delta > 0
     ]
     return min(fitted, key=lambda one: one.variance)
 
 
-def count_cells(
-    chunks: Iterable[tuple[Counts, Counts]], bins: int, groups: int
-) -> tuple[Counts, int]:
+def count_cells(chunks: Iterable[tuple[Ints, Ints]], bins: int, groups: int) -> tuple[Ints, int]:
     """Count rows by group and bin: a (groups, bins) array, and the number left out.
 
     Parameters
@@ -144,7 +147,7 @@ def count_cells(
 
 
 def release_counts(
-    counts: Counts,
+    counts: Ints,
     left: int,
     noise: VectorNoise,
     *,

@@ -54,8 +54,9 @@ from typing import Final
 
 import numpy as np
 from numpy.random import Generator, default_rng
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpreg.arrays import Floats, Places
 from dpreg.estimation import drawn
 from dpreg.estimation.gram import NoisyGram
 from dpreg.estimation.redraws import redraw_noise
@@ -63,7 +64,6 @@ from dpreg.privacy.gram_sensitivity import Triangle
 
 __all__ = ["GramFit", "equation_noise", "fit_gram", "noise_norm", "to_user_units"]
 
-Array = NDArray[np.float64]
 
 _FLOOR: Final = 0.1
 """Least eigenvalue taken for true, as a share of the noise's norm nu."""
@@ -99,10 +99,10 @@ class GramFit:
         For "bootstrap": intervals of r'beta come from draws @ r, see `dpreg.estimation.drawn`.
     """
 
-    beta: Array
-    cov: Array
-    cov_sampling: Array
-    cov_privacy: Array
+    beta: Floats
+    cov: Floats
+    cov_sampling: Floats
+    cov_privacy: Floats
     sigma2: float
     rsquared: float
     nobs: float
@@ -110,14 +110,14 @@ class GramFit:
     ridged: bool
     ridge: float
     interval_method: str
-    draws: Array | None
+    draws: Floats | None
 
     @property
-    def bse(self) -> Array:
+    def bse(self) -> Floats:
         """Standard errors."""
         return np.sqrt(np.diag(self.cov))
 
-    def conf_int(self, alpha: float = 0.05) -> Array:
+    def conf_int(self, alpha: float = 0.05) -> Floats:
         """Intervals at level 1 - alpha, shape (d, 2)."""
         if self.draws is not None:
             return drawn.intervals(self.beta, self.draws, alpha)
@@ -215,11 +215,11 @@ def to_user_units(
     )
 
 
-def equation_noise(noisy: NoisyGram, beta: Array) -> Array:
+def equation_noise(noisy: NoisyGram, beta: Floats) -> Floats:
     """Return C = Cov(E_full (beta, -1)), shape (d + 1, d + 1); see the module."""
     extended = np.append(beta, -1.0)
     variance = noisy.noise_sd**2
-    cov: Array = variance * np.outer(extended, extended)
+    cov: Floats = variance * np.outer(extended, extended)
     np.fill_diagonal(cov, variance @ extended**2)
     shared = _shared(noisy.triangle)
     draw = variance[shared, shared]
@@ -235,7 +235,7 @@ def noise_norm(noisy: NoisyGram) -> float:
     return 2 * float(np.sqrt((noisy.noise_sd[:size, :size] ** 2).sum(axis=1).max(initial=0.0)))
 
 
-def _shared(triangle: Triangle) -> NDArray[np.intp]:
+def _shared(triangle: Triangle) -> Places:
     """Places a whose cells (0, a) and (a, a) are one draw."""
     grouped = [place for group in triangle.groups for place in group]
     return np.array(grouped if triangle.intercept else [], dtype=np.intp)
@@ -246,7 +246,7 @@ def _least_eigenvalue(noisy: NoisyGram, norm: float) -> float:
     return max(_FLOOR * norm, float(np.finfo(float).eps) * max(noisy.count, 1.0))
 
 
-def _ridge(noisy: NoisyGram, values: Array, centred: float | None = None) -> float:
+def _ridge(noisy: NoisyGram, values: Floats, centred: float | None = None) -> float:
     """Return kappa, from released numbers and public variances alone.
 
     Around the response's mean where `centred` gives the count of rows.
@@ -265,7 +265,7 @@ def _ridge(noisy: NoisyGram, values: Array, centred: float | None = None) -> flo
     )
 
 
-def _centred_ridge(noisy: NoisyGram, count: float, norm: float) -> tuple[Array, float]:
+def _centred_ridge(noisy: NoisyGram, count: float, norm: float) -> tuple[Floats, float]:
     """Return the map from b to ridged coefficients, and kappa: the intercept is not penalised.
 
     With means m = A_0x / count, S = A_xx - count m m' and S+ its ridged inverse, slopes are
@@ -281,16 +281,16 @@ def _centred_ridge(noisy: NoisyGram, count: float, norm: float) -> tuple[Array, 
         kappa = _ridge(noisy, values, count)
     inverse = (vectors * (values / (values**2 + kappa))) @ vectors.T
     turn = np.column_stack([-m, np.eye(size - 1)])
-    whole: Array = turn.T @ inverse @ turn
+    whole: Floats = turn.T @ inverse @ turn
     whole[0, 0] += 1 / count
     return whole, kappa
 
 
 def _residual_variance(
     noisy: NoisyGram,
-    beta: Array,
-    inverse: Array,
-    noise: Array,
+    beta: Floats,
+    inverse: Floats,
+    noise: Floats,
     count: float,
     total: float,
     ridged: bool,
@@ -320,12 +320,12 @@ def _generator(noisy: NoisyGram) -> Generator:
 
 def _draw_truth(
     noisy: NoisyGram, norm: float, sigma2: float, draws: int, rng: Generator
-) -> tuple[Array, Array]:
+) -> tuple[Floats, Floats]:
     """Draw coefficients that the release is compatible with: (given the noise alone, sampling)."""
     size = len(noisy.columns)
     least = _least_eigenvalue(noisy, norm)
     step = max(1, _CELLS_AT_ONCE // (size + 1) ** 2)
-    parts: list[Array] = []
+    parts: list[Floats] = []
     for start in range(0, draws, step):
         number = min(step, draws - start)
         matrices = noisy.cells - redraw_noise(noisy, number, rng)

@@ -23,29 +23,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpreg.arrays import Floats, Objects
 from dpreg.errors import ArgumentError
 from dpreg.estimation.constants import ConstantsPrivacy, privacy_of_constants
 from dpreg.estimation.scaling import as_floats, shorten
-from dpreg.moments import Moments, accumulate
+from dpreg.moments import Moments
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.mechanisms.additive import gaussian_noise
 from dpreg.privacy.seeded import NOT_PRIVATE
+from dpreg.privacy.stability import Stability
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from dpreg.privacy.account import Part
 
-__all__ = ["PerturbedFit", "adassp", "fit_sums", "release_sums", "ssp", "sums_of", "to_ball"]
+__all__ = ["PerturbedFit", "fit_sums", "release_sums", "sums_of", "to_ball"]
 
-Array = NDArray[np.float64]
-Sums = NDArray[np.object_]
 
 _RHO: Final = 0.05
 
@@ -71,7 +70,7 @@ class PerturbedFit:
         Whether the noise came from a seeded generator: then nothing is private.
     """
 
-    params: Array
+    params: Floats
     method: str
     noise: str
     ridge: float
@@ -86,41 +85,9 @@ class PerturbedFit:
         return f"{stamp}<PerturbedFit: {self.method}, params={self.params}>\n{self.privacy}"
 
 
-def ssp(
-    x: ArrayLike,
-    y: ArrayLike,
-    *,
-    eps: float | str | Fraction,
-    delta: float | str | Fraction,
-    noise: str = "analytic",
-    neighbors: str = "replace-one",
-    contributions: int = 1,
-    rng: Generator | None = None,
+def _ssp(
+    gram: Objects, cross: Objects, privacy: ConstantsPrivacy, rng: Generator | None
 ) -> PerturbedFit:
-    """Sufficient-statistics perturbation on arrays that are already scaled.
-
-    Parameters
-    ----------
-    x : (n, d) array
-        Rows of Euclidean norm at most 1 (longer ones are shortened); a constant column, if any, is
-        the caller's.
-    y : (n,) array
-        In [-1, 1] (cut).
-    eps, delta : number
-        The claim; see `privacy` of the result for what "wang" and "classical" give.
-    noise : {"analytic", "wang", "classical"}
-    neighbors : {"replace-one", "add-remove"}
-    contributions : int
-    rng : numpy Generator, optional
-        For seeded runs that are **not private**.
-    """
-    privacy = privacy_of_constants(
-        "ssp", noise, eps=eps, delta=delta, neighbors=neighbors, contributions=contributions
-    )
-    return fit_sums(_sums(x, y), privacy, rng)
-
-
-def _ssp(gram: Sums, cross: Sums, privacy: ConstantsPrivacy, rng: Generator | None) -> PerturbedFit:
     noisy_gram = _noisy_gram(gram, privacy, rng)
     noisy_cross = _noisy(cross, privacy.sigma, rng)
     if privacy.noise == "wang":
@@ -131,29 +98,8 @@ def _ssp(gram: Sums, cross: Sums, privacy: ConstantsPrivacy, rng: Generator | No
     )
 
 
-def adassp(
-    x: ArrayLike,
-    y: ArrayLike,
-    *,
-    eps: float | str | Fraction,
-    delta: float | str | Fraction,
-    noise: str = "analytic",
-    neighbors: str = "replace-one",
-    contributions: int = 1,
-    rng: Generator | None = None,
-) -> PerturbedFit:
-    """Adaptive sufficient-statistics perturbation on arrays that are already scaled.
-
-    The arguments are those of `ssp`.
-    """
-    privacy = privacy_of_constants(
-        "adassp", noise, eps=eps, delta=delta, neighbors=neighbors, contributions=contributions
-    )
-    return fit_sums(_sums(x, y), privacy, rng)
-
-
 def fit_sums(
-    sums: tuple[Sums, Sums], privacy: ConstantsPrivacy, rng: Generator | None = None
+    sums: tuple[Objects, Objects], privacy: ConstantsPrivacy, rng: Generator | None = None
 ) -> PerturbedFit:
     """Fit from exact sums, by the method whose constants `privacy` holds.
 
@@ -170,7 +116,9 @@ def fit_sums(
 
 def release_sums(moments: Moments, part: Part, *, method: str, noise: str) -> PerturbedFit:
     """Fit from the exact moments of rows that `to_ball` made, at the cost of a part."""
-    cost, protection = part.draw("gaussian", moments.group), part.protection
+    protection = part.protection
+    bound = Stability(protection=protection, mechanisms=("gaussian",))
+    cost = part.draw("gaussian", bound, moments.group)
     privacy = privacy_of_constants(
         method,
         noise,
@@ -183,7 +131,7 @@ def release_sums(moments: Moments, part: Part, *, method: str, noise: str) -> Pe
 
 
 def _adassp(
-    gram: Sums, cross: Sums, privacy: ConstantsPrivacy, rng: Generator | None
+    gram: Objects, cross: Objects, privacy: ConstantsPrivacy, rng: Generator | None
 ) -> PerturbedFit:
     sigma, noise, claimed = privacy.sigma, privacy.noise, float(privacy.delta)
     size = len(cross)
@@ -210,7 +158,7 @@ def _adassp(
     )
 
 
-def to_ball(x: ArrayLike, y: ArrayLike) -> Array:
+def to_ball(x: ArrayLike, y: ArrayLike) -> Floats:
     """Return rows (1, x, y), shape (n, d + 2), in the unit ball and on the grid of the sums."""
     rows, response = as_floats(x, "x", 2), as_floats(y, "y", 1)
     if response.shape != rows.shape[:1]:
@@ -220,27 +168,20 @@ def to_ball(x: ArrayLike, y: ArrayLike) -> Array:
     return np.asarray(np.trunc(z * 2.0**20) / 2.0**20, dtype=np.float64)
 
 
-def sums_of(moments: Moments) -> tuple[Sums, Sums]:
+def sums_of(moments: Moments) -> tuple[Objects, Objects]:
     """Return X'X and X'y, as integers in units of 2**-40, from moments of rows (1, x, y)."""
     cells = np.array(moments.cells, dtype=object)
     return cells[1:-1, 1:-1], cells[1:-1, -1]
 
 
-def _sums(x: ArrayLike, y: ArrayLike) -> tuple[Sums, Sums]:
-    ball = to_ball(x, y)
-    return sums_of(accumulate([ball], ball.shape[1]))
-
-
-def _noisy(units: NDArray[np.object_], sigma: float, rng: Generator | None) -> Array:
+def _noisy(units: Objects, sigma: float, rng: Generator | None) -> Floats:
     """Add discrete Gaussian noise of scale sigma to integers in units of 2**-40."""
     drawn = gaussian_noise(units.size, sigma * CELL_UNITS, rng=rng)
     released = [(int(u) + k) / CELL_UNITS for u, k in zip(units.ravel(), drawn, strict=True)]
     return np.array(released, dtype=float).reshape(units.shape)
 
 
-def _noisy_gram(
-    gram: NDArray[np.object_], privacy: ConstantsPrivacy, rng: Generator | None
-) -> Array:
+def _noisy_gram(gram: Objects, privacy: ConstantsPrivacy, rng: Generator | None) -> Floats:
     """Release X'X in the geometry that the constants were published for."""
     if privacy.noise == "wang" and privacy.method == "ssp":
         return _noisy(gram, privacy.sigma, rng)
@@ -253,7 +194,7 @@ def _noisy_gram(
     return released
 
 
-def _solve(matrix: Array, vector: Array) -> Array:
+def _solve(matrix: Floats, vector: Floats) -> Floats:
     """Solve, and by least squares where the matrix is singular: nothing here may raise."""
     if not len(vector):
         return np.zeros(0)

@@ -58,12 +58,17 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
+from dpreg.arrays import Floats, Ints
 from dpreg.estimation.classic import Estimate
 from dpreg.privacy.mechanisms import noise_scale
-from dpreg.privacy.ranks import RANK_UNIT, Counts, Floats, choose_rank, rank_range
+from dpreg.privacy.ranks import (
+    RANK_UNIT,
+    choose_rank,
+    rank_range,
+)
+from dpreg.privacy.stability import ScoreRange
 
 if TYPE_CHECKING:
     from dpreg.privacy.account import Part
@@ -71,7 +76,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Quantile", "candidate_grid", "check_eps", "private_quantile"]
 
-Indices = NDArray[np.int64]
 
 GRID_CELLS: Final = 1 << 16
 _STEPS: Final = 8
@@ -98,12 +102,12 @@ def candidate_grid(lo: float, hi: float) -> Floats:
 
 def check_eps(eps: Fraction, protection: Protection, *, grouped: bool = False) -> None:
     """Raise ArgumentError where eps is too small for `private_quantile`: before it is charged."""
-    widest = rank_range(RANK_UNIT, protection.neighbors, protection.contributions, grouped=grouped)
-    noise_scale(eps / 3, widest, "permute-and-flip")
+    widest = rank_range(RANK_UNIT, protection, grouped=grouped)
+    noise_scale(eps / 3, widest.width, "permute-and-flip")
 
 
 def private_quantile(
-    cells: Counts,
+    cells: Ints,
     grid: Floats,
     share: int,
     *,
@@ -135,12 +139,12 @@ def private_quantile(
     deviation = math.sqrt(a * (1 - a) * rows)
     rivals = _distances(last).size
 
-    def reach(at: int) -> int:
-        return rank_range(at, protection.neighbors, protection.contributions, grouped=grouped)
+    def bound(at: int) -> ScoreRange:
+        return rank_range(at, protection, grouped=grouped)
 
     def scale(at: int, eps: Fraction) -> float:
         """Return the noise scale, in rows, of the choice of a rank."""
-        return noise_scale(eps, reach(at), "permute-and-flip") / RANK_UNIT
+        return noise_scale(eps, bound(at).width, "permute-and-flip") / RANK_UNIT
 
     def rank(side: int, eps: Fraction) -> int:
         """Return the rank of an end, in 1 / RANK_UNIT; there may be none such."""
@@ -151,10 +155,10 @@ def private_quantile(
             found = share + side * math.ceil(min(margin / rows, 2.0) * RANK_UNIT)
         return found
 
-    def choose(at: int, candidates: Indices) -> int:
+    def choose(at: int, candidates: Ints) -> int:
         """Choose a place on the grid among a few, the last of which has all values up to it."""
         few = np.diff(np.cumsum(cells)[candidates], prepend=0)
-        return choose_rank(few, at, part=next(parts), score_range=reach(at))
+        return choose_rank(few, at, part=next(parts), bound=bound(at))
 
     bought = [side for side in (-1, 1) if 0 <= rank(side, eps / 3) <= RANK_UNIT]
     each = eps / (1 + len(bought))
@@ -173,7 +177,7 @@ def private_quantile(
     return Quantile(estimate, float(grid[lower]), float(grid[upper]))
 
 
-def _distances(furthest: int) -> Indices:
+def _distances(furthest: int) -> Ints:
     """Return 0, 1, 2, ..., then `_STEPS` whole numbers to each doubling, and the furthest."""
     octaves = range(max(furthest.bit_length() - _STEPS.bit_length() + 1, 0))
     parts = [np.arange(_STEPS), *((_STEPS + np.arange(_STEPS)) << octave for octave in octaves)]

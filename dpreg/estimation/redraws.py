@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.estimation.gram import NoisyGram
 
 __all__ = ["redraw_noise"]
 
-Array = NDArray[np.float64]
 
-
-def redraw_noise(noisy: NoisyGram, size: int, rng: Generator) -> Array:
+def redraw_noise(noisy: NoisyGram, size: int, rng: Generator) -> Floats:
     """Draw `size` fresh noise matrices by the release's public law, shape (size, d + 1, d + 1)."""
     places = [cell for cell in noisy.triangle.cells if cell != (-1, -1)]
     number = len(noisy.triangle.cells)
@@ -40,7 +38,7 @@ def redraw_noise(noisy: NoisyGram, size: int, rng: Generator) -> Array:
 
 def _redraw_wishart(
     noisy: NoisyGram, places: list[tuple[int, int]], size: int, rng: Generator
-) -> Array:
+) -> Floats:
     """Draw matrix-Laplace noise in the released cells, by its joint law.
 
     N_ij = sqrt(c_i c_j) (X_ij + X_ji), X = P'M, P and M standard normal with nu = D + 1 rows; see
@@ -54,7 +52,7 @@ def _redraw_wishart(
     scales = np.append(np.full(last, column), response)
     p, m = rng.standard_normal((2, size, nu, last + 1))
     product = np.swapaxes(p, 1, 2) @ m
-    noise: Array = np.sqrt(np.outer(scales, scales)) * (product + np.swapaxes(product, 1, 2))
+    noise: Floats = np.sqrt(np.outer(scales, scales)) * (product + np.swapaxes(product, 1, 2))
     matrices = np.zeros_like(noise)
     for cell in places:
         first, *others = triangle.places(cell)

@@ -25,15 +25,15 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpreg.arrays import Floats
 from dpreg.cells import number
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import exact
 
 __all__ = ["SCALINGS", "RowScaling", "as_floats", "row_scaling", "shorten"]
 
-Array = NDArray[np.float64]
 
 SCALINGS: Final = ("box", "row-norm", "row-norm-xy", "max-norm")
 """Names of the scalings."""
@@ -65,12 +65,12 @@ class RowScaling:
     """
 
     kind: str
-    center: Array
-    width: Array
+    center: Floats
+    width: Floats
     length: float
     y_center: float
     y_max: float
-    upper: Array | None
+    upper: Floats | None
     intercept: bool
 
     @property
@@ -78,7 +78,7 @@ class RowScaling:
         """Whether coefficients can be given in the raw columns' units."""
         return self.kind in ("box", "max-norm")
 
-    def apply(self, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+    def apply(self, x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
         """Scale raw rows, shapes (n, d) and (n,); with an intercept X has d + 1 columns.
 
         A row with a missing value becomes all zero.
@@ -113,7 +113,7 @@ class RowScaling:
         rows, response = shorten(rows, response)
         return np.where(complete[:, None], rows, 0.0), np.where(complete, response, 0.0)
 
-    def unstandardise(self, theta: ArrayLike) -> Array:
+    def unstandardise(self, theta: ArrayLike) -> Floats:
         """Return coefficients for the raw columns and response, the intercept first.
 
         With y = y_center + y_max (theta_0 + sum theta_j (x_j - center_j)/(width_j length)); a
@@ -212,7 +212,7 @@ def row_scaling(
     )
 
 
-def _public(values: ArrayLike, name: str) -> Array:
+def _public(values: ArrayLike, name: str) -> Floats:
     """Return public numbers as an array."""
     try:
         return np.asarray(values, dtype=np.float64)
@@ -220,14 +220,14 @@ def _public(values: ArrayLike, name: str) -> Array:
         raise ArgumentError(f"{name} must hold numbers") from None
 
 
-def _vector(values: ArrayLike, name: str) -> Array:
+def _vector(values: ArrayLike, name: str) -> Floats:
     array = _public(values, name)
     if array.ndim != 1:
         raise ArgumentError(f"{name} must hold one number per column")
     return array
 
 
-def _same_length(one: Array, other: Array) -> tuple[Array, Array]:
+def _same_length(one: Floats, other: Floats) -> tuple[Floats, Floats]:
     if one.shape != other.shape:
         raise ArgumentError("mean and sd must hold as many numbers as there are columns")
     return one, other
@@ -242,7 +242,7 @@ def _number(value: float, name: str, *, positive: bool = False) -> float:
     return found
 
 
-def as_floats(values: ArrayLike, name: str, dimensions: int) -> Array:
+def as_floats(values: ArrayLike, name: str, dimensions: int) -> Floats:
     """Return a float array; whether it raises depends on shape and dtype, never on a cell.
 
     Cells of arrays that are not of numbers are read one by one (`dpreg.cells`): what is no number
@@ -268,7 +268,7 @@ def as_floats(values: ArrayLike, name: str, dimensions: int) -> Array:
     return np.array(cells, dtype=np.float64).reshape(array.shape)
 
 
-def _squares(rows: Array) -> Array:
+def _squares(rows: Floats) -> Floats:
     """Return the sum of each row's squares, column by column.
 
     NumPy's own sum adds in an order that depends on the array's shape and layout: the same row
@@ -280,7 +280,7 @@ def _squares(rows: Array) -> Array:
     return total
 
 
-def shorten(rows: Array, response: Array) -> tuple[Array, Array]:
+def shorten(rows: Floats, response: Floats) -> tuple[Floats, Floats]:
     """Shorten rows of norm above 1 to norm 1, cut responses to [-1, 1], NaN to 0."""
     rows = np.clip(np.nan_to_num(rows), -_FAR, _FAR)
     largest = np.abs(rows).max(axis=1, initial=1.0)

@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats, Ints, Objects
 from dpreg.estimation.coding import CELL_UNITS, GRID_ONE, Coding, Sums
 from dpreg.privacy.vector_noise import VectorNoise, fit_noise
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NoisySums", "accumulate", "plan", "release", "to_grid"]
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
 
 _TOGETHER: Final = 1 << 20
 """Rows added up in int64: with |u| <= 2**20 units their squares stay below 2**60."""
@@ -82,14 +80,8 @@ def plan(
         if noise is None and mechanism == "gaussian" and cost.delta == 0:
             continue
         coding = _coding(columns, degree, grouped, protection, complete, mechanism)
-        l1, l2_squared = coding.sensitivity(protection.neighbors, protection.contributions, grouped)
-        fitted = fit_noise(
-            mechanism,
-            l1=l1,
-            l2_squared=l2_squared,
-            cells=groups * coding.cells,
-            cost=cost,
-        )
+        bound = coding.sensitivity(protection, grouped)
+        fitted = fit_noise(mechanism, bound, cells=groups * coding.cells, cost=cost)
         plans.append((fitted.variance * (2 if coding.bernstein else 1), coding, fitted))
     _, coding, fitted = min(plans, key=lambda option: option[0])
     return coding, fitted
@@ -156,7 +148,7 @@ def to_grid(values: Floats, lo: float, hi: float) -> Floats:
 
 
 def accumulate(
-    chunks: Iterable[tuple[Floats, Labels]], columns: int, groups: int
+    chunks: Iterable[tuple[Floats, Ints]], columns: int, groups: int
 ) -> tuple[Sums, ...]:
     """Sum exactly, group by group, over chunks of any size.
 
@@ -183,7 +175,7 @@ def accumulate(
     return tuple(totals)
 
 
-def pack(groups: Iterable[Sums]) -> NDArray[np.object_]:
+def pack(groups: Iterable[Sums]) -> Objects:
     """Write sums as one vector of integers, which adds as they do."""
     flat: list[int] = []
     for one in groups:
@@ -191,7 +183,7 @@ def pack(groups: Iterable[Sums]) -> NDArray[np.object_]:
     return np.array(flat, dtype=object)
 
 
-def unpack(vector: NDArray[np.int64] | NDArray[np.object_], columns: int) -> tuple[Sums, ...]:
+def unpack(vector: Ints | Objects, columns: int) -> tuple[Sums, ...]:
     """Read sums of some columns off the vector that `pack` wrote."""
     parts = []
     for count, *rest in vector.reshape(-1, 1 + 2 * columns).tolist():

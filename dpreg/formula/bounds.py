@@ -73,7 +73,7 @@ def open_bounds(account: Account, names: Sequence[str], share: Fraction) -> Mapp
     """
     each = Budget(account.budget.eps * share / max(len(names), 1))
     if names:
-        check_search(each.eps, account.protection.neighbors, account.protection.contributions)
+        check_search(each.eps, account.protection)
     return {name: account.line(f"bounds of {name}", "private choices", each) for name in names}
 
 

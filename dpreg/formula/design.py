@@ -137,7 +137,15 @@ def build_design(
         layout=layout_of_columns(len(columns) + 1, groups),
         _products=products,
         _groups=groups,
+        _rebuilt=_rebuilt,
     )
+
+
+def _rebuilt(
+    formula: str, schema: dict[str, object], keep: tuple[str, ...], clip: Fraction, center: bool
+) -> Design:
+    """Build a pickled design again from the arguments that it kept."""
+    return build_design(formula, Schema(schema), keep=keep, clip=clip, center=center)
 
 
 def undeclared(formula: str, schema: Schema, source: Source) -> tuple[str, ...]:

@@ -1,14 +1,14 @@
 """The design: scaled columns of a formula, and the way from rows to them.
 
 A `Design` knows public facts alone (`dpreg.formula.design.build_design` makes it from formula and
-schema). `Design.blocks` then reads rows, and does to each what depends on that row alone.
+schema). `Design.block` then does to each row that is read what depends on that row alone.
 
 Tested in `tests/formula/test_design.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -79,6 +79,7 @@ class Design:
     layout: Layout = field(compare=False)
     _products: tuple[Product, ...] = field(compare=False)
     _groups: tuple[CodedColumns, ...] = field(compare=False)
+    _rebuilt: Callable[..., Design] = field(compare=False)
 
     @property
     def size(self) -> int:
@@ -105,32 +106,21 @@ class Design:
     def __reduce__(self) -> tuple[Callable[..., Design], tuple[Any, ...]]:
         """Keep the arguments only: what they make can be made again."""
         arguments = (self.formula, self.schema.to_dict(), self.keep, self.clip, self.center)
-        return _rebuilt, arguments
+        return self._rebuilt, arguments
 
-    def blocks(self, source: LocalSource, *, rows: int = 8192) -> Iterator[NDArray[np.float64]]:
-        """Read a table's rows as scaled row vectors.
+    def block(self, chunk: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+        """Make scaled row vectors of some rows, each from its own row alone.
 
         Parameters
         ----------
-        source : LocalSource
-        rows : int
-            Most rows in a block; results do not depend on it, bit for bit.
+        chunk : mapping of str to array
+            The columns of `types`, as a source reads them.
 
         Returns
         -------
-        iterator of ndarray, shape (at most `rows`, D), float64, Fortran order
-            Stored units, not yet on the grid. Each block is a fresh array.
-
-        Raises
-        ------
-        DataError
-            At once, and from public facts, if the table cannot be read as declared.
+        ndarray, shape (rows, D), float64, Fortran order
+            Stored units, not yet on the grid.
         """
-        chunks = source.chunks(self.types, rows)
-        return (self.block(chunk) for chunk in chunks)
-
-    def block(self, chunk: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
-        """Make scaled row vectors of some rows, as `blocks` says, each from its own row alone."""
         return self._made(chunk, range(self.size), ()).dense
 
     def coded(self, chunk: Mapping[str, NDArray[Any]]) -> CodedRows:
@@ -263,11 +253,3 @@ class Design:
                 f"columns must be different indices from 0 to {len(self.columns) - 1}."
             )
         return chosen
-
-
-def _rebuilt(
-    formula: str, schema: dict[str, Any], keep: tuple[str, ...], clip: Fraction, center: bool
-) -> Design:
-    from dpreg.formula.design import build_design  # makes designs, so it imports this file
-
-    return build_design(formula, Schema(schema), keep=keep, clip=clip, center=center)

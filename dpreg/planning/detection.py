@@ -47,12 +47,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, ndtri
+
+from dpreg.arrays import Floats, Ints
 
 __all__ = ["Detection", "Effects", "detect", "rule_rows"]
 
-Floats = NDArray[np.float64]
 
 _POINTS: Final = 256
 _FAR: Final = 40.0
@@ -76,8 +76,8 @@ class Effects:
     """
 
     strength: Floats
-    columns: NDArray[np.int64]
-    useless: NDArray[np.int64]
+    columns: Ints
+    useless: Ints
     sigma2: float
 
 

@@ -18,7 +18,7 @@ from dpreg.planning.results import Call, Plan
 from dpreg.planning.sizes import Stated, from_formula, from_numbers
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms import MECHANISMS
-from dpreg.privacy.sensitivity import NEIGHBORS
+from dpreg.privacy.protection import NEIGHBORS, Protection
 from dpreg.request import choice, count, inclusions, positive
 
 __all__ = ["plan"]
@@ -146,12 +146,13 @@ false_inclusions, fit
         eps=0.0 if eps is None else sized(eps, "eps"),
         chance=wanted,
         mechanism=_mechanism(mechanism),
-        neighbors=choice(neighbors, "neighbors", NEIGHBORS),
-        contributions=_contributions(contributions),
+        protection=Protection(
+            choice(neighbors, "neighbors", NEIGHBORS), _contributions(contributions)
+        ),
         rho=_radius(radius, whole) / whole,
         clip=whole,
         penalty=_penalty(penalty, sigma2),
-        sigma2=None if sigma2 is None else sized(sigma2, "sigma2") / float(whole) ** 2,
+        sigma2=None if sigma2 is None else Fraction(sized(sigma2, "sigma2")) / whole**2,
         false_inclusions=inclusions(false_inclusions),
         fit=choice(fit, "fit", ("split", "share", None)),
     )
@@ -248,7 +249,7 @@ def _mechanism(mechanism: str) -> str:
     return "permute-and-flip" if chosen == "auto" else chosen
 
 
-def _penalty(penalty: Any, sigma2: Any) -> float | str:
+def _penalty(penalty: Any, sigma2: Any) -> Fraction | str:
     if isinstance(penalty, str) and penalty in ("auto", "bic"):
         if penalty == "bic" and sigma2 is None:
             raise ArgumentError('penalty="bic" needs sigma2.')
@@ -261,7 +262,9 @@ def _penalty(penalty: Any, sigma2: Any) -> float | str:
         ) from None
     if number < 0:
         raise ArgumentError(f"penalty must be at least 0; got {penalty!r}.")
-    return sized(number, "penalty") if number else 0.0
+    if number:
+        sized(number, "penalty")
+    return number
 
 
 def _least_rows(call: Call) -> int:

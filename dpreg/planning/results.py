@@ -16,10 +16,11 @@ from dpreg.planning.arguments import rows_of_table, sized
 from dpreg.planning.detection import Detection, detect, rule_rows
 from dpreg.planning.sizes import Stated
 from dpreg.planning.theorems import Promise, Situation, theorem_41, theorem_42
-from dpreg.privacy.sensitivity import loss_range
-from dpreg.request import SHARES
+from dpreg.privacy.protection import Protection
+from dpreg.privacy.sensitivity import score_grid, score_range
 from dpreg.results.summary import Summary
-from dpreg.selection.tuning import useless_term_penalty
+from dpreg.selection.preparation import divided_eps
+from dpreg.selection.tuning import charges
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,12 +37,11 @@ class Call:
     eps: float
     chance: float
     mechanism: str
-    neighbors: str
-    contributions: int
+    protection: Protection
     rho: Fraction
     clip: Fraction
-    penalty: float | str
-    sigma2: float | None
+    penalty: Fraction | str
+    sigma2: Fraction | None
     false_inclusions: Fraction
     fit: str | None
 
@@ -53,19 +53,16 @@ class Call:
     @property
     def draw_eps(self) -> float:
         """What is left of eps for the draw, after the noisy count and the fit."""
-        counted = (
-            self.neighbors == "add-remove"
-            and self.sigma2 is not None
-            and isinstance(self.penalty, str)
-        )
-        eps = self.eps * float(1 - SHARES["count"]) if counted else self.eps
-        return eps * float(1 - SHARES["fit"]) if self.fit == "share" else eps
+        private = not self.protection.n_is_public
+        counted = private and self.sigma2 is not None and isinstance(self.penalty, str)
+        needed = {"count": counted, "fit": self.fit == "share"}
+        return float(divided_eps(Fraction(self.eps), needed, {})["selection"])
 
     @property
     def rate(self) -> float:
         """t, per squared stored unit: eps of the draw over the range of the scores' changes."""
-        replaced = 2 if self.neighbors == "replace-one" else 1
-        return self.draw_eps / (replaced * self.contributions * float(loss_range(self.rho)))
+        moved = score_range(self.rho, self.protection).width * score_grid(self.rho)
+        return self.draw_eps / float(moved)
 
     @property
     def units(self) -> int:
@@ -75,13 +72,17 @@ class Call:
     @property
     def charges(self) -> tuple[float, float]:
         """(phi, psi): per column and per term, in squared stored units."""
-        if not isinstance(self.penalty, str):
-            return self.penalty / float(self.clip) ** 2, 0.0
-        phi = 0.0 if self.sigma2 is None else self.sigma2 * math.log(max(self.rows, 1.0))
-        if self.penalty == "bic":
-            return phi, 0.0
-        x = useless_term_penalty(self.units, self.false_inclusions, Fraction(1), self.mechanism)
-        return phi, float(x) / self.rate
+        phi, psi = charges(
+            self.penalty,
+            unit=self.clip**2,
+            rows=self.rows,
+            sigma2=self.sigma2,
+            units=self.units,
+            false_inclusions=self.false_inclusions,
+            rate=Fraction(self.rate),
+            mechanism=self.mechanism,
+        )
+        return float(phi), float(psi)
 
     def predict(self) -> Detection:
         """Predict the draw."""

@@ -36,8 +36,8 @@ def report(plan: Plan) -> Report:
             ("Rows n", f"{plan.n:,}{mark.get('n', '')}"),
             ("eps", f"{plan.eps:g}{mark.get('eps', '')}"),
             ("Mechanism", call.mechanism),
-            ("Neighbours", call.neighbors),
-            ("Contributions", str(call.contributions)),
+            ("Neighbours", call.protection.neighbors),
+            ("Contributions", str(call.protection.contributions)),
             ("Rows selecting", f"{call.rows:,.0f}"),
         ),
         (

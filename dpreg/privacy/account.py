@@ -8,11 +8,12 @@ opens a *line* of the budget table and is given *parts*, the right to one draw e
 - `Account.joint` gives a line from which parts are taken as the call goes on: of (eps, delta), or
   of mu^2 where the line is a sequence of Gaussian looks.
 
-`Account.charge` charges the sum of all lines and seals the account. A part can be drawn from after
-that, once, by a mechanism of its line, on the rows of its line; or be divided into smaller parts
-(`Part.split`, `Part.across`), each of which is drawn from once. Anything else is an `AccountError`:
-a fault of dpreg's own code, told before the noise is drawn, in words that name the step and nothing
-of the rows.
+`Account.charge` charges the sum of all lines and seals the account. After that a part can be drawn
+from once, by a mechanism of its line, on the rows of its line, with a proved bound on how far
+neighbours move what is drawn from (`dpreg.privacy.stability`); or it can be divided into smaller
+parts (`Part.split`, `Part.across`), each of which is drawn from once. Anything else is an
+`AccountError`: a fault of dpreg's own code, raised before the noise is drawn, whose message names
+the step and says nothing of the rows.
 
 `Account.table` is the budget table of the result. It is made of the lines, and refuses to be made
 while a part is left that nobody has drawn from and nobody has declared idle. So what the table says
@@ -34,8 +35,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend
 from dpreg.privacy.ledger import charge
-from dpreg.privacy.parts import NOT_NEEDED, AccountError, Line, Part, Seal
+from dpreg.privacy.parts import NOT_NEEDED, Line, Part, Seal
 from dpreg.privacy.protection import Protection
+from dpreg.privacy.stability import AccountError
 
 if TYPE_CHECKING:
     from numpy.random import Generator

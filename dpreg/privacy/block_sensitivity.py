@@ -56,7 +56,7 @@ from fractions import Fraction
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.sensitivity import check_contributions, check_neighbors
+from dpreg.privacy.protection import check_contributions, check_neighbors
 
 __all__ = ["blocks_l2_squared", "blocks_weights", "score_sensitivity"]
 

@@ -52,10 +52,10 @@ from flint import arb, ctx
 from scipy.stats import binom
 
 from dpreg.errors import ArgumentError
+from dpreg.privacy.balls import ball, round_up
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.concentrated import ball, round_up
 from dpreg.privacy.mechanisms import MECHANISMS
-from dpreg.privacy.sensitivity import check_contributions
+from dpreg.privacy.protection import check_contributions
 
 __all__ = ["WORTHWHILE", "DrawPlan", "bounded_range_delta", "bounded_range_share", "plan_draws"]
 

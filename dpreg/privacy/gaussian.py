@@ -51,7 +51,6 @@ least 2**35 or so) eta is below 1e-17: the correction is proved, not felt.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -59,13 +58,12 @@ from typing import Final
 from flint import arb, ctx
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.concentrated import ball
+from dpreg.privacy.balls import ball
 
 __all__ = [
     "analytic_delta",
     "analytic_epsilon",
     "analytic_ratio",
-    "combined_ratio",
     "discrete_holds",
     "discrete_sigma",
 ]
@@ -151,11 +149,6 @@ def analytic_ratio(eps: Fraction, delta: Fraction) -> float:
     while (middle := (low + high) / 2) not in (low, high):
         low, high = (middle, high) if proved(middle) else (low, middle)
     return low
-
-
-def combined_ratio(ratios: Sequence[float]) -> float:
-    """Return the ratio D/sigma of several independent Gaussian releases taken together."""
-    return math.hypot(*ratios)
 
 
 @lru_cache(maxsize=256)

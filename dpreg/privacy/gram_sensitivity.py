@@ -69,7 +69,7 @@ from fractions import Fraction
 from itertools import chain
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.sensitivity import check_contributions, check_neighbors
+from dpreg.privacy.protection import check_contributions, check_neighbors
 
 __all__ = [
     "CELL_UNITS",

@@ -58,7 +58,7 @@ from typing import Final
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.sensitivity import check_contributions, check_neighbors
+from dpreg.privacy.protection import check_contributions, check_neighbors
 
 __all__ = ["located_l2_squared", "located_weights", "response_weight"]
 

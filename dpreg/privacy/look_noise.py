@@ -15,13 +15,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
-from dpreg.privacy.budget import ALL_ROWS, Budget
+from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.gram_sensitivity import CELL_UNITS, Triangle, sensitivity_l2_squared
 from dpreg.privacy.located_sensitivity import located_l2_squared, located_weights
 from dpreg.privacy.looks import look_scale, weighted_scale
@@ -32,9 +32,13 @@ from dpreg.privacy.matrix_laplace import (
 )
 from dpreg.privacy.mechanisms.additive import gaussian_noise
 from dpreg.privacy.mechanisms.wishart import wishart_noise
+from dpreg.privacy.protection import Protection
+from dpreg.privacy.stability import AccountError, Stability
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+    from dpreg.privacy.account import Part
 
 __all__ = [
     "GaussianLook",
@@ -47,36 +51,6 @@ __all__ = [
 
 Symmetric = tuple[tuple[int, ...], ...]
 Places = tuple[tuple[int, int], ...]
-
-
-class Protected(Protocol):
-    """Whom a draw protects."""
-
-    @property
-    def neighbors(self) -> str:
-        """The neighbour relation."""
-
-    @property
-    def contributions(self) -> int:
-        """Rows that one person may own."""
-
-
-class LookPart(Protocol):
-    """The part of a call's budget that a look uses up, with what was charged for it."""
-
-    @property
-    def protection(self) -> Protected:
-        """Whom the call protects."""
-
-    @property
-    def rng(self) -> Generator | None:
-        """None, or the generator of a seeded run, **not private**."""
-
-    def look(self, mechanism: str, rows: str = ..., /) -> Fraction:
-        """Use up a part of Gaussian looks; its mu^2."""
-
-    def draw(self, mechanism: str, rows: str = ..., /) -> Budget:
-        """Use up a part of eps; what it may cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +81,7 @@ class GaussianLook:
     degrees: ClassVar[None] = None
 
     @property
-    def sd(self) -> NDArray[np.float64]:
+    def sd(self) -> Floats:
         """(D, D) standard deviations in stored units of 1; 0 where nothing is drawn."""
         found = np.zeros((self.size, self.size))
         for places, scale in zip(self.cells, self.scales, strict=True):
@@ -115,11 +89,10 @@ class GaussianLook:
                 found[i, j] = found[j, i] = scale / CELL_UNITS
         return found
 
-    def draw(self, part: LookPart, rows: str = ALL_ROWS) -> Symmetric:
+    def draw(self, part: Part, rows: str = ALL_ROWS) -> Symmetric:
         """Use up the part of looks that was charged and draw the noise, D x D integers."""
-        _same(self, part)
-        if part.look(self.mechanism, rows) < self.mu_squared:
-            raise RuntimeError("internal error: a look is drawn with less noise than was charged")
+        if part.look(self.mechanism, _bound(self), rows) < self.mu_squared:
+            raise AccountError("internal error: a look is drawn with less noise than was charged")
         return self._drawn(part.rng)
 
     def simulate(self, rng: Generator) -> Symmetric:
@@ -168,16 +141,15 @@ class MatrixLaplaceLook:
         return degrees(self.size)
 
     @property
-    def sd(self) -> NDArray[np.float64]:
+    def sd(self) -> Floats:
         """(D, D) standard deviations in stored units of 1."""
-        found: NDArray[np.float64] = np.sqrt(matrix_laplace_variance(self.scales)) / CELL_UNITS
+        found: Floats = np.sqrt(matrix_laplace_variance(self.scales)) / CELL_UNITS
         return found
 
-    def draw(self, part: LookPart, rows: str = ALL_ROWS) -> Symmetric:
+    def draw(self, part: Part, rows: str = ALL_ROWS) -> Symmetric:
         """Use up the part of eps that was charged and draw the noise, D x D integers."""
-        _same(self, part)
-        if part.draw(self.mechanism, rows).eps < self.eps:
-            raise RuntimeError("internal error: a look is drawn with less noise than was charged")
+        if part.draw(self.mechanism, _bound(self), rows).eps < self.eps:
+            raise AccountError("internal error: a look is drawn with less noise than was charged")
         return wishart_noise(self.scales, rng=part.rng)
 
     def simulate(self, rng: Generator) -> Symmetric:
@@ -185,12 +157,10 @@ class MatrixLaplaceLook:
         return wishart_noise(self.scales, rng=rng)
 
 
-def _same(noise: GaussianLook | MatrixLaplaceLook, part: LookPart) -> None:
-    """Refuse a part that protects others than the noise was fitted for."""
-    protection = part.protection
-    fitted = (noise.neighbors, noise.contributions)
-    if (protection.neighbors, protection.contributions) != fitted:
-        raise RuntimeError("internal error: a look's noise was fitted for other neighbours")
+def _bound(noise: GaussianLook | MatrixLaplaceLook) -> Stability:
+    """Say for whom a look's noise was fitted; the module of its mechanism proves the bound."""
+    protection = Protection(noise.neighbors, noise.contributions)
+    return Stability(protection=protection, mechanisms=(noise.mechanism,))
 
 
 def located_gaussian(

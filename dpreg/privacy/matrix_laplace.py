@@ -73,19 +73,17 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.stats import chi2
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.sensitivity import check_contributions, check_neighbors
+from dpreg.privacy.protection import check_contributions, check_neighbors
 
 __all__ = [
     "degrees",
     "matrix_laplace_scales",
     "matrix_laplace_variance",
-    "quadratic_quantile",
     "quadratic_survival",
     "response_share",
 ]
@@ -166,10 +164,10 @@ def matrix_laplace_scales(
     return (max(columns, 1),) * (size - 1) + (response,)
 
 
-def matrix_laplace_variance(scales: Sequence[int]) -> NDArray[np.float64]:
+def matrix_laplace_variance(scales: Sequence[int]) -> Floats:
     """Return the (D, D) variances of the cells of N, in squared units of 2**-40."""
     c = np.array([float(scale) for scale in scales])
-    variance: NDArray[np.float64] = 2.0 * degrees(len(c)) * np.outer(c, c)
+    variance: Floats = 2.0 * degrees(len(c)) * np.outer(c, c)
     variance[np.diag_indices(len(c))] *= 2.0
     return variance
 
@@ -189,26 +187,8 @@ def quadratic_survival(q: float, df: int, nu: int) -> float:
     return float(np.sum(mass * chi2.sf(2 * nu * q / y, df)))
 
 
-@lru_cache(maxsize=1024)
-def quadratic_quantile(tail: float, df: int, nu: int) -> float:
-    """Return the q with `quadratic_survival(q, df, nu)` = tail, tail in (0, 1)."""
-    if not 0 < tail < 1:
-        raise ArgumentError(f"tail must lie between 0 and 1, got {tail}")
-    high = float(chi2.isf(tail, df)) + 1.0
-    while quadratic_survival(high, df, nu) > tail:
-        high *= 2.0
-
-    def over(log_q: float) -> float:
-        return math.log(quadratic_survival(math.exp(log_q), df, nu)) - math.log(tail)
-
-    low = math.log(high)
-    while over(low) < 0:
-        low -= 2.0
-    return math.exp(float(brentq(over, low, math.log(high), xtol=1e-13)))
-
-
 @lru_cache(maxsize=64)
-def _nodes(df: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _nodes(df: int) -> tuple[Floats, Floats]:
     """Return points y and weights of a chi2_df expectation: equal steps in log y."""
     log_y = np.linspace(math.log(df) - 60.0 / math.sqrt(df) - 4.0, math.log(df + 400.0) + 4.0, 2000)
     y = np.exp(log_y)

@@ -1,7 +1,6 @@
-"""Parts of a call's budget: each the right to one draw, and gone once it is drawn from.
+"""Parts of a call's budget: each allows one draw, and is used up by it.
 
-`dpreg.privacy.account` opens the lines that parts are taken from, and says what the whole is for;
-`tests/privacy/test_account.py` tests both.
+`dpreg.privacy.account` opens the lines that parts are taken from, and says what the whole is for.
 
 Tested in `tests/privacy/test_account.py`.
 """
@@ -14,30 +13,26 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from dpreg.privacy.budget import ALL_ROWS, Budget, Spend, decimal_string
 from dpreg.privacy.protection import Protection
+from dpreg.privacy.stability import CHOICES, NOISES, AccountError, Stability
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["NOT_NEEDED", "AccountError", "Line", "Part", "Seal"]
+__all__ = ["NOT_NEEDED", "Line", "Part", "Seal"]
 
 NOT_NEEDED: Final = "not needed"
 """The note of a line that was charged and from which nothing had to be drawn."""
 
-_CHOICES: Final = ("permute-and-flip", "exponential", "laplace")
 _DRAWN_BY: Final = {
-    "private choices": _CHOICES,
-    "joint release": ("gaussian", "matrix-laplace", "knorm", "laplace"),
-    "gram release": ("gaussian", "matrix-laplace", "knorm", "laplace"),
+    "private choices": CHOICES,
+    "joint release": NOISES,
+    "gram release": NOISES,
     "ssp release": ("gaussian",),
     "adassp release": ("gaussian",),
     "discrete laplace": ("laplace",),
     "discrete gaussian": ("gaussian",),
 }
 """Mechanisms that a line may be drawn by, where its name in the table is not a mechanism's own."""
-
-
-class AccountError(RuntimeError):
-    """A fault of dpreg's own code: a draw that is not what was charged. Please report it."""
 
 
 class Seal:
@@ -69,14 +64,19 @@ class Part:
         What the draw may cost; for a part of looks, nothing of its own.
     mu_squared : Fraction or None
         The size of a part of Gaussian looks.
+    joint : bool
+        Whether it is one of several parts, one for each group of rows, of one draw over them all.
     """
 
-    __slots__ = ("_state", "cost", "line", "mu_squared")
+    __slots__ = ("_state", "cost", "joint", "line", "mu_squared")
 
-    def __init__(self, line: Line, cost: Budget, mu_squared: Fraction | None) -> None:
+    def __init__(
+        self, line: Line, cost: Budget, mu_squared: Fraction | None, joint: bool = False
+    ) -> None:
         self.line = line
         self.cost = cost
         self.mu_squared = mu_squared
+        self.joint = joint
         self._state = "handed out"
 
     @property
@@ -99,31 +99,34 @@ class Part:
         """None, the private default, or the generator of a seeded run, **not private**."""
         return self.line.seal.rng
 
-    def draw(self, mechanism: str, rows: str = ALL_ROWS) -> Budget:
-        """Use the part up and return what the draw may cost; the mechanism is calibrated to it.
+    def draw(self, mechanism: str, bound: Stability, rows: str = ALL_ROWS) -> Budget:
+        """Use up the part and return what the draw may cost, to which its noise is calibrated.
 
         Parameters
         ----------
         mechanism : str
             What draws: one of the line's.
+        bound : Stability
+            How far what is drawn from moves between neighbours.
         rows : str
             The group of rows that is read. A line of all rows may read any group.
 
         Raises
         ------
         AccountError
-            Before the charge, a second time, by another mechanism, or for other rows.
+            Before the charge, a second time, by another mechanism, for other rows, or with a bound
+            that does not hold for this draw.
         """
         if self.mu_squared is not None:
             self._refuse("is a part of looks: ask for its mu^2")
-        self._use(mechanism, rows)
+        self._use(mechanism, bound, rows)
         return self.cost
 
-    def look(self, mechanism: str, rows: str = ALL_ROWS) -> Fraction:
-        """Use a part of looks up and return its mu^2, as `draw` does a cost."""
+    def look(self, mechanism: str, bound: Stability, rows: str = ALL_ROWS) -> Fraction:
+        """Use up a part of looks and return its mu^2; otherwise like `draw`."""
         if self.mu_squared is None:
-            self._refuse("is no part of looks: it has no mu^2")
-        self._use(mechanism, rows)
+            self._refuse("is not a part of looks: it has no mu^2")
+        self._use(mechanism, bound, rows)
         return self.mu_squared
 
     def split(self, shares: Iterable[Fraction]) -> tuple[Part, ...]:
@@ -131,7 +134,7 @@ class Part:
         listed = tuple(Fraction(share) for share in shares)
         if not listed or min(listed) < 0 or sum(listed) > 1:
             self._refuse("is divided into shares that do not add up to at most 1")
-        return self._divided(listed)
+        return self._divided(listed, joint=self.joint)
 
     def across(self, groups: int) -> tuple[Part, ...]:
         """Return one part of the whole cost for each of several groups of rows.
@@ -140,21 +143,21 @@ class Part:
         whose rows lie in any of the groups, and may move between them: the draws of all groups are
         then one draw of this cost. The module that draws proves that of its mechanism.
         """
-        return self._divided((Fraction(1),) * groups)
+        return self._divided((Fraction(1),) * groups, joint=self.joint or groups > 1)
 
-    def _divided(self, shares: Sequence[Fraction]) -> tuple[Part, ...]:
+    def _divided(self, shares: Sequence[Fraction], *, joint: bool) -> tuple[Part, ...]:
         if self._state != "handed out":
             self._refuse(f"was {self._state} before")
         self._state = "divided"
         size = self.mu_squared
         parts = tuple(
-            Part(self.line, self.cost * share, None if size is None else size * share)
+            Part(self.line, self.cost * share, None if size is None else size * share, joint)
             for share in shares
         )
         self.line.replace(self, parts)
         return parts
 
-    def _use(self, mechanism: str, rows: str) -> None:
+    def _use(self, mechanism: str, bound: Stability, rows: str) -> None:
         line = self.line
         if not line.seal.charged:
             self._refuse("is drawn from before it is charged")
@@ -164,6 +167,10 @@ class Part:
             self._refuse(f"is charged for {line.mechanism}, not for {mechanism}")
         if line.rows not in (ALL_ROWS, rows):
             self._refuse(f"is charged for the rows of {line.rows}, not for {rows}")
+        divided = line.rows != ALL_ROWS
+        objection = bound.objection(mechanism, self.protection, joint=self.joint, divided=divided)
+        if objection is not None:
+            self._refuse(objection)
         self._state = "drawn from"
 
     @property

@@ -7,10 +7,28 @@ arguments, travels with the call's account, and is written into its claim and it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-from dpreg.privacy.sensitivity import check_contributions, check_neighbors
+from dpreg.errors import ArgumentError
 
-__all__ = ["Protection"]
+__all__ = ["NEIGHBORS", "Protection", "check_contributions", "check_neighbors"]
+
+NEIGHBORS: Final = ("replace-one", "add-remove")
+"""The two neighbour relations."""
+
+
+def check_neighbors(neighbors: str) -> str:
+    """Return `neighbors` if it names a relation, else raise ArgumentError."""
+    if neighbors not in NEIGHBORS:
+        raise ArgumentError(f"neighbors must be one of {NEIGHBORS}, got {neighbors!r}")
+    return neighbors
+
+
+def check_contributions(contributions: int) -> int:
+    """Return the number of rows one person may own if it is an integer of at least 1."""
+    if isinstance(contributions, bool) or not isinstance(contributions, int) or contributions < 1:
+        raise ArgumentError("contributions must be an integer of at least 1")
+    return contributions
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +81,10 @@ class Protection:
         rows = "1 row" if self.contributions == 1 else f"{self.contributions} rows"
         return f"{self.neighbors}, {rows} a person"
 
-    def of_values(self, moved: int) -> Protection:
-        """Return the protection of a fixed number of values, `moved` of which a person can change.
+    def implies(self, other: Protection) -> bool:
+        """Tell whether what is proved for these neighbours holds for another call's.
 
-        Block values are such: their number is public under both relations, so that a person
-        replaces some of them whatever happens to the rows.
+        A bound that was proved without `person` holds with it as well (`dpreg.sources.persons`).
         """
-        return Protection("replace-one", moved)
+        same = (self.neighbors, self.contributions) == (other.neighbors, other.contributions)
+        return same and self.person in (None, other.person)

@@ -40,8 +40,8 @@ What it is good for
 -------------------
 Nothing here depends on a guess of the scale. The public penalties say only that magnitudes far from
 1 are rarer, and that of two ends that leave the same rows outside the nearer one is better. The
-price of choosing among so many is a few dozen rows divided by eps: `reliable` says, from public
-facts, when that is a small part of all rows. Values are never raised on: NaN is no value, an
+price of choosing among so many is a few dozen rows divided by eps: with `RELIABLE` rows times eps
+for each column that is a small part of all rows. Values are never raised on: NaN is no value, an
 infinity counts as the largest number, ends are finite and lower < upper always.
 
 References
@@ -60,13 +60,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.arrays import Floats, Ints
 from dpreg.errors import ArgumentError
-from dpreg.privacy.mechanisms import choose, noise_scale
+from dpreg.privacy.mechanisms import draw_index, noise_scale
+from dpreg.privacy.protection import Protection
+from dpreg.privacy.stability import ScoreRange
 
 if TYPE_CHECKING:
     from dpreg.privacy.account import Part
 
-__all__ = ["PASSES", "RELIABLE", "BoundsSearch", "check_search", "reliable"]
+__all__ = ["PASSES", "RELIABLE", "BoundsSearch", "check_search", "search_ranges"]
 
 PASSES: Final = 3
 """How often the rows are gone through, for however many columns: centre, scale, both ends."""
@@ -74,8 +77,6 @@ PASSES: Final = 3
 RELIABLE: Final = 1000
 """Rows times eps for each column (and row of a person) below which private bounds are poor."""
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 _SHARES: Final = (Fraction(1, 5), Fraction(2, 5), Fraction(1, 5), Fraction(1, 5))
 """Of centre, scale, lower and upper end."""
@@ -91,36 +92,21 @@ _LEAST_PRICE: Final = 8.0  # in scores' units: under less noise, rounding would 
 _NEAR_STEPS: Final = 12  # from W / 64 to W, half a power of two apart; then whole powers
 
 
-def reliable(rows: int | None, eps: Fraction, columns: int = 1, contributions: int = 1) -> bool:
-    """Tell, from public facts, whether private bounds can be expected to be good.
-
-    Parameters
-    ----------
-    rows : int or None
-        n where it is public, or a public guess n0; None, not known, gives False.
-    eps : Fraction
-        The eps of all columns' bounds together.
-    columns : int
-        How many columns share it.
-    contributions : int
-
-    Returns
-    -------
-    bool
-        Whether rows * eps / (columns * contributions) is at least 1,000.
-    """
-    if rows is None:
-        return False
-    return rows * eps >= RELIABLE * columns * contributions
+def search_ranges(protection: Protection) -> tuple[ScoreRange, ScoreRange, ScoreRange]:
+    """Bound the changes of the scores of centre, scale and an end (see the module)."""
+    centre, scale, end = (
+        ScoreRange(width=rows * protection.contributions * _UNIT, protection=protection)
+        for rows in (protection.changes, 2, 1)
+    )
+    return centre, scale, end
 
 
-def check_search(eps: Fraction, neighbors: str, contributions: int) -> None:
-    """Refuse, before anything is charged, an eps for which bounds of a column cannot be drawn."""
-    centre = 2 if neighbors == "replace-one" else 1
-    steps = zip(_SHARES, (centre, 2, 1, 1), ("exponential", _FLIP, _FLIP, _FLIP), strict=True)
-    for share, rows, mechanism in steps:
+def check_search(eps: Fraction, protection: Protection) -> None:
+    """Reject, before anything is charged, an eps for which bounds of a column cannot be drawn."""
+    centre, scale, end = search_ranges(protection)
+    for share, bound in zip(_SHARES, (centre, scale, end, end), strict=True):
         try:
-            noise_scale(eps * share, rows * contributions * _UNIT, mechanism)
+            noise_scale(eps * share, bound.width, "exponential" if bound is centre else _FLIP)
         except ArgumentError:
             raise ArgumentError(
                 "the part of eps for each column's bounds is too small to draw any: declare bounds "
@@ -147,7 +133,7 @@ class BoundsSearch:
     """
 
     def __init__(self, part: Part) -> None:
-        self._protection = part.protection
+        self._centre, self._scale, self._end = search_ranges(part.protection)
         self._parts = iter(part.split(_SHARES))
         self.counting: _CentreCounts | _ScaleCounts | _EndCounts = _CentreCounts()
         self.bounds: tuple[float, float] = (math.nan, math.nan)
@@ -159,33 +145,32 @@ class BoundsSearch:
             case _CentreCounts():
                 centres, rarity = _centres()
                 scores = _centre_scores(counts)
-                place = self._pick(scores, rarity, "exponential", self._protection.changes)
+                place = self._pick(scores, rarity, "exponential", self._centre)
                 self.counting = _ScaleCounts(float(centres[place]))
             case _ScaleCounts(centre):
                 exponents = _exponents()
-                place = self._pick(_scale_scores(counts), _rarity(exponents), _FLIP, 2)
+                place = self._pick(_scale_scores(counts), _rarity(exponents), _FLIP, self._scale)
                 self.counting = _EndCounts(centre, _half_width(centre, int(exponents[place])))
             case _EndCounts(_, half) as ends:
                 outwards = _distances(half)[1]
                 lower, upper = (
-                    float(side[self._pick(_end_scores(part), outwards, _FLIP, 1)])
+                    float(side[self._pick(_end_scores(part), outwards, _FLIP, self._end)])
                     for side, part in zip(ends.candidates(), np.split(counts, 2), strict=True)
                 )
                 self.bounds = (lower, upper)
 
-    def _pick(self, scores: Counts, penalty: Floats, mechanism: str, rows: int) -> int:
-        part, reach = next(self._parts), rows * self._protection.contributions * _UNIT
-        eps = part.draw(mechanism).eps
-        price = max(noise_scale(eps, reach, mechanism), _LEAST_PRICE)
+    def _pick(self, scores: Ints, penalty: Floats, mechanism: str, bound: ScoreRange) -> int:
+        part = next(self._parts)
+        price = max(noise_scale(part.cost.eps, bound.width, mechanism), _LEAST_PRICE)
         priced = scores + np.rint(penalty * price).astype(np.int64)
-        return choose(priced, eps=eps, score_range=reach, mechanism=mechanism, rng=part.rng)
+        return draw_index(priced, bound, part, mechanism)
 
 
 @dataclass(frozen=True, slots=True)
 class _CentreCounts:
     """Counts for every candidate centre: how many values have it, and how many are right of it."""
 
-    def __call__(self, values: Floats) -> Counts:
+    def __call__(self, values: Floats) -> Ints:
         centres, x = _centres()[0], _present(values)
         sides: tuple[Literal["left", "right"], ...] = ("left", "right")
         return np.concatenate(
@@ -202,7 +187,7 @@ class _ScaleCounts:
 
     centre: float
 
-    def __call__(self, values: Floats) -> Counts:
+    def __call__(self, values: Floats) -> Ints:
         edges = np.concatenate([[0.0], np.ldexp(1.0, _exponents()[1:])])
         distance = np.abs(_present(values) - self.centre)
         return np.bincount(np.searchsorted(edges, distance, "left"), minlength=edges.size + 1)
@@ -221,7 +206,7 @@ class _EndCounts:
         lower, upper = (np.clip(self.centre + s * distances, -_FAR, _FAR) for s in (-1.0, 1.0))
         return lower, upper
 
-    def __call__(self, values: Floats) -> Counts:
+    def __call__(self, values: Floats) -> Ints:
         counted = []
         for side, ends in zip((-1.0, 1.0), self.candidates(), strict=True):
             x = np.sort(side * _present(values))
@@ -252,7 +237,7 @@ def _half_width(centre: float, exponent: int) -> float:
     return max(2.0 ** (exponent + 1), abs(centre) * 2.0**-30)
 
 
-def _rarity(exponents: NDArray[np.int64]) -> Floats:
+def _rarity(exponents: Ints) -> Floats:
     """Return the public penalty of a magnitude 2^e: none from 2^-40 to 2^8, a log beyond."""
     above = 4 * np.log1p(np.maximum(exponents - 8, 0))
     return np.asarray(above + 2 * np.log1p(np.maximum(-40 - exponents, 0)), dtype=np.float64)
@@ -282,12 +267,12 @@ def _present(chunk: Floats) -> Floats:
     return np.clip(chunk[~np.isnan(chunk)], -_FAR, _FAR)
 
 
-def _exponents() -> NDArray[np.int64]:
+def _exponents() -> Ints:
     """Return the candidate scales' exponents; the first stands for zero."""
     return np.arange(_SMALLEST - 1, _LARGEST)
 
 
-def _centre_scores(counts: Counts) -> Counts:
+def _centre_scores(counts: Ints) -> Ints:
     """Return 256 times max(0, L - G - Q, G - L - Q) / 2 for every candidate."""
     at_most, below = np.split(counts, 2)
     rows = int(at_most.sum())
@@ -297,7 +282,7 @@ def _centre_scores(counts: Counts) -> Counts:
     return np.asarray(_UNIT // 2 * np.maximum(0, np.abs(less - more) - equal))
 
 
-def _scale_scores(counts: Counts) -> Counts:
+def _scale_scores(counts: Ints) -> Ints:
     """Return 256 times max(0, E(e) - a N, a N - E(e - 1)), E(e) the distances beyond 2^e."""
     rows = int(counts.sum())
     beyond = rows - np.cumsum(counts)[:-1]
@@ -307,6 +292,6 @@ def _scale_scores(counts: Counts) -> Counts:
     return np.asarray(np.maximum(0, scores))
 
 
-def _end_scores(counts: Counts) -> Counts:
+def _end_scores(counts: Ints) -> Ints:
     """Return 256 max(0, rows beyond - N / 256); N comes last."""
     return np.asarray(np.maximum(0, _UNIT * counts[:-1] - _BEYOND * int(counts[-1])))

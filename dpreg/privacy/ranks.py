@@ -15,7 +15,7 @@ Statement
 ---------
 Let k be the most values that one person has. Between neighbours the scores change within a range of
 
-- `REPLACED` = 2k where up to k values change and N stays (blocks of rows under either relation;
+- 2k where up to k values change and N stays (blocks of rows under either relation;
   rows under replace-one with no value missing);
 - 2 max(a, 1 - a) k, T = a N, where up to k values appear or vanish (add-remove);
 - the larger of both, 2k, where rows are replaced and values may be missing.
@@ -41,32 +41,33 @@ eps j / (2k) (j / k where they change inside it), and over both groups that sums
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats, Ints
 from dpreg.errors import ArgumentError
-from dpreg.privacy.mechanisms import choose
-from dpreg.privacy.sensitivity import check_contributions, check_neighbors
+from dpreg.privacy.mechanisms import draw_index
+from dpreg.privacy.protection import Protection
+from dpreg.privacy.stability import ScoreRange
 
 if TYPE_CHECKING:
     from dpreg.privacy.account import Part
 
-__all__ = ["RANK_UNIT", "cell_counts", "choose_rank", "rank_range", "rank_scores"]
+__all__ = [
+    "RANK_UNIT",
+    "cell_counts",
+    "choose_rank",
+    "fixed_range",
+    "rank_range",
+    "rank_scores",
+]
 
 RANK_UNIT: Final = 1 << 16
 """Quantiles are multiples of 1 / RANK_UNIT, so that scores are integers."""
 
-_LARGEST_EPS: Final = Fraction(2**200)
-"""More would overflow floats on the way, and the best candidate is chosen all the same."""
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
-
-
-def cell_counts(values: Floats, candidates: Floats) -> Counts:
+def cell_counts(values: Floats, candidates: Floats) -> Ints:
     """Count the values in each cell (c_(j-1), c_j]; counts of disjoint sets of values add.
 
     Parameters
@@ -80,7 +81,7 @@ def cell_counts(values: Floats, candidates: Floats) -> Counts:
     return np.bincount(places, minlength=candidates.size + 1)[:-1].astype(np.int64)
 
 
-def rank_scores(cells: Counts, target: int, unit: int = 1) -> Counts:
+def rank_scores(cells: Ints, target: int, unit: int = 1) -> Ints:
     """Return the scores, lowest best, in 1 / unit of a value.
 
     Parameters
@@ -96,28 +97,37 @@ def rank_scores(cells: Counts, target: int, unit: int = 1) -> Counts:
     return np.asarray(np.maximum(0, np.maximum(below - target, target - at_most)), dtype=np.int64)
 
 
-def rank_range(share: int, neighbors: str, contributions: int, *, grouped: bool = False) -> int:
-    """Return the range of the scores' changes for the quantile share / RANK_UNIT, T = a N.
+def rank_range(share: int, protection: Protection, *, grouped: bool = False) -> ScoreRange:
+    """Bound the range of the scores' changes for the quantile share / RANK_UNIT, T = a N.
 
-    In 1 / RANK_UNIT of a value; values of rows may be missing under both relations.
+    In 1 / RANK_UNIT of a value; values of rows may be missing under both relations. `grouped` says
+    that each of several groups of rows has its own quantile, and rows may move between them.
     """
-    check_neighbors(neighbors)
-    k = check_contributions(contributions)
     if not 0 <= share <= RANK_UNIT:
         raise ArgumentError("a quantile lies between 0 and 1")
-    one = 2 * max(share, RANK_UNIT - share)
-    if neighbors == "add-remove":
-        return k * one
-    return k * (2 * one if grouped else 2 * RANK_UNIT)
+    one, replaced = 2 * max(share, RANK_UNIT - share), protection.changes == 2
+    if replaced:
+        one = 2 * one if grouped else 2 * RANK_UNIT
+    return ScoreRange(
+        width=protection.contributions * one, protection=protection, joint=grouped or not replaced
+    )
 
 
-def choose_rank(
-    cells: Counts,
-    share: int,
-    *,
-    part: Part,
-    score_range: int,
-) -> int:
+def fixed_range(values: Protection, unit: int = RANK_UNIT) -> ScoreRange:
+    """Bound the same for a public number of values, k of which may change, in 1 / unit of a value.
+
+    Parameters
+    ----------
+    values : Protection
+        Of the values: those of a person are replaced.
+    unit : int
+    """
+    if values.neighbors != "replace-one":
+        raise ArgumentError("a fixed number of values is replaced, not added to or removed from")
+    return ScoreRange(width=2 * values.contributions * unit, protection=values)
+
+
+def choose_rank(cells: Ints, share: int, *, part: Part, bound: ScoreRange) -> int:
     """Choose the index of a candidate near the quantile share / RANK_UNIT.
 
     Parameters
@@ -128,15 +138,8 @@ def choose_rank(
         The quantile in 1 / RANK_UNIT.
     part : Part
         What the choice may cost.
-    score_range : int
-        From `rank_range`, or 2 k RANK_UNIT where k of a fixed number of values may change.
+    bound : ScoreRange
+        From `rank_range` or `fixed_range`, in 1 / RANK_UNIT.
     """
-    eps = part.draw("permute-and-flip").eps
     scores = rank_scores(cells, share * int(cells.sum()), RANK_UNIT)
-    return choose(
-        scores,
-        eps=min(eps, _LARGEST_EPS),
-        score_range=score_range,
-        mechanism="permute-and-flip",
-        rng=part.rng,
-    )
+    return draw_index(scores, bound, part, "permute-and-flip")

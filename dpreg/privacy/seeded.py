@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from dpreg.arrays import Ints
 from dpreg.errors import ArgumentError
 
 __all__ = ["NOT_PRIVATE", "choose", "discrete_laplace", "generator", "groups_of"]
@@ -36,7 +36,7 @@ def generator(unsafe_seed: int | Generator | None) -> Generator | None:
     return np.random.default_rng(int(unsafe_seed))
 
 
-def choose(scores: NDArray[np.int64], *, scale: float, mechanism: str, rng: Generator) -> int:
+def choose(scores: Ints, *, scale: float, mechanism: str, rng: Generator) -> int:
     """Draw an index by the same law as `dpreg.privacy.mechanisms.choose`; **not private**.
 
     The scores are shifted by their minimum, a common shift that changes no law, in uint64, where
@@ -53,7 +53,7 @@ def choose(scores: NDArray[np.int64], *, scale: float, mechanism: str, rng: Gene
     return noisy.index(min(noisy))
 
 
-def discrete_laplace(scale: float, size: int, rng: Generator) -> NDArray[np.int64]:
+def discrete_laplace(scale: float, size: int, rng: Generator) -> Ints:
     """Draw integers z with probability proportional to exp(-|z| / scale); **not private**.
 
     The difference of two independent geometric variables, each the floor of an exponential one.
@@ -62,7 +62,7 @@ def discrete_laplace(scale: float, size: int, rng: Generator) -> NDArray[np.int6
     return (first - np.floor(rng.exponential(scale, size=size))).astype(np.int64)
 
 
-def groups_of(key: int, start: int, rows: int, groups: int) -> NDArray[np.int64]:
+def groups_of(key: int, start: int, rows: int, groups: int) -> Ints:
     """Return the groups, 0 .. groups - 1, of the rows from place `start` on; **not private**.
 
     Philox counts: word i of its stream is had without the words before it, so that pieces of a

@@ -6,35 +6,21 @@ in [-1, 1] and so does the response; the radius is rho, so |beta|_1 <= rho.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Final
 
 from dpreg.errors import ArgumentError
+from dpreg.privacy.protection import Protection
+from dpreg.privacy.stability import ScoreRange
 
-__all__ = ["NEIGHBORS", "check_neighbors", "loss_range", "score_grid", "score_range"]
-
-NEIGHBORS: Final = ("replace-one", "add-remove")
-"""The two neighbour relations."""
+__all__ = ["loss_range", "score_grid", "score_range"]
 
 GRID_BITS: Final = 24
 """The score grid g is the power of two in (2**-25 w, 2**-24 w], w the range of one row's loss."""
 
 ROUNDING_SLACK: Final = 2
 """Grid units added per changed row for rounding by floor; see `score_range`."""
-
-
-def check_neighbors(neighbors: str) -> str:
-    """Return `neighbors` if it names a relation, else raise ArgumentError."""
-    if neighbors not in NEIGHBORS:
-        raise ArgumentError(f"neighbors must be one of {NEIGHBORS}, got {neighbors!r}")
-    return neighbors
-
-
-def check_contributions(contributions: int) -> int:
-    """Return the number of rows one person may own if it is an integer of at least 1."""
-    if isinstance(contributions, bool) or not isinstance(contributions, int) or contributions < 1:
-        raise ArgumentError("contributions must be an integer of at least 1")
-    return contributions
 
 
 def loss_range(rho: Fraction) -> Fraction:
@@ -78,8 +64,8 @@ def score_grid(rho: Fraction) -> Fraction:
     return grid / 2**GRID_BITS
 
 
-def score_range(rho: Fraction, neighbors: str, contributions: int) -> int:
-    r"""Return the claimed range of the changes of all integer scores between neighbours.
+def score_range(rho: Fraction, protection: Protection) -> ScoreRange:
+    r"""Bound the range of the changes of all integer scores between neighbours.
 
     Statement
     ---------
@@ -120,17 +106,13 @@ def score_range(rho: Fraction, neighbors: str, contributions: int) -> int:
     ----------
     rho : Fraction
         Radius in stored units.
-    neighbors : {"replace-one", "add-remove"}
-    contributions : int
-        Rows that one person may own.
+    protection : Protection
 
     Returns
     -------
-    int
+    ScoreRange
         In units of the grid g of `score_grid`.
     """
-    check_neighbors(neighbors)
-    k = check_contributions(contributions)
-    rows = 2 if neighbors == "replace-one" else 1
-    ratio = rows * loss_range(rho) / score_grid(rho)
-    return k * (-(-ratio.numerator // ratio.denominator) + ROUNDING_SLACK)
+    ratio = protection.changes * loss_range(rho) / score_grid(rho)
+    one = math.ceil(ratio) + ROUNDING_SLACK
+    return ScoreRange(width=protection.contributions * one, protection=protection)

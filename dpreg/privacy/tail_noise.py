@@ -43,15 +43,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
+from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.look_noise import LookPart
 from dpreg.privacy.looks import look_scale, weighted_scale
 from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
 from dpreg.privacy.protection import Protection
+from dpreg.privacy.stability import AccountError, Stability
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+
+    from dpreg.privacy.account import Part
 
 __all__ = [
     "TailNoise",
@@ -63,7 +66,6 @@ __all__ = [
     "tail_noise",
     "tail_sd",
 ]
-
 
 _LEVERAGE: Final = {"gaussian": 2, "laplace": 4}
 """The noise of sum v^2 beside that of the other cells."""
@@ -129,18 +131,15 @@ class TailNoise:
             return self.scales
         return tuple(math.sqrt(laplace_variance(scale)) for scale in self.scales)
 
-    def draw(self, part: LookPart, rows: str = ALL_ROWS) -> tuple[int, ...]:
+    def draw(self, part: Part, rows: str = ALL_ROWS) -> tuple[int, ...]:
         """Use up the part that was charged and draw the noise of the cells."""
-        fitted = self.protection
-        same = (part.protection.neighbors, part.protection.contributions)
-        if same != (fitted.neighbors, fitted.contributions):
-            raise RuntimeError("internal error: a tail's noise was fitted for other neighbours")
+        bound = Stability(protection=self.protection, mechanisms=(self.mechanism,))
         if self.mechanism == "gaussian":
-            charged = part.look(self.mechanism, rows)
+            charged = part.look(self.mechanism, bound, rows)
         else:
-            charged = part.draw(self.mechanism, rows).eps
+            charged = part.draw(self.mechanism, bound, rows).eps
         if charged < self.strength:
-            raise RuntimeError("internal error: a tail is drawn with less noise than was charged")
+            raise AccountError("internal error: a tail is drawn with less noise than was charged")
         return self.simulate(part.rng)
 
     def simulate(self, rng: Generator | None) -> tuple[int, ...]:
@@ -192,6 +191,4 @@ def squares_noise(strength: Fraction, protection: Protection, *, gaussian: bool)
 
 def _up(wanted: Fraction) -> float:
     """Return a float of at least `wanted`, and of at least 2**9."""
-    wanted = max(wanted, Fraction(2**9))
-    scale = float(wanted)
-    return scale if Fraction(scale) >= wanted else math.nextafter(scale, math.inf)
+    return float_above(max(wanted, Fraction(2**9)))

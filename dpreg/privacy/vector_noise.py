@@ -9,16 +9,16 @@ first (P(v - d) <= exp(|d|_1 / scale) P(v)); the module of `discrete_sigma` for 
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.account import AccountError
-from dpreg.privacy.budget import Budget
+from dpreg.privacy.balls import float_above
+from dpreg.privacy.budget import ALL_ROWS, Budget
 from dpreg.privacy.gaussian import discrete_sigma
 from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
+from dpreg.privacy.stability import AccountError, VectorChange
 
 if TYPE_CHECKING:
     from dpreg.privacy.account import Part
@@ -34,22 +34,23 @@ _LARGEST_SCALE: Final = 2**200
 
 @dataclass(frozen=True, slots=True)
 class VectorNoise:
-    """Noise fitted to a sensitivity: its law's name, scale, variance (integer units) and cost."""
+    """Noise fitted to a vector's change: its law, scale, variance (integer units) and cost."""
 
     mechanism: str
     scale: float
     variance: float
     eps: Fraction
     delta: Fraction
+    bound: VectorChange
 
     @property
     def cost(self) -> Budget:
         """What the noise costs."""
         return Budget(self.eps, self.delta)
 
-    def draw(self, size: int, part: Part) -> list[int]:
+    def draw(self, size: int, part: Part, rows: str = ALL_ROWS) -> list[int]:
         """Draw independent integers, for a part of the budget that this noise was fitted to."""
-        if part.draw(self.mechanism) != self.cost:
+        if part.draw(self.mechanism, self.bound, rows) != self.cost:
             raise AccountError(
                 f"internal error: the noise of the step {part.step!r} was fitted to another cost"
             )
@@ -57,21 +58,14 @@ class VectorNoise:
         return draw(size, self.scale, rng=part.rng)
 
 
-def fit_noise(
-    mechanism: str,
-    *,
-    l1: int,
-    l2_squared: int,
-    cells: int,
-    cost: Budget,
-) -> VectorNoise:
-    """Fit noise of one scale to a vector's sensitivity.
+def fit_noise(mechanism: str, bound: VectorChange, *, cells: int, cost: Budget) -> VectorNoise:
+    """Fit noise of one scale to how far a vector moves.
 
     Parameters
     ----------
     mechanism : {"laplace", "gaussian"}
-    l1, l2_squared : int
-        L1 sensitivity and squared L2 sensitivity, in the vector's integer units.
+    bound : VectorChange
+        In the vector's integer units.
     cells : int
         Length of the vector.
     cost : Budget
@@ -89,21 +83,19 @@ def fit_noise(
             "eps must be positive, and so must the share of it that buys this noise"
         )
     if mechanism == "laplace":
-        wanted = l1 / eps
+        wanted = bound.l1 / eps
         if wanted > _LARGEST_SCALE:
             raise ArgumentError(
                 "eps is too small, or contributions too many: the noise would have a scale of over "
                 "2**200"
             )
-        scale = float(wanted)
-        if Fraction(scale) < wanted:
-            scale = math.nextafter(scale, math.inf)
+        scale = float_above(wanted)
         # Below, exp(-1/scale) is 0 in float64 and squares on the way overflow.
         variance = laplace_variance(scale) if scale > _SMALLEST else 0.0
-        return VectorNoise(mechanism, scale, variance, eps, Fraction(0))
+        return VectorNoise(mechanism, scale, variance, eps, Fraction(0), bound)
     if mechanism != "gaussian":
         raise ArgumentError(f"noise must be one of {VECTOR_NOISES} or None, got {mechanism!r}")
     if delta <= 0:
         raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6')
-    sigma = discrete_sigma(l2_squared, cells, eps, delta)
-    return VectorNoise(mechanism, sigma, sigma**2, eps, delta)
+    sigma = discrete_sigma(bound.l2_squared, cells, eps, delta)
+    return VectorNoise(mechanism, sigma, sigma**2, eps, delta, replace(bound, divisible=False))

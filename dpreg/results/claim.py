@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import Budget, BudgetTable, decimal_string
-from dpreg.privacy.sensitivity import NEIGHBORS
+from dpreg.privacy.protection import NEIGHBORS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,14 +18,16 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Bools, Ints
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.sensitivity import score_grid, score_range
+from dpreg.privacy.stability import ScoreRange
 from dpreg.selection.scoring.profile import (
     profile_grid,
     profile_range,
     profile_scores,
+    residual_change,
     residuals,
 )
 from dpreg.selection.space import Space
@@ -44,8 +46,8 @@ class Contest:
 
     Attributes
     ----------
-    score_range : int
-        Bound on the range of the changes of all scores between neighbours, in grid units.
+    score_range : ScoreRange
+        Of all scores, in grid units.
     grid : Fraction
         The value of one grid unit, in the units in which penalties are given.
     transform : callable or None
@@ -56,9 +58,9 @@ class Contest:
         Every score is zero whatever the rows, and no penalty is charged.
     """
 
-    score_range: int
+    score_range: ScoreRange
     grid: Fraction
-    transform: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None
+    transform: Callable[[Ints], Ints] | None = None
     phi: int = 0
     psi: int = 0
     uniform: bool = False
@@ -78,9 +80,7 @@ class Contest:
             self, phi=min(round(phi / self.grid), most), psi=min(round(psi / self.grid), most)
         )
 
-    def totals(
-        self, q: NDArray[np.int64], models: NDArray[np.bool_], space: Space
-    ) -> NDArray[np.int64]:
+    def totals(self, q: Ints, models: Bools, space: Space) -> Ints:
         """Return S of each model of an enumerated space.
 
         Parameters
@@ -98,8 +98,7 @@ class Contest:
 
 def least_squares_contest(rho: Fraction, protection: Protection) -> Contest:
     """PCLS: S = Q_R + penalties; one grid unit is g, in squared stored units of the response."""
-    moved = score_range(rho, protection.neighbors, protection.contributions)
-    return Contest(moved, score_grid(rho))
+    return Contest(score_range(rho, protection), score_grid(rho))
 
 
 def profile_contest(
@@ -126,18 +125,13 @@ def profile_contest(
         Of one draw; where it is too small for the range, the draw is uniform as well.
     """
     grid = profile_grid(rows)
-    uniform = Contest(1, grid, np.zeros_like, uniform=True)
+    none = ScoreRange(width=1, protection=protection)
+    uniform = Contest(none, grid, np.zeros_like, uniform=True)
     if lower_bound <= 0:
         return uniform
-    moved = profile_range(
-        lower_bound,
-        rho=rho,
-        rows=rows,
-        neighbors=protection.neighbors,
-        contributions=protection.contributions,
-    )
+    moved = profile_range(lower_bound, residual_change(rho, protection), rows=rows)
     # More noise than is drawn exactly, or a range beyond the mechanisms' 64 bits, which a large eps
     # could pay for: A says so, not the rows.
-    if moved > LARGEST_SCORE or moved > LARGEST_RANGE * eps:
+    if moved.width > LARGEST_SCORE or moved.width > LARGEST_RANGE * eps:
         return uniform
     return Contest(moved, grid, lambda q: profile_scores(residuals(q, offset), rows))

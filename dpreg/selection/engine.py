@@ -6,14 +6,16 @@ is chosen from public facts, the number of models and the mechanism, and is prin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Bools, Ints
 from dpreg.errors import ArgumentError
-from dpreg.privacy.account import AccountError
-from dpreg.privacy.mechanisms import choose, effective_t
+from dpreg.privacy.composition import DrawPlan
+from dpreg.privacy.mechanisms import draw_index, effective_t
+from dpreg.privacy.stability import AccountError
 from dpreg.selection.contest import Contest
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
@@ -22,9 +24,8 @@ from dpreg.selection.tree.sampler import Tree
 
 if TYPE_CHECKING:
     from dpreg.privacy.account import Part
-    from dpreg.privacy.composition import DrawPlan
 
-__all__ = ["LARGEST_LIST", "Enumerated", "choose_engine", "draw_model", "models_of"]
+__all__ = ["ENGINES", "LARGEST_LIST", "Engine", "Enumerated", "Searched", "choose_engine"]
 
 LARGEST_LIST: Final = 2**20
 """More models than this are never listed."""
@@ -51,63 +52,70 @@ def choose_engine(engine: str, space: Space, mechanism: str) -> str:
     return engine
 
 
+class Engine(Protocol):
+    """What draws models: made once for all draws of a call, from one contest and one plan."""
+
+    def draw(self, part: Part, *, progress: bool = False) -> tuple[int, ...]:
+        """Draw one model at the cost of a part: the indices of its units outside ``keep``.
+
+        `progress` shows the progress of a search on stderr, for the curator's eyes.
+        """
+
+
 class Enumerated:
-    """The listed models of a space with their canonical q, computed once for all draws."""
+    """The engine that lists every model of a space, with its total score.
 
-    __slots__ = ("group", "models", "q")
-
-    def __init__(self, problem: Problem, space: Space) -> None:
-        self.group = problem.group
-        self.models: NDArray[np.bool_] = space.models()
-        self.q: NDArray[np.int64] = problem.scores(space.columns(self.models))
-
-
-def models_of(
-    problem: Problem, space: Space, contest: Contest, plan: DrawPlan, *, engine: str
-) -> Enumerated | Tree:
-    """Make what draws start from, once for all draws of a call: the list, or the tree."""
-    if engine == "enumerate":
-        return Enumerated(problem, space)
-    return Tree(
-        problem,
-        space,
-        mechanism=plan.mechanism,
-        t=effective_t(plan.eps_each, contest.score_range, plan.mechanism),
-        phi_int=contest.phi,
-        psi_int=contest.psi,
-        transform=contest.transform,
-    )
-
-
-def draw_model(
-    models: Enumerated | Tree,
-    space: Space,
-    contest: Contest,
-    part: Part,
-    *,
-    mechanism: str,
-    progress: bool = False,
-) -> tuple[int, ...]:
-    """Draw one model: the indices of its units outside ``keep``.
-
-    Parameters
+    Attributes
     ----------
-    models : Enumerated or Tree
-        From `models_of`, for the same contest and mechanism.
-    part : Part
-        What this draw may cost; a tree is made for one rate, which must be the part's.
-    mechanism : str
-    progress : bool
-        Show the tree's progress on stderr, for the curator's eyes.
+    models : bool array, shape (K, units)
+    scores : int64 array, shape (K,)
+        Charges included.
     """
-    if isinstance(models, Tree):
-        eps = part.draw(models.mechanism, models.problem.group).eps
-        if models.t != effective_t(eps, contest.score_range, models.mechanism):
+
+    __slots__ = ("_contest", "_group", "_mechanism", "models", "scores")
+
+    def __init__(self, problem: Problem, space: Space, contest: Contest, plan: DrawPlan) -> None:
+        self._group, self._contest, self._mechanism = problem.group, contest, plan.mechanism
+        self.models: Bools = space.models()
+        self.scores: Ints = contest.totals(
+            problem.scores(space.columns(self.models)), self.models, space
+        )
+
+    def draw(self, part: Part, *, progress: bool = False) -> tuple[int, ...]:
+        """Draw one model; see `Engine`."""
+        bound = self._contest.score_range
+        drawn = draw_index(self.scores, bound, part, self._mechanism, self._group)
+        return tuple(np.flatnonzero(self.models[drawn]).tolist())
+
+
+class Searched:
+    """The engine that searches the tree of models, made for the rate of one draw."""
+
+    __slots__ = ("_contest", "tree")
+
+    def __init__(self, problem: Problem, space: Space, contest: Contest, plan: DrawPlan) -> None:
+        self._contest = contest
+        self.tree = Tree(
+            problem,
+            space,
+            mechanism=plan.mechanism,
+            t=effective_t(plan.eps_each, contest.score_range.width, plan.mechanism),
+            phi_int=contest.phi,
+            psi_int=contest.psi,
+            transform=contest.transform,
+        )
+
+    def draw(self, part: Part, *, progress: bool = False) -> tuple[int, ...]:
+        """Draw one model; see `Engine`. The tree's rate must be the part's."""
+        tree, bound = self.tree, self._contest.score_range
+        eps = part.draw(tree.mechanism, bound, tree.problem.group).eps
+        if tree.t != effective_t(eps, bound.width, tree.mechanism):
             raise AccountError("internal error: the tree was made for another rate than is charged")
-        return models.draw(Bits(part.rng), progress=progress).units
-    eps = part.draw(mechanism, models.group).eps
-    scores = contest.totals(models.q, models.models, space)
-    drawn = choose(
-        scores, eps=eps, score_range=contest.score_range, mechanism=mechanism, rng=part.rng
-    )
-    return tuple(np.flatnonzero(models.models[drawn]).tolist())
+        return tree.draw(Bits(part.rng), progress=progress).units
+
+
+ENGINES: Final[Mapping[str, Callable[[Problem, Space, Contest, DrawPlan], Engine]]] = {
+    "enumerate": Enumerated,
+    "tree": Searched,
+}
+"""The engines, by the names that `choose_engine` returns."""

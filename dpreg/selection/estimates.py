@@ -34,21 +34,23 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments
-from dpreg.privacy.mechanisms import choose, noise_scale
+from dpreg.privacy.balls import float_above
+from dpreg.privacy.mechanisms import draw_index, noise_scale
 from dpreg.privacy.mechanisms.additive import laplace_noise
-from dpreg.privacy.ranks import cell_counts, rank_scores
+from dpreg.privacy.protection import Protection
+from dpreg.privacy.ranks import cell_counts, fixed_range, rank_scores
+from dpreg.privacy.stability import Transformation, VectorChange
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.scoring.profile import (
     lower_bound_shift,
+    residual_change,
     residual_offset,
-    residual_sensitivity,
     residuals,
-    scale_up,
 )
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ __all__ = [
     "check_radius",
     "lower_bound",
     "noisy_count",
+    "norm_changes",
     "private_radius",
     "private_sigma2",
     "radius_blocks",
@@ -86,9 +89,7 @@ def radius_blocks(rows: int | None, columns: int) -> int:
     return max(1, min(_MOST_BLOCKS, rows // (_ROWS_PER_COLUMN * columns)))
 
 
-def block_norms(
-    blocks: Sequence[Moments], columns: Sequence[int], default: float
-) -> NDArray[np.float64]:
+def block_norms(blocks: Sequence[Moments], columns: Sequence[int], default: float) -> Floats:
     """Return |beta|_1 of the full model's ridged fit in each block; curator-only."""
     norms = np.full(len(blocks), default)
     chosen = np.asarray(columns, dtype=np.intp)
@@ -101,43 +102,48 @@ def block_norms(
     return norms
 
 
-def check_radius(eps: Fraction, contributions: int) -> None:
-    """Refuse, before anything is charged, an eps for which no radius can be drawn."""
+def norm_changes(protection: Protection) -> Transformation:
+    """Say how many of the blocks' norms a person can change: one for each row (see the module)."""
+    return Transformation(protection, Protection("replace-one", protection.contributions))
+
+
+def check_radius(eps: Fraction, protection: Protection) -> None:
+    """Reject, before anything is charged, an eps for which no radius can be drawn."""
     try:
-        noise_scale(eps, 2 * contributions, _CHOOSER)
+        noise_scale(eps, fixed_range(norm_changes(protection).after, 1).width, _CHOOSER)
     except ArgumentError:
         raise ArgumentError(
             "the part of eps for the radius is too small to draw one: raise eps or shares['radius']"
         ) from None
 
 
-def private_radius(norms: NDArray[np.float64], part: Part) -> Fraction:
+def private_radius(norms: Floats, part: Part) -> Fraction:
     """Choose a radius, in stored units, near the middle of the blocks' norms.
 
     Parameters
     ----------
     norms : float64 array, shape (B,)
-        |beta|_1 in each block; k rows change at most k of them.
+        |beta|_1 in each block.
     part : Part
     """
     radii = np.array([float(radius) for radius in RADII])
     scores = rank_scores(cell_counts(norms, radii), round(_QUANTILE * len(norms)))
-    drawn = choose(
-        scores,
-        eps=part.draw(_CHOOSER).eps,
-        score_range=2 * part.protection.contributions,
-        mechanism=_CHOOSER,
-        rng=part.rng,
-    )
+    changes = norm_changes(part.protection)
+    drawn = draw_index(scores, changes.then(fixed_range(changes.after, 1)), part, _CHOOSER)
     return RADII[max(drawn - 1, 0)]
 
 
 def noisy_count(moments: Moments, part: Part) -> int:
     """Release the number of complete rows, at least 1; the cost holds under both relations."""
-    complete = moments.cells[0][0] >> MOMENT_BITS
-    eps = part.draw("laplace", moments.group).eps
-    noise = laplace_noise(1, scale_up(part.protection.contributions / eps), rng=part.rng)[0]
-    return max(complete + noise, 1)
+    k = part.protection.contributions
+    change = VectorChange(l1=k, l2_squared=k**2, protection=part.protection)
+    return max((moments.cells[0][0] >> MOMENT_BITS) + _noise(change, part, moments.group), 1)
+
+
+def _noise(change: VectorChange, part: Part, rows: str) -> int:
+    """Draw Laplace noise for one number."""
+    eps = part.draw("laplace", change, rows).eps
+    return laplace_noise(1, float_above(change.l1 / eps), rng=part.rng)[0]
 
 
 def noisy_residuals(problem: Problem, moments: Moments, part: Part) -> int:
@@ -145,9 +151,7 @@ def noisy_residuals(problem: Problem, moments: Moments, part: Part) -> int:
     everything = range(moments.size - 1)
     best = np.array([problem.score_one(list(everything))], dtype=np.int64)
     full = int(residuals(best, residual_offset(moments, problem.rho))[0])
-    eps = part.draw("laplace", moments.group).eps
-    scale = residual_sensitivity(problem.rho, part.protection.contributions) / eps
-    return full + laplace_noise(1, scale_up(scale), rng=part.rng)[0]
+    return full + _noise(residual_change(problem.rho, part.protection), part, moments.group)
 
 
 def lower_bound(problem: Problem, moments: Moments, part: Part) -> int:
@@ -156,8 +160,8 @@ def lower_bound(problem: Problem, moments: Moments, part: Part) -> int:
     See `dpreg.selection.scoring.profile`. The part's eps is for the noise, its delta for the
     chance that A is too high.
     """
-    cost, rows = part.cost, part.protection.contributions
-    shift = lower_bound_shift(problem.rho, rows, cost.eps, cost.delta)
+    cost, change = part.cost, residual_change(problem.rho, part.protection)
+    shift = lower_bound_shift(change, cost.eps, cost.delta)
     return noisy_residuals(problem, moments, part) - shift
 
 

@@ -25,7 +25,16 @@ from dpreg.selection.estimates import RADII, check_radius
 from dpreg.selection.space import Space, build_space
 from dpreg.sources.reader import Reader
 
-__all__ = ["FITTING", "SELECTING", "Parts", "Preparation", "design_of", "prepare", "space_of"]
+__all__ = [
+    "FITTING",
+    "SELECTING",
+    "Parts",
+    "Preparation",
+    "design_of",
+    "divided_eps",
+    "prepare",
+    "space_of",
+]
 
 SELECTING = "half 1"
 FITTING = "half 2"
@@ -119,7 +128,7 @@ def _check_eps(request: SelectionRequest, eps: Fraction) -> None:
         raise ArgumentError("eps is too small for so many draws: raise eps, or lower draws.")
     if request.method == "pcls":
         rho = max(RADII) if request.radius is None else request.rho
-        reach = score_range(rho, request.protection.neighbors, request.protection.contributions)
+        reach = score_range(rho, request.protection).width
         if reach > LARGEST_SCORE or reach > LARGEST_RANGE * eps:
             raise ArgumentError(
                 "eps is too small: the noise of one draw would exceed 2**53 steps of the scores' "
@@ -159,17 +168,24 @@ def _costs(request: SelectionRequest, unbounded: tuple[str, ...]) -> dict[str, F
     idle = [step for step in request.shares if not needed[step]]
     if idle:
         raise ArgumentError(f"shares names {', '.join(idle)}, which this call does not need.")
-    left = request.budget.eps
-    costs = {}
+    costs = divided_eps(request.budget.eps, needed, request.shares)
+    if "radius" in costs:
+        check_radius(costs["radius"], request.protection)
+    if costs["selection"] <= 0:
+        raise ArgumentError("shares leave nothing for the selection: they must add up to below 1.")
+    return costs
+
+
+def divided_eps(
+    eps: Fraction, needed: Mapping[str, bool], shares: Mapping[str, Fraction]
+) -> dict[str, Fraction]:
+    """Divide eps among steps: each of those needed takes its share, "selection" what is left."""
+    left, costs = eps, {}
     for step, wanted in needed.items():
         if wanted:
-            whole = left if step in ("fit", "profile") else request.budget.eps
-            costs[step] = whole * request.shares.get(step, SHARES[step])
+            whole = left if step in ("fit", "profile") else eps
+            costs[step] = whole * shares.get(step, SHARES[step])
             left -= costs[step]
-    if "radius" in costs:
-        check_radius(costs["radius"], request.protection.contributions)
-    if left <= 0:
-        raise ArgumentError("shares leave nothing for the selection: they must add up to below 1.")
     return {**costs, "selection": left}
 
 

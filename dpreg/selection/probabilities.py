@@ -33,13 +33,12 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats, Ints
 from dpreg.errors import ArgumentError
 
 __all__ = ["log_probabilities", "selection_probabilities"]
 
-Floats = NDArray[np.float64]
 _DEEPEST = 700.0  # exp(-700) is the smallest probability told apart from zero
 _BLOCK = 1 << 21  # elements of a work matrix held at once
 
@@ -150,7 +149,7 @@ _LAWS: dict[str, Callable[[Floats, Floats], Floats]] = {
 }
 
 
-def log_probabilities(scores: NDArray[np.int64], t: Fraction, mechanism: str) -> Floats:
+def log_probabilities(scores: Ints, t: Fraction, mechanism: str) -> Floats:
     """Log probability that ``mechanism`` draws each model (curator-only).
 
     Parameters
@@ -182,6 +181,6 @@ def log_probabilities(scores: NDArray[np.int64], t: Fraction, mechanism: str) ->
     return np.asarray(log_p[inverse])
 
 
-def selection_probabilities(scores: NDArray[np.int64], t: Fraction, mechanism: str) -> Floats:
+def selection_probabilities(scores: Ints, t: Fraction, mechanism: str) -> Floats:
     """Probability that ``mechanism`` draws each model (curator-only; see `log_probabilities`)."""
     return np.exp(log_probabilities(scores, t, mechanism))

@@ -12,15 +12,13 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
 
-import flint
-
 from dpreg.formula.design import Design
 from dpreg.moments import Moments, read_moments
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms import Coins, effective_t
 from dpreg.request import SelectionRequest
 from dpreg.selection.contest import Contest, least_squares_contest, profile_contest
-from dpreg.selection.engine import draw_model, models_of
+from dpreg.selection.engine import ENGINES
 from dpreg.selection.estimates import (
     block_norms,
     lower_bound,
@@ -33,7 +31,7 @@ from dpreg.selection.preparation import FITTING, SELECTING, Parts, Preparation
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.scoring.profile import residual_offset
 from dpreg.selection.space import Space
-from dpreg.selection.tuning import useless_term_penalty
+from dpreg.selection.tuning import charges
 from dpreg.sources.reader import Reader
 
 if TYPE_CHECKING:
@@ -197,25 +195,21 @@ def penalties(
 ) -> tuple[Fraction, Fraction]:
     """Return (phi, psi), what a column and a unit outside ``keep`` are charged.
 
-    A number is phi, as in the paper. "auto" is psi, the price of the privacy noise, and BIC's phi
-    as well where sigma2 is known; "bic" is the latter alone. In units of n log Q, BIC's phi is
-    log n and needs no sigma2.
+    In squared stored units; for PCPL in units of n log Q, in which BIC's phi is log n and needs no
+    sigma2.
     """
-    profile = request.method == "pcpl"
-    if isinstance(request.penalty, Fraction):
-        return request.penalty / (1 if profile else request.clip**2), Fraction(0)
-    phi = psi = Fraction(0)
-    if tuning.rows is not None and (profile or tuning.sigma2 is not None):
-        log_n = Fraction(float(flint.arb(max(tuning.rows, 1)).log()))
-        phi = log_n if profile else (tuning.sigma2 or Fraction(0)) * log_n
-    if request.penalty == "auto" and space.units:
-        rate = effective_t(
-            preparation.draws.eps_each, contest.score_range, preparation.draws.mechanism
-        )
-        psi = contest.grid * useless_term_penalty(
-            len(space.units), request.false_inclusions, rate, preparation.draws.mechanism
-        )
-    return phi, psi
+    draws, profile = preparation.draws, request.method == "pcpl"
+    rate = effective_t(draws.eps_each, contest.score_range.width, draws.mechanism)
+    return charges(
+        request.penalty,
+        unit=Fraction(1) if profile else request.clip**2,
+        rows=tuning.rows,
+        sigma2=Fraction(1) if profile else tuning.sigma2,
+        units=len(space.units),
+        false_inclusions=request.false_inclusions,
+        rate=rate / contest.grid,
+        mechanism=draws.mechanism,
+    )
 
 
 def select(
@@ -232,10 +226,6 @@ def select(
     contest = contest_of(request, preparation, tuning, problem, moments)
     phi, psi = penalties(request, preparation, tuning, contest, space)
     priced = contest.priced(phi, psi, space)
-    models = models_of(problem, space, priced, preparation.draws, engine=preparation.engine)
-    mechanism = preparation.draws.mechanism
-    drawn = tuple(
-        draw_model(models, space, priced, part, mechanism=mechanism, progress=progress)
-        for part in preparation.parts.draws
-    )
+    engine = ENGINES[preparation.engine](problem, space, priced, preparation.draws)
+    drawn = tuple(engine.draw(part, progress=progress) for part in preparation.parts.draws)
     return Selection(drawn, phi, psi)

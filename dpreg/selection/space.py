@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Bools
 from dpreg.errors import ArgumentError
 from dpreg.selection.closed_sets import count_closed_sets
 
@@ -91,7 +91,7 @@ class Space:
         counts = count_closed_sets(frozenset(range(q)), needs)
         return counts + (0,) * (q + 1 - len(counts))
 
-    def models(self) -> NDArray[np.bool_]:
+    def models(self) -> Bools:
         """List every model, one a row, over the q units, in binary counting order.
 
         Returns
@@ -109,10 +109,10 @@ class Space:
             within[:, unit] = True
             pair = np.stack([listed, within], axis=1).reshape(-1, q)
             listed = pair[self._can_become_model(pair, unit, top)]
-        enough: NDArray[np.bool_] = listed.sum(axis=1) >= self.min_units
+        enough: Bools = listed.sum(axis=1) >= self.min_units
         return np.asarray(listed[enough])
 
-    def columns(self, models: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def columns(self, models: Bools) -> Bools:
         """Return each model's z columns, keep included: bool (K, p + 1)."""
         out = np.zeros((len(models), self.n_columns), dtype=np.bool_)
         out[:, list(self.keep_columns)] = True
@@ -120,16 +120,7 @@ class Space:
             out[:, list(columns)] = models[:, unit, None]
         return out
 
-    def penalty_counts(
-        self, models: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return each model's columns and units outside keep: what phi and psi price."""
-        widths = np.array([len(columns) for columns in self.unit_columns], dtype=np.int64)
-        return models @ widths, np.asarray(models.sum(axis=1, dtype=np.int64))
-
-    def _can_become_model(
-        self, partial: NDArray[np.bool_], decided_from: int, top: int
-    ) -> NDArray[np.bool_]:
+    def _can_become_model(self, partial: Bools, decided_from: int, top: int) -> Bools:
         """Which partial models (units from `decided_from` on are decided) have a completion."""
         # Requirements are closed, so the smallest completion adds just the missing ones.
         minimal = partial
@@ -139,7 +130,7 @@ class Space:
                 needed = list(self.requires[unit])
                 minimal[:, needed] |= partial[:, unit, None]
         fixed = slice(decided_from, None)
-        possible: NDArray[np.bool_] = (minimal[:, fixed] == partial[:, fixed]).all(axis=1)
+        possible: Bools = (minimal[:, fixed] == partial[:, fixed]).all(axis=1)
         possible &= minimal.sum(axis=1) <= top
         possible &= partial.sum(axis=1) + decided_from >= self.min_units
         return possible

@@ -38,19 +38,57 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
+import flint
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, gammaln
 
+from dpreg.arrays import Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms import MECHANISMS
 
-__all__ = ["expected_useless_units", "useless_term_penalty"]
+__all__ = ["charges", "expected_useless_units", "useless_term_penalty"]
 
 _REACH: Final = 45.0  # below the winner's likely values; exp(-45) is nothing beside any share
 _FEW: Final = 6.0  # exp(-exp(6) / 2) is nothing beside any alpha
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+
+
+def charges(
+    penalty: Fraction | str,
+    *,
+    unit: Fraction,
+    rows: float | None,
+    sigma2: Fraction | None,
+    units: int,
+    false_inclusions: Fraction,
+    rate: Fraction,
+    mechanism: str,
+) -> tuple[Fraction, Fraction]:
+    """Return (phi, psi), what a column and a unit outside ``keep`` are charged.
+
+    Parameters
+    ----------
+    penalty : Fraction, "auto" or "bic"
+        A number is phi, as in the paper. "auto" is psi, the price of the privacy noise, and BIC's
+        phi as well where sigma2 is known; "bic" is the latter alone.
+    unit : Fraction
+        What one unit of a score is worth in the units in which a number is given.
+    rows, sigma2 : number or None
+        For BIC's phi, sigma2 log n: public, or bought.
+    units : int
+        Units outside ``keep``.
+    false_inclusions, rate, mechanism
+        As for `useless_term_penalty`.
+    """
+    if isinstance(penalty, Fraction):
+        return penalty / unit, Fraction(0)
+    phi = psi = Fraction(0)
+    if rows is not None and sigma2 is not None:
+        phi = sigma2 * Fraction(float(flint.arb(max(rows, 1)).log()))
+    if penalty == "auto" and units:
+        psi = useless_term_penalty(units, false_inclusions, rate, mechanism)
+    return phi, psi
 
 
 def useless_term_penalty(
@@ -128,7 +166,7 @@ def expected_useless_units(x: float, units: int, mechanism: str) -> float:
     return float(sizes @ np.exp(log_odds + log_none_lower) @ weights)
 
 
-def _sizes(x: float, units: int) -> NDArray[np.int64]:
+def _sizes(x: float, units: int) -> Ints:
     """Return the sizes of models that have a chance: near a binomial's mean.
 
     Chernoff: it lies further off than that with a chance below exp(-70).
@@ -138,7 +176,7 @@ def _sizes(x: float, units: int) -> NDArray[np.int64]:
     return np.arange(max(0, math.floor(mean - reach)), min(units, math.ceil(mean + reach)) + 1)
 
 
-def _nodes(x: float, units: int, mechanism: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _nodes(x: float, units: int, mechanism: str) -> tuple[Floats, Floats]:
     """Return nodes and weights over the winner's value, panels ending at the first kinks.
 
     Let Z = (1 + exp(-x))^q, the sum of exp(-s x) over all models. Some model's value lies below v
@@ -159,12 +197,12 @@ def _nodes(x: float, units: int, mechanism: str) -> tuple[NDArray[np.float64], N
     return (edges[:-1, None] + half * (1 + _NODES)).ravel(), (half * _WEIGHTS).ravel()
 
 
-def _log_density(y: NDArray[np.float64], mechanism: str) -> NDArray[np.float64]:
+def _log_density(y: Floats, mechanism: str) -> Floats:
     """Return log h(y), h the density of a value's noise part (y < 0 for permute-and-flip)."""
     return y if mechanism == "permute-and-flip" else -math.log(2) - np.abs(y)
 
 
-def _log_loss(y: NDArray[np.float64], mechanism: str) -> NDArray[np.float64]:
+def _log_loss(y: Floats, mechanism: str) -> Floats:
     """Return log(-log H(y)), H the chance that a value's noise part lies above y.
 
     Far down, 1 - H is below float64's resolution at 1, and yet counts times the number of models:

@@ -98,7 +98,7 @@ def as_source(data: object) -> Source:
     if callable(data):
         from dpreg.sources.opened import opened_source
 
-        return opened_source(data)
+        return opened_source(data, as_source)
     raise ArgumentError(
         f"data is a {type(data).__name__}: give a pandas DataFrame, a mapping of names to arrays, "
         "the path of a Parquet or CSV file, an Arrow, Polars or DuckDB table, a Dask or Spark "

@@ -16,7 +16,7 @@ from dpreg.cells import LevelCoder, number, truth
 from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, PersonId, Unbounded
 from dpreg.sources.persons import digests
 
-__all__ = ["Meaning", "Values", "array_reader", "meaning_of", "read_array"]
+__all__ = ["Meaning", "Values", "meaning_of", "read_array"]
 
 Values: TypeAlias = NDArray[Any]
 
@@ -64,38 +64,6 @@ def _truths_of_numbers(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def _each_once(values: Any, cells: Callable[[Iterable[Any]], Values]) -> Values:
     codes, different = pd.factorize(values)  # missing is -1
     return cells([*different.tolist(), None])[codes]
-
-
-def array_reader(array: Any, how: ColumnType) -> Callable[[slice], Values]:
-    """Make the function that reads a range of an array's cells.
-
-    Parameters
-    ----------
-    array : ndarray or pandas ExtensionArray
-    how : ColumnType
-    """
-    meaning = meaning_of(how)
-    if isinstance(array, pd.Categorical):
-        # Each category on its own, used or not; code -1 looks up the last entry, None.
-        table = meaning.cells([*array.categories, None])
-        return lambda part: table[array.codes[part]]
-    if isinstance(array, pd.arrays.ArrowExtensionArray):
-        return _arrow(array, how)
-    return lambda part: read_array(array[part], meaning)
-
-
-def _arrow(array: Any, how: ColumnType) -> Callable[[slice], Values]:
-    """Read what pandas holds as Arrow by way of Arrow: pandas raises on nulls among some of it."""
-    from dpreg.sources.arrow_cells import arrow_reader
-
-    held = array.__arrow_array__()
-    read = arrow_reader(held.type, how)
-
-    def ranged(part: slice) -> Values:
-        pieces = [read(piece) for piece in held[part].iterchunks()]
-        return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
-
-    return ranged
 
 
 def read_array(array: Any, meaning: Meaning) -> Any:

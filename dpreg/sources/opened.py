@@ -14,9 +14,8 @@ import pandas as pd
 from dpreg.cells import Kind
 from dpreg.columns import Boolean, ColumnType
 from dpreg.errors import ArgumentError, DataError
-from dpreg.sources import as_source
 from dpreg.sources.arrow_batches import guarded, guarded_batches
-from dpreg.sources.base import find_column
+from dpreg.sources.base import Source, find_column
 from dpreg.sources.local import LocalSource, Piece
 
 __all__ = ["OpenedSource", "opened_source"]
@@ -31,7 +30,9 @@ _TABLES = (pd.DataFrame, Mapping)
 _STREAM = "__arrow_c_stream__"
 
 
-def opened_source(function: Callable[[], object]) -> OpenedSource:
+def opened_source(
+    function: Callable[[], object], as_source: Callable[[object], Source]
+) -> OpenedSource:
     """Take a function that returns the chunks of a table as a source.
 
     Parameters
@@ -42,6 +43,8 @@ def opened_source(function: Callable[[], object]) -> OpenedSource:
         it is called **once here, for the first chunk's names and kinds**, and once for each pass.
         Chunks may have any number of rows. Each must be a table of its own: while the next is asked
         for, some of its rows may still be being read in other threads.
+    as_source : callable
+        `dpreg.sources.as_source`, which takes each chunk.
 
     Returns
     -------
@@ -55,7 +58,7 @@ def opened_source(function: Callable[[], object]) -> OpenedSource:
     ArgumentError
         If what it returns is no iterable of tables.
     """
-    return OpenedSource(function)
+    return OpenedSource(function, as_source)
 
 
 class OpenedSource(LocalSource):
@@ -70,10 +73,12 @@ class OpenedSource(LocalSource):
         already.
     """
 
-    __slots__ = ("_first", "_function", "_rows", "_used")
+    __slots__ = ("_as_source", "_function", "_rows", "_used")
 
-    def __init__(self, function: Callable[[], object]) -> None:
-        self._function = function
+    def __init__(
+        self, function: Callable[[], object], as_source: Callable[[object], Source]
+    ) -> None:
+        self._function, self._as_source = function, as_source
         self._used: object = None
         self._rows: int | None = None  # of the first complete pass
         chunks = self._chunks()
@@ -142,15 +147,14 @@ class OpenedSource(LocalSource):
             raise ArgumentError(f"{_WANTED}; it returned a {type(opened).__name__}")
         tables = guarded(partial(iter, opened), _FAILED)
         for table in guarded_batches(tables, _FAILED):
-            yield _chunk(table)
+            yield self._chunk(table)
 
-
-def _chunk(table: object) -> LocalSource:
-    if isinstance(table, _TABLES) or hasattr(table, _STREAM):
-        source = as_source(table)
-        if isinstance(source, LocalSource):
-            return source
-    raise ArgumentError(f"{_WANTED}; one of its chunks is a {type(table).__name__}")
+    def _chunk(self, table: object) -> LocalSource:
+        if isinstance(table, _TABLES) or hasattr(table, _STREAM):
+            source = self._as_source(table)
+            if isinstance(source, LocalSource):
+                return source
+        raise ArgumentError(f"{_WANTED}; one of its chunks is a {type(table).__name__}")
 
 
 def _rows(chunk: LocalSource) -> int:

@@ -13,9 +13,9 @@ import pandas as pd
 from dpreg.cells import Kind, kind_of
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError, DataError
+from dpreg.sources.array_cells import array_reader
 from dpreg.sources.base import find_column
 from dpreg.sources.local import LocalSource, Piece
-from dpreg.sources.meaning import array_reader
 
 __all__ = ["TableSource", "frame_source", "mapping_source"]
 

@@ -28,13 +28,12 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 
 __all__ = ["target_probability"]
 
-Floats = NDArray[np.float64]
 
 _FAR: Final = 700.0
 _CHUNK: Final = 512  # score vectors worked on together: their nodes stay in the cache

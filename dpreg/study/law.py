@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpreg.arrays import Bools, Floats, Ints
 
 __all__ = ["Law", "Setting"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +70,10 @@ class Law:
         How many draws stand behind the shares; None where probabilities are exact.
     """
 
-    models: NDArray[np.bool_]
+    models: Bools
     probabilities: Floats
     rsquared: Floats
-    chosen: NDArray[np.int64]
+    chosen: Ints
     bic: int
     bic_rsquared: float
     draws: int | None

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from dpreg.arrays import Bools, Ints
 from dpreg.errors import ArgumentError
 from dpreg.request import count
 from dpreg.study.simulation import KEYS
@@ -169,7 +169,7 @@ def _lines(
     values: pd.Series[float],
     label: str,
     span: tuple[float, float],
-    noiseless: NDArray[np.bool_] | None = None,
+    noiseless: Bools | None = None,
 ) -> Figure:
     """Lines over the penalty, or over eps where fewer than two penalties are numbers."""
     frame = values.rename("value").reset_index()
@@ -282,7 +282,7 @@ def _number(value: object) -> str:
     return _SHORT.get(value, value) if isinstance(value, str) else f"{value:.4g}"
 
 
-def _names(study: SelectionStudy, rows: NDArray[np.int64], chosen: int) -> list[str]:
+def _names(study: SelectionStudy, rows: Ints, chosen: int) -> list[str]:
     """Name models in full, or, where that is long, by what they have and lack beside the chosen."""
     names = [study.models[i] for i in rows]
     if max(map(len, names), default=0) <= _LONGEST:

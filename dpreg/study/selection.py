@@ -15,8 +15,8 @@ from fractions import Fraction
 from typing import Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Bools, Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design
 from dpreg.moments import MOMENT_BITS, Moments
@@ -35,7 +35,10 @@ from dpreg.selection.space import Space
 from dpreg.selection.tree.noise import Bits
 from dpreg.selection.tree.sampler import Tree
 from dpreg.sources.reader import Reader
-from dpreg.study.law import Floats, Law, Setting
+from dpreg.study.law import (
+    Law,
+    Setting,
+)
 
 __all__ = ["Studied", "StudyPlan", "study"]
 
@@ -51,7 +54,6 @@ _NOISELESS: Final = Fraction(2**20)
 _UNBOUND: Final = Fraction(64)
 """A radius, in stored units, that stands for none where models cannot be listed."""
 
-Bools = NDArray[np.bool_]
 Item = TypeVar("Item")
 
 
@@ -161,7 +163,7 @@ def _case(plan: StudyPlan, problem: Problem, space: Space, moments: Moments) -> 
         phi=phi * request.clip**2,
         psi=psi * request.clip**2,
     )
-    rate = effective_t(preparation.draws.eps_each, contest.score_range, mechanism)
+    rate = effective_t(preparation.draws.eps_each, contest.score_range.width, mechanism)
     return _Case(setting, problem, contest.priced(phi, psi, space), rate)
 
 
@@ -280,7 +282,7 @@ def _total_squares(design: Design, moments: Moments) -> float:
 
 def _rsquared(
     cases: Sequence[_Case],
-    scores: dict[Fraction, NDArray[np.int64]],
+    scores: dict[Fraction, Ints],
     design: Design,
     moments: Moments,
 ) -> Floats:

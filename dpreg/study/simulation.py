@@ -18,8 +18,8 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from dpreg.arrays import Bools, Floats, Ints
 from dpreg.selection.scoring import constrained
 from dpreg.selection.tuning import useless_term_penalty
 from dpreg.study.batched import target_probability
@@ -35,8 +35,6 @@ __all__ = [
     "simulate",
 ]
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 OBSERVED: Final = "observed"
 """The bound r = max |y| of each data set, as in the paper: what no budget pays for."""
@@ -198,7 +196,7 @@ def _proportions(
     radius: Fraction,
     data: DataSets,
     gaps: Floats,
-    extra: NDArray[np.int64],
+    extra: Ints,
 ) -> pd.DataFrame:
     phi = n * np.array(design.fractions)
     priced = gaps[:, None, :] + phi[:, None] * extra

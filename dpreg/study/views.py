@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from dpreg.arrays import Bools
 from dpreg.results.report import Facts, Grid, Paragraph, Report
 from dpreg.study.stamp import CURATOR_ONLY
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dpreg.study.results import SelectionStudy
 
 __all__ = ["model_name", "report", "share"]
@@ -26,7 +25,7 @@ _TERMS: Final = 24
 _COLUMNS: Final = 8
 
 
-def model_name(study: SelectionStudy, units: NDArray[np.bool_]) -> str:
+def model_name(study: SelectionStudy, units: Bools) -> str:
     """Name a model by its terms, kept ones first; "0" for the model without any."""
     drawn = [name for name, held in zip(study.candidates, units, strict=True) if held]
     kept = ["1" if name == "Intercept" else name for name in study.kept]

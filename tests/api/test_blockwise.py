@@ -9,8 +9,9 @@ import pytest
 from dpreg import Ledger
 from dpreg.api import blockwise
 from dpreg.api.aggregate import sample_aggregate
-from dpreg.api.block_table import block_table, labelled_rows
+from dpreg.api.block_table import block_table
 from dpreg.api.blockwise import Aggregate
+from dpreg.api.labelled_rows import labelled_rows
 from dpreg.errors import ArgumentError, BudgetError, SchemaError
 from dpreg.estimation.blocks import corrected, evaluations
 from dpreg.sources import TableSource
@@ -25,7 +26,7 @@ def table():
 
 def driven(estimator, data, *, by=None, schema=None, budget=None, **options):
     """Run the estimator outside, one estimate for each evaluation of each block."""
-    asked = Aggregate.checked(**options)
+    asked = Aggregate.of(options)
     steps = asked.steps(block_table(data, by, schema), budget)
     blocks = next(steps)
     while True:
@@ -70,7 +71,7 @@ def test_nothing_is_charged_read_or_drawn_before_the_first_step(monkeypatch):
 
     note(Ledger, "charge")
     note(TableSource, "chunks")
-    asked = Aggregate.checked(eps=1, bounds=(0, 1))
+    asked = Aggregate.of({"eps": 1, "bounds": (0, 1)})
     grouped = block_table(table(), "g", {"g": ["u", "v"]})
     steps = asked.steps(grouped, Ledger(1))
     assert log == []
@@ -95,7 +96,7 @@ def test_nothing_is_charged_read_or_drawn_before_the_first_step(monkeypatch):
 )
 def test_bad_arguments_are_refused_before_anything(option):
     with pytest.raises(ArgumentError, match=next(iter(option))):
-        Aggregate.checked(eps=1, bounds=(0, 1), **option)
+        Aggregate.of({"eps": 1, "bounds": (0, 1), **option})
 
 
 # ---- the ledger, and what is refused before it is charged ------------------------------------
@@ -235,7 +236,7 @@ def test_a_block_without_rows_has_the_midpoint_and_is_never_estimated():
 
 def test_rows_whose_persons_nobody_knows_are_refused_before_the_charge():
     ledger = Ledger(1)
-    asked = Aggregate.checked(eps=1, bounds=(0, 10), person="who")
+    asked = Aggregate.of({"eps": 1, "bounds": (0, 10), "person": "who"})
     for held in (labelled_rows(table()[["g"]], "g", {"g": ["u", "v"]}), block_table([1.0, 2.0])):
         with pytest.raises(ArgumentError, match="person needs a table"):
             next(asked.steps(held, ledger))

@@ -18,6 +18,7 @@ from dpreg.api.inputs import (
     public_count,
 )
 from dpreg.errors import ArgumentError
+from dpreg.estimation.histogram import count_change
 from dpreg.privacy.vector_noise import fit_noise
 from dpreg.schema import Schema
 
@@ -101,7 +102,7 @@ def test_a_share_lies_between_zero_and_one(share):
 
 
 def test_noise_is_paid_for_at_what_it_was_fitted_to():
-    noise = fit_noise("laplace", l1=1, l2_squared=1, cells=3, cost=choices().budget)
+    noise = fit_noise("laplace", count_change(choices().protection), cells=3, cost=choices().budget)
     account = choices().account()
     assert open_noise(account, "a step", noise).cost == noise.cost
     assert account.total == noise.cost

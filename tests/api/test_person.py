@@ -152,14 +152,18 @@ def test_groups_of_a_person_s_rows_are_paid_for(relation, moved, monkeypatch):
 
 
 def _spied(seen, steps):
-    from dpreg.privacy.protection import Protection
+    from dpreg.estimation import aggregate
 
     def noted(self, table, budget):
-        original = Protection.of_values
+        original = aggregate.block_changes
+
+        def changes(*args, **options):
+            found = original(*args, **options)
+            seen.append(found.after.contributions)
+            return found
+
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(
-                Protection, "of_values", lambda p, moved: seen.append(moved) or original(p, moved)
-            )
+            patch.setattr(aggregate, "block_changes", changes)
             result = yield from steps(self, table, budget)
         return result
 

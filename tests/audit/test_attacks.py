@@ -12,6 +12,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from oracles.bounds import profile_range, residual_sensitivity
 
 import dpreg
 from dpreg import cells
@@ -69,10 +70,8 @@ def test_scores_of_any_number_of_rows_fit_their_width(rows: int) -> None:
     assert (np.diff(scores) >= 0).all()
     assert 2**58 < int(scores[-1]) < 2**61 or rows < 2**31
     unit = profile.profile_grid(rows)
-    span = profile.profile_range(
-        2**30, rho=Fraction(1), rows=rows, neighbors="add-remove", contributions=1
-    )
-    moved = profile.residual_sensitivity(Fraction(1), 1)
+    span = profile_range(2**30, rho=Fraction(1), rows=rows, neighbors="add-remove", contributions=1)
+    moved = residual_sensitivity(Fraction(1), 1)
     pair = np.array([2**30 + moved, 2**30 + 2 * moved], dtype=np.int64)
     found = np.diff(profile.profile_scores(pair, rows))[0]
     assert 0 < found <= span

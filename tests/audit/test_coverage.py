@@ -13,13 +13,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from oracles.accounts import release_gram
+from oracles.bounds import score_range
+from oracles.scores import quadratic_scores
 from scipy.stats import norm
 
 from dpreg.estimation.inference import fit_gram
 from dpreg.moments import Moments
 from dpreg.privacy.mechanisms import choose
-from dpreg.privacy.sensitivity import score_range
-from dpreg.selection.scoring.problem import quadratic_scores
 from dpreg.selection.tuning import useless_term_penalty
 
 SD, NOISE = 0.577, 0.2

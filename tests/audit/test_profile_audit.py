@@ -7,18 +7,22 @@ stages run as `dp_select` runs them, on the neighbours that the proof calls wors
 import dataclasses
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from oracles import neighbours
 from oracles.accounts import bought, lower_bound
+from oracles.bounds import residual_sensitivity
 from scipy.stats import beta
 
 from dpreg.moments import Moments
 from dpreg.request import SelectionRequest
 from dpreg.selection import contest, run
-from dpreg.selection.engine import Enumerated, draw_model
+from dpreg.selection.engine import Enumerated
 from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
 from dpreg.selection.scoring import profile
 from dpreg.selection.scoring.problem import Problem
@@ -63,7 +67,8 @@ class _Mechanism:
         known = 400 if relation == "add-remove" else len(rows)
         self.tuning = run.Tuning(Fraction(1), None, known)
         self.problem = Problem(self.moments, Fraction(1))
-        self.listed = Enumerated(self.problem, self.space)
+        columns = self.space.columns(self.space.models())
+        self.q = self.problem.scores(columns)
 
     def draw(self, rng: np.random.Generator) -> tuple[int, ...]:
         parts = dataclasses.replace(
@@ -72,7 +77,8 @@ class _Mechanism:
         ready = dataclasses.replace(self.ready, parts=parts)
         made = run.contest_of(self.asked, ready, self.tuning, self.problem, self.moments)
         part = bought(ready.draws.eps_each, 0, *self.unit, rng)
-        return draw_model(self.listed, self.space, made, part, mechanism=ready.draws.mechanism)
+        scored = SimpleNamespace(group=self.problem.group, scores=lambda _: self.q)
+        return Enumerated(scored, self.space, made, ready.draws).draw(part)
 
 
 def _bounds(hits: int, draws: int) -> tuple[float, float]:
@@ -123,7 +129,12 @@ def test_the_whole_mechanism_keeps_eps_and_delta(
 
 def test_mutant_a_quarter_of_the_range_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     real = contest.profile_range
-    monkeypatch.setattr(contest, "profile_range", lambda *a, **k: real(*a, **k) // 4)
+
+    def quartered(*args: Any, **options: Any) -> Any:
+        bound = real(*args, **options)
+        return replace(bound, width=bound.width // 4)
+
+    monkeypatch.setattr(contest, "profile_range", quartered)
     assert _worst_excess("replace-one", 1, 600) > 0
 
 
@@ -149,7 +160,7 @@ def test_the_bound_lies_below_the_residuals_but_for_delta() -> None:
             contributions=1,
             rng=rng,
         )
-        + profile.residual_sensitivity(Fraction(1), 1)
+        + residual_sensitivity(Fraction(1), 1)
         > exact
         for _ in range(2000)
     )

@@ -17,9 +17,19 @@ from dpreg.api import blockwise, quantile, select_staged
 from dpreg.estimation import aggregate, coding, gram, histogram, perturbed, sums
 from dpreg.estimation import quantile as quantile_choice
 from dpreg.formula import bounds
-from dpreg.privacy import account, look_noise, quantiles, ranks, tail_noise, vector_noise
-from dpreg.privacy.account import AccountError
+from dpreg.privacy import (
+    account,
+    look_noise,
+    quantiles,
+    ranks,
+    sensitivity,
+    tail_noise,
+    vector_noise,
+)
+from dpreg.privacy.mechanisms import choice
+from dpreg.privacy.stability import AccountError
 from dpreg.selection import contest, engine, estimates, preparation, run
+from dpreg.selection.scoring import profile
 from dpreg.staged import looks, plan
 
 ALL = "__import__('dataclasses').replace(everyone, group={!r})"
@@ -77,7 +87,7 @@ MUTANTS = {
         PRIVATE, refused=True,
     ),
     "the count of sigma2 at five times its share": Mutant(
-        estimates, "noisy_count", ".eps\n", ".eps * 5\n", PRIVATE
+        estimates, "_noise", ".eps\n", ".eps * 5\n", PRIVATE
     ),
     "delta spent twice with several rows a person": Mutant(
         preparation, "_deltas", 'request.fit == "split" and one_row', 'request.fit == "split"',
@@ -87,26 +97,34 @@ MUTANTS = {
         bounds, "open_bounds", " / max(len(names), 1)", "",
         cell("select", "schema='bare'"), refused=True,
     ),
-    "a search for bounds at five times its share": Mutant(
-        quantiles.BoundsSearch, "_pick", "part.draw(mechanism).eps", "part.draw(mechanism).eps * 5",
-        cell("ols", "schema='bare'"),
+    "a choice at five times its share": Mutant(
+        choice, "draw_index", ".eps\n", ".eps * 5\n", cell("ols", "schema='bare'"),
     ),
     "bounds forget contributions": Mutant(
-        quantiles.BoundsSearch, "_pick", "self._protection.contributions", "1",
+        quantiles, "search_ranges", "rows * protection.contributions", "rows",
         cell("ols", "schema='bare'", K3),
     ),
+    "bounds for one row a person": Mutant(
+        quantiles.BoundsSearch, "__init__", "search_ranges(part.protection)",
+        f"search_ranges({ONE})", cell("ols", "schema='bare'", K3), refused=True,
+    ),
     "coefficients at one row a person": Mutant(
-        gram, "release_gram", "part.cost, part.protection", f"part.cost, {ONE}", cell("ols", K3)
+        gram, "release_gram", "part.cost, part.protection", f"part.cost, {ONE}", cell("ols", K3),
+        refused=True,
     ),
     "coefficients of a selection at one row a person": Mutant(
-        gram, "release_gram", "part.cost, part.protection", f"part.cost, {ONE}", cell("select", K3)
-    ),
-    "the radius at the whole eps": Mutant(
-        estimates, "private_radius", '(_CHOOSER).eps', '(_CHOOSER).eps * 10',
-        PRIVATE,
+        gram, "release_gram", "part.cost, part.protection", f"part.cost, {ONE}",
+        cell("select", K3), refused=True,
     ),
     "the radius forgets contributions": Mutant(
-        estimates, "private_radius", "2 * part.protection.contributions", "2", PRIVATE
+        estimates, "norm_changes", "protection.contributions", "1", PRIVATE
+    ),
+    "the radius by a bound for block values": Mutant(
+        estimates, "private_radius", "changes.then(fixed_range(changes.after, 1))",
+        "fixed_range(changes.after, 1)", cell("select", "radius='private'", ADD), refused=True,
+    ),
+    "a range that was halved": Mutant(
+        choice, "draw_index", "bound.width", "bound.width // 2", cell("select")
     ),
     "each of K draws at the eps of all": Mutant(
         account.Account, "draws", "Budget(plan.eps_each)", "plan.cost", cell("select", "draws=3")
@@ -120,23 +138,28 @@ MUTANTS = {
         "for part in preparation.parts.draws[:1] * 3", cell("select", "draws=3"), refused=True,
     ),
     "the noisy count forgets contributions": Mutant(
-        estimates, "noisy_count", "part.protection.contributions / eps", "1 / eps",
+        estimates, "noisy_count", "k = part.protection.contributions", "k = 1",
         cell("select", "sigma2='1/20'", ADD, K3),
     ),
     "PCPL's bound forgets contributions": Mutant(
-        estimates, "noisy_residuals", "part.protection.contributions", "1",
+        profile, "residual_change", "protection.contributions", "1",
         cell("select", "method='pcpl'", K3),
     ),
     "PCPL's shift forgets contributions": Mutant(
-        estimates, "lower_bound", "part.protection.contributions", "1",
-        cell("select", "method='pcpl'", K3),
+        estimates, "lower_bound", "part.protection", ONE, cell("select", "method='pcpl'", K3),
     ),
     "the tree at twice the rate": Mutant(
-        engine, "models_of", "t=effective_t(", "t=2 * effective_t(",
+        engine.Searched, "__init__", "t=effective_t(", "t=2 * effective_t(",
+        cell("select", "engine='tree'"), refused=True,
+    ),
+    "the tree at half the range": Mutant(
+        engine.Searched, "draw", "self._contest.score_range\n",
+        "type(self._contest.score_range)(width=self._contest.score_range.width // 2, "
+        "protection=part.protection)\n",
         cell("select", "engine='tree'"), refused=True,
     ),
     "the list at twice the rate": Mutant(
-        engine, "draw_model", "scores, eps=eps,", "scores, eps=2 * eps,", cell("select")
+        choice, "draw_index", "eps=eps", "eps=2 * eps", cell("select")
     ),
     "coefficients read all rows under split": Mutant(
         run, "read_rows", '"split": of_half[-1]', '"split": everyone', cell("select"), refused=True
@@ -156,14 +179,24 @@ MUTANTS = {
         cell("select"),
     ),
     "scores under the other relation": Mutant(
-        contest, "least_squares_contest", "protection.neighbors", "'add-remove'",
-        cell("select", REPLACE),
+        contest, "least_squares_contest", "score_range(rho, protection)",
+        "score_range(rho, type(protection)('add-remove'))", cell("select", REPLACE), refused=True,
     ),
     "scores forget contributions": Mutant(
-        contest, "least_squares_contest", "protection.contributions", "1", cell("select", K3)
+        contest, "least_squares_contest", "score_range(rho, protection)",
+        "score_range(rho, type(protection)(protection.neighbors))", cell("select", K3),
+        refused=True,
+    ),
+    "the range of scores forgets contributions": Mutant(
+        sensitivity, "score_range", "protection.contributions * one", "one", cell("select", K3)
     ),
     "PCPL's scores under the other relation": Mutant(
-        contest, "profile_contest", "protection.neighbors", "'add-remove'",
+        contest, "profile_contest", "residual_change(rho, protection)",
+        "residual_change(rho, type(protection)('add-remove'))",
+        cell("select", "method='pcpl'", REPLACE), refused=True,
+    ),
+    "PCPL's range under the other relation": Mutant(
+        profile, "profile_range", "moved = 2 * d2 if replaced", "moved = d2 + 2 if replaced",
         cell("select", "method='pcpl'", REPLACE),
     ),
     "Gaussian moments under the other relation": Mutant(
@@ -189,49 +222,76 @@ MUTANTS = {
         cell("mean", "by='g')", REPLACE),
     ),
     "sums forget contributions": Mutant(
-        sums, "plan", "protection.contributions, grouped", "1, grouped", cell("mean", K3),
+        coding.Coding, "sensitivity", "k, d, w = protection.contributions", "k, d, w = 1",
+        cell("mean", K3),
+    ),
+    "sums fitted to one row a person": Mutant(
+        sums, "plan", "coding.sensitivity(protection, grouped)",
+        "coding.sensitivity(type(protection)(protection.neighbors), grouped)", cell("mean", K3),
+        refused=True,
+    ),
+    "sums of groups fitted as if no row moved": Mutant(
+        sums, "plan", "coding.sensitivity(protection, grouped)",
+        "coding.sensitivity(protection, False)",
+        cell("mean", "by='g'", REPLACE, "'gaussian'"), refused=True,
     ),
     "sums under the other relation": Mutant(
-        sums, "plan", "protection.neighbors, protection.contributions, grouped",
-        "'add-remove', protection.contributions, grouped",
-        cell("suffstats", REPLACE, "'gaussian'"),
+        sums, "plan", "coding.sensitivity(protection, grouped)",
+        "coding.sensitivity(type(protection)('add-remove'), grouped)",
+        cell("suffstats", REPLACE, "'gaussian'"), refused=True,
     ),
     "counts under the other relation": Mutant(
-        histogram, "count_noise", "protection.neighbors", "'add-remove'", cell("histogram", REPLACE)
+        histogram, "count_noise", "count_change(protection,",
+        "count_change(type(protection)('add-remove'),", cell("histogram", REPLACE), refused=True,
     ),
     "counts forget contributions": Mutant(
-        histogram, "count_noise", "protection.contributions", "1", cell("histogram", ADD, K3)
+        histogram, "count_change", "k, moved = protection.contributions", "k, moved = 1",
+        cell("histogram", ADD, K3),
     ),
     "quantiles forget that rows move between groups": Mutant(
         quantile_choice, "private_quantile", "grouped=grouped", "grouped=False",
+        cell("quantile", "by='g'", REPLACE), refused=True,
+    ),
+    "ranks of groups move as those of one": Mutant(
+        ranks, "rank_range", "2 * one if grouped", "2 * RANK_UNIT if grouped",
         cell("quantile", "by='g'", REPLACE),
     ),
-    "ranks at twice their eps": Mutant(
-        ranks, "choose_rank", '("permute-and-flip").eps', '("permute-and-flip").eps * 2',
-        cell("quantile", ADD),
-    ),
     "numbers of values of groups as of one": Mutant(
-        quantile, "_opened", "if not grouped:", "if True:", cell("quantile", "by='g'", REPLACE)
+        quantile, "_opened", "single=not grouped", "single=True",
+        cell("quantile", "by='g'", REPLACE), refused=True,
     ),
     "block values forget that rows move between groups": Mutant(
-        blockwise.Aggregate, "steps", "changes if groups.levels else 1", "changes if False else 1",
+        blockwise.Aggregate, "steps", "grouped=bool(groups.levels)", "grouped=False",
         cell("aggregate", "by='g'", REPLACE),
     ),
     "block values of a person as of one group": Mutant(
-        blockwise.Aggregate, "steps", "min(moved, lines)", "1",
+        aggregate, "block_changes", "min(moved, groups)", "1",
         cell("aggregate", "person", "by='g'"),
     ),
     "the number of rows for blocks forgets contributions": Mutant(
-        blockwise.Aggregate, "steps", '"add-remove", choices.protection.contributions',
-        '"add-remove", 1', cell("aggregate", "person", REPLACE),
+        histogram, "count_change", "k, moved = protection.contributions", "k, moved = 1",
+        cell("aggregate", "person", REPLACE),
     ),
-    "a window forgets that several values move": Mutant(
-        aggregate, "window", "2 * moved * RANK_UNIT", "2 * RANK_UNIT",
+    "the number of rows for blocks as if in groups": Mutant(
+        blockwise.Aggregate, "steps", "single=True", "single=False",
+        cell("aggregate", "person", REPLACE),
+    ),
+    "block values forget contributions": Mutant(
+        aggregate, "block_changes", "protection.contributions *", "1 *",
         cell("aggregate", "winsorized", K3),
     ),
+    "a window by a bound for one block value": Mutant(
+        aggregate, "window", "fixed_range(changes.after)",
+        "fixed_range(type(changes.after)('replace-one'))",
+        cell("aggregate", "winsorized", K3), refused=True,
+    ),
+    "averages by a bound for block values": Mutant(
+        aggregate.Averaging, "planned", "changes.then(fitted.bound)", "fitted.bound",
+        cell("aggregate", ADD, K3), refused=True,
+    ),
     "noise fitted to another cost": Mutant(
-        vector_noise, "fit_noise", "VectorNoise(mechanism, scale, variance, eps, Fraction(0))",
-        "VectorNoise(mechanism, scale / 2, variance, 2 * eps, Fraction(0))", cell("mean"),
+        vector_noise, "fit_noise", "scale, variance, eps, Fraction(0), bound)",
+        "scale / 2, variance, 2 * eps, Fraction(0), bound)", cell("mean"),
         refused=True,
     ),
     "a look drawn twice": Mutant(
@@ -287,8 +347,8 @@ MUTANTS = {
         tail_noise, "tail_noise", "Fraction(full_weight, 2**20)", "Fraction(1, 2**20)", LOOKS
     ),
     "noise of half its scale": Mutant(
-        vector_noise, "fit_noise", "VectorNoise(mechanism, scale, variance, eps, Fraction(0))",
-        "VectorNoise(mechanism, scale / 2, variance, eps, Fraction(0))", cell("mean"),
+        vector_noise, "fit_noise", "scale, variance, eps, Fraction(0), bound)",
+        "scale / 2, variance, eps, Fraction(0), bound)", cell("mean"),
     ),
 }  # fmt: skip
 

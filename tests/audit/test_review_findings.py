@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from oracles.perturbed_arrays import adassp
+from oracles.scores import penalty_counts
 
 import dpreg
 from dpreg.errors import ArgumentError, BudgetError, SchemaError
-from dpreg.estimation.perturbed import adassp
 from dpreg.privacy.protection import Protection
 from dpreg.selection.contest import LARGEST_SCORE, least_squares_contest, profile_contest
 from dpreg.selection.scoring.profile import residuals
@@ -61,7 +62,7 @@ def test_charges_of_the_largest_model_stay_below_the_cap() -> None:
         counts = np.array([contest.phi, contest.psi])
         exact = [
             q + int(counts[0]) * int(c) + int(counts[1]) * int(u)
-            for c, u in zip(*space.penalty_counts(models), strict=True)
+            for c, u in zip(*penalty_counts(space, models), strict=True)
         ]
         assert totals.tolist() == exact
 

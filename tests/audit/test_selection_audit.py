@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from dpreg import moments
 from dpreg.formula import matrix, rows
 from dpreg.privacy import sensitivity
 from dpreg.privacy.mechanisms import choice
+from dpreg.privacy.protection import Protection
 from dpreg.selection import contest
 from dpreg.selection.scoring import problem as scores
 
@@ -148,15 +150,18 @@ def test_mutant_one_bound_used_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_mutant_swapped_relations(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = contest.score_range
-    other = {"replace-one": "add-remove", "add-remove": "replace-one"}
-    monkeypatch.setattr(contest, "score_range", lambda rho, rel, k: real(rho, other[rel], k))
+    honest = Protection.changes.fget
+    monkeypatch.setattr(Protection, "changes", property(lambda self: 3 - honest(self)))
     assert _is_caught("replace-one")
 
 
 def test_mutant_forgotten_contributions(monkeypatch: pytest.MonkeyPatch) -> None:
     real = contest.score_range
-    monkeypatch.setattr(contest, "score_range", lambda rho, rel, k: real(rho, rel, 1))
+
+    def forgetful(rho: Fraction, protection: Protection) -> Any:
+        return real(rho, Protection(protection.neighbors))
+
+    monkeypatch.setattr(contest, "score_range", forgetful)
     assert _is_caught(changed=3)
 
 

@@ -17,6 +17,7 @@ from oracles.recorded_calls import run
 from dpreg.estimation import sums
 from dpreg.moments import MOMENT_BITS
 from dpreg.privacy.budget import Spend
+from dpreg.privacy.stability import Stability
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import ClassicResults
 from dpreg.results.contrast import Contrast, Prediction
@@ -84,7 +85,7 @@ def test_no_view_differs_on_five_tables(
 
 
 def _exact_count(moments: Any, part: Any) -> int:
-    part.draw("laplace", moments.group)
+    part.draw("laplace", Stability(protection=part.protection), moments.group)
     return max(int(moments.cells[0][0] >> MOMENT_BITS), 1)
 
 

@@ -13,6 +13,12 @@ from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.ranks import RANK_UNIT
 
+
+def moved(k, neighbors="replace-one"):
+    """k block values change."""
+    return aggregate.block_changes(Protection(neighbors, k))
+
+
 WIDE = Limits((0.0,), (20.0,))
 ONE = Fraction(1)
 
@@ -69,9 +75,7 @@ def test_contiguous_blocks_would_not_do():
 @pytest.mark.parametrize("d", [1, 2])
 def test_the_average_s_loss_is_reached_and_never_passed(noise, k, d):
     """Extreme block values moved from one end to the other: the cells move as far as claimed."""
-    averaging = aggregate.Averaging.planned(
-        d, 1, Budget(1, "1e-6"), Protection("replace-one", k), noise
-    )
+    averaging = aggregate.Averaging.planned(d, 1, Budget(1, "1e-6"), moved(k), noise)
     coding, fitted = averaging.coding, averaging.noise
     limits = Limits((0.0,) * d, (20.0,) * d)
     losses = []
@@ -96,14 +100,14 @@ def test_the_window_claims_the_range_that_k_values_can_cause(k, monkeypatch):
     seen = []
     honest = aggregate.choose_rank
 
-    def spy(cells, share, *, part, score_range):
-        seen.append((part.cost.eps, score_range))
-        return honest(cells, share, part=part, score_range=score_range)
+    def spy(cells, share, *, part, bound):
+        seen.append((part.cost.eps, bound.width))
+        return honest(cells, share, part=part, bound=bound)
 
     monkeypatch.setattr(aggregate, "choose_rank", spy)
     values = np.random.default_rng(0).normal(10, 1, (300, 2))
     limits = Limits((0.0, 0.0), (20.0, 20.0))
-    window(values, limits, eps=Fraction(3, 10), moved=k)
+    window(values, limits, eps=Fraction(3, 10), changes=moved(k), contributions=k)
     assert sum(eps for eps, _ in seen) == Fraction(3, 10)
     assert {reach for _, reach in seen} == {2 * k * RANK_UNIT}
 
@@ -112,7 +116,9 @@ def test_the_window_holds_nearly_all_values_and_little_more():
     rng = np.random.default_rng(1)
     for scale, size in product([0.01, 0.3, 3.0], [300, 2_000]):
         values = np.clip(rng.normal(8, scale, (size, 1)), 0, 20)
-        found = [window(values, WIDE, eps=Fraction(1, 2), moved=1, rng=rng) for _ in range(20)]
+        found = [
+            window(values, WIDE, eps=Fraction(1, 2), changes=moved(1), rng=rng) for _ in range(20)
+        ]
         inside = [((values >= w.lower[0]) & (values <= w.upper[0])).mean() for w in found]
         widths = [w.upper[0] - w.lower[0] for w in found]
         assert np.mean(inside) > 0.97
@@ -121,7 +127,7 @@ def test_the_window_holds_nearly_all_values_and_little_more():
 
 def test_averages_have_honest_errors():
     rng = np.random.default_rng(2)
-    averaging = aggregate.Averaging.planned(1, 1, Budget(1), Protection("replace-one", 1))
+    averaging = aggregate.Averaging.planned(1, 1, Budget(1), moved(1))
     found = []
     for _ in range(400):
         values = rng.normal(10, 0.5, (300, 1))
@@ -154,9 +160,9 @@ def test_a_window_between_bounds_that_nearly_touch_has_a_width(bounds):
     """Its ends once were one float, and numpy warned of 0/0."""
     limits = Limits((bounds[0],), (bounds[1],))
     values = np.full((500, 1), bounds[1])
-    averaging = aggregate.Averaging.planned(1, 1, Budget(1), Protection("replace-one", 1))
+    averaging = aggregate.Averaging.planned(1, 1, Budget(1), moved(1))
     for _ in range(5):
-        found = window(values, limits, eps=Fraction(5), moved=1)
+        found = window(values, limits, eps=Fraction(5), changes=moved(1))
         assert bounds[0] <= found.lower[0] < found.upper[0] <= bounds[1]
         (one,) = averaging.release(found.clip(values), found, bought(1))
         assert bounds[0] <= one.value <= bounds[1]
@@ -166,18 +172,18 @@ def test_a_huge_eps_overflows_nowhere():
     assert aggregate.default_blocks(10_000, Fraction(10**390)) == 200
 
 
-@pytest.mark.parametrize(("size", "moved"), [(1, 1), (3, 4)])
-def test_an_eps_that_passes_the_check_is_enough_for_a_window(size, moved):
+@pytest.mark.parametrize(("size", "k"), [(1, 1), (3, 4)])
+def test_an_eps_that_passes_the_check_is_enough_for_a_window(size, k):
     values = np.zeros((40, size))
     limits = Limits((0.0,) * size, (1.0,) * size)
 
     def call(eps):
-        part = eps * aggregate.window_share(40, eps / (size * moved))
-        window(values, limits, eps=part, moved=moved)
+        part = eps * aggregate.window_share(40, eps / (size * k))
+        window(values, limits, eps=part, changes=moved(k), contributions=k)
 
     for eps in (Fraction(1, 10**7), Fraction(1, 10**8)):
-        aggregate.check_window(size, moved, eps)
+        aggregate.check_window(size, moved(k), eps)
         call(eps)
-    for refuse in (call, lambda eps: aggregate.check_window(size, moved, eps)):
+    for refuse in (call, lambda eps: aggregate.check_window(size, moved(k), eps)):
         with pytest.raises(ArgumentError, match="eps is too small"):
             refuse(Fraction(1, 10**12))

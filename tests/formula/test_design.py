@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from oracles.design_rows import blocks
 
 from dpreg.errors import ArgumentError, DataError, FormulaError, SchemaError
 from dpreg.formula.design import build_design, resolve_keep, undeclared
@@ -26,7 +27,7 @@ SCHEMA = Schema(
 
 
 def stored(design, **columns):
-    return np.concatenate(list(design.blocks(as_source(pd.DataFrame(columns)))))
+    return np.concatenate(list(blocks(design, as_source(pd.DataFrame(columns)))))
 
 
 def scales(design):
@@ -158,7 +159,7 @@ def test_cells_beyond_the_bounds_are_moved_to_them():
 def test_no_rows_and_no_columns():
     design = build_design("y ~ x", SCHEMA)
     empty = pd.DataFrame({"y": [], "x": []})
-    assert sum(len(block) for block in design.blocks(as_source(empty))) == 0
+    assert sum(len(block) for block in blocks(design, as_source(empty))) == 0
     constant = build_design("y ~ 1", SCHEMA)
     assert stored(constant, y=[100, np.nan, 300]).tolist() == [[1, -1], [0, 0], [1, 1]]
     assert design.matrix(empty, [0, 1]).shape == (0, 2)
@@ -167,10 +168,10 @@ def test_no_rows_and_no_columns():
 def test_blocks_are_fresh_and_of_the_size_asked_for():
     design = build_design("y ~ x", SCHEMA)
     source = as_source(pd.DataFrame({"y": [100.0] * 10, "x": np.linspace(0, 4, 10)}))
-    blocks = list(design.blocks(source, rows=4))
-    assert [len(block) for block in blocks] == [4, 4, 2]
-    assert np.concatenate(blocks)[:, 1].tolist() == np.linspace(-1, 1, 10).tolist()
-    assert all(block.flags.f_contiguous for block in blocks)
+    pieces = list(blocks(design, source, rows=4))
+    assert [len(block) for block in pieces] == [4, 4, 2]
+    assert np.concatenate(pieces)[:, 1].tolist() == np.linspace(-1, 1, 10).tolist()
+    assert all(block.flags.f_contiguous for block in pieces)
 
 
 def test_a_table_is_not_written_to():
@@ -179,7 +180,7 @@ def test_a_table_is_not_written_to():
     )
     before = frame.copy(deep=True)
     design = build_design("y ~ x * g", SCHEMA)
-    list(design.blocks(as_source(frame)))
+    list(blocks(design, as_source(frame)))
     design.matrix(frame, range(len(design.columns)))
     pd.testing.assert_frame_equal(frame, before)
 
@@ -187,7 +188,7 @@ def test_a_table_is_not_written_to():
 def test_a_table_without_a_column_is_refused_at_once():
     design = build_design("y ~ x", SCHEMA)
     with pytest.raises(DataError, match="x"):
-        design.blocks(as_source(pd.DataFrame({"y": [1.0]})))
+        blocks(design, as_source(pd.DataFrame({"y": [1.0]})))
 
 
 def test_prediction_extrapolates_and_keeps_the_index():
@@ -333,7 +334,7 @@ class TestUndeclared:
         source = as_source(self.frame)
         assert undeclared(formula, Schema({}), source) == ("y",)
         design = build_design(formula, {"y": (0, 3)})
-        found = np.concatenate(list(design.blocks(source)))
+        found = np.concatenate(list(blocks(design, source)))
         assert found[:, 1:3].tolist() == [[-1, -1], [1, 1]]
 
     def test_levels_that_are_truths_or_look_like_them(self):

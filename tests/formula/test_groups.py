@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.design_rows import blocks
 
 from dpreg.formula import groups
 from dpreg.formula.design import Design, build_design
@@ -67,14 +68,14 @@ def test_moments_are_those_of_dense_columns(
     design = build_design(formula, SCHEMA, keep=keep)
     data = pd.DataFrame(table(rows, seed))
     source = as_source(data)
-    dense = accumulate(design.blocks(source), design.size)
+    dense = accumulate(blocks(design, source), design.size)
     (found,) = read_moments(Reader(source), design)
     assert found == dense
     assert tuple(found.cells) == tuple(dense.cells)
     coins = Coins.of(3, np.random.default_rng(seed))
     parts = read_moments(Reader(source), design, coins)
     labels = coins.labels(0, rows)
-    whole = [(next(design.blocks(source, rows=rows)), labels)] if rows else []
+    whole = [(next(blocks(design, source, rows=rows)), labels)] if rows else []
     wanted = accumulate_groups(whole, design.size, 3)
     assert [part.cells for part in parts] == [part.cells for part in wanted]
     assert [part.rows for part in parts] == [part.rows for part in wanted]

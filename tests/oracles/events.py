@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dpreg.privacy import mechanisms
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.mechanisms import choice
 
@@ -53,9 +52,7 @@ def order_of_events(monkeypatch, rows=()):
                 return self.inner(scores)
 
         patch.setattr(choice, "_noisy_min", Measurement)
-        laplace = recording("draw", choice.integer_laplace)
-        for module in (choice, mechanisms):
-            patch.setattr(module, "integer_laplace", laplace)
+        patch.setattr(choice, "laplace_noise", recording("draw", choice.laplace_noise))
         for owner, name in rows:
             patch.setattr(owner, name, reading(getattr(owner, name)))
         yield log

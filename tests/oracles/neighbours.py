@@ -102,7 +102,7 @@ def scored(rows: np.ndarray, formula: str = FORMULA, eps: object = 1, **changes:
     priced = contest.priced(*run.penalties(asked, preparation, tuning, contest, space), space)
     models = space.models()
     q = problem.scores(space.columns(models))
-    return Scored(priced.totals(q, models, space), contest.score_range)
+    return Scored(priced.totals(q, models, space), contest.score_range.width)
 
 
 def range_of_changes(one: Scored, two: Scored) -> int:

@@ -101,14 +101,6 @@ def record(patch: Any) -> Tape:
         ("laplace", additive.laplace_noise),
     ):
         everywhere(honest, vector(mechanism, honest))
-    seeds = choice.integer_laplace
-
-    def of_choice(size: int, scale: float, *, rng: Any = None) -> Any:
-        if rng is not None:  # else it draws by the mechanism above
-            tape.add("laplace", scale, size)
-        return seeds(size, scale, rng=rng)
-
-    patch.setattr(choice, "integer_laplace", of_choice)
     knorm = additive.knorm_noise
 
     def boxed(widths: Any, rate: Any, **options: Any) -> Any:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from oracles.scores import penalty_counts
 from scipy.stats import chi2
 
 from dpreg.moments import accumulate
@@ -174,6 +175,6 @@ def make_case(cell: Mapping, seed: int, *, n: int = 80, spread: int = 5) -> Case
         q = transform(q)
     width = max(int(q.max() - q.min()), 1)
     phi, psi = width // 30, width // 10
-    columns, units = space.penalty_counts(models)
+    columns, units = penalty_counts(space, models)
     scores = q + phi * columns + psi * units
     return Case(problem, space, Fraction(spread, width), phi, psi, transform, scores, models)

@@ -5,12 +5,12 @@ from itertools import product
 
 import numpy as np
 import pytest
+from oracles.bounds import score_range
 
 from dpreg.moments import accumulate
 from dpreg.planning import plan
 from dpreg.planning.detection import Effects, detect
 from dpreg.privacy.mechanisms import effective_t
-from dpreg.privacy.sensitivity import score_range
 from dpreg.selection.probabilities import selection_probabilities
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.tuning import expected_useless_units, useless_term_penalty

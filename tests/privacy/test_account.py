@@ -3,6 +3,7 @@ import pickle
 from fractions import Fraction
 
 import pytest
+from oracles.bounds import anything
 
 from dpreg.errors import BudgetError
 from dpreg.privacy.account import NOT_NEEDED, Account, AccountError
@@ -13,6 +14,7 @@ from dpreg.privacy.protection import Protection
 
 ONE = Budget(1)
 HALF = Budget("0.5")
+BOUND = anything(joint=True)
 
 
 def account(budget=ONE, contributions=1):
@@ -24,8 +26,8 @@ def test_the_table_is_made_of_what_was_drawn():
     first = call.line("radius", "permute-and-flip", Budget("0.25"))
     second = call.line("coefficients", "joint release", Budget("0.75", "1e-6"))
     call.charge(None, "a call")
-    assert first.draw("permute-and-flip") == Budget("0.25")
-    assert second.draw("knorm") == Budget("0.75", "1e-6")
+    assert first.draw("permute-and-flip", BOUND) == Budget("0.25")
+    assert second.draw("knorm", BOUND) == Budget("0.75", "1e-6")
     table = call.table()
     assert [(one.step, one.mechanism, one.budget) for one in table] == [
         ("radius", "permute-and-flip", Budget("0.25")),
@@ -52,7 +54,7 @@ def test_a_charge_that_does_not_fit_leaves_nothing_to_draw_from():
     with pytest.raises(BudgetError):
         call.charge(Ledger("0.5"), "a call")
     with pytest.raises(AccountError, match="before it is charged"):
-        part.draw("laplace")
+        part.draw("laplace", BOUND)
 
 
 def test_steps_may_not_cost_more_than_the_call():
@@ -66,16 +68,28 @@ def test_steps_may_not_cost_more_than_the_call():
 @pytest.mark.parametrize(
     ("rows", "fault", "words"),
     [
-        ("all", lambda part: (part.draw("laplace"), part.draw("laplace")), "was drawn from before"),
-        ("all", lambda part: part.draw("exponential"), "charged for discrete laplace, not for exp"),
-        ("half 1", lambda part: part.draw("laplace", "half 2"), "of half 1, not for half 2"),
-        ("half 1", lambda part: part.draw("laplace"), "of half 1, not for all"),
-        ("all", lambda part: part.look("laplace"), "is no part of looks"),
+        (
+            "all",
+            lambda part: (part.draw("laplace", BOUND), part.draw("laplace", BOUND)),
+            "was drawn from before",
+        ),
+        (
+            "all",
+            lambda part: part.draw("exponential", BOUND),
+            "charged for discrete laplace, not for exp",
+        ),
+        ("half 1", lambda part: part.draw("laplace", BOUND, "half 2"), "of half 1, not for half 2"),
+        ("half 1", lambda part: part.draw("laplace", BOUND), "of half 1, not for all"),
+        ("all", lambda part: part.look("laplace", BOUND), "is not a part of looks"),
         ("all", lambda part: part.split((Fraction(1), Fraction(1, 100))), "do not add up"),
         ("all", lambda part: part.split((Fraction(2), Fraction(-1))), "do not add up"),
         ("all", lambda part: [part.split([Fraction(1)]) for _ in "ab"], "was divided before"),
-        ("all", lambda part: (part.across(2), part.draw("laplace")), "was divided before"),
-        ("all", lambda part: (part.draw("laplace"), part.across(2)), "was drawn from before"),
+        ("all", lambda part: (part.across(2), part.draw("laplace", BOUND)), "was divided before"),
+        (
+            "all",
+            lambda part: (part.draw("laplace", BOUND), part.across(2)),
+            "was drawn from before",
+        ),
         ("all", copy.copy, "may not be copied"),
         ("all", pickle.dumps, "may not be copied"),
     ],
@@ -108,7 +122,7 @@ def test_no_line_is_opened_after_the_charge():
 
 def test_a_line_of_all_rows_may_read_some_of_them():
     part = charged_part()
-    assert part.draw("laplace", "half 1") == HALF
+    assert part.draw("laplace", BOUND, "half 1") == HALF
 
 
 def test_halves_compose_in_parallel():
@@ -116,7 +130,7 @@ def test_halves_compose_in_parallel():
     parts = [call.line(f"of {half}", "laplace", ONE, rows=half) for half in ("half 1", "half 2")]
     call.charge(None, "a call")
     for part in parts:
-        part.draw("laplace", part.rows)
+        part.draw("laplace", BOUND, part.rows)
     assert call.table().total == ONE
 
 
@@ -125,10 +139,10 @@ def test_shares_of_a_part_are_drawn_one_by_one():
     part = call.line("variance", "laplace", ONE)
     call.charge(None, "a call")
     sums, count = part.split((Fraction(4, 5), Fraction(1, 5)))
-    assert (sums.draw("laplace").eps, count.cost.eps) == (Fraction(4, 5), Fraction(1, 5))
+    assert (sums.draw("laplace", BOUND).eps, count.cost.eps) == (Fraction(4, 5), Fraction(1, 5))
     with pytest.raises(AccountError, match="'variance' was charged and not drawn from"):
         call.table()
-    count.draw("laplace")
+    count.draw("laplace", BOUND)
     assert len(call.table()) == 1
 
 
@@ -137,7 +151,7 @@ def test_groups_of_a_public_column_share_one_cost():
     parts = call.line("median", "permute-and-flip", ONE)
     call.charge(None, "a call")
     for part in parts.across(3):
-        assert part.draw("permute-and-flip") == ONE
+        assert part.draw("permute-and-flip", BOUND) == ONE
     assert call.table().total == ONE
 
 
@@ -147,10 +161,10 @@ def test_draws_that_compose_exactly_have_a_part_each():
     parts = call.draws("selection", plan)
     call.charge(None, "a call")
     for part in parts[:-1]:
-        assert part.draw("exponential") == Budget(plan.eps_each)
+        assert part.draw("exponential", BOUND) == Budget(plan.eps_each)
     with pytest.raises(AccountError, match="not drawn from"):
         call.table()
-    parts[-1].draw("exponential")
+    parts[-1].draw("exponential", BOUND)
     (line,) = call.table()
     assert (line.eps, line.delta, line.note) == (plan.cost.eps, plan.cost.delta, plan.rule)
 
@@ -162,16 +176,16 @@ def test_looks_take_shares_of_mu_squared_as_released_values_say():
     )
     call.charge(None, "a call")
     first = line.look(Fraction(1, 16))
-    assert first.look("gaussian") == Fraction(1, 16)
+    assert first.look("gaussian", BOUND) == Fraction(1, 16)
     with pytest.raises(AccountError, match="cannot give a look"):
         line.look(Fraction(1, 4))
     with pytest.raises(AccountError, match="cannot give a part"):
         line.part(Budget("0.1"))
     rest = line.rest()
     with pytest.raises(AccountError, match="is a part of looks"):
-        rest.draw("gaussian")
+        rest.draw("gaussian", BOUND)
     halves = rest.split((Fraction(1, 2), Fraction(1, 2)))
-    assert [half.look("gaussian") for half in halves] == [Fraction(3, 32)] * 2
+    assert [half.look("gaussian", BOUND) for half in halves] == [Fraction(3, 32)] * 2
     assert call.table().total == Budget(1, "1e-6")
 
 
@@ -179,10 +193,10 @@ def test_a_pure_joint_line_gives_parts_that_add_up():
     call = account()
     line = call.joint("looks", "matrix laplace", ONE)
     call.charge(None, "a call")
-    line.part(Budget("0.15")).draw("matrix laplace")
+    line.part(Budget("0.15")).draw("matrix laplace", BOUND)
     with pytest.raises(AccountError, match=r"cannot give a part of eps=0\.9"):
         line.part(Budget("0.9"))
-    assert line.rest().draw("matrix laplace") == Budget("0.85")
+    assert line.rest().draw("matrix laplace", BOUND) == Budget("0.85")
     assert call.table().total == ONE
 
 
@@ -191,8 +205,8 @@ def test_a_release_cut_off_a_joint_line_has_its_own_line():
     joint = call.joint("average", "discrete gaussian", call.budget)
     call.charge(None, "a call")
     window = call.release(joint, "window", "permute-and-flip", Budget("0.3"))
-    window.draw("permute-and-flip")
-    assert joint.rest().draw("gaussian") == Budget("0.7", "1e-6")
+    window.draw("permute-and-flip", BOUND)
+    assert joint.rest().draw("gaussian", BOUND) == Budget("0.7", "1e-6")
     assert [(line.step, line.eps) for line in call.table()] == [
         ("window", Fraction(3, 10)),
         ("average", Fraction(7, 10)),
@@ -207,7 +221,7 @@ def test_a_line_that_was_not_needed_stays_charged_and_says_so():
     looks = call.joint("looks", "matrix laplace", HALF)
     fallback = call.joint("fallback", "permute-and-flip", HALF)
     call.charge(None, "a call")
-    looks.rest().draw("matrix laplace")
+    looks.rest().draw("matrix laplace", BOUND)
     with pytest.raises(AccountError, match="'fallback' was charged and not drawn from"):
         call.table()
     fallback.skip()

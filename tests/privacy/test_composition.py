@@ -6,6 +6,7 @@ import numpy as np
 import opendp.prelude as dp
 import pytest
 from opendp.mod import GLOBAL_FEATURES
+from oracles.concentrated import pure_to_rho, range_to_rho, rho_to_delta, rho_to_eps
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy import composition
@@ -16,7 +17,6 @@ from dpreg.privacy.composition import (
     bounded_range_share,
     plan_draws,
 )
-from dpreg.privacy.concentrated import pure_to_rho, range_to_rho, rho_to_delta, rho_to_eps
 from dpreg.privacy.mechanisms import noise_scale
 
 MILLIONTH = Fraction(1, 10**6)

@@ -1,15 +1,14 @@
 """Fitted looks: what is drawn is what was charged, in the cells and at the scales that are told."""
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from oracles.accounts import look_of
 from oracles.gram import rows
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy import look_noise
-from dpreg.privacy.budget import Budget
 from dpreg.privacy.gram_sensitivity import CELL_UNITS, layout
 from dpreg.privacy.look_noise import (
     GaussianLook,
@@ -18,33 +17,10 @@ from dpreg.privacy.look_noise import (
     located_gaussian,
     located_matrix_laplace,
 )
+from dpreg.privacy.stability import AccountError
 
 MU_SQUARED, EPS, HALF = Fraction(1, 9), Fraction(1, 2), Fraction(1, 2)
 FACTOR = layout((0, 1, 2, 3, 4), ((3, 4),))
-
-
-@dataclass
-class Whom:
-    neighbors: str = "replace-one"
-    contributions: int = 1
-
-
-@dataclass
-class Part:
-    """A part as a call's account hands it out."""
-
-    size: object
-    protection: Whom = field(default_factory=Whom)
-    rng: object = None
-    used: list = field(default_factory=list)
-
-    def look(self, mechanism, rows="all"):
-        self.used.append((mechanism, rows))
-        return self.size
-
-    def draw(self, mechanism, rows="all"):
-        self.used.append((mechanism, rows))
-        return Budget(self.size)
 
 
 GAUSSIAN = [
@@ -60,13 +36,16 @@ LAPLACE = [
 @pytest.mark.parametrize("noise", [*GAUSSIAN, *LAPLACE], ids=["lg", "bg", "lm", "bm"])
 def test_a_draw_uses_its_part_and_has_its_sds(noise):
     size = MU_SQUARED if isinstance(noise, GaussianLook) else EPS
-    part = Part(size)
+    part = look_of(size, noise.mechanism, rows="half 1")
     drawn = noise.draw(part, "half 1")
-    assert part.used == [(noise.mechanism, "half 1")]
+    assert part.drawn
     assert drawn == tuple(zip(*drawn, strict=True))
     assert all(type(cell) is int for row in drawn for cell in row)
     assert (np.array(drawn, dtype=float) != 0).tolist() == (noise.sd > 0).tolist()
-    many = np.array([noise.draw(Part(size)) for _ in range(500)], dtype=float) / CELL_UNITS
+    many = (
+        np.array([noise.draw(look_of(size, noise.mechanism)) for _ in range(500)], dtype=float)
+        / CELL_UNITS
+    )
     seen = many.std(0)[noise.sd > 0] / noise.sd[noise.sd > 0]
     assert np.abs(seen - 1).max() < 0.3
     rng = np.random.default_rng(3)
@@ -82,24 +61,27 @@ def test_less_noise_than_was_charged_is_never_drawn(monkeypatch, noise):
     monkeypatch.setattr(look_noise, "gaussian_noise", forbidden)
     monkeypatch.setattr(look_noise, "wishart_noise", forbidden)
     size = MU_SQUARED if isinstance(noise, GaussianLook) else EPS
-    with pytest.raises(RuntimeError, match="less noise than was charged"):
-        noise.draw(Part(size * Fraction(99, 100)))
-    for whom in (Whom("add-remove"), Whom(contributions=2)):
-        part = Part(size, whom)
-        with pytest.raises(RuntimeError, match="other neighbours"):
+    with pytest.raises(AccountError, match="less noise than was charged"):
+        noise.draw(look_of(size * Fraction(99, 100), noise.mechanism))
+    for whom in (("add-remove", 1), ("replace-one", 2)):
+        part = look_of(size, noise.mechanism, *whom)
+        with pytest.raises(AccountError, match="a bound for replace-one, 1 row a person"):
             noise.draw(part)
-        assert part.used == []
+        assert not part.drawn
 
 
 def test_a_seeded_part_draws_seeded_noise():
     for noise, size in ((GAUSSIAN[0], MU_SQUARED), (LAPLACE[0], EPS)):
-        one, two = (noise.draw(Part(size, rng=np.random.default_rng(5))) for _ in range(2))
+        one, two = (
+            noise.draw(look_of(size, noise.mechanism, rng=np.random.default_rng(5)))
+            for _ in range(2)
+        )
         assert one == two == noise.simulate(np.random.default_rng(5))
 
 
 def test_the_boxs_cells_are_the_triangles():
     noise = GAUSSIAN[1]
-    matrix = np.array(noise.draw(Part(MU_SQUARED)), dtype=object)
+    matrix = np.array(noise.draw(look_of(MU_SQUARED, "gaussian")), dtype=object)
     assert matrix[3, 4] == 0  # two levels of one factor
     assert matrix[0, 3] == matrix[3, 3]  # x = x^2
     assert noise.sd[0, 3] == noise.sd[3, 3] > 0 == noise.sd[3, 4]

@@ -16,7 +16,6 @@ from dpreg.privacy.matrix_laplace import (
     degrees,
     matrix_laplace_scales,
     matrix_laplace_variance,
-    quadratic_quantile,
     quadratic_survival,
     response_share,
 )
@@ -234,18 +233,12 @@ def test_the_quadratic_law_by_quadrature(df, nu):
             limit=400,
         )
         assert quadratic_survival(q, df, nu) == pytest.approx(direct, rel=1e-8)
-    for tail in (0.9, 0.05, 1e-4, 1e-12):
-        q = quadratic_quantile(tail, df, nu)
-        assert quadratic_survival(q, df, nu) == pytest.approx(tail, rel=1e-8)
-        assert q > chi2.isf(tail, df) or tail == 0.9
 
 
 def test_the_quadratic_law_refuses_what_has_no_meaning():
     assert quadratic_survival(0.0, 1, 4) == 1.0
     with pytest.raises(ArgumentError):
         quadratic_survival(1.0, 0, 4)
-    with pytest.raises(ArgumentError):
-        quadratic_quantile(1.0, 1, 4)
 
 
 def test_sampler_and_calibration_share_the_degrees():

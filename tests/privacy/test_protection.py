@@ -37,6 +37,13 @@ def test_a_replaced_row_is_two_changes():
     assert not Protection("add-remove", 1).n_is_public
 
 
-def test_a_fixed_number_of_values_is_replaced_under_both_relations():
+def test_what_is_proved_for_some_neighbours_holds_for_no_others():
     for name in ("replace-one", "add-remove"):
-        assert Protection(name, 2).of_values(4) == Protection("replace-one", 4)
+        proved = Protection(name, 2)
+        assert proved.implies(Protection(name, 2))
+        assert proved.implies(Protection(name, 2, "id"))
+        assert Protection(name, 2, "id").implies(Protection(name, 2, "id"))
+        assert not Protection(name, 2, "id").implies(Protection(name, 2))
+        assert not Protection(name, 2, "id").implies(Protection(name, 2, "other"))
+        assert not proved.implies(Protection(name, 3))
+    assert not Protection("add-remove", 2).implies(Protection("replace-one", 2))

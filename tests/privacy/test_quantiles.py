@@ -8,8 +8,9 @@ from oracles.accounts import bought
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy import quantiles
-from dpreg.privacy.quantiles import RELIABLE, reliable
-from dpreg.privacy.sensitivity import NEIGHBORS
+from dpreg.privacy.mechanisms import choice
+from dpreg.privacy.protection import NEIGHBORS
+from dpreg.privacy.quantiles import RELIABLE
 
 NAN, INF = float("nan"), float("inf")
 POOL = np.array([0.0, 0.25, 1.0, -1.0, 3.0, 100.0, -7.5, 1e300, INF, -INF, NAN])
@@ -83,7 +84,7 @@ def test_what_is_passed_to_the_mechanism_is_the_claim(monkeypatch):
         asked.append((eps, score_range))
         return scores.size // 2
 
-    monkeypatch.setattr(quantiles, "choose", chosen)
+    monkeypatch.setattr(choice, "choose", chosen)
     for neighbors, k in product(NEIGHBORS, (1, 3)):
         asked.clear()
         estimate_bounds([np.arange(9.0)], Fraction(1, 3), neighbors, k)
@@ -230,13 +231,6 @@ def test_two_hundred_private_runs(name):
 
 
 # The public rule
-
-
-def test_reliable_is_a_public_rule():
-    assert reliable(20_000, Fraction(1, 2), 10)
-    assert not reliable(20_000, Fraction(1, 2), 11)
-    assert not reliable(20_000, Fraction(1, 2), 10, contributions=2)
-    assert not reliable(None, Fraction(100))
 
 
 @pytest.mark.parametrize(

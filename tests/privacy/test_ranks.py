@@ -4,11 +4,12 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 from oracles.accounts import choose_rank
+from oracles.bounds import of_scores, rank_range
 from oracles.mechanism_laws import permute_and_flip, worst_log_ratio
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms import noise_scale
-from dpreg.privacy.ranks import RANK_UNIT, cell_counts, rank_range, rank_scores
+from dpreg.privacy.ranks import RANK_UNIT, cell_counts, rank_scores
 
 CANDIDATES = np.array([0.0, 1.0, 2.0, 3.0])
 VALUES = (0.0, 0.5, 1.0, 2.5, 3.0)
@@ -96,7 +97,11 @@ def test_a_candidate_is_chosen_near_the_rank():
     grid = np.linspace(0, 1, 1001)
     cells = cell_counts(rng.random(5_000), grid)
     drawn = [
-        grid[choose_rank(cells, RANK_UNIT // 4, eps=Fraction(1), score_range=2 * RANK_UNIT, rng=r)]
+        grid[
+            choose_rank(
+                cells, RANK_UNIT // 4, eps=Fraction(1), bound=of_scores(2 * RANK_UNIT), rng=r
+            )
+        ]
         for r in (rng, None, None)
     ]
     np.testing.assert_allclose(drawn, 0.25, atol=0.03)
@@ -104,7 +109,7 @@ def test_a_candidate_is_chosen_near_the_rank():
 
 def test_atoms_on_the_grid_are_found_exactly():
     cells = cell_counts(np.full(1_000, 2.0), CANDIDATES)
-    assert choose_rank(cells, RANK_UNIT // 2, eps=Fraction(1), score_range=2 * RANK_UNIT) == 2
+    assert choose_rank(cells, RANK_UNIT // 2, eps=Fraction(1), bound=of_scores(2 * RANK_UNIT)) == 2
 
 
 def test_values_beyond_the_last_candidate_lie_in_no_cell():
@@ -121,4 +126,4 @@ def test_arguments():
 def test_a_huge_eps_chooses_and_overflows_nowhere():
     cells = cell_counts(np.array([0.0, 2.0, 2.0]), CANDIDATES)
     for eps in (Fraction(10**300), Fraction(10**390)):
-        assert choose_rank(cells, RANK_UNIT // 2, eps=eps, score_range=2 * RANK_UNIT) == 2
+        assert choose_rank(cells, RANK_UNIT // 2, eps=eps, bound=of_scores(2 * RANK_UNIT)) == 2

@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.bounds import score_range
+from oracles.scores import quadratic_scores
 from oracles.sign_patterns import integer_scores, minimum
 
 from dpreg.errors import ArgumentError
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy import sensitivity
-from dpreg.privacy.sensitivity import NEIGHBORS, loss_range, score_grid, score_range
-from dpreg.selection.scoring.problem import quadratic_scores
+from dpreg.privacy.protection import NEIGHBORS, Protection
+from dpreg.privacy.sensitivity import loss_range, score_grid
 
 RADII = (Fraction(1, 10), Fraction(1, 3), Fraction(1), Fraction(2), Fraction(29, 5))
 ONE = Fraction(1)
@@ -276,12 +278,11 @@ def test_mutant_one_bound_used_twice_is_caught(monkeypatch):
 
 
 def test_mutant_relations_swapped_is_caught(monkeypatch):
-    honest = sensitivity.score_range
-    other = dict(zip(NEIGHBORS, reversed(NEIGHBORS), strict=True))
-    monkeypatch.setattr(sensitivity, "score_range", lambda r, n, k: honest(r, other[n], k))
     reached = attack([worst_pair(ONE, "replace-one", 1)], 2, ONE)
-    assert reached > sensitivity.score_range(ONE, "replace-one", 1)
-    assert reached <= honest(ONE, "replace-one", 1)
+    assert reached <= score_range(ONE, "replace-one", 1)
+    honest = Protection.changes.fget
+    monkeypatch.setattr(Protection, "changes", property(lambda self: 3 - honest(self)))
+    assert reached > score_range(ONE, "replace-one", 1)
 
 
 def test_mutant_contributions_forgotten_is_caught():

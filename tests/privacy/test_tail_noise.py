@@ -108,7 +108,7 @@ def test_it_is_drawn_once_and_as_charged():
     part = account.line("tail", "discrete laplace", Budget("0.5"))
     account.charge(None, "a call")
     fitted = tail_noise(Fraction(1, 2), Protection("add-remove"), 2**20, gaussian=False)
-    with pytest.raises(RuntimeError, match="other neighbours"):
+    with pytest.raises(RuntimeError, match="a bound for add-remove"):
         fitted.draw(part)
     dear = tail_noise(Fraction(3, 4), Protection("replace-one"), 2**20, gaussian=False)
     with pytest.raises(RuntimeError, match="less noise than was charged"):

@@ -5,13 +5,15 @@ import pytest
 from oracles.accounts import bought, paid
 
 from dpreg.errors import ArgumentError, BudgetError
-from dpreg.privacy.account import AccountError
 from dpreg.privacy.budget import Budget
+from dpreg.privacy.protection import Protection
+from dpreg.privacy.stability import AccountError, VectorChange
 from dpreg.privacy.vector_noise import fit_noise
 
 
 def fitted(mechanism="laplace", eps="1", delta="0", l1=3, l2_squared=5):
-    return fit_noise(mechanism, l1=l1, l2_squared=l2_squared, cells=4, cost=Budget(eps, delta))
+    bound = VectorChange(l1=l1, l2_squared=l2_squared, protection=Protection("replace-one"))
+    return fit_noise(mechanism, bound, cells=4, cost=Budget(eps, delta))
 
 
 @pytest.mark.parametrize("eps", ["1", "0.1", "1/3", "7", "2000"])

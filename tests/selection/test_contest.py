@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from oracles.bounds import of_scores, profile_range
 
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.sensitivity import score_grid, score_range
@@ -14,7 +15,7 @@ from dpreg.selection.contest import (
     least_squares_contest,
     profile_contest,
 )
-from dpreg.selection.scoring.profile import profile_grid, profile_range
+from dpreg.selection.scoring.profile import profile_grid
 from dpreg.selection.space import Space
 
 ONE = Protection("replace-one")
@@ -23,13 +24,13 @@ MODELS = np.array([[False, False], [True, False], [False, True], [True, True]])
 
 
 def test_totals_charge_columns_and_units_outside_keep():
-    contest = Contest(1, Fraction(1), phi=100, psi=7)
+    contest = Contest(of_scores(1), Fraction(1), phi=100, psi=7)
     q = np.array([-4, -5, -6, -7])
     assert contest.totals(q, MODELS, SPACE).tolist() == [-4, 102, 201, 307]
 
 
 def test_totals_go_through_the_transform():
-    contest = Contest(1, Fraction(1), lambda q: 10 * q, phi=1)
+    contest = Contest(of_scores(1), Fraction(1), lambda q: 10 * q, phi=1)
     assert contest.totals(np.array([-4, -5, -6, -7]), MODELS, SPACE).tolist() == [
         -40,
         -49,
@@ -39,12 +40,14 @@ def test_totals_go_through_the_transform():
 
 
 def test_penalties_are_rounded_to_whole_grid_units():
-    contest = Contest(1, Fraction(1, 8)).priced(Fraction(3, 10), Fraction(1, 3), SPACE)
+    contest = Contest(of_scores(1), Fraction(1, 8)).priced(Fraction(3, 10), Fraction(1, 3), SPACE)
     assert (contest.phi, contest.psi) == (2, 3)
 
 
 def test_charges_of_the_largest_model_stay_within_int64():
-    contest = Contest(1, Fraction(1, 2**40)).priced(Fraction(2**60), Fraction(2**60), SPACE)
+    contest = Contest(of_scores(1), Fraction(1, 2**40)).priced(
+        Fraction(2**60), Fraction(2**60), SPACE
+    )
     worst = contest.totals(np.full(4, LARGEST_SCORE), MODELS, SPACE)
     assert worst.max() == LARGEST_SCORE + 3 * contest.phi + 2 * contest.psi
     assert LARGEST_SCORE // 2 < worst.max() - LARGEST_SCORE <= LARGEST_SCORE
@@ -54,7 +57,7 @@ def test_charges_of_the_largest_model_stay_within_int64():
 @pytest.mark.parametrize("contributions", [1, 3])
 def test_least_squares_move_as_far_as_is_proved(neighbors, contributions):
     contest = least_squares_contest(Fraction(2), Protection(neighbors, contributions))
-    assert contest.score_range == score_range(Fraction(2), neighbors, contributions)
+    assert contest.score_range == score_range(Fraction(2), Protection(neighbors, contributions))
     assert contest.grid == score_grid(Fraction(2))
     assert contest.transform is None
 
@@ -77,7 +80,7 @@ def test_without_a_positive_bound_every_model_scores_zero(lower_bound):
 def test_profile_scores_move_as_far_as_is_proved(neighbors, contributions):
     bound = 2**34
     contest = profile(bound, Protection(neighbors, contributions))
-    assert contest.score_range == profile_range(
+    assert contest.score_range.width == profile_range(
         bound, rho=Fraction(1), rows=1000, neighbors=neighbors, contributions=contributions
     )
     assert contest.grid == profile_grid(1000)
@@ -88,6 +91,6 @@ def test_profile_scores_move_as_far_as_is_proved(neighbors, contributions):
 
 def test_a_range_too_wide_for_exact_noise_makes_the_draw_uniform():
     contest = profile(2**34)
-    just = Fraction(contest.score_range, LARGEST_RANGE)
+    just = Fraction(contest.score_range.width, LARGEST_RANGE)
     assert not profile(2**34, eps=just).uniform
     assert profile(2**34, eps=just * Fraction(99, 100)).uniform

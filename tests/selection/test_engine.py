@@ -13,10 +13,10 @@ from dpreg.moments import accumulate
 from dpreg.privacy.account import AccountError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.composition import plan_draws
-from dpreg.privacy.mechanisms import effective_t
+from dpreg.privacy.mechanisms import choice, effective_t
 from dpreg.privacy.protection import Protection
 from dpreg.selection.contest import least_squares_contest
-from dpreg.selection.engine import LARGEST_LIST, Enumerated, choose_engine, draw_model, models_of
+from dpreg.selection.engine import ENGINES, LARGEST_LIST, Enumerated, choose_engine
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.space import Space
 
@@ -59,7 +59,7 @@ def test_what_no_engine_can_draw_is_refused_with_the_mend():
 def models(engine: str, eps: Fraction, units: int = 3):
     contest = least_squares_contest(RHO, Protection("replace-one"))
     plan = plan_draws(1, Budget(eps), mechanism="permute-and-flip")
-    return models_of(problem(units), space(units), contest, plan, engine=engine), contest
+    return ENGINES[engine](problem(units), space(units), contest, plan), contest
 
 
 def test_the_list_holds_every_model_and_its_score():
@@ -67,54 +67,51 @@ def test_the_list_holds_every_model_and_its_score():
     assert isinstance(listed, Enumerated)
     assert listed.models.shape == (8, 3)
     exact = problem()
-    for model, q in zip(listed.models, listed.q, strict=True):
+    for model, q in zip(listed.models, listed.scores, strict=True):
         assert q == exact.score_one([0, *(np.flatnonzero(model) + 1)])
 
 
 def test_the_tree_is_made_for_the_rate_of_one_draw():
-    tree, contest = models("tree", Fraction(1, 3))
-    assert tree.t == effective_t(Fraction(1, 3), contest.score_range, "permute-and-flip")
+    searched, contest = models("tree", Fraction(1, 3))
+    assert searched.tree.t == effective_t(
+        Fraction(1, 3), contest.score_range.width, "permute-and-flip"
+    )
 
 
 @pytest.mark.parametrize("engine", ["enumerate", "tree"])
 def test_with_eps_enough_the_best_model_is_drawn(engine):
     priced = replace(least_squares_contest(RHO, Protection("replace-one")), psi=2**20)
     plan = plan_draws(1, Budget(10**4), mechanism="permute-and-flip")
-    made = models_of(problem(), space(3), priced, plan, engine=engine)
+    made = ENGINES[engine](problem(), space(3), priced, plan)
     part = bought(10**4)
-    assert draw_model(made, space(3), priced, part, mechanism="permute-and-flip") == (0,)
+    assert made.draw(part) == (0,)
 
 
 def test_a_hopeless_eps_draws_anything():
-    made, contest = models("enumerate", Fraction(1, 10**7))
+    made, _ = models("enumerate", Fraction(1, 10**7))
     rng = np.random.default_rng(1)
-    drawn = Counter(
-        draw_model(made, space(3), contest, bought("1e-7", rng=rng), mechanism="permute-and-flip")
-        for _ in range(200)
-    )
+    drawn = Counter(made.draw(bought("1e-7", rng=rng)) for _ in range(200))
     assert len(drawn) == 8
 
 
 def test_a_list_is_drawn_at_the_eps_of_its_part(monkeypatch):
-    from dpreg.selection import engine as room
-
     seen = []
-    monkeypatch.setattr(room, "choose", lambda scores, **how: (seen.append(how), 0)[1])
+    monkeypatch.setattr(choice, "choose", lambda scores, **how: (seen.append(how), 0)[1])
     made, contest = models("enumerate", Fraction(1))
-    draw_model(made, space(3), contest, bought("0.25"), mechanism="exponential")
-    assert (seen[0]["eps"], seen[0]["mechanism"]) == (Fraction(1, 4), "exponential")
-    assert seen[0]["score_range"] == contest.score_range
+    made.draw(bought("0.25"))
+    assert (seen[0]["eps"], seen[0]["mechanism"]) == (Fraction(1, 4), "permute-and-flip")
+    assert seen[0]["score_range"] == contest.score_range.width
 
 
 def test_a_tree_made_for_another_rate_draws_nothing():
-    tree, contest = models("tree", Fraction(1))
+    tree, _ = models("tree", Fraction(1))
     with pytest.raises(AccountError, match="another rate"):
-        draw_model(tree, space(3), contest, bought("0.5"), mechanism="permute-and-flip")
+        tree.draw(bought("0.5"))
 
 
 def test_a_part_pays_for_one_draw():
-    made, contest = models("enumerate", Fraction(1))
+    made, _ = models("enumerate", Fraction(1))
     part = bought(1)
-    draw_model(made, space(3), contest, part, mechanism="permute-and-flip")
+    made.draw(part)
     with pytest.raises(AccountError):
-        draw_model(made, space(3), contest, part, mechanism="permute-and-flip")
+        made.draw(part)

@@ -8,8 +8,7 @@ import pytest
 from oracles.accounts import noisy_count, private_radius
 
 from dpreg.moments import accumulate
-from dpreg.privacy.mechanisms import choose
-from dpreg.selection import estimates
+from dpreg.privacy.mechanisms import choice, choose
 from dpreg.selection.estimates import RADII
 
 
@@ -31,7 +30,7 @@ def seen(monkeypatch):
         log.append((scores, score_range))
         return choose(scores, score_range=score_range, **options)
 
-    monkeypatch.setattr(estimates, "choose", spy)
+    monkeypatch.setattr(choice, "choose", spy)
     return log
 
 

@@ -6,6 +6,7 @@ from math import log
 import numpy as np
 import pandas as pd
 import pytest
+from oracles.bounds import of_scores
 from oracles.neighbours import DEFAULTS
 
 from dpreg.moments import Moments
@@ -130,28 +131,28 @@ def test_radius_and_variance_are_bought_where_they_are_wanted(
 @pytest.mark.parametrize("clip", ["1", "0.5"])
 def test_a_number_is_charged_per_column_in_stored_units(clip: str) -> None:
     call = Call(penalty="0.01", clip=clip)
-    paid = call.penalties(call.tune(call.read()), Contest(100, Fraction(1, 8)))
+    paid = call.penalties(call.tune(call.read()), Contest(of_scores(100), Fraction(1, 8)))
     assert paid == (Fraction("0.01") / Fraction(clip) ** 2, 0)
 
 
 def test_a_number_is_in_units_of_n_log_q_for_pcpl() -> None:
     call = Call(method="pcpl", penalty="3", clip="0.5", delta="1e-6")
-    assert call.penalties(call.tune(call.read()), Contest(100, Fraction(1))) == (3, 0)
+    assert call.penalties(call.tune(call.read()), Contest(of_scores(100), Fraction(1))) == (3, 0)
 
 
 def test_bic_charges_log_n_of_the_rows_that_select() -> None:
     call = Call(penalty="bic", sigma2="1/20", fit="split")
-    phi, psi = call.penalties(call.tune(call.read()), Contest(100, Fraction(1)))
+    phi, psi = call.penalties(call.tune(call.read()), Contest(of_scores(100), Fraction(1)))
     assert float(phi) == pytest.approx(log(ROWS / 2) / 20)
     assert psi == 0
     call = Call(penalty="auto", method="pcpl", delta="1e-6", fit=None)
-    phi, _ = call.penalties(call.tune(call.read()), Contest(100, Fraction(1)))
+    phi, _ = call.penalties(call.tune(call.read()), Contest(of_scores(100), Fraction(1)))
     assert float(phi) == pytest.approx(log(ROWS))
 
 
 def test_auto_charges_each_unit_the_price_of_the_noise_at_the_eps_of_one_draw() -> None:
     call = Call(fit=None, draws=4, mechanism="permute-and-flip")
-    contest = Contest(1000, Fraction(1, 8))
+    contest = Contest(of_scores(1000), Fraction(1, 8))
     phi, psi = call.penalties(call.tune(call.read()), contest)
     rate = effective_t(Fraction(1, 4), 1000, "permute-and-flip")
     assert phi == 0

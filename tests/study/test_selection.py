@@ -9,13 +9,14 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from oracles.bounds import score_range
+from oracles.design_rows import blocks
 from scipy.stats import chi2
 
 from dpreg import datasets, dp_select
 from dpreg.api.study import selection_study
 from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms import choose
-from dpreg.privacy.sensitivity import score_range
 from dpreg.selection.engine import Enumerated
 from dpreg.study.stamp import CURATOR_ONLY
 
@@ -83,6 +84,8 @@ def test_exact_chances_are_those_of_real_draws(table, mechanism):
 def _totals(data, schema, penalty):
     from dpreg.formula.design import build_design
     from dpreg.moments import accumulate
+    from dpreg.privacy.budget import Budget
+    from dpreg.privacy.composition import plan_draws
     from dpreg.privacy.protection import Protection
     from dpreg.selection.contest import least_squares_contest
     from dpreg.selection.scoring.problem import Problem
@@ -91,12 +94,12 @@ def _totals(data, schema, penalty):
 
     design = build_design("y ~ a + b + c + d", schema)
     space = build_space(design.terms, tuple(column.name for column in design.columns))
-    moments = accumulate(design.blocks(as_source(data)), len(design.columns) + 1)
-    listed = Enumerated(Problem(moments, Fraction(1)), space)
+    moments = accumulate(blocks(design, as_source(data)), len(design.columns) + 1)
+    plan = plan_draws(1, Budget(1))
     contest = least_squares_contest(Fraction(1), Protection("replace-one")).priced(
         penalty, Fraction(0), space
     )
-    return contest.totals(listed.q, listed.models, space)
+    return Enumerated(Problem(moments, Fraction(1)), space, contest, plan).scores
 
 
 @pytest.mark.audit

@@ -9,11 +9,14 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from oracles.bounds import score_range
+from oracles.design_rows import blocks
+from oracles.scores import penalty_counts
 
 from dpreg.api.study import selection_study
 from dpreg.privacy import seeded
 from dpreg.privacy.mechanisms import noise_scale
-from dpreg.privacy.sensitivity import score_grid, score_range
+from dpreg.privacy.sensitivity import score_grid
 
 ROWS, DRAWS = 4000, 2000
 LEVELS = tuple("abcdefghi")
@@ -75,10 +78,10 @@ def _scores(study, data, schema, formula, rho):
 
     design = build_design(formula, schema)
     space = build_space(design.terms, tuple(column.name for column in design.columns))
-    blocks = design.blocks(as_source(data))
-    problem = Problem(accumulate(blocks, len(design.columns) + 1), rho)
+    rows = blocks(design, as_source(data))
+    problem = Problem(accumulate(rows, len(design.columns) + 1), rho)
     q = problem.scores(space.columns(study.law.models))
-    columns, units = space.penalty_counts(study.law.models)
+    columns, units = penalty_counts(space, study.law.models)
     grid = score_grid(rho)
     (setting,) = study.settings
     return q + columns * round(setting.phi / grid) + units * round(setting.psi / grid)

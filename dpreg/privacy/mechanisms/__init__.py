@@ -3,8 +3,8 @@
 from dpreg.privacy.mechanisms.choice import (
     MECHANISMS,
     choose,
+    draw_index,
     effective_t,
-    integer_laplace,
     noise_scale,
 )
 from dpreg.privacy.mechanisms.coins import Coins, assign_blocks, groups_of_coins, secret_key
@@ -14,9 +14,9 @@ __all__ = [
     "Coins",
     "assign_blocks",
     "choose",
+    "draw_index",
     "effective_t",
     "groups_of_coins",
-    "integer_laplace",
     "noise_scale",
     "secret_key",
 ]

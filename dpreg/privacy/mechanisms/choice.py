@@ -51,20 +51,24 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Ints
 from dpreg.errors import ArgumentError
 from dpreg.privacy import seeded
-from dpreg.privacy.budget import exact
+from dpreg.privacy.balls import float_above
+from dpreg.privacy.budget import ALL_ROWS, exact
 from dpreg.privacy.mechanisms._opendp import contrib, dp
 from dpreg.privacy.mechanisms.additive import laplace_noise
+from dpreg.privacy.stability import CHOICES, ScoreRange
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["MECHANISMS", "choose", "effective_t", "integer_laplace", "noise_scale"]
+    from dpreg.privacy.account import Part
 
-MECHANISMS: Final = ("permute-and-flip", "exponential", "laplace")
+__all__ = ["MECHANISMS", "choose", "draw_index", "effective_t", "noise_scale"]
+
+MECHANISMS: Final = CHOICES
 """Names of the selection mechanisms."""
 
 _LARGEST_SCALE: Final = 2.0**53
@@ -75,8 +79,32 @@ _LARGEST_EPS: Final = Fraction(2**200)
 as exp(eps') <= exp(eps)."""
 
 
+def draw_index(
+    scores: Ints,
+    bound: ScoreRange,
+    part: Part,
+    mechanism: str,
+    rows: str = ALL_ROWS,
+) -> int:
+    """Draw the index of a low score, at the cost of a part of a call's budget.
+
+    Parameters
+    ----------
+    scores : int64 array, shape (K,)
+        As for `choose`.
+    bound : ScoreRange
+        How far the scores move, proved for the neighbours that the call protects.
+    part : Part
+    mechanism : {"permute-and-flip", "exponential", "laplace"}
+    rows : str
+        The group of rows that the scores were computed from.
+    """
+    eps = part.draw(mechanism, bound, rows).eps
+    return choose(scores, eps=eps, score_range=bound.width, mechanism=mechanism, rng=part.rng)
+
+
 def choose(
-    scores: NDArray[np.int64],
+    scores: Ints,
     *,
     eps: Fraction,
     score_range: int,
@@ -92,8 +120,8 @@ def choose(
     eps : Fraction
         The pure epsilon of this draw, positive.
     score_range : int
-        Bound on max d - min d, d the change of the scores between neighbours. Trusted: take it
-        from `dpreg.privacy.sensitivity.score_range`.
+        Bound on max d - min d, d the change of the scores between neighbours. Trusted: calls use
+        `draw_index`, which takes a bound that says what it was proved for.
     mechanism : {"permute-and-flip", "exponential", "laplace"}
     rng : numpy Generator, optional
         For reproducible runs that are **not private**; by default the noise comes from OpenDP and
@@ -111,7 +139,7 @@ def choose(
     if rng is not None:
         return seeded.choose(scores, scale=scale, mechanism=mechanism, rng=rng)
     if mechanism == "laplace":
-        noise = integer_laplace(scores.size, scale)
+        noise = laplace_noise(scores.size, scale)
         noisy = [score + z for score, z in zip(scores.tolist(), noise, strict=True)]
         return noisy.index(min(noisy))
     return int(_noisy_min(scale, mechanism)(scores))
@@ -140,9 +168,7 @@ def _least_scale(eps: Fraction, score_range: int, mechanism: str) -> float:
     wanted = score_range / eps
     if wanted > _LARGEST_SCALE or score_range > _LARGEST_REACH:
         raise ArgumentError("eps is too small for the range of the scores: the noise is over 2**53")
-    scale = float(wanted)
-    if Fraction(scale) < wanted:
-        scale = math.nextafter(scale, math.inf)
+    scale = float_above(wanted)
     limit = eps**2 / 8 if mechanism == "exponential" else eps
     build = _laplace if mechanism == "laplace" else lambda b: _noisy_min(b, mechanism)
     while Fraction(build(scale).map(score_range)) > limit:
@@ -157,16 +183,6 @@ def effective_t(eps: Fraction, score_range: int, mechanism: str = "permute-and-f
     the draw and not of a nearby one.
     """
     return 1 / Fraction(noise_scale(eps, score_range, mechanism))
-
-
-def integer_laplace(size: int, scale: float, *, rng: Generator | None = None) -> list[int]:
-    """Draw `size` independent discrete Laplace integers, P(z) proportional to exp(-|z| / scale).
-
-    From OpenDP and the operating system's entropy; with `rng`, **not private**, from NumPy.
-    """
-    if rng is not None:
-        return [int(z) for z in seeded.discrete_laplace(scale, size, rng)]
-    return laplace_noise(size, scale)
 
 
 @lru_cache(maxsize=64)

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.privacy import seeded
 
@@ -55,14 +55,14 @@ class Coins:
         """Make coins; with a generator, the default is the operating system's entropy, seeded."""
         return cls(groups, None if rng is None else int(rng.integers(2**63)))
 
-    def labels(self, start: int, rows: int) -> NDArray[np.int64]:
+    def labels(self, start: int, rows: int) -> Ints:
         """Toss for `rows` rows, the first of which is in place `start`: groups from 0."""
         if self.key is None:
             return assign_blocks(rows, self.groups)
         return seeded.groups_of(self.key, start, rows, self.groups)
 
 
-def assign_blocks(rows: int, blocks: int, *, rng: Generator | None = None) -> NDArray[np.int64]:
+def assign_blocks(rows: int, blocks: int, *, rng: Generator | None = None) -> Ints:
     """Draw for each row a block in 0 .. blocks - 1, independent and exactly uniform.
 
     Uniform by rejection: numbers of as many bits as `blocks - 1` has are drawn, those that are too
@@ -79,7 +79,7 @@ def assign_blocks(rows: int, blocks: int, *, rng: Generator | None = None) -> ND
     bits = (blocks - 1).bit_length()
     word = np.dtype(np.uint8 if bits <= 8 else np.uint32)
     mask = word.type((1 << bits) - 1)
-    kept: list[NDArray[np.int64]] = []
+    kept: list[Ints] = []
     missing = rows
     while missing > 0:
         draws = np.frombuffer(secrets.token_bytes(word.itemsize * missing), dtype=word) & mask
@@ -89,7 +89,7 @@ def assign_blocks(rows: int, blocks: int, *, rng: Generator | None = None) -> ND
     return np.concatenate(kept) if kept else np.zeros(0, dtype=np.int64)
 
 
-def groups_of_coins(coins: NDArray[np.float64], groups: int) -> NDArray[np.int64]:
+def groups_of_coins(coins: Floats, groups: int) -> Ints:
     """Return the groups, 0 .. groups - 1, of coins that are uniform in [0, 1)."""
     return (coins * groups).astype(np.int64)
 

@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["FEW", "SINGULAR", "Bools", "Factor", "Floats", "Ints", "gather", "groups", "scatter"]
+from dpreg.arrays import Bools, Floats, Places
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.intp]
+__all__ = ["FEW", "SINGULAR", "Factor", "gather", "groups", "scatter"]
+
 
 FEW = 64
 """Below this many sets, fewer numpy calls matter more than fewer cells."""
@@ -27,7 +25,7 @@ SINGULAR = 1e-11
 _CHUNK = 1 << 16  # cells of a (k, k, N) array: half a megabyte, to stay in the cache
 
 
-def groups(columns: Bools) -> Iterator[tuple[Ints, Ints]]:
+def groups(columns: Bools) -> Iterator[tuple[Places, Places]]:
     """Yield (rows (N,), members (k, N)) of the sets of equal size k >= 1, in chunks."""
     sizes = columns.sum(axis=1)
     for k in np.unique(sizes):
@@ -41,14 +39,14 @@ def groups(columns: Bools) -> Iterator[tuple[Ints, Ints]]:
             yield rows, np.ascontiguousarray(members.T)
 
 
-def gather(gram: Floats, members: Ints) -> Floats:
+def gather(gram: Floats, members: Places) -> Floats:
     """Return the (k, k, N) matrices of N sets of columns."""
     flat = members[:, None, :] * gram.shape[1] + members[None, :, :]
     out: Floats = gram.reshape(-1)[flat]
     return out
 
 
-def scatter(out: Floats, rows: Ints, members: Ints, values: Floats) -> None:
+def scatter(out: Floats, rows: Places, members: Places, values: Floats) -> None:
     """Put the values (k, N) of N sets into rows of `out`, at their members."""
     out[rows[None, :], members] = values
 

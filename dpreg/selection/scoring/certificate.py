@@ -26,14 +26,12 @@ from typing import Final
 
 import numpy as np
 from flint import fmpz_mat
-from numpy.typing import NDArray
 
-from dpreg.selection.scoring.batches import Bools, Floats
+from dpreg.arrays import Bools, Floats, Ints, Objects, Places
 from dpreg.selection.scoring.constrained import Candidates, correct
 
 __all__ = ["LEAST_SCORE", "FloatForm", "IntegerForm"]
 
-Objects = NDArray[np.object_]
 
 LEAST_SCORE: Final = -(2**61)
 """No score is lower; see `dpreg.selection.scoring.problem`."""
@@ -101,7 +99,7 @@ class Refined:
     """What the integer form decided: `decided` (K,) bool, and the scores where it did."""
 
     decided: Bools
-    scores: NDArray[np.int64]
+    scores: Ints
 
 
 class IntegerForm:
@@ -159,7 +157,7 @@ class IntegerForm:
         return Refined(decided, scores)
 
     def _newton_step(
-        self, points: Objects, slopes: Objects, found: Candidates, rows: NDArray[np.intp]
+        self, points: Objects, slopes: Objects, found: Candidates, rows: Places
     ) -> Floats:
         """Return a step in beta / rho from the exact slopes, for the candidates' active columns.
 

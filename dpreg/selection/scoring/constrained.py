@@ -18,7 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpreg.selection.scoring.batches import Bools, Factor, Floats, Ints, gather, groups, scatter
+from dpreg.arrays import Bools, Floats, Places
+from dpreg.selection.scoring.batches import (
+    Factor,
+    gather,
+    groups,
+    scatter,
+)
 from dpreg.selection.scoring.path import follow
 
 __all__ = ["Candidates", "correct", "solve", "solve_one", "tidy", "vertex_signs"]
@@ -94,7 +100,7 @@ def solve_one(gram: Floats, cross: Floats, rho: float, guess: Floats | None) -> 
             yield inside
 
 
-def _lapack(system: Floats, right: Floats, active: Ints, width: int, rho: float) -> Floats:
+def _lapack(system: Floats, right: Floats, active: Places, width: int, rho: float) -> Floats:
     """Solve for the active columns' coefficients; zero where the system is singular."""
     beta = np.zeros(width)
     try:

@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpreg.selection.scoring.batches import FEW, SINGULAR, Bools, Floats, Ints, gather
+from dpreg.arrays import Bools, Floats, Places
+from dpreg.selection.scoring.batches import (
+    FEW,
+    SINGULAR,
+    gather,
+)
 
 __all__ = ["follow"]
 
 
-def follow(gram: Floats, cross: Floats, rho: float, members: Ints) -> Floats:
+def follow(gram: Floats, cross: Floats, rho: float, members: Places) -> Floats:
     """Follow the paths of N sets of k columns; return the signs (k, N) where |beta|_1 = rho.
 
     At most 4 k + 8 steps: a candidate that is not done by then is finished by the exact solver.
@@ -98,7 +103,7 @@ class _Paths:
         self._pivot(which, ~done)
         return done
 
-    def _pivot(self, which: Ints, moving: Bools) -> None:
+    def _pivot(self, which: Places, moving: Bools) -> None:
         """Sweep each moving path on its column `which`: in if idle, out if active."""
         k, n = self.signs.shape
         at = np.arange(n)

@@ -34,17 +34,16 @@ from math import floor
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.arrays import Bools, Floats, Ints, Places
 from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.sensitivity import score_grid
-from dpreg.selection.scoring.batches import Bools, Floats
 from dpreg.selection.scoring.certificate import LEAST_SCORE, FloatForm, IntegerForm
 from dpreg.selection.scoring.constrained import Candidates, solve, solve_one, vertex_signs
 from dpreg.selection.scoring.exact import ball_minimum
 
-__all__ = ["Problem", "quadratic_scores", "score_grid"]
+__all__ = ["Problem"]
 
-Scores = NDArray[np.int64]
 
 _BATCH = 1 << 14  # models in memory at once
 _SMALLEST, _LARGEST = Fraction(1, 2**64), Fraction(2**64)  # radii that float64 holds with room
@@ -88,11 +87,11 @@ class Problem:
         scale = 2.0**-MOMENT_BITS
         return self._floats.gram * scale, self._floats.cross * scale
 
-    def scores(self, columns: Bools) -> Scores:
+    def scores(self, columns: Bools) -> Ints:
         """Return q(M) for each row of `columns`, bool (K, p + 1): int64 (K,)."""
         return self.scores_by_tier(columns)[0]
 
-    def scores_by_tier(self, columns: Bools) -> tuple[Scores, NDArray[np.int8]]:
+    def scores_by_tier(self, columns: Bools) -> tuple[Ints, NDArray[np.int8]]:
         """Return the scores and the tier (1, 2, 3) that decided each. Tiers are curator-only."""
         scores = np.zeros(len(columns), dtype=np.int64)
         tiers = np.ones(len(columns), dtype=np.int8)
@@ -127,7 +126,7 @@ class Problem:
         """Return float64 minimisers (stored units), uncertified, for each row of `columns`."""
         return solve(self._floats.gram, self._floats.cross, self.rho_float, columns)
 
-    def _batch(self, columns: Bools) -> tuple[Scores, NDArray[np.int8]]:
+    def _batch(self, columns: Bools) -> tuple[Ints, NDArray[np.int8]]:
         found = self.constrained(columns)
         scores, sure = self._certified(found.beta, columns)
         tiers = np.ones(len(columns), dtype=np.int8)
@@ -141,7 +140,7 @@ class Problem:
                 scores[left[i]] = self._exact(columns[left[i]], some, int(i))
         return scores, tiers
 
-    def _certified(self, beta: Floats, columns: Bools) -> tuple[Scores, Bools]:
+    def _certified(self, beta: Floats, columns: Bools) -> tuple[Ints, Bools]:
         lower, upper = self._floats.interval(beta, columns)
         low, high = np.floor(lower * self._per_unit), np.floor(upper * self._per_unit)
         low, high = np.maximum(low, LEAST_SCORE), np.maximum(high, LEAST_SCORE)
@@ -160,10 +159,5 @@ class Problem:
         return max(floor(minimum.value / self._unit), LEAST_SCORE)
 
 
-def quadratic_scores(moments: Moments, columns: Bools, rho: Fraction) -> Scores:
-    """Return q(M) = floor(F_rho(M) / g) for each row of `columns`, bool (K, p + 1)."""
-    return Problem(moments, rho).scores(columns)
-
-
-def _rows(found: Candidates, rows: NDArray[np.intp]) -> Candidates:
+def _rows(found: Candidates, rows: Places) -> Candidates:
     return Candidates(found.beta[rows], found.active[rows], found.signs[rows], found.binding[rows])

@@ -62,10 +62,13 @@ from typing import Final
 
 import flint
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Ints
 from dpreg.moments import MOMENT_BITS, Moments
-from dpreg.privacy.sensitivity import check_contributions, check_neighbors, score_grid
+from dpreg.privacy.balls import ball, ceiling, float_above
+from dpreg.privacy.protection import Protection
+from dpreg.privacy.sensitivity import score_grid
+from dpreg.privacy.stability import ScoreRange, VectorChange
 
 __all__ = [
     "LARGEST_RESIDUAL",
@@ -73,10 +76,9 @@ __all__ = [
     "profile_grid",
     "profile_range",
     "profile_scores",
+    "residual_change",
     "residual_offset",
-    "residual_sensitivity",
     "residuals",
-    "scale_up",
 ]
 
 LARGEST_RESIDUAL: Final = 2**61
@@ -96,10 +98,10 @@ def _coarser(rows: int) -> int:
     return max(rows.bit_length() - _ROWS_BITS, 0)
 
 
-def residual_sensitivity(rho: Fraction, contributions: int) -> int:
+def residual_change(rho: Fraction, protection: Protection) -> VectorChange:
     """Return D2, the most that k rows change any Q_g, in grid units (proof: module docstring)."""
-    check_contributions(contributions)
-    return contributions * (math.ceil((1 + rho) ** 2 / score_grid(rho)) + 2)
+    d2 = protection.contributions * (math.ceil((1 + rho) ** 2 / score_grid(rho)) + 2)
+    return VectorChange(l1=d2, l2_squared=d2**2, protection=protection)
 
 
 def residual_offset(moments: Moments, rho: Fraction) -> int:
@@ -107,7 +109,7 @@ def residual_offset(moments: Moments, rho: Fraction) -> int:
     return math.floor(Fraction(moments.cells[-1][-1], 2**MOMENT_BITS) / score_grid(rho))
 
 
-def residuals(q: NDArray[np.int64], offset: int) -> NDArray[np.int64]:
+def residuals(q: Ints, offset: int) -> Ints:
     """Return min(q + offset, 2**61) without overflow: the Q_g that everything here is about.
 
     The minimum is non-decreasing and 1-Lipschitz, so D2 bounds its changes as well.
@@ -118,34 +120,28 @@ def residuals(q: NDArray[np.int64], offset: int) -> NDArray[np.int64]:
     return np.array(whole, dtype=np.int64).reshape(np.shape(q))
 
 
-def scale_up(scale: Fraction) -> float:
-    """Return the least float that is not below an exact scale."""
-    rounded = float(scale)
-    return rounded if Fraction(rounded) >= scale else math.nextafter(rounded, math.inf)
-
-
-def lower_bound_shift(rho: Fraction, contributions: int, eps1: Fraction, delta: Fraction) -> int:
+def lower_bound_shift(change: VectorChange, eps1: Fraction, delta: Fraction) -> int:
     """Return D2 + (D2/eps1) log(1/(2 delta)), rounded up: what A lies below the noisy Q*."""
-    d2 = residual_sensitivity(rho, contributions)
-    scale = scale_up(d2 / eps1)  # of the noise that is really drawn
+    d2 = change.l1
+    scale = float_above(d2 / eps1)  # of the noise that is really drawn
     with flint.ctx.workprec(_PRECISION):
-        shift = d2 + _ball(Fraction(scale)) * (_ball(1 / (2 * delta))).log()
-        return max(_ceiling(shift), d2)
+        return max(ceiling(d2 + ball(scale) * ball(1 / (2 * delta)).log()), d2)
 
 
-def profile_range(
-    lower_bound: int, *, rho: Fraction, rows: int, neighbors: str, contributions: int
-) -> int:
-    """Return the range of the changes of all L_h, in steps of h, given A = `lower_bound` > 0."""
-    check_neighbors(neighbors)
-    d2 = residual_sensitivity(rho, contributions)
-    moved = 2 * d2 if neighbors == "replace-one" else d2 + 2
+def profile_range(lower_bound: int, change: VectorChange, *, rows: int) -> ScoreRange:
+    """Bound the range of the changes of all L_h, in steps of h, given A = `lower_bound` > 0.
+
+    `change` is `residual_change`. The bound holds for a share of a person's rows under replace-one.
+    """
+    d2, replaced = change.l1, change.protection.changes == 2
+    moved = 2 * d2 if replaced else d2 + 2
     with flint.ctx.workprec(_PRECISION):
-        length = _ball(rows / profile_grid(rows)) * _ball(Fraction(moved, lower_bound)).log1p()
-        return max(_ceiling(length), 0) + 2 * contributions
+        length = ball(rows / profile_grid(rows)) * ball(Fraction(moved, lower_bound)).log1p()
+        width = max(ceiling(length), 0) + 2 * change.protection.contributions
+    return ScoreRange(width=width, protection=change.protection, divisible=replaced)
 
 
-def profile_scores(residuals: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+def profile_scores(residuals: Ints, rows: int) -> Ints:
     """Return L_h of each model from its Q_g; `rows` may be any size, see the module docstring.
 
     Parameters
@@ -179,17 +175,7 @@ def _profile_score(value: int, rows: int) -> int:
     precision = _PRECISION
     while True:
         with flint.ctx.workprec(precision):
-            ball = (flint.arb(value).log() * _ball(factor)).floor()
-            if ball.is_exact():
-                return int(str(ball.unique_fmpz()))
+            found = (flint.arb(value).log() * ball(factor)).floor()
+            if found.is_exact():
+                return int(str(found.unique_fmpz()))
         precision *= 2
-
-
-def _ball(value: Fraction | int) -> flint.arb:
-    exact = Fraction(value)
-    return flint.arb(flint.fmpq(exact.numerator, exact.denominator))
-
-
-def _ceiling(ball: flint.arb) -> int:
-    """Return an integer that is at least every number in the ball."""
-    return int(str(ball.upper().ceil().unique_fmpz()))

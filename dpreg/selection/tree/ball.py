@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpreg.arrays import Floats, Places
 
 __all__ = ["ball_fit", "certify", "without_each"]
 
-Floats = NDArray[np.float64]
 
 _2U: Final = 2.0**-52
 _STEPS: Final = 40  # a guess that stops early is a valid, weaker bound: no law depends on it
@@ -77,7 +77,7 @@ def ball_fit(gram: Floats, cross: Floats, rho: float, allowed: Floats, start: Fl
 
 
 def certify(
-    gram: Floats, cross: Floats, rho: float, allowed: Floats, active: NDArray[np.intp], beta: Floats
+    gram: Floats, cross: Floats, rho: float, allowed: Floats, active: Places, beta: Floats
 ) -> Floats:
     """Return (1) without its sum over R, rounded down, for each column of `beta`.
 
@@ -114,7 +114,7 @@ def without_each(
     allowed: Floats,
     fit: Floats,
     units: list[list[int]],
-) -> tuple[NDArray[np.intp], Floats, Floats]:
+) -> tuple[Places, Floats, Floats]:
     """Return bounds for the units whose removal from the constrained fit costs most.
 
     Parameters

@@ -43,8 +43,8 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Bools, Floats, Places
 from dpreg.selection.space import Space
 from dpreg.selection.tree.ball import ball_fit, certify, without_each
 from dpreg.selection.tree.counts import members
@@ -52,7 +52,6 @@ from dpreg.selection.tree.inverse import TWO_U, UP, diagonal_minorant, invert
 
 __all__ = ["Bounds", "State", "View"]
 
-Floats = NDArray[np.float64]
 
 _RIDGE: Final = 2.0**-24
 """lambda, as a share of the largest diagonal: costs a bound at most 2**-24 n rho^2."""
@@ -217,7 +216,7 @@ class Bounds:
         order = some[np.argsort(-expected[some], kind="stable")]
         return State(tuple(views), without, expected, order.tolist(), fit, slack)
 
-    def _view(self, bound: float, beta: Floats, slip: float, left: NDArray[np.bool_]) -> View:
+    def _view(self, bound: float, beta: Floats, slip: float, left: Bools) -> View:
         """Return the view of beta0, each cell of which is known to within `slip`."""
         square = np.maximum(np.abs(beta) - slip, 0.0) ** 2 * self._weights * (1 - 2.0**-40)
         if not (math.isfinite(bound) and np.isfinite(square).all()):
@@ -233,7 +232,7 @@ class Bounds:
         self,
         fit: Floats,
         allowed: Floats,
-        left: NDArray[np.bool_],
+        left: Bools,
         without: Floats,
         expected: Floats,
         views: list[View],
@@ -264,7 +263,7 @@ class Bounds:
 
     def _without_one(
         self,
-        places: NDArray[np.intp],
+        places: Places,
         rows: Floats,
         block: Floats,
         target: Floats,
@@ -298,7 +297,7 @@ class Bounds:
             raw = self.base + gain - np.abs(gain) * 4 * TWO_U
             return self._finite(raw - self._inverse.error(norm, k + width))
 
-    def of_model(self, units: NDArray[np.intp]) -> tuple[float, Floats]:
+    def of_model(self, units: Places) -> tuple[float, Floats]:
         """Return a certified lower bound on F_rho of one model, and the beta0 that gives it."""
         at = self._keep_places + [p for u in units.tolist() for p in self.unit_places[u]]
         gram, cross = self._gram[np.ix_(at, at)], self._cross[at]

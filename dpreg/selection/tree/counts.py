@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Places
 from dpreg.selection.space import Space
 from dpreg.selection.tree.noise import Bits
 
@@ -40,13 +40,13 @@ __all__ = ["Cell", "Counts", "members"]
 Vector = tuple[int, ...]
 
 
-def members(mask: int) -> NDArray[np.intp]:
+def members(mask: int) -> Places:
     """Return the units of a mask in increasing order."""
     raw = np.frombuffer(mask.to_bytes((mask.bit_length() + 7) // 8, "little"), dtype=np.uint8)
     return np.flatnonzero(np.unpackbits(raw, bitorder="little"))
 
 
-def _mask(units: NDArray[np.intp], length: int) -> int:
+def _mask(units: Places, length: int) -> int:
     flags = np.zeros(length, dtype=np.uint8)
     flags[units] = 1
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpreg.arrays import Floats
 
 __all__ = ["TWO_U", "UP", "Inverse", "diagonal_minorant", "invert"]
 
-Floats = NDArray[np.float64]
 
 TWO_U: Final = 2.0**-52
 UP: Final = 1.0 + 2.0**-30

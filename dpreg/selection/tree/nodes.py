@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from flint import fmpz
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.selection.tree.bounds import State
 from dpreg.selection.tree.counts import Cell
 from dpreg.selection.tree.noise import Arrival
@@ -68,4 +67,4 @@ class Leaf:
         self.bound = bound
         self.score = 0
         self.stage = 0
-        self.beta: NDArray[np.float64] | None = None
+        self.beta: Floats | None = None

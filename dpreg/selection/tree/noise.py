@@ -35,7 +35,8 @@ from typing import Final
 
 import numpy as np
 from flint import arb, ctx, fmpz
-from numpy.typing import NDArray
+
+from dpreg.arrays import Places
 
 __all__ = ["PRECISION", "Arrival", "Bits", "exponential_noise", "gumbel_noise", "outward"]
 
@@ -76,7 +77,7 @@ class Bits:
             pass
         return value
 
-    def choose(self, n: int, k: int) -> NDArray[np.intp]:
+    def choose(self, n: int, k: int) -> Places:
         """Return a uniform k-subset of range(n), in no order.
 
         Small subsets (or complements) by Floyd's method (Bentley & Floyd 1987). Otherwise the k

@@ -79,8 +79,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from flint import ctx
-from numpy.typing import NDArray
 
+from dpreg.arrays import Ints
 from dpreg.errors import ArgumentError
 from dpreg.selection.space import Space
 from dpreg.selection.tree.bounds import Bounds
@@ -94,7 +94,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Tree", "TreeDraw"]
 
-Transform = Callable[[NDArray[np.int64]], NDArray[np.int64]]
+Transform = Callable[[Ints], Ints]
 
 _LOOSE: Final = 8.0
 _PROBES: Final = 7

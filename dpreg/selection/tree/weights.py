@@ -37,8 +37,8 @@ from collections.abc import Container
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.selection.space import Space
 from dpreg.selection.tree.bounds import State
 from dpreg.selection.tree.counts import Cell, Counts, _mask, members
@@ -46,7 +46,6 @@ from dpreg.selection.tree.noise import Bits
 
 __all__ = ["Weights", "excess"]
 
-Floats = NDArray[np.float64]
 
 _BITS: Final = 32
 _MATTERS: Final = 0.05

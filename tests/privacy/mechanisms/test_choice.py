@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from dpreg.errors import ArgumentError
 from dpreg.privacy import seeded
 from dpreg.privacy.mechanisms import MECHANISMS, choice, choose, effective_t, noise_scale
-from dpreg.privacy.mechanisms.choice import integer_laplace
+from dpreg.privacy.mechanisms.additive import laplace_noise
 
 ALPHA = 1e-6
 SCORES = np.array([7, 0, 3, 3, 12], dtype=np.int64)
@@ -84,7 +84,7 @@ def test_all_neighbours_of_small_scores_stay_within_eps(mechanism):
 
 
 def test_ties_go_to_the_lowest_index_whatever_the_scores(monkeypatch):
-    monkeypatch.setattr(choice, "integer_laplace", lambda size, scale: [4 - s for s in (1, 0, 2)])
+    monkeypatch.setattr(choice, "laplace_noise", lambda size, scale: [4 - s for s in (1, 0, 2)])
     scores = np.array([1, 0, 2], dtype=np.int64)  # all noisy scores are 4
     assert choose(scores, eps=Fraction(1), score_range=2, mechanism="laplace") == 0
 
@@ -169,16 +169,18 @@ def test_opendps_features_are_left_as_they_were():
     script = (
         "import dpreg.privacy.mechanisms, opendp.mod as m; assert not m.GLOBAL_FEATURES;"
         "import opendp.prelude as dp; dp.enable_features('contrib');"
-        "from dpreg.privacy.mechanisms import integer_laplace; integer_laplace(2, 1.0);"
+        "from dpreg.privacy.mechanisms.additive import laplace_noise; laplace_noise(2, 1.0);"
         "assert 'contrib' in m.GLOBAL_FEATURES"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
 @pytest.mark.parametrize("rng", [None, np.random.default_rng(3)])
-def test_integer_laplace_has_the_discrete_law(rng):
+def test_laplace_noise_of_a_choice_has_the_discrete_law(rng):
     scale, draws = 2.5, 20_000
-    z = np.array(integer_laplace(draws, scale, rng=rng))
+    z = np.array(
+        laplace_noise(draws, scale) if rng is None else seeded.discrete_laplace(scale, draws, rng)
+    )
     ratio = np.exp(-1 / scale)
     support = np.arange(-8, 9)
     expected = draws * (1 - ratio) / (1 + ratio) * ratio ** np.abs(support)

@@ -10,13 +10,15 @@ from math import floor
 import numpy as np
 import pytest
 from oracles.l1_ball import RADII, enumerate_faces, interior_point, random_moments
+from oracles.scores import quadratic_scores
 
 from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments, accumulate
+from dpreg.privacy.sensitivity import score_grid
 from dpreg.selection.scoring import exact
 from dpreg.selection.scoring import problem as scores
 from dpreg.selection.scoring.certificate import FloatForm, IntegerForm
-from dpreg.selection.scoring.problem import Problem, quadratic_scores, score_grid
+from dpreg.selection.scoring.problem import Problem
 
 
 def every_model(width):
@@ -239,13 +241,13 @@ THREADS = """
 import hashlib, numpy as np
 from fractions import Fraction
 from dpreg.moments import accumulate
-from dpreg.selection.scoring.problem import quadratic_scores
+from dpreg.selection.scoring.problem import Problem
 rng = np.random.default_rng(5)
 x = rng.uniform(-1, 1, (5000, 10))
 z = np.column_stack([np.ones(5000), x, np.clip(x @ rng.normal(size=10) * 0.2, -1, 1)])
 moments = accumulate([z], 12) * 40
 models = (np.arange(0, 2048, 8)[:, None] >> np.arange(11) & 1).astype(bool)
-q = [quadratic_scores(moments, models, Fraction(r)) for r in ("1/2", "3")]
+q = [Problem(moments, Fraction(r)).scores(models) for r in ("1/2", "3")]
 print(hashlib.sha256(np.concatenate(q).tobytes()).hexdigest())
 """
 

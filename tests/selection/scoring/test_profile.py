@@ -1,26 +1,21 @@
 """PCPL: the integers, the range they move in, and what catches a wrong range."""
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import flint
 import numpy as np
 import pytest
+from oracles.bounds import lower_bound_shift, profile_range, residual_sensitivity
 
-from dpreg.errors import ArgumentError
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy.protection import Protection
 from dpreg.selection.contest import profile_contest
 from dpreg.selection.probabilities import log_probabilities, selection_probabilities
 from dpreg.selection.scoring import profile
 from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.scoring.profile import (
-    lower_bound_shift,
-    profile_range,
-    profile_scores,
-    residual_offset,
-    residual_sensitivity,
-)
+from dpreg.selection.scoring.profile import profile_scores, residual_offset
 from dpreg.selection.space import Space
 
 RHO = Fraction(1)
@@ -113,17 +108,17 @@ def test_changes_stay_in_the_claimed_range_and_nearly_fill_it(relation: str, cha
 def test_a_range_without_the_lower_bounds_margin_is_caught(
     relation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = residual_sensitivity
-    monkeypatch.setattr(profile, "residual_sensitivity", lambda rho, k: real(rho, k) // 2)
+    real = profile.residual_change
+    monkeypatch.setattr(
+        profile,
+        "residual_change",
+        lambda rho, who: replace(real(rho, who), l1=real(rho, who).l1 // 2),
+    )
     assert _largest_share(relation, 1) > 1
 
 
 def test_swapped_relations_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profile, "check_neighbors", lambda relation: relation)
-    real = profile_range
-    monkeypatch.setitem(
-        globals(), "profile_range", lambda bound, **kw: real(bound, **{**kw, "neighbors": "other"})
-    )
+    monkeypatch.setattr(Protection, "changes", property(lambda self: 1))
     assert _largest_share("replace-one", 1) > 1
 
 
@@ -189,8 +184,3 @@ def test_the_shift_fails_with_probability_delta() -> None:
 def test_no_rows_or_one_row_still_score(rows: int) -> None:
     residuals = _residuals(_moments(np.ones((rows, 4))))
     assert np.isfinite(profile_scores(residuals, rows)).all()
-
-
-def test_a_wrong_relation_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="neighbors"):
-        profile_range(10, rho=RHO, rows=5, neighbors="swap", contributions=1)

@@ -85,7 +85,7 @@ def open_run(
         The arguments of `dpreg.sample_aggregate`; `budget` is a ledger's path.
     """
     told = public_arguments({**asked, "by": by, "schema": schema})
-    checked = Aggregate.checked(**asked)
+    checked = Aggregate.of(asked)
     persons = Persons.of(checked.choices.protection, checked.choices.seed)
     table = labelled_rows(data, by, schema, persons)
     ledger = None if budget is None else charged_to(budget)

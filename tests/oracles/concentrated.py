@@ -16,8 +16,6 @@ References
 Bun, M. and Steinke, T. (2016). Concentrated differential privacy. TCC.
 Canonne, C., Kamath, G. and Steinke, T. (2020). The discrete Gaussian for differential privacy.
 Cesar, M. and Rogers, R. (2021). Bounding, concentrating, and truncating. ALT.
-
-Tested in `tests/privacy/test_composition.py`.
 """
 
 from __future__ import annotations
@@ -26,15 +24,13 @@ import math
 from fractions import Fraction
 from typing import Final
 
-from flint import arb, ctx, fmpq
+from flint import ctx
 from scipy.optimize import minimize_scalar
 
 from dpreg.errors import ArgumentError
-
-__all__ = ["pure_to_rho", "range_to_rho", "rho_to_delta", "rho_to_eps"]
+from dpreg.privacy.balls import ball, round_up
 
 _BITS: Final = 256
-_DIGITS: Final = 12
 
 
 def pure_to_rho(eps: Fraction) -> Fraction:
@@ -79,27 +75,6 @@ def rho_to_eps(rho: Fraction, delta: Fraction) -> Fraction:
     with ctx.workprec(_BITS):
         rest = (-ball(delta).log() - best.log()) / (best - 1)
         return max(round_up(best * ball(rho) + (1 - 1 / best).log() + rest), Fraction(0))
-
-
-def ball(value: Fraction | float | int) -> arb:
-    """Turn an exact number into a ball around it, as wide as the working precision needs."""
-    exact = Fraction(value)
-    return arb(fmpq(exact.numerator, exact.denominator))
-
-
-def round_up(value: arb) -> Fraction:
-    """Round the upper end of a ball upwards to a decimal of 12 significant digits."""
-    mantissa, exponent = (int(part) for part in value.upper().man_exp())
-    top = Fraction(mantissa) * Fraction(2) ** exponent
-    if top == 0:
-        return top
-    unit = Fraction(10) ** (math.floor(_log10(abs(top))) - _DIGITS + 1)
-    return math.ceil(top / unit) * unit
-
-
-def _log10(value: Fraction) -> float:
-    """Return log10 of a positive Fraction of any size."""
-    return math.log10(value.numerator) - math.log10(value.denominator)
 
 
 def _least(function: object) -> Fraction:

@@ -1,0 +1,22 @@
+"""No module needs itself to be imported: not at the top of files, and not within functions."""
+
+from graphlib import CycleError, TopologicalSorter
+
+import grimp
+import pytest
+
+
+def order(imported: dict[str, set[str]]) -> list[str]:
+    return list(TopologicalSorter(imported).static_order())
+
+
+def test_no_import_is_circular() -> None:
+    """Imports within functions count: they are for libraries that not every call needs."""
+    graph = grimp.build_graph("dpreg", exclude_type_checking_imports=True, cache_dir=None)
+    imported = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    assert len(order(imported)) > 200
+
+
+def test_a_circle_is_found() -> None:
+    with pytest.raises(CycleError, match="cycle"):
+        order({"a": {"b"}, "b": {"c"}, "c": {"a"}})
