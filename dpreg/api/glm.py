@@ -71,7 +71,7 @@ class GLMRequest(Request):
                 "give offset or exposure, not both: exposure x is offset np.log(x)."
             )
         if request.family == "binomial" and request.exposure is not None:
-            raise ArgumentError('exposure needs family="poisson"; offset adds to any predictor.')
+            raise ArgumentError("exposure is for counts; offset adds to any predictor.")
         if request.family == "binomial" and request.response_cap is not None:
             raise ArgumentError('response_cap is for counts: a "binomial" response is 0 or 1.')
         return request
@@ -108,7 +108,7 @@ def dp_glm(
     progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> GLMResults:
-    """Fit a logistic regression with differential privacy.
+    """Fit a logistic or a Poisson regression with differential privacy.
 
     A first look releases the moments of rows in the box of their bounds; each later one the
     information and the score at the fit that the looks before gave. Clips shrink as the fit becomes
@@ -117,25 +117,28 @@ def dp_glm(
     Parameters
     ----------
     formula : str
-        Two-sided, in patsy's language, with an intercept. The response is a column of 0 and 1, one
-        declared as bool, or one with two declared levels, of which the second counts as 1.
+        Two-sided, in patsy's language, with an intercept. For "binomial" the response is a column
+        of 0 and 1, one declared as bool, or one with two declared levels, of which the second
+        counts as 1; for counts it is one with bounds from 0 up. What is larger than its upper bound
+        counts as that: tight bounds make little noise.
     data : table
         The confidential rows, as for `dp_ols`; they are read several times. A row with a missing or
         undeclared value counts for nothing.
     eps, delta : number or decimal string
         What the whole call may cost; the decimals typed are taken exactly. delta must be above 0.
-    family : {"binomial"}
-        "binomial" has the logit link.
+    family : {"binomial", "poisson", "quasipoisson"}
+        "binomial" has the logit link, the others the log link. Standard errors of both count
+        families allow for another spread than Poisson's; "quasipoisson" reports it, as `scale`.
     schema : mapping, Schema or path, optional
         Bounds and levels of the raw columns; bounds of regressors that are left out are bought from
-        a share of eps. A response that is left out is read as a number between 0 and 1.
+        a share of eps. A "binomial" response that is left out is read as a number between 0 and 1.
     offset : str, optional
         What is added to the linear predictor with coefficient 1: a column, or an expression that
         could be a term of the formula. Its bounds must be declared.
     exposure : str, optional
         For rates: a positive column whose logarithm is the offset.
     response_cap : number, optional
-        For counts: the largest response that counts, from public knowledge.
+        For counts that the schema leaves out: the largest that matters, from public knowledge.
     neighbors : {"replace-one", "add-remove"}
     contributions : int
         The most rows that one person may own; with `person`, the most that are used.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpreg.api.coefficients import CallFacts
 from dpreg.errors import ArgumentError, FormulaError, SchemaError
 from dpreg.families.estimate import estimate
-from dpreg.families.family import Binomial, Family
+from dpreg.families.family import Binomial, Family, Poisson
 from dpreg.families.looks import FamilyLooked
 from dpreg.formula.check import shown
 from dpreg.formula.design import Design, build_design
@@ -31,6 +31,8 @@ Floats = NDArray[np.float64]
 
 FAMILIES: Final[Mapping[str, Callable[[Design], Family]]] = {
     "binomial": lambda design: Binomial(),
+    "poisson": lambda design: Poisson(design.response.hi),
+    "quasipoisson": lambda design: Poisson(design.response.hi, quasi=True),
 }
 """What makes a family from a design's public response."""
 
@@ -87,7 +89,12 @@ class Model:
             if any(column in name for column in unbounded):
                 raise SchemaError(f"declare the bounds of the columns in the offset {shown(name)}.")
         low, high = design.response.lo, design.response.hi
-        if family == "binomial" and (low, high) != (0.0, 1.0):
+        if family != "binomial":
+            if low < 0:
+                raise SchemaError(
+                    f"response {shown(self.response)} must be a count: declare bounds from 0 up."
+                )
+        elif (low, high) != (0.0, 1.0):
             raise SchemaError(
                 f"response {shown(self.response)} must lie between 0 and 1: declare it as (0, 1), "
                 'as bool, or with two levels, as in {"levels": ["no", "yes"]}.'
@@ -124,11 +131,23 @@ def response_bounds(
         Its formula has a number as response.
     """
     name = model.response
+    declared = schema.get(name)
+    if cap is not None and (declared is not None or not name.isidentifier()):
+        raise ArgumentError(
+            "response_cap is for a response that the schema leaves out: here the schema's bounds "
+            "say how large it may be."
+        )
     if not name.isidentifier():
         return schema, model
-    declared = schema.get(name)
     if declared is None:
-        return Schema({**schema, name: Numeric(0.0, 1.0)}), model
+        if family != "binomial" and cap is None:
+            raise ArgumentError(
+                f"the schema leaves out the response {shown(name)}: declare its bounds, or give "
+                "response_cap, the largest count that matters, from public knowledge."
+            )
+        return Schema({**schema, name: Numeric(0.0, 1.0 if cap is None else float(cap))}), model
+    if family != "binomial" and not isinstance(declared, Numeric):
+        raise SchemaError(f"response {shown(name)} must be a count: declare it by its bounds.")
     right = model.formula.partition("~")[2]
     if isinstance(declared, Boolean):
         return schema, replace(model, formula=f"I(1 * {name}) ~{right}")

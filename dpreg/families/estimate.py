@@ -50,7 +50,7 @@ class FamilyEstimate:
     sampling, privacy : (d, d) arrays
         NaN where no errors are earned.
     dispersion : float
-        phi.
+        phi, where the family reports one; else 1.
     count : float
         Released number of complete rows.
     converged : bool
@@ -101,7 +101,7 @@ def estimate(seen: FamilyLooked, names: Sequence[str]) -> FamilyEstimate:
             f"Weakly determined: {listed}. The noise hides a direction in which these columns "
             "hardly vary, or vary only together."
         )
-    dispersion = seen.fit.dispersion
+    dispersion = seen.fit.dispersion if seen.fit.family.quasi else 1.0
     return FamilyEstimate(
         params, sampling, privacy, dispersion, law.count, converged, weak, tuple(notes)
     )

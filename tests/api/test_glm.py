@@ -218,6 +218,11 @@ def test_bounds_left_out_are_bought():
         ({"formula": "I(w / 5) ~ x"}, SchemaError, "between 0 and 1"),
         ({"exposure": "days"}, ArgumentError, "exposure"),
         ({"response_cap": 3}, ArgumentError, "response_cap"),
+        ({"response_cap": 3, "family": "poisson"}, ArgumentError, "leaves out"),
+        ({"formula": "v ~ x", "family": "poisson"}, ArgumentError, "give response_cap"),
+        ({"formula": "v ~ x", "family": "poisson", "response_cap": 0}, ArgumentError, "response_cap"),
+        ({"formula": "o ~ x", "family": "poisson"}, SchemaError, "must be a count"),
+        ({"formula": "g ~ x", "family": "poisson"}, SchemaError, "must be a count"),
         ({"offset": "x"}, ArgumentError, "no term of the formula"),
         ({"offset": "g"}, ArgumentError, "one column of numbers"),
         ({"offset": "o + days"}, ArgumentError, "one column or expression"),
@@ -233,6 +238,61 @@ def test_what_cannot_be_done_is_refused_before_the_charge(more, error, match):
     with pytest.raises(error, match=match):
         glm(**{"formula": "y ~ x + w", "budget": ledger, **more})
     assert ledger.spent == dpreg.Budget(0)
+
+
+def counts(n=20_000, seed=0, spread=0.0):
+    """Counts of days of exposure; with `spread`, more scattered than Poisson's."""
+    data = table(n, seed)
+    rng = np.random.default_rng([seed, 1])
+    rate = np.exp(-2.5 + 0.8 * data["x"] + 0.08 * data["w"] + np.log(data["days"]))
+    if spread:
+        rate = rate * rng.gamma(1 / spread, spread, n)
+    data["v"] = np.minimum(rng.poisson(rate), 12)
+    return data
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_counts_tend_to_statsmodels_as_the_noise_vanishes(neighbors):
+    data = counts(30_000, spread=0.7)
+    family = sm.families.Poisson()
+    theirs = smf.glm("v ~ x + w", data, family=family, exposure=data["days"]).fit(scale="X2")
+    given = {"family": "quasipoisson", "response_cap": 12, "exposure": "days"}
+    ours = glm("v ~ x + w", data, 1e6, neighbors=neighbors, **given)
+    np.testing.assert_allclose(ours.params, theirs.params, atol=2e-3)
+    # The spread of these counts grows with their mean, and far rows count more in ours.
+    np.testing.assert_allclose(ours.scale, theirs.scale, rtol=0.2)
+    np.testing.assert_allclose(ours.bse, theirs.bse, rtol=0.15)
+    np.testing.assert_allclose(
+        ours.predict(data), theirs.predict(data, exposure=data["days"]), rtol=2e-3
+    )
+    plain = glm("v ~ x + w", data, 1e6, **{**given, "family": "poisson"})
+    assert plain.scale == 1
+    np.testing.assert_allclose(plain.bse, ours.bse, rtol=0.02)
+    assert (ours.link, ours.offset) == ("log", "np.log(days)")
+    assert "rate ratio" in str(ours.summary(ratios=True))
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+def test_intervals_of_counts_hold(spread):
+    many = counts(200_000, 99, spread)
+    family = sm.families.Poisson()
+    truth = smf.glm("v ~ x + w", many, family=family, exposure=many["days"]).fit().params.to_numpy()
+    schema = {**SCHEMA, "v": (0, 12)}
+    inside = []
+    for seed in range(40):
+        data = counts(8000, seed, spread)
+        fit = glm(
+            "v ~ x + w",
+            data,
+            2,
+            family="poisson",
+            exposure="days",
+            schema=schema,
+            unsafe_seed=seed,
+        )
+        low, high = fit.conf_int().to_numpy().T
+        inside.append((low < truth) & (truth < high))
+    assert np.mean(inside) > 0.88
 
 
 def test_an_offset_needs_declared_bounds():
