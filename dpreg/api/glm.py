@@ -31,6 +31,7 @@ from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.persons import Persons
 from dpreg.sources.reader import Reader, showing
+from dpreg.staged.plan import NOISES
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -44,6 +45,7 @@ class GLMRequest(Request):
 
     formula: str
     family: str
+    noise: str | None
     offset: str | None
     exposure: str | None
     response_cap: Fraction | None
@@ -57,15 +59,14 @@ class GLMRequest(Request):
             **cls.common(call),
             formula=text(call["formula"], "formula"),
             family=choice(call["family"], "family", tuple(FAMILIES)),
+            noise=choice(call["noise"], "noise", (*NOISES, None)),
             offset=None if call["offset"] is None else text(call["offset"], "offset"),
             exposure=None if call["exposure"] is None else text(call["exposure"], "exposure"),
             response_cap=None if cap is None else positive(cap, "response_cap"),
             bounds_share=_bounds_share(call["shares"]),
         )
-        if request.budget.delta == 0:
-            raise ArgumentError(
-                "dp_glm adds Gaussian noise and needs delta above 0, such as delta=1e-6."
-            )
+        if request.noise == "gaussian" and request.budget.delta == 0:
+            raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
         if request.offset is not None and request.exposure is not None:
             raise ArgumentError(
                 "give offset or exposure, not both: exposure x is offset np.log(x)."
@@ -99,6 +100,7 @@ def dp_glm(
     offset: str | None = None,
     exposure: str | None = None,
     response_cap: Any = None,
+    noise: str | None = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
     person: str | None = None,
@@ -125,7 +127,7 @@ def dp_glm(
         The confidential rows, as for `dp_ols`; they are read several times. A row with a missing or
         undeclared value counts for nothing.
     eps, delta : number or decimal string
-        What the whole call may cost; the decimals typed are taken exactly. delta must be above 0.
+        What the whole call may cost; the decimals typed are taken exactly.
     family : {"binomial", "poisson", "quasipoisson"}
         "binomial" has the logit link, the others the log link. Standard errors of both count
         families allow for another spread than Poisson's; "quasipoisson" reports it, as `scale`.
@@ -139,6 +141,9 @@ def dp_glm(
         For rates: a positive column whose logarithm is the offset.
     response_cap : number, optional
         For counts that the schema leaves out: the largest that matters, from public knowledge.
+    noise : {"gaussian", "matrix-laplace"}, optional
+        None takes Gaussian noise where delta is above 0, else noise of pure eps: matrix-Laplace on
+        the information, an L2 K-norm on the score.
     neighbors : {"replace-one", "add-remove"}
     contributions : int
         The most rows that one person may own; with `person`, the most that are used.
@@ -201,6 +206,7 @@ def dp_glm(
         request.protection,
         offsets=len(offsets),
         exclusive=exclusive_groups(trial, range(len(trial.columns))),
+        noise=request.noise,
     )
     opened = plan.open(account)
     announce(bounds, stacklevel=3)

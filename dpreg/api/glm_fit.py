@@ -195,6 +195,7 @@ def glm_results(model: Model, design: Design, seen: FamilyLooked, facts: CallFac
         residual_df=None if facts.rows is None else max(found.count - len(chosen), 1.0),
         method="staged",
         noise=seen.plan.mechanism,
+        noise_degrees=seen.plan.degrees,
         scaling="box",
         fit=facts.fit,
         eps=facts.budget.eps,

@@ -80,7 +80,7 @@ def estimate(seen: FamilyLooked, names: Sequence[str]) -> FamilyEstimate:
         Of the d coefficients.
     """
     last = seen.looks[-1]
-    law = family_law(last)
+    law = family_law(last, seen.plan.degrees)
     found = coefficients(law)
     weak = tuple(int(j) for j in np.flatnonzero(found.unresolved > _UNSEEN))
     converged = last.moved <= _AT_REST

@@ -37,10 +37,10 @@ _LONGEST: Final = 0.75
 """How far the allowance for curvature may move theta, as a part of its length."""
 
 
-def family_law(look: FamilyLook) -> LookLaw:
+def family_law(look: FamilyLook, degrees: int | None = None) -> LookLaw:
     """Return the law of a released look, in stored units; raises on no released value.
 
-    `residual` holds the dispersion, in which `sampling` is.
+    `degrees` are those of the plan; `residual` holds the dispersion, in which `sampling` is.
     """
     size = len(look.cells) - 1
     variances = look.noise_sd**2
@@ -82,7 +82,7 @@ def family_law(look: FamilyLook) -> LookLaw:
         center=located @ location.shift,
         moments=located.T @ positive @ located / (weight * rows),
         heavy=1.0,
-        degrees=None,
+        degrees=degrees,
     )
 
 

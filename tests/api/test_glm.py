@@ -79,6 +79,21 @@ def test_tends_to_statsmodels_as_the_noise_vanishes(formula, neighbors):
     assert ours.df_model == theirs.df_model
 
 
+def test_pure_eps_is_charged_and_spent():
+    ledger = dpreg.Ledger(1)
+    data = table(20_000)
+    theirs = smf.glm("y ~ x + w", data, family=sm.families.Binomial()).fit()
+    fit = glm("y ~ x + w", data, delta=0, budget=ledger)
+    assert (fit.noise, fit.noise_degrees) == ("matrix-laplace", 2)
+    assert fit.spent == ledger.spent == dpreg.Budget(1)
+    assert fit.budget["mechanism"].tolist()[0] == "matrix-laplace"
+    assert (np.abs(fit.params - theirs.params) < 6 * fit.bse).all()
+    p = fit.pvalues["w"]
+    assert min(abs(fit.conf_int(p).loc["w"])) == pytest.approx(0, abs=1e-3)
+    exact = glm("y ~ x + w", data, 1e6, delta=0)
+    np.testing.assert_allclose(exact.params, theirs.params, atol=1e-4)
+
+
 @pytest.mark.parametrize("response", ["yes", "word", "I(1 * yes)"])
 def test_two_levels_and_truths_are_zeros_and_ones(response):
     plain = glm(unsafe_seed=4)
@@ -209,7 +224,8 @@ def test_bounds_left_out_are_bought():
 @pytest.mark.parametrize(
     ("more", "error", "match"),
     [
-        ({"delta": 0}, ArgumentError, "delta above 0"),
+        ({"delta": 0, "noise": "gaussian"}, ArgumentError, "delta above 0"),
+        ({"noise": "laplace"}, ArgumentError, "noise"),
         ({"family": "gamma"}, ArgumentError, "family"),
         ({"formula": "y ~ x - 1"}, FormulaError, "intercept"),
         ({"formula": "y ~ 1"}, FormulaError, "beside the intercept"),
@@ -220,7 +236,11 @@ def test_bounds_left_out_are_bought():
         ({"response_cap": 3}, ArgumentError, "response_cap"),
         ({"response_cap": 3, "family": "poisson"}, ArgumentError, "leaves out"),
         ({"formula": "v ~ x", "family": "poisson"}, ArgumentError, "give response_cap"),
-        ({"formula": "v ~ x", "family": "poisson", "response_cap": 0}, ArgumentError, "response_cap"),
+        (
+            {"formula": "v ~ x", "family": "poisson", "response_cap": 0},
+            ArgumentError,
+            "response_cap",
+        ),
         ({"formula": "o ~ x", "family": "poisson"}, SchemaError, "must be a count"),
         ({"formula": "g ~ x", "family": "poisson"}, SchemaError, "must be a count"),
         ({"offset": "x"}, ArgumentError, "no term of the formula"),

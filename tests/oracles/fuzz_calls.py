@@ -177,7 +177,8 @@ def _glm(rng: np.random.Generator, options: Options) -> Any:
         options["response_cap"] = _one(rng, (None, 1, 20, "1e6", "1e-3"))
         options["exposure"] = _one(rng, (None, "I(c + 1)"))
     options |= {
-        "delta": _one(rng, ("1e-6", "1e-12", "0.01", "1e-300", "0.4")),
+        "delta": _delta(rng),
+        "noise": _one(rng, (None, None, "gaussian", "matrix-laplace")),
         "offset": _one(rng, (None, None, "c", "I(a + b)")),
         "shares": _shares(rng, ("bounds",)),
     }

@@ -73,6 +73,7 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
             cell("glm", **unit, delta=DELTA, eps=30)
             cell("glm", **unit, delta=DELTA, schema="bare")
             cell("glm", **unit, delta=DELTA, family="poisson")
+            cell("glm", **unit, eps=30)
             cell("mean", **unit)
             cell("mean", **unit, by="g", noise="gaussian", delta=DELTA)
             cell("suffstats", **unit)
