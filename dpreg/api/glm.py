@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,9 +10,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpreg.api.coefficients import CallFacts, exclusive_groups
-from dpreg.api.glm_fit import FAMILIES, Model, glm_results, read_model, response_bounds
+from dpreg.api.glm_fit import (
+    FAMILIES,
+    Model,
+    few_rows,
+    glm_results,
+    read_model,
+    response_bounds,
+)
 from dpreg.api.recorded import recorded
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, DpregWarning
 from dpreg.families.looks import look_at_family
 from dpreg.families.plan import MOST_LOOKS, plan_family
 from dpreg.formula.bounds import (
@@ -165,6 +173,7 @@ def dp_glm(
     GLMResults
         Where rows are too few for the budget, responses nearly separated, events rare or the fit
         still moves, there are coefficients without intervals, and a note with what would be needed.
+        Where the number of rows is public and too small, a warning says so before the charge.
 
     Raises
     ------
@@ -200,19 +209,21 @@ def dp_glm(
     bounds = open_bounds(account, unbounded, share)
     cost = Budget(request.budget.eps * (1 - share), request.budget.delta)
     columns, offsets = model.places(trial)
-    plan = plan_family(
+    planned = partial(
+        plan_family,
         len(columns),
-        cost,
-        request.protection,
+        protection=request.protection,
         offsets=len(offsets),
         exclusive=exclusive_groups(trial, range(len(trial.columns))),
         noise=request.noise,
     )
-    opened = plan.open(account)
+    opened = planned(cost=cost).open(account)
+    public = request.protection.n_is_public
     announce(bounds, stacklevel=3)
+    if public and (few := few_rows(planned, cost, reader.rows)):
+        warnings.warn(few, DpregWarning, stacklevel=3)
     account.charge(budget, f"dp_glm: {formula}")
     design = build(buy_bounds(reader, known, bounds))
-    public = request.protection.n_is_public
     seen = look_at_family(
         lambda vectors: read_moments(reader, vectors)[0],
         design,

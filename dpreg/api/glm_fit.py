@@ -18,14 +18,16 @@ from dpreg.errors import ArgumentError, FormulaError, SchemaError
 from dpreg.families.estimate import estimate
 from dpreg.families.family import Binomial, Family, Poisson
 from dpreg.families.looks import FamilyLooked
+from dpreg.families.plan import FamilyPlan
 from dpreg.formula.check import shown
 from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import read_terms
+from dpreg.privacy.budget import Budget
 from dpreg.results.glm import GLMResults
 from dpreg.results.looks import Look
 from dpreg.schema import Boolean, Categorical, Numeric, Schema
 
-__all__ = ["FAMILIES", "Model", "glm_results", "read_model", "response_bounds"]
+__all__ = ["FAMILIES", "Model", "few_rows", "glm_results", "read_model", "response_bounds"]
 
 Floats = NDArray[np.float64]
 
@@ -35,6 +37,9 @@ FAMILIES: Final[Mapping[str, Callable[[Design], Family]]] = {
     "quasipoisson": lambda design: Poisson(design.response.hi, quasi=True),
 }
 """What makes a family from a design's public response."""
+
+_LARGEST_EPS: Final = 1e6
+"""Beyond this the eps that few rows need is only told roughly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +166,31 @@ def response_bounds(
         number = f"I(1 * ({name} == {level!r})) ~{right}"
         return schema, replace(model, formula=number, success=str(level))
     return schema, model
+
+
+def few_rows(planned: Callable[..., FamilyPlan], cost: Budget, rows: int) -> str | None:
+    """Say, from public numbers, that so many rows are too few for intervals; None where not.
+
+    Parameters
+    ----------
+    planned : callable
+        Makes the plan of looks that may have a `cost`.
+    cost : Budget
+    rows : int
+    """
+    needed = planned(cost=cost).rows_needed
+    if rows >= needed:
+        return None
+    eps, times = float(cost.eps), needed / max(rows, 1)
+    for _ in range(6):  # the need falls about like 1/eps: a few steps meet it
+        eps *= times
+        if eps > _LARGEST_EPS:
+            break
+        times = planned(cost=Budget(Fraction(eps), cost.delta)).rows_needed / max(rows, 1)
+    return (
+        f"{rows:,} rows are too few for intervals at this budget: about {needed:,.0f} would do, or "
+        f"an eps of about {eps:.2g}. The call gives coefficients alone."
+    )
 
 
 def glm_results(model: Model, design: Design, seen: FamilyLooked, facts: CallFacts) -> GLMResults:

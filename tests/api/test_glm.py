@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from dpreg.errors import (
     ArgumentError,
     BudgetError,
     DataError,
+    DpregWarning,
     FormulaError,
     NotReleased,
     SchemaError,
@@ -173,7 +175,11 @@ def test_ratios_and_the_summary():
 
 
 def test_where_no_intervals_are_earned_there_are_none():
-    fit = glm(data=table(300), eps=0.5)
+    ledger = dpreg.Ledger(dpreg.Budget(1, "1e-6"))
+    with pytest.warns(DpregWarning, match=r"300 rows are too few.*about [\d,]+ would do") as told:
+        fit = glm(data=table(300), eps=0.5, budget=ledger)
+    eps = float(re.search(r"eps of about ([\d.]+)", str(told[0].message))[1])
+    assert glm(data=table(300), eps=1.1 * eps).spent.eps > 0.5  # without a warning
     assert fit.bse.isna().all()
     assert fit.conf_int().isna().all(axis=None)
     assert np.isfinite(fit.params).all()
