@@ -29,6 +29,8 @@ _UNSEEN: Final = 0.2
 _RESOLVED: Final = 2.0
 """Least eigenvalue of the information over the norm of its noise: below it intervals have been seen
 to miss the intercept."""
+_SHRUNK: Final = 1.0
+"""The same below which not even coefficients are worth giving."""
 _AT_REST: Final = 0.25
 """Mean square of the predictor's change at the last look beyond which one step was too long."""
 _STEEP: Final = 0.95
@@ -89,12 +91,9 @@ def estimate(seen: FamilyLooked, names: Sequence[str]) -> FamilyEstimate:
     params, sampling, privacy = found.params, found.sampling, found.privacy
     notes = list(doubts)
     if doubts:
-        params = np.append(seen.fit.intercept, seen.fit.slopes)
         sampling, privacy = (np.full(sampling.shape, np.nan) for _ in range(2))
-        notes.append(
-            "No intervals are given. The coefficients are drawn towards zero as far as the noise "
-            "asks for."
-        )
+        params, how = _fallback(seen, resolution)
+        notes.append(f"No intervals are given. {how}")
     elif weak:
         listed = ", ".join(names[j] for j in weak)
         notes.append(
@@ -105,6 +104,17 @@ def estimate(seen: FamilyLooked, names: Sequence[str]) -> FamilyEstimate:
     return FamilyEstimate(
         params, sampling, privacy, dispersion, law.count, converged, weak, tuple(notes)
     )
+
+
+def _fallback(seen: FamilyLooked, resolution: float) -> tuple[Floats, str]:
+    """Return coefficients that stand where intervals do not, and what they are."""
+    fit = seen.fit
+    if resolution >= _SHRUNK:
+        how = "The coefficients are drawn towards zero as far as the noise asks for."
+        return np.append(fit.intercept, fit.slopes), how
+    intercept = fit.family.predictor(fit.mean) - fit.offsets.mean
+    how = "The noise is larger than what the columns can show: their coefficients are set to zero."
+    return np.append(intercept, np.zeros_like(fit.slopes)), how
 
 
 def _doubts(seen: FamilyLooked, resolution: float, *, converged: bool) -> list[str]:

@@ -75,7 +75,7 @@ def _pure_family(
         (scale,) = set(information.widths)
         stored = look.noise_sd[0, -1] / (math.sqrt(columns + 2) * score.scale * UNIT)
         limit = look.width / stored
-        assert 0 < limit <= 1
+        assert 0 < limit <= 1 + 1e-9
         assert (information.size, score.size, middle.size) == (columns + 1, columns + 1, 1)
         drawn += [information, score, middle]
         losses += [
@@ -98,7 +98,7 @@ def _blocks(pools: list[Draw], asked: Asked, size: int, look: Any) -> float:
     )
     stored = look.noise_sd[0, -1] / (score * UNIT)  # one of the score, in units of the look
     limit = look.width / stored
-    assert 0 < limit <= 1
+    assert 0 < limit <= 1 + 1e-9
     a, sides = np.linspace(0, 1, 11), np.array([-1.0, 0.0, 1.0]) * limit
     one, other, b, c, t = np.meshgrid(a, a, sides, sides, np.linspace(-1, 1, 401), indexing="ij")
     if asked.rows == 1:
