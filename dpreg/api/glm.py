@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,9 +10,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpreg.api.coefficients import CallFacts, exclusive_groups
-from dpreg.api.glm_fit import FAMILIES, Model, glm_results, read_model, response_bounds
+from dpreg.api.glm_fit import (
+    FAMILIES,
+    Model,
+    few_rows,
+    glm_results,
+    read_model,
+    response_bounds,
+)
 from dpreg.api.recorded import recorded
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, DpregWarning
 from dpreg.families.looks import look_at_family
 from dpreg.families.plan import MOST_LOOKS, plan_family
 from dpreg.formula.bounds import (
@@ -31,6 +39,7 @@ from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.persons import Persons
 from dpreg.sources.reader import Reader, showing
+from dpreg.staged.plan import NOISES
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -44,6 +53,7 @@ class GLMRequest(Request):
 
     formula: str
     family: str
+    noise: str | None
     offset: str | None
     exposure: str | None
     response_cap: Fraction | None
@@ -57,21 +67,20 @@ class GLMRequest(Request):
             **cls.common(call),
             formula=text(call["formula"], "formula"),
             family=choice(call["family"], "family", tuple(FAMILIES)),
+            noise=choice(call["noise"], "noise", (*NOISES, None)),
             offset=None if call["offset"] is None else text(call["offset"], "offset"),
             exposure=None if call["exposure"] is None else text(call["exposure"], "exposure"),
             response_cap=None if cap is None else positive(cap, "response_cap"),
             bounds_share=_bounds_share(call["shares"]),
         )
-        if request.budget.delta == 0:
-            raise ArgumentError(
-                "dp_glm adds Gaussian noise and needs delta above 0, such as delta=1e-6."
-            )
+        if request.noise == "gaussian" and request.budget.delta == 0:
+            raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
         if request.offset is not None and request.exposure is not None:
             raise ArgumentError(
                 "give offset or exposure, not both: exposure x is offset np.log(x)."
             )
         if request.family == "binomial" and request.exposure is not None:
-            raise ArgumentError('exposure needs family="poisson"; offset adds to any predictor.')
+            raise ArgumentError("exposure is for counts; offset adds to any predictor.")
         if request.family == "binomial" and request.response_cap is not None:
             raise ArgumentError('response_cap is for counts: a "binomial" response is 0 or 1.')
         return request
@@ -99,6 +108,7 @@ def dp_glm(
     offset: str | None = None,
     exposure: str | None = None,
     response_cap: Any = None,
+    noise: str | None = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
     person: str | None = None,
@@ -108,7 +118,7 @@ def dp_glm(
     progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> GLMResults:
-    """Fit a logistic regression with differential privacy.
+    """Fit a logistic or a Poisson regression with differential privacy.
 
     A first look releases the moments of rows in the box of their bounds; each later one the
     information and the score at the fit that the looks before gave. Clips shrink as the fit becomes
@@ -117,25 +127,31 @@ def dp_glm(
     Parameters
     ----------
     formula : str
-        Two-sided, in patsy's language, with an intercept. The response is a column of 0 and 1, one
-        declared as bool, or one with two declared levels, of which the second counts as 1.
+        Two-sided, in patsy's language, with an intercept. For "binomial" the response is a column
+        of 0 and 1, one declared as bool, or one with two declared levels, of which the second
+        counts as 1; for counts it is one with bounds from 0 up. What is larger than its upper bound
+        counts as that: tight bounds make little noise.
     data : table
         The confidential rows, as for `dp_ols`; they are read several times. A row with a missing or
         undeclared value counts for nothing.
     eps, delta : number or decimal string
-        What the whole call may cost; the decimals typed are taken exactly. delta must be above 0.
-    family : {"binomial"}
-        "binomial" has the logit link.
+        What the whole call may cost; the decimals typed are taken exactly.
+    family : {"binomial", "poisson", "quasipoisson"}
+        "binomial" has the logit link, the others the log link. Standard errors of both count
+        families allow for another spread than Poisson's; "quasipoisson" reports it, as `scale`.
     schema : mapping, Schema or path, optional
         Bounds and levels of the raw columns; bounds of regressors that are left out are bought from
-        a share of eps. A response that is left out is read as a number between 0 and 1.
+        a share of eps. A "binomial" response that is left out is read as a number between 0 and 1.
     offset : str, optional
         What is added to the linear predictor with coefficient 1: a column, or an expression that
         could be a term of the formula. Its bounds must be declared.
     exposure : str, optional
         For rates: a positive column whose logarithm is the offset.
     response_cap : number, optional
-        For counts: the largest response that counts, from public knowledge.
+        For counts that the schema leaves out: the largest that matters, from public knowledge.
+    noise : {"gaussian", "matrix-laplace"}, optional
+        None takes Gaussian noise where delta is above 0, else noise of pure eps: matrix-Laplace on
+        the information, an L2 K-norm on the score.
     neighbors : {"replace-one", "add-remove"}
     contributions : int
         The most rows that one person may own; with `person`, the most that are used.
@@ -157,6 +173,7 @@ def dp_glm(
     GLMResults
         Where rows are too few for the budget, responses nearly separated, events rare or the fit
         still moves, there are coefficients without intervals, and a note with what would be needed.
+        Where the number of rows is public and too small, a warning says so before the charge.
 
     Raises
     ------
@@ -192,18 +209,21 @@ def dp_glm(
     bounds = open_bounds(account, unbounded, share)
     cost = Budget(request.budget.eps * (1 - share), request.budget.delta)
     columns, offsets = model.places(trial)
-    plan = plan_family(
+    planned = partial(
+        plan_family,
         len(columns),
-        cost,
-        request.protection,
+        protection=request.protection,
         offsets=len(offsets),
         exclusive=exclusive_groups(trial, range(len(trial.columns))),
+        noise=request.noise,
     )
-    opened = plan.open(account)
+    opened = planned(cost=cost).open(account)
+    public = request.protection.n_is_public
     announce(bounds, stacklevel=3)
+    if public and (few := few_rows(planned, cost, reader.rows)):
+        warnings.warn(few, DpregWarning, stacklevel=3)
     account.charge(budget, f"dp_glm: {formula}")
     design = build(buy_bounds(reader, known, bounds))
-    public = request.protection.n_is_public
     seen = look_at_family(
         lambda vectors: read_moments(reader, vectors)[0],
         design,

@@ -16,23 +16,30 @@ from numpy.typing import NDArray
 from dpreg.api.coefficients import CallFacts
 from dpreg.errors import ArgumentError, FormulaError, SchemaError
 from dpreg.families.estimate import estimate
-from dpreg.families.family import Binomial, Family
+from dpreg.families.family import Binomial, Family, Poisson
 from dpreg.families.looks import FamilyLooked
+from dpreg.families.plan import FamilyPlan
 from dpreg.formula.check import shown
 from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import read_terms
+from dpreg.privacy.budget import Budget
 from dpreg.results.glm import GLMResults
 from dpreg.results.looks import Look
 from dpreg.schema import Boolean, Categorical, Numeric, Schema
 
-__all__ = ["FAMILIES", "Model", "glm_results", "read_model", "response_bounds"]
+__all__ = ["FAMILIES", "Model", "few_rows", "glm_results", "read_model", "response_bounds"]
 
 Floats = NDArray[np.float64]
 
 FAMILIES: Final[Mapping[str, Callable[[Design], Family]]] = {
     "binomial": lambda design: Binomial(),
+    "poisson": lambda design: Poisson(design.response.hi),
+    "quasipoisson": lambda design: Poisson(design.response.hi, quasi=True),
 }
 """What makes a family from a design's public response."""
+
+_LARGEST_EPS: Final = 1e6
+"""Beyond this the eps that few rows need is only told roughly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,12 @@ class Model:
             if any(column in name for column in unbounded):
                 raise SchemaError(f"declare the bounds of the columns in the offset {shown(name)}.")
         low, high = design.response.lo, design.response.hi
-        if family == "binomial" and (low, high) != (0.0, 1.0):
+        if family != "binomial":
+            if low < 0:
+                raise SchemaError(
+                    f"response {shown(self.response)} must be a count: declare bounds from 0 up."
+                )
+        elif (low, high) != (0.0, 1.0):
             raise SchemaError(
                 f"response {shown(self.response)} must lie between 0 and 1: declare it as (0, 1), "
                 'as bool, or with two levels, as in {"levels": ["no", "yes"]}.'
@@ -124,11 +136,23 @@ def response_bounds(
         Its formula has a number as response.
     """
     name = model.response
+    declared = schema.get(name)
+    if cap is not None and (declared is not None or not name.isidentifier()):
+        raise ArgumentError(
+            "response_cap is for a response that the schema leaves out: here the schema's bounds "
+            "say how large it may be."
+        )
     if not name.isidentifier():
         return schema, model
-    declared = schema.get(name)
     if declared is None:
-        return Schema({**schema, name: Numeric(0.0, 1.0)}), model
+        if family != "binomial" and cap is None:
+            raise ArgumentError(
+                f"the schema leaves out the response {shown(name)}: declare its bounds, or give "
+                "response_cap, the largest count that matters, from public knowledge."
+            )
+        return Schema({**schema, name: Numeric(0.0, 1.0 if cap is None else float(cap))}), model
+    if family != "binomial" and not isinstance(declared, Numeric):
+        raise SchemaError(f"response {shown(name)} must be a count: declare it by its bounds.")
     right = model.formula.partition("~")[2]
     if isinstance(declared, Boolean):
         return schema, replace(model, formula=f"I(1 * {name}) ~{right}")
@@ -142,6 +166,31 @@ def response_bounds(
         number = f"I(1 * ({name} == {level!r})) ~{right}"
         return schema, replace(model, formula=number, success=str(level))
     return schema, model
+
+
+def few_rows(planned: Callable[..., FamilyPlan], cost: Budget, rows: int) -> str | None:
+    """Say, from public numbers, that so many rows are too few for intervals; None where not.
+
+    Parameters
+    ----------
+    planned : callable
+        Makes the plan of looks that may have a `cost`.
+    cost : Budget
+    rows : int
+    """
+    needed = planned(cost=cost).rows_needed
+    if rows >= needed:
+        return None
+    eps, times = float(cost.eps), needed / max(rows, 1)
+    for _ in range(6):  # the need falls about like 1/eps: a few steps meet it
+        eps *= times
+        if eps > _LARGEST_EPS:
+            break
+        times = planned(cost=Budget(Fraction(eps), cost.delta)).rows_needed / max(rows, 1)
+    return (
+        f"{rows:,} rows are too few for intervals at this budget: about {needed:,.0f} would do, or "
+        f"an eps of about {eps:.2g}. The call gives coefficients alone."
+    )
 
 
 def glm_results(model: Model, design: Design, seen: FamilyLooked, facts: CallFacts) -> GLMResults:
@@ -176,6 +225,7 @@ def glm_results(model: Model, design: Design, seen: FamilyLooked, facts: CallFac
         residual_df=None if facts.rows is None else max(found.count - len(chosen), 1.0),
         method="staged",
         noise=seen.plan.mechanism,
+        noise_degrees=seen.plan.degrees,
         scaling="box",
         fit=facts.fit,
         eps=facts.budget.eps,

@@ -29,6 +29,8 @@ _UNSEEN: Final = 0.2
 _RESOLVED: Final = 2.0
 """Least eigenvalue of the information over the norm of its noise: below it intervals have been seen
 to miss the intercept."""
+_SHRUNK: Final = 1.0
+"""The same below which not even coefficients are worth giving."""
 _AT_REST: Final = 0.25
 """Mean square of the predictor's change at the last look beyond which one step was too long."""
 _STEEP: Final = 0.95
@@ -50,7 +52,7 @@ class FamilyEstimate:
     sampling, privacy : (d, d) arrays
         NaN where no errors are earned.
     dispersion : float
-        phi.
+        phi, where the family reports one; else 1.
     count : float
         Released number of complete rows.
     converged : bool
@@ -80,7 +82,7 @@ def estimate(seen: FamilyLooked, names: Sequence[str]) -> FamilyEstimate:
         Of the d coefficients.
     """
     last = seen.looks[-1]
-    law = family_law(last)
+    law = family_law(last, seen.plan.degrees)
     found = coefficients(law)
     weak = tuple(int(j) for j in np.flatnonzero(found.unresolved > _UNSEEN))
     converged = last.moved <= _AT_REST
@@ -89,22 +91,30 @@ def estimate(seen: FamilyLooked, names: Sequence[str]) -> FamilyEstimate:
     params, sampling, privacy = found.params, found.sampling, found.privacy
     notes = list(doubts)
     if doubts:
-        params = np.append(seen.fit.intercept, seen.fit.slopes)
         sampling, privacy = (np.full(sampling.shape, np.nan) for _ in range(2))
-        notes.append(
-            "No intervals are given. The coefficients are drawn towards zero as far as the noise "
-            "asks for."
-        )
+        params, how = _fallback(seen, resolution)
+        notes.append(f"No intervals are given. {how}")
     elif weak:
         listed = ", ".join(names[j] for j in weak)
         notes.append(
             f"Weakly determined: {listed}. The noise hides a direction in which these columns "
             "hardly vary, or vary only together."
         )
-    dispersion = seen.fit.dispersion
+    dispersion = seen.fit.dispersion if seen.fit.family.quasi else 1.0
     return FamilyEstimate(
         params, sampling, privacy, dispersion, law.count, converged, weak, tuple(notes)
     )
+
+
+def _fallback(seen: FamilyLooked, resolution: float) -> tuple[Floats, str]:
+    """Return coefficients that stand where intervals do not, and what they are."""
+    fit = seen.fit
+    if resolution >= _SHRUNK:
+        how = "The coefficients are drawn towards zero as far as the noise asks for."
+        return np.append(fit.intercept, fit.slopes), how
+    intercept = fit.family.predictor(fit.mean) - fit.offsets.mean
+    how = "The noise is larger than what the columns can show: their coefficients are set to zero."
+    return np.append(intercept, np.zeros_like(fit.slopes)), how
 
 
 def _doubts(seen: FamilyLooked, resolution: float, *, converged: bool) -> list[str]:

@@ -29,10 +29,17 @@ _DEPTH: Final = 12.0
 class Family(Protocol):
     """What looks ask of a family; public facts alone."""
 
-    name: ClassVar[str]
     link: ClassVar[str]
     dispersed: ClassVar[bool]
     steep: ClassVar[float]
+
+    @property
+    def name(self) -> str:
+        """The family's name."""
+
+    @property
+    def quasi(self) -> bool:
+        """Whether the dispersion is reported."""
 
     @property
     def cap(self) -> float:
@@ -60,10 +67,19 @@ def _bounded(eta: Floats, limits: tuple[float, float]) -> Floats:
 class Binomial:
     """Yes or no, with the logit link."""
 
-    name: ClassVar[str] = "binomial"
     link: ClassVar[str] = "logit"
     dispersed: ClassVar[bool] = False
     steep: ClassVar[float] = 6.0
+
+    @property
+    def name(self) -> str:
+        """The family's name."""
+        return "binomial"
+
+    @property
+    def quasi(self) -> bool:
+        """Whether the dispersion is reported."""
+        return False
 
     @property
     def cap(self) -> float:
@@ -95,13 +111,25 @@ class Binomial:
 
 @dataclass(frozen=True, slots=True)
 class Poisson:
-    """Counts up to a public cap, with the log link."""
+    """Counts up to a public cap, with the log link.
+
+    Attributes
+    ----------
+    cap : float
+    quasi : bool
+        Whether the dispersion is reported. The looks are the same: they always allow for one.
+    """
 
     cap: float
-    name: ClassVar[str] = "poisson"
+    quasi: bool = False
     link: ClassVar[str] = "log"
     dispersed: ClassVar[bool] = True
     steep: ClassVar[float] = 2.5
+
+    @property
+    def name(self) -> str:
+        """The family's name."""
+        return "quasipoisson" if self.quasi else "poisson"
 
     @property
     def limits(self) -> tuple[float, float]:

@@ -7,10 +7,10 @@ At the fit t0 that the look was at, with beta = t0 + T theta, score and informat
 up to terms of second order in theta, which `_curved` allows for. So, as in `dpreg.staged.law`, with
 A = H:
 
-    g = K beta + N(0, W),    K = A T^-1,    g = s + K t0,    W = (Q/tr A) A+ + C,
+    g = K beta + N(0, W),    K = A T^-1,    g = s + K t0,    W = M + C,
 
-the first part of W being the sandwich's middle, drawn to the information's shape, and C the
-covariance of the noise, averaged over a posterior of theta. A is never inverted.
+M being the sandwich's middle (`_middle`) and C the covariance of the noise, averaged over a
+posterior of theta. A is never inverted.
 
 Tested in `tests/families/test_looks.py`.
 """
@@ -18,6 +18,7 @@ Tested in `tests/families/test_looks.py`.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -37,17 +38,18 @@ _LONGEST: Final = 0.75
 """How far the allowance for curvature may move theta, as a part of its length."""
 
 
-def family_law(look: FamilyLook) -> LookLaw:
+def family_law(look: FamilyLook, degrees: int | None = None) -> LookLaw:
     """Return the law of a released look, in stored units; raises on no released value.
 
-    `residual` holds the dispersion, in which `sampling` is.
+    `degrees` are those of the plan; `residual` holds the dispersion, in which `sampling` is.
     """
     size = len(look.cells) - 1
     variances = look.noise_sd**2
     a, h = look.cells[:size, :size], look.cells[:size, size]
     values, vectors = np.linalg.eigh(a)
     positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    sampling = look.middle * positive
+    working = _working(look)
+    sampling = _middle(look, working, values, vectors)
     prior = min(max(look.fit.signal / size, 1e-6), 1.0)
     theta, spread = np.zeros(size), np.eye(size) * prior
     privacy = positive
@@ -56,7 +58,7 @@ def family_law(look: FamilyLook) -> LookLaw:
         weighted = solved(sampling + privacy, np.column_stack([a, h]))
         spread = _posterior(a @ weighted[:, :size], prior)
         theta = spread @ (a @ weighted[:, size])
-    h = h + a @ (_curved(look, theta, spread) - theta)
+    h = h + a @ (_curved(look, working, theta, spread) - theta)
     location = look.location
     located = _inverse(location.transform)
     k = a @ located
@@ -82,11 +84,51 @@ def family_law(look: FamilyLook) -> LookLaw:
         center=located @ location.shift,
         moments=located.T @ positive @ located / (weight * rows),
         heavy=1.0,
-        degrees=None,
+        degrees=degrees,
     )
 
 
-def _curved(look: FamilyLook, theta: Floats, spread: Floats) -> Floats:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Working:
+    """Rows (1, u) of the working law, with their predictors, means, weights and omega."""
+
+    rows: Floats
+    eta: Floats
+    mean: Floats
+    weight: Floats
+    omega: Floats
+
+
+def _working(look: FamilyLook) -> _Working:
+    fit, location = look.fit, look.location
+    family, at = fit.family, look.fit.situation()
+    u = draws(len(fit.slopes))[:, :-1] * fit.spread
+    mean, weight = family.moments(at.eta)
+    wbar, farthest = location.mean_weight, np.maximum(mean, family.cap - mean)
+    omega = location.score * math.sqrt(wbar) / (farthest * np.sqrt(at.length))
+    omega = np.minimum(omega, location.information * wbar / (weight * at.length))
+    rows = np.column_stack([np.ones(len(u)), u])
+    return _Working(rows, at.eta, mean, weight, np.minimum(omega, 1.0))
+
+
+def _middle(look: FamilyLook, working: _Working, values: Floats, vectors: Floats) -> Floats:
+    """Return the sandwich's middle: Q for its trace, the working law for its shape.
+
+    Rows that are weighted down have less of it for their information, omega^2 for omega: with
+    M = E omega^2 w (1, u)(1, u)' and N = E omega w (1, u)(1, u)' it is A+^(1/2) N^(-1/2) M N^(-1/2)
+    A+^(1/2), scaled to the trace Q.
+    """
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    weighted = working.rows * (working.omega * working.weight)[:, None]
+    own, turn = np.linalg.eigh(weighted.T @ working.rows)
+    back = (turn / np.sqrt(np.maximum(own, 1e-9 * own[-1] + 1e-300))) @ turn.T
+    shape = root @ back @ (weighted.T @ (working.rows * working.omega[:, None])) @ back @ root
+    trace = max(float(np.trace(root @ root)), 1e-300)
+    scale = look.middle * trace / max(float(np.trace(shape)), 1e-300)
+    return np.asarray((shape + shape.T) / 2 * scale)
+
+
+def _curved(look: FamilyLook, working: _Working, theta: Floats, spread: Floats) -> Floats:
     """Return the coefficients whose scores one step of Newton's would take for theta's.
 
     The mean is no straight line: over a step of some length the scores are not H theta. Under the
@@ -94,22 +136,16 @@ def _curved(look: FamilyLook, theta: Floats, spread: Floats) -> Floats:
     and t with m(t) = E[omega w (1, u)(1, u)'] theta is found by the same steps from theta itself.
     What is not known of the step, its `spread`, bends the mean as well: two points stand for it.
     """
-    fit, location = look.fit, look.location
-    family, unit = fit.family, 1 / math.sqrt(location.mean_weight)
-    at = fit.situation()
-    u = draws(len(fit.slopes))[:, :-1] * fit.spread
-    rows = np.column_stack([np.ones(len(u)), u])
-    mean, weight = family.moments(at.eta)
-    omega = location.score / (np.maximum(mean, family.cap - mean) * unit * np.sqrt(at.length))
-    omega = np.minimum(omega, location.information / (weight * unit**2 * at.length))
-    weighted = rows * np.minimum(omega, 1.0)[:, None]
-    information = weighted.T @ (rows * weight[:, None])
+    family, unit = look.fit.family, 1 / math.sqrt(look.location.mean_weight)
+    rows, mean = working.rows, working.mean
+    weighted = rows * working.omega[:, None]
+    information = weighted.T @ (rows * working.weight[:, None])
     size = len(theta)
     information += 1e-9 * float(np.trace(information)) / size * np.eye(size)
     around = unit * np.sqrt(np.einsum("ij,jk,ik->i", rows, spread, rows))
     moved = theta.copy()
     for _ in range(_STEPS):
-        ahead = at.eta + rows @ moved * unit
+        ahead = working.eta + rows @ moved * unit
         change = (family.moments(ahead + around)[0] + family.moments(ahead - around)[0]) / 2 - mean
         seen = np.linalg.solve(information, weighted.T @ change) / unit
         moved = moved + 0.7 * (theta - seen)

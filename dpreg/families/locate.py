@@ -79,6 +79,8 @@ class Fit:
         Expected |theta|^2.
     rows : float
         Released number of complete rows.
+    mean : float
+        Released mean of the response.
     """
 
     family: Family
@@ -93,6 +95,7 @@ class Fit:
     misfit: float
     signal: float
     rows: float
+    mean: float
 
     @property
     def middle(self) -> float:
@@ -295,6 +298,7 @@ def start(
         misfit=0.0,
         signal=0.0,
         rows=count,
+        mean=mean,
     )
     steep = _steepest(family, family.predictor(mean)) / 2
     variance = fit.predicted_variance

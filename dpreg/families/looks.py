@@ -2,7 +2,8 @@
 
 Privacy. A look's exact blocks leave `_release` only with their noise added, drawn by the right of
 the look's own part of the budget; its coordinates, its clips, its part and whether there is another
-look are functions of earlier released values. That is the setting of `dpreg.privacy.looks`.
+look are functions of earlier released values. That is the setting of `dpreg.privacy.looks`; pure
+looks compose in sequence, however they were chosen.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from dpreg.families.rows import FamilyRows
 from dpreg.families.working import Clips, choose_clips
 from dpreg.moments import Moments, Vectors
 from dpreg.privacy.account import Part
-from dpreg.privacy.block_noise import MIDDLE, blocks_gaussian
+from dpreg.privacy.block_noise import MIDDLE, BlocksLaplaceLook
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.look_noise import GaussianLook
 
@@ -142,13 +143,13 @@ def look_at_family(
     """
     plan = opened.plan
     moments = read(design)
-    noise = plan.box_noise()
-    drawn = noise.draw(opened.part(FIRST), moments.group)
+    box_noise = plan.box_noise()
+    drawn = box_noise.draw(opened.part(FIRST), moments.group)
     box = np.array(_added(moments.cells, drawn), dtype=np.float64) / CELL_UNITS
     rows = moments.rows if public else None
     order = np.ix_(*[[0, *columns, *offsets, design.size - 1]] * 2)
     slopes = np.array(known, dtype=np.float64)
-    fit = start(family, box[order], noise.sd[order], slopes, response, rows)
+    fit = start(family, box[order], box_noise.sd[order], slopes, response, rows)
     looks: list[FamilyLook] = []
     left, share = 1 - FIRST, SECOND
     while True:
@@ -156,17 +157,21 @@ def look_at_family(
             fit.situation(),
             plan.ratio(share * (1 - MIDDLE)),
             plan.protection.neighbors == "replace-one",
+            pure=not plan.gaussian,
         )
         location = _on_grid(fit, clips)
         moments = read(FamilyRows(design, location, columns, offsets, response))
-        noise = _noise(plan, location, clips, share)
+        weight = clips.weight
+        if plan.gaussian:  # told in the units of stored integers
+            weight *= location.residual**2 / location.information
+        noise = plan.noise(share, location.limit, weight)
         cells, sd = _release(moments, noise, opened.part(share), location)
         seen = FamilyLook(location, clips, cells, sd, share, fit, 0.0)
         left -= share
         fit, moved = relocated(fit, cells, sd, seen.middle, clips.efficiency)
         looks.append(FamilyLook(location, clips, cells, sd, share, seen.fit, moved))
         if not left:
-            return FamilyLooked(plan, box, noise.sd, tuple(looks), fit)
+            return FamilyLooked(plan, box, box_noise.sd, tuple(looks), fit)
         again = len(looks) - 1
         more = again < len(MORE) and (moved > MOVED[again] or _cheap(clips, moved))
         share = MORE[again] if more else left
@@ -177,25 +182,8 @@ def _cheap(clips: Clips, moved: float) -> bool:
     return clips.loudness < CHEAP and moved > STILL
 
 
-def _noise(
-    plan: FamilyPlan, location: FamilyLocation, clips: Clips, share: Fraction
-) -> GaussianLook:
-    """Fit the noise of a look to the rows' limits; g is told in the units of stored integers."""
-    stored = clips.weight * location.residual**2 / location.information
-    weight = Fraction(max(round(stored * 2**20), 1), 2**20)
-    who = plan.protection
-    return blocks_gaussian(
-        plan.size + 1,
-        location.limit,
-        weight,
-        plan.mu_squared * share,
-        who.neighbors,
-        who.contributions,
-    )
-
-
 def _release(
-    moments: Moments, noise: GaussianLook, part: Part, location: FamilyLocation
+    moments: Moments, noise: GaussianLook | BlocksLaplaceLook, part: Part, location: FamilyLocation
 ) -> tuple[Floats, Floats]:
     """Add the noise to exact blocks, and undo the rows' scales.
 

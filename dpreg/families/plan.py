@@ -4,7 +4,7 @@ A call spends .10 of its budget on a first look in the box and .12 on one at the
 from. While that fit still moves by more than a threshold, another look takes a part; the last one
 takes all that is left. How many looks there are follows from released values. That is free: the
 parts add up to no more than the whole on every path, which is what `dpreg.privacy.looks` asks of
-Gaussian looks.
+Gaussian looks, and what bounds the loss of pure ones, path by path.
 
 Tested in `tests/families/test_looks.py`.
 """
@@ -18,15 +18,29 @@ from fractions import Fraction
 from typing import Final
 
 from dpreg.privacy.account import Account, Line, Part
+from dpreg.privacy.block_noise import (
+    LAPLACES,
+    BlocksLaplaceLook,
+    blocks_gaussian,
+    blocks_laplace,
+)
 from dpreg.privacy.budget import ALL_ROWS, Budget
 from dpreg.privacy.gram_sensitivity import Triangle, layout
-from dpreg.privacy.look_noise import GaussianLook, box_gaussian
+from dpreg.privacy.look_noise import (
+    GaussianLook,
+    MatrixLaplaceLook,
+    box_gaussian,
+    box_matrix_laplace,
+)
 from dpreg.privacy.looks import looks_ratio
+from dpreg.privacy.matrix_laplace import response_share
 from dpreg.privacy.protection import Protection
 from dpreg.staged.need import rows_needed
 
 __all__ = ["FIRST", "MOST_LOOKS", "SECOND", "FamilyPlan", "OpenFamilyLooks", "plan_family"]
 
+_BOX_SIGNAL: Final = 0.25
+"""|theta|^2 that a first look expects: the columns explain a quarter of the response's box."""
 FIRST: Final = Fraction(10, 100)
 SECOND: Final = Fraction(12, 100)
 MORE: Final = (Fraction(18, 100), Fraction(12, 100))
@@ -52,33 +66,68 @@ class FamilyPlan:
         The cells of the first look, the constant among its columns.
     offsets : int
         How many of its columns have known slopes.
-    mu_squared : Fraction
-        r^2 of all looks together.
+    mechanism : {"gaussian", "matrix-laplace"}
+    strength : Fraction
+        Of all looks together: r^2 of Gaussian noise, or eps.
     cost : Budget
     protection : Protection
     """
 
     triangle: Triangle
     offsets: int
-    mu_squared: Fraction
+    mechanism: str
+    strength: Fraction
     cost: Budget
     protection: Protection
-    mechanism = "gaussian"
 
     @property
     def size(self) -> int:
         """d: the columns with coefficients, the intercept among them."""
         return len(self.triangle.columns) - self.offsets
 
-    def ratio(self, share: Fraction) -> float:
-        """Return mu of a look of this share, over the rows of one person."""
-        return math.sqrt(self.mu_squared * share) / self.protection.contributions
+    @property
+    def gaussian(self) -> bool:
+        """Whether the noise is Gaussian."""
+        return self.mechanism == "gaussian"
 
-    def box_noise(self) -> GaussianLook:
+    @property
+    def degrees(self) -> int | None:
+        """Degrees nu of the law chi2_(2 nu)/(2 nu) of the noise's variance; None if Gaussian.
+
+        The score's noise, of density exp(-|v|/b) in d places, has an excess kurtosis of 6/(d + 1)
+        in each; this law's is 3/nu. The information's noise has less.
+        """
+        return None if self.gaussian else max((self.size + 1) // 2, 1)
+
+    def ratio(self, share: Fraction) -> float:
+        """Return mu or eps of a look of this share, over the rows of one person."""
+        own = float(self.strength * share)
+        return (math.sqrt(own) if self.gaussian else own) / self.protection.contributions
+
+    def box_noise(self) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of the first look, at rows in the box."""
-        who = self.protection
-        own = self.mu_squared * FIRST
-        return box_gaussian(self.triangle, own, who.neighbors, who.contributions)
+        who, own = self.protection, self.strength * FIRST
+        if self.gaussian:
+            return box_gaussian(self.triangle, own, who.neighbors, who.contributions)
+        share = response_share(_BOX_SIGNAL * (self.triangle.dimension - 1))
+        return box_matrix_laplace(self.triangle, share, own, who.neighbors, who.contributions)
+
+    def noise(self, share: Fraction, limit: int, weight: float) -> GaussianLook | BlocksLaplaceLook:
+        """Return the noise of a look at a fit.
+
+        Parameters
+        ----------
+        share : Fraction
+            Of the whole.
+        limit : int
+            S of the rows' integers.
+        weight : float
+            g beside the integers of the information, or the score's part of eps.
+        """
+        who, own = self.protection, self.strength * share
+        told = Fraction(max(round(weight * 2**20), 1), 2**20)
+        fitted = blocks_gaussian if self.gaussian else blocks_laplace
+        return fitted(self.size + 1, limit, told, own, who.neighbors, who.contributions)
 
     @property
     def last_share(self) -> Fraction:
@@ -93,7 +142,7 @@ class FamilyPlan:
         of what `dpreg.staged.need` says for the rows of a linear model.
         """
         ratio, relation = self.ratio(self.last_share), self.protection.neighbors
-        return NEEDED * rows_needed(self.size, ratio, relation, gaussian=True)
+        return NEEDED * rows_needed(self.size, ratio, relation, gaussian=self.gaussian)
 
     def open(self, account: Account, *, rows: str = ALL_ROWS) -> OpenFamilyLooks:
         """Open the looks' line of a call's account, which is not yet charged."""
@@ -101,9 +150,10 @@ class FamilyPlan:
             "looks",
             self.mechanism,
             self.cost,
-            mu_squared=self.mu_squared,
+            mu_squared=self.strength if self.gaussian else None,
             rows=rows,
-            note=f"at most {MOST_LOOKS} looks; the last takes what the others leave of mu^2",
+            note=f"at most {MOST_LOOKS} looks; the last takes what the others leave",
+            by=None if self.gaussian else LAPLACES,
         )
         return OpenFamilyLooks(self, line)
 
@@ -123,7 +173,8 @@ class OpenFamilyLooks:
 
     def part(self, share: Fraction) -> Part:
         """Take the part of one look."""
-        return self.line.look(self.plan.mu_squared * share)
+        own = self.plan.strength * share
+        return self.line.look(own) if self.plan.gaussian else self.line.part(Budget(own))
 
 
 def plan_family(
@@ -133,6 +184,7 @@ def plan_family(
     *,
     offsets: int = 0,
     exclusive: Sequence[Sequence[int]] = (),
+    noise: str | None = None,
 ) -> FamilyPlan:
     """Plan the looks at p columns and some of known slope.
 
@@ -141,15 +193,20 @@ def plan_family(
     columns : int
         p, the stored columns that have coefficients, without the constant.
     cost : Budget
-        What all looks may cost; delta above 0.
+        What all looks may cost.
     protection : Protection
     offsets : int
         Columns of known slope.
     exclusive : sequence of sequences of int
         z indices of the 0/1 columns of each factor.
+    noise : {"gaussian", "matrix-laplace"}, optional
+        None takes Gaussian noise where delta is above 0.
     """
     triangle = layout(range(columns + offsets + 1), exclusive)
+    if (noise or ("gaussian" if cost.delta > 0 else "matrix-laplace")) == "matrix-laplace":
+        eps = cost.eps
+        return FamilyPlan(triangle, offsets, "matrix-laplace", eps, Budget(eps), protection)
     located = (columns + 2) * (columns + 3) // 2
     cells = len(triangle.cells) + (MOST_LOOKS - 1) * located
     whole = Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2
-    return FamilyPlan(triangle, offsets, whole, cost, protection)
+    return FamilyPlan(triangle, offsets, "gaussian", whole, cost, protection)

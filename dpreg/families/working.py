@@ -7,9 +7,10 @@ clips A and S, a look's predicted variance of a coefficient is
 
     (phi n I4 (1 + lack of fit) + N) / (n I2)^2 + (MISFIT (1 - I2/I0))^2,
 
-I2 and I4 the mean of omega and omega^2 times the information of a direction, N the noise variance
-of an equation, D^2 (1/g + |theta|^2 (1 + 1/d)/2) / mu^2, and I0 is I2 without clips: rows that are
-weighted down change what is estimated where the model is not quite true.
+I2 and I4 the mean of omega and omega^2 times the information of a direction, and I0 is I2 without
+clips: rows that are weighted down change what is estimated where the model is not quite true. N is
+the noise variance of an equation: D^2 (1/g + |theta|^2 (1 + 1/d)/2) / mu^2 for Gaussian noise, and
+(d + 1) (b^2 + 2 |theta|^2 c^2 (1 + 1/d)) at pure eps, b and c the scales of score and information.
 
 Tested in `tests/families/test_looks.py`.
 """
@@ -40,6 +41,8 @@ _ROWS: Final = (0.2, 0.4, 0.6, 0.75, 0.87, 0.95, 0.99, 1.0, 1.5)
 largest."""
 _WEIGHTS: Final = np.exp(np.linspace(math.log(1e-2), math.log(3e3), 60))
 """Weights g of the score beside the information that are tried."""
+_SHARES: Final = np.array([0.25, 0.35, 0.5, 0.6, 0.7, 0.8])
+"""Parts of eps that the score may take."""
 _QUIET: Final = 0.35
 """Noise in the information, as a share of it, from where on it is penalised."""
 
@@ -100,7 +103,7 @@ class Clips:
     information, score : float
         A and S.
     weight : float
-        g, beside the information in the same units.
+        g, beside the information in the same units; at pure eps the score's part of it.
     error : float
         The predicted variance of a coefficient in the look's coordinates.
     efficiency : float
@@ -117,16 +120,17 @@ class Clips:
     loudness: float
 
 
-def choose_clips(at: Situation, ratio: float, replaced: bool) -> Clips:
-    """Return the clips of least predicted error for a Gaussian look.
+def choose_clips(at: Situation, ratio: float, replaced: bool, *, pure: bool = False) -> Clips:
+    """Return the clips of least predicted error for a look.
 
     Parameters
     ----------
     at : Situation
     ratio : float
-        mu of the look, over the rows of one person.
+        mu of the look, or its eps where that is pure, over the rows of one person.
     replaced : bool
         Whether neighbours replace a row.
+    pure : bool
     """
     mean, weight = at.family.moments(at.eta)
     root = np.sqrt(at.length)
@@ -139,7 +143,8 @@ def choose_clips(at: Situation, ratio: float, replaced: bool) -> Clips:
     second = (omega * norms).mean(axis=-1) / at.size
     fourth = (omega * omega * norms).mean(axis=-1) / at.size
     A, S = np.broadcast_arrays(limits_a[None, :], limits_s[:, None])
-    noise = _noise(at, A, S, second, fourth, ratio, replaced)
+    rule = _pure_noise if pure else _noise
+    noise = rule(at, A, S, second, fourth, ratio, replaced)
     sampling = at.dispersion * at.rows * fourth * (1 + at.misfit)
     added = noise.min(axis=-1) / ratio**2
     error = (sampling + added) / (at.rows * second) ** 2
@@ -149,7 +154,7 @@ def choose_clips(at: Situation, ratio: float, replaced: bool) -> Clips:
     return Clips(
         information=float(A[i, j]),
         score=float(S[i, j]),
-        weight=float(_WEIGHTS[best]),
+        weight=float((_SHARES if pure else _WEIGHTS)[best]),
         error=float(error[i, j]),
         efficiency=float(fourth[i, j] / second[i, j]),
         loudness=float(added[i, j] / sampling[i, j]),
@@ -185,4 +190,25 @@ def _noise(
     signal = at.signal + d * spread / known**2
     noise = square * (1 / g + signal * (0.5 + 0.5 / d))
     loud = 2 * np.sqrt(2 * d * square) / ratio / known
+    return np.asarray(noise * (1 + np.maximum(0.0, loud / _QUIET - 1)) ** 4)
+
+
+def _pure_noise(
+    at: Situation,
+    A: Floats,
+    S: Floats,
+    second: Floats,
+    fourth: Floats,
+    ratio: float,
+    replaced: bool,
+) -> Floats:
+    """Return the same at pure eps 1, for each clip and share of the score."""
+    d, times = at.size, 1.0 if replaced else 0.5
+    score = (d + 1) * (2 * times * S[..., None] / _SHARES) ** 2
+    scale = times * A[..., None] / (1 - _SHARES)
+    known = (at.rows * second)[..., None]
+    spread = score / ratio**2 + at.dispersion * at.rows * fourth[..., None]
+    signal = at.signal + d * spread / known**2
+    noise = score + signal * 2 * (d + 1) * scale**2 * (1 + 1 / d)
+    loud = 2 * np.sqrt(2 * d * (d + 1)) * scale / ratio / known
     return np.asarray(noise * (1 + np.maximum(0.0, loud / _QUIET - 1)) ** 4)

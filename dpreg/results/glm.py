@@ -62,7 +62,7 @@ class GLMResults(RegressionResults):
 
     Parameters
     ----------
-    family : {"binomial", "poisson"}
+    family : {"binomial", "poisson", "quasipoisson"}
     link : {"logit", "log"}
     converged : bool
         Whether the last look asked for a small step only.
@@ -71,7 +71,8 @@ class GLMResults(RegressionResults):
     success : str or None
         Of a response with two declared levels: which of them counts as 1.
     residual_variance : float
-        The dispersion phi; read it as `scale`: 1 for "binomial".
+        The dispersion phi; read it as `scale`: 1 for "binomial" and "poisson". Standard errors
+        allow for another one.
     looks : tuple of Look
         The first is of rows (1, x, y) in the box. A later one has the information in its `cells`,
         the score in their last row and column, and the sum of squared scores in the end; its

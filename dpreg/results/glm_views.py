@@ -95,5 +95,5 @@ def _looks(listed: Sequence[Look]) -> list[Block]:
         )
         for place, look in enumerate(listed, 1)
     )
-    headers = ("", "rows", "share", "information\nlimit", "score\nlimit", "mean\nweight")
+    headers = ("", "rows", "share", "information\nlimit", "score\nlimit", "relative\nweight")
     return [Grid(headers, rows, "llrrrr")] if rows else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from dpreg.errors import (
     ArgumentError,
     BudgetError,
     DataError,
+    DpregWarning,
     FormulaError,
     NotReleased,
     SchemaError,
@@ -77,6 +79,21 @@ def test_tends_to_statsmodels_as_the_noise_vanishes(formula, neighbors):
     assert ours.scale == theirs.scale == 1
     assert (ours.family, ours.link, ours.converged) == ("binomial", "logit", True)
     assert ours.df_model == theirs.df_model
+
+
+def test_pure_eps_is_charged_and_spent():
+    ledger = dpreg.Ledger(1)
+    data = table(20_000)
+    theirs = smf.glm("y ~ x + w", data, family=sm.families.Binomial()).fit()
+    fit = glm("y ~ x + w", data, delta=0, budget=ledger)
+    assert (fit.noise, fit.noise_degrees) == ("matrix-laplace", 2)
+    assert fit.spent == ledger.spent == dpreg.Budget(1)
+    assert fit.budget["mechanism"].tolist()[0] == "matrix-laplace"
+    assert (np.abs(fit.params - theirs.params) < 6 * fit.bse).all()
+    p = fit.pvalues["w"]
+    assert min(abs(fit.conf_int(p).loc["w"])) == pytest.approx(0, abs=1e-3)
+    exact = glm("y ~ x + w", data, 1e6, delta=0)
+    np.testing.assert_allclose(exact.params, theirs.params, atol=1e-4)
 
 
 @pytest.mark.parametrize("response", ["yes", "word", "I(1 * yes)"])
@@ -158,7 +175,11 @@ def test_ratios_and_the_summary():
 
 
 def test_where_no_intervals_are_earned_there_are_none():
-    fit = glm(data=table(300), eps=0.5)
+    ledger = dpreg.Ledger(dpreg.Budget(1, "1e-6"))
+    with pytest.warns(DpregWarning, match=r"300 rows are too few.*about [\d,]+ would do") as told:
+        fit = glm(data=table(300), eps=0.5, budget=ledger)
+    eps = float(re.search(r"eps of about (\d+(\.\d+)?)", str(told[0].message))[1])
+    assert glm(data=table(300), eps=1.1 * eps).spent.eps > 0.5  # without a warning
     assert fit.bse.isna().all()
     assert fit.conf_int().isna().all(axis=None)
     assert np.isfinite(fit.params).all()
@@ -209,7 +230,8 @@ def test_bounds_left_out_are_bought():
 @pytest.mark.parametrize(
     ("more", "error", "match"),
     [
-        ({"delta": 0}, ArgumentError, "delta above 0"),
+        ({"delta": 0, "noise": "gaussian"}, ArgumentError, "delta above 0"),
+        ({"noise": "laplace"}, ArgumentError, "noise"),
         ({"family": "gamma"}, ArgumentError, "family"),
         ({"formula": "y ~ x - 1"}, FormulaError, "intercept"),
         ({"formula": "y ~ 1"}, FormulaError, "beside the intercept"),
@@ -218,6 +240,15 @@ def test_bounds_left_out_are_bought():
         ({"formula": "I(w / 5) ~ x"}, SchemaError, "between 0 and 1"),
         ({"exposure": "days"}, ArgumentError, "exposure"),
         ({"response_cap": 3}, ArgumentError, "response_cap"),
+        ({"response_cap": 3, "family": "poisson"}, ArgumentError, "leaves out"),
+        ({"formula": "v ~ x", "family": "poisson"}, ArgumentError, "give response_cap"),
+        (
+            {"formula": "v ~ x", "family": "poisson", "response_cap": 0},
+            ArgumentError,
+            "response_cap",
+        ),
+        ({"formula": "o ~ x", "family": "poisson"}, SchemaError, "must be a count"),
+        ({"formula": "g ~ x", "family": "poisson"}, SchemaError, "must be a count"),
         ({"offset": "x"}, ArgumentError, "no term of the formula"),
         ({"offset": "g"}, ArgumentError, "one column of numbers"),
         ({"offset": "o + days"}, ArgumentError, "one column or expression"),
@@ -233,6 +264,61 @@ def test_what_cannot_be_done_is_refused_before_the_charge(more, error, match):
     with pytest.raises(error, match=match):
         glm(**{"formula": "y ~ x + w", "budget": ledger, **more})
     assert ledger.spent == dpreg.Budget(0)
+
+
+def counts(n=20_000, seed=0, spread=0.0):
+    """Counts of days of exposure; with `spread`, more scattered than Poisson's."""
+    data = table(n, seed)
+    rng = np.random.default_rng([seed, 1])
+    rate = np.exp(-2.5 + 0.8 * data["x"] + 0.08 * data["w"] + np.log(data["days"]))
+    if spread:
+        rate = rate * rng.gamma(1 / spread, spread, n)
+    data["v"] = np.minimum(rng.poisson(rate), 12)
+    return data
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_counts_tend_to_statsmodels_as_the_noise_vanishes(neighbors):
+    data = counts(30_000, spread=0.7)
+    family = sm.families.Poisson()
+    theirs = smf.glm("v ~ x + w", data, family=family, exposure=data["days"]).fit(scale="X2")
+    given = {"family": "quasipoisson", "response_cap": 12, "exposure": "days"}
+    ours = glm("v ~ x + w", data, 1e6, neighbors=neighbors, **given)
+    np.testing.assert_allclose(ours.params, theirs.params, atol=2e-3)
+    # The spread of these counts grows with their mean, and far rows count more in ours.
+    np.testing.assert_allclose(ours.scale, theirs.scale, rtol=0.2)
+    np.testing.assert_allclose(ours.bse, theirs.bse, rtol=0.15)
+    np.testing.assert_allclose(
+        ours.predict(data), theirs.predict(data, exposure=data["days"]), rtol=2e-3
+    )
+    plain = glm("v ~ x + w", data, 1e6, **{**given, "family": "poisson"})
+    assert plain.scale == 1
+    np.testing.assert_allclose(plain.bse, ours.bse, rtol=0.02)
+    assert (ours.link, ours.offset) == ("log", "np.log(days)")
+    assert "rate ratio" in str(ours.summary(ratios=True))
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+def test_intervals_of_counts_hold(spread):
+    many = counts(200_000, 99, spread)
+    family = sm.families.Poisson()
+    truth = smf.glm("v ~ x + w", many, family=family, exposure=many["days"]).fit().params.to_numpy()
+    schema = {**SCHEMA, "v": (0, 12)}
+    inside = []
+    for seed in range(40):
+        data = counts(8000, seed, spread)
+        fit = glm(
+            "v ~ x + w",
+            data,
+            2,
+            family="poisson",
+            exposure="days",
+            schema=schema,
+            unsafe_seed=seed,
+        )
+        low, high = fit.conf_int().to_numpy().T
+        inside.append((low < truth) & (truth < high))
+    assert np.mean(inside) > 0.88
 
 
 def test_an_offset_needs_declared_bounds():

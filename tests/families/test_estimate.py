@@ -46,6 +46,17 @@ def test_where_intervals_are_not_earned_there_are_none_and_a_reason(
     assert np.isnan(found.privacy).all()
     assert np.isfinite(found.params).all()
     assert np.abs(found.params).max() < 100
+    if "set to zero" in found.notes[1]:
+        assert found.params[1:].tolist() == [0.0] * columns
+
+
+def test_where_nothing_can_be_seen_the_mean_stands():
+    z, y, _ = logit_rows(np.random.default_rng(5), 4000, 6, -2.5)
+    found = of(z, "0.05")
+    assert found.params[1:].tolist() == [0.0] * 6
+    assert "set to zero" in found.notes[1]
+    seen, _ = looked(z, "1", 3)
+    assert seen.fit.mean == pytest.approx(y.mean(), abs=0.1)
 
 
 def test_separated_responses_give_no_intervals():

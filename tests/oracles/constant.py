@@ -24,7 +24,7 @@ import pytest
 
 import dpreg
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.mechanisms import additive, choice, coins, wishart
+from dpreg.privacy.mechanisms import additive, choice, coins, l2_norm, wishart
 from dpreg.selection.tree import sampler
 
 mpl.use("Agg")
@@ -72,6 +72,7 @@ def constant(patch: pytest.MonkeyPatch) -> None:
         )
 
     everywhere(wishart.wishart_noise, wisharts)
+    everywhere(l2_norm.l2_norm_noise, lambda size, scale, rng=None: _noise(size, scale))
     everywhere(choice.choose, lambda scores, **_: len(scores) // 2)
     patch.setattr(sampler.Tree, "draw", lambda *args, **options: SimpleNamespace(units=(0,)))
     patch.setattr(

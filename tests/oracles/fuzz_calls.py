@@ -172,8 +172,13 @@ def _glm(rng: np.random.Generator, options: Options) -> Any:
     response = _one(rng, ("I(1 * (y > 0))", "h", "g2"))
     if _some(rng, 0.7):
         options["schema"] |= {"h": (0, 1), "g2": ["u", "v"]}
+    if _some(rng, 0.4):
+        options["family"] = _one(rng, ("poisson", "quasipoisson"))
+        options["response_cap"] = _one(rng, (None, 1, 20, "1e6", "1e-3"))
+        options["exposure"] = _one(rng, (None, "I(c + 1)"))
     options |= {
-        "delta": _one(rng, ("1e-6", "1e-12", "0.01", "1e-300", "0.4")),
+        "delta": _delta(rng),
+        "noise": _one(rng, (None, None, "gaussian", "matrix-laplace")),
         "offset": _one(rng, (None, None, "c", "I(a + b)")),
         "shares": _shares(rng, ("bounds",)),
     }

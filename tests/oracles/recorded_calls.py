@@ -72,6 +72,8 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
             cell("ols", **unit, method="ssp", delta=DELTA, scaling="row-norm")
             cell("glm", **unit, delta=DELTA, eps=30)
             cell("glm", **unit, delta=DELTA, schema="bare")
+            cell("glm", **unit, delta=DELTA, family="poisson")
+            cell("glm", **unit, eps=30)
             cell("mean", **unit)
             cell("mean", **unit, by="g", noise="gaussian", delta=DELTA)
             cell("suffstats", **unit)
@@ -164,7 +166,8 @@ def run(call: str, options: dict[str, Any], ledger: dpreg.Ledger, folder: Path) 
             case "ols":
                 return dpreg.dp_ols("y ~ a + b + c", data, **{"method": "gram", **common})
             case "glm":
-                return dpreg.dp_glm("I(1 * (z > 0)) ~ a + b + c", data, **common)
+                response = "I(1 * (z > 0))" if "family" not in common else "I(z + 4)"
+                return dpreg.dp_glm(f"{response} ~ a + b + c", data, **common)
             case "mean":
                 return dpreg.dp_mean(["a", "b"], data, **common)
             case "suffstats":

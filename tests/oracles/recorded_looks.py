@@ -53,6 +53,8 @@ def family_looks(
     draws: Iterator[Draw], asked: Asked, columns: int, released: tuple[Any, ...]
 ) -> Cost:
     """A look at the box, then information, score and its square at each of the other looks."""
+    if released[0].mechanism == "matrix-laplace":
+        return _pure_family(draws, asked, columns, released)
     drawn = _pools(draws, columns + 2)
     squares = _box(drawn, asked, columns)
     for look in released[1:]:
@@ -60,6 +62,28 @@ def family_looks(
         squares += _blocks(pools, asked, columns + 1, look)
         drawn = [*drawn, *pools]
     return Cost("looks", tuple(drawn), mu=asked.k * math.sqrt(squares))
+
+
+def _pure_family(
+    draws: Iterator[Draw], asked: Asked, columns: int, released: tuple[Any, ...]
+) -> Cost:
+    """Each part's own loss: the Wisharts' trace, the score's length, the square's step."""
+    box = wishart(next(draws), asked, columns, "looks")
+    drawn, losses = list(box.draws), list(box.losses)
+    for look in released[1:]:
+        information, score, middle = (next(draws) for _ in range(3))
+        (scale,) = set(information.widths)
+        stored = look.noise_sd[0, -1] / (math.sqrt(columns + 2) * score.scale * UNIT)
+        limit = look.width / stored
+        assert 0 < limit <= 1 + 1e-9
+        assert (information.size, score.size, middle.size) == (columns + 1, columns + 1, 1)
+        drawn += [information, score, middle]
+        losses += [
+            asked.k * asked.rows / (2 * scale * UNIT),
+            asked.k * asked.rows * limit / (score.scale * UNIT),
+            asked.k / (middle.scale * UNIT),
+        ]
+    return Cost("looks", tuple(drawn), tuple(losses))
 
 
 def _blocks(pools: list[Draw], asked: Asked, size: int, look: Any) -> float:
@@ -74,7 +98,7 @@ def _blocks(pools: list[Draw], asked: Asked, size: int, look: Any) -> float:
     )
     stored = look.noise_sd[0, -1] / (score * UNIT)  # one of the score, in units of the look
     limit = look.width / stored
-    assert 0 < limit <= 1
+    assert 0 < limit <= 1 + 1e-9
     a, sides = np.linspace(0, 1, 11), np.array([-1.0, 0.0, 1.0]) * limit
     one, other, b, c, t = np.meshgrid(a, a, sides, sides, np.linspace(-1, 1, 401), indexing="ij")
     if asked.rows == 1:

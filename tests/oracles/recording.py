@@ -22,7 +22,7 @@ from scipy.stats import binom, norm
 from dpreg import moments
 from dpreg.estimation import gram, perturbed, sums
 from dpreg.privacy import ranks, seeded
-from dpreg.privacy.mechanisms import additive, choice, wishart
+from dpreg.privacy.mechanisms import additive, choice, l2_norm, wishart
 from dpreg.selection import estimates
 from dpreg.selection.scoring import problem
 from dpreg.selection.tree import sampler
@@ -108,6 +108,8 @@ def record(patch: Any) -> Tape:
         return knorm(widths, rate, **options)
 
     everywhere(knorm, boxed)
+    round_noise = l2_norm.l2_norm_noise
+    everywhere(round_noise, vector("l2-norm", round_noise))
     spectral = wishart.wishart_noise
 
     def symmetric(scales: Any, **options: Any) -> Any:

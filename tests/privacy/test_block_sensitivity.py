@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,12 +12,15 @@ import pytest
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy import block_noise
-from dpreg.privacy.block_noise import blocks_gaussian
+from dpreg.privacy.account import Account
+from dpreg.privacy.block_noise import LAPLACES, blocks_gaussian, blocks_laplace
 from dpreg.privacy.block_sensitivity import (
     blocks_l2_squared,
     blocks_weights,
     score_sensitivity,
 )
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.protection import Protection
 
 UNIT = 2**20
 FULL = 2**40
@@ -190,7 +194,81 @@ def test_the_score_alone_moves_by_its_limit():
     assert score_sensitivity(FULL // 3, "add-remove", 5) == 5 * (FULL // 3)
 
 
+EPS = Fraction(3, 4)
+
+
+def pure_loss(noise, taken, given):
+    """The largest log ratio of densities that these rows can make, by each block's own law."""
+    d = noise.size - 1
+    squares = sum(sum(x * x for x in row[:d]) for row in (*taken, *given))
+    information = Fraction(squares, 2 * noise.information)
+    taken, given = [released(row) for row in taken], [released(row) for row in given]
+
+    def change(cell):
+        return sum(v[cell] for v in given) - sum(z[cell] for z in taken)
+
+    score = math.sqrt(sum(change((i, d)) ** 2 for i in range(d))) / noise.score
+    return float(information) + score + abs(change((d, d))) / noise.middle
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("contributions", [1, 3])
+@pytest.mark.parametrize("share", [Fraction(1, 4), Fraction(4, 5)])
+@pytest.mark.parametrize("limit", LIMITS)
+def test_no_neighbour_exceeds_pure_eps(limit, share, contributions, neighbors):
+    noise = blocks_laplace(4, limit, share, EPS, neighbors, contributions)
+    rows = candidates(3, limit, Fraction(1), np.random.default_rng(3))
+    others = rows if neighbors == "replace-one" else rows[:1]
+
+    def loss(one, other):
+        taken, given = [one] * contributions, [other] * contributions
+        return pure_loss(noise, taken, [] if neighbors == "add-remove" else given)
+
+    largest = max(loss(one, other) for one in rows for other in others)
+    assert 0.9 * EPS < largest <= float(EPS) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_block_of_too_little_noise_is_caught(place):
+    fields = ("information", "score", "middle")
+    honest = blocks_laplace(4, FULL, Fraction(1, 2), EPS, "replace-one")
+    mutant = replace(honest, **{fields[place]: getattr(honest, fields[place]) // 64})
+    rows = candidates(3, FULL, Fraction(1), np.random.default_rng(3))
+    largest = max(pure_loss(mutant, [one], [other]) for one in rows for other in rows)
+    assert largest > 1.1 * float(EPS)
+
+
+def test_pure_noise_has_its_sds_and_is_drawn_from_parts():
+    noise = blocks_laplace(4, FULL // 9, Fraction(1, 3), EPS, "replace-one")
+    rng = np.random.default_rng(4)
+    many = np.array([noise.simulate(rng) for _ in range(3000)], dtype=float) / FULL
+    assert np.abs(many.std(0) / noise.sd - 1).max() < 0.15
+    drawn = noise.simulate(None)
+    assert drawn == tuple(zip(*drawn, strict=True))
+    account = Account(Protection("replace-one", 1, None), Budget(EPS))
+    line = account.joint("looks", "matrix-laplace", Budget(EPS), by=LAPLACES)
+    account.charge(None, "a test")
+    noise.draw(line.part(Budget(EPS)))
+    assert account.table().total == Budget(EPS)
+    small = Account(Protection("replace-one", 1, None), Budget(EPS))
+    line = small.joint("looks", "matrix-laplace", Budget(EPS), by=LAPLACES)
+    small.charge(None, "a test")
+    with pytest.raises(RuntimeError, match="less noise"):
+        noise.draw(line.part(Budget(EPS * Fraction(99, 100))))
+    other = Account(Protection("add-remove", 1, None), Budget(EPS))
+    line = other.joint("looks", "matrix-laplace", Budget(EPS), by=LAPLACES)
+    other.charge(None, "a test")
+    with pytest.raises(RuntimeError, match="other neighbours"):
+        noise.draw(line.part(Budget(EPS)))
+
+
 def test_refusals():
+    with pytest.raises(ArgumentError, match="share"):
+        blocks_laplace(4, FULL, Fraction(1), EPS, "replace-one")
+    with pytest.raises(ArgumentError, match="positive"):
+        blocks_laplace(4, FULL, Fraction(1, 2), Fraction(0), "replace-one")
+    with pytest.raises(ArgumentError, match="too small"):
+        blocks_laplace(4, FULL, Fraction(1, 2), Fraction(1, 2**200), "replace-one")
     with pytest.raises(ArgumentError, match="weight must be positive"):
         blocks_l2_squared(FULL, Fraction(0), "replace-one")
     with pytest.raises(ArgumentError, match="neighbors"):
