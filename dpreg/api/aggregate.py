@@ -5,11 +5,13 @@ Tested in `tests/api/test_blockwise.py`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from dpreg.api.block_table import block_table
 from dpreg.api.blockwise import Aggregate
 from dpreg.api.recorded import recorded
+from dpreg.api.signatures import Amount, Bounds, SchemaLike, Table
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Estimator, block_values, time_limits_work
 from dpreg.sources.persons import Persons
@@ -24,11 +26,11 @@ __all__ = ["sample_aggregate"]
 @recorded
 def sample_aggregate(
     estimator: Estimator,
-    data: Any,
+    data: Table,
     *,
-    eps: Any,
-    delta: Any = 0,
-    bounds: Any,
+    eps: Amount,
+    delta: Amount = 0,
+    bounds: Bounds | Sequence[Sequence[float]],
     blocks: int | None = None,
     correct_bias: bool = True,
     aggregation: str = "auto",
@@ -36,7 +38,7 @@ def sample_aggregate(
     contributions: int = 1,
     person: str | None = None,
     by: str | None = None,
-    schema: Any = None,
+    schema: SchemaLike = None,
     timeout: float | None = None,
     noise: str | None = None,
     budget: Ledger | None = None,
@@ -96,8 +98,9 @@ def sample_aggregate(
     neighbors : {"replace-one", "add-remove"}
     contributions : int
     person : str, optional
-        As in `dp_mean`, a column of a table that `schema` does not declare. All rows of a person
-        are in one block, so that `contributions` costs nothing without `by`.
+        The column that says whose row it is, which `schema` does not declare. Of each person
+        `contributions` rows are used, drawn by lot. They are in one block, so that
+        `contributions` costs nothing without `by`.
     by : str, optional
         A column of a table whose levels `schema` declares: an
         estimate in each of its groups, of B blocks each. Under replace-one a person's rows may

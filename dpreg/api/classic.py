@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from dpreg.api.inputs import (
     public_count,
 )
 from dpreg.api.recorded import recorded
+from dpreg.api.signatures import Amount, Bounds, Cells, SchemaLike, Table
 from dpreg.errors import ArgumentError
 from dpreg.estimation import sums
 from dpreg.estimation.classic import (
@@ -45,13 +46,13 @@ __all__ = ["dp_mean", "dp_suffstats"]
 
 @recorded
 def dp_mean(
-    x: Any,
-    data: Any = None,
+    x: Cells,
+    data: Table = None,
     *,
-    bounds: Any = None,
-    eps: Any,
-    delta: Any = 0,
-    schema: Any = None,
+    eps: Amount,
+    delta: Amount = 0,
+    bounds: Bounds = None,
+    schema: SchemaLike = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
     person: str | None = None,
@@ -146,14 +147,14 @@ def dp_mean(
 
 @recorded
 def dp_suffstats(
-    x: Any,
-    data: Any = None,
+    x: Cells,
+    data: Table = None,
     *,
+    eps: Amount,
+    delta: Amount = 0,
     family: str = "gaussian",
-    bounds: Any = None,
-    eps: Any,
-    delta: Any = 0,
-    schema: Any = None,
+    bounds: Bounds = None,
+    schema: SchemaLike = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
     person: str | None = None,
@@ -171,9 +172,36 @@ def dp_suffstats(
 
     Parameters
     ----------
-    x, data, bounds, eps, delta, schema, neighbors, contributions, person, by, complete, noise, \
-budget, analyst, progress, unsafe_seed
-        As in `dp_mean`.
+    x : str, list of str, array, Series, DataFrame or mapping
+        Name(s) of columns of `data`; or the column(s) themselves, without `data`. A row with a
+        missing value in any of them counts for nothing; values outside the bounds are clipped.
+    data : table, optional
+        What `dpreg.sources.as_source` takes.
+    eps, delta : number or decimal string
+        What the whole call may cost; delta is spent only on Gaussian noise.
+    bounds : (lo, hi), or mapping of column to (lo, hi), optional
+        Public. Columns without take theirs from `schema`.
+    schema : mapping, Schema or path, optional
+        Bounds, and the levels of `by`.
+    neighbors : {"replace-one", "add-remove"}
+        Whether one person's rows are replaced, so that n is public, or added or removed.
+    contributions : int
+        The most rows that one person may own; with `person`, the most that are used.
+    person : str, optional
+        The column that says whose row it is; see `dp_mean`.
+    by : str, optional
+        A column with declared levels: an estimate in each of its groups, at the cost of one.
+    complete : bool
+        Your word, as a public fact, that no value is missing, so that the count is n.
+    noise : {None, "laplace", "gaussian"}
+        None: the one with the least noise.
+    budget : Ledger, optional
+        An account to charge, before a row is read; `analyst` says whose part of it.
+    analyst : str, optional
+    progress : bool, optional
+        Show a bar on stderr while rows are read, for the curator's eyes only.
+    unsafe_seed : int, optional
+        Makes the result reproducible and **not private**; every view of it says so.
     family : {"gaussian", "bernoulli", "poisson", "exponential"}
         Bounds must lie in the family's support: (0, 1) for Bernoulli, which is the default there;
         not below 0 for Poisson and exponential. A tail beyond the bounds is clipped and biases

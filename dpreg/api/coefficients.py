@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.columns import ColumnType
-from dpreg.estimation.gram import release_gram
-from dpreg.estimation.inference import fit_gram, to_user_units
+from dpreg.estimation.gram import NoisyGram, release_gram
+from dpreg.estimation.inference import BELIEVED, fit_gram, noise_norm, to_user_units
 from dpreg.estimation.perturbed import release_sums, to_ball
 from dpreg.estimation.scaling import RowScaling, row_scaling
 from dpreg.formula.design import Design
@@ -124,8 +124,30 @@ def joint_fit(
         interval_method=fitted.interval_method,
         interval_draws=fitted.draws,
         column_widths=np.array([design.columns[j].width for j in chosen]),
+        weak=_weak(design, chosen, noisy) if fitted.ridged else {},
         notes=facts.notes,
     )
+
+
+def _weak(design: Design, columns: Sequence[int], noisy: NoisyGram) -> dict[str, str]:
+    """Name the columns that made a fit ridged, from released numbers, and say why.
+
+    These are the columns whose released sum of squares about the mean is below the size at which
+    an eigenvalue is believed; where all are, the noise is large for every column, and none is
+    named.
+    """
+    squares = np.diag(noisy.cells)[:-1].copy()
+    if noisy.triangle.intercept:
+        squares -= noisy.cells[0, :-1] ** 2 / max(noisy.count, 1.0)
+        squares[0] = np.inf
+    hidden = np.flatnonzero(squares < BELIEVED * noise_norm(noisy))
+    if len(hidden) >= len(columns) - noisy.triangle.intercept:
+        return {}
+    grouped = {j for group in exclusive_groups(design, columns) for j in group}
+    named = [columns[int(place)] for place in hidden]
+    return {
+        design.columns[j].name: "rare level" if j in grouped else "hidden direction" for j in named
+    }
 
 
 def released(

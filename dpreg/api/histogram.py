@@ -5,7 +5,7 @@ Tested in `tests/api/test_classic.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +24,7 @@ from dpreg.api.inputs import (
     public_count,
 )
 from dpreg.api.recorded import recorded
+from dpreg.api.signatures import Amount, Bounds, Cells, SchemaLike, Table
 from dpreg.errors import ArgumentError
 from dpreg.estimation import histogram
 from dpreg.estimation.histogram import NoisyCounts, count_noise, fine_bins
@@ -102,20 +103,20 @@ class HistogramRequest(Choices):
 
 @recorded
 def dp_histogram(
-    x: Any,
-    data: Any = None,
+    x: Cells,
+    data: Table = None,
     *,
-    bounds: Any = None,
-    bins: Any = "private",
-    eps: Any,
-    delta: Any = 0,
-    schema: Any = None,
+    eps: Amount,
+    delta: Amount = 0,
+    bounds: Bounds = None,
+    bins: int | str | Sequence[float] | NDArray[np.floating] = "private",
+    schema: SchemaLike = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
     person: str | None = None,
     by: str | None = None,
     complete: bool = False,
-    width_share: Any = 0.2,
+    width_share: Amount = 0.2,
     noise: str | None = None,
     budget: Ledger | None = None,
     analyst: str | None = None,
@@ -128,11 +129,37 @@ def dp_histogram(
 
     Parameters
     ----------
-    x, data, bounds, eps, delta, schema, neighbors, contributions, person, by, complete, noise, \
-budget, analyst, progress, unsafe_seed
-        As in `dp_mean`, for one column. A categorical or Boolean column of the schema has a bin
-        for each level. Values outside the bounds count in the first or last bin, missing ones
-        nowhere.
+    x : str, array, Series, DataFrame or mapping
+        The name of a column of `data`, or the column itself. A categorical or Boolean column of
+        the schema has a bin for each level. Values outside the bounds count in the first or last
+        bin, missing ones nowhere.
+    data : table, optional
+        What `dpreg.sources.as_source` takes.
+    eps, delta : number or decimal string
+        What the whole call may cost; delta is spent only on Gaussian noise.
+    bounds : (lo, hi), or mapping of column to (lo, hi), optional
+        Public. Columns without take theirs from `schema`.
+    schema : mapping, Schema or path, optional
+        Bounds, and the levels of `by`.
+    neighbors : {"replace-one", "add-remove"}
+        Whether one person's rows are replaced, so that n is public, or added or removed.
+    contributions : int
+        The most rows that one person may own; with `person`, the most that are used.
+    person : str, optional
+        The column that says whose row it is; see `dp_mean`.
+    by : str, optional
+        A column with declared levels: a histogram in each of its groups, at the cost of one.
+    complete : bool
+        Your word, as a public fact, that no value is missing, so that the count is n.
+    noise : {None, "laplace", "gaussian"}
+        None: the one with the least noise.
+    budget : Ledger, optional
+        An account to charge, before a row is read; `analyst` says whose part of it.
+    analyst : str, optional
+    progress : bool, optional
+        Show a bar on stderr while rows are read, for the curator's eyes only.
+    unsafe_seed : int, optional
+        Makes the result reproducible and **not private**; every view of it says so.
     bins : "private", int, or sequence of edges
         A number of equal bins between the bounds, at most a million; or edges, which are bounds
         then; or "private": `width_share` of eps chooses the number of equal bins, the rest buys

@@ -22,15 +22,22 @@ def check_schema_names(schema: Schema, source: Source) -> None:
     Raises
     ------
     SchemaError
-        Names the key and the nearest column of the table.
+        If a key is spelt nearly like a column of the table, which it names.
+    DataError
+        If a key is like no column, so that the table rather lacks one.
     """
     names = source.names
     for name in schema:
-        if name not in names:
+        if name in names:
+            continue
+        if near := did_you_mean(name, names, ""):
             raise SchemaError(
-                f"the schema declares {name!r}, and the table has no such column"
-                f"{did_you_mean(name, names)} Correct the name, or leave it out of the schema."
+                f"the schema declares {name!r}, and the table has no column {name!r}{near}"
             )
+        raise DataError(
+            f"the table has no column {name!r}, which the schema declares: leave it out of the "
+            "schema, or bring the column."
+        )
 
 
 def check_known_rows(reader: Reader, n_is_public: bool, *, columns: int | None = None) -> None:

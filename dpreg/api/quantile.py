@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -20,6 +20,7 @@ from dpreg.api.inputs import (
     public_count,
 )
 from dpreg.api.recorded import recorded
+from dpreg.api.signatures import Amount, Bounds, Cells, SchemaLike, Table
 from dpreg.errors import ArgumentError
 from dpreg.estimation.histogram import count_noise
 from dpreg.estimation.quantile import Quantile, candidate_grid, check_eps, private_quantile
@@ -79,13 +80,13 @@ class QuantileRequest(Choices):
 
 @recorded
 def dp_quantile(
-    x: Any,
-    q: Any,
-    data: Any = None,
+    x: Cells,
+    q: Amount | Sequence[Amount],
+    data: Table = None,
     *,
-    bounds: Any = None,
-    eps: Any,
-    schema: Any = None,
+    eps: Amount,
+    bounds: Bounds = None,
+    schema: SchemaLike = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
     person: str | None = None,
@@ -105,9 +106,34 @@ def dp_quantile(
 
     Parameters
     ----------
-    x, data, bounds, eps, schema, neighbors, contributions, person, by, complete, budget, analyst, \
-progress, unsafe_seed
-        As in `dp_mean`; a missing value counts for nothing in its own column.
+    x : str, list of str, array, Series, DataFrame or mapping
+        Name(s) of columns of `data`; or the column(s) themselves, without `data`. A missing value
+        counts for nothing in its own column; values outside the bounds are clipped.
+    data : table, optional
+        What `dpreg.sources.as_source` takes.
+    eps : number or decimal string
+        What the whole call may cost.
+    bounds : (lo, hi), or mapping of column to (lo, hi), optional
+        Public. Columns without take theirs from `schema`.
+    schema : mapping, Schema or path, optional
+        Bounds, and the levels of `by`.
+    neighbors : {"replace-one", "add-remove"}
+        Whether one person's rows are replaced, so that n is public, or added or removed.
+    contributions : int
+        The most rows that one person may own; with `person`, the most that are used.
+    person : str, optional
+        The column that says whose row it is; see `dp_mean`.
+    by : str, optional
+        A column with declared levels: quantiles in each of its groups, at the cost of one.
+    complete : bool
+        Your word, as a public fact, that no value is missing, so that the count is n.
+    budget : Ledger, optional
+        An account to charge, before a row is read; `analyst` says whose part of it.
+    analyst : str, optional
+    progress : bool, optional
+        Show a bar on stderr while rows are read, for the curator's eyes only.
+    unsafe_seed : int, optional
+        Makes the result reproducible and **not private**; every view of it says so.
     q : number or list of numbers in (0, 1)
         Taken to the nearest multiple of 2**-16.
     alpha : float

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dpreg.api.coefficients import CallFacts, joint_fit, perturbed_fit, unit_ball_rows
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
+from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.api.staged import looks_or_reason, staged_fit
 from dpreg.errors import ArgumentError
 from dpreg.estimation.constants import PERTURBED_NOISES, privacy_of_constants
@@ -118,20 +119,20 @@ def _check_together(request: OLSRequest) -> None:
 @recorded
 def dp_ols(
     formula: str,
-    data: Any,
-    eps: Any,
+    data: Table,
+    eps: Amount,
     *,
-    delta: Any = 0,
-    schema: Any = None,
+    delta: Amount = 0,
+    schema: SchemaLike = None,
     method: str = "auto",
     noise: str | None = None,
     scaling: str = "box",
     neighbors: str = "replace-one",
     contributions: int = 1,
     person: str | None = None,
-    clip: Any = 1.0,
+    clip: Amount = 1.0,
     center: bool = True,
-    shares: Mapping[str, Any] | None = None,
+    shares: Mapping[str, Amount] | None = None,
     expected_rows: int | None = None,
     budget: Ledger | None = None,
     analyst: str | None = None,

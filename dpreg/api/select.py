@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpreg.api.coefficients import CallFacts, joint_fit
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.select_staged import route, select_staged
 from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named
+from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.formula.bounds import bounds_sources, buy_bounds
 from dpreg.formula.design import Design
 from dpreg.request import SelectionRequest
@@ -39,11 +40,11 @@ __all__ = ["dp_select"]
 @recorded
 def dp_select(
     formula: str,
-    data: Any,
-    eps: Any,
+    data: Table,
+    eps: Amount,
     *,
-    delta: Any = 0,
-    schema: Any = None,
+    delta: Amount = 0,
+    schema: SchemaLike = None,
     method: str = "pcls",
     mechanism: str = "auto",
     neighbors: str = "replace-one",
@@ -53,13 +54,13 @@ def dp_select(
     keep: Iterable[str] = ("Intercept",),
     max_terms: int | None = None,
     hierarchy: str = "none",
-    radius: Any = None,
-    clip: Any = 1.0,
+    radius: Amount | None = None,
+    clip: Amount = 1.0,
     center: bool = True,
-    penalty: Any = "auto",
-    sigma2: Any = None,
-    false_inclusions: Any = 0.1,
-    shares: Mapping[str, Any] | None = None,
+    penalty: Amount = "auto",
+    sigma2: Amount | None = None,
+    false_inclusions: Amount = 0.1,
+    shares: Mapping[str, Amount] | None = None,
     draws: int = 1,
     fit: str | None = "auto",
     engine: str = "auto",

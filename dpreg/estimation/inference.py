@@ -62,12 +62,12 @@ from dpreg.estimation.gram import NoisyGram
 from dpreg.estimation.redraws import redraw_noise
 from dpreg.privacy.gram_sensitivity import Triangle
 
-__all__ = ["GramFit", "equation_noise", "fit_gram", "noise_norm", "to_user_units"]
+__all__ = ["BELIEVED", "GramFit", "equation_noise", "fit_gram", "noise_norm", "to_user_units"]
 
 
 _FLOOR: Final = 0.1
 """Least eigenvalue taken for true, as a share of the noise's norm nu."""
-_FLAG: Final = 2.0
+BELIEVED: Final = 2.0
 """A fit is ridged where A's least eigenvalue is below so many times nu."""
 _CELLS_AT_ONCE: Final = 2_000_000
 """Redrawn cells in memory at once."""
@@ -150,7 +150,7 @@ def fit_gram(noisy: NoisyGram, *, rows: int | None = None, draws: int = 2000) ->
     count = max(count, size + 1.0)
     values, vectors = np.linalg.eigh(a) if size else (np.zeros(0), np.zeros((0, 0)))
     norm = noise_norm(noisy)
-    ridged = bool(size) and not values[0] >= max(_FLAG * norm, np.finfo(float).tiny)
+    ridged = bool(size) and not values[0] >= max(BELIEVED * norm, np.finfo(float).tiny)
     kappa = 0.0
     if ridged:
         floor = _least_eigenvalue(noisy, norm)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.privacy.budget import exact
-from dpreg.results import classic_views, inference
+from dpreg.results import classic_views, inference, remarks
 from dpreg.results.base import Released
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.record import ReleaseRecord
@@ -199,6 +199,11 @@ class ClassicResults(Estimates):
     def labels(self) -> tuple[str, ...]:
         """What is estimated, in each group."""
         return self.names
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the released numbers say of the estimates, printed with the notes."""
+        return tuple(remarks.of_classic(self))
 
     @property
     def complete_rows(self) -> pd.Series:

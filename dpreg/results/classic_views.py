@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from dpreg.results import opening
 from dpreg.results.report import Block, Facts, Grid, Report
 from dpreg.results.views import closing, fixed, privacy_facts
 
@@ -21,6 +24,9 @@ _ERRORS: Final = (
     "each would be alone."
 )
 _NORMAL: Final = "The interval uses std err and the normal law."
+_MANY_BINS: Final = 20
+"""A histogram of more bins is printed as a picture; `conf_int` has its intervals."""
+_BAR: Final = 24
 _RANKS: Final = "The interval runs between two released quantiles and assumes no law."
 
 
@@ -33,8 +39,10 @@ def classic(result: ClassicResults, alpha: float) -> Report:
         left.append(("Blocks", f"{result.blocks:,}"))
     if result.counts is not None and not result.groups:
         left.append(("Complete, noisy", f"{result.counts[0]:,.0f}"))
-    notes = [_ERRORS, _NORMAL if result.lower is None else _RANKS, *result.notes]
-    blocks = (Facts(tuple(left), privacy_facts(result)), _table(result, "coef", alpha))
+    law = _NORMAL if result.lower is None else _RANKS
+    notes = [*result.remarks, _ERRORS, law, *result.notes]
+    facts = Facts(tuple(left), privacy_facts(result))
+    blocks: list[Block] = [*opening.estimates(result, alpha), facts, _table(result, "coef", alpha)]
     title = f"Private {result.statistic}"
     return Report(title, result.claim.stamp, (*blocks, *_closing(result, notes)))
 
@@ -48,7 +56,9 @@ def histogram(result: HistogramResults, alpha: float) -> Report:
     ]
     if result.by is not None:
         left.append(("Groups", f"{len(result.groups)} of {result.by}"))
-    blocks = (Facts(tuple(left), privacy_facts(result)), _table(result, "share", alpha))
+    picture = len(result.labels) > _MANY_BINS and not result.groups
+    table = _picture(result) if picture else _table(result, "share", alpha)
+    blocks = (opening.cost(result.claim), Facts(tuple(left), privacy_facts(result)), table)
     title = f"Private histogram: {result.column}"
     notes = [_ERRORS, _NORMAL, *result.notes]
     return Report(title, result.claim.stamp, (*blocks, *_closing(result, notes)))
@@ -82,6 +92,18 @@ def _table(result: Estimates, head: str, alpha: float) -> Grid:
     ends = (f"[{alpha / 2:.5g}", f"{1 - alpha / 2:.5g}]")
     headers = (*first, head, "std err", *ends, "sampling\nerror", "privacy\nnoise")
     return Grid(headers, rows, "l" * len(first) + "r" * 6)
+
+
+def _picture(result: HistogramResults) -> Grid:
+    """Return the shares of many bins as bars, on one line each."""
+    shares, errors = result.estimates, result.bse.to_numpy()
+    bars = result.density.to_numpy()
+    top = max(float(bars.max()), float(np.finfo(float).tiny))
+    rows = tuple(
+        (name, fixed(share, 4), fixed(error, 4), "#" * round(_BAR * max(bar, 0.0) / top))
+        for name, share, error, bar in zip(result.labels, shares, errors, bars, strict=True)
+    )
+    return Grid(("", "share", "std err", "density"), rows, "lrrl")
 
 
 def _closing(result: ClassicResults | HistogramResults, notes: list[str]) -> list[Block]:

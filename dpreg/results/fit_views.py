@@ -37,8 +37,11 @@ _MIXTURE: Final = (
     "tails are heavier than normal ones."
 )
 _BOOTSTRAP: Final = (
-    "z and P>|z| use std err and the normal law; the interval runs between quantiles of bootstrap "
-    "draws made with the public law of the noise."
+    "P>|z| and the interval come from bootstrap draws made with the public law of the noise; z is "
+    "coef over std err."
+)
+_DRAWN: Final = (
+    " The draws are not drawn towards zero as coef is, so an interval may have coef at its end."
 )
 _MODEL: Final = "Intervals hold for a linear model with independent rows and one residual variance"
 _GIVEN: Final = {
@@ -106,9 +109,7 @@ def coefficients(fit: RegressionResults, alpha: float) -> Grid:
 
 
 def looks(listed: Sequence[Look], weak: Mapping[str, str]) -> list[Block]:
-    """Return one line a look, and which coefficients they leave weak."""
-    if not listed:
-        return []
+    """Return one line for each look, and the coefficients that the release leaves weak."""
     rows = tuple(
         (
             f"look {place}",
@@ -122,7 +123,7 @@ def looks(listed: Sequence[Look], weak: Mapping[str, str]) -> list[Block]:
         for place, look in enumerate(listed, 1)
     )
     headers = ("", "rows", "share", "radius", "residual\nclip", "opened", "mean\nweight")
-    blocks: list[Block] = [Grid(headers, rows, "llrrrlr")]
+    blocks: list[Block] = [Grid(headers, rows, "llrrrlr")] if listed else []
     if weak:
         named = "; ".join(f"{name} ({why})" for name, why in weak.items())
         blocks.append(Paragraph("Weak", named))
@@ -137,7 +138,7 @@ def fit_notes(fit: RegressionResults) -> list[str]:
         return [_GIVEN_CHOICE, f"{_MODEL}."]
     intervals = _NORMAL if fit.noise_degrees is None else _MIXTURE
     if fit.interval_method == "bootstrap":
-        intervals = _BOOTSTRAP
+        intervals = _BOOTSTRAP + _DRAWN * fit.ridged
     staged = [LOOKS_NOTE] if fit.looks else []
     return [
         _ERRORS + intervals,
@@ -166,7 +167,13 @@ def numbers(values: Iterable[float]) -> tuple[str, ...]:
 
 
 def fixed(number: float, places: int = 3) -> str:
-    """Return a number as statsmodels' tables do: fixed where that is readable, else scientific."""
+    """Return a number as statsmodels' tables do: fixed where that is readable, else scientific.
+
+    At most six digits are shown of a number beyond 100, and three of one that rounds to nothing.
+    """
     if number == 0 or not math.isfinite(number):
         return f"{number:.{places}f}"
-    return f"{number:.{places}f}" if 10.0**-places <= abs(number) < 1e5 else f"{number:.{places}g}"
+    if not 10.0**-places <= abs(number) < 1e5:
+        return f"{number:.{places if abs(number) > 1 else 3}g}"
+    before = math.floor(math.log10(abs(number))) + 1
+    return f"{number:.{max(0, min(places, 6 - before))}f}"

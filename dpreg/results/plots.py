@@ -21,6 +21,8 @@ __all__ = ["coefficients", "frequencies"]
 _MOST: Final = 40
 """More candidates than this are not drawn: the most frequent are, and a line says so."""
 
+_LONG_NUMBER: Final = 1e6
+"""From here on ticks are written with few digits."""
 _INK: Final = "0.15"
 _PALE: Final = "0.6"
 
@@ -122,8 +124,10 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
         if widths is None
         else f" x half the declared range, in units of {literal(result.endog_names)}"
     )
-    axes.xaxis.set_major_formatter("{x:,.10g}")  # matplotlib's power of ten would cover the label
-    axes.locator_params(axis="x", nbins=6)
+    wide = np.nanmax(np.abs(ends), initial=0.0, where=np.isfinite(ends)) >= _LONG_NUMBER
+    # matplotlib's own power of ten at the end of the axis would cover the label
+    axes.xaxis.set_major_formatter("{x:.3g}" if wide else "{x:,.10g}")
+    axes.locator_params(axis="x", nbins=3 if wide else 5)
     axes.set_xlabel(f"coefficient{times} ({100 * (1 - alpha):g}% interval)")
     title = f"Coefficients for {result.endog_names}, {result.spent}"
     return finish(axes, title, result.claim)
@@ -162,4 +166,5 @@ def finish(axes: Axes, title: str, claim: PrivacyClaim) -> Axes:
 
 def _plain(value: float) -> str:
     """Write four significant digits, 97,960 rather than 9.796e+04."""
-    return f"{float(f'{value:.4g}'):,.10g}"
+    short = f"{value:.4g}"
+    return short if abs(value) >= _LONG_NUMBER else f"{float(short):,.10g}"

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.privacy.budget import exact
-from dpreg.results import designs, given_choice, inference, views
+from dpreg.results import designs, given_choice, inference, remarks, views
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.codecs import SCHEMA, plain_mapping, plain_schema
 from dpreg.results.constraints import Constraints, linear_constraints
@@ -251,6 +251,11 @@ class RegressionResults(StatsmodelsNames):
     def df_resid(self) -> float:
         """The number of rows less the columns, where the number of rows is public."""
         return _released(self.residual_df, "df_resid", "the number of rows is private")
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the released numbers say of the fit, printed with the notes."""
+        return tuple(remarks.of_regression(self))
 
     def conf_int(self, alpha: float = 0.05, cols: ArrayLike | None = None) -> pd.DataFrame:
         """Return intervals of level 1 - alpha, columns 0 and 1, by the law of `pvalues`.

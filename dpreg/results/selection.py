@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.privacy.budget import exact
-from dpreg.results import inference, views
+from dpreg.results import inference, remarks, views
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.codecs import HUGE, SCHEMA, plain_mapping, plain_schema
 from dpreg.results.constraints import Constraints
@@ -255,6 +255,14 @@ class SelectionResults(StatsmodelsNames):
     def df_resid(self) -> float:
         """The number of rows less the columns, where the number of rows is public."""
         return self._fitted("df_resid").df_resid
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the released numbers say of the selection and its fit, printed with the notes."""
+        fitted = (
+            () if self.regression is None else remarks.of_regression(self.regression, self.nobs)
+        )
+        return tuple(dict.fromkeys([*remarks.of_selection(self), *fitted]))
 
     @property
     def endog_names(self) -> str:

@@ -10,8 +10,10 @@ import copy
 import csv
 import html
 import io
+import re
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from typing import Any, Final
@@ -23,10 +25,14 @@ from dpreg.results.report import Facts, Grid, Paragraph, Report
 
 __all__ = ["Summary"]
 
-_NARROWEST: Final = 78
+_WIDTH: Final = 78
 _WIDEST_CELL: Final = 24
-_PAGE: Final = 45  # rows; LaTeX breaks longer tables over pages
-_LONG_CELL: Final = 40
+_LABEL: Final = 20
+"""The least width of a first column that is worth more than cutting the table."""
+_PAGE: Final = 45  # rows of a table in LaTeX
+_PIECES: Final = re.compile(r"[\[(]?[^\s\[(:_]*[:_]?\s*")
+_LATEX_WIDTH: Final = 68
+_LONG_CELL: Final = 24
 _HANG: Final = 10
 _STAMP_STYLE: Final = "color: #b00000; font-weight: bold; text-align: center"
 _TEXT_STYLE: Final = "max-width: 60em; margin: 4px 0; text-align: left"
@@ -48,7 +54,7 @@ _LATEX: Final = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "[": "{[}",  # after a line's \\ a bare [ would open an optional argument
-    '"': r"\textquotedbl{}",
+    '"': "{''}",  # \textquotedbl is not in LaTeX's default encoding
 }
 
 
@@ -79,48 +85,56 @@ class Summary:
         return [_table(block) for block in self.report.blocks if not isinstance(block, Paragraph)]
 
     def as_text(self) -> str:
-        """Return the page as text, 78 columns wide, or as wide as its widest table."""
-        blocks = self.report.blocks
-        width = max([_NARROWEST, *(_natural_width(b) for b in blocks if isinstance(b, Grid))])
-        stamp = [self.report.stamp.center(width).rstrip()] if self.report.stamp else []
-        lines = [*stamp, _clean(self.report.title).center(width).rstrip()]
+        """Return the page as text of 78 columns; a table that is wider goes on below itself."""
+        stamp = [self.report.stamp.center(_WIDTH).rstrip()] if self.report.stamp else []
+        title = textwrap.wrap(_clean(self.report.title), _WIDTH)
+        lines = [*stamp, *(line.center(_WIDTH).rstrip() for line in title)]
         in_text = False
-        for block in blocks:
+        for block in self.report.blocks:
             if not in_text or not isinstance(block, Paragraph):
-                lines.append("=" * width)
+                lines.append("=" * _WIDTH)
             in_text = isinstance(block, Paragraph)
             if isinstance(block, Paragraph):
-                lines.append(_wrapped(block, width))
+                lines.append(_wrapped(block))
             else:
-                lines.append(_text_table(block, width))
-        return "\n".join([*lines, "=" * width, *stamp])
+                lines.append(("\n" + "=" * _WIDTH + "\n").join(map(_text_table, parts(block))))
+        return "\n".join([*lines, "=" * _WIDTH, *stamp])
 
     def as_html(self) -> str:
         """Return the page as an HTML fragment."""
         stamp = [f'<p style="{_STAMP_STYLE}">{html.escape(self.report.stamp or "")}</p>']
-        parts = ['<div class="dpreg">', *stamp[: bool(self.report.stamp)]]
-        parts.append(f"<p><strong>{_to_html(self.report.title)}</strong></p>")
+        lines = ['<div class="dpreg">', *stamp[: bool(self.report.stamp)]]
+        lines.append(f"<p><strong>{_to_html(self.report.title)}</strong></p>")
         for block in self.report.blocks:
             if isinstance(block, Paragraph):
                 label, text = _to_html(_label(block)), _to_html(block.text)
-                parts.append(f'<p style="{_TEXT_STYLE}"><strong>{label}</strong> {text}</p>')
+                lines.append(f'<p style="{_TEXT_STYLE}"><strong>{label}</strong> {text}</p>')
             else:
                 table = str(_table(block).as_html())
-                parts.append(table.replace("<table ", f'<table style="{_TABLE_STYLE}" ', 1))
-        return "\n".join([*parts, *stamp[: bool(self.report.stamp)], "</div>"])
+                table = table.replace("<table ", f'<table style="{_TABLE_STYLE}" ', 1)
+                lines.append(f'<div style="overflow-x: auto">{table}</div>')
+        return "\n".join([*lines, *stamp[: bool(self.report.stamp)], "</div>"])
 
     def as_latex(self) -> str:
-        """Return the page as LaTeX; it needs booktabs, and longtable for more than 45 rows."""
+        r"""Return the page as LaTeX for the body of a document; it needs no package.
+
+        Tables are as wide as a page of the standard classes at 10 points, and long ones are cut
+        into several, so that they break over pages.
+        """
         stamp = [rf"\begin{{center}}\textbf{{{_to_latex(self.report.stamp or '')}}}\end{{center}}"]
-        parts = [*stamp[: bool(self.report.stamp)]]
-        parts.append(rf"\begin{{center}}\textbf{{{_to_latex(self.report.title)}}}\end{{center}}")
+        lines = [*stamp[: bool(self.report.stamp)]]
+        lines.append(rf"\begin{{center}}\textbf{{{_to_latex(self.report.title)}}}\end{{center}}")
         for block in self.report.blocks:
             if isinstance(block, Paragraph):
                 label, text = _to_latex(_label(block)), _to_latex(block.text)
-                parts.append(rf"{{\noindent\raggedright\textbf{{{label}}} {text}\par}}")
+                lines.append(rf"{{\noindent\raggedright\textbf{{{label}}} {text}\par}}")
             else:
-                parts.append(_latex_table(block))
-        return "\n".join([*parts, *stamp[: bool(self.report.stamp)]]) + "\n"
+                lines += [
+                    _latex_table(page)
+                    for part in parts(block, _LATEX_WIDTH)
+                    for page in _pages(part)
+                ]
+        return "\n".join([*lines, *stamp[: bool(self.report.stamp)]]) + "\n"
 
     def as_csv(self) -> str:
         """Return the page as comma-separated values; labels and texts are rows of their own."""
@@ -181,23 +195,49 @@ def _table(block: Facts | Grid, rows: list[list[str]] | None = None, **text: Any
     return table
 
 
-def _text_table(block: Facts | Grid, width: int) -> str:
+def parts(block: Facts | Grid, width: int = _WIDTH) -> list[Facts | Grid]:
+    """Cut a table that is too wide into several with the same first column."""
     if isinstance(block, Facts):
-        rows, widths = _fact_rows(block, width)
+        return [block]
+    widths = _widths(_wrapped_rows(_cells(block), _limits(block)))
+    first = min(max(map(len, (block.headers[0], *(row[0] for row in block.rows)))), _LABEL)
+    groups: list[list[int]] = [[]]
+    room = width - first
+    for column, wide in enumerate(widths[1:], 1):
+        if room < wide + 1 and groups[-1]:
+            groups.append([])
+            room = width - first
+        groups[-1].append(column)
+        room -= wide + 1
+    if len(groups) == 1:
+        return [block]
+    return [
+        Grid(
+            tuple(block.headers[j] for j in (0, *group)),
+            tuple(tuple(row[j] for j in (0, *group)) for row in block.rows),
+            "".join(block.aligns[j] for j in (0, *group)),
+        )
+        for group in groups
+    ]
+
+
+def _text_table(block: Facts | Grid) -> str:
+    if isinstance(block, Facts):
+        rows, widths = _fact_rows(block)
     else:
         rows = _wrapped_rows(_cells(block), _limits(block))
         widths = _widths(rows)
-        spare = width - sum(widths) - len(widths) + 1
+        spare = _WIDTH - sum(widths) - len(widths) + 1
         widths = [w + spare // len(widths) for w in widths]
         widths[0] += spare % len(widths)
     text = _table(block, rows, colwidths=widths).as_text()
     return "\n".join(line.rstrip() for line in text.split("\n"))
 
 
-def _fact_rows(block: Facts, width: int) -> tuple[list[list[str]], list[int]]:
+def _fact_rows(block: Facts) -> tuple[list[list[str]], list[int]]:
     """Share the width between two labels and two values; long values take several lines."""
     labels = [max(len(name) + 1 for name, _ in side) for side in (block.left, block.right)]
-    values = [(width - 5) // 2 - labels[0], (width - 5) - (width - 5) // 2 - labels[1]]
+    values = [(_WIDTH - 5) // 2 - labels[0], (_WIDTH - 5) - (_WIDTH - 5) // 2 - labels[1]]
     widths = [labels[0], values[0], 1, labels[1], values[1]]
     return _wrapped_rows(_cells(block), widths), widths
 
@@ -219,41 +259,62 @@ def _wrapped_rows(rows: list[list[str]], limits: Sequence[int]) -> list[list[str
 def _fold(cell: str, limit: int) -> list[str]:
     if isinstance(cell, _Head):
         return cell.split("\n")
-    lines = textwrap.wrap(_clean(cell), limit, subsequent_indent="  ", break_on_hyphens=False)
-    return lines or [""]
+    return fold(_clean(cell), limit)
+
+
+def fold(label: str, limit: int) -> list[str]:
+    """Break a label into lines: at blanks, before brackets, after colons and underscores.
+
+    A piece that is still too long is cut, and what is left over has at least four characters, so
+    that no line is a lone bracket.
+    """
+    lines, line = [], ""
+    for piece in _PIECES.findall(label):
+        if len(line) + len(piece.rstrip()) > limit and line:
+            lines.append(line.rstrip())
+            line = "  "
+        line += piece
+        while len(line.rstrip()) > limit:
+            cut = min(limit, len(line.rstrip()) - 4)
+            lines.append(line[:cut])
+            line = "  " + line[cut:]
+    return [*lines, line.rstrip()]
 
 
 def _limits(block: Grid) -> list[int]:
     """Return how wide each column may be: the first takes what the others leave of a page."""
     others = [_WIDEST_CELL] * (len(block.headers) - 1)
     rows = _wrapped_rows([cells[1:] for cells in _cells(block)], others)
-    left = _NARROWEST - sum(_widths(rows)) - len(others)
-    return [max(left, _WIDEST_CELL), *others]
+    left = _WIDTH - sum(_widths(rows)) - len(others) if others else _WIDTH
+    return [max(left, _LABEL), *others]
 
 
 def _widths(rows: list[list[str]]) -> list[int]:
     return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
-def _natural_width(block: Grid) -> int:
-    widths = _widths(_wrapped_rows(_cells(block), _limits(block)))
-    return sum(widths) + len(widths) - 1
-
-
-def _wrapped(block: Paragraph, width: int) -> str:
+def _wrapped(block: Paragraph) -> str:
     label = _label(block).ljust(_HANG - 1 if block.label[:1] != "[" else 0) + " "
     indent = " " * (len(label) if len(label) <= _HANG else 4)
     return textwrap.fill(
-        label + _clean(block.text), width, subsequent_indent=indent, break_on_hyphens=False
+        label + _clean(block.text), _WIDTH, subsequent_indent=indent, break_on_hyphens=False
     )
+
+
+def _pages(block: Facts | Grid) -> list[Facts | Grid]:
+    """Cut a long table into several that fit on a page each."""
+    if isinstance(block, Facts) or len(block.rows) <= _PAGE:
+        return [block]
+    pieces = [block.rows[i : i + _PAGE] for i in range(0, len(block.rows), _PAGE)]
+    return [replace(block, rows=piece) for piece in pieces]
 
 
 def _latex_table(block: Facts | Grid) -> str:
     text = str(_table(block).as_latex_tabular())
-    if isinstance(block, Grid) and len(block.rows) > _PAGE:
-        text = text.replace("{tabular}", "{longtable}")
-        text = text.replace("\\begin{center}\n", "").replace("\n\\end{center}", "")
-    return text
+    for rule in ("toprule", "midrule", "bottomrule"):  # booktabs' names
+        text = text.replace(f"\\{rule}", r"\hline")
+    small = r"\footnotesize\setlength{\tabcolsep}{3pt}"
+    return text.replace(r"\begin{tabular}", small + "\n" + r"\begin{tabular}", 1)
 
 
 def _colon(label: str) -> str:
@@ -295,5 +356,9 @@ def _html_cell(cell: str, align: str) -> str:
 def _latex_cell(cell: str) -> str:
     text = _to_latex(cell)
     if len(cell) > _LONG_CELL:
-        return rf"\parbox[t]{{0.4\linewidth}}{{\raggedright {text}}}"
+        for mark in (r"\_", ":"):
+            text = text.replace(mark, mark + r"\allowbreak{}")
+        for mark in ("(", "{[}"):
+            text = text.replace(mark, r"\allowbreak{}" + mark)
+        return rf"\parbox[t]{{0.3\linewidth}}{{\raggedright {text}}}"
     return rf"\textbf{{{text}}}" if isinstance(cell, _Head) and cell else text

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dpreg.privacy.budget import decimal_string
-from dpreg.results import staged_views
+from dpreg.results import opening, staged_views
 from dpreg.results.fit_views import (
     coefficients,
     estimate_headers,
@@ -71,6 +71,7 @@ class Called(Protocol):
 def selection(result: SelectionResults, alpha: float) -> Report:
     """Return the page of a selection, with its coefficients where there are any."""
     blocks: list[Block] = [
+        *opening.selection(result),
         Paragraph("Formula", _cut(result.formula, "formula")),
         Paragraph("Selected", _cut(result.selected_formula, "selected_formula")),
         _selection_facts(result),
@@ -81,6 +82,7 @@ def selection(result: SelectionResults, alpha: float) -> Report:
     fit = result.regression
     if result.method == "staged":
         notes = staged_views.notes(result)
+    notes = [*result.remarks, *notes]
     if fit is not None:
         blocks += [fit_facts(fit), coefficients(fit, alpha)]
         notes = [*fit_notes(fit), *notes, *fit.notes]
@@ -96,11 +98,12 @@ def selection(result: SelectionResults, alpha: float) -> Report:
 def regression(result: RegressionResults, alpha: float) -> Report:
     """Return the page of a regression."""
     blocks: list[Block] = [
+        *opening.regression(result, alpha),
         Paragraph("Formula", _cut(result.formula, "formula")),
         _regression_facts(result),
         coefficients(result, alpha),
         *looks(result.looks, result.weak),
-        *closing(result.claim, [*fit_notes(result), *result.notes]),
+        *closing(result.claim, [*result.remarks, *fit_notes(result), *result.notes]),
     ]
     title = f"Private linear regression: {result.endog_names}"
     return Report(title, result.claim.stamp, tuple(blocks))
@@ -132,10 +135,10 @@ def _selection_facts(result: SelectionResults) -> Facts:
         ("Engine", result.engine),
         *staged_views.facts(result),
         ("Models", _count(result.n_models)),
-        ("Terms", f"{kept} kept, {free} free"),
+        ("Terms", f"{kept} kept, {free} candidates"),
         ("Units", result.units),
         ("Hierarchy", result.hierarchy),
-        ("Max. terms", "none" if result.max_terms is None else str(result.max_terms)),
+        ("max_terms", "none" if result.max_terms is None else str(result.max_terms)),
         ("Draws", str(result.draws)),
         ("Bounds", _sources(result.bounds)),
     )
@@ -143,9 +146,9 @@ def _selection_facts(result: SelectionResults) -> Facts:
         *privacy_facts(result),
         *[("Radius", f"{_short(r)} ({result.radius_source})") for r in _given(result.radius)],
         ("Clip", _short(result.clip)),
-        ("Penalty rule", result.penalty),
-        *[("Penalty/column", _short(phi)) for phi in _given(result.phi)],
-        *[("Penalty/term", _short(psi)) for psi in _given(result.psi)],
+        ("Penalty", result.penalty),
+        *[("phi (per column)", _short(phi)) for phi in _given(result.phi)],
+        *[("psi (per term)", _short(psi)) for psi in _given(result.psi)],
         *([("Sigma2", _short(result.sigma2))] if result.sigma2 is not None else []),
     )
     return Facts(left, right)
@@ -173,7 +176,7 @@ def _regression_facts(result: RegressionResults) -> Facts:
 def privacy_facts(result: Called) -> tuple[tuple[str, str], ...]:
     """Return what every summary says of the claim and of the rows."""
     return (
-        ("Neighbours", result.claim.neighbors),
+        ("Neighbors", result.claim.neighbors),
         ("Contributions", str(result.claim.contributions)),
         ("eps", decimal_string(result.eps)),
         ("delta", decimal_string(result.delta)),

@@ -1,4 +1,5 @@
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
 from matplotlib import pyplot  # noqa: E402
 
+import dpreg  # noqa: E402
 from dpreg.errors import ArgumentError, NotReleased  # noqa: E402
 from dpreg.results import plots  # noqa: E402
 from dpreg.results.claim import STAMP  # noqa: E402
@@ -112,3 +114,45 @@ def test_without_matplotlib_the_error_names_the_extra(make_selection, monkeypatc
 
 def test_results_do_not_import_matplotlib():
     assert not any(name.startswith(("matplotlib", "pyplot")) for name in vars(plots))
+
+
+def overlapping(axes):
+    """Pairs of neighbouring tick labels whose boxes meet."""
+    axes.figure.canvas.draw()
+    pairs = []
+    for axis in (axes.xaxis, axes.yaxis):
+        boxes = [label.get_window_extent() for label in axis.get_ticklabels() if label.get_text()]
+        inside = axes.get_window_extent().padded(1)
+        seen = [b for b in boxes if inside.x0 - b.width <= b.x0 and b.x1 <= inside.x1 + b.width]
+        pairs += [(a, b) for a, b in pairwise(seen) if a.overlaps(b)]
+    return pairs
+
+
+@pytest.mark.parametrize("scale", [1e-7, 1.0, 98765.4321, 1e9])
+def test_ticks_of_coefficients_never_overlap(make_regression, scale):
+    names = ("Intercept", *(f"np.log(a_rather_long_variable_name_{i})" for i in range(40)))
+    size = len(names)
+    fit = make_regression(
+        names,
+        coefficients=np.linspace(-1, 1, size) * scale,
+        covariance=np.eye(size) * scale**2,
+        column_widths=np.ones(size),
+    )
+    assert overlapping(fit.plot()) == []
+
+
+@pytest.mark.parametrize("levels", [2, 5, 14, 60])
+@pytest.mark.parametrize("name", ["{}", "a rather long name of level {}"])
+def test_ticks_of_levels_never_overlap(levels, name):
+    known = [name.format(i) for i in range(levels)]
+    rows = {"g": np.random.default_rng(0).choice(known, 500)}
+    drawn = dpreg.dp_histogram("g", rows, eps=1, schema={"g": {"levels": known}})
+    assert overlapping(drawn.plot()) == []
+
+
+@pytest.mark.parametrize("top", [1e-7, 1.0, 40_000, 1e12])
+@pytest.mark.parametrize("bins", [5, 60])
+def test_ticks_of_numbers_never_overlap(top, bins):
+    rows = {"x": np.random.default_rng(0).uniform(0, top, 500)}
+    drawn = dpreg.dp_histogram("x", rows, eps=1, bounds=(0, top), bins=bins)
+    assert overlapping(drawn.plot()) == []

@@ -106,7 +106,7 @@ def test_coefficients_are_printed_as_statsmodels_prints_them(make_regression):
     rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line}
     assert rows["Intercept"][:6] == ["1.2346", "0.500", "2.469", "0.014", "0.255", "2.215"]
     assert rows["tiny"][:4] == ["1.5e-07", "1e-08", "15.000", "0.000"]
-    assert rows["huge"][:4] == ["1.235e+05", "1000.000", "123.457", "0.000"]
+    assert rows["huge"][:4] == ["1.235e+05", "1000.00", "123.457", "0.000"]
 
 
 @pytest.mark.parametrize("draws", [1, 3])
@@ -114,14 +114,16 @@ def test_three_hundred_terms_stay_within_the_page(make_selection, draws):
     terms = tuple(f"np.log(a_rather_long_variable_name_{i}):county" for i in range(300))
     result = make_selection(terms, draws=draws, n_models=2**300)
     lines = str(result).splitlines()
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 78
     assert "2.037e+90" in str(result)
     assert re.search(r"Never selected \(\d+\): np.log", str(result))
     assert "(whole in .formula)" in " ".join(str(result).split())
     if draws == 1:
-        assert all(term in str(result).split() for term in result.selected)
+        found = "".join(str(result).split())
+        assert all(term in found for term in result.selected)
     latex = result.summary().as_latex()
-    assert latex.count(r"\begin{longtable}") == latex.count(r"\end{longtable}") == 1
+    assert "longtable" not in latex
+    assert all(piece.count(r"\\") < 60 for piece in latex.split(r"\end{tabular}"))
 
 
 def test_lines_of_a_common_summary_are_78_wide(make_selection, make_regression):
@@ -169,7 +171,7 @@ def test_html_is_well_formed_and_shows_hostile_names_as_they_are(make_selection,
             assert _shown(name) in cells
 
 
-ESCAPED = re.compile(r"\\[{}$&%#_]|\\text(backslash|ascii\w+|less|greater|bar|quotedbl)\{\}")
+ESCAPED = re.compile(r"\\[{}$&%#_]|\\text(backslash|ascii\w+|less|greater|bar)\{\}")
 
 
 def _is_sound_latex(text):
@@ -189,7 +191,8 @@ def _is_sound_latex(text):
         assert set(widths[aligns]) == {len(aligns) - 1}
         assert not re.search(r"\\\\\s*\[", body)
     assert widths
-    known = r"\\(begin|end|textbf|noindent|raggedright|par|parbox|linewidth|\w+rule|\\)"
+    plain = r"begin|end|textbf|noindent|raggedright|par|parbox|linewidth|hline"
+    known = rf"\\({plain}|footnotesize|setlength|tabcolsep|allowbreak|\\)"
     assert "\\" not in re.sub(known, "", bare)
 
 
