@@ -14,6 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from dpreg.staged.again import locate_again
 from dpreg.staged.clips import heaviness_of, open_clips, wide_cut
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate, noise_unit
@@ -33,8 +34,11 @@ class Setting:
     neighbors: str = "replace-one"
     contributions: int = 1
     groups: int = 0
+    whole: float = 1.0
+    """Share of eps, or of mu^2, that these looks have together."""
 
     def strength(self, share: float) -> float:
+        share *= self.whole
         total = gdp(self.eps, self.delta) * math.sqrt(share) if self.delta else self.eps * share
         return total / self.contributions
 
@@ -148,6 +152,24 @@ def release_squares(x, y, look, setting, share, found, count, rng) -> Heaviness:
     wide = wide_cut(found, look.coordinates, sd, squares=True)
     t = located_rows(x, y, replace(look.coordinates, width=wide))[:, -1]
     return heaviness_of(look, t @ t + sd * drawn_like(setting, 1, rng)[0], sd, wide, count)
+
+
+def again(x, y, columns, setting: Setting, before: Run, n: int | None, rng) -> LookLaw:
+    """One more look at chosen columns (from 1), located from a run's last one: the law of it."""
+    assert before.law is not None
+    assert before.tail is not None
+    located = locate_again(before.law, columns, before.looks[-1].coordinates.width)
+    tails = before.tail.heaviness or NORMAL
+    degrees = None if setting.delta else len(columns) + 3
+    unit = noise_unit(setting.strength(1 - SHARES[3]), setting.neighbors, degrees)
+    at = open_clips(located, unit, tails)
+    part = x[:, [j - 1 for j in columns]]
+    public = n if setting.neighbors == "replace-one" else None
+    expected = located.expected_square
+    look = release(part, y, at, setting, 1 - SHARES[3], expected, public, rng)
+    count = located.count
+    tail = release_tail(part, y, at, setting, SHARES[3], located, count, tails, rng)
+    return law(look, count, tail)
 
 
 def release_tail(x, y, at, setting, share, found, count, tails, rng) -> Tail:

@@ -39,6 +39,7 @@ from scipy import linalg
 
 from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments
+from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms import choose, noise_scale
 from dpreg.privacy.mechanisms.additive import laplace_noise
 from dpreg.privacy.ranks import cell_counts, rank_scores
@@ -60,6 +61,7 @@ __all__ = [
     "check_radius",
     "lower_bound",
     "noisy_count",
+    "noisy_rows",
     "private_radius",
     "private_sigma2",
     "radius_blocks",
@@ -134,10 +136,23 @@ def private_radius(norms: NDArray[np.float64], part: Part) -> Fraction:
 
 def noisy_count(moments: Moments, part: Part) -> int:
     """Release the number of complete rows, at least 1; the cost holds under both relations."""
-    complete = moments.cells[0][0] >> MOMENT_BITS
-    eps = part.draw("laplace", moments.group).eps
+    return _counted(moments.cells[0][0] >> MOMENT_BITS, part, moments.group)
+
+
+def noisy_rows(rows: int, part: Part) -> int:
+    """Release the number of rows, complete or not, at least 1; at the same cost as `noisy_count`.
+
+    One person's rows are at most k = `contributions`. They appear or vanish, or, where persons are
+    replaced and the number of rows is private, i <= k of them vanish and j <= k appear: the number
+    changes by at most k.
+    """
+    return _counted(rows, part, ALL_ROWS)
+
+
+def _counted(rows: int, part: Part, group: str) -> int:
+    eps = part.draw("laplace", group).eps
     noise = laplace_noise(1, scale_up(part.protection.contributions / eps), rng=part.rng)[0]
-    return max(complete + noise, 1)
+    return max(rows + noise, 1)
 
 
 def noisy_residuals(problem: Problem, moments: Moments, part: Part) -> int:

@@ -16,7 +16,7 @@ import flint
 
 from dpreg.formula.design import Design
 from dpreg.moments import Moments, read_moments
-from dpreg.privacy.budget import ALL_ROWS
+from dpreg.privacy.budget import ALL_ROWS, FITTING, SELECTING
 from dpreg.privacy.mechanisms import Coins, effective_t
 from dpreg.request import SelectionRequest
 from dpreg.selection.contest import Contest, least_squares_contest, profile_contest
@@ -29,7 +29,7 @@ from dpreg.selection.estimates import (
     private_sigma2,
     radius_blocks,
 )
-from dpreg.selection.preparation import FITTING, SELECTING, Parts, Preparation
+from dpreg.selection.preparation import Parts, Preparation
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.scoring.profile import residual_offset
 from dpreg.selection.space import Space

@@ -8,7 +8,6 @@ composition of adaptively chosen pure mechanisms.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,12 +22,13 @@ from dpreg.staged.clips import heaviness_of, open_clips, wide_cut
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate
 from dpreg.staged.location import Location
-from dpreg.staged.plan import LookPlan, OpenLooks
+from dpreg.staged.opened import OpenLooks
+from dpreg.staged.plan import LookPlan
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
 from dpreg.staged.rows import LocatedRows
 from dpreg.staged.tails import NORMAL, Heaviness
 
-__all__ = ["Looked", "look"]
+__all__ = ["Looked", "look", "look_at"]
 
 Array = NDArray[np.float64]
 
@@ -98,28 +98,58 @@ def look(
     first = _release(moments, noise, opened.part(0), box(columns), 1.0, rows)
     located = locate(first)
     looks, wider, count = [first], [False], located.count
-    last = len(plan.shares) - 1
-    tails, tail = NORMAL, Tail(0.0, 0.0, math.inf, math.inf, 1.0)
-    for place in range(1, last + 1):
-        wanted = located.coordinates
-        if place == last:
-            wanted = open_clips(located, plan.unit(place), tails)
-        wider.append(wanted.squared_radius > located.coordinates.squared_radius)
-        location = _on_grid(wanted)
+    tails = NORMAL
+    for place in range(1, len(plan.shares) - 1):
+        location = _on_grid(located.coordinates)
         coordinates = Coordinates.rounded(location)
-        sd = plan.tail_sd if place == last else plan.squares_sd
-        wide = wide_cut(located, coordinates, sd, squares=place < last)
+        wide = wide_cut(located, coordinates, plan.squares_sd, squares=True)
         noise = plan.located_noise(place, located.expected_square * coordinates.squared_radius)
         moments = read(LocatedRows(design, location, wide=wide))
         part, radius = opened.part(place), location.radius
         looks.append(_release(moments, noise, part, coordinates, radius, rows))
-        if place == last:
-            tail = _release_tail(moments, plan, opened.tail(), location, wide, tails)
-            break
+        wider.append(False)
         squares, sd = _release_squares(moments, plan, opened.squares())
         tails = heaviness_of(looks[-1], squares, sd, wide, count)
         located = locate(looks[-1], count)
-    return Looked(plan, tuple(looks), tuple(wider), located, count, tail)
+    last = look_at(read, design, opened, located, tails=tails, public=public)
+    return Looked(plan, (*looks, *last.looks), (*wider, *last.opened), located, count, last.tail)
+
+
+def look_at(
+    read: Read,
+    design: Vectors,
+    opened: OpenLooks,
+    located: Located,
+    *,
+    tails: Heaviness = NORMAL,
+    columns: tuple[int, ...] | None = None,
+    public: bool = False,
+) -> Looked:
+    """Make the last look of a plan, with its tail, located from what was released before.
+
+    Parameters
+    ----------
+    read, design, opened, public
+        As for `look`.
+    located : Located
+    tails : Heaviness
+        Of the residuals, as an earlier look released it.
+    columns : tuple of int, optional
+        The stored columns that it looks at, from 1, and `located` speaks of; None: all.
+    """
+    plan, count = opened.plan, located.count
+    place = len(plan.shares) - 1
+    wanted = open_clips(located, plan.unit(place), tails)
+    wider = wanted.squared_radius > located.coordinates.squared_radius
+    location = _on_grid(wanted)
+    coordinates = Coordinates.rounded(location)
+    wide = wide_cut(located, coordinates, plan.tail_sd)
+    noise = plan.located_noise(place, located.expected_square * coordinates.squared_radius)
+    moments = read(LocatedRows(design, location, columns, wide))
+    rows = moments.rows if public else None
+    one = _release(moments, noise, opened.part(place), coordinates, location.radius, rows)
+    tail = _release_tail(moments, plan, opened.tail(), location, wide, tails)
+    return Looked(plan, (one,), (wider,), located, count, tail)
 
 
 def _release_squares(moments: Moments, plan: LookPlan, part: Part) -> tuple[float, float]:
