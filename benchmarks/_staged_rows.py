@@ -50,6 +50,12 @@ class Run:
     law: LookLaw | None = None
     tail: Tail | None = None
 
+    def choosing(self) -> LookLaw:
+        """The law that terms are chosen from."""
+        assert self.tail is not None
+        tail = replace(self.tail, heaviness=None)
+        return law(self.looks[-1], self.located[0].count, tail)
+
 
 @lru_cache(None)
 def gdp(eps: float, delta: float) -> float:
@@ -116,8 +122,11 @@ def release(x, y, at: Coordinates, setting, share, expected, public, rng) -> Noi
     return NoisyLook(z.T @ z + drawn, sd, at, degrees, public)
 
 
-def staged(x, y, setting: Setting, n: int, rng) -> Run:
-    """Three looks and the law of the last; x and y hold the complete rows of n."""
+def staged(x, y, setting: Setting, n: int, rng, *, choosing: bool = False) -> Run:
+    """Three looks and the law of the last; x and y hold the complete rows of n.
+
+    `choosing` is as in `dpreg.staged.looks.look`; the run's law is still that of an estimate.
+    """
     run, shares = Run(), SHARES
     public = n if setting.neighbors == "replace-one" else None
     at, expected, count = box(x.shape[1]), 0.25, None
@@ -128,7 +137,8 @@ def staged(x, y, setting: Setting, n: int, rng) -> Run:
             count, expected = run.located[0].count, found.expected_square
             degrees = None if setting.delta else x.shape[1] + 3
             unit = noise_unit(setting.strength(share), setting.neighbors, degrees)
-            at = open_clips(found, unit, tails) if step == 2 else found.coordinates
+            wide = NORMAL if choosing else tails
+            at = open_clips(found, unit, wide) if step == 2 else found.coordinates
         look = release(x, y, at, setting, share, expected, public, rng)
         run.looks.append(look)
         if step == 1:

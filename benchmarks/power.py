@@ -120,9 +120,9 @@ def run(cell: Cell, rng: np.random.Generator, fit: str | None) -> Outcome:
     halves = slice(None, None, 2), slice(1, None, 2)
     first, second = halves if fit == "split" else (slice(None), slice(None))
     setting = Setting(cell.eps, cell.delta, whole=0.6 if fit == "fresh" else 1.0)
-    looks = staged(x[first], y[first], setting, len(y[first]), rng)
-    law = looks.law
-    assert law is not None
+    looks = staged(x[first], y[first], setting, len(y[first]), rng, choosing=True)
+    law = looks.choosing()
+    assert looks.law is not None
     space = Space(
         units=tuple(f"x{i}" for i in range(1, cell.p + 1)),
         unit_columns=tuple((i,) for i in range(1, cell.p + 1)),
@@ -135,7 +135,7 @@ def run(cell: Cell, rng: np.random.Generator, fit: str | None) -> Outcome:
         at = sorted(verdict.model)
         target = np.linalg.solve(covariance[np.ix_(at, at)], covariance[at] @ beta)
         if fit == "same":
-            given = conditional_fit(law, problem, verdict)
+            given = conditional_fit(looks.law, problem, verdict)
             ends, plain = given.intervals()[1:], given.plain
             estimates, errors = plain.estimates[1:], plain.se[1:]
         else:

@@ -45,13 +45,14 @@ def select_staged(
     space = space_of(request, design)
     read, again = reads_of(reader, staged.opened, account.rng)
     halves = staged.opened.plan.split
-    seen = look(read, design, staged.opened, public=public and not halves)
-    law, alpha = seen.law(), float(request.false_inclusions)
+    known = public and not halves
+    seen = look(read, design, staged.opened, public=known, choosing=True)
+    law, alpha = seen.law(choosing=True), float(request.false_inclusions)
     choice, problem, verdict = choose(law, space, false_inclusions=alpha)
     columns = columns_of_units(space, verdict.model)
     later = None
     if request.fit in ("fresh", "split"):
-        later = _look_again(again, design, staged, seen, columns, public=public and not halves)
+        later = _look_again(again, design, staged, seen, columns, public=known)
     facts = CallFacts(
         formula=formula_of(design, columns),
         fit=request.fit or "fixed",
@@ -64,7 +65,7 @@ def select_staged(
     regression = None
     if request.fit == "same" and columns:
         units = design.to_user_units(columns)
-        given = conditional_fit(law, problem, verdict, alpha, units=units)
+        given = conditional_fit(seen.law(), problem, verdict, alpha, units=units)
         regression = fit_of(design, columns, seen, facts, conditional=given.laws)
     elif later is not None:
         regression = _fresh_fit(design, columns, later, facts)

@@ -9,7 +9,7 @@ composition of adaptively chosen pure mechanisms.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,9 +62,14 @@ class Looked:
     count: float
     tail: Tail
 
-    def law(self) -> LookLaw:
-        """Return the law of the last look, from which coefficients are estimated."""
-        return law(self.looks[-1], self.count, self.tail)
+    def law(self, *, choosing: bool = False) -> LookLaw:
+        """Return the law of the last look, from which coefficients are estimated.
+
+        With `choosing` it does not allow for what cutting skewed residuals may move slopes by: that
+        would hide terms, for a move that is small beside a coefficient that can be seen.
+        """
+        tail = replace(self.tail, heaviness=None) if choosing else self.tail
+        return law(self.looks[-1], self.count, tail)
 
 
 def look(
@@ -73,6 +78,7 @@ def look(
     opened: OpenLooks,
     *,
     public: bool = False,
+    choosing: bool = False,
 ) -> Looked:
     """Look at the rows as often as the plan says, each time located by the looks before.
 
@@ -89,6 +95,10 @@ def look(
         Of an account that is charged.
     public : bool
         Whether the number of rows that `read` reads is public.
+    choosing : bool
+        Whether terms are to be chosen from the looks. What cutting skewed residuals may move by a
+        little matters less then than noise, which grows with the clip: the last look opens it as
+        for nearly normal residuals.
     """
     plan = opened.plan
     moments = read(design)
@@ -111,7 +121,7 @@ def look(
         squares, sd = _release_squares(moments, plan, opened.squares())
         tails = heaviness_of(looks[-1], squares, sd, wide, count)
         located = locate(looks[-1], count)
-    last = look_at(read, design, opened, located, tails=tails, public=public)
+    last = look_at(read, design, opened, located, tails=tails, public=public, choosing=choosing)
     return Looked(plan, (*looks, *last.looks), (*wider, *last.opened), located, count, last.tail)
 
 
@@ -124,12 +134,13 @@ def look_at(
     tails: Heaviness = NORMAL,
     columns: tuple[int, ...] | None = None,
     public: bool = False,
+    choosing: bool = False,
 ) -> Looked:
     """Make the last look of a plan, with its tail, located from what was released before.
 
     Parameters
     ----------
-    read, design, opened, public
+    read, design, opened, public, choosing
         As for `look`.
     located : Located
     tails : Heaviness
@@ -139,7 +150,7 @@ def look_at(
     """
     plan, count = opened.plan, located.count
     place = len(plan.shares) - 1
-    wanted = open_clips(located, plan.unit(place), tails)
+    wanted = open_clips(located, plan.unit(place), NORMAL if choosing else tails)
     wider = wanted.squared_radius > located.coordinates.squared_radius
     location = _on_grid(wanted)
     coordinates = Coordinates.rounded(location)
