@@ -14,6 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from dpreg.staged.again import locate_again
 from dpreg.staged.clips import heaviness_of, open_clips, wide_cut
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate, noise_unit
@@ -33,8 +34,11 @@ class Setting:
     neighbors: str = "replace-one"
     contributions: int = 1
     groups: int = 0
+    whole: float = 1.0
+    """Share of eps, or of mu^2, that these looks have together."""
 
     def strength(self, share: float) -> float:
+        share *= self.whole
         total = gdp(self.eps, self.delta) * math.sqrt(share) if self.delta else self.eps * share
         return total / self.contributions
 
@@ -45,6 +49,12 @@ class Run:
     located: list[Located] = field(default_factory=list)
     law: LookLaw | None = None
     tail: Tail | None = None
+
+    def choosing(self) -> LookLaw:
+        """The law that terms are chosen from."""
+        assert self.tail is not None
+        tail = replace(self.tail, heaviness=None)
+        return law(self.looks[-1], self.located[0].count, tail)
 
 
 @lru_cache(None)
@@ -112,8 +122,11 @@ def release(x, y, at: Coordinates, setting, share, expected, public, rng) -> Noi
     return NoisyLook(z.T @ z + drawn, sd, at, degrees, public)
 
 
-def staged(x, y, setting: Setting, n: int, rng) -> Run:
-    """Three looks and the law of the last; x and y hold the complete rows of n."""
+def staged(x, y, setting: Setting, n: int, rng, *, choosing: bool = False) -> Run:
+    """Three looks and the law of the last; x and y hold the complete rows of n.
+
+    `choosing` is as in `dpreg.staged.looks.look`; the run's law is still that of an estimate.
+    """
     run, shares = Run(), SHARES
     public = n if setting.neighbors == "replace-one" else None
     at, expected, count = box(x.shape[1]), 0.25, None
@@ -124,7 +137,8 @@ def staged(x, y, setting: Setting, n: int, rng) -> Run:
             count, expected = run.located[0].count, found.expected_square
             degrees = None if setting.delta else x.shape[1] + 3
             unit = noise_unit(setting.strength(share), setting.neighbors, degrees)
-            at = open_clips(found, unit, tails) if step == 2 else found.coordinates
+            wide = NORMAL if choosing else tails
+            at = open_clips(found, unit, wide) if step == 2 else found.coordinates
         look = release(x, y, at, setting, share, expected, public, rng)
         run.looks.append(look)
         if step == 1:
@@ -148,6 +162,24 @@ def release_squares(x, y, look, setting, share, found, count, rng) -> Heaviness:
     wide = wide_cut(found, look.coordinates, sd, squares=True)
     t = located_rows(x, y, replace(look.coordinates, width=wide))[:, -1]
     return heaviness_of(look, t @ t + sd * drawn_like(setting, 1, rng)[0], sd, wide, count)
+
+
+def again(x, y, columns, setting: Setting, before: Run, n: int | None, rng) -> LookLaw:
+    """One more look at chosen columns (from 1), located from a run's last one: the law of it."""
+    assert before.law is not None
+    assert before.tail is not None
+    located = locate_again(before.law, columns, before.looks[-1].coordinates.width)
+    tails = before.tail.heaviness or NORMAL
+    degrees = None if setting.delta else len(columns) + 3
+    unit = noise_unit(setting.strength(1 - SHARES[3]), setting.neighbors, degrees)
+    at = open_clips(located, unit, tails)
+    part = x[:, [j - 1 for j in columns]]
+    public = n if setting.neighbors == "replace-one" else None
+    expected = located.expected_square
+    look = release(part, y, at, setting, 1 - SHARES[3], expected, public, rng)
+    count = located.count
+    tail = release_tail(part, y, at, setting, SHARES[3], located, count, tails, rng)
+    return law(look, count, tail)
 
 
 def release_tail(x, y, at, setting, share, found, count, tails, rng) -> Tail:

@@ -44,7 +44,7 @@ _CHOICES: Final[Mapping[str, tuple[str | None, ...]]] = {
     "mechanism": ("auto", "permute-and-flip", "exponential", "laplace"),
     "units": ("term", "column"),
     "hierarchy": ("none", "strong"),
-    "fit": ("auto", "same", "split", "share", None),
+    "fit": ("auto", "same", "fresh", "split", "share", None),
     "engine": ("auto", "enumerate", "tree"),
 }
 """Arguments of a selection that are one of a few words."""
@@ -67,8 +67,9 @@ SHARES: Final[Mapping[str, Fraction]] = {
 }
 """Steps that `shares` may name, and the part of eps that each takes when it is needed.
 
-"bounds", "radius", "sigma2" and "count" are parts of the whole eps; "fit" (of ``fit="share"``) is a
-part of what these leave, "profile" (PCPL's bound on the residuals) of what is left to select with.
+"bounds", "radius", "sigma2" and "count" are parts of the whole eps; "fit" (of ``fit="share"``, and
+of ``fit="fresh"``, which takes .4 unless told otherwise) is a part of what these leave, "profile"
+(PCPL's bound on the residuals) of what is left to select with.
 
 Chosen by ``python -m benchmarks.shares`` on randhie, King County and simulated Bay Area rows:
 a radius share of .1 finds the right end of the grid or its neighbour with probability .97 to .98
@@ -171,7 +172,8 @@ class SelectionRequest(Request):
     def papers(self) -> tuple[str, ...]:
         """The given arguments that only the paper's methods have."""
         given = [name for name, usual in PAPERS.items() if getattr(self, name) != usual]
-        steps = [f"shares[{step!r}]" for step in self.shares if step != "bounds"]
+        both = ("bounds", "fit") if self.fit == "fresh" else ("bounds",)
+        steps = [f"shares[{step!r}]" for step in self.shares if step not in both]
         return (*(name.removesuffix("_source") for name in given), *steps)
 
     @property
@@ -202,18 +204,20 @@ def _check_staged(request: SelectionRequest) -> None:
             f'method="staged" has no {", ".join(request.papers)}: leave out what belongs to "pcls" '
             'and "pcpl", or name one of these.'
         )
-    if request.fit in ("split", "share"):
+    if request.fit == "share":
         raise ArgumentError(
-            f'fit="{request.fit}" belongs to "pcls" and "pcpl": with method="staged" use '
-            'fit="same", whose intervals are given the choice, or fit=None.'
+            'fit="share" belongs to "pcls" and "pcpl": with method="staged" use fit="same", whose '
+            'intervals are given the choice, "fresh", "split" or None.'
         )
 
 
 def _check_together(request: SelectionRequest) -> None:
     if request.method == "staged":
         _check_staged(request)
-    if request.method in ("pcls", "pcpl") and request.fit == "same":
-        raise ArgumentError('fit="same" needs method="staged": use fit="split", "share" or None.')
+    if request.method in ("pcls", "pcpl") and request.fit in ("same", "fresh"):
+        raise ArgumentError(
+            f'fit="{request.fit}" needs method="staged": use fit="split", "share" or None.'
+        )
     if request.method == "pcpl" and request.budget.delta == 0:
         raise ArgumentError('method="pcpl" needs delta above 0, such as delta=1e-6.')
     protection = request.protection

@@ -34,6 +34,7 @@ from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.persons import Persons
 from dpreg.sources.reader import Reader, showing
+from dpreg.staged.opened import open_looks
 from dpreg.staged.plan import NOISES as LOOK_NOISES
 from dpreg.staged.plan import LookPlan
 
@@ -242,7 +243,7 @@ def dp_ols(
     plan = _plan(request, trial, reader, cost, passes)
     if request.perturbed:
         _check_claim(request, cost)
-    opened = plan.open(account) if isinstance(plan, LookPlan) else None
+    opened = open_looks(plan, account) if isinstance(plan, LookPlan) else None
     line = "gram" if request.method == "auto" else request.method
     part = None if opened else account.line("coefficients", f"{line} release", cost)
     announce(bounds, stacklevel=3)

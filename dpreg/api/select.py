@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from dpreg.api.coefficients import CallFacts, joint_fit
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
-from dpreg.api.select_staged import route, select_staged
+from dpreg.api.select_route import route
+from dpreg.api.select_staged import select_staged
 from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named
 from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.formula.bounds import bounds_sources, buy_bounds
@@ -25,7 +26,7 @@ from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
 from dpreg.schema import Schema
 from dpreg.selection import run
-from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
+from dpreg.selection.preparation import Preparation, design_of, space_of
 from dpreg.selection.space import Space
 from dpreg.sources import as_source
 from dpreg.sources.persons import Persons
@@ -45,7 +46,7 @@ def dp_select(
     *,
     delta: Amount = 0,
     schema: SchemaLike = None,
-    method: str = "pcls",
+    method: str = "auto",
     mechanism: str = "auto",
     neighbors: str = "replace-one",
     contributions: int = 1,
@@ -88,19 +89,21 @@ def dp_select(
     eps : number or decimal string
         What the whole call may cost; the decimal typed is taken exactly.
     delta : number or decimal string, default 0
-        Used by ``method="pcpl"``, by several draws and by the coefficients, where it buys any.
+        Looks spend it where Gaussian noise is the lesser one; the paper's methods on "pcpl", on
+        several draws and on coefficients.
     schema : mapping, Schema or path to a TOML or JSON file, optional
         Bounds of numeric columns, levels of categorical ones: public facts, never taken from the
         rows. Bounds of numeric columns that it leaves out are bought from a share of eps.
-    method : {"pcls", "pcpl", "staged", "auto"}
-        Penalised constrained least squares (Algorithm 1 of Lei et al.), or profile likelihood
-        (Algorithm 2), which needs delta and no knowledge of the residual variance. "staged" looks
-        at the rows as `dp_ols` does, and chooses from what the looks released: it finds more with
-        enough rows, needs no radius, and says which terms others might stand for. "auto" takes
-        "staged" where a public rule finds rows enough, else "pcls", and a note says why and what
-        "staged" would need. An argument that only the paper's methods have (`mechanism`, `radius`,
-        `penalty`, `sigma2`, `draws`, `engine`, their `shares` and fits) means "pcls" under "auto",
-        and is refused with "staged"; so do rows that can be read only once.
+    method : {"auto", "staged", "pcls", "pcpl"}
+        "staged" looks at the rows as `dp_ols` does, and chooses from what the looks released: it
+        finds more with enough rows, needs no radius, and says which terms others might stand for.
+        "pcls" is penalised constrained least squares (Algorithm 1 of Lei et al.), "pcpl" profile
+        likelihood (Algorithm 2), which needs delta and no knowledge of the residual variance.
+        "auto" takes "staged" where a public rule finds rows enough, else "pcls", and a note says
+        why and what "staged" would need. An argument that only the paper's methods have
+        (`mechanism`, `radius`, `penalty`, `sigma2`, `draws`, `engine`, their `shares`,
+        ``fit="share"``) means "pcls" under "auto", and is refused with "staged". Rows that can be
+        read only once mean "pcls", too.
     mechanism : {"auto", "permute-and-flip", "exponential", "laplace"}
         "auto": permute-and-flip, or for several draws with delta the exponential mechanism where
         exact composition makes it clearly better. "laplace" is the paper's.
@@ -139,19 +142,25 @@ def dp_select(
         The expected number of useless terms under ``penalty="auto"`` and with "staged".
     shares : mapping, optional
         Parts of eps for the steps bought on the way: "bounds", "radius", "sigma2", "count",
-        "profile", "fit". Defaults: `dpreg.request.SHARES`.
+        "profile", "fit". Defaults: `dpreg.request.SHARES`. "staged" has "bounds" and, with
+        ``fit="fresh"``, "fit" (.4).
     draws : int
         How many models are drawn; frequencies are shares of these. The most frequent is reported.
-    fit : {"auto", "split", "share", "same", None}
-        Coefficients of the chosen model from other rows, from the same rows, or none. "same" is for
-        "staged": from the last look, each with its law given the choice, at no further cost.
-        "auto" is "same" with "staged" and "split" with the paper's methods.
+    fit : {"auto", "same", "fresh", "split", "share", None}
+        Coefficients of the chosen model. With "staged": "same" takes them from the last look, each
+        with its law given the choice, at no further cost; "fresh" spends a share of the budget on
+        one more look at the chosen columns; "split" looks and chooses with half of the rows, and
+        looks once more at the chosen columns of the other half, each at the whole of the budget
+        (on a cluster it needs `person`). With the paper's methods: "split" fits the other half,
+        "share" the same rows with a share of eps. None fits nothing. "auto" is "same" with
+        "staged", whose terms were chosen with all of the budget, and "split" with the paper's.
     engine : {"auto", "enumerate", "tree"}
         List the models or search the tree of all subsets: the law is the same. The running time of
         both depends on the rows, and is not covered by the privacy claim.
     expected_rows : int, optional
-        About how many rows there are, from public knowledge: where their number is private
-        ("add-remove"), "auto" needs it to take "staged".
+        About how many rows there are, from public knowledge. Where their number is private
+        ("add-remove", or `person`) and this does not declare it, "auto" first buys a noisy count
+        with .02 of eps; both ways to go on are charged for before, as the dearer of them.
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional
@@ -189,8 +198,8 @@ def dp_select(
     >>> import dpreg
     >>> rand = dpreg.datasets.load_randhie()
     >>> result = dpreg.dp_select("mdvis ~ disea + lpi", rand.data, eps=10, schema=rand.schema)
-    >>> result.n_models, str(result.spent)
-    (4, 'eps=10')
+    >>> result.method, result.selected, str(result.spent)
+    ('staged', ['Intercept', 'disea', 'lpi'], 'eps=10')
     """
     request = SelectionRequest.of(locals())
     shown = showing(progress)
@@ -199,12 +208,14 @@ def dp_select(
     known = Schema.from_any(schema)
     check_schema_names(known, reader.source)
     check_known_rows(reader, request.protection.n_is_public)
-    request, staged, notes = route(request, known, reader)
-    if staged is not None:
-        return select_staged(request, staged, reader, budget)
-    preparation = prepare(request, known, reader)
-    account, parts = preparation.account, preparation.parts
-    account.charge(budget, f"dp_select: {formula}")
+    routed = route(request, known, reader)
+    account = routed.account
+    routed.charge(budget, f"dp_select: {formula}")
+    way = routed.decided(reader)
+    if way.staged is not None:
+        return select_staged(way, way.staged, reader, account)
+    request, preparation = way.request, way.preparation
+    parts = preparation.parts
     bounded = buy_bounds(reader, preparation.schema, parts.bounds)
     design = design_of(request, bounded)
     space = space_of(request, design)
@@ -221,7 +232,7 @@ def dp_select(
         passes=reader.passes,
         bounds=bounds_sources(design.needed, preparation.unbounded),
         account=account,
-        notes=notes,
+        notes=way.notes,
     )
     regression = None
     if rows.fitting is not None and parts.fit is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 from dpreg.api.coefficients import CallFacts, exclusive_groups, released
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design
-from dpreg.moments import read_moments
-from dpreg.privacy.budget import Budget
+from dpreg.moments import Moments, Vectors, read_moments
+from dpreg.privacy.budget import ALL_ROWS, FITTING, SELECTING, Budget
+from dpreg.privacy.mechanisms import Coins
 from dpreg.privacy.protection import Protection
 from dpreg.results.looks import Look
 from dpreg.results.regression import RegressionResults
@@ -21,10 +23,14 @@ from dpreg.sources.reader import Reader
 from dpreg.staged.coefficients import Coefficients, coefficients
 from dpreg.staged.flags import Flag, flags
 from dpreg.staged.law import LookLaw
-from dpreg.staged.looks import Looked, look
-from dpreg.staged.plan import SHARES, LookPlan, OpenLooks, plan_looks
+from dpreg.staged.looks import Looked, Read, look
+from dpreg.staged.opened import OpenLooks
+from dpreg.staged.plan import SHARES, LookPlan, plan_looks
 
-__all__ = ["fit_of", "looks_of", "looks_or_reason", "staged_fit", "written"]
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+__all__ = ["fit_of", "looks_or_reason", "reads_of", "staged_fit", "too_few", "written"]
 
 Array = NDArray[np.float64]
 
@@ -43,6 +49,9 @@ def looks_or_reason(
     passes: int,
     expected_rows: int | None,
     instead: str = "gram",
+    later: Fraction = Fraction(0),
+    split: bool = False,
+    count_later: bool = False,
 ) -> LookPlan | str:
     """Plan the looks, or say why one look in the box does better here; from public facts alone.
 
@@ -63,59 +72,97 @@ def looks_or_reason(
         Declared by the caller; else the number of rows where it is public.
     instead : str
         The method that a refusal names.
+    later, split
+        Of one more look; see `plan_looks`.
+    count_later : bool
+        Where the number of rows is private and nobody declared it, return the plan: the caller is
+        going to count, and to ask `too_few`.
     """
     columns = len(design.columns) - 1
-    wanted = passes + len(SHARES)
+    wanted = passes + len(SHARES) + (split or later > 0)
     if method == "auto":
         if not reader.source.rereadable and reader.persons is None:
             return f"the rows can be read once, and looks would read them {wanted} times"
         if not columns:
             return "there are no columns to look at"
     counted = expected_rows is None and protection.n_is_public
-    reader.require(wanted, counted)
+    reader.require(wanted, counted or count_later)
     exclusive = exclusive_groups(design, range(len(design.columns)))
-    plan = plan_looks(columns, cost, protection, exclusive=exclusive, noise=noise)
+    plan = plan_looks(
+        columns, cost, protection, exclusive=exclusive, noise=noise, later=later, split=split
+    )
     rows = reader.rows if counted else expected_rows
     if rows is None:
-        if method == "staged":
+        if method == "staged" or count_later:
             return plan
         return "the number of rows is private, and expected_rows does not say about how many"
-    if rows < plan.rows_needed:
-        short = (
-            f"looks at {columns} columns need about {plan.rows_needed:,.0f} rows at this eps and "
-            f"delta, and there are {rows:,}; with so many, eps must be about "
-            f"{_eps_needed(plan, rows, cost, exclusive, noise):.2g}"
-        )
-        if method == "staged":
-            raise ArgumentError(
-                f'method="staged": {short}. Use method="{instead}", or a larger eps.'
-            )
-        return short
-    return plan
+    short = too_few(plan, design, rows, cost, noise=noise, later=later)
+    if short and method == "staged":
+        raise ArgumentError(f'method="staged": {short}. Use method="{instead}", or a larger eps.')
+    return short or plan
 
 
-def _eps_needed(
-    plan: LookPlan, rows: int, cost: Budget, exclusive: Sequence[Sequence[int]], noise: str | None
-) -> float:
-    """Return about the eps, beside the same delta, at which so many rows are enough."""
-    columns, eps = plan.size - 2, float(cost.eps)
+def too_few(
+    plan: LookPlan,
+    design: Design,
+    rows: int,
+    cost: Budget,
+    *,
+    noise: str | None = None,
+    later: Fraction = Fraction(0),
+    counted: str = "there are",
+) -> str:
+    """Say that so many rows are too few for a plan, and which eps would do; else say nothing.
+
+    Parameters
+    ----------
+    plan, design, cost, noise, later
+        As in `looks_or_reason`.
+    rows : int
+        Public, declared or released.
+    counted : str
+        What a sentence says before the number of rows.
+    """
+    halves = 2 if plan.split else 1
+    if rows >= halves * plan.rows_needed:
+        return ""
+    columns, eps, needed = plan.size - 2, float(cost.eps), plan.rows_needed
+    exclusive = exclusive_groups(design, range(len(design.columns)))
+    trial = plan
     for _ in range(6):  # the need falls about like 1/eps: a few steps meet it
-        eps *= max(plan.rows_needed, 1.0) / max(rows, 1)
+        eps *= max(halves * trial.rows_needed, 1.0) / max(rows, 1)
         if eps > _LARGEST_EPS:
             break
-        whole = Budget(Fraction(eps), cost.delta)
-        plan = plan_looks(columns, whole, plan.protection, exclusive=exclusive, noise=noise)
-    return eps
-
-
-def looks_of(design: Design, reader: Reader, opened: OpenLooks, *, public: bool) -> Looked:
-    """Look at all rows as often as planned; `public` says whether their number is."""
-    return look(
-        lambda vectors: read_moments(reader, vectors)[0],
-        design,
-        opened,
-        public=public,
+        trial = plan_looks(
+            columns,
+            Budget(Fraction(eps), cost.delta),
+            plan.protection,
+            exclusive=exclusive,
+            noise=noise,
+            later=later,
+            split=plan.split,
+        )
+    return (
+        f"looks at {columns} columns need about {halves * needed:,.0f} rows at this eps and "
+        f"delta, and {counted} {rows:,}; with so many, eps must be about {eps:.2g}"
     )
+
+
+def reads_of(reader: Reader, opened: OpenLooks, rng: Generator | None) -> tuple[Read, Read]:
+    """Return what reads the rows of the looks, and what reads those of one more look.
+
+    The coins of halves are drawn here, once for all passes.
+    """
+    if not opened.plan.split:
+        everyone = partial(_read, reader, None, 0)
+        return everyone, everyone
+    coins = Coins.lasting(rng)
+    return partial(_read, reader, coins, 0), partial(_read, reader, coins, 1)
+
+
+def _read(reader: Reader, coins: Coins | None, group: int, vectors: Vectors) -> Moments:
+    names = (ALL_ROWS,) if coins is None else (SELECTING, FITTING)
+    return read_moments(reader, vectors, coins, names)[group]
 
 
 def staged_fit(
@@ -139,7 +186,8 @@ def staged_fit(
         Its rows and passes are filled in here.
     """
     public = facts.account.protection.n_is_public
-    seen = looks_of(design, reader, opened, public=public)
+    read, _ = reads_of(reader, opened, facts.account.rng)
+    seen = look(read, design, opened, public=public)
     facts = facts.after(reader.rows if public else None, reader.passes)
     return fit_of(design, columns, seen, facts, looks=written(seen))
 
@@ -149,6 +197,8 @@ def fit_of(
     columns: Sequence[int],
     seen: Looked,
     facts: CallFacts,
+    *,
+    looked_at: Sequence[int] | None = None,
     **more: Any,
 ) -> RegressionResults:
     """Estimate the coefficients of a model from the law of the last look.
@@ -161,16 +211,19 @@ def fit_of(
     seen : Looked
     facts : CallFacts
         After the rows were read.
+    looked_at : sequence of int, optional
+        The z columns that were looked at, 0 among them; None: all.
     **more
         Further fields of the result.
     """
     law = seen.law()
-    box = coefficients(law, columns)
+    places = list(columns) if looked_at is None else [list(looked_at).index(j) for j in columns]
+    box = coefficients(law, places)
     to_user, shift = design.to_user_units(columns)
     freedom = law.count / max(law.count - len(columns), 1.0)
     sampling = to_user @ box.sampling @ to_user.T * freedom
     privacy = to_user @ box.privacy @ to_user.T
-    rows = facts.rows
+    rows = facts.rows if facts.fit != "split" else None
     found = flags(
         law,
         box,
@@ -187,7 +240,7 @@ def fit_of(
         se_sampling=np.sqrt(np.maximum(np.diag(sampling), 0.0)),
         se_privacy=np.sqrt(np.maximum(np.diag(privacy), 0.0)),
         residual_variance=box.residual * freedom * design.response.width**2,
-        r_squared=_rsquared(seen, law, columns, box),
+        r_squared=_rsquared(seen, law, places, box),
         nobs=rows,
         complete_rows=seen.count,
         residual_df=None if rows is None else max(seen.count - len(columns), 1.0),
@@ -243,7 +296,8 @@ def _weak(
 ) -> dict[str, str]:
     """Name the coefficients that the noise leaves weakly determined, and why."""
     first, needed = seen.looks[0], seen.plan.rows_needed
-    grouped = {j for group in exclusive_groups(design, columns) for j in group}
+    boxed = first.coordinates.boxed
+    grouped = {j for group in exclusive_groups(design, columns) for j in group if boxed}
     weak = {}
     for place in (place for flag in found if flag.kind == "unseen" for place in flag.columns):
         j = columns[place]

@@ -15,9 +15,19 @@ parts (`Part.split`, `Part.across`), each of which is drawn from once. Anything 
 `AccountError`: a fault of dpreg's own code, raised before the noise is drawn, whose message names
 the step and says nothing of the rows.
 
+Where a released value decides how a call goes on, each way has an account of its own, opened before
+the charge (`Account.either`). Charged is what all ways have in common and what the dearest of them
+costs; the way that is taken (`Account.take`) may then draw, and no other.
+
 `Account.table` is the budget table of the result. It is made of the lines, and refuses to be made
 while a part is left that nobody has drawn from and nobody has declared idle. So what the table says
 and what was drawn cannot differ.
+
+Statement (ways)
+----------------
+Let the steps before the decision cost (e1, d1) together, and each way, given any values that they
+released, at most (e2, d2). Then all of it costs (e1 + e2, d1 + d2): basic adaptive composition, the
+second release being "the way that the first one's values lead to".
 
 Statement (mu^2)
 ----------------
@@ -60,7 +70,7 @@ class Account:
         For seeded runs, which are **not private**; they open and charge the same lines.
     """
 
-    __slots__ = ("_lines", "_seal", "budget")
+    __slots__ = ("_lines", "_seal", "_taken", "_ways", "budget")
 
     def __init__(
         self, protection: Protection, budget: Budget, rng: Generator | None = None
@@ -68,6 +78,8 @@ class Account:
         self.budget = budget
         self._seal = Seal(protection, rng)
         self._lines: list[Line] = []
+        self._ways: tuple[Account, ...] = ()
+        self._taken: Account | None = None
 
     @property
     def protection(self) -> Protection:
@@ -163,7 +175,15 @@ class Account:
             Spend(line.step, line.mechanism, line.cost.eps, line.cost.delta, rows=line.rows)
             for line in self._lines
         )
-        return BudgetTable(tuple(spends), self.protection.contributions).total
+        own = BudgetTable(tuple(spends), self.protection.contributions).total
+        return own + self._dearest
+
+    @property
+    def _dearest(self) -> Budget:
+        """What every way's cost is covered by."""
+        costs = [way.total for way in self._ways]
+        eps = max((cost.eps for cost in costs), default=Fraction(0))
+        return Budget(eps, max((cost.delta for cost in costs), default=Fraction(0)))
 
     def table(self) -> BudgetTable:
         """Return the budget table of the result, once all is drawn."""
@@ -171,7 +191,32 @@ class Account:
             raise AccountError("internal error: the budget table is asked for before the charge")
         emptied = Budget(Fraction(0))
         spends = [line.spend() for line in self._lines if line.cost != emptied or line.parts]
+        if self._ways:
+            if self._taken is None:
+                raise AccountError("internal error: the budget table is asked for before the way")
+            spends += self._taken.table().spends
+            rest = self._dearest - self._taken.total
+            if rest != emptied:
+                spends.append(Spend("the other way", "none", rest.eps, rest.delta, NOT_NEEDED))
         return BudgetTable(tuple(spends), self.protection.contributions)
+
+    def either(self, *ways: Account) -> None:
+        """Reserve what the dearest of several ways costs: a released value will decide which.
+
+        Each is an account for the same protection, with its lines opened and not charged.
+        """
+        if self.charged or self._ways or any(way.charged for way in ways):
+            raise AccountError("internal error: ways are opened once, before the charge")
+        if any(way.protection != self.protection or way._ways for way in ways):
+            raise AccountError("internal error: a way protects as the whole does")
+        self._ways = ways
+
+    def take(self, way: Account) -> None:
+        """Let one of the ways draw, once the whole is charged."""
+        if not self.charged or self._taken is not None or not any(way is one for one in self._ways):
+            raise AccountError("internal error: one of the ways is taken, once, after the charge")
+        self._taken = way
+        way._seal.charged = True
 
     def release(self, line: Line, step: str, mechanism: str, cost: Budget) -> Part:
         """Cut a line of its own off a joint line, with its one part.

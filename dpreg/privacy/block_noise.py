@@ -41,6 +41,8 @@ from dpreg.privacy.matrix_laplace import matrix_laplace_variance
 from dpreg.privacy.mechanisms.additive import laplace_noise, laplace_variance
 from dpreg.privacy.mechanisms.l2_norm import l2_norm_noise, l2_norm_variance
 from dpreg.privacy.mechanisms.wishart import wishart_noise
+from dpreg.privacy.protection import Protection
+from dpreg.privacy.stability import AccountError, Stability
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -136,13 +138,13 @@ class BlocksLaplaceLook:
 
     def draw(self, part: Part, rows: str = ALL_ROWS) -> Symmetric:
         """Use up the part of eps that was charged and draw the noise, D x D integers."""
-        who = part.protection
-        if (who.neighbors, who.contributions) != (self.neighbors, self.contributions):
-            raise RuntimeError("internal error: a look's noise was fitted for other neighbours")
+        bound = Stability(
+            protection=Protection(self.neighbors, self.contributions), mechanisms=LAPLACES
+        )
         parts = part.split(self.shares)
         for own, share, mechanism in zip(parts, self.shares, LAPLACES, strict=True):
-            if own.draw(mechanism, rows).eps < self.eps * share:
-                raise RuntimeError(
+            if own.draw(mechanism, bound, rows).eps < self.eps * share:
+                raise AccountError(
                     "internal error: a look is drawn with less noise than was charged"
                 )
         return self.simulate(part.rng)

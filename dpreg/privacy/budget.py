@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALL_ROWS",
+    "FITTING",
+    "SELECTING",
     "Budget",
     "BudgetTable",
     "Spend",
@@ -34,6 +36,9 @@ __all__ = [
 
 ALL_ROWS: Final = "all"
 """The label of a spend that reads every row."""
+SELECTING: Final = "half 1"
+FITTING: Final = "half 2"
+"""The labels of spends that read one of the halves of ``fit="split"``."""
 
 _LARGEST_EXPONENT: Final = 400  # beyond any float; keeps "1e999999999" from filling the memory
 

@@ -47,6 +47,10 @@ _MODEL: Final = "Intervals hold for a linear model with independent rows and one
 _GIVEN: Final = {
     "split": ", given the terms that the other rows selected.",
     "share": ". The same rows selected the terms, which the intervals do not account for.",
+    "fresh": (
+        ". The same rows selected the terms, by noise that had no part in these estimates; that "
+        "the rows themselves favoured them the intervals do not account for."
+    ),
 }
 _GIVEN_CHOICE: Final = (
     "coef, P>|z| and the interval are those of each coefficient given that this model was chosen: "

@@ -67,6 +67,8 @@ class Look:
         put = partial(object.__setattr__, self)
         put("share", exact(self.share, "share"))
         for name, ndim in (("cells", 2), ("noise_sd", 2), ("whitening", 2)):
-            put(name, read_only(getattr(self, name), ndim, name))
+            values = np.asarray(getattr(self, name), dtype=np.float64)
+            # A look at no column but the constant: JSON does not tell [] of two dimensions.
+            put(name, read_only(values.reshape(0, 0) if not values.size else values, ndim, name))
         for name in ("offset", "center"):
             put(name, read_only(getattr(self, name), 1, name))

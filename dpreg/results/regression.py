@@ -77,9 +77,9 @@ class RegressionResults(StatsmodelsNames):
         n less the columns, where n is public; None under add-remove. Read it as `df_resid`.
     method, noise, scaling : str
         How it was fitted ("staged", "gram", "ssp", "adassp"), its noise, and the scaling of rows.
-    fit : {"fixed", "split", "share", "same"}
+    fit : {"fixed", "split", "share", "same", "fresh"}
         "fixed": the formula was given. "split": selected on other rows. "share": selected on the
-        same rows. "same": selected from the same release.
+        same rows. "same": selected from the same release. "fresh": from an earlier look.
     eps, delta : Fraction
         As typed in the call.
     clip : Fraction

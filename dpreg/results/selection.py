@@ -347,7 +347,7 @@ class SelectionResults(StatsmodelsNames):
                 raise NotReleased(f"{name} is not released: the chosen model has no columns.")
             raise NotReleased(
                 f"{name} is not released: this call used fit=None, which selects and fits nothing. "
-                f'Call dp_select with fit="split", or spend more budget on '
+                f'Call dp_select with fit="auto", or spend more budget on '
                 f"dp_ols({self.selected_formula!r}, ...)."
             )
         return self.regression

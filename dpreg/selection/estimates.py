@@ -40,6 +40,7 @@ from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.privacy.balls import float_above
+from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms import draw_index, noise_scale
 from dpreg.privacy.mechanisms.additive import laplace_noise
 from dpreg.privacy.protection import Protection
@@ -62,6 +63,7 @@ __all__ = [
     "check_radius",
     "lower_bound",
     "noisy_count",
+    "noisy_rows",
     "norm_changes",
     "private_radius",
     "private_sigma2",
@@ -135,9 +137,23 @@ def private_radius(norms: Floats, part: Part) -> Fraction:
 
 def noisy_count(moments: Moments, part: Part) -> int:
     """Release the number of complete rows, at least 1; the cost holds under both relations."""
+    return _counted(moments.cells[0][0] >> MOMENT_BITS, part, moments.group)
+
+
+def noisy_rows(rows: int, part: Part) -> int:
+    """Release the number of rows, complete or not, at least 1; at the same cost as `noisy_count`.
+
+    One person's rows are at most k = `contributions`. They appear or vanish, or, where persons are
+    replaced and the number of rows is private, i <= k of them vanish and j <= k appear: the number
+    changes by at most k.
+    """
+    return _counted(rows, part, ALL_ROWS)
+
+
+def _counted(rows: int, part: Part, group: str) -> int:
     k = part.protection.contributions
     change = VectorChange(l1=k, l2_squared=k**2, protection=part.protection)
-    return max((moments.cells[0][0] >> MOMENT_BITS) + _noise(change, part, moments.group), 1)
+    return max(rows + _noise(change, part, group), 1)
 
 
 def _noise(change: VectorChange, part: Part, rows: str) -> int:

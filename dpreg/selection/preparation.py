@@ -11,10 +11,10 @@ from fractions import Fraction
 from functools import partial
 
 from dpreg.errors import ArgumentError
-from dpreg.formula.bounds import announce, check_table, open_bounds, with_stand_ins
+from dpreg.formula.bounds import check_table, open_bounds, with_stand_ins
 from dpreg.formula.design import Design, build_design, undeclared
 from dpreg.privacy.account import Account, Part
-from dpreg.privacy.budget import ALL_ROWS, Budget
+from dpreg.privacy.budget import ALL_ROWS, FITTING, SELECTING, Budget
 from dpreg.privacy.composition import DrawPlan, plan_draws
 from dpreg.privacy.sensitivity import score_range
 from dpreg.request import SHARES, SelectionRequest
@@ -25,20 +25,7 @@ from dpreg.selection.estimates import RADII, check_radius
 from dpreg.selection.space import Space, build_space
 from dpreg.sources.reader import Reader
 
-__all__ = [
-    "FITTING",
-    "SELECTING",
-    "Parts",
-    "Preparation",
-    "design_of",
-    "divided_eps",
-    "prepare",
-    "space_of",
-]
-
-SELECTING = "half 1"
-FITTING = "half 2"
-"""The groups of rows of ``fit="split"``, as the budget table names them."""
+__all__ = ["Parts", "Preparation", "design_of", "prepare", "space_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +76,13 @@ class Preparation:
     parts: Parts
 
 
-def prepare(request: SelectionRequest, schema: Schema, reader: Reader) -> Preparation:
-    """Check all that can be checked without a row, and plan every spend."""
+def prepare(
+    request: SelectionRequest, schema: Schema, reader: Reader, account: Account | None = None
+) -> Preparation:
+    """Check all that can be checked without a row, and plan every spend.
+
+    Its lines are opened in `account`; by default in a new one for the whole call.
+    """
     source = reader.source
     unbounded = undeclared(request.formula, schema, source)
     design = with_stand_ins(partial(design_of, request), schema, unbounded)
@@ -106,9 +98,8 @@ def prepare(request: SelectionRequest, schema: Schema, reader: Reader) -> Prepar
         mechanism=request.mechanism,
         contributions=request.protection.contributions,
     )
-    account = request.account()
+    account = request.account() if account is None else account
     parts = _opened(account, request, unbounded, costs, draws, fit)
-    announce(parts.bounds, stacklevel=4)
     return Preparation(
         schema=schema,
         unbounded=unbounded,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dpreg.formula.design import Design
 from dpreg.moments import Moments, read_moments
-from dpreg.privacy.budget import ALL_ROWS
+from dpreg.privacy.budget import ALL_ROWS, FITTING, SELECTING
 from dpreg.privacy.mechanisms import Coins, effective_t
 from dpreg.request import SelectionRequest
 from dpreg.selection.contest import Contest, least_squares_contest, profile_contest
@@ -27,7 +27,7 @@ from dpreg.selection.estimates import (
     private_sigma2,
     radius_blocks,
 )
-from dpreg.selection.preparation import FITTING, SELECTING, Parts, Preparation
+from dpreg.selection.preparation import Parts, Preparation
 from dpreg.selection.scoring.problem import Problem
 from dpreg.selection.scoring.profile import residual_offset
 from dpreg.selection.space import Space

@@ -78,6 +78,15 @@ class Reader:
             known = self._counted = source.count()
         return known
 
+    @property
+    def keeps_order(self) -> bool:
+        """Whether each row, or its person's coin, can be told again in a later pass.
+
+        Rows that this process reads come in the table's order. On a cluster they need not, unless
+        they come with the coins of their persons.
+        """
+        return self.persons is not None or isinstance(self.source, LocalSource)
+
     def settle(self, columns: Mapping[str, ColumnType]) -> None:
         """Check, before the charge, all columns that the call is going to read.
 

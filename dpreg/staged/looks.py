@@ -8,9 +8,8 @@ composition of adaptively chosen pure mechanisms.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +22,13 @@ from dpreg.staged.clips import heaviness_of, open_clips, wide_cut
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate
 from dpreg.staged.location import Location
-from dpreg.staged.plan import LookPlan, OpenLooks
+from dpreg.staged.opened import OpenLooks
+from dpreg.staged.plan import LookPlan
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
 from dpreg.staged.rows import LocatedRows
 from dpreg.staged.tails import NORMAL, Heaviness
 
-__all__ = ["Looked", "look"]
+__all__ = ["Looked", "look", "look_at"]
 
 Array = NDArray[np.float64]
 
@@ -62,9 +62,14 @@ class Looked:
     count: float
     tail: Tail
 
-    def law(self) -> LookLaw:
-        """Return the law of the last look, from which coefficients are estimated."""
-        return law(self.looks[-1], self.count, self.tail)
+    def law(self, *, choosing: bool = False) -> LookLaw:
+        """Return the law of the last look, from which coefficients are estimated.
+
+        With `choosing` it does not allow for what cutting skewed residuals may move slopes by: that
+        would hide terms, for a move that is small beside a coefficient that can be seen.
+        """
+        tail = replace(self.tail, heaviness=None) if choosing else self.tail
+        return law(self.looks[-1], self.count, tail)
 
 
 def look(
@@ -73,6 +78,7 @@ def look(
     opened: OpenLooks,
     *,
     public: bool = False,
+    choosing: bool = False,
 ) -> Looked:
     """Look at the rows as often as the plan says, each time located by the looks before.
 
@@ -89,6 +95,10 @@ def look(
         Of an account that is charged.
     public : bool
         Whether the number of rows that `read` reads is public.
+    choosing : bool
+        Whether terms are to be chosen from the looks. What cutting skewed residuals may move by a
+        little matters less then than noise, which grows with the clip: the last look opens it as
+        for nearly normal residuals.
     """
     plan = opened.plan
     moments = read(design)
@@ -98,28 +108,59 @@ def look(
     first = _release(moments, noise, opened.part(0), box(columns), 1.0, rows)
     located = locate(first)
     looks, wider, count = [first], [False], located.count
-    last = len(plan.shares) - 1
-    tails, tail = NORMAL, Tail(0.0, 0.0, math.inf, math.inf, 1.0)
-    for place in range(1, last + 1):
-        wanted = located.coordinates
-        if place == last:
-            wanted = open_clips(located, plan.unit(place), tails)
-        wider.append(wanted.squared_radius > located.coordinates.squared_radius)
-        location = _on_grid(wanted)
+    tails = NORMAL
+    for place in range(1, len(plan.shares) - 1):
+        location = _on_grid(located.coordinates)
         coordinates = Coordinates.rounded(location)
-        sd = plan.tail_sd if place == last else plan.squares_sd
-        wide = wide_cut(located, coordinates, sd, squares=place < last)
+        wide = wide_cut(located, coordinates, plan.squares_sd, squares=True)
         noise = plan.located_noise(place, located.expected_square * coordinates.squared_radius)
         moments = read(LocatedRows(design, location, wide=wide))
         part, radius = opened.part(place), location.radius
         looks.append(_release(moments, noise, part, coordinates, radius, rows))
-        if place == last:
-            tail = _release_tail(moments, plan, opened.tail(), location, wide, tails)
-            break
+        wider.append(False)
         squares, sd = _release_squares(moments, plan, opened.squares())
         tails = heaviness_of(looks[-1], squares, sd, wide, count)
         located = locate(looks[-1], count)
-    return Looked(plan, tuple(looks), tuple(wider), located, count, tail)
+    last = look_at(read, design, opened, located, tails=tails, public=public, choosing=choosing)
+    return Looked(plan, (*looks, *last.looks), (*wider, *last.opened), located, count, last.tail)
+
+
+def look_at(
+    read: Read,
+    design: Vectors,
+    opened: OpenLooks,
+    located: Located,
+    *,
+    tails: Heaviness = NORMAL,
+    columns: tuple[int, ...] | None = None,
+    public: bool = False,
+    choosing: bool = False,
+) -> Looked:
+    """Make the last look of a plan, with its tail, located from what was released before.
+
+    Parameters
+    ----------
+    read, design, opened, public, choosing
+        As for `look`.
+    located : Located
+    tails : Heaviness
+        Of the residuals, as an earlier look released it.
+    columns : tuple of int, optional
+        The stored columns that it looks at, from 1, and `located` speaks of; None: all.
+    """
+    plan, count = opened.plan, located.count
+    place = len(plan.shares) - 1
+    wanted = open_clips(located, plan.unit(place), NORMAL if choosing else tails)
+    wider = wanted.squared_radius > located.coordinates.squared_radius
+    location = _on_grid(wanted)
+    coordinates = Coordinates.rounded(location)
+    wide = wide_cut(located, coordinates, plan.tail_sd)
+    noise = plan.located_noise(place, located.expected_square * coordinates.squared_radius)
+    moments = read(LocatedRows(design, location, columns, wide))
+    rows = moments.rows if public else None
+    one = _release(moments, noise, opened.part(place), coordinates, location.radius, rows)
+    tail = _release_tail(moments, plan, opened.tail(), location, wide, tails)
+    return Looked(plan, (one,), (wider,), located, count, tail)
 
 
 def _release_squares(moments: Moments, plan: LookPlan, part: Part) -> tuple[float, float]:

@@ -11,6 +11,21 @@ cut farther out: it tells how far the last look's clips should reach (`dpreg.sta
 for the first look leaves too little for the last, which alone the coefficients come from; less, and
 few rows do not even locate it.
 
+A selection may fit the terms that it chose from one more located look at their columns alone, .05
+of it for the same three cells: at the same rows, with a share of the budget of its own; or at the
+other half of the rows, with a budget as large as that of the first.
+
+Halves of the rows. Secret coins, independent of the rows' values, divide the rows
+(`dpreg.privacy.mechanisms.coins`). Given them, k1 of a person's k rows lie in half 1 and k2 in half
+2, k1 + k2 = k. *Gaussian*: all looks, at either half, are looks in the sense of
+`dpreg.privacy.looks`. Noise is fitted to k rows and norms of changes are sums over rows, so that
+looks at half 1 have together sum d_jc^2 <= (k1/k)^2 r^2, those at half 2 (k2/k)^2 r^2, and both
+(k1^2 + k2^2)/k^2 r^2 <= r^2, for r of (eps, delta) and as many cells as both halves release. So
+both together are (eps, delta)-DP. The budget table adds up the deltas of two halves where k > 1;
+there r is that of delta/2, and the sum covers what is spent. *Matrix-Laplace*: a half with j of the
+k rows costs j eps/k, since the exponent of the density ratio is a sum over rows; both cost eps
+together (`dpreg.privacy.budget.in_parallel`).
+
 Tested in `tests/staged/test_looks.py`.
 """
 
@@ -22,8 +37,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from dpreg.privacy.account import Account, Line, Part
-from dpreg.privacy.budget import ALL_ROWS, Budget, decimal_string
+from dpreg.privacy.budget import ALL_ROWS, SELECTING, Budget
 from dpreg.privacy.gram_sensitivity import Triangle, layout
 from dpreg.privacy.located_sensitivity import response_weight
 from dpreg.privacy.look_noise import (
@@ -47,7 +61,7 @@ from dpreg.privacy.tail_noise import (
 from dpreg.staged.locate import noise_unit
 from dpreg.staged.need import rows_needed
 
-__all__ = ["NOISES", "SHARES", "SQUARES", "TAIL", "LookPlan", "OpenLooks", "plan_looks"]
+__all__ = ["NOISES", "SHARES", "SQUARES", "TAIL", "LookPlan", "plan_looks"]
 
 NOISES: Final = ("gaussian", "matrix-laplace")
 
@@ -77,8 +91,12 @@ class LookPlan:
     squares_strength : Fraction
         mu^2 or eps of the sum of squares of the look before it.
     cost : Budget
-        Of all looks together.
+        Of all looks together; with halves that of each half.
     protection : Protection
+    later : Fraction
+        mu^2 or eps of one more look at the chosen columns, its tail included; 0 for none.
+    split : bool
+        Whether the looks read half 1 and the one more half 2.
     """
 
     triangle: Triangle
@@ -89,6 +107,13 @@ class LookPlan:
     squares_strength: Fraction
     cost: Budget
     protection: Protection
+    later: Fraction = Fraction(0)
+    split: bool = False
+
+    @property
+    def rows(self) -> str:
+        """The rows that the looks read."""
+        return SELECTING if self.split else ALL_ROWS
 
     @property
     def size(self) -> int:
@@ -164,84 +189,32 @@ class LookPlan:
         strength, neighbors = self.strength(len(self.shares) - 1), self.protection.neighbors
         return rows_needed(self.size - 1, strength, neighbors, gaussian=self.gaussian)
 
-    def open(self, account: Account, *, rows: str = ALL_ROWS) -> OpenLooks:
-        """Open the looks' lines of a call's account.
-
-        Parameters
-        ----------
-        account : Account
-            Not yet charged.
-        rows : str
-            The group of rows that the looks read.
-        """
-        if self.gaussian:
-            parts = ", ".join(decimal_string(share) for share in (*self.shares, TAIL, SQUARES))
-            line = account.joint(
-                f"looks 1-{len(self.shares)}",
-                self.mechanism,
-                self.cost,
-                mu_squared=sum(self.strengths, self.tail_strength + self.squares_strength),
-                rows=rows,
-                note=f"shares {parts} of mu^2; the last two are for residuals beyond the clip",
-            )
-            return OpenLooks(self, line, ())
-        own = tuple(
-            account.line(
-                f"look {place}",
-                self.mechanism,
-                Budget(eps),
-                rows=rows,
-                note=f"share {decimal_string(share)}",
-            )
-            for place, (eps, share) in enumerate(zip(self.strengths, self.shares, strict=True), 1)
+    def at_chosen(self, columns: int) -> LookPlan:
+        """Return the plan of the one more look, at so many chosen columns."""
+        return LookPlan(
+            layout(range(columns + 1)),
+            self.mechanism,
+            (self.later * (1 - TAIL),),
+            (self.share_of_later,),
+            self.later * TAIL,
+            Fraction(0),
+            self.cost,
+            self.protection,
         )
-        tail = account.line(
-            "residuals beyond the clip",
-            "discrete laplace",
-            Budget(self.tail_strength),
-            rows=rows,
-            note=f"share {decimal_string(TAIL)}",
-        )
-        squares = account.line(
-            "spread of the residuals",
-            "discrete laplace",
-            Budget(self.squares_strength),
-            rows=rows,
-            note=f"share {decimal_string(SQUARES)}",
-        )
-        return OpenLooks(self, None, (*own, tail, squares))
 
+    @property
+    def looking(self) -> Fraction:
+        """What all looks but the one more take together, of mu^2 or eps."""
+        return sum(self.strengths, self.tail_strength + self.squares_strength)
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OpenLooks:
-    """The looks' right to draw, opened in a call's account.
+    @property
+    def share_of_later(self) -> Fraction:
+        """The one more look's share of what its rows are charged."""
+        return self.later * (1 - TAIL) / (self.later + (0 if self.split else self.looking))
 
-    Attributes
-    ----------
-    plan : LookPlan
-    line : Line or None
-        Of Gaussian looks, which compose jointly.
-    parts : tuple of Part
-        Of looks that each have a line, of the tail and of the squares.
-    """
-
-    plan: LookPlan
-    line: Line | None
-    parts: tuple[Part, ...]
-
-    def part(self, look: int) -> Part:
-        """Take the part of one look, from 0; each once."""
-        if self.line is None:
-            return self.parts[look]
-        return self.line.look(self.plan.strengths[look])
-
-    def tail(self) -> Part:
-        """Take the part of the last look's tail, once."""
-        return self.parts[-2] if self.line is None else self.line.look(self.plan.tail_strength)
-
-    def squares(self) -> Part:
-        """Take the part of the second look's sum of squares, once."""
-        return self.parts[-1] if self.line is None else self.line.look(self.plan.squares_strength)
+    def share(self, strength: Fraction) -> Fraction:
+        """Return what share of the whole that its rows are charged a strength is."""
+        return strength / (self.looking + (0 if self.split else self.later))
 
 
 def plan_looks(
@@ -251,6 +224,8 @@ def plan_looks(
     *,
     exclusive: Sequence[Sequence[int]] = (),
     noise: str | None = None,
+    later: Fraction = Fraction(0),
+    split: bool = False,
 ) -> LookPlan:
     """Plan the looks at p columns.
 
@@ -266,18 +241,36 @@ def plan_looks(
     noise : {"gaussian", "matrix-laplace"}, optional
         None takes the one with the less noise in a cell of the last look's X'e; Gaussian noise
         needs delta above 0.
+    later : Fraction
+        Share of one more look at the chosen columns, below 1; 0 for none.
+    split : bool
+        Whether the looks read half of the rows, and one more look the other half.
     """
     triangle = layout(range(columns + 1), exclusive)
+    looking = 1 - later
+    shares = tuple(share * looking for share in SHARES)
 
     def planned(mechanism: str) -> LookPlan:
         whole, spent = cost.eps, Budget(cost.eps)
         if mechanism == "gaussian":
-            located = (columns + 2) * (columns + 3) // 2
-            cells = len(triangle.cells) + (len(SHARES) - 1) * located + 4
-            whole, spent = Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2, cost
-        strengths = tuple(whole * share for share in SHARES)
-        tail, squares = whole * TAIL, whole * SQUARES
-        return LookPlan(triangle, mechanism, strengths, SHARES, tail, squares, spent, protection)
+            halved = split and protection.contributions > 1
+            spent = Budget(cost.eps, cost.delta / 2) if halved else cost
+            located = len(SHARES) - 1 + (split or later > 0)
+            cells = len(triangle.cells) + located * (columns + 2) * (columns + 3) // 2
+            cells += 7 if split or later else 4
+            whole = Fraction(looks_ratio(spent.eps, spent.delta, cells)) ** 2
+        return LookPlan(
+            triangle,
+            mechanism,
+            tuple(whole * share for share in shares),
+            shares,
+            whole * TAIL * looking,
+            whole * SQUARES * looking,
+            spent,
+            protection,
+            whole if split else whole * later,
+            split,
+        )
 
     allowed = (noise,) if noise else (NOISES if cost.delta > 0 else NOISES[1:])
     return min(map(planned, allowed), key=lambda plan: plan.unit(len(SHARES) - 1))

@@ -58,7 +58,7 @@ class Unread(LocalSource):
 
 def test_randhie_prints_a_summary_of_512_models() -> None:
     rand = dpreg.datasets.load_randhie()
-    result = dpreg.dp_select(rand.formula, rand.data, eps=1, schema=rand.schema)
+    result = dpreg.dp_select(rand.formula, rand.data, eps=1, schema=rand.schema, method="pcls")
     assert result.n_models == 512
     text = str(result.summary())
     for said in ("permute-and-flip", "replace-one", "20,190", "512", "enumerate", "Radius"):
@@ -71,6 +71,8 @@ def test_king_county_lists_4096_models() -> None:
     result = dpreg.dp_select(kc.formula, kc.data, eps=1, schema=kc.schema)
     assert result.n_models == 4096
     assert "sqft_living" in dpreg.dp_select(kc.formula, kc.data, 50, schema=kc.schema).selected
+    papers = dpreg.dp_select(kc.formula, kc.data, 50, schema=kc.schema, method="pcls")
+    assert "sqft_living" in papers.selected
 
 
 @pytest.mark.usefixtures("data_folder")
@@ -123,26 +125,41 @@ def test_the_budget_table_sums_to_what_was_asked(arguments: dict, steps: list[st
 def test_the_bare_call_buys_bounds_and_sums_to_exactly_one() -> None:
     rand = dpreg.datasets.load_randhie()
     with pytest.warns(DpregWarning, match=r"leaves out .*lncoins.* bought"):
-        result = dpreg.dp_select(rand.formula, rand.data, eps=1, fit=None)
+        result = dpreg.dp_select(rand.formula, rand.data, eps=1, fit=None, method="pcls")
     assert sum(Fraction(eps) for eps in result.budget["eps"]) == 1
     assert set(result.bounds.values()) == {"private"}
     assert len(result.budget) == 11
 
 
 def test_halves_compose_in_parallel() -> None:
-    result = dpreg.dp_select(FORMULA, table(), eps=1, schema=SCHEMA)
+    result = dpreg.dp_select(FORMULA, table(), eps=1, schema=SCHEMA, method="pcls")
     assert result.budget["eps"].tolist() == ["1", "1"]
     assert result.budget["rows"].tolist() == ["half 1", "half 2"]
     assert result.spent.eps == 1
 
 
-def test_the_ledger_is_charged_before_a_row_is_read() -> None:
+class UnreadButCounted(Unread):
+    """One that knows how many rows it has, as data frames and Parquet files do."""
+
+    rows = 20_000
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        (Unread(), {"method": "pcls"}),
+        (UnreadButCounted(), {}),
+        (Unread(), {"neighbors": "add-remove"}),
+        (Unread(), {"neighbors": "add-remove", "expected_rows": 20_000}),
+    ],
+)
+def test_the_ledger_is_charged_before_a_row_is_read(data: Unread, options: dict) -> None:
     ledger = dpreg.Ledger(1)
     with pytest.raises(AssertionError, match="a row was read"):
-        dpreg.dp_select(FORMULA, Unread(), eps=0.4, schema=SCHEMA, budget=ledger)
+        dpreg.dp_select(FORMULA, data, eps=0.4, schema=SCHEMA, budget=ledger, **options)
     assert ledger.spent.eps == Fraction(2, 5)
     with pytest.raises(BudgetError):
-        dpreg.dp_select(FORMULA, Unread(), eps=0.7, schema=SCHEMA, budget=ledger)
+        dpreg.dp_select(FORMULA, data, eps=0.7, schema=SCHEMA, budget=ledger, **options)
     assert ledger.spent.eps == Fraction(2, 5)
 
 
@@ -154,7 +171,7 @@ def _order_of_events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ledger = dpreg.Ledger(1)
     charge = ledger.charge
     monkeypatch.setattr(type(ledger), "charge", lambda _, *a: (order.append("charge"), charge)[0])
-    dpreg.dp_select(FORMULA, table(), eps=1, schema=SCHEMA, budget=ledger)
+    dpreg.dp_select(FORMULA, table(), eps=1, schema=SCHEMA, budget=ledger, method="pcls")
     return order
 
 

@@ -162,9 +162,10 @@ def test_bounds_that_are_bought_take_their_share():
         ({"engine": "tree"}, "no engine"),
         ({"shares": {"fit": "0.5"}}, r"no shares\['fit'\]"),
         ({"shares": {"bounds": "0.5"}}, "bounds, which this call does not need"),
-        ({"fit": "split"}, 'fit="same"'),
         ({"fit": "share"}, 'fit="same"'),
         ({"method": "pcls", "fit": "same"}, 'method="staged"'),
+        ({"method": "pcls", "fit": "fresh"}, 'method="staged"'),
+        ({"shares": {"fit": "0.3"}, "fit": "same"}, r"no shares\['fit'\]"),
         ({"expected_rows": 0}, "expected_rows"),
         ({"expected_rows": 50}, 'need about .* there are 50; .* eps must be .* method="pcls"'),
         ({"formula": "y ~ 1"}, "columns to look at"),
@@ -227,7 +228,7 @@ def test_auto_is_staged_where_rows_are_enough_and_says_why_where_not():
         ({"radius": 1}, "radius can be given"),
         ({"penalty": "0.1", "draws": 2}, "penalty, draws can be given"),
         ({"shares": {"fit": "0.4"}, "fit": "share"}, "shares['fit'] can be given"),
-        ({"fit": "split"}, 'fit="split" can be asked'),
+        ({"fit": "share"}, 'fit="share" can be asked'),
     ],
 )
 def test_an_argument_of_the_paper_means_its_method(options, says):
@@ -236,16 +237,8 @@ def test_an_argument_of_the_paper_means_its_method(options, says):
     assert says in result.notes[0]
 
 
-def test_a_private_number_of_rows_is_declared_or_not_used():
-    unknown = staged(method="auto", neighbors="add-remove")
-    assert unknown.method == "pcls"
-    assert "expected_rows" in unknown.notes[0]
-    known = staged(method="auto", neighbors="add-remove", expected_rows=20_000)
-    assert (known.method, known.nobs) == ("staged", None)
-
-
-def test_the_default_is_what_it_was():
-    result = dpreg.dp_select(FORMULA, table(500), 1, schema=SCHEMA)
+def test_the_paper_by_name_has_no_stability():
+    result = dpreg.dp_select(FORMULA, table(500), 1, schema=SCHEMA, method="pcls")
     assert (result.method, result.regression.fit, result.notes) == ("pcls", "split", ())
     with pytest.raises(NotReleased, match="staged"):
         result.stability  # noqa: B018

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from oracles.recorded_calls import MATRIX, recorded
 
-from dpreg.api import blockwise, quantile, select_staged
+from dpreg.api import blockwise, quantile, select_route
+from dpreg.api import staged as staged_reads
 from dpreg.estimation import aggregate, coding, gram, histogram, perturbed, sums
 from dpreg.estimation import quantile as quantile_choice
 from dpreg.formula import bounds
@@ -80,6 +81,8 @@ K3, REPLACE, ADD = "contributions=3", "'replace-one'", "'add-remove'"
 PRIVATE = cell("select", "sigma2='private'", REPLACE, K3)
 LOOKS = cell("select", "method='staged'", REPLACE, K3)
 GAUSSIAN_LOOKS = cell("ols", "method='staged'", REPLACE, K3, "'gaussian'")
+SPLIT_LOOKS = cell("select", "fit='split'", "eps=60", REPLACE, K3)
+COUNTED = cell("select", "method='auto'", ADD)
 ONE = "type(part.protection)(part.protection.neighbors, 1)"
 MUTANTS = {
     "sigma2 counts at the whole eps": Mutant(
@@ -138,7 +141,7 @@ MUTANTS = {
         "for part in preparation.parts.draws[:1] * 3", cell("select", "draws=3"), refused=True,
     ),
     "the noisy count forgets contributions": Mutant(
-        estimates, "noisy_count", "k = part.protection.contributions", "k = 1",
+        estimates, "_counted", "k = part.protection.contributions", "k = 1",
         cell("select", "sigma2='1/20'", ADD, K3),
     ),
     "PCPL's bound forgets contributions": Mutant(
@@ -305,16 +308,60 @@ MUTANTS = {
         GAUSSIAN_LOOKS, refused=True,
     ),
     "every look at the whole eps": Mutant(
-        plan, "plan_looks", "tuple(whole * share for share in SHARES)",
-        "tuple(whole for share in SHARES)", LOOKS, refused=True,
+        plan, "plan_looks", "tuple(whole * share for share in shares)",
+        "tuple(whole for share in shares)", LOOKS, refused=True,
     ),
     "every Gaussian look at the whole": Mutant(
-        plan, "plan_looks", "tuple(whole * share for share in SHARES)",
-        "tuple(whole for share in SHARES)", GAUSSIAN_LOOKS,
+        plan, "plan_looks", "tuple(whole * share for share in shares)",
+        "tuple(whole for share in shares)", GAUSSIAN_LOOKS,
     ),
     "looks beside bounds at the whole eps": Mutant(
-        select_staged, "_planned", "request.budget.eps * (1 - share)", "request.budget.eps",
+        select_route, "_planned", "(1 - counted_at) * (1 - share)", "(1 - counted_at)",
         cell("select", "method='staged'", "schema='bare'"), refused=True,
+    ),
+    "coins of halves drawn anew for each pass": Mutant(
+        staged_reads, "_read", "read_moments(reader, vectors, coins, names)",
+        "read_moments(reader, vectors, coins and type(coins).of(2), names)", SPLIT_LOOKS,
+    ),
+    "the one more look reads both halves": Mutant(
+        staged_reads, "_read", "names)[group]", "names)[0] + read_moments(reader, vectors)[0]"
+        " if group else read_moments(reader, vectors, coins, names)[0]", SPLIT_LOOKS, refused=True,
+    ),
+    "the one more look reads both halves, called one": Mutant(
+        staged_reads, "_read", "return read_moments(reader, vectors, coins, names)[group]",
+        "return __import__('dataclasses').replace(read_moments(reader, vectors)[0],"
+        " group=names[group])", SPLIT_LOOKS,
+    ),
+    "the one more look reads the half that chose": Mutant(
+        staged_reads, "_read", "names)[group]", "names)[0]", SPLIT_LOOKS, refused=True,
+    ),
+    "both halves' deltas in full with several rows a person": Mutant(
+        plan, "plan_looks", "split and protection.contributions > 1", "False",
+        cell("select", "fit='split'", "0.05", REPLACE, K3), refused=True,
+    ),
+    "a fresh look beside looks at the whole": Mutant(
+        plan, "plan_looks", "looking = 1 - later", "looking = 1",
+        cell("select", "fit='fresh'", REPLACE, K3), refused=True,
+    ),
+    "a fresh Gaussian look beside looks at the whole": Mutant(
+        plan, "plan_looks", "looking = 1 - later", "looking = 1",
+        cell("select", "fit='fresh'", "0.05", REPLACE, K3),
+    ),
+    "a count of rows beside ways at the whole eps": Mutant(
+        select_route, "_either", "Budget(whole.eps * (1 - share), whole.delta)", "whole",
+        COUNTED, refused=True,
+    ),
+    "a count of rows at five times its share": Mutant(
+        estimates, "_counted", ".eps\n", ".eps * 5\n", COUNTED
+    ),
+    "a count of rows forgets contributions": Mutant(
+        estimates, "_counted", "part.protection.contributions / eps", "1 / eps",
+        cell("select", "method='auto'", ADD, K3),
+    ),
+    "both ways drawn from": Mutant(
+        select_route.Route, "decided", "self.account.take(self.way.account)\n",
+        "self.account.take(self.way.account)\n"
+        "    self.account.take(self.otherwise.account)\n", COUNTED, refused=True,
     ),
     "a located look forgets contributions": Mutant(
         look_noise, "located_matrix_laplace", "share, neighbors, contributions)",

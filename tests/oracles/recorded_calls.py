@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from oracles import recorded_costs as costs
+from oracles.recorded_looks import CHOSEN
 from oracles.recording import record
 
 import dpreg
@@ -68,6 +69,10 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
             cell("ols", **unit, method="staged", eps=30, schema="bare")
             cell("select", **unit, method="staged", eps=30)
             cell("select", **unit, method="staged", eps=30, delta=DELTA, fit=None)
+            cell("select", **unit, method="staged", eps=30, fit="fresh")
+            cell("select", **unit, method="staged", eps=4, delta="0.05", fit="fresh")
+            cell("select", **unit, method="staged", eps=60, fit="split")
+            cell("select", **unit, method="staged", eps=4, delta="0.05", fit="split")
             cell("ols", **unit, method="adassp", delta=DELTA)
             cell("ols", **unit, method="ssp", delta=DELTA, scaling="row-norm")
             cell("glm", **unit, delta=DELTA, eps=30)
@@ -121,6 +126,9 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
     cell("glm", delta=DELTA, unsafe_seed=3, form="csv")
     cell("select", method="auto", eps=30, form="parquet")
     cell("select", method="auto", radius=1)
+    cell("select", method="auto", neighbors="add-remove", eps=30)
+    few = {"eps": "0.5", "delta": DELTA, "unsafe_seed": 3}  # seeded, as the count is a draw
+    cell("select", method="auto", neighbors="add-remove", contributions=3, **few)
     cell("select", method="staged", schema="bare", eps=30)
     cell("select", method="staged", unsafe_seed=3, eps=30)
     cell("mean", complete=True)
@@ -162,7 +170,8 @@ def run(call: str, options: dict[str, Any], ledger: dpreg.Ledger, folder: Path) 
                 if isinstance(common.get("sigma2"), str) and "/" in common["sigma2"]:
                     common["sigma2"] = Fraction(common["sigma2"])
                 response = "z" if common.get("method") == "pcpl" else "y"
-                return dpreg.dp_select(f"{response} ~ a + b + c", data, **common)
+                asked = {"method": "pcls", **common}
+                return dpreg.dp_select(f"{response} ~ a + b + c", data, **asked)
             case "ols":
                 return dpreg.dp_ols("y ~ a + b + c", data, **{"method": "gram", **common})
             case "glm":
@@ -251,7 +260,7 @@ def line(cell: str, found: list[costs.Cost], result: Any) -> str:
     for one, spend in zip(found, result.claim.spends, strict=True):
         # The noise of a selected model's coefficients depends on how many columns were drawn.
         drawn = Counter(draw.mechanism for draw in one.draws)
-        if call == "select" and one.step == "coefficients":
+        if call == "select" and one.step in ("coefficients", CHOSEN, "looks 1-4"):
             drawn = Counter([spend.mechanism])
         if call == "glm" and one.step == "looks":  # how many there are follows from the noise
             drawn = Counter({spend.mechanism: 1})

@@ -83,8 +83,13 @@ def selection(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     draws, options, k = iter(tape.draws), asked.options, asked.k
     lines = {spend.step: spend for spend in result.claim.spends}
     found = bounds(draws, asked, [s.removeprefix("bounds of ") for s in lines if "bounds of" in s])
+    if "number of rows" in lines and options.get("method") == "auto":
+        found.insert(0, _pure("number of rows", [next(draws)], [k]))
     if result.method == "staged":
-        found += looks(draws, asked, 3, result.looks)
+        later = result.regression if options.get("fit") in ("fresh", "split") else None
+        found += looks(draws, asked, 3, result.looks, later)
+        sizes = set(tape.notes["sizes"]) if options.get("fit") == "split" else {0}
+        assert len(sizes) == 1, "rows changed from half to half"
         assert next(draws, None) is None, "something was drawn that no step accounts for"
         return found
     rho = Fraction(result.radius) / Fraction(result.clip)
@@ -93,7 +98,7 @@ def selection(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     if options.get("sigma2") == "private":
         pair = [next(draws), next(draws)]
         found.append(_pure("residual variance", pair, [residual_range(rho, k), k]))
-    elif "number of rows" in lines:
+    elif "number of rows" in lines and options.get("method") != "auto":
         found.append(_pure("number of rows", [next(draws)], [k]))
     reach: float = score_range(rho, asked.rows, k)
     if options.get("method") == "pcpl":

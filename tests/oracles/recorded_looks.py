@@ -16,9 +16,42 @@ from oracles.recorded_steps import Asked, Cost
 from oracles.recording import UNIT, Draw, moment_changes
 
 TAIL, SQUARES = "residuals beyond the clip", "spread of the residuals"
+CHOSEN = "look at the chosen columns"
 
 
 def looks(
+    draws: Iterator[Draw],
+    asked: Asked,
+    columns: int,
+    released: tuple[Any, ...],
+    later: Any = None,
+) -> list[Cost]:
+    """Three looks and the tail, at so many numeric columns beside the constant.
+
+    `later` is the fit by one more look, at the chosen columns.
+    """
+    found = _three(draws, asked, columns, released)
+    if later is None:
+        return found
+    chosen = len(later.params) - 1
+    if released[0].mechanism == "matrix-laplace":
+        look = wishart(next(draws), asked, chosen, CHOSEN, located=True)
+        tail = [next(draws) for _ in range(3)]
+        losses = (*look.losses, _tail(tail, asked, later.looks, 1))
+        return [*found, Cost(CHOSEN, (*look.draws, *tail), losses)]
+    pools = _pools(draws, chosen + 2)
+    squares = _located(pools, asked, chosen)
+    tail = [next(draws) for _ in range(3)]
+    squares += _tail(tail, asked, later.looks, 2)
+    if later.fit == "split":
+        return [*found, Cost(CHOSEN, (*pools, *tail), mu=asked.k * math.sqrt(squares))]
+    (three,) = found
+    assert three.mu is not None
+    drawn = (*three.draws, *pools, *tail)
+    return [Cost("looks 1-4", drawn, mu=math.hypot(three.mu, asked.k * math.sqrt(squares)))]
+
+
+def _three(
     draws: Iterator[Draw], asked: Asked, columns: int, released: tuple[Any, ...]
 ) -> list[Cost]:
     """Three looks, the second with a sum of squares and the last with a tail."""
@@ -140,6 +173,8 @@ def _box(pools: list[Draw], asked: Asked, columns: int) -> float:
 def _located(pools: list[Draw], asked: Asked, columns: int) -> float:
     """Cells off the diagonal have 1/sqrt(2) of the noise of those on it; two directions suffice."""
     size = columns + 1
+    if not columns:
+        return _constant(pools, asked)
     off = next(p for p in pools if p.size >= size * (size - 1) // 2 and p.scale == pools[0].scale)
     diagonal = off.scale * math.sqrt(2)
     rest = [p.scale for p in pools if p is not off and abs(p.scale / diagonal - 1) > 1e-9]
@@ -162,6 +197,19 @@ def _located(pools: list[Draw], asked: Asked, columns: int) -> float:
     if asked.rows == 1:
         return float((first**2).sum(axis=1).max())
     return float(max(((one - second) ** 2).sum(axis=1).max() for one in first[::8]))
+
+
+def _constant(pools: list[Draw], asked: Asked) -> float:
+    """A weight a and a residual f: cells s, s/sqrt(2 g) and s/g, the middle one that of a f."""
+    scales = [pool.scale for pool in pools for _ in range(pool.size)]
+    wrong = [abs(math.prod(scales) / scale**3 - 2) for scale in scales]
+    mixed = scales.pop(int(np.argmin(wrong)))
+    scale = np.array([min(scales), mixed, max(scales)]) * UNIT
+    a, f = np.meshgrid(np.linspace(0, 1, 33), np.linspace(-1, 1, 65))
+    rows = np.column_stack([(a * a).ravel(), (a * f).ravel(), (f * f).ravel()]) / scale
+    if asked.rows == 1:
+        return float((rows**2).sum(axis=1).max())
+    return float(max(((one - rows) ** 2).sum(axis=1).max() for one in rows))
 
 
 def _tail(tail: list[Draw], asked: Asked, released: tuple[Any, ...], power: int) -> float:

@@ -26,6 +26,7 @@ from dpreg.privacy.mechanisms import additive, choice, l2_norm, wishart
 from dpreg.selection import estimates
 from dpreg.selection.scoring import problem
 from dpreg.selection.tree import sampler
+from dpreg.staged import looks
 
 UNIT = 2.0**-40
 """Moments are integers in this unit."""
@@ -152,6 +153,7 @@ def _readers(tape: Tape, everywhere: Any) -> None:
 
     def reading(*args: Any, **options: Any) -> Any:
         tape.parts = read_moments(*args, **options)
+        tape.note("sizes", tuple(part.rows for part in tape.parts))
         tape.read(reduce(add, tape.parts))
         return tape.parts
 
@@ -174,6 +176,9 @@ def _readers(tape: Tape, everywhere: Any) -> None:
         (estimates.noisy_count, 0),
         (estimates.noisy_residuals, 1),
         (estimates.lower_bound, 1),
+        (looks._release, 0),
+        (looks._release_squares, 0),
+        (looks._release_tail, 0),
     ):
         everywhere(honest, of_moments(honest, place))
     ranked, summed = ranks.choose_rank, sums.release

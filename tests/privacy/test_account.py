@@ -239,3 +239,71 @@ def test_there_is_no_table_before_the_charge_and_no_copy():
         call.table()
     with pytest.raises(AccountError, match="may not be copied"):
         copy.deepcopy(call)
+
+
+def ways(delta="1e-6"):
+    call = account(Budget(1, "1e-5"))
+    count = call.line("count", "laplace", Budget("0.1"))
+    one, other = (Account(call.protection, Budget("0.9", "1e-5")) for _ in range(2))
+    first = one.line("looks", "gaussian", Budget("0.9", delta))
+    second = other.line("selection", "laplace", Budget("0.9"))
+    call.either(one, other)
+    return call, count, (one, first), (other, second)
+
+
+def test_of_two_ways_the_dearer_is_charged_and_one_is_drawn_from():
+    call, count, (one, first), (_, second) = ways()
+    ledger = Ledger(Budget(2, "1e-5"))
+    with pytest.raises(AccountError, match="before it is charged"):
+        first.draw("gaussian")
+    call.charge(ledger, "a call")
+    assert ledger.spent == call.total == Budget(1, "1e-6")
+    with pytest.raises(AccountError, match="before it is charged"):
+        first.draw("gaussian")
+    count.draw("laplace")
+    with pytest.raises(AccountError, match="before the way"):
+        call.table()
+    call.take(one)
+    first.draw("gaussian")
+    assert [spend.step for spend in call.table()] == ["count", "looks"]
+    assert call.table().total == ledger.spent
+    with pytest.raises(AccountError, match="before it is charged"):
+        second.draw("laplace")
+
+
+def test_what_the_other_way_would_have_cost_stays_charged():
+    call, count, _, (other, second) = ways()
+    call.charge(None, "a call")
+    count.draw("laplace")
+    call.take(other)
+    second.draw("laplace")
+    *_, rest = call.table()
+    assert (rest.step, rest.budget, rest.note) == ("the other way", Budget(0, "1e-6"), NOT_NEEDED)
+    assert call.table().total == call.total
+
+
+def test_ways_are_opened_once_and_one_is_taken_once():
+    call, _, (one, _), (other, _) = ways()
+    with pytest.raises(AccountError, match="opened once"):
+        call.either(one, other)
+    with pytest.raises(AccountError, match="after the charge"):
+        call.take(one)
+    call.charge(None, "a call")
+    with pytest.raises(AccountError, match="taken, once"):
+        call.take(account())
+    call.take(one)
+    with pytest.raises(AccountError, match="taken, once"):
+        call.take(other)
+    alien = account(contributions=2)
+    with pytest.raises(AccountError, match="protects as"):
+        account().either(alien)
+
+
+def test_ways_that_cost_more_than_is_left_are_refused():
+    call = account()
+    call.line("count", "laplace", HALF)
+    way = account()
+    way.line("looks", "laplace", Budget("0.6"))
+    call.either(way)
+    with pytest.raises(AccountError, match=r"cost eps=1\.1 together"):
+        call.charge(None, "a call")

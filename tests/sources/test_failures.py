@@ -18,7 +18,7 @@ SECRET = 0.7316250948
 SCHEMA = {"y": (-1, 1), "x": (-1, 1), "g": ["mallory-secret", "v"]}
 
 CALLS: list[Callable[..., Any]] = [
-    lambda data, **rest: dpreg.dp_select("y ~ x + g", data, **rest),
+    lambda data, **rest: dpreg.dp_select("y ~ x + g", data, **rest, method="pcls"),
     lambda data, **rest: dpreg.dp_select("y ~ x + g", data, **rest, radius="private"),
     lambda data, **rest: dpreg.dp_ols("y ~ x + g", data, **rest, method="gram"),
     lambda data, **rest: dpreg.dp_ols("y ~ x", data, **rest, delta=1e-6, method="ssp"),

@@ -84,7 +84,9 @@ def test_unasked_bars_are_for_terminals_and_for_passes_that_take_long(
 
 
 PASSES = [
-    (lambda data: dpreg.dp_select(FORMULA, data, eps=1, schema=SCHEMA), 1),
+    (lambda data: dpreg.dp_select(FORMULA, data, eps=1, schema=SCHEMA), 3),
+    (lambda data: dpreg.dp_select(FORMULA, data, eps=1, schema=SCHEMA, fit="fresh"), 4),
+    (lambda data: dpreg.dp_select(FORMULA, data, eps=1, schema=SCHEMA, method="pcls"), 1),
     (lambda data: dpreg.dp_ols(FORMULA, data, eps=1, schema=SCHEMA), 3),
     (lambda data: dpreg.dp_ols(FORMULA, data, eps=1, schema=SCHEMA, method="gram"), 1),
     (lambda data: dpreg.dp_ols(FORMULA, data, 1, delta=1e-6, schema=SCHEMA, method="ssp"), 1),
@@ -116,7 +118,7 @@ def test_bounds_of_all_columns_take_three_passes(call, columns: list[str]) -> No
     left = {name: kind for name, kind in SCHEMA.items() if name not in columns}
     with pytest.warns(DpregWarning, match="leaves out"):
         result = call(FORMULA, table(), eps=1, schema=left)
-    assert result.passes == 3 + (1 if call is dpreg.dp_select else 3)
+    assert result.passes == 3 + 3
 
 
 @pytest.mark.parametrize("call", [call for call, passes in PASSES if passes == 1])

@@ -23,6 +23,7 @@ from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
 from dpreg.staged.looks import look
 from dpreg.staged.need import rows_needed
+from dpreg.staged.opened import open_looks
 from dpreg.staged.plan import SHARES, SQUARES, TAIL, plan_looks
 from dpreg.staged.rows import LocatedRows
 
@@ -46,7 +47,7 @@ def looked(cost=PURE, protection=ONE_ROW, noise=None, seed=None, data=None, seen
     rng = None if seed is None else np.random.default_rng(seed)
     account = Account(protection, cost, rng)
     plan = plan_looks(4, cost, protection, exclusive=[(3, 4)], noise=noise)
-    opened = plan.open(account)
+    opened = open_looks(plan, account)
     account.charge(None, "a call")
     reader = Reader(as_source(frame() if data is None else data), False)
 
@@ -164,7 +165,7 @@ def test_every_part_is_drawn_once(noise, cost):
     table = account.table()
     assert table.total == cost
     account = Account(ONE_ROW, cost)
-    opened = plan_looks(4, cost, ONE_ROW, noise=noise).open(account)
+    opened = open_looks(plan_looks(4, cost, ONE_ROW, noise=noise), account)
     account.charge(None, "a call")
     with pytest.raises(AccountError):
         account.table()
@@ -176,7 +177,7 @@ def test_every_part_is_drawn_once(noise, cost):
 
 def test_noise_for_others_than_are_protected_is_not_drawn():
     account = Account(Protection("add-remove"), Budget(1))
-    opened = plan_looks(4, Budget(1), ONE_ROW).open(account)
+    opened = open_looks(plan_looks(4, Budget(1), ONE_ROW), account)
     account.charge(None, "a call")
     reader = Reader(as_source(frame()), False)
     with pytest.raises(RuntimeError, match="with a bound for"):

@@ -7,13 +7,36 @@ agree on every common row's group, and one person's k rows touch at most k group
 
 Where a table says whose row each row is, all rows of a person go by one coin, a keyed hash of the
 person's id: `dpreg.sources.persons` says why that does. `secret_key` draws the key.
+
+Coins that last for several passes
+----------------------------------
+A call that goes through the rows several times, and must find each row in the same half every time,
+draws a key of 256 bits for itself (`Coins.lasting`). The coin of the row in place i is bit i of a
+stream that BLAKE2b makes of that key: block b of the stream, 512 bits, is its keyed hash of b.
+
+Statement. Take the stream for independent fair coins, independent of all else. Then what a call
+makes of both halves is as private as if every row had been given one coin before the first pass.
+
+Proof. Every pass computes the same bits, so that each row is in one half for the whole call. Under
+replace-one the common rows of two neighbours have the same places, and so the same coins; what
+replaces a row takes over its coin. Under add-remove let a table have n rows, and its neighbour one
+more, in place i. Places from i on move by one, and with them the coins that rows get. But coins of
+all places are independent and fair: for the neighbour, give the common rows the coins c_1 .. c_n
+that they have in the first table, and the new row a coin of its own. Its n + 1 places then hold
+independent fair coins, as they would by the stream. So both releases are averages over the same
+c_1 .. c_n, and the new row's coin, of releases in which common rows have equal coins. k rows: the
+same, one after the other.
+
+*What is not exact.* The coins rest on BLAKE2b with a secret key being a pseudorandom function. The
+rows must come in the same order in each pass; where an engine does not promise that, a call must
+refuse (`Reader.keeps_order`), or go by persons.
 """
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +51,8 @@ if TYPE_CHECKING:
 __all__ = ["Coins", "assign_blocks", "groups_of_coins", "secret_key"]
 
 _KEY_BYTES = 32
+_BLOCK = 512
+"""Coins that one hash gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +65,48 @@ class Coins:
     ----------
     groups : int
         How many; a row is in each with the same probability.
-    key : int or None
+    key : int, bytes or None
         None: from the operating system's entropy, wherever and as often as a piece of the rows is
-        read (`dpreg.sources.base` says why a task that is run again does no harm). A seeded run,
-        **not private**, has a key, and a row's group follows from key and place in the table:
-        the same for every engine that keeps the order of the rows.
+        read (`dpreg.sources.base` says why a task that is run again does no harm). Bytes are a
+        secret key for several passes, for two groups. A seeded run, **not private**, has an
+        integer. With either a row's group follows from key and place in the table: the same for
+        every engine that keeps the order of the rows.
     """
 
     groups: int
-    key: int | None = None
+    key: int | bytes | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, groups: int, rng: Generator | None = None) -> Coins:
         """Make coins; with a generator, the default is the operating system's entropy, seeded."""
         return cls(groups, None if rng is None else int(rng.integers(2**63)))
 
+    @classmethod
+    def lasting(cls, rng: Generator | None = None) -> Coins:
+        """Make coins of two groups that stay the same for all passes of a call.
+
+        The key is drawn afresh from the operating system's entropy; with a generator, **not
+        private**, it follows from that.
+        """
+        return cls(2, secret_key() if rng is None else int(rng.integers(2**63)))
+
     def labels(self, start: int, rows: int) -> Ints:
         """Toss for `rows` rows, the first of which is in place `start`: groups from 0."""
         if self.key is None:
             return assign_blocks(rows, self.groups)
+        if isinstance(self.key, bytes):
+            return _stream(self.key, start, rows)
         return seeded.groups_of(self.key, start, rows, self.groups)
+
+
+def _stream(key: bytes, start: int, rows: int) -> Ints:
+    """Return bits `start` .. `start + rows - 1` of the key's stream."""
+    first, last = start // _BLOCK, -(-(start + rows) // _BLOCK)
+    numbers = (block.to_bytes(8, "little") for block in range(first, last))
+    hashes = b"".join(hashlib.blake2b(number, key=key).digest() for number in numbers)
+    bits = np.unpackbits(np.frombuffer(hashes, dtype=np.uint8))
+    at = start - first * _BLOCK
+    return bits[at : at + rows].astype(np.int64)
 
 
 def assign_blocks(rows: int, blocks: int, *, rng: Generator | None = None) -> Ints:

@@ -1,0 +1,312 @@
+"""Which method a selection takes: a public rule, or where n is private a noisy count of the rows.
+
+"auto" looks at the rows where they are enough for it, and else takes "pcls". Under add-remove, and
+with persons, the number of rows is private. Where `expected_rows` does not declare it, a share of
+eps buys a noisy count first. Both ways are opened before the charge, at all that is left, and what
+is charged covers either; the count then decides which of them draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from dpreg.api.staged import looks_or_reason, too_few
+from dpreg.errors import ArgumentError
+from dpreg.formula.bounds import announce, check_table, open_bounds, with_stand_ins
+from dpreg.formula.design import Design, undeclared
+from dpreg.privacy.account import Account, Part
+from dpreg.privacy.budget import Budget, decimal_string
+from dpreg.request import SHARES, SelectionRequest
+from dpreg.schema import Schema
+from dpreg.selection.estimates import noisy_rows
+from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
+from dpreg.sources.reader import Reader
+from dpreg.staged.opened import OpenLooks, open_looks
+from dpreg.staged.plan import LookPlan
+
+if TYPE_CHECKING:
+    from dpreg.privacy.ledger import Ledger
+
+__all__ = ["Route", "StagedCall", "Way", "route"]
+
+FRESH: Final = Fraction(2, 5)
+"""The share of the one more look of ``fit="fresh"``."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedCall:
+    """What a staged selection settles before a row is read.
+
+    Attributes
+    ----------
+    design : Design
+        With stand-ins for the bounds that are bought.
+    schema : Schema
+        As declared; the columns of `unbounded` are missing from it.
+    unbounded : tuple of str
+        Columns, read as numbers, whose bounds are bought.
+    bounds : mapping of str to Part
+    opened : OpenLooks
+    cost : Budget
+        Of the looks.
+    later : Fraction
+        Share of one more look at the same rows.
+    """
+
+    design: Design
+    schema: Schema
+    unbounded: tuple[str, ...]
+    bounds: Mapping[str, Part]
+    opened: OpenLooks
+    cost: Budget
+    later: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to select: of both fields one is None.
+
+    Attributes
+    ----------
+    request : SelectionRequest
+        Its method is not "auto", and its budget that of the whole call.
+    account : Account
+        Its lines.
+    staged : StagedCall or None
+    paper : Preparation or None
+    notes : tuple of str
+    """
+
+    request: SelectionRequest
+    account: Account
+    staged: StagedCall | None
+    paper: Preparation | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def preparation(self) -> Preparation:
+        """What the paper's method settled; only where this way is its."""
+        assert self.paper is not None
+        return self.paper
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The way that a call takes, or two of them and the count that decides.
+
+    Attributes
+    ----------
+    account : Account
+        Of the whole call, not yet charged.
+    way : Way
+        The only one, or the staged one.
+    otherwise : Way or None
+        Where the count finds too few rows.
+    count : Part or None
+    """
+
+    account: Account
+    way: Way
+    otherwise: Way | None = None
+    count: Part | None = None
+
+    def charge(self, ledger: Ledger | None, label: str) -> None:
+        """Announce bounds that are bought, and charge the whole."""
+        if self.way.staged is not None:
+            announce(self.way.staged.bounds, stacklevel=4)
+        elif self.way.paper is not None:
+            announce(self.way.paper.parts.bounds, stacklevel=4)
+        self.account.charge(ledger, label)
+
+    def decided(self, reader: Reader) -> Way:
+        """Return the way to go, after the charge; counts the rows where that decides."""
+        staged = self.way.staged
+        if self.otherwise is None or self.count is None or staged is None:
+            return self.way
+        eps = decimal_string(self.count.cost.eps)
+        rows = noisy_rows(reader.rows, self.count)
+        bought = f"counted with noise, at eps = {eps}"
+        short = too_few(
+            staged.opened.plan,
+            staged.design,
+            rows,
+            staged.cost,
+            later=staged.later,
+            counted=f"the table has about ({bought})",
+        )
+        if short:
+            request, notes = self.otherwise.request, _notes_of_paper(self.way.request, short)
+            self.account.take(self.otherwise.account)
+            return replace(self.otherwise, request=request, notes=notes)
+        self.account.take(self.way.account)
+        told = f"The number of rows is private. Looks were taken for about {rows:,} ({bought})."
+        return replace(self.way, notes=(told,))
+
+
+def route(request: SelectionRequest, schema: Schema, reader: Reader) -> Route:
+    """Settle the method of a selection, from public facts, and open all that it may draw.
+
+    Parameters
+    ----------
+    request : SelectionRequest
+    schema : Schema
+    reader : Reader
+    """
+    if request.method not in ("auto", "staged"):
+        return _by_the_paper(request, schema, reader, ())
+    counts = request.method == "auto" and _is_unknown(request)
+    share = SHARES["count"] if counts else Fraction(0)
+    planned = _reason(request) or _planned(request, schema, reader, share)
+    if isinstance(planned, str):
+        method, fit = "pcls", _fit_of_paper(request)
+        notes = _notes_of_paper(request, planned)
+        return _by_the_paper(replace(request, method=method, fit=fit), schema, reader, notes)
+    staged_request = replace(
+        request, method="staged", fit="same" if request.fit == "auto" else request.fit
+    )
+    if not counts:
+        account = request.account()
+        return Route(account, Way(staged_request, account, _opened(planned, account), None))
+    return _either(request, staged_request, planned, schema, reader, share)
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A staged call before its account is opened."""
+
+    design: Design
+    schema: Schema
+    unbounded: tuple[str, ...]
+    share: Fraction
+    plan: LookPlan
+    cost: Budget
+    later: Fraction
+
+
+def _either(
+    request: SelectionRequest,
+    staged_request: SelectionRequest,
+    planned: _Planned,
+    schema: Schema,
+    reader: Reader,
+    share: Fraction,
+) -> Route:
+    """Open the count, and both ways at what it leaves."""
+    account = request.account()
+    whole = request.budget
+    count = account.line("number of rows", "laplace", Budget(whole.eps * share))
+    rest = Budget(whole.eps * (1 - share), whole.delta)
+    looks, paper = (Account(request.protection, rest, account.rng) for _ in range(2))
+    way = Way(staged_request, looks, _opened(planned, looks), None)
+    fallen = replace(request, method="pcls", fit=_fit_of_paper(request), budget=rest)
+    prepared = prepare(fallen, schema, reader, paper)
+    otherwise = Way(replace(fallen, budget=whole), paper, None, prepared)
+    account.either(looks, paper)
+    return Route(account, way, otherwise, count)
+
+
+def _by_the_paper(
+    request: SelectionRequest, schema: Schema, reader: Reader, notes: tuple[str, ...]
+) -> Route:
+    prepared = prepare(request, schema, reader)
+    return Route(prepared.account, Way(request, prepared.account, None, prepared, notes))
+
+
+def _opened(planned: _Planned, account: Account) -> StagedCall:
+    bounds = open_bounds(account, planned.unbounded, planned.share)
+    return StagedCall(
+        planned.design,
+        planned.schema,
+        planned.unbounded,
+        bounds,
+        open_looks(planned.plan, account),
+        planned.cost,
+        planned.later,
+    )
+
+
+def _is_unknown(request: SelectionRequest) -> bool:
+    """Whether nobody outside may know, or has said, how many rows there are."""
+    return request.expected_rows is None and not request.protection.n_is_public
+
+
+def _reason(request: SelectionRequest) -> str:
+    """Return why the arguments alone send "auto" to the paper's method; empty if they do not."""
+    if request.method == "staged":
+        return ""
+    if request.papers:
+        return f"{', '.join(request.papers)} can be given to it alone"
+    if request.fit == "share":
+        return 'fit="share" can be asked of it alone'
+    return ""
+
+
+def _planned(
+    request: SelectionRequest, schema: Schema, reader: Reader, counted_at: Fraction
+) -> _Planned | str:
+    """Plan the looks of a staged selection, or say why there are none; opens and charges nothing.
+
+    `counted_at` is the share of eps that a count of the rows takes before.
+    """
+    unbounded = undeclared(request.formula, schema, reader.source)
+    trial = with_stand_ins(partial(design_of, request), schema, unbounded)
+    space_of(request, trial)
+    if request.method == "staged" and len(trial.columns) < 2:
+        raise ArgumentError('method="staged" needs columns to look at: use method="pcls".')
+    split = request.fit == "split"
+    counted = request.protection.n_is_public and bool(unbounded)
+    passes = check_table(reader, trial.types, unbounded, counted=counted)
+    if "bounds" in request.shares and not unbounded:
+        raise ArgumentError("shares names bounds, which this call does not need.")
+    if split and not reader.keeps_order:
+        lost = "on a cluster rows may change places between passes, and so from half to half"
+        if request.method == "auto":
+            return lost
+        raise ArgumentError(f'fit="split": {lost}. Name the column of persons, or use fit="same".')
+    share = request.shares.get("bounds", SHARES["bounds"]) if unbounded else Fraction(0)
+    later = request.shares.get("fit", FRESH) if request.fit == "fresh" else Fraction(0)
+    cost = Budget(request.budget.eps * (1 - counted_at) * (1 - share), request.budget.delta)
+    plan = looks_or_reason(
+        trial,
+        reader,
+        cost,
+        request.protection,
+        method=request.method,
+        noise=None,
+        passes=passes,
+        expected_rows=request.expected_rows,
+        instead="pcls",
+        later=later,
+        split=split,
+        count_later=counted_at > 0,
+    )
+    if isinstance(plan, str):
+        return plan
+    return _Planned(trial, schema, unbounded, share, plan, cost, later)
+
+
+def _fit_of_paper(request: SelectionRequest) -> str | None:
+    """Return the paper's way of fitting that comes nearest to the one that was asked for."""
+    usual = {"auto": "split", "same": "split", "fresh": "share"}
+    return usual.get(request.fit, request.fit) if request.fit else None
+
+
+def _notes_of_paper(request: SelectionRequest, reason: str) -> tuple[str, ...]:
+    """Say why PCLS was taken; where the radius is not given, say what it may do."""
+    note = f'method="pcls": {reason}.'
+    fit = _fit_of_paper(request)
+    if fit != request.fit:
+        note += {
+            "split": ' Coefficients are those of other rows than selected the terms (fit="split").',
+            "share": ' Coefficients are from the same rows, with a share of eps (fit="share").',
+        }[str(fit)]
+    if request.radius_source != "default":
+        return (note,)
+    return note, (
+        "The radius is the default: where moduli of scaled coefficients add up to more, strong "
+        "terms shut each other out."
+    )
