@@ -64,14 +64,33 @@ class Pair:
         return f"{self.name}({told}) on {len(self.table)} and {len(self.neighbor)} rows"
 
 
-def pair(seed: int) -> Pair:
-    """Make a call and two neighbours."""
+def pair(seed: int, among: tuple[str, ...] = (), *, person: bool = False) -> Pair:
+    """Make a call and two neighbours; with `person`, a call that is told whose rows they are."""
     rng = np.random.default_rng([16, seed])
-    name = _one(rng, tuple(MAKERS))
-    options = _common(rng)
+    name = _one(rng, among or tuple(MAKERS))
+    options = _common(rng) | ({"person": "who"} if person else {})
     call = MAKERS[name](rng, options)
     table, neighbor = _tables(rng, options)
+    if person:
+        table, neighbor = _owned(rng, options, table, neighbor)
     return Pair(name, options, call, table, neighbor)
+
+
+def _owned(
+    rng: np.random.Generator, options: Options, table: pd.DataFrame, neighbor: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Say whose the rows are. Those that differ are one person's, of another number if replaced."""
+    size = len(table)
+    common = size
+    if options["neighbors"] == "replace-one":
+        common -= min(int(options["contributions"]), 3, size)
+        neighbor = neighbor.iloc[: common + int(rng.integers(0, size - common + 1))]
+    ids = [f"p{j}" for j in rng.integers(0, max(common // 2, 1), common)]
+
+    def told(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+        return rows.assign(who=[*ids, *[name] * (len(rows) - common)])
+
+    return told(table, "one"), told(neighbor, "other")
 
 
 def _one(rng: np.random.Generator, among: tuple[Any, ...]) -> Any:

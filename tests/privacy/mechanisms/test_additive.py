@@ -160,11 +160,17 @@ def test_seeded_noise_has_the_same_variance(widths, rate):
     )
 
 
-def test_saturation_is_undone():
+def test_saturation_is_undone(monkeypatch):
+    """All of 200 draws would be the largest integer with probability 10**-204."""
     end = 2**63 - 1
-    assert additive._beyond(5, Fraction(10)) == 5
-    assert additive._beyond(end, Fraction(10)) >= end
-    assert additive._beyond(-end - 1, Fraction(10)) <= -end - 1
+    ends = np.array([end, -end - 1, 5] * 200)
+    monkeypatch.setattr(additive, "_opendp", lambda name, scale: lambda zeros: ends)
+    drawn = np.array(laplace_noise(600, 10.0), dtype=object)
+    assert (drawn[::3] >= end).all()
+    assert (drawn[1::3] <= -end - 1).all()
+    assert (drawn[2::3] == 5).all()
+    assert drawn.max() > end
+    assert drawn.min() < -end - 1
 
 
 def test_bad_rates_and_widths_are_refused():
