@@ -25,7 +25,7 @@ from dpreg.selection.estimates import RADII, check_radius
 from dpreg.selection.space import Space, build_space
 from dpreg.sources.reader import Reader
 
-__all__ = ["Parts", "Preparation", "design_of", "prepare", "space_of"]
+__all__ = ["Parts", "Preparation", "design_of", "divided_eps", "prepare", "space_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
