@@ -1,7 +1,7 @@
 """Checks of single arguments, shared by all public calls. Tested in `tests/test_request.py`.
 
-Each returns the value as an exact one, or raises ArgumentError that names the argument, what it got
-and the mend.
+Each returns the value as an exact one, or raises an ArgumentError that names the argument, what it
+got, and what to change.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def positive(value: object, name: str, most: Fraction | None = None) -> Fraction
 
 
 def budget_of(eps: object, delta: object) -> Budget:
-    """Return what a call may cost; an eps for which no noise has a size in float64 is refused."""
+    """Return what a call may cost; reject an eps whose noise would not fit into float64."""
     whole = positive(eps, "eps")
     if whole < LEAST_EPS:
         raise ArgumentError(f"eps must be at least 2**-64; got {eps!r}.")
@@ -80,7 +80,7 @@ def budget_of(eps: object, delta: object) -> Budget:
 
 
 def owned(value: object) -> int:
-    """Return `contributions`, the most rows that one person may own, if it can be meant."""
+    """Return `contributions`, the most rows that one person may own, if it is plausible."""
     number = count(value, "contributions")
     if number > _MOST_OWNED:
         raise ArgumentError(f"contributions must be at most 2**32; got {value!r}.")

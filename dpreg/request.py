@@ -1,4 +1,4 @@
-"""Frozen requests: every public choice of one call, checked once, that travels the pipeline."""
+"""Frozen requests: every public choice of one call, checked once and passed down the pipeline."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _CHOICES: Final[Mapping[str, tuple[str | None, ...]]] = {
     "fit": ("auto", "same", "fresh", "split", "share", None),
     "engine": ("auto", "enumerate", "tree"),
 }
-"""Arguments of a selection that are one of a few words."""
+"""Arguments of a selection that take one of a few words."""
 PAPERS: Final[Mapping[str, Any]] = {
     "mechanism": "auto",
     "radius_source": "default",
@@ -56,7 +56,7 @@ PAPERS: Final[Mapping[str, Any]] = {
     "draws": 1,
     "engine": "auto",
 }
-"""Arguments that only "pcls" and "pcpl" have, and what they are where nobody gave them."""
+"""Arguments that only "pcls" and "pcpl" have, and their defaults."""
 SHARES: Final[Mapping[str, Fraction]] = {
     "bounds": Fraction(1, 10),
     "radius": Fraction(1, 10),
@@ -102,7 +102,7 @@ class Request:
 
     @staticmethod
     def common(call: Mapping[str, Any]) -> dict[str, Any]:
-        """Check the arguments that all calls have; errors name the argument and the mend."""
+        """Check the arguments that all calls have; errors say which to change, and how."""
         budget = budget_of(call["eps"], call["delta"])
         relation = choice(call["neighbors"], "neighbors", NEIGHBORS)
         seed = call["unsafe_seed"]
@@ -149,7 +149,7 @@ class SelectionRequest(Request):
 
     @classmethod
     def of(cls, call: Mapping[str, Any]) -> SelectionRequest:
-        """Check every argument and return the request; errors name the argument and the mend."""
+        """Check every argument and return the request; errors say which to change, and how."""
         formula = text(call["formula"], "formula")
         whole = positive(call["clip"], "clip", Fraction(1))
         radius = call["radius"]
@@ -193,7 +193,7 @@ class SelectionRequest(Request):
 
 
 def _usual_fit(request: SelectionRequest) -> str | None:
-    """Return the way of fitting that is meant where nobody named one."""
+    """Return the way of fitting, the method's own where none was named."""
     usual = {"auto": "auto", "staged": "same"}
     return usual.get(request.method, "split") if request.fit == "auto" else request.fit
 

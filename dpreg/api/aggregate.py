@@ -133,8 +133,8 @@ def sample_aggregate(
     ArgumentError, SchemaError, DataError, BudgetError
         From public facts alone and before anything is charged or read. After the charge, which
         stands: where an engine fails while it reads, DataError; where n is public and `blocks` are
-        too many for a stream that can be read but once, ArgumentError. An exception of the
-        estimator never comes out (but KeyboardInterrupt does).
+        too many for a stream that can be read but once, ArgumentError. Exceptions raised by
+        the estimator are suppressed, except KeyboardInterrupt.
 
     Notes
     -----

@@ -1,7 +1,4 @@
-"""What every public call does around its own work: an account, interrupts, no remarks, a record.
-
-Tested in `tests/results/test_serialize.py`.
-"""
+"""What every public call does around its own work: an account, interrupts, no remarks, a record."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
-r"""Run somebody's estimator on blocks of rows so that nothing of a block gets out but its value.
+r"""Run a user's estimator on blocks of rows so that only a block's value gets out.
 
 A block's value is a function of the block alone: the numbers that the estimator returns, checked
 and clipped to public bounds, or the midpoint of the bounds where it raises, returns something of
 another shape or a number that is not finite, or exceeds the caller's time limit. dpreg raises,
 warns and prints nothing that depends on it, and counts no failures.
 
-What the estimator itself does is the caller's own matter: it should print and log nothing, and
-keep no state between calls, for a block's value would then depend on other blocks. Random numbers
-are no such state (fresh ones are independent of the blocks). With a time limit each call runs in a
+What the estimator itself does is the caller's responsibility: it should print and log nothing, and
+keep no state between calls, since a block's value would then depend on other blocks. Random numbers
+are not such state (fresh ones are independent of the blocks). With a time limit each call runs in a
 forked process that is killed when the time is up, and state that it changes dies with it. A time
-limit makes values depend on the machine's load, and running times depend on rows in any case: who
-can observe them learns more than the budget says.
+limit makes values depend on the machine's load, and running times depend on rows in any case:
+anyone who can observe them learns more than the budget says.
 
 Bias correction
 ---------------
@@ -37,8 +37,8 @@ n^(1/2) and large against n^(1/2)/eps: impossible unless eps grows. Corrected, t
 (B/n)^2, so that B need only be small against n^(3/4): possible as soon as eps n^(1/4) is large.
 Smith corrects with the model's own bias formula; the jackknife does it for any estimator.
 
-Row i of the block into part i mod g: coins have sent rows to blocks, so order within a block is no
-pattern of the table's.
+Row i of the block into part i mod g: coins assigned rows to blocks, so the order within a block
+follows no pattern of the table.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ PARTS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Something with rows of which blocks can be taken."""
+    """Data from whose rows blocks can be taken."""
 
     count: int
     take: Callable[[Places], Any]
@@ -137,7 +137,7 @@ def rows_of(data: Any) -> Rows:
 
 
 def _numbers_of(data: NDArray[Any]) -> NDArray[Any]:
-    """Return an array whose cells float64 can hold, NaN where they are no numbers."""
+    """Return an array whose cells float64 can hold, NaN where a cell is not a number."""
     match data.dtype.kind:
         case "b" | "i" | "u" | "f":
             return data
@@ -295,7 +295,7 @@ def _attempt(estimator: Estimator, rows: Rows, index: Places, size: int) -> Floa
             return values.reshape(size)
         except KeyboardInterrupt:
             raise  # the caller's own, at the keyboard
-        except BaseException:  # SystemExit as well: whether it raised tells of the block
+        except BaseException:  # SystemExit as well: whether it was raised depends on the block
             return failed
 
 

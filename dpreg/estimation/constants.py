@@ -1,4 +1,4 @@
-r"""The noise constants of SSP and AdaSSP, and the exact (eps, delta) that each of them really buys.
+r"""The noise constants of SSP and AdaSSP, and the exact (eps, delta) that each really provides.
 
 Rows have |x| <= 1 and |y| <= 1. SSP releases X'X and X'y; AdaSSP also X'X's least eigenvalue. One
 sigma serves all parts:
@@ -36,7 +36,7 @@ t = 0, and 4 a^3 - 2 a + 2 > 0 at t = 1: f rises with a, likewise with b. At a =
 
 The eigenvalue is computed in floating point; `EIGEN_SLACK` allows for LAPACK's backward error on
 both of two neighbours: with |X'X| <= n at most 2 d 2**-53 n. The slack of 2**-8 covers n d up to
-2**44: 10^12 rows of 16 columns, which nobody reads in a day. It costs AdaSSP .13 % more noise.
+2**44: 10^12 rows of 16 columns, more than can be read in a day. It costs AdaSSP 0.13% more noise.
 
 Tested in `tests/estimation/test_perturbed.py`.
 """
@@ -77,7 +77,7 @@ _MOST_CELLS: Final = 10**6
 
 @dataclass(frozen=True, slots=True)
 class ConstantsPrivacy:
-    """What a choice of noise constants really gives, by the exact Gaussian curve.
+    """What a choice of noise constants really provides, by the exact Gaussian curve.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class ConstantsPrivacy:
         return Fraction(self.whole_delta) <= self.delta
 
     def __str__(self) -> str:
-        """Write the claim beside the truth."""
+        """Compare the claim with the exact values."""
         lines = [
             f"{self.method}, noise {self.noise!r}, {self.neighbors}: "
             f"claims eps={float(self.eps):g}, delta={float(self.delta):g}; sigma={self.sigma:.6g}",
@@ -217,7 +217,7 @@ def _whole_squared(method: str, neighbors: str, contributions: int) -> Fraction:
 
 
 def _check(method: str, noise: str, eps: Fraction, delta: Fraction, contributions: int) -> None:
-    """Refuse unknown names, budgets without delta, and what float64 cannot hold."""
+    """Reject unknown names, budgets without delta, and numbers out of float64's range."""
     if method not in METHODS:
         raise ArgumentError(f"method must be one of {METHODS}, got {method!r}")
     if noise not in PERTURBED_NOISES:

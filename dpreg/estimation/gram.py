@@ -1,4 +1,4 @@
-r"""Release the moment matrix of one model, once, with noise: all that its coefficients need.
+r"""Release the noisy moment matrix of one model, once: all that its coefficients need.
 
 The released cells are those of `dpreg.privacy.gram_sensitivity`, exact integers in units of 2**-40.
 
@@ -47,6 +47,7 @@ from dpreg.privacy.gram_sensitivity import (
     sensitivity_l2_squared,
     sensitivity_linf,
 )
+from dpreg.privacy.look_noise import box_response_weight
 from dpreg.privacy.matrix_laplace import (
     matrix_laplace_scales,
     matrix_laplace_variance,
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
     from dpreg.privacy.account import Part
     from dpreg.privacy.protection import Protection
 
-__all__ = ["NOISES", "NoisyGram", "planned_noise", "release_gram", "response_weight"]
+__all__ = ["NOISES", "NoisyGram", "planned_noise", "release_gram"]
 
 
 _EXPECTED_NORM: Final = 0.25
@@ -76,9 +77,9 @@ _EXPECTED_NORM: Final = 0.25
 
 _LARGEST_RATE: Final = Fraction(1, 2**12)
 _LEAST_SCALE: Final = Fraction(1, 16)
-"""An eps beyond about 1e8 buys no less noise than this, in units of 2**-40: less would change no
-result, would overflow, and draws of the K-norm's radius, near 0, would all but always be refused.
-What is private at a smaller eps is private at a larger one."""
+"""An eps beyond about 1e8 does not lower the noise below this, in units of 2**-40: less noise would
+change no result, would overflow, and draws of the K-norm's radius near 0 would almost always be
+rejected. What is private at a smaller eps is private at a larger one."""
 
 
 class ExactMoments(Protocol):
@@ -205,11 +206,6 @@ def release_gram(
     )
 
 
-def response_weight(triangle: Triangle) -> int:
-    """Return g, the weight of the response in a Gaussian release (public; see the module)."""
-    return max(1, round(math.sqrt(2 * triangle.dimension - 1)) - 1)
-
-
 def planned_noise(
     triangle: Triangle, cost: Budget, protection: Protection, noise: str | None = None
 ) -> tuple[float, ...]:
@@ -263,7 +259,7 @@ def _touches(triangle: Triangle, cell: tuple[int, int]) -> int:
 
 def _gaussian_plan(triangle: Triangle, cost: Budget, protection: Protection) -> _Plan:
     """Discrete Gaussian noise, the response's cells weighted."""
-    weight = response_weight(triangle)
+    weight = box_response_weight(triangle)
     squared = CELL_UNITS**2 * sensitivity_l2_squared(
         triangle, protection.neighbors, protection.contributions, weight
     )

@@ -82,7 +82,7 @@ class NoisyCounts:
     Attributes
     ----------
     counts : (B,) array
-        With noise, hence neither whole nor nonnegative after scaling; sums are not forced.
+        With noise, so possibly negative; they are not adjusted to add up.
     total : float
         Released number of rows counted, at least 1.
     shares, sampling, privacy : (B,) arrays

@@ -26,8 +26,8 @@ zero with chance exp(-m/b)/2, and any of K does with chance at most K/2 exp(-m/b
 P(b ln(K/2) + b E > m). Here m = h - s Z. *Lower end:* the mirror image, of the inner edges of
 candidates' cells.
 
-The ln K is no slack that a better proof would save: candidates in a gap all miss by the same number
-of values, and many of them together are as likely as the one at a heap that is nearer by b ln K
+The ln K cannot be avoided by a better proof: candidates in a gap all miss by the same number of
+values, and many of them together are as likely as the one at a heap that is nearer by b ln K
 (at delta = 0 every choice of an inner point pays for the number of candidates: the interior point
 problem of Bun, Nissim, Stemmer and Vadhan 2015). Hence the candidates of an end are few: from the
 released quantile outwards, `_STEPS` to each doubling of the distance, so K is about a hundred
@@ -147,7 +147,7 @@ def private_quantile(
         return noise_scale(eps, bound(at).width, "permute-and-flip") / RANK_UNIT
 
     def rank(side: int, eps: Fraction) -> int:
-        """Return the rank of an end, in 1 / RANK_UNIT; there may be none such."""
+        """Return the rank of an end, in 1 / RANK_UNIT; it may lie outside the possible ranks."""
         found = share
         for _ in range(3):  # the range of the scores, and with it b, depends on the rank
             b = scale(min(max(found, 0), RANK_UNIT), eps)

@@ -245,8 +245,8 @@ def _number(value: float, name: str, *, positive: bool = False) -> float:
 def as_floats(values: ArrayLike, name: str, dimensions: int) -> Floats:
     """Return a float array; whether it raises depends on shape and dtype, never on a cell.
 
-    Cells of arrays that are not of numbers are read one by one (`dpreg.cells`): what is no number
-    is missing.
+    Cells of arrays whose dtype is not numeric are read one by one (`dpreg.cells`): a cell that is
+    not a number is missing.
     """
     if isinstance(values, pd.DataFrame | pd.Series):
         array = values.to_numpy()
@@ -271,8 +271,8 @@ def as_floats(values: ArrayLike, name: str, dimensions: int) -> Floats:
 def _squares(rows: Floats) -> Floats:
     """Return the sum of each row's squares, column by column.
 
-    NumPy's own sum adds in an order that depends on the array's shape and layout: the same row
-    would have another last bit beside other rows.
+    NumPy's own sum adds in an order that depends on the array's shape and layout: the last bit of
+    a row's sum could depend on the rows around it.
     """
     total = np.zeros(len(rows))
     for column in rows.T:

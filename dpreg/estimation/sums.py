@@ -1,6 +1,6 @@
-"""Release count, sums and sums of squares of bounded columns: all that means need, jointly.
+"""Release count, sums and sums of squares of bounded columns jointly: all that means need.
 
-What is released, and what it can tell of a row, stands in `dpreg.estimation.coding`.
+`dpreg.estimation.coding` says what is released, and how far one row can move it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def plan(
     cost : Budget
     protection : Protection
     complete : bool
-        No value is missing, on the caller's word, and n is public.
+        The caller says that no value is missing; n is public.
     noise : {None, "laplace", "gaussian"}
     """
     plans = []

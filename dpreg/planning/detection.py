@@ -50,6 +50,7 @@ import numpy as np
 from scipy.special import gammaln, ndtri
 
 from dpreg.arrays import Floats, Ints
+from dpreg.selection.quadrature import panels
 
 __all__ = ["Detection", "Effects", "detect", "rule_rows"]
 
@@ -233,14 +234,8 @@ def _class_law(score: Floats, log_copies: Floats, mechanism: str) -> Floats:
     return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
-def _panels(edges: Floats, order: int) -> tuple[Floats, Floats]:
-    nodes, weights = np.polynomial.legendre.leggauss(order)
-    half = np.diff(edges)[:, None] / 2
-    return (edges[:-1, None] + half * (1 + nodes)).ravel(), (half * weights).ravel()
-
-
-_FLIP: Final = _panels(np.r_[0.0, 4.0 ** np.arange(-14, 0), 0.5, 1.0], 5)
-_LAPLACE: Final = _panels(np.r_[np.arange(-40.0, -8, 2), np.arange(-8, 40.5)], 4)
+_FLIP: Final = panels(np.r_[0.0, 4.0 ** np.arange(-14, 0), 0.5, 1.0], 5)
+_LAPLACE: Final = panels(np.r_[np.arange(-40.0, -8, 2), np.arange(-8, 40.5)], 4)
 
 
 def _flip_law(score: Floats, log_copies: Floats) -> Floats:

@@ -1,7 +1,7 @@
 """`plan`: what a private selection would find, before any data are touched.
 
 Effects become stored units (`sizes`), the mechanism's law predicts what is drawn (`detection`),
-and the paper's theorems stand beside it (`theorems`). Nothing here reads a row or spends a budget.
+and the paper's theorems are shown alongside (`theorems`). Nothing here reads rows or spends budget.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def theorem_42(at: Situation) -> Promise:
 def least_rows(theorem: Callable[[Situation], Promise], at: Situation, chance: float) -> float:
     """Return the least n, to a part in a thousand, at which a theorem promises `chance`.
 
-    Its condition on R is left aside; infinity where no n up to 1e15 will do.
+    Its condition on R is ignored; infinity where no n up to 1e15 suffices.
     """
     high = 16.0
     while theorem(replace(at, rows=high)).right < chance:

@@ -4,7 +4,7 @@ A call makes an `Account` from its `Protection` and its whole budget. Before the
 opens a *line* of the budget table and is given *parts*, the right to one draw each:
 
 - `Account.line` gives the one part of a step that draws once;
-- `Account.draws` gives K parts, where K draws cost less together than K times one of them;
+- `Account.draws` gives K parts, for K draws that together may cost less than K times one of them;
 - `Account.joint` gives a line from which parts are taken as the call goes on: of (eps, delta), or
   of mu^2 where the line is a sequence of Gaussian looks.
 
@@ -33,8 +33,8 @@ Statement (mu^2)
 ----------------
 A line of looks of size mu^2 costs what one Gaussian release of ratio mu = sensitivity / sigma
 costs, if every look has a ratio mu_j with sum mu_j^2 <= mu^2, where mu_j may depend on what earlier
-looks released. The line checks the sum; that the cost is right for mu, with integer noise, is for
-whoever opens the line to prove.
+looks released. The line checks the sum; the code that opens the line must prove that the cost is
+right for mu with integer noise.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ __all__ = ["NOT_NEEDED", "Account", "AccountError", "Line", "Part"]
 
 
 class Account:
-    """What one call may draw.
+    """What one call may draw, and what it costs.
 
     Parameters
     ----------
@@ -119,12 +119,12 @@ class Account:
         by : sequence of str, optional
             The mechanisms that may draw; by default those that `mechanism` stands for.
         """
-        return self._open(step, mechanism, cost, rows=rows, note=note, by=by).hand_out(cost)
+        return self.joint(step, mechanism, cost, rows=rows, note=note, by=by).hand_out(cost)
 
     def draws(self, step: str, plan: DrawPlan, *, rows: str = ALL_ROWS) -> tuple[Part, ...]:
         """Open a line of K draws that compose exactly, and return a part for each draw."""
         note = plan.rule if plan.draws > 1 else ""
-        line = self._open(step, plan.mechanism, plan.cost, rows=rows, note=note, by=None)
+        line = self.joint(step, plan.mechanism, plan.cost, rows=rows, note=note)
         return tuple(line.hand_out(Budget(plan.eps_each)) for _ in range(plan.draws))
 
     def joint(
@@ -148,7 +148,11 @@ class Account:
             Makes it a line of adaptive Gaussian looks of this size together. Without it parts are
             of (eps, delta), and add up.
         """
-        return self._open(step, mechanism, cost, rows=rows, note=note, by=by, mu_squared=mu_squared)
+        if self.charged:
+            raise AccountError(f"internal error: the step {step!r} is opened after the charge")
+        made = Line(self._seal, step, mechanism, cost, rows, note, by, mu_squared)
+        self._lines.append(made)
+        return made
 
     def charge(self, ledger: Ledger | None, label: str) -> None:
         """Charge the sum of all lines to a ledger, if there is one, and seal the account.
@@ -225,29 +229,10 @@ class Account:
         shows what each of them took.
         """
         line.cut(cost)
-        own = Line(self._seal, step, mechanism, cost, rows=line.rows, note="", by=None)
+        own = Line(self._seal, step, mechanism, cost, line.rows)
         self._lines.insert(self._lines.index(line), own)
         return own.hand_out(cost)
 
-    def _open(
-        self,
-        step: str,
-        mechanism: str,
-        cost: Budget,
-        *,
-        rows: str,
-        note: str,
-        by: Sequence[str] | None,
-        mu_squared: Fraction | None = None,
-    ) -> Line:
-        if self.charged:
-            raise AccountError(f"internal error: the step {step!r} is opened after the charge")
-        line = Line(
-            self._seal, step, mechanism, cost, rows=rows, note=note, by=by, mu_squared=mu_squared
-        )
-        self._lines.append(line)
-        return line
-
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled or copied, for the same budget would be drawn from twice."""
+        """Reject pickling and copying: the same budget would be drawn from twice."""
         raise AccountError("internal error: a call's account may not be copied")

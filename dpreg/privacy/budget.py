@@ -1,8 +1,8 @@
 """Privacy budgets as exact values: what was spent, on which step, and how spends add up.
 
 Every number is a `fractions.Fraction` of the decimal that the caller typed, so fifty spends of
-0.1 make 5 and nothing is ever lost to rounding. A number with no finite decimal, such as a third
-of 1, is shown as what it is: "1/3".
+0.1 make 5 and nothing is ever lost to rounding. A number without a finite decimal, such as one
+third, is shown as a ratio: "1/3".
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Budget:
     delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        """Take both numbers exactly and refuse what is no budget."""
+        """Take both numbers exactly and reject invalid budgets."""
         eps = exact(self.eps, "eps", BudgetError)
         delta = exact(self.delta, "delta", BudgetError)
         if eps < 0:
@@ -172,7 +172,7 @@ class Budget:
         return Budget(self.eps - other.eps, self.delta - other.delta)
 
     def __mul__(self, times: object) -> Budget:
-        """Compose so many equal budgets in sequence, or take a share of one."""
+        """Compose that many equal budgets in sequence, or take a share of one."""
         factor = exact(times, "the factor of a budget", BudgetError)
         return Budget(self.eps * factor, self.delta * factor)
 
@@ -213,7 +213,7 @@ def together(budgets: Iterable[Budget]) -> Budget:
     """Compose releases that read the same rows: epsilons add, deltas add.
 
     Basic adaptive composition (Dwork, McSherry, Nissim and Smith 2006; Dwork and Lei 2009). The
-    sum is exact. A sum of deltas of 1 or more is a BudgetError: it would promise nothing.
+    sum is exact. Deltas that add up to 1 or more raise BudgetError: they would promise nothing.
     """
     total = Budget(Fraction(0))
     for budget in budgets:
@@ -308,11 +308,11 @@ class BudgetTable:
     contributions: int = 1
 
     def __post_init__(self) -> None:
-        """Freeze whatever sequence was given."""
+        """Store the spends as a tuple."""
         object.__setattr__(self, "spends", tuple(self.spends))
 
     def __iter__(self) -> Iterator[Spend]:
-        """Go through the spends in order."""
+        """Iterate over the spends in order."""
         return iter(self.spends)
 
     def __len__(self) -> int:
@@ -336,7 +336,7 @@ class BudgetTable:
     def frame(self) -> pd.DataFrame:
         """Return the table: step, mechanism, eps, delta, the last two as exact decimal strings.
 
-        A column `rows` joins them when some spend reads only a group of the rows.
+        A column `rows` is added when some spend reads only a group of the rows.
         """
         import pandas as pd
 

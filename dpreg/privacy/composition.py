@@ -1,6 +1,6 @@
 r"""What several private draws cost together, exactly.
 
-Pure epsilons add: K draws at eps / K each cost eps. With delta > 0, K draws of the exponential
+Pure epsilons add up: K draws at eps / K each cost eps. With delta > 0, K draws of the exponential
 mechanism cost less, because its privacy loss has a bounded range.
 
 Statement (Dong, Durfee and Rogers 2020, Theorem 3)
@@ -62,7 +62,7 @@ __all__ = ["WORTHWHILE", "DrawPlan", "bounded_range_delta", "bounded_range_share
 WORTHWHILE: Final = Fraction(6, 5)
 """Composed exponential draws replace permute-and-flip where each gets this many times the eps."""
 
-_LARGEST_EPS: Final = 100  # beyond, epsilons simply add: no promise is left that delta could help
+_LARGEST_EPS: Final = 100  # beyond this, epsilons simply add up: delta no longer helps
 _BITS: Final = 256
 _STEP: Final = Fraction(1, 10**6)  # shares are rounded downwards to this part of eps / K
 
@@ -105,7 +105,7 @@ def plan_draws(
     mechanism : {"auto", "permute-and-flip", "exponential", "laplace"}
         "auto" is permute-and-flip at eps / K, or the exponential mechanism where delta buys it
         at least 1.2 times that share: permute-and-flip draws better at equal eps (it never errs
-        more, McKenna and Sheldon 2020), so a smaller gain would be none.
+        more, McKenna and Sheldon 2020), so a smaller gain would be no gain.
     contributions : int
         Rows one person may own; see `bounded_range_share`.
     """

@@ -158,7 +158,7 @@ class MatrixLaplaceLook:
 
 
 def _bound(noise: GaussianLook | MatrixLaplaceLook) -> Stability:
-    """Say for whom a look's noise was fitted; the module of its mechanism proves the bound."""
+    """Return the bound that a look's noise was fitted to; the mechanism's module proves it."""
     protection = Protection(noise.neighbors, noise.contributions)
     return Stability(protection=protection, mechanisms=(noise.mechanism,))
 

@@ -85,7 +85,7 @@ LEAST_SCALE: Final = 2.0**29
 """s of dpreg's looks: moments of rows that reach 2**40 never get less noise for r up to 2**10."""
 
 LARGEST_RATIO: Final = 2.0**10
-"""No more of r is used, whatever eps would buy: that is at an eps of about 500,000."""
+"""The largest r that is used, whatever eps would buy: it corresponds to an eps of about 500,000."""
 
 _LARGEST_EPS: Final = Fraction(2**90)
 
@@ -94,7 +94,7 @@ _LARGEST_EPS: Final = Fraction(2**90)
 def looks_ratio(
     eps: Fraction, delta: Fraction, cells: int, least_scale: float = LEAST_SCALE
 ) -> float:
-    """Return r: how much ratio all looks may use together, proved for the float returned.
+    """Return r, the ratio that all looks may use together, proved for the float returned.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def look_scale(
         r_j^2, the look's part of the r^2 of `looks_ratio`. The parts of all looks sum to at most
         r^2 on every path.
     least_scale : float
-        s, as `looks_ratio` was told.
+        s, as given to `looks_ratio`.
 
     Returns
     -------

@@ -36,7 +36,7 @@ h = (1 - a) q eps/k + a q eps/k = q eps/k for the scales above. M is an integer 
 floor(M + N) = M + floor(N) is a function of M + N. QED
 
 j of the k rows cost j/k of eps: the statement is linear in k. Zero rows cost nothing. A single
-Wishart would not do: its support moves both ways. Fewer than D + 1 degrees of freedom give a
+Wishart is not enough: its support moves both ways. Fewer than D + 1 degrees of freedom give a
 density that is unbounded at the cone's edge. For D = 1, N is Laplace of scale 2c. The bound is
 attained in the limit: the density of N falls as exp(-|C^-1/2 N C^-1/2|_*/2), |.|_* the nuclear
 norm, and for u and v with u'C^-1 v = 0 the nuclear norm of the change is u'C^-1 u + v'C^-1 v.

@@ -8,6 +8,7 @@ Tested in `tests/privacy/test_account.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["NOT_NEEDED", "Line", "Part", "Seal"]
 
 NOT_NEEDED: Final = "not needed"
-"""The note of a line that was charged and from which nothing had to be drawn."""
+"""The note of a line that was charged although nothing had to be drawn."""
 
 _DRAWN_BY: Final = {
     "private choices": CHOICES,
@@ -32,9 +33,10 @@ _DRAWN_BY: Final = {
     "discrete laplace": ("laplace",),
     "discrete gaussian": ("gaussian",),
 }
-"""Mechanisms that a line may be drawn by, where its name in the table is not a mechanism's own."""
+"""Mechanisms that may draw from a line whose name in the table is not that of a mechanism."""
 
 
+@dataclass(slots=True, eq=False)
 class Seal:
     """What the lines of one call share.
 
@@ -46,14 +48,12 @@ class Seal:
         False until the call's budget is charged; nothing can be drawn before.
     """
 
-    __slots__ = ("charged", "protection", "rng")
-
-    def __init__(self, protection: Protection, rng: Generator | None) -> None:
-        self.protection = protection
-        self.rng = rng
-        self.charged = False
+    protection: Protection
+    rng: Generator | None
+    charged: bool = False
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Part:
     """The right to one draw.
 
@@ -68,16 +68,11 @@ class Part:
         Whether it is one of several parts, one for each group of rows, of one draw over them all.
     """
 
-    __slots__ = ("_state", "cost", "joint", "line", "mu_squared")
-
-    def __init__(
-        self, line: Line, cost: Budget, mu_squared: Fraction | None, joint: bool = False
-    ) -> None:
-        self.line = line
-        self.cost = cost
-        self.mu_squared = mu_squared
-        self.joint = joint
-        self._state = "handed out"
+    line: Line
+    cost: Budget
+    mu_squared: Fraction | None = None
+    joint: bool = False
+    _state: str = "handed out"
 
     @property
     def step(self) -> str:
@@ -163,7 +158,7 @@ class Part:
             self._refuse("is drawn from before it is charged")
         if self._state != "handed out":
             self._refuse(f"was {self._state} before")
-        if mechanism not in line.by:
+        if mechanism not in line.drawn_by:
             self._refuse(f"is charged for {line.mechanism}, not for {mechanism}")
         if line.rows not in (ALL_ROWS, rows):
             self._refuse(f"is charged for the rows of {line.rows}, not for {rows}")
@@ -182,7 +177,7 @@ class Part:
         raise AccountError(f"internal error: the budget of the step {self.step!r} {why}")
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled or copied: each copy could be drawn from."""
+        """Reject pickling and copying: each copy could be drawn from."""
         self._refuse("may not be copied")
 
     def __repr__(self) -> str:
@@ -191,56 +186,46 @@ class Part:
         return f"<Part of {self.step!r}: {size}, {self._state}>"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Line:
-    """A line of the budget table, and the parts that were taken from it.
+    """A line of the budget table and the parts taken from it.
 
     Attributes
     ----------
     seal : Seal
-    step, mechanism, note, rows : str
+    step, mechanism, rows, note : str
         As the table will say.
-    by : tuple of str
-        Mechanisms that may draw.
     cost : Budget
-    left : Budget
-        What of a joint line has not been taken.
+    by : sequence of str
+        Mechanisms that may draw; by default those that `mechanism` stands for.
     mu_squared_left : Fraction or None
-        The same of a line of looks.
+        What of a line of looks has not been taken.
+    left : Budget
+        The same of another joint line.
+    parts : list of Part
+    idle : bool
     """
 
-    __slots__ = (
-        "by",
-        "cost",
-        "idle",
-        "left",
-        "mechanism",
-        "mu_squared_left",
-        "note",
-        "parts",
-        "rows",
-        "seal",
-        "step",
-    )
+    seal: Seal
+    step: str
+    mechanism: str
+    cost: Budget
+    rows: str = ALL_ROWS
+    note: str = ""
+    by: Sequence[str] | None = None
+    mu_squared_left: Fraction | None = None
+    left: Budget = field(init=False)
+    parts: list[Part] = field(default_factory=list)
+    idle: bool = False
 
-    def __init__(
-        self,
-        seal: Seal,
-        step: str,
-        mechanism: str,
-        cost: Budget,
-        *,
-        rows: str,
-        note: str,
-        by: Sequence[str] | None,
-        mu_squared: Fraction | None = None,
-    ) -> None:
-        self.seal = seal
-        self.step, self.mechanism, self.note, self.rows = step, mechanism, note, rows
-        self.by = tuple(by or _DRAWN_BY.get(mechanism, (mechanism,)))
-        self.cost = self.left = cost
-        self.mu_squared_left = mu_squared
-        self.parts: list[Part] = []
-        self.idle = False
+    def __post_init__(self) -> None:
+        """Nothing has been taken yet."""
+        self.left = self.cost
+
+    @property
+    def drawn_by(self) -> Sequence[str]:
+        """The mechanisms that may draw."""
+        return self.by or _DRAWN_BY.get(self.mechanism, (self.mechanism,))
 
     def part(self, cost: Budget) -> Part:
         """Take a part of (eps, delta) from a joint line, whenever its size is known."""
@@ -264,21 +249,21 @@ class Line:
         return self.hand_out(Budget(Fraction(0)), mu_squared)
 
     def cut(self, cost: Budget) -> None:
-        """Make the line smaller by what is not yet taken, for a line of its own."""
+        """Move some of what has not been taken to a line of its own."""
         if self.mu_squared_left is not None or not self.left.covers(cost):
             self._refuse(f"has no {cost} left")
         self.left, self.cost = self.left - cost, self.cost - cost
 
     def skip(self) -> None:
-        """Say that nothing had to be drawn: the line stays charged, and the table says so."""
+        """Declare that nothing had to be drawn: the line stays charged, and the table says so."""
         if any(part.drawn for part in self.parts):
-            self._refuse("is called idle, and was drawn from")
+            self._refuse("is declared idle, but was drawn from")
         self.idle = True
 
     def hand_out(self, cost: Budget, mu_squared: Fraction | None = None) -> Part:
         """Make a part; for the account's own use."""
         if self.idle:
-            self._refuse("is not needed, and gives no part")
+            self._refuse("is not needed, so it has no part to give")
         part = Part(self, cost, mu_squared)
         self.parts.append(part)
         return part
@@ -288,12 +273,12 @@ class Line:
         self.parts = [one for one in self.parts if one is not part] + list(parts)
 
     def spend(self) -> Spend:
-        """Write the line for the table; refuse while a part is neither drawn from nor idle."""
+        """Return the line for the table; AccountError if a part was neither drawn from nor idle."""
         note = self.note
         if self.idle:
             note = f"{note}; {NOT_NEEDED}" if note else NOT_NEEDED
         elif not self.parts or not all(part.drawn for part in self.parts):
-            self._refuse("was charged and not drawn from")
+            self._refuse("was charged but not drawn from")
         return Spend(self.step, self.mechanism, self.cost.eps, self.cost.delta, note, self.rows)
 
     def _refuse(self, why: str) -> NoReturn:

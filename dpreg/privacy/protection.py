@@ -1,4 +1,4 @@
-"""Whom a release protects: the neighbour relation, and the rows that one person may own.
+"""Whom a release protects: the neighbour relation and the number of rows one person may own.
 
 Every sensitivity is a function of a `Protection`, and each call has one. It is made from the call's
 arguments, travels with the call's account, and is written into its claim and its ledger.
@@ -42,8 +42,8 @@ class Protection:
     contributions : int
         The most rows that one person may own; at least 1.
     person : str, optional
-        The column that says whose row it is; then `contributions` rows of each person are used at
-        most, and the number of rows is private under both relations (`dpreg.sources.persons`).
+        The column that identifies the person. At most `contributions` rows of each person are then
+        used, and the number of rows is private under both relations (`dpreg.sources.persons`).
 
     Raises
     ------
@@ -74,7 +74,7 @@ class Protection:
     def unit(self) -> str:
         """What a ledger writes down: "replace-one, 1 row a person".
 
-        Where `person` is named a person is all rows of an id, however many of them a call uses.
+        Where `person` is given, a person is all rows of an id, however many of them a call uses.
         """
         if self.person is not None:
             return f"{self.neighbors}, all rows of one {self.person!r}"

@@ -38,11 +38,11 @@ compose in sequence.
 
 What it is good for
 -------------------
-Nothing here depends on a guess of the scale. The public penalties say only that magnitudes far from
-1 are rarer, and that of two ends that leave the same rows outside the nearer one is better. The
+Nothing here depends on a guess of the scale. The public penalties only say that magnitudes far from
+1 are rarer, and that of two ends that leave the same rows outside, the nearer one is better. The
 price of choosing among so many is a few dozen rows divided by eps: with `RELIABLE` rows times eps
-for each column that is a small part of all rows. Values are never raised on: NaN is no value, an
-infinity counts as the largest number, ends are finite and lower < upper always.
+for each column that is a small part of all rows. No value raises an error: NaN is missing,
+an infinity counts as the largest number, ends are finite, and lower < upper always holds.
 
 References
 ----------
@@ -86,7 +86,7 @@ _OUTSIDE: Final = 9  # a = 9/256 of the rows lie outside the scale
 _BEYOND: Final = 1  # b = 1/256 of them may lie beyond each end
 _LARGEST: Final = 1021  # exponents stop here, so that an end and a width are finite floats
 _FAR: Final = 2.0**_LARGEST
-_SMALLEST: Final = -200  # what is smaller is as good as zero
+_SMALLEST: Final = -200  # anything smaller counts as zero
 _NEARER: Final = 0.5  # what one step outwards costs an end, in units of its noise
 _LEAST_PRICE: Final = 8.0  # in scores' units: under less noise, rounding would make penalties alike
 _NEAR_STEPS: Final = 12  # from W / 64 to W, half a power of two apart; then whole powers
@@ -115,7 +115,7 @@ def check_search(eps: Fraction, protection: Protection) -> None:
 
 
 class BoundsSearch:
-    """The choices of one column, which take three passes over it: many columns share each pass.
+    """The choices for one column, which take three passes; many columns share each pass.
 
     Parameters
     ----------
@@ -219,8 +219,8 @@ def _distances(half: float) -> tuple[Floats, Floats]:
     """Return the candidate distances of an end from the centre, and their penalties.
 
     The penalty grows by 0.5 for each half power of two, by 2 for each power beyond W, and slowly
-    from W * 2^7 on, so that rare values far away are reached where many rows, or much eps, speak
-    for them.
+    from W * 2^7 on, so that rare distant values are reached where many rows, or a large eps,
+    support them.
     """
     near = [half * f * 2.0**-j for j in range(6, 0, -1) for f in (0.75, 1.0)]
     whole = np.arange(max(1, _LARGEST + 1 - math.frexp(half)[1]))

@@ -1,15 +1,15 @@
-r"""Choose among public candidates by rank: one piece of code for every private quantile.
+r"""Choose among public candidates by rank: the code behind every private quantile.
 
-It serves the quantile of a column, the radius of a selection and the window of
-sample-and-aggregate: wherever a quantile of numbers is wanted that one person can move a few of.
+It is used for the quantile of a column, the radius of a selection and the window of
+sample-and-aggregate: wherever a quantile is wanted of numbers a few of which one person can move.
 
 Candidates c_0 < ... < c_J. Let A_j count the values at most c_j, A_(-1) = 0, and N all values.
 For a target T the score of candidate j is
 
     s_j = max(0, A_(j-1) - T, T - A_j),
 
-zero where the T-th smallest value lies in (c_(j-1), c_j]; else the number of values by which the
-rank is missed. T is a N for the a-quantile, or a public number where N is public.
+zero where the T-th smallest value lies in (c_(j-1), c_j], otherwise the number of values by which
+the rank is missed. T is a N for the a-quantile, or a public number where N is public.
 
 Statement
 ---------

@@ -1,6 +1,6 @@
 """NOT PRIVATE: the mechanisms' laws from a seeded NumPy generator, for tests and teaching.
 
-Whoever knows or guesses the seed can take the noise off again, and NumPy's generators are not
+Anyone who knows or guesses the seed can remove the noise, and NumPy's generators are not
 cryptographic in any case. Nothing drawn here may be released as differentially private; every view
 of a result that was drawn here says "NOT PRIVATE: seeded". The laws are those of the private
 draws: the continuous exponential and Gumbel noises and the discrete Laplace, at the same scale.
@@ -65,9 +65,9 @@ def discrete_laplace(scale: float, size: int, rng: Generator) -> Ints:
 def groups_of(key: int, start: int, rows: int, groups: int) -> Ints:
     """Return the groups, 0 .. groups - 1, of the rows from place `start` on; **not private**.
 
-    Philox counts: word i of its stream is had without the words before it, so that pieces of a
-    table can be drawn apart. The high half of word i times `groups` is row i's group, uniform but
-    for 2**-32.
+    Philox is counter-based: word i of its stream can be computed without the words before it, so
+    that pieces of a table can be drawn separately. The high half of word i times `groups` is row
+    i's group, uniform up to 2**-32.
     """
     words = np.random.Philox(key=key, counter=start // 4).random_raw(start % 4 + rows)
     high = words[start % 4 :] >> np.uint64(32)

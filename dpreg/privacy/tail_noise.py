@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 _LEVERAGE: Final = {"gaussian": 2, "laplace": 4}
-"""The noise of sum v^2 beside that of the other cells."""
+"""The noise of sum v^2, as a multiple of that of the other cells."""
 
 
 def tail_l2_squared(protection: Protection) -> Fraction:

@@ -35,7 +35,7 @@ _AUTO_LIST: Final = 2**14
 
 
 def choose_engine(engine: str, space: Space, mechanism: str) -> str:
-    """Return "enumerate" or "tree" from public facts, or raise ArgumentError with the mend."""
+    """Return "enumerate" or "tree" from public facts, or raise ArgumentError."""
     if engine == "tree" and mechanism == "laplace":
         raise ArgumentError(
             'engine="tree" cannot draw mechanism="laplace": its noise has no exact law for a '

@@ -1,6 +1,6 @@
 """Quantities that a selection may buy before it draws: the radius, sigma^2, the number of rows.
 
-Each is a release of its own with its own line in the budget; what is done with it afterwards is
+Each is a separate release with its own line in the budget; anything done with it afterwards is
 post-processing.
 
 Radius (sample and aggregate, Smith 2011)
@@ -9,7 +9,7 @@ Independent coins send each row to one of B blocks, B public. In each block the 
 by least squares with a public ridge of one row, so that a singular block has a fit too, and
 |beta|_1 is noted; a block with fewer rows than columns gives a public default. A row is in one
 block, with its own coin: replacing, adding or removing k rows changes at most k of the B values,
-under both relations (contiguous blocks or i mod B would not do: under add-remove they reshuffle).
+under both relations (contiguous blocks or i mod B would not work: under add-remove they reshuffle).
 
 The cell of a public grid that holds the middle value is chosen by `dpreg.privacy.ranks`: k values
 change and B stays, so the range of its scores' changes is 2k. Its lower end is the radius.
@@ -83,8 +83,8 @@ _RIDGE: Final = 1.0
 def radius_blocks(rows: int | None, columns: int) -> int:
     """Return B, a public number of blocks: five rows a column where n is public, at most 200.
 
-    The rank is missed by about 2 k log(number of radii) / eps blocks, some 50 at eps = 0.1: B has
-    to be a few times that for the radius to say anything.
+    The rank is missed by about 2 k log(number of radii) / eps blocks, about 50 at eps = 0.1: B must
+    be several times that for the radius to be informative.
     """
     if rows is None:
         return _MOST_BLOCKS

@@ -1,6 +1,6 @@
-"""What a selection settles before a row is read: design, space, engine, and who pays for what.
+"""What a selection settles before a row is read: design, space, engine, and the cost of each step.
 
-Every refusal happens here, from public facts, so that bad input costs nothing.
+All input errors are raised here, from public facts, so that bad input costs nothing.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def prepare(
 
 
 def _check_eps(request: SelectionRequest, eps: Fraction) -> None:
-    """Refuse an eps for which the noise would be too large to draw.
+    """Reject an eps for which the noise would be too large to draw.
 
     PCPL draws uniformly where its range is too large for eps, which is a range of one.
     """

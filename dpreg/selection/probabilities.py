@@ -30,30 +30,17 @@ exponential noise. arXiv:2105.07260.
 import itertools
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 
 from dpreg.arrays import Floats, Ints
 from dpreg.errors import ArgumentError
+from dpreg.selection.quadrature import panels
 
 __all__ = ["log_probabilities", "selection_probabilities"]
 
-_DEEPEST = 700.0  # exp(-700) is the smallest probability told apart from zero
+_DEEPEST = 700.0  # exp(-700) is the smallest probability that is not taken for zero
 _BLOCK = 1 << 21  # elements of a work matrix held at once
-
-
-@cache
-def _rule(order: int) -> tuple[Floats, Floats]:
-    """Nodes and weights of the Gauss-Legendre rule on [-1, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(order)
-    return nodes, weights
-
-
-def _quadrature(lo: float, hi: float, order: int = 48) -> tuple[Floats, Floats]:
-    nodes, weights = _rule(order)
-    half = (hi - lo) / 2
-    return lo + half * (nodes + 1), half * weights
 
 
 def _log_sum(terms: Floats, weights: Floats) -> Floats:
@@ -75,9 +62,7 @@ def _permute_and_flip(s: Floats, copies: Floats) -> Floats:
     while edges[-1] < 1.0:
         wider = max(edges[-1] * 4, 1.0 / max(total, 1.0))
         edges.append(wider if wider < 0.5 else 1.0)  # no sliver at 1, where nodes would round to 1
-    panels = [_quadrature(lo, hi) for lo, hi in itertools.pairwise(edges)]
-    u = np.concatenate([nodes for nodes, _ in panels])
-    weights = np.concatenate([w for _, w in panels])
+    u, weights = panels(edges, 48)
     log_keep = np.zeros_like(u)
     for part in _blocks(len(s), len(u)):
         log_keep += copies[part] @ np.log1p(-p[part, None] * u)
@@ -104,10 +89,8 @@ def _laplace_panels(s: Floats) -> Iterator[tuple[Floats, Floats]]:
     edges = np.unique(np.concatenate([np.arange(-45.0, far, 1.0), kinks, [far]]))
     for first in range(0, len(edges) - 1, 32):
         cut = edges[first : first + 33]
-        panels = [
-            _quadrature(lo, hi, 12 if hi - lo > 0.2 else 6) for lo, hi in itertools.pairwise(cut)
-        ]
-        yield np.concatenate([x for x, _ in panels]), np.concatenate([w for _, w in panels])
+        rules = [panels(pair, 12 if np.diff(pair) > 0.2 else 6) for pair in itertools.pairwise(cut)]
+        yield np.concatenate([x for x, _ in rules]), np.concatenate([w for _, w in rules])
 
 
 def _laplace(s: Floats, copies: Floats) -> Floats:

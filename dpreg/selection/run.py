@@ -1,6 +1,6 @@
 """From checked arguments to drawn models: read the rows once, buy what is needed, draw.
 
-The order is that of the budget table. Only `read_rows` sees rows; what leaves this room is what
+The order is that of the budget table. Only `read_rows` sees rows; what this package returns is what
 mechanisms drew, and exact moments for the fit.
 """
 
@@ -56,7 +56,7 @@ class Rows:
     Attributes
     ----------
     everyone, selecting : Moments
-        All rows, and those that the selection reads: the same but for ``fit="split"``.
+        All rows, and those that the selection reads; they differ only with ``fit="split"``.
     fitting : Moments or None
         The rows that the coefficients read.
     blocks : tuple of Moments

@@ -56,7 +56,7 @@ class Space:
     keep_columns : tuple of int
         The z columns in every model.
     max_units, min_units : int or None, int
-        Bounds of the number of units in a model; `max_units` None is no bound.
+        Bounds on the number of units in a model; None for `max_units` means no limit.
     requires : tuple of tuples of int
         For each unit, the units that it comes with, all of them (transitively closed); () for the
         whole if there is no hierarchy.

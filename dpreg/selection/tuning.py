@@ -21,7 +21,7 @@ that the noise part of a value lies above y, h its density. The expected number 
 - Laplace: H(y) = exp(-y) / 2 for y > 0, else 1 - exp(y) / 2. One useless unit beats none with
   probability (2 + x) exp(-x) / 4, whence q (2 + x) exp(-x) = 4 alpha as a first approximation.
 
-The first approximations sum over single units. For permute-and-flip they forget the pairs and
+The first approximations sum over single units. For permute-and-flip they leave out the pairs and
 triples (U is 1.13 alpha at alpha = 0.1, 1.4 alpha at 0.3), for Laplace that q rivals compete with
 each other (0.5 to 0.9 alpha). So for these two U(x) = alpha is solved numerically. U falls from q/2
 at x = 0; where alpha >= q/2 no charge is needed. All of this is public: q, alpha and t are.
@@ -46,12 +46,13 @@ from scipy.special import expit, gammaln
 from dpreg.arrays import Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms import MECHANISMS
+from dpreg.selection.quadrature import panels
 
 __all__ = ["charges", "expected_useless_units", "useless_term_penalty"]
 
-_REACH: Final = 45.0  # below the winner's likely values; exp(-45) is nothing beside any share
-_FEW: Final = 6.0  # exp(-exp(6) / 2) is nothing beside any alpha
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+_REACH: Final = 45.0  # below the winner's likely values; exp(-45) is negligible
+_FEW: Final = 6.0  # exp(-exp(6) / 2) is negligible beside any alpha
+_ORDER: Final = 12
 
 
 def charges(
@@ -193,8 +194,7 @@ def _nodes(x: float, units: int, mechanism: str) -> tuple[Floats, Floats]:
     kinks = x * np.arange(60) if x > 0.02 else np.zeros(1)
     edges = np.unique(np.concatenate([np.linspace(low, high, 1 + math.ceil(high - low)), kinks]))
     edges = edges[edges <= high]
-    half = np.diff(edges)[:, None] / 2
-    return (edges[:-1, None] + half * (1 + _NODES)).ravel(), (half * _WEIGHTS).ravel()
+    return panels(edges, _ORDER)
 
 
 def _log_density(y: Floats, mechanism: str) -> Floats:

@@ -8,7 +8,7 @@ exponential
     P(r) = 1 / sum_i exp(-a_i).
 permute-and-flip
     P(r) = p_r int_0^1 prod_{i != r} (1 - u p_i) du. The integrand is a polynomial in u of degree
-    K - 1, for which a Gauss-Legendre rule of K/2 nodes is exact but for rounding.
+    K - 1, for which a Gauss-Legendre rule of K/2 nodes is exact up to rounding.
 laplace
     P(r) = int f(x) prod_{i != r} H(x - a_i) dx, f Laplace's density and H its survival function.
     With u = exp(x)/2 for x < 0 and v = exp(-x)/2 for x > 0 both halves run over (0, 1/2), and
@@ -31,6 +31,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
+from dpreg.selection.quadrature import panels
 
 __all__ = ["target_probability"]
 
@@ -73,8 +74,7 @@ def _exponential(gaps: Floats) -> Floats:
 
 def _permute_and_flip(gaps: Floats) -> Floats:
     count = gaps.shape[1]
-    nodes, weights = np.polynomial.legendre.leggauss(max(2, -(-count // 2)))
-    u, weights = (1 + nodes) / 2, weights / 2
+    u, weights = panels((0.0, 1.0), max(2, -(-count // 2)))
     best = gaps.min(axis=1, keepdims=True)
     p = np.exp(-(gaps - best))
     product = np.ones((len(gaps), len(u)))
@@ -85,14 +85,7 @@ def _permute_and_flip(gaps: Floats) -> Floats:
     return np.asarray(p[:, 0] * (product @ weights))
 
 
-def _panels() -> tuple[Floats, Floats]:
-    nodes, weights = np.polynomial.legendre.leggauss(6)
-    low, high = np.array(_EDGES[:-1])[:, None], np.array(_EDGES[1:])[:, None]
-    half = (high - low) / 2
-    return (low + half * (1 + nodes)).ravel(), (half * weights).ravel()
-
-
-_NODES, _WEIGHTS = _panels()
+_NODES, _WEIGHTS = panels(_EDGES, 6)
 _SHIFT: Final = np.concatenate([_NODES, 0.25 / _NODES])
 _MASS: Final = np.concatenate([_WEIGHTS, _WEIGHTS])
 

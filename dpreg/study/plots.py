@@ -283,7 +283,7 @@ def _number(value: object) -> str:
 
 
 def _names(study: SelectionStudy, rows: Ints, chosen: int) -> list[str]:
-    """Name models in full, or, where that is long, by what they have and lack beside the chosen."""
+    """Name models in full, or, where that is long, by how they differ from the chosen one."""
     names = [study.models[i] for i in rows]
     if max(map(len, names), default=0) <= _LONGEST:
         return names

@@ -1,4 +1,4 @@
-"""`SimulationStudy`: how often the right model is drawn, over data sets nobody is in.
+"""`SimulationStudy`: how often the right model is drawn, over simulated data sets.
 
 Tested in `tests/study/test_simulation.py`.
 """
@@ -69,7 +69,7 @@ class SimulationStudy:
 
     @property
     def price_of_the_leak(self) -> pd.DataFrame:
-        """What the paper's r = ``max |y|``, which no budget pays for, gains over a public bound.
+        """What the paper's r = ``max |y|``, outside any budget, gains over a public bound.
 
         Best chances with the observed maximum and with each public bound, side by side.
         """

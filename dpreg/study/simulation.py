@@ -37,7 +37,7 @@ __all__ = [
 
 
 OBSERVED: Final = "observed"
-"""The bound r = max |y| of each data set, as in the paper: what no budget pays for."""
+"""The bound r = max |y| of each data set, as in the paper; the privacy budget does not cover it."""
 
 KEYS: Final = ["n", "bound", "radius", "eps", "mechanism", "neighbors", "scale"]
 

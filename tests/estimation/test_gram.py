@@ -10,7 +10,6 @@ from scipy.stats import chi2
 
 from dpreg.errors import ArgumentError
 from dpreg.estimation import gram as gram_module
-from dpreg.estimation.gram import response_weight
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.gaussian import analytic_ratio
@@ -20,6 +19,7 @@ from dpreg.privacy.gram_sensitivity import (
     sensitivity_l1,
     sensitivity_l2_squared,
 )
+from dpreg.privacy.look_noise import box_response_weight
 from dpreg.privacy.protection import Protection
 
 EPS, DELTA = Fraction(1), Fraction("1e-6")
@@ -71,7 +71,7 @@ def test_gaussian_scales_satisfy_the_weighted_calibration():
     triangle = layout(range(8))
     zero = Moments.zero(9)
     noisy = release_gram(zero, range(8), eps=EPS, delta=DELTA, noise="gaussian")
-    g = response_weight(triangle)
+    g = box_response_weight(triangle)
     sigma = noisy.noise_sd[0, 0]
     np.testing.assert_allclose(noisy.noise_sd[:8, 8] * g**0.5, sigma, rtol=1e-12)
     assert noisy.noise_sd[8, 8] * g == pytest.approx(sigma, rel=1e-12)
@@ -215,7 +215,7 @@ def test_a_factor_costs_as_one_column():
         noise="gaussian",
     )  # fmt: skip
     ratio = analytic_ratio(EPS, DELTA)
-    g = response_weight(gauss.triangle)
+    g = box_response_weight(gauss.triangle)
     assert gauss.noise_sd[0, 0] == pytest.approx((3 + g) / ratio, rel=1e-9)
 
 

@@ -140,7 +140,7 @@ def test_shares_of_a_part_are_drawn_one_by_one():
     call.charge(None, "a call")
     sums, count = part.split((Fraction(4, 5), Fraction(1, 5)))
     assert (sums.draw("laplace", BOUND).eps, count.cost.eps) == (Fraction(4, 5), Fraction(1, 5))
-    with pytest.raises(AccountError, match="'variance' was charged and not drawn from"):
+    with pytest.raises(AccountError, match="'variance' was charged but not drawn from"):
         call.table()
     count.draw("laplace", BOUND)
     assert len(call.table()) == 1
@@ -222,12 +222,12 @@ def test_a_line_that_was_not_needed_stays_charged_and_says_so():
     fallback = call.joint("fallback", "permute-and-flip", HALF)
     call.charge(None, "a call")
     looks.rest().draw("matrix laplace", BOUND)
-    with pytest.raises(AccountError, match="'fallback' was charged and not drawn from"):
+    with pytest.raises(AccountError, match="'fallback' was charged but not drawn from"):
         call.table()
     fallback.skip()
     assert [line.note for line in call.table()] == ["", NOT_NEEDED]
     assert call.table().total == ONE
-    with pytest.raises(AccountError, match="'looks' is called idle"):
+    with pytest.raises(AccountError, match="'looks' is declared idle"):
         looks.skip()
     with pytest.raises(AccountError, match="'fallback' is not needed"):
         fallback.rest()

@@ -22,7 +22,7 @@ P(g) = (1 - q) q^g, has weight q^r C(r + m, m); accept it with probability
     prod over cells i = 1..m of (r + 1/(2 s_i)) / (r + i)  <=  1,
 
 proportional to the ratio of the two weights. (With s = 1: (r + 1/2)/(r + i).) At dpreg's scales r
-is about m/a, above 2**35, and a proposal is all but always accepted.
+is about m/a, above 2**35, and a proposal is almost always accepted.
 
 *Variance.* Given r, cell c is uniform on -s_c r..s_c r: variance s_c r (s_c r + 1)/3. E[r^2] comes
 from the weights; see `knorm_variance`.

@@ -75,8 +75,8 @@ _LARGEST_SCALE: Final = 2.0**53
 _LARGEST_REACH: Final = 2**62
 """OpenDP holds ranges in 64 bits."""
 _LARGEST_EPS: Final = Fraction(2**200)
-"""More is taken for this, lest eps^2 leave float64: what is eps'-DP is eps-DP for every eps > eps',
-as exp(eps') <= exp(eps)."""
+"""A larger eps is replaced by this, so that eps^2 stays within float64: what is eps'-DP is eps-DP
+for every eps > eps', as exp(eps') <= exp(eps)."""
 
 
 def draw_index(

@@ -1,9 +1,9 @@
-"""Secure coins: which half, or which block, each row goes to.
+"""Secure coins: which half or block each row is assigned to.
 
 The coins come from the operating system's entropy and are independent of the rows' values and of
-each other. Contiguous blocks or i mod B would not do: under add-remove a row inserted near the top
-would send all later rows elsewhere. With i.i.d. coins a row takes its coin along, so neighbours
-agree on every common row's group, and one person's k rows touch at most k groups.
+each other. Contiguous blocks or i mod B would not work: under add-remove, a row inserted near the
+top would send all later rows elsewhere. With i.i.d. coins each row keeps its own coin, so
+neighbours agree on the group of every common row, and one person's k rows touch at most k groups.
 
 Where a table says whose row each row is, all rows of a person go by one coin, a keyed hash of the
 person's id: `dpreg.sources.persons` says why that does. `secret_key` draws the key.
@@ -57,9 +57,9 @@ _BLOCK = 512
 
 @dataclass(frozen=True, slots=True)
 class Coins:
-    """Which group each row of a pass goes to, tossed where the rows are.
+    """The group of each row of a pass, drawn where the rows are.
 
-    It travels to threads and to other machines, and holds nothing of the rows.
+    It can be sent to threads and other machines, and holds nothing of the rows.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Coins:
         return cls(2, secret_key() if rng is None else int(rng.integers(2**63)))
 
     def labels(self, start: int, rows: int) -> Ints:
-        """Toss for `rows` rows, the first of which is in place `start`: groups from 0."""
+        """Draw the groups of `rows` rows, the first of which is in place `start`."""
         if self.key is None:
             return assign_blocks(rows, self.groups)
         if isinstance(self.key, bytes):

@@ -11,11 +11,11 @@ with exactly their joint law.
 and say that the number lies in a ball of radius 2**-(b+1). The functions are evaluated on these
 balls in ball arithmetic (Arb), which returns balls that hold the true values, whatever the
 precision. If every ball lies between two neighbouring integers all floors are decided. If not,
-*more bits of the same numbers* are drawn and the evaluation is repeated: nothing is drawn anew and
-nothing is refused, so the law is not changed by the stopping. A value that is an integer, the one
-case without an end, has probability 0 for functions of a continuous law. QED
+*more bits of the same numbers* are drawn and the evaluation is repeated. Nothing is drawn again and
+nothing is rejected, so stopping does not change the law. A value that is an integer, the only case
+in which this would not end, has probability 0 for functions of a continuous law. QED
 
-Floats enter nowhere. With `bits` 96 more than a value has before its binary point, a second round
+No floats are involved. With `bits` 96 more than a value has before its binary point, a second round
 happens about once in 2**70 draws.
 
 Normal numbers are those of Box and Muller (1958): (-2 ln u)^(1/2) times the cosine and the sine of

@@ -2,7 +2,7 @@
 
 Finds *candidates*, and claims nothing about them: whatever rounding, collinearity or ties do here,
 `certificate` bounds how far a candidate is from the optimum and `exact`
-decides what is left. So nothing here needs a tolerance that is right, and nothing raises.
+decides what is left. So no tolerance here has to be right, and nothing raises.
 
 Method. Sets of columns with |least squares|_1 <= rho need one Cholesky factor each
 (`selection.batches`). Where the ball binds, the solution path (`selection.path`) gives the active
@@ -84,7 +84,7 @@ def solve_one(gram: Floats, cross: Floats, rho: float, guess: Floats | None) -> 
     rho : float
         Radius.
     guess : (k,), optional
-        Tried as it is, then solved anew with its columns and signs.
+        Tried as it is, then solved again with its columns and signs.
     """
     with np.errstate(all="ignore"):
         if guess is not None:

@@ -17,8 +17,8 @@ Two slips of the paper
 ----------------------
 Algorithm 2 prints L <- l* + phi |M| with l* = -(n/2) log(...), and then takes the argmin: its sign
 is wrong, since a better fit has the larger l*. Section 3.2 is right (-2 l* + phi |M|) and is what
-stands here. Section 5 sets r to the observed maximum of |Y|: that is a function of the rows which
-no budget pays for. Here the bounds of the response are public, or bought
+is used here. Section 5 sets r to the observed maximum of |Y|, a function of the rows that the
+privacy budget does not cover. Here the bounds of the response are public, or bought
 (`dpreg.privacy.quantiles`).
 
 Privacy
@@ -34,8 +34,8 @@ bounds the change of every Q_g, its limits included (they are 1-Lipschitz).
 2. *The draw, with eps2.* Where A + D2 <= Q* and A > 0, every model has Q = Q_g(M) >= A + D2 and a
    neighbour's Q' satisfies |Q' - Q| <= D2. Under replace-one the change of n ln Q lies in
    [n ln(1 - D2/Q), n ln(1 + D2/Q)], of length n ln((Q + D2)/(Q - D2)) <= n ln(1 + 2 D2/A),
-   since it falls in Q. Under add-remove all Q move the same way, by at most D2, but for the two
-   floors, which can carry a Q_g at most 2 units the other way: rows added give the length
+   since it falls in Q. Under add-remove all Q move the same way, by at most D2, except that the
+   two floors can move a Q_g at most 2 units the other way: rows added give the length
    n ln((Q + D2)/(Q - 2)), rows removed n ln((Q + 2)/(Q - D2)); at the least Q = A + D2 both are
    at most n ln((A + D2 + 2)/A), since (A + D2)^2 - 4 >= A^2 + 2 A D2. (The paper's scale
    2G = 2 n D2/A exceeds both: ln(1 + 2x) <= 2x.) The floor to h adds 2 units at most to a range;

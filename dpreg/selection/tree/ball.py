@@ -33,7 +33,7 @@ def ball_fit(gram: Floats, cross: Floats, rho: float, allowed: Floats, start: Fl
     Guess the active columns and their signs, solve G_PP beta = b_P - mu s, s'beta = rho, drop the
     columns whose sign came out wrong, add those whose slope exceeds mu, and repeat: a primal-dual
     active-set method (Hintermueller, Ito & Kunisch 2003). It mostly ends within ten steps; where
-    it does not, the last guess must do.
+    it does not, the best guess so far is used.
 
     Parameters
     ----------

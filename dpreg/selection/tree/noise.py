@@ -1,4 +1,4 @@
-r"""Noise of a set of models, known only as far as it has to be, with certified comparisons.
+r"""Noise of a set of models, computed only as precisely as needed, with certified comparisons.
 
 Arrivals
 --------
@@ -56,7 +56,7 @@ class Bits:
         self._at = 0
 
     def take(self, size: int) -> bytes:
-        """Return `size` random bytes, never to be used again."""
+        """Return `size` random bytes, which are never used again."""
         end = self._at + size
         if end > len(self._buffer):
             self._buffer = self._source(max(size, _BUFFER))

@@ -62,7 +62,7 @@ Work grows with the gap between a cell's bound and its good models' scores, in u
 wide where terms are priced and hundreds of strongly correlated columns stand in for each other:
 no column alone is worth its price, and yet the first one explains what all share. Then the law
 itself is spread over 10**5 models and more, and a draw may take seconds or minutes. Fewer rows than
-columns are no obstacle (the constrained fit bounds them). The moments' matrices are small:
+columns are not a problem (the constrained fit bounds them). The moments' matrices are small:
 set OPENBLAS_NUM_THREADS=1, or threads that wait for each other cost more than they compute.
 
 Exactness on a computer: scores, counts and coins are exact integers; noise is compared by balls of
@@ -189,7 +189,7 @@ class Tree:
         """Return T(q)."""
         if self.transform is None:
             return q
-        # A score is within n 2**25 grid units of 0; a bound that forgets the radius need not be.
+        # A score is within n 2**25 grid units of 0; a bound that ignores the radius need not be.
         kept = min(max(q, -(2**62)), 2**62)
         return int(self.transform(np.array([kept], dtype=np.int64))[0])
 
