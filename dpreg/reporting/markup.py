@@ -1,4 +1,4 @@
-"""Pieces of HTML; every text is escaped."""
+"""Pieces of HTML; every text is escaped. Tested in `tests/reporting/test_page.py`."""
 
 from __future__ import annotations
 

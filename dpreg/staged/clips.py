@@ -12,8 +12,6 @@ error, and open R by a factor r and tau by t. In units of a coefficient's sampli
 The last two count n times their squares. `open_clips` takes the r and t of the least sum: clips
 open where noise is small anyway, wider where residuals have heavy tails, and stop at the corner of
 the box, beyond which they bind no row. With more rows the fit so tends to least squares.
-
-Tested in `tests/staged/test_clips.py`.
 """
 
 from __future__ import annotations
