@@ -22,6 +22,7 @@ __all__ = [
     "inclusions",
     "names",
     "owned",
+    "penalty",
     "positive",
     "text",
     "truth",
@@ -102,6 +103,21 @@ def column(person: object) -> str | None:
             f"person must be the name of the column of ids; got {type(person).__name__}."
         )
     return person
+
+
+def penalty(value: object) -> Fraction | str:
+    """Return a penalty: "auto", "bic", or a number of at least 0."""
+    if isinstance(value, str) and value in ("auto", "bic"):
+        return value
+    try:
+        number = exact(value, "penalty")
+    except ArgumentError:
+        raise ArgumentError(
+            f'penalty must be "auto", "bic" or a finite number; got {value!r}.'
+        ) from None
+    if number < 0:
+        raise ArgumentError(f"penalty must be at least 0; got {value!r}.")
+    return number
 
 
 def names(value: object, name: str) -> tuple[str, ...]:

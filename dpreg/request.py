@@ -16,6 +16,7 @@ from dpreg.arguments import (
     inclusions,
     names,
     owned,
+    penalty,
     positive,
     text,
     truth,
@@ -23,7 +24,7 @@ from dpreg.arguments import (
 from dpreg.errors import ArgumentError
 from dpreg.privacy import seeded
 from dpreg.privacy.account import Account
-from dpreg.privacy.budget import Budget, exact
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import NEIGHBORS, Protection
 
 __all__ = [
@@ -247,20 +248,6 @@ def _radius(radius: object, clip: Fraction) -> Fraction | None:
     return number
 
 
-def _penalty(penalty: object) -> Fraction | str:
-    if isinstance(penalty, str) and penalty in ("auto", "bic"):
-        return penalty
-    try:
-        number = exact(penalty, "penalty")
-    except ArgumentError:
-        raise ArgumentError(
-            f'penalty must be "auto", "bic" or a finite number; got {penalty!r}.'
-        ) from None
-    if number < 0:
-        raise ArgumentError(f"penalty must be at least 0; got {penalty!r}.")
-    return number
-
-
 def _sigma2(sigma2: object) -> Fraction | str | None:
     if sigma2 is None or (isinstance(sigma2, str) and sigma2 == "private"):
         return sigma2
@@ -284,7 +271,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "center": lambda value: truth(value, "center"),
     "keep": lambda value: names(value, "keep"),
     "max_terms": lambda value: None if value is None else count(value, "max_terms", 0),
-    "penalty": _penalty,
+    "penalty": penalty,
     "sigma2": _sigma2,
     "false_inclusions": inclusions,
     "shares": _shares,

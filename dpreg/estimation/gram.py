@@ -26,7 +26,7 @@ fifteen columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -61,13 +61,13 @@ from dpreg.privacy.mechanisms.additive import (
     laplace_variance,
 )
 from dpreg.privacy.mechanisms.wishart import wishart_noise
+from dpreg.privacy.protection import Protection
 from dpreg.privacy.stability import NOISES, Stability
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from dpreg.privacy.account import Part
-    from dpreg.privacy.protection import Protection
 
 __all__ = ["NOISES", "NoisyGram", "planned_noise", "release_gram"]
 
@@ -217,29 +217,19 @@ def _choose_plan(
     triangle: Triangle, cost: Budget, protection: Protection, noise: str | None
 ) -> _Plan:
     """Fit the noise that is asked for, or the one with the least expected error."""
-    eps, delta = cost.eps, cost.delta
-    if eps <= 0:
+    if cost.eps <= 0:
         raise ArgumentError("a release needs eps > 0")
     if noise is not None and noise not in NOISES:
         raise ArgumentError(f"noise must be one of {NOISES} or None, got {noise!r}")
-    if noise == "gaussian" and delta == 0:
+    if noise == "gaussian" and cost.delta == 0:
         raise ArgumentError("gaussian noise needs delta > 0; use matrix-laplace at delta = 0")
-    if noise == "gaussian":
-        return _gaussian_plan(triangle, cost, protection)
-    if noise == "laplace":
-        return _laplace_plan(triangle, eps, protection)
-    if noise == "matrix-laplace":
-        return _matrix_laplace_plan(triangle, eps, protection)
-    pure = _knorm_plan(triangle, eps, protection)
-    if noise == "knorm":
-        return pure
+    if noise is not None:
+        return _PLANS[noise](triangle, cost, protection)
     plans = [
-        pure,
-        _laplace_plan(triangle, eps, protection),
-        _matrix_laplace_plan(triangle, eps, protection),
+        fitted(triangle, cost, protection)
+        for name, fitted in _PLANS.items()
+        if name != "gaussian" or cost.delta > 0
     ]
-    if delta > 0:
-        plans.append(_gaussian_plan(triangle, cost, protection))
     return min(plans, key=lambda plan: _expected_error(triangle, plan.sds))
 
 
@@ -287,26 +277,26 @@ def _divided(sigma: float, squared_weight: int) -> float:
     return scale
 
 
-def _knorm_plan(triangle: Triangle, eps: Fraction, protection: Protection) -> _Plan:
+def _knorm_plan(triangle: Triangle, cost: Budget, protection: Protection) -> _Plan:
     """L-infinity K-norm noise."""
     rows, widths = sensitivity_linf(triangle, protection.neighbors, protection.contributions)
-    rate = min(eps / (rows * CELL_UNITS), _LARGEST_RATE)
+    rate = min(cost.eps / (rows * CELL_UNITS), _LARGEST_RATE)
     sds = tuple(math.sqrt(variance) for variance in knorm_variance(widths, rate))
     bound = Stability(protection=protection, mechanisms=("knorm",))
     return _Plan(bound, sds, lambda rng: knorm_noise(widths, rate, rng=rng))
 
 
-def _laplace_plan(triangle: Triangle, eps: Fraction, protection: Protection) -> _Plan:
+def _laplace_plan(triangle: Triangle, cost: Budget, protection: Protection) -> _Plan:
     """Discrete Laplace noise, calibrated by the L1 sensitivity."""
     moved = sensitivity_l1(triangle, protection.neighbors, protection.contributions)
-    scale = float_above(max(moved * CELL_UNITS / eps, _LEAST_SCALE))
+    scale = float_above(max(moved * CELL_UNITS / cost.eps, _LEAST_SCALE))
     size = len(triangle.cells)
     sds = (math.sqrt(laplace_variance(scale)),) * size
     bound = Stability(protection=protection, mechanisms=("laplace",))
     return _Plan(bound, sds, lambda rng: laplace_noise(size, scale, rng=rng))
 
 
-def _matrix_laplace_plan(triangle: Triangle, eps: Fraction, protection: Protection) -> _Plan:
+def _matrix_laplace_plan(triangle: Triangle, cost: Budget, protection: Protection) -> _Plan:
     """Matrix-Laplace noise for (1, x, y), of which the cells that the model needs are released.
 
     The constant, which counts rows, is among the places even without an intercept. A cell that is
@@ -321,7 +311,7 @@ def _matrix_laplace_plan(triangle: Triangle, eps: Fraction, protection: Protecti
     squared_norm = whole.dimension - 1
     scales = matrix_laplace_scales(
         len(whole.columns) + 1,
-        min(eps, 1 / _LEAST_SCALE * CELL_UNITS),
+        min(cost.eps, 1 / _LEAST_SCALE * CELL_UNITS),
         response_share(_EXPECTED_NORM * squared_norm),
         protection.neighbors,
         protection.contributions,
@@ -340,3 +330,12 @@ def _matrix_laplace_plan(triangle: Triangle, eps: Fraction, protection: Protecti
         return [noise[i][j] for i, j in entries]
 
     return _Plan(Stability(protection=protection, mechanisms=("matrix-laplace",)), sds, draw)
+
+
+_PLANS: Final[Mapping[str, Callable[[Triangle, Budget, Protection], _Plan]]] = {
+    "knorm": _knorm_plan,
+    "laplace": _laplace_plan,
+    "matrix-laplace": _matrix_laplace_plan,
+    "gaussian": _gaussian_plan,
+}
+"""How each noise is fitted; of equally good ones the first is taken."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
+from dpreg import arguments
 from dpreg.errors import ArgumentError
 from dpreg.planning.arguments import rows_of_table, sized
 from dpreg.planning.results import Call, Plan
@@ -191,13 +192,9 @@ def _contributions(contributions: object) -> int:
     return number
 
 
-def _kept(keep: Iterable[str], formula: str | None) -> Iterable[str]:
+def _kept(keep: object, formula: str | None) -> tuple[str, ...]:
     """Check `keep` as far as no formula is needed for it."""
-    if isinstance(keep, str):
-        return keep  # `build_design` says how to write it
-    if not isinstance(keep, Iterable):
-        raise ArgumentError(f"keep must hold term names (strings); got {type(keep).__name__}.")
-    kept = tuple(keep)
+    kept = arguments.names(keep, "keep")
     if formula is None and kept != ("Intercept",):
         raise ArgumentError("keep names terms of a formula: give formula and schema.")
     return kept
@@ -249,22 +246,13 @@ def _mechanism(mechanism: str) -> str:
     return "permute-and-flip" if chosen == "auto" else chosen
 
 
-def _penalty(penalty: Any, sigma2: Any) -> Fraction | str:
-    if isinstance(penalty, str) and penalty in ("auto", "bic"):
-        if penalty == "bic" and sigma2 is None:
-            raise ArgumentError('penalty="bic" needs sigma2.')
-        return penalty
-    try:
-        number = exact(penalty, "penalty")
-    except ArgumentError:
-        raise ArgumentError(
-            f'penalty must be "auto", "bic" or a number; got {penalty!r}.'
-        ) from None
-    if number < 0:
-        raise ArgumentError(f"penalty must be at least 0; got {penalty!r}.")
-    if number:
-        sized(number, "penalty")
-    return number
+def _penalty(given: Any, sigma2: Any) -> Fraction | str:
+    checked = arguments.penalty(given)
+    if checked == "bic" and sigma2 is None:
+        raise ArgumentError('penalty="bic" needs sigma2.')
+    if isinstance(checked, Fraction) and checked:
+        sized(checked, "penalty")
+    return checked
 
 
 def _least_rows(call: Call) -> int:

@@ -61,6 +61,7 @@ from dpreg.errors import ArgumentError
 from dpreg.privacy.balls import ball
 
 __all__ = [
+    "LARGEST_EPS",
     "analytic_delta",
     "analytic_epsilon",
     "analytic_ratio",
@@ -69,7 +70,7 @@ __all__ = [
 ]
 
 _BITS = 256
-_LARGEST_EPS: Final = Fraction(2**90)
+LARGEST_EPS: Final = Fraction(2**90)
 """More is taken for this, where balls still tell: delta(eps), the left side, falls in eps, so what
 is proved at a smaller eps holds at a larger one."""
 
@@ -96,7 +97,7 @@ def analytic_delta(ratio: float, eps: Fraction) -> float:
     """
     if ratio <= 0:
         return 0.0
-    eps = min(eps, _LARGEST_EPS)
+    eps = min(eps, LARGEST_EPS)
     with ctx.workprec(_precision(eps, Fraction(ratio) ** 2)):
         upper = _curve(ball(ratio), ball(eps)).upper()
         found = float(upper)
@@ -135,7 +136,7 @@ def analytic_ratio(eps: Fraction, delta: Fraction) -> float:
     """
     if eps <= 0 or not 0 < delta < 1:
         raise ArgumentError("the Gaussian mechanism needs eps > 0 and 0 < delta < 1")
-    eps = min(eps, _LARGEST_EPS)
+    eps = min(eps, LARGEST_EPS)
 
     def proved(ratio: float) -> bool:
         with ctx.workprec(_precision(eps, Fraction(ratio) ** 2)):
@@ -178,7 +179,7 @@ def discrete_sigma(
         The scale sigma of a cell of weight 1, proved by the module's statement: its inequality is
         checked in ball arithmetic for the very float that is returned.
     """
-    eps = min(eps, _LARGEST_EPS)
+    eps = min(eps, LARGEST_EPS)
     root = math.sqrt(sensitivity_squared)
     ratio = analytic_ratio(eps, delta)
     sigma, step = max(root / ratio, float(largest_weight)), 2.0**-52

@@ -93,13 +93,10 @@ class GaussianLook:
         """Use up the part of looks that was charged and draw the noise, D x D integers."""
         if part.look(self.mechanism, _bound(self), rows) < self.mu_squared:
             raise AccountError("internal error: a look is drawn with less noise than was charged")
-        return self._drawn(part.rng)
+        return self.simulate(part.rng)
 
-    def simulate(self, rng: Generator) -> Symmetric:
-        """Draw from the same law with a NumPy generator: **not private**, for studies."""
-        return self._drawn(rng)
-
-    def _drawn(self, rng: Generator | None) -> Symmetric:
+    def simulate(self, rng: Generator | None) -> Symmetric:
+        """Draw from the law alone; with a generator **not private**."""
         matrix = [[0] * self.size for _ in range(self.size)]
         for scale in sorted(set(self.scales)):
             alike = [c for c, own in zip(self.cells, self.scales, strict=True) if own == scale]
@@ -150,10 +147,10 @@ class MatrixLaplaceLook:
         """Use up the part of eps that was charged and draw the noise, D x D integers."""
         if part.draw(self.mechanism, _bound(self), rows).eps < self.eps:
             raise AccountError("internal error: a look is drawn with less noise than was charged")
-        return wishart_noise(self.scales, rng=part.rng)
+        return self.simulate(part.rng)
 
-    def simulate(self, rng: Generator) -> Symmetric:
-        """Draw from the same law with a NumPy generator: **not private**, for studies."""
+    def simulate(self, rng: Generator | None) -> Symmetric:
+        """Draw from the law alone; with a generator **not private**."""
         return wishart_noise(self.scales, rng=rng)
 
 

@@ -77,7 +77,7 @@ from functools import lru_cache
 from typing import Final
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.gaussian import analytic_ratio, discrete_holds
+from dpreg.privacy.gaussian import LARGEST_EPS, analytic_ratio, discrete_holds
 
 __all__ = ["LARGEST_RATIO", "LEAST_SCALE", "look_scale", "looks_ratio", "weighted_scale"]
 
@@ -86,8 +86,6 @@ LEAST_SCALE: Final = 2.0**29
 
 LARGEST_RATIO: Final = 2.0**10
 """The largest r that is used, whatever eps would buy: it corresponds to an eps of about 500,000."""
-
-_LARGEST_EPS: Final = Fraction(2**90)
 
 
 @lru_cache(maxsize=256)
@@ -117,7 +115,7 @@ def looks_ratio(
     """
     if cells < 1 or not least_scale >= 1:
         raise ArgumentError("looks need at least one cell and scales of at least 1")
-    eps, floor = min(eps, _LARGEST_EPS), Fraction(least_scale)
+    eps, floor = min(eps, LARGEST_EPS), Fraction(least_scale)
 
     def proved(ratio: float) -> bool:
         return discrete_holds(Fraction(ratio) ** 2, cells, eps, delta, floor)

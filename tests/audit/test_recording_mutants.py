@@ -69,6 +69,10 @@ class Mutant:
                 for key, value in list(vars(other).items()):
                     if value is honest:
                         patch.setattr(other, key, changed)
+                    elif isinstance(value, dict) and any(v is honest for v in value.values()):
+                        patch.setattr(
+                            other, key, {k: changed if v is honest else v for k, v in value.items()}
+                        )
 
 
 def cell(call: str, *parts: str) -> str:

@@ -264,7 +264,7 @@ def test_laplace_scales_are_rounded_upwards(monkeypatch):
     triangle = layout((0, 1))
     moved = sensitivity_l1(triangle, "replace-one") * CELL_UNITS
     for k in range(1, 50):
-        gram_module._laplace_plan(triangle, Fraction(k, 97), Protection("replace-one"))
+        gram_module._laplace_plan(triangle, Budget(Fraction(k, 97)), Protection("replace-one"))
         assert Fraction(seen[-1]) >= moved / Fraction(k, 97)
 
 

@@ -174,7 +174,7 @@ def test_the_page_says_what_was_assumed_and_that_no_data_were_used():
         ({"max_terms": "x"}, "max_terms"),
         ({"max_terms": -1}, "max_terms"),
         ({"max_terms": 1, "effects": [0.1, 0.2]}, "max_terms=1 leaves no room for 2"),
-        ({"penalty": "x"}, '"auto", "bic" or a number'),
+        ({"penalty": "x"}, '"auto", "bic" or a finite number'),
         ({"penalty": "1e300"}, "penalty"),
         ({"sigma2": "private"}, "sigma2"),
         ({"sigma2": "1e300"}, "sigma2"),
