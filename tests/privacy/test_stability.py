@@ -189,7 +189,7 @@ PROVERS = {
         "estimation/coding.py:sensitivity",
         "estimation/histogram.py:count_change",
         "selection/scoring/profile.py:residual_change",
-        "selection/estimates.py:noisy_count",
+        "selection/estimates.py:_counted",
     },
     "Stability": {
         "estimation/gram.py:_gaussian_plan",
@@ -197,6 +197,7 @@ PROVERS = {
         "estimation/gram.py:_laplace_plan",
         "estimation/gram.py:_matrix_laplace_plan",
         "estimation/perturbed.py:release_sums",
+        "privacy/block_noise.py:draw",
         "privacy/look_noise.py:_bound",
         "privacy/tail_noise.py:draw",
     },
