@@ -24,6 +24,7 @@ __all__ = ["CALLS", "Call", "add_calls"]
 CALLS: Final[dict[str, Callable[..., Any]]] = {
     "select": dpreg.dp_select,
     "ols": dpreg.dp_ols,
+    "glm": dpreg.dp_glm,
     "mean": dpreg.dp_mean,
     "quantile": dpreg.dp_quantile,
     "histogram": dpreg.dp_histogram,
@@ -31,7 +32,7 @@ CALLS: Final[dict[str, Callable[..., Any]]] = {
 }
 """The name of the command, and what it runs."""
 
-OF_FORMULA: Final = ("select", "ols")
+OF_FORMULA: Final = ("select", "ols", "glm")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from dpreg.reporting.figures import figures
 from dpreg.reporting.markup import as_json, pairs, section, table, text
 from dpreg.results.base import Released
 from dpreg.results.classic import ClassicResults
+from dpreg.results.glm import GLMResults
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
@@ -37,6 +38,8 @@ def title(result: Released) -> str:
     match result:
         case SelectionResults():
             return f"Variables for {result.response}"
+        case GLMResults():
+            return f"{result.family.capitalize()} regression of {result.endog_names}"
         case RegressionResults():
             return f"Linear regression of {result.endog_names}"
         case HistogramResults():
@@ -185,7 +188,12 @@ def assumed(result: Released) -> str:
     ]  # fmt: skip
     if bought:
         told.append(f"Bounds of {', '.join(bought)} were estimated privately, at the cost above.")
-    if isinstance(result, SelectionResults | RegressionResults):
+    if isinstance(result, GLMResults):
+        told.append(
+            "Standard errors and intervals rest on independent rows whose mean is that of the "
+            "model. Privacy does not rest on it."
+        )
+    elif isinstance(result, SelectionResults | RegressionResults):
         told.append(
             "Standard errors and intervals rest on a linear model with errors of one variance. "
             "Privacy does not rest on it."

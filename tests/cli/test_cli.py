@@ -263,6 +263,19 @@ def test_staged_calls_and_persons_from_the_shell(run, desk, owned, do):
     assert "look 3" in (desk / "looked.html").read_text()
 
 
+def test_every_call_on_tables_has_a_command():
+    public = {name.removeprefix("dp_") for name in dir(dpreg) if name.startswith("dp_")}
+    assert set(CALLS) == public
+
+
+def test_a_family_from_the_shell(run, desk):
+    asked = ("glm", "I(1 * (price > 600000)) ~ sqft", "houses.parquet", *COMMON, "--eps", 4)
+    run(*asked, code=2)  # delta is needed
+    found = run(*asked, "--delta", "1e-6", "--family", "binomial", "--json")[0]
+    assert dpreg.results.load.from_json(found).family == "binomial"
+    run(*asked, "--delta", "1e-6", "--family", "gamma", code=2)
+
+
 def test_a_batch_knows_the_arguments_of_staged_calls(run, desk, owned):
     run("ledger", "init", "looks.db", "--eps", 20)
     (desk / "looks.toml").write_text(f"""

@@ -380,6 +380,8 @@ def broken(one: Pair, runs: int = 2) -> tuple[list[str], list[list[Observation]]
             found.append(f"raised after the charge: {text}")
         elif run.raised and not _is_ours(text):
             found.append(f"refused in words that are not dpreg's: {text}")
+        if "RuntimeWarning: " in str(run.seen["warnings"]):
+            found.append(f"a library's remark came out: {run.seen['warnings']}")
     for name in HARD:
         values = {str(run.seen[name]) for run in every}
         if len(values) > 1:

@@ -9,6 +9,7 @@ import pytest
 
 import dpreg
 from dpreg.errors import ArgumentError, DataError
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger
 from dpreg.reporting import report_html, write_report
 
@@ -25,13 +26,16 @@ def frame():
 
 @pytest.fixture(scope="module")
 def results(frame):
-    ledger = Ledger(30)
+    ledger = Ledger(Budget(40, "1e-5"))
     shared = {"schema": SCHEMA, "budget": ledger}
     return {
         "select": dpreg.dp_select("y ~ Q('a<b>') + c", frame, 4, draws=5, **shared),
         "ols": dpreg.dp_ols("y ~ Q('a<b>') + c", frame, 4, **shared),
         "looks": dpreg.dp_select(
             "y ~ Q('a<b>') + c", frame, 4, method="staged", fit="same", **shared
+        ),
+        "family": dpreg.dp_glm(
+            "I(1 * (y > 0)) ~ Q('a<b>') + c", frame, eps=4, delta="1e-6", **shared
         ),
         "mean": dpreg.dp_mean(["y", "c"], frame, eps=4, **shared),
         "quantile": dpreg.dp_quantile("y", 0.5, frame, eps=4, **shared),
@@ -52,7 +56,7 @@ class Page(HTMLParser):
         assert tag not in ("script", "link", "iframe", "object", "embed")
 
 
-KINDS = ["select", "looks", "ols", "mean", "quantile", "histogram", "seeded"]
+KINDS = ["select", "looks", "ols", "family", "mean", "quantile", "histogram", "seeded"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -72,7 +76,7 @@ def test_the_page_says_all_and_fetches_nothing(results, kind):
         assert "No ledger was charged" in text
     else:
         assert result.record.ledger.head in text
-    assert ("<svg" in text) == (kind in ("select", "looks", "ols", "histogram"))
+    assert ("<svg" in text) == (kind in ("select", "looks", "ols", "family", "histogram"))
     assert "<b>&#x27;" not in text
     assert "a<b>" not in text
 
@@ -98,6 +102,12 @@ def test_both_tables_of_coefficients_say_the_same(results):
 def test_kinds_of_columns_are_not_called_public(results):
     assert "column names are public" in report_html(results["mean"])
     assert "kinds" not in report_html(results["mean"])
+
+
+def test_a_family_is_not_called_linear(results):
+    text = report_html(results["family"])
+    assert "<h1>Binomial regression of" in text
+    assert "errors of one variance" not in text
 
 
 def test_arguments_that_are_code_stay_text(frame):
