@@ -64,6 +64,7 @@ class _Labelled(BlockTable):
         if self.groups.name is not None and self.groups.how is not None:
             self._how = {self.groups.name: self.groups.how}
         self._persons = persons
+        self.by_person = persons is not None
         read = self._how if persons is None else persons.read_with(self._how)
         check_columns(self._source, read)
         self._labels = np.zeros(0, dtype=np.int64)

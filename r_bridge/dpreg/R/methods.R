@@ -69,7 +69,7 @@ confint.dp_result <- function(object, parm, level = 0.95, ...) {
     half <- half_widths(fit, std_errors(fit), diag(as.matrix(fit$privacy_vcov %||% fit$vcov)), level)
     fit$coefficients + outer(half, c(-1, 1))
   } else {
-    draw_limits(unname(fit$interval_draws), tails)
+    draw_limits(unname(fit$interval_draws), fit$coefficients, level)
   }
   dimnames(limits) <- list(names(fit$coefficients), percent_names(tails))
   if (!missing(parm)) limits <- limits[check_parm(parm, rownames(limits)), , drop = FALSE]
@@ -127,8 +127,11 @@ data_classes <- function(fit, terms) {
   none <- lapply(fit$schema, function(spec) {
     if (is.logical(spec)) logical() else if (is.numeric(spec)) numeric() else levels_of(spec)[0]
   })
-  none <- structure(none, class = "data.frame", row.names = integer())
   known <- c(fit$design$variables, stats::setNames(list(fit$design$response), fit$response))
+  # What R made bins of is in no schema of Python's.
+  others <- setdiff(unlist(lapply(known[labels], all.vars)), names(none))
+  none[others] <- rep(list(numeric()), length(others))
+  none <- structure(none, class = "data.frame", row.names = integer())
   values <- design_values(list(variables = known[labels]), none, fit$schema)
   classes <- vapply(values, function(value) {
     if (is.list(value)) return(if (identical(value$texts, c("FALSE", "TRUE"))) "logical" else "factor")

@@ -109,36 +109,15 @@ predicted_terms <- function(fit, newdata, wanted, rows) {
 }
 
 mean_limits <- function(fit, x, centre, error, level) {
-  tails <- c((1 - level) / 2, (1 + level) / 2)
   if (is.null(fit$interval_draws)) {
     noise <- if (!is.null(fit$noise_degrees)) privacy_part(fit, x)
     return(centre + outer(half_widths(fit, error, noise, level), c(-1, 1)))
   }
   blocks <- split(seq_along(centre), (seq_along(centre) - 1) %/% 128) # which stay in the processor's cache
   limits <- lapply(blocks, function(block) {
-    draw_limits(tcrossprod(unname(fit$interval_draws), x[block, , drop = FALSE]), tails)
+    draw_limits(tcrossprod(unname(fit$interval_draws), x[block, , drop = FALSE]), centre[block], level)
   })
   if (length(limits)) do.call(rbind, unname(limits)) else matrix(NA_real_, 0, 2)
-}
-
-# Quantiles of each column of draws, at Weibull's positions (R's type 6): they cover a truth that is
-# exchangeable with the draws exactly.
-draw_limits <- function(draws, tails) {
-  n <- nrow(draws)
-  place <- pmin(pmax((n + 1) * tails, 1), n)
-  low <- floor(place)
-  high <- pmin(low + 1, n)
-  share <- place - low
-  at <- sort(unique(c(low, high)))
-  there <- which(!is.na(colSums(draws)))
-  found <- vapply(there, function(j) sort.int(draws[, j], partial = at)[at], numeric(length(at)))
-  found <- matrix(found, length(at))
-  limits <- matrix(NA_real_, ncol(draws), 2)
-  for (side in 1:2) {
-    from <- found[match(low[side], at), ]
-    limits[there, side] <- from + share[side] * (found[match(high[side], at), ] - from)
-  }
-  limits
 }
 
 # Each side of the interval of the mean and that of a normal residual add in quadrature.

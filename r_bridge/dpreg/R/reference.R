@@ -11,6 +11,9 @@ privacy_part <- function(fit, x) rowSums((x %*% unname(fit$privacy_vcov)) * x)
 
 error_pvalues <- function(fit) {
   if (length(fit$conditional)) return(given_pvalues(fit$conditional))
+  if (!is.null(fit$interval_draws)) {
+    return(stats::setNames(draw_pvalues(unname(fit$interval_draws), unname(fit$coefficients)), names(fit$coefficients)))
+  }
   errors <- std_errors(fit)
   if (is.null(fit$noise_degrees)) return(2 * stats::pnorm(-abs(fit$coefficients / errors)))
   noise <- diag(as.matrix(fit$privacy_vcov))

@@ -33,12 +33,12 @@
 #' @param delta `method = "pcpl"` needs one above 0; several draws, looks and coefficients use it where it saves
 #'   noise.
 #' @param schema The public facts about columns; see below.
-#' @param method `"pcls"`, penalised constrained least squares, or `"pcpl"`, profile likelihood: the paper's
-#'   methods. `"staged"` looks at the rows three times, as [dp_ols()] does, and chooses from what the looks
-#'   released: it finds more where rows are many, needs no radius, and says which terms others might stand
-#'   for. `"auto"` takes `"staged"` where a public rule finds rows enough, else `"pcls"`, and a note says why.
-#'   Arguments of the paper's methods alone (`mechanism`, `radius`, `penalty`, `sigma2`, `draws`, `engine`)
-#'   mean `"pcls"` under `"auto"`, and are refused with `"staged"`.
+#' @param method `"staged"` looks at the rows three times, as [dp_ols()] does, and chooses from what the looks
+#'   released: it finds more where rows are many, needs no radius, and says which terms others might stand for.
+#'   `"pcls"`, penalised constrained least squares, and `"pcpl"`, profile likelihood, are the paper's methods.
+#'   `"auto"` takes `"staged"` where a public rule finds rows enough, else `"pcls"`, and a note says why.
+#'   Arguments of the paper's methods alone (`mechanism`, `radius`, `penalty`, `sigma2`, `draws`, `engine`) mean
+#'   `"pcls"` under `"auto"`, and are refused with `"staged"`.
 #' @param mechanism `"auto"`, `"permute-and-flip"`, `"exponential"` or `"laplace"`.
 #' @param neighbors `"replace-one"` (the number of rows is public) or `"add-remove"` (it is private).
 #' @param contributions The most rows that one person may own; with `person`, the most that are used.
@@ -60,9 +60,11 @@
 #' @param shares A named list: the parts of `eps` for the steps `bounds`, `radius`, `sigma2`, `count`,
 #'   `profile` and `fit`.
 #' @param draws How many models are drawn; the most frequent one is reported.
-#' @param fit Coefficients of the selected model from other rows (`"split"`), from the same rows
-#'   (`"share"`), or none (`NULL`). `"same"`, with `method = "staged"`: from the last look, each with its law
-#'   given the choice, at no further cost. `"auto"` is `"same"` with `"staged"`, else `"split"`.
+#' @param fit Coefficients of the chosen model. With `"staged"`: `"same"` takes them from the last look, each
+#'   with its law given the choice, at no further cost; `"fresh"` spends a share of the budget on one more look
+#'   at the chosen columns; `"split"` looks and chooses with half of the rows, and looks once more at the chosen
+#'   columns of the other half. With the paper's methods: `"split"` fits the other half, `"share"` the same rows
+#'   with a share of `eps`. `NULL` fits nothing. `"auto"` is `"same"` with `"staged"`, else `"split"`.
 #' @param engine `"auto"`, `"enumerate"` or `"tree"`: how the models are searched; the law is the same.
 #' @param expected_rows About how many rows there are, from public knowledge: where their number is private,
 #'   `"auto"` needs it to take `"staged"`.
@@ -90,7 +92,7 @@
 #' fit
 #' summary(fit)$which
 #' @export
-dp_select <- function(formula, data, eps, delta = 0, schema = NULL, method = "pcls",
+dp_select <- function(formula, data, eps, delta = 0, schema = NULL, method = "auto",
                       mechanism = "auto", neighbors = "replace-one", contributions = 1,
                       person = NULL, units = "term", keep = "(Intercept)", max_terms = NULL, hierarchy = "none",
                       radius = NULL, clip = 1, center = TRUE, penalty = "auto", sigma2 = NULL,

@@ -73,10 +73,20 @@ def _add_test_verbs():
         law = Truncated(float(estimate), float(se), np.asarray(intervals, float).reshape(-1, 2))
         return np.array([law.below(beta), law.p_value(), law.center(), *law.interval(1 - level)])
 
+    def drawn(data, estimates, level):
+        from dpreg.estimation import drawn as law
+        values, estimates = data.to_numpy(), np.asarray(estimates, float)
+        return {'limits': law.intervals(estimates, values, 1 - level),
+                'pvalues': law.pvalues(estimates, values, np.zeros(len(estimates)))}
+
+    def lose_connection():
+        from dpreg.privacy.ledger.postgres import LostConnection
+        raise LostConnection('gone')
+
     def hard_text():
         return ('a\\0b', '\\ud800')
 
-    VERBS.update(in_r=in_r, public_names=public_names, dataset_names=dataset_names, truncated=truncated,
+    VERBS.update(in_r=in_r, drawn=drawn, lose_connection=lose_connection, public_names=public_names, dataset_names=dataset_names, truncated=truncated,
                  hard_text=hard_text, finalize=finalize, show=show, defaults=defaults, warn=warn, fail=fail, wait=wait, echo=echo)
 _add_test_verbs()
 ", local = TRUE)

@@ -93,10 +93,21 @@ test_that("terms that R takes apart fit as lm fits them", {
   expect_identical(is.na(predict(bins[[1]], data.frame(x = c(1, 20, NA)))), c(`1` = FALSE, `2` = TRUE, `3` = TRUE))
 })
 
-test_that("bootstrap intervals stand at the positions that Python takes", {
+test_that("drawn intervals and p-values are those of Python's law", {
+  test_verbs()
+  set.seed(4)
+  draws <- matrix(rnorm(1999 * 6, mean = rep(c(0, 1, 3, 5, -4, 0.2), each = 1999)), 1999)
+  estimates <- c(0.1, 1, 1.5, 5, -4, -0.1)
+  for (level in c(0.5, 0.9, 0.95, 0.995, 0.9999)) {
+    theirs <- python_call("drawn", list(level = level, estimates = as.list(estimates)), as.data.frame(draws))
+    expect_equal(draw_limits(draws, estimates, level), matrix(theirs$limits, ncol = 2), tolerance = 1e-9)
+    expect_equal(draw_pvalues(draws, estimates), theirs$pvalues, tolerance = 1e-7)
+  }
+  type6 <- t(apply(draws, 2, quantile, c(0.05, 0.95), type = 6))
+  widened <- unname(cbind(pmin(type6[, 1], estimates), pmax(type6[, 2], estimates)))
+  expect_equal(draw_limits(draws, estimates, 0.9), widened)
   pure <- dp_ols(mpg ~ wt, mtcars, eps = 1, schema = car_schema)
   expect_false(is.null(pure$interval_draws))
-  limits <- confint(pure, level = 0.9)
-  type6 <- t(apply(pure$interval_draws, 2, quantile, c(0.05, 0.95), type = 6))
-  expect_equal(unname(limits), unname(type6))
+  expect_equal(unname(confint(pure)), draw_limits(unname(pure$interval_draws), unname(coef(pure)), 0.95))
+  expect_equal(tidy(pure)$p.value, draw_pvalues(unname(pure$interval_draws), unname(coef(pure))))
 })

@@ -1,0 +1,59 @@
+# The law of estimates whose uncertainty is a set of draws, for intervals and p-values alike.
+#
+# Quantiles stand at Weibull's positions (R's type 6), which cover a truth that is exchangeable with the draws
+# exactly. Beyond the outermost half percent there are too few draws: there the law goes on with an exponential
+# tail, from the median through that point. An interval is widened to hold the estimate, which a ridge may have
+# drawn out of the middle of the draws; the p-value of 0 is the largest alpha whose interval holds 0.
+
+draw_anchor <- function(n) min(max(1 / 200, 1 / (n + 1)), 0.25)
+
+# Limits for each column of draws, as a matrix with two columns.
+draw_limits <- function(draws, estimates, level) {
+  tail <- (1 - level) / 2
+  anchor <- draw_anchor(nrow(draws))
+  if (tail >= anchor) {
+    limits <- draw_quantiles(draws, c(tail, 1 - tail))
+  } else {
+    found <- draw_quantiles(draws, c(anchor, 0.5, 1 - anchor))
+    limits <- found[, 2] + (found[, c(1, 3), drop = FALSE] - found[, 2]) * (log(2 * tail) / log(2 * anchor))
+  }
+  cbind(pmin(limits[, 1], estimates), pmax(limits[, 2], estimates))
+}
+
+# Quantiles of each column, a column for each probability.
+draw_quantiles <- function(draws, probabilities) {
+  n <- nrow(draws)
+  place <- pmin(pmax((n + 1) * probabilities, 1), n)
+  low <- floor(place)
+  high <- pmin(low + 1, n)
+  at <- sort(unique(c(low, high)))
+  there <- which(!is.na(colSums(draws)))
+  found <- vapply(there, function(j) sort.int(draws[, j], partial = at)[at], numeric(length(at)))
+  found <- matrix(found, length(at))
+  quantiles <- matrix(NA_real_, ncol(draws), length(probabilities))
+  for (k in seq_along(probabilities)) {
+    from <- found[match(low[k], at), ]
+    quantiles[there, k] <- from + (place[k] - low[k]) * (found[match(high[k], at), ] - from)
+  }
+  quantiles
+}
+
+draw_pvalues <- function(draws, estimates) {
+  middle <- draw_quantiles(draws, 0.5)[, 1]
+  one <- function(j) {
+    if (is.na(estimates[j]) || is.na(middle[j])) return(NA_real_)
+    if (min(estimates[j], middle[j]) <= 0 && 0 <= max(estimates[j], middle[j])) return(1)
+    side <- if (0 < middle[j]) 1 else -1
+    min(2 * draw_tail(side * draws[, j], side * middle[j]), 1)
+  }
+  vapply(seq_along(estimates), one, 0)
+}
+
+# The probability below 0, which lies below the median.
+draw_tail <- function(draws, middle) {
+  n <- length(draws)
+  anchor <- draw_anchor(n)
+  outer <- draw_quantiles(matrix(draws), anchor)[1, 1]
+  if (0 < outer) return(0.5 * (2 * anchor)^(middle / (middle - outer)))
+  stats::approx(sort(draws), seq_len(n) / (n + 1), 0, rule = 2, ties = "max")$y
+}
