@@ -33,7 +33,7 @@ _SCATTERS: Final = (
 ) / _CUTS**2 + (1 - _WITHIN)
 """E min(Z^2, k^2) / k^2."""
 
-_LEAST: Final = 0.05
+_LEAST: Final = 0.02
 """The least excess that is thought possible: residuals are never quite normal."""
 _SHARE: Final = 0.4
 _FALL: Final = 0.6
