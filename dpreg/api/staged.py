@@ -220,13 +220,10 @@ def fit_of(
         Further fields of the result.
     """
     law = seen.law()
-<<<<<<< HEAD
     places = list(columns) if looked_at is None else [list(looked_at).index(j) for j in columns]
-    box = coefficients(law, places)
-=======
-    levels = [j for group in exclusive_groups(design, columns) for j in group]
-    box = coefficients(law, columns, levels)
->>>>>>> 1562502 (Bound what a factor level that no look sees can do, and count no rows before the charge)
+    grouped = {j for group in exclusive_groups(design, columns) for j in group}
+    levels = [place for j, place in zip(columns, places, strict=True) if j in grouped]
+    box = coefficients(law, places, levels)
     to_user, shift = design.to_user_units(columns)
     freedom = law.count / max(law.count - len(columns), 1.0)
     sampling = to_user @ box.sampling @ to_user.T * freedom
