@@ -190,6 +190,8 @@ def measure(cell: Cell, runs: int, seed: int = 1) -> dict:
         "over": cell.n / needed,
         "flagged": float(np.mean([mark[0] for mark in flags])),
         "iflagged": float(np.mean([mark[1] for mark in flags])),
+        "runs": runs,
+        "seed": seed,
     }
 
 
@@ -252,13 +254,14 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--most", type=int, default=10**9, help="leave out cells with more rows")
     parser.add_argument("--out")
-    parser.add_argument("--part", default="0/1")
+    parser.add_argument("--part", default="0/1", help="k/K: the k-th of K parts of the cells")
+    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     k, parts = map(int, given.part.split("/"))
     cells = [c for c in grid() if given.only in c.name and c.n <= given.most][k::parts]
     for cell in cells:
         start = time.time()
-        found = measure(cell, given.runs)
+        found = measure(cell, given.runs, given.seed)
         found["seconds"] = time.time() - start
         print(line(found), flush=True)
         if given.out:

@@ -193,7 +193,8 @@ def dp_ols(
         {"bounds": part of eps} where bounds are bought.
     expected_rows : int, optional
         About how many rows there are, from public knowledge: where their number is private
-        ("add-remove"), "auto" needs it to take "staged".
+        ("add-remove") or only a pass would tell it (a function, a CSV file), "auto" needs it to
+        take "staged".
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional

@@ -161,6 +161,8 @@ def dp_select(
         About how many rows there are, from public knowledge. Where their number is private
         ("add-remove", or `person`) and this does not declare it, "auto" first buys a noisy count
         with .02 of eps; both ways to go on are charged for before, as the dearer of them.
+        Where only a pass would tell it (a function, a CSV file), "auto" needs it to take "staged":
+        no row is counted before the charge.
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional

@@ -69,7 +69,8 @@ def looks_or_reason(
     passes : int
         Made before the first look.
     expected_rows : int, optional
-        Declared by the caller; else the number of rows where it is public.
+        Declared by the caller; else the number of rows where it is public and the table knows it.
+        Rows are never counted here: that would read them before the charge.
     instead : str
         The method that a refusal names.
     later, split
@@ -85,7 +86,8 @@ def looks_or_reason(
             return f"the rows can be read once, and looks would read them {wanted} times"
         if not columns:
             return "there are no columns to look at"
-    counted = expected_rows is None and protection.n_is_public
+    public = protection.n_is_public
+    counted = expected_rows is None and public and reader.source.rows is not None
     reader.require(wanted, counted or count_later)
     exclusive = exclusive_groups(design, range(len(design.columns)))
     plan = plan_looks(
@@ -95,7 +97,8 @@ def looks_or_reason(
     if rows is None:
         if method == "staged" or count_later:
             return plan
-        return "the number of rows is private, and expected_rows does not say about how many"
+        why = "not known before they are read" if public else "private"
+        return f"the number of rows is {why}, and expected_rows does not say about how many"
     short = too_few(plan, design, rows, cost, noise=noise, later=later)
     if short and method == "staged":
         raise ArgumentError(f'method="staged": {short}. Use method="{instead}", or a larger eps.')
@@ -218,7 +221,9 @@ def fit_of(
     """
     law = seen.law()
     places = list(columns) if looked_at is None else [list(looked_at).index(j) for j in columns]
-    box = coefficients(law, places)
+    grouped = {j for group in exclusive_groups(design, columns) for j in group}
+    levels = [place for j, place in zip(columns, places, strict=True) if j in grouped]
+    box = coefficients(law, places, levels)
     to_user, shift = design.to_user_units(columns)
     freedom = law.count / max(law.count - len(columns), 1.0)
     sampling = to_user @ box.sampling @ to_user.T * freedom

@@ -3,9 +3,10 @@ r"""How far rows may reach in the last look: the radius and the cut of the least
 At the located clips (R, tau) let ratio be the privacy noise of a cell of X'e over its sampling
 error, and open R by a factor r and tau by t. In units of a coefficient's sampling variance,
 
-- noise costs (ratio r t)^2;
-- shortened rows move coefficients where the model is not linear: by .017 r^-3 omega a direction,
-  between what they do on drawn data and on real sets;
+- noise costs (ratio r t)^2 / (1 - 2 nu r^2 / n)^2, nu that of the columns' moments at R: rows that
+  reach farther also blur the columns, and a direction is seen where n stands above nu;
+- shortened rows move coefficients where the model is not linear: by .01 r^-3 omega a direction,
+  between what they do on drawn data and on real sets, and more where residuals have heavy tails;
 - residuals that are cut move slopes where they are skewed and their spread changes with a column:
   by .45 of `tails.beyond`, as a second look released their heaviness.
 
@@ -28,11 +29,16 @@ from dpreg.staged.tails import NORMAL, Heaviness, beyond, heaviness
 
 __all__ = ["heaviness_of", "open_clips", "wide_cut"]
 
-_SHORTENED: Final = 3e-4
+_SHORTENED: Final = 1e-4
 """Squared move of a coefficient, in units of omega and of its direction, by rows shortened to R."""
+_WRONG: Final = 40.0
+"""How much more for each unit of excess: where residuals had heavy tails, models were less linear
+and rows farther out, too."""
 _SKEWED: Final = 0.45
 """Share of what is cut that moves a slope: .3 to .5 on skewed residuals whose spread grows with the
 fit, 0 on all others."""
+_HARDLY: Final = 0.05
+"""Least part of the columns' moments that counts as seen: below it R stays as located."""
 _STEPS: Final = 61
 _RADII: Final = np.geomspace(1.0, 64.0, _STEPS)
 _WIDTHS: Final = np.geomspace(1.0, 16.0, _STEPS)
@@ -59,10 +65,13 @@ def open_clips(located: Located, unit: float, tails: Heaviness = NORMAL) -> Coor
     ratio = unit * math.sqrt(at.squared_radius) * at.width / sampling
     corner = 1.0 + float(((np.abs(at.whitening).sum(axis=1) + np.abs(at.offset)) ** 2).sum())
     farthest = 1.0 + abs(at.intercept) + float(np.abs(at.slopes).sum())
-    shortened = np.where(at.squared_radius * _RADII**2 >= corner, 0.0, _SHORTENED * _RADII**-6.0)
+    wrong = _SHORTENED * (1 + _WRONG * tails.likely)
+    shortened = np.where(at.squared_radius * _RADII**2 >= corner, 0.0, wrong * _RADII**-6.0)
     moved = np.array([_SKEWED * beyond(tails.possible, CUT * t) for t in _WIDTHS])
     moved[at.width * _WIDTHS >= farthest] = 0.0
-    noise = ratio**2 * np.outer(_RADII**2, _WIDTHS**2)
+    blurred = 4 * unit * at.squared_radius * math.sqrt(len(at.offset) + 2) / located.count
+    seen = np.maximum(1 - blurred * _RADII**2, _HARDLY)
+    noise = ratio**2 * np.outer((_RADII / seen) ** 2, _WIDTHS**2)
     loss = noise + located.count * (shortened[:, None] + np.square(moved))
     radius, width = np.unravel_index(int(np.argmin(loss)), loss.shape)
     return replace(

@@ -4,8 +4,9 @@ From g = K beta + N(0, W), with beta zero outside the columns M of the model,
 
     beta = V K_M' W^-1 g,    V = (K_M' W^-1 K_M)^-1,
 
-and V splits into what sampling and what privacy contribute by the two parts of W. For the
-estimates, d weak equations are added, theta = 0 with variance 1 in the look's coordinates; V is
+and V splits into what sampling and what privacy contribute by the two parts of W. What is unknown
+of a factor level that the noise hides counts as privacy, and is no more than the box leaves. For
+the estimates, d weak equations are added, theta = 0 with variance 1 in the look's coordinates; V is
 without them, so that intervals of what the noise hides are as wide as it leaves them. Coefficients
 of a subset are those of the best linear prediction with these columns alone.
 
@@ -36,6 +37,10 @@ _NEAR: Final = 1.0
 """Variance of theta, a direction, before the last look: the look cuts residuals at tau of the fit
 that located it. Where it sees a direction this weighs less than one row of n; where it sees
 nothing, the earlier fit stands instead of a quotient of noises."""
+_LEVEL: Final = 4 / 3
+"""Variance of a factor level's coefficient before any look. Rows of a level and of the base have
+responses in [-1, 1]: their means differ by at most 2, and a uniform law on [-2, 2] has this
+variance. It counts where a level is so rare that the looks do not see it at all."""
 _NOTHING: Final = 1e-200
 """Precision of a coefficient of which nothing is known: large, finite standard errors."""
 
@@ -79,7 +84,9 @@ class Coefficients:
         return np.asarray(np.sqrt(np.diag(self.covariance)))
 
 
-def coefficients(released: LookLaw, columns: Sequence[int] | None = None) -> Coefficients:
+def coefficients(
+    released: LookLaw, columns: Sequence[int] | None = None, levels: Sequence[int] = ()
+) -> Coefficients:
     """Return the coefficients of the columns, by generalised least squares.
 
     Parameters
@@ -87,6 +94,8 @@ def coefficients(released: LookLaw, columns: Sequence[int] | None = None) -> Coe
     released : LookLaw
     columns : sequence of int, optional
         Places in 0..d-1, 0 the intercept; None: all of them.
+    levels : sequence of int
+        Those of them that are 0/1 columns of factors: see `_LEVEL`.
     """
     size = released.k.shape[1]
     chosen = list(range(size)) if columns is None else list(columns)
@@ -95,12 +104,13 @@ def coefficients(released: LookLaw, columns: Sequence[int] | None = None) -> Coe
     near = released.located[:, chosen]
     noise = released.map_noise[np.ix_(chosen, chosen)]
     precision = k.T @ weighted
-    shrunk, _ = _inverted(precision + near.T @ near / _NEAR, noise)
+    bounded = np.diag(np.isin(chosen, levels) / _LEVEL)
+    shrunk, _ = _inverted(precision + near.T @ near / _NEAR + bounded, noise)
     params = shrunk @ (weighted.T @ released.g + near.T @ released.center / _NEAR)
-    inverse, unresolved = _inverted(precision, noise)
+    inverse, unresolved = _inverted(precision, noise, bounded)
     to_params = inverse @ weighted.T
     sampling = to_params @ released.sampling @ to_params.T
-    privacy = to_params @ released.privacy @ to_params.T
+    privacy = to_params @ released.privacy @ to_params.T + inverse @ bounded @ inverse
     residual = released.residual
     if len(chosen) < size:
         residual += _left_out(released, chosen, params, sampling + privacy)
@@ -125,17 +135,20 @@ def _left_out(released: LookLaw, chosen: Sequence[int], params: Array, covarianc
     return max(explained, 0.0)
 
 
-def _inverted(precision: Array, noise: Array) -> tuple[Array, Array]:
-    """Return precision^-1, and how much of its diagonal lies in directions that are noise.
+def _inverted(precision: Array, noise: Array, bounded: Array | float = 0.0) -> tuple[Array, Array]:
+    """Return (precision + bounded)^-1, and how much of its diagonal lies in directions of noise.
 
-    With X'(precision)X = 1 and X'(noise)X = diag(1/f), variance j is sum_i X_ji^2; direction i
-    counts as noise where f_i, its signal over noise, is below `_RESOLVED`.
+    With X'(precision + bounded)X = 1 and X'(noise - precision / 4)X = diag(f), variance j is
+    sum_i X_ji^2; direction i counts as noise where f_i is positive: its signal over noise is below
+    `_RESOLVED`.
     """
-    scale = np.sqrt(np.maximum(np.diag(precision), _NOTHING))
+    whole = precision + bounded
+    scale = np.sqrt(np.maximum(np.diag(whole), _NOTHING))
     both = np.outer(scale, scale)
-    values, vectors = np.linalg.eigh((precision + precision.T) / 2 / both)
+    values, vectors = np.linalg.eigh((whole + whole.T) / 2 / both)
     roots = vectors / np.sqrt(np.maximum(values, _TINY))
-    shares, turn = np.linalg.eigh(roots.T @ (noise / both) @ roots)
+    left = (noise - precision / _RESOLVED) / both
+    shares, turn = np.linalg.eigh(roots.T @ ((left + left.T) / 2) @ roots)
     squares = (roots @ turn) ** 2
-    weak = squares[:, shares > 1 / _RESOLVED].sum(axis=1) / squares.sum(axis=1)
+    weak = squares[:, shares > 0].sum(axis=1) / squares.sum(axis=1)
     return roots @ roots.T / both, weak

@@ -35,7 +35,7 @@ _PRIOR: Final = 0.25
 _SKEW: Final = 0.05
 """What cutting at 2 sigma moves the mean by, in sigma: .050 for exponential residuals, .063 for
 lognormal ones. At k sigma it is taken for (2/k)^2 times that: between the two for k = 3..5."""
-_SLOPES: Final = 0.3
+_SLOPES: Final = 0.25
 """How far what is cut off may move a slope, as a share of what it may move the mean by: a standard
 deviation. .3 to .5 where residuals are skewed and spread more as the fit grows, 0 elsewhere."""
 _ONE_SIDED: Final = 0.8

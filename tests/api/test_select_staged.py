@@ -145,7 +145,7 @@ def test_bounds_that_are_bought_take_their_share():
     with pytest.warns(dpreg.errors.DpregWarning, match="leaves out a"):
         result = staged(schema=partly, eps=4, shares={"bounds": "0.25"}, fit=None)
     assert result.budget["eps"].tolist()[0] == "1"
-    assert result.budget["eps"].tolist()[3] == "1.8"
+    assert result.budget["eps"].tolist()[3] == "1.68"
     assert result.spent.eps == 4
     assert result.bounds["a"] == "private"
     assert result.passes == 6
@@ -201,7 +201,7 @@ def test_the_eps_that_a_refusal_names_is_enough():
 
 def test_rows_that_can_be_read_once():
     stream = pa.Table.from_pandas(table()).to_reader()
-    with pytest.raises(DataError, match="4 times"):
+    with pytest.raises(DataError, match="3 times"):
         staged(data=stream)
     stream = pa.Table.from_pandas(table()).to_reader()
     result = staged(data=stream, method="auto")

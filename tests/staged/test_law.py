@@ -145,3 +145,40 @@ def test_no_released_value_raises():
         fit = coefficients(law(look))
         assert np.isfinite(fit.params).all()
         assert np.isfinite(fit.covariance).all()
+
+
+def rare(rng, n=5_000, few=2):
+    """A 0/1 column that `few` rows have, in a look whose noise hides it."""
+    x = rng.uniform(-1, 1, (n, 3))
+    x[:, 0] = np.arange(n) < few
+    y = np.clip(0.1 + x @ [0.8, -0.2, 0.1] + rng.normal(0, 0.1, n), -1, 1)
+    sd = np.full((5, 5), 6.0)
+    noise = np.triu(rng.standard_normal((5, 5)) * sd)
+    z = np.column_stack([np.ones(n), x, y])
+    return law(NoisyLook(z.T @ z + noise + np.triu(noise, 1).T, sd, box(3), None, n))
+
+
+def test_a_level_that_is_not_seen_is_weak_and_harms_no_other_column():
+    rng = np.random.default_rng(12)
+    truth, hits, weak, widest = np.array([0.1, 0.8, -0.2, 0.1]), np.zeros(4), np.zeros((2, 4)), []
+    for _ in range(200):
+        found = rare(rng)
+        fit, loose = coefficients(found, levels=[1]), coefficients(found)
+        weak += [fit.unresolved > 0.2, loose.unresolved > 0.2]
+        assert (fit.errors <= loose.errors * (1 + 1e-9)).all()
+        assert 0.3 < fit.errors[1] < 1.2
+        assert fit.errors[2:].max() < 0.03
+        hits += np.abs(fit.params - truth) <= 1.96 * fit.errors
+        widest.append(loose.errors[2] / fit.errors[2])
+    assert (hits / 200 > 0.9).all()
+    assert weak[0, 1] > 190
+    assert (weak[0, 2:] < 0.8 * weak[1, 2:]).all()
+    assert max(widest) > 10  # what the level's direction does to others where it has no bound
+
+
+def test_a_level_that_is_seen_is_left_alone():
+    rng = np.random.default_rng(13)
+    found = rare(rng, few=2_500)
+    free, told = coefficients(found), coefficients(found, levels=[1])
+    assert told.params == pytest.approx(free.params, abs=0.1 * free.errors.min())
+    assert told.errors == pytest.approx(free.errors, rel=1e-3)
