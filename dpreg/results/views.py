@@ -86,7 +86,8 @@ def selection(result: SelectionResults, alpha: float) -> Report:
     if fit is not None:
         blocks += [fit_facts(fit), coefficients(fit, alpha)]
         notes = [*fit_notes(fit), *notes, *fit.notes]
-    blocks += looks(result.looks, {} if fit is None else fit.weak)
+    later = () if fit is None else fit.looks
+    blocks += looks((*result.looks, *later), {} if fit is None else fit.weak)
     if result.draws > 1:
         notes.insert(0, _frequency_note(result.draws))
     blocks += closing(result.claim, notes)

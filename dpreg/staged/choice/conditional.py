@@ -42,7 +42,9 @@ Bools = NDArray[np.bool_]
 EVERY_MODEL: Final = 2048
 """Spaces up to this size are used whole."""
 _NODES: Final = 4000
-"""The most nodes of one listing that grows the pool."""
+_WORK: Final = 2e6
+"""The most nodes of one listing that grows the pool, and the most of nodes times squared columns: a
+hundred candidates take a few hundred listings."""
 _ROUNDS: Final = 6
 _MESH: Final = 0.02
 _AROUND: Final = 8.0
@@ -83,10 +85,14 @@ def _first_pool(problem: Problem, verdict: Verdict, margin: float) -> tuple[Mode
     if problem.space.size <= EVERY_MODEL:
         rows = problem.space.models()
         return tuple(frozenset(map(int, np.flatnonzero(row))) for row in rows)
-    listing = near_best(problem, margin=margin, start=verdict.model, nodes=_NODES)
+    listing = near_best(problem, margin=margin, start=verdict.model, nodes=_nodes(problem))
     subsets = [verdict.model - {u} for u in verdict.model]
     subsets = [m for m in subsets if problem.allows(m)]
     return tuple(dict.fromkeys([verdict.model, *subsets, *(m for m, _ in listing.models)]))
+
+
+def _nodes(problem: Problem) -> int:
+    return int(min(_NODES, max(20.0, _WORK / max(len(problem.gram), 1) ** 2)))
 
 
 class _Line:
@@ -157,10 +163,10 @@ class _Line:
         """Return the models that may decide the verdict at t."""
         problem, unit = self.problem, self.unit
         response = self._response(t)
-        listing = near_best(problem, response, margin=self.margin, nodes=_NODES)
+        listing = near_best(problem, response, margin=self.margin, nodes=_nodes(problem))
         models = [m for m, _ in listing.models[:200]]
         if unit is not None:
-            rest = near_best(problem, response, forbidden=frozenset({unit}), nodes=_NODES)
+            rest = near_best(problem, response, forbidden=frozenset({unit}), nodes=_nodes(problem))
             models += [m for m, _ in rest.models]
         return models
 
