@@ -25,7 +25,6 @@ NOT_NEEDED: Final = "not needed"
 
 _DRAWN_BY: Final = {
     "private choices": CHOICES,
-    "joint release": NOISES,
     "gram release": NOISES,
     "ssp release": ("gaussian",),
     "adassp release": ("gaussian",),
