@@ -178,8 +178,8 @@ def dp_glm(
     Raises
     ------
     ArgumentError, FormulaError, SchemaError, DataError, BudgetError
-        From public facts alone and before anything is charged or read; but for a DataError because
-        what holds the rows failed, after which the charge stays.
+        From public facts alone and before anything is charged or read, except a DataError raised
+        when the data source fails: what was charged then stays charged.
 
     Notes
     -----

@@ -180,10 +180,8 @@ def dp_select(
     Raises
     ------
     ArgumentError, FormulaError, SchemaError, DataError, BudgetError
-        From public facts alone and before anything is charged or read; but for a DataError because
-        what holds the rows failed, after which the charge stays. Public facts are the arguments,
-        column names and, for columns that the schema leaves out, dtypes; and bounds that were
-        bought, if a factor has no use for them.
+        From public facts alone and before anything is charged or read, except a DataError raised
+        when the data source fails: what was charged then stays charged.
 
     Notes
     -----

@@ -26,7 +26,6 @@ NOT_NEEDED: Final = "not needed"
 
 _DRAWN_BY: Final = {
     "private choices": CHOICES,
-    "joint release": NOISES,
     "gram release": NOISES,
     "ssp release": ("gaussian",),
     "adassp release": ("gaussian",),

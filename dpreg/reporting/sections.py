@@ -169,7 +169,7 @@ def findings(result: Released) -> str:
 def assumed(result: Released) -> str:
     """List what the claim and the numbers rest on."""
     one = "one row" if result.contributions == 1 else f"at most {result.contributions} rows"
-    owns = f"One person owns {one} of the table; who owns more is protected less."
+    owns = f"A person is assumed to own {one} of the table; anyone who owns more is protected less."
     if result.claim.person is not None:
         owns = f"One person is one value of {result.claim.person}; of each, {one} counted."
     told = [

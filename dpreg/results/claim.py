@@ -111,7 +111,7 @@ class PrivacyClaim:
 def _guarantee(claim: PrivacyClaim) -> str:
     eps, delta = decimal_string(claim.spent.eps), decimal_string(claim.spent.delta)
     k = claim.contributions
-    owns = "row" if k == 1 else "rows"
+    owns = "one row" if k == 1 else f"{k} rows"
     if claim.person is not None:
         each = "replacing" if claim.neighbors == "replace-one" else "adding or removing"
         change = f"{each} all rows of any one person, the number of rows being private,"
@@ -119,13 +119,16 @@ def _guarantee(claim: PrivacyClaim) -> str:
         change = "replacing the data of any one person, at a fixed and public number of rows,"
     else:
         change = "adding or removing any one person, the number of rows being private,"
-    who = f"whoever owns up to {k} {owns} of the table; who owns more is protected less"
+    who = f"A person is assumed to own at most {owns}; anyone who owns more is protected less"
     if claim.person is not None:
-        who = f"all rows of one value of {claim.person!r}, of which up to {k} {owns} were used"
+        who = (
+            f"A person is all rows with one value of {claim.person!r}, of which at most {owns} "
+            f"{'was' if k == 1 else 'were'} used"
+        )
     slack = "" if claim.spent.delta == 0 else f" plus {delta}"
     return (
         f"Differentially private with eps = {eps} and delta = {delta}: {change} changes the "
-        f"probability of any set of outcomes by at most a factor exp({eps}){slack}. One person "
-        f"is {who}. Formula, schema, the arguments of the call and the table's column names count "
-        f"as public; how long the call took is not covered."
+        f"probability of any set of outcomes by at most a factor exp({eps}){slack}. "
+        f"{who}. Formula, schema, the arguments of the call and the table's column names count as "
+        "public; how long the call took is not covered."
     )

@@ -17,6 +17,7 @@ from dpreg.errors import ArgumentError, NotReleased
 from dpreg.results import designs, glm_views, inference
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.contrast import Combinations
+from dpreg.results.named import renamed
 from dpreg.results.regression import RegressionResults
 from dpreg.results.summary import Summary
 from dpreg.results.withheld import Withheld
@@ -156,7 +157,7 @@ class GLMResults(RegressionResults):
 
         `yname`, `xname` and `title` replace the response's name, the columns' names and the title.
         """
-        fit = cast(GLMResults, self.renamed(yname, xname))
+        fit = cast(GLMResults, renamed(self, yname, xname))
         return Summary(glm_views.glm(fit, inference.level(alpha), ratios=ratios).titled(title))
 
     def _rows(self, exog: pd.DataFrame | None, which: str) -> tuple[pd.DataFrame, Vector]:

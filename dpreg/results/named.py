@@ -12,7 +12,7 @@ import itertools
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dpreg.results.regression import RegressionResults
     from dpreg.results.summary import Summary
 
-__all__ = ["PublicModel", "StatsmodelsNames"]
+__all__ = ["PublicModel", "StatsmodelsNames", "renamed"]
 
 
 @contextmanager
@@ -209,3 +209,17 @@ class StatsmodelsNames(NeverReleased, Released):
         differences = np.array([rows[j] - rows[i] for i, j in pairs])
         names = [f"{labels[j]}-{labels[i]}" for i, j in pairs]
         return pairwise(fit.t_test(differences), names, method, inference.level(alpha))
+
+
+def renamed(
+    fit: RegressionResults, yname: str | None, xname: Sequence[str] | None
+) -> RegressionResults:
+    """Return the same result under other names of the response and of the columns."""
+    if xname is None and yname is None:
+        return fit
+    names = fit.exog_names if xname is None else tuple(xname)
+    if len(names) != len(fit.exog_names):
+        raise ArgumentError(f"xname must hold {len(fit.exog_names)} names, got {len(names)}.")
+    new = dict(zip(fit.exog_names, names, strict=True))
+    weak = {new[name]: why for name, why in fit.weak.items()}
+    return replace(fit, endog_names=yname or fit.endog_names, exog_names=names, weak=weak)

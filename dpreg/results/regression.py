@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -20,7 +20,7 @@ from dpreg.results.codecs import SCHEMA, plain_mapping, plain_schema
 from dpreg.results.constraints import Constraints, linear_constraints
 from dpreg.results.contrast import Combinations, Contrast, Prediction
 from dpreg.results.looks import Look
-from dpreg.results.named import StatsmodelsNames
+from dpreg.results.named import StatsmodelsNames, renamed
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
 from dpreg.staged.choice.truncated import Truncated
@@ -33,7 +33,6 @@ __all__ = ["INTERVAL_METHODS", "RegressionResults"]
 Vector = NDArray[np.float64]
 
 INTERVAL_METHODS: Final = ("noise-aware", "bootstrap")
-
 _ARRAYS: Final = {
     "coefficients": 1,
     "covariance": 2,
@@ -78,8 +77,7 @@ class RegressionResults(StatsmodelsNames):
     method, noise, scaling : str
         How it was fitted ("staged", "gram", "ssp", "adassp"), its noise, and the scaling of rows.
     fit : {"fixed", "split", "share", "same", "fresh"}
-        "fixed": the formula was given. "split": selected on other rows. "share": selected on the
-        same rows. "same": selected from the same release. "fresh": from an earlier look.
+        Given; or selected on other rows, on the same, in the same release, or from an earlier look.
     eps, delta : Fraction
         As typed in the call.
     clip : Fraction
@@ -93,23 +91,20 @@ class RegressionResults(StatsmodelsNames):
         Whether the public ridge rule fired; `ridge` is what was added, in stored units.
     interval_method : {"noise-aware", "bootstrap"}
     interval_draws : (B, p) array or None
-        For "bootstrap": the interval of any combination r'beta runs between the quantiles of
-        `interval_draws @ r`. Released post-processing.
+        For "bootstrap": the law of r'beta is that of `interval_draws @ r`.
     column_widths : (p,) array or None
-        Half the declared range of each column, so that a coefficient times its width is in units
-        of the response; plots use it.
+        Half the declared range of each column; a coefficient times it has the response's units.
     privacy_covariance : (p, p) array or None
         The part of `covariance` that the noise adds.
     noise_degrees : int or None
-        Matrix-Laplace noise: degrees of freedom nu of each Wishart. Errors then have the law
-        N(0, sampling + privacy V), V ~ chi2_(2 nu) / (2 nu); None: the normal law.
+        nu of matrix-Laplace noise: errors are N(0, sampling + privacy V), V ~ chi2_(2 nu)/(2 nu).
     looks : tuple of Look
         What a staged release released, look by look.
     weak : mapping
         Column to why its coefficient is weakly determined.
     conditional : tuple of Truncated
-        For ``fit="same"``: each coefficient's law given the choice, which `params`, `pvalues` and
-        `conf_int` are of; all else is as if the terms had been given beforehand.
+        For ``fit="same"``: each coefficient's law given the choice, for `params`, `pvalues` and
+        `conf_int`; all else is as if the terms had been given beforehand.
     passes : int
         How often the rows were gone through; counting them alone is no pass.
     notes : tuple of str
@@ -117,7 +112,7 @@ class RegressionResults(StatsmodelsNames):
     record : ReleaseRecord or None
         When and by what it was released, and where it stands in its ledger.
     design_formula : str or None
-        The formula whose coding the columns have (the full one after selection); None: `formula`.
+        The formula whose coding the columns have: the full one after selection, or `formula`.
     """
 
     kind = "regression"
@@ -325,24 +320,13 @@ class RegressionResults(StatsmodelsNames):
         xname: Sequence[str] | None = None,
         title: str | None = None,
     ) -> Summary:
-        """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`.
+        """Return the printable tables, with `as_text`, `as_html`, `as_latex` and `as_csv`.
 
         `yname`, `xname` and `title` replace the response's name, the columns' names and the title.
         """
         return Summary(
-            views.regression(self.renamed(yname, xname), inference.level(alpha)).titled(title)
+            views.regression(renamed(self, yname, xname), inference.level(alpha)).titled(title)
         )
-
-    def renamed(self, yname: str | None, xname: Sequence[str] | None) -> RegressionResults:
-        """Return the same result under other names of the response and of the columns."""
-        if xname is None and yname is None:
-            return self
-        names = self.exog_names if xname is None else tuple(xname)
-        if len(names) != len(self.exog_names):
-            raise ArgumentError(f"xname must hold {len(self.exog_names)} names, got {len(names)}.")
-        new = dict(zip(self.exog_names, names, strict=True))
-        weak = {new[name]: why for name, why in self.weak.items()}
-        return replace(self, endog_names=yname or self.endog_names, exog_names=names, weak=weak)
 
     def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
         """Draw the coefficients with their intervals; see `dpreg.results.plots.coefficients`."""

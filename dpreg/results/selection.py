@@ -20,7 +20,7 @@ from dpreg.results.codecs import HUGE, SCHEMA, plain_mapping, plain_schema
 from dpreg.results.constraints import Constraints
 from dpreg.results.contrast import Contrast, Prediction
 from dpreg.results.looks import Look
-from dpreg.results.named import StatsmodelsNames
+from dpreg.results.named import StatsmodelsNames, renamed
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.summary import Summary
@@ -197,11 +197,7 @@ class SelectionResults(StatsmodelsNames):
 
     @property
     def frequency_errors(self) -> pd.Series:
-        """Binomial standard errors of the frequencies; NaN for one draw.
-
-        They say how much the frequencies would vary from one set of K draws to the next on the
-        same table; they say nothing about other tables.
-        """
+        """Binomial standard errors of the frequencies over draws from this table; NaN for one."""
         shares = self.selection_frequencies.to_numpy()
         return self._series(inference.binomial_errors(shares, self.draws))
 
@@ -313,7 +309,7 @@ class SelectionResults(StatsmodelsNames):
         """
         shown = self
         if xname is not None or yname is not None:
-            fit = None if self.regression is None else self.regression.renamed(yname, xname)
+            fit = None if self.regression is None else renamed(self.regression, yname, xname)
             shown = replace(self, response=yname or self.response, regression=fit)
         return Summary(views.selection(shown, inference.level(alpha)).titled(title))
 

@@ -10,7 +10,6 @@ import copy
 import csv
 import html
 import io
-import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +20,7 @@ from typing import Any, Final
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_base
 
+from dpreg.results.lines import clean, fold
 from dpreg.results.report import Facts, Grid, Paragraph, Report
 
 __all__ = ["Summary"]
@@ -30,7 +30,6 @@ _WIDEST_CELL: Final = 24
 _LABEL: Final = 20
 """The least width of a first column that is worth more than cutting the table."""
 _PAGE: Final = 45  # rows of a table in LaTeX
-_PIECES: Final = re.compile(r"[\[(]?[^\s\[(:_]*[:_]?\s*")
 _LATEX_WIDTH: Final = 68
 _LONG_CELL: Final = 24
 _HANG: Final = 10
@@ -87,7 +86,7 @@ class Summary:
     def as_text(self) -> str:
         """Return the page as text of 78 columns; a table that is wider goes on below itself."""
         stamp = [self.report.stamp.center(_WIDTH).rstrip()] if self.report.stamp else []
-        title = textwrap.wrap(_clean(self.report.title), _WIDTH)
+        title = textwrap.wrap(clean(self.report.title), _WIDTH)
         lines = [*stamp, *(line.center(_WIDTH).rstrip() for line in title)]
         in_text = False
         for block in self.report.blocks:
@@ -148,8 +147,8 @@ class Summary:
             else:
                 rows += _one_line(_cells(block))
         text = io.StringIO()
-        clean = [[_clean(cell) for cell in row] for row in [*rows, *stamp]]
-        csv.writer(text, lineterminator="\n").writerows(clean)
+        plain = [[clean(cell) for cell in row] for row in [*rows, *stamp]]
+        csv.writer(text, lineterminator="\n").writerows(plain)
         return text.getvalue()
 
     def __str__(self) -> str:
@@ -259,26 +258,7 @@ def _wrapped_rows(rows: list[list[str]], limits: Sequence[int]) -> list[list[str
 def _fold(cell: str, limit: int) -> list[str]:
     if isinstance(cell, _Head):
         return cell.split("\n")
-    return fold(_clean(cell), limit)
-
-
-def fold(label: str, limit: int) -> list[str]:
-    """Break a label into lines: at blanks, before brackets, after colons and underscores.
-
-    A piece that is still too long is cut, and what is left over has at least four characters, so
-    that no line is a lone bracket.
-    """
-    lines, line = [], ""
-    for piece in _PIECES.findall(label):
-        if len(line) + len(piece.rstrip()) > limit and line:
-            lines.append(line.rstrip())
-            line = "  "
-        line += piece
-        while len(line.rstrip()) > limit:
-            cut = min(limit, len(line.rstrip()) - 4)
-            lines.append(line[:cut])
-            line = "  " + line[cut:]
-    return [*lines, line.rstrip()]
+    return fold(clean(cell), limit)
 
 
 def _limits(block: Grid) -> list[int]:
@@ -297,7 +277,7 @@ def _wrapped(block: Paragraph) -> str:
     label = _label(block).ljust(_HANG - 1 if block.label[:1] != "[" else 0) + " "
     indent = " " * (len(label) if len(label) <= _HANG else 4)
     return textwrap.fill(
-        label + _clean(block.text), _WIDTH, subsequent_indent=indent, break_on_hyphens=False
+        label + clean(block.text), _WIDTH, subsequent_indent=indent, break_on_hyphens=False
     )
 
 
@@ -333,17 +313,12 @@ def _one_line(rows: list[list[str]]) -> list[list[str]]:
     ]
 
 
-def _clean(text: str) -> str:
-    """Return text with no control characters, so that a name cannot steer a terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def _to_html(text: str) -> str:
-    return html.escape(_clean(text), quote=True)
+    return html.escape(clean(text), quote=True)
 
 
 def _to_latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in _clean(text))
+    return "".join(_LATEX.get(character, character) for character in clean(text))
 
 
 def _html_cell(cell: str, align: str) -> str:

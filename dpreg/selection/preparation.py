@@ -242,5 +242,5 @@ def _opened(
         draws=account.draws("selection", draws, rows=selecting),
         fit=None
         if fit is None
-        else account.line("coefficients", "joint release", fit, rows=fitting),
+        else account.line("coefficients", "gram release", fit, rows=fitting),
     )

@@ -74,7 +74,7 @@ def test_the_number_of_rows_is_told_under_no_relation(call, neighbors):
     assert result.nobs is None
     assert result.claim.person == "who"
     assert "all rows of any one person, the number of rows being private" in result.claim.sentence
-    assert "of which up to 2 rows were used" in result.claim.sentence
+    assert "of which at most 2 rows were used" in result.claim.sentence
     assert result.spent.eps == 2
 
 

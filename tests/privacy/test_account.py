@@ -24,14 +24,14 @@ def account(budget=ONE, contributions=1):
 def test_the_table_is_made_of_what_was_drawn():
     call = account(Budget(1, "1e-6"))
     first = call.line("radius", "permute-and-flip", Budget("0.25"))
-    second = call.line("coefficients", "joint release", Budget("0.75", "1e-6"))
+    second = call.line("coefficients", "gram release", Budget("0.75", "1e-6"))
     call.charge(None, "a call")
     assert first.draw("permute-and-flip", BOUND) == Budget("0.25")
     assert second.draw("knorm", BOUND) == Budget("0.75", "1e-6")
     table = call.table()
     assert [(one.step, one.mechanism, one.budget) for one in table] == [
         ("radius", "permute-and-flip", Budget("0.25")),
-        ("coefficients", "joint release", Budget("0.75", "1e-6")),
+        ("coefficients", "gram release", Budget("0.75", "1e-6")),
     ]
     assert table.total == call.total == Budget(1, "1e-6")
 

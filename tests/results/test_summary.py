@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from statsmodels.iolib import table, tableformatting
 
 from dpreg.results.claim import STAMP
+from dpreg.results.lines import fold
 
 VIEWS = [
     "as_text",
@@ -260,3 +261,18 @@ def test_a_ridged_fit_is_flagged(make_regression):
     text = str(make_regression(ridged=True))
     assert "ridged by a public rule" in re.sub(r"\s+", " ", text)
     assert "noise-aware, ridged" in text
+
+
+@pytest.mark.parametrize("limit", [12, 18, 20, 24])
+@pytest.mark.parametrize(
+    "label",
+    [
+        "ocean_proximity[T.ISLAND]", "np.log(a_rather_long_name + 1):county[T.c c]", "x" * 50,
+        "a" * 19 + "]", "C(g, Treatment(reference='b'))[T.a]",
+    ],
+)  # fmt: skip
+def test_labels_are_folded_without_loss_and_no_line_is_a_lone_bracket(label, limit):
+    lines = fold(label, limit)
+    assert max(map(len, lines)) <= limit
+    assert "".join("".join(lines).split()) == "".join(label.split())
+    assert not any(line.strip() in ("]", ")", ":", "") for line in lines)
