@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.families.law import family_law
 from dpreg.families.looks import FamilyLooked
 from dpreg.staged.coefficients import coefficients
 
 __all__ = ["FamilyEstimate", "estimate"]
-
-Floats = NDArray[np.float64]
 
 _UNSEEN: Final = 0.2
 """Share of a coefficient's variance from directions that are noise, from where on it is weak."""

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.results import designs, glm_views, inference
 from dpreg.results.claim import PrivacyClaim
@@ -22,8 +22,6 @@ from dpreg.results.summary import Summary
 from dpreg.results.withheld import Withheld
 
 __all__ = ["LINKS", "GLMPrediction", "GLMResults", "inverse_link"]
-
-Vector = NDArray[np.float64]
 
 LINKS: Final = ("logit", "log")
 
@@ -39,7 +37,7 @@ _SUMS: Final = (
 )
 
 
-def inverse_link(link: str, eta: Vector) -> Vector:
+def inverse_link(link: str, eta: Floats) -> Floats:
     """Return the mean at a linear predictor."""
     if link == "log":
         with np.errstate(over="ignore"):
@@ -48,7 +46,7 @@ def inverse_link(link: str, eta: Vector) -> Vector:
         return np.asarray(1 / (1 + np.exp(-eta)), dtype=np.float64)
 
 
-def _slope(link: str, mean: Vector) -> Vector:
+def _slope(link: str, mean: Floats) -> Floats:
     """Return the derivative of the mean by the linear predictor."""
     return mean if link == "log" else np.asarray(mean * (1 - mean))
 
@@ -159,7 +157,7 @@ class GLMResults(RegressionResults):
         fit = cast(GLMResults, self.renamed(yname, xname))
         return Summary(glm_views.glm(fit, inference.level(alpha), ratios=ratios).titled(title))
 
-    def _rows(self, exog: pd.DataFrame | None, which: str) -> tuple[pd.DataFrame, Vector]:
+    def _rows(self, exog: pd.DataFrame | None, which: str) -> tuple[pd.DataFrame, Floats]:
         """Return the design's rows of a table, and what the offset adds to their predictors."""
         if which not in WHICH:
             raise ArgumentError(f"which must be one of {WHICH}, got {which!r}")
@@ -190,7 +188,7 @@ class GLMPrediction:
     """
 
     combinations: Combinations
-    known: Vector
+    known: Floats
     index: pd.Index
     link: str
     which: str
@@ -201,18 +199,18 @@ class GLMPrediction:
         return self.which == "mean"
 
     @property
-    def predicted(self) -> Vector:
+    def predicted(self) -> Floats:
         """Means, or linear predictors (m,)."""
         eta = self.combinations.estimates() + self.known
         return inverse_link(self.link, eta) if self._mean else eta
 
     @property
-    def se(self) -> Vector:
+    def se(self) -> Floats:
         """Standard errors (m,): of means by the delta method."""
         errors = self.combinations.errors()
         return errors * np.abs(_slope(self.link, self.predicted)) if self._mean else errors
 
-    def conf_int(self, alpha: float = 0.05) -> Vector:
+    def conf_int(self, alpha: float = 0.05) -> Floats:
         """Return intervals (m, 2)."""
         limits = self.combinations.intervals(alpha) + self.known[:, None]
         return inverse_link(self.link, limits) if self._mean else limits
