@@ -86,24 +86,56 @@ class GLMResults(RegressionResults):
     offset: str | None = None
     success: str | None = None
 
-    deviance: ClassVar[Any] = Withheld(_SUMS)
-    null_deviance: ClassVar[Any] = Withheld(_SUMS)
+    deviance = Withheld(_SUMS)
+    null_deviance = Withheld(_SUMS)
     pearson_chi2: ClassVar[Any] = Withheld(
         "it is an exact sum over the rows. `scale` estimates the dispersion"
     )
-    llnull: ClassVar[Any] = Withheld(_SUMS)
-    pseudo_rsquared: ClassVar[Any] = Withheld(_SUMS)
-    mu: ClassVar[Any] = Withheld(_ROWS)
-    resid_response: ClassVar[Any] = Withheld(_ROWS)
-    resid_deviance: ClassVar[Any] = Withheld(_ROWS)
-    resid_working: ClassVar[Any] = Withheld(_ROWS)
-    resid_anscombe: ClassVar[Any] = Withheld(_ROWS)
+    llnull = Withheld(_SUMS)
+    pseudo_rsquared = Withheld(_SUMS)
+    llf = Withheld(_SUMS)
+    llf_scaled = Withheld(_SUMS)
+    aic = Withheld(_SUMS)
+    bic = Withheld(_SUMS)
+    bic_llf = Withheld(_SUMS)
+    bic_deviance = Withheld(_SUMS)
+    info_criteria = Withheld(_SUMS)
+    score_test = Withheld(_SUMS)
+    null = Withheld(_ROWS)
+    get_hat_matrix_diag = Withheld(_ROWS)
+    get_margeff = Withheld(
+        "it averages over the rows of the table. Use get_prediction() on rows of your own"
+    )
+    get_distribution = Withheld(
+        "it is of the table's own rows. Use predict() on a table that you may see, and `scale`"
+    )
+    plot_added_variable = Withheld(_ROWS)
+    plot_ceres_residuals = Withheld(_ROWS)
+    plot_partial_residuals = Withheld(_ROWS)
+    fit_history = Withheld(
+        "there is no search over the rows to tell of. `looks` has what each look released"
+    )
+    mle_settings = Withheld(
+        "there is no search over the rows to set up. `looks` has what each look released"
+    )
+    mu = Withheld(_ROWS)
+    resid_response = Withheld(_ROWS)
+    resid_deviance = Withheld(_ROWS)
+    resid_working = Withheld(_ROWS)
+    resid_anscombe = Withheld(_ROWS)
+    resid_anscombe_scaled = Withheld(_ROWS)
+    resid_anscombe_unscaled = Withheld(_ROWS)
 
     def __post_init__(self) -> None:
         """Check what a linear model has not."""
         RegressionResults.__post_init__(self)
         if self.link not in LINKS:
             raise ArgumentError(f"link must be one of {LINKS}")
+
+    @property
+    def cov_kwds(self) -> dict[str, str]:
+        """A description of `cov_params`."""
+        return {"description": "The spread of released scores, and the noise by its public law."}
 
     @property
     def rsquared(self) -> float:
