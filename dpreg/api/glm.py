@@ -18,7 +18,9 @@ from dpreg.api.glm_fit import (
     read_model,
     response_bounds,
 )
+from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
+from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.errors import ArgumentError, DpregWarning
 from dpreg.families.looks import look_at_family
 from dpreg.families.plan import MOST_LOOKS, plan_family
@@ -99,20 +101,20 @@ def _bounds_share(shares: Mapping[str, Any] | None) -> Fraction:
 @recorded
 def dp_glm(
     formula: str,
-    data: Any,
-    eps: Any,
+    data: Table,
+    eps: Amount,
     *,
-    delta: Any = 0,
+    delta: Amount = 0,
     family: str = "binomial",
-    schema: Any = None,
+    schema: SchemaLike = None,
     offset: str | None = None,
     exposure: str | None = None,
-    response_cap: Any = None,
+    response_cap: Amount | None = None,
     noise: str | None = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
     person: str | None = None,
-    shares: Mapping[str, Any] | None = None,
+    shares: Mapping[str, Amount] | None = None,
     budget: Ledger | None = None,
     analyst: str | None = None,
     progress: bool | None = None,
@@ -191,9 +193,9 @@ def dp_glm(
     showing(progress)
     reader = Reader(as_source(data), progress, Persons.of(request.protection, request.seed))
     model = read_model(request.formula, request.offset, request.exposure)
-    known, model = response_bounds(
-        model, Schema.from_any(schema), request.family, request.response_cap
-    )
+    declared = Schema.from_any(schema)
+    check_schema_names(declared, reader.source)
+    known, model = response_bounds(model, declared, request.family, request.response_cap)
     unbounded = undeclared(model.formula, known, reader.source)
     build = partial(Model.design, model)
     trial = with_stand_ins(build, known, unbounded)
@@ -202,6 +204,7 @@ def dp_glm(
         reader, trial.types, unbounded, counted=request.protection.n_is_public and bool(unbounded)
     )
     reader.require(passes + MOST_LOOKS, request.protection.n_is_public)
+    check_known_rows(reader, request.protection.n_is_public, columns=len(trial.columns))
     share = request.bounds_share if unbounded else Fraction(0)
     if request.bounds_share != SHARES["bounds"] and not unbounded:
         raise ArgumentError("shares may name 'bounds', where the schema leaves some out.")

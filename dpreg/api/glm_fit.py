@@ -11,7 +11,6 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpreg.api.coefficients import CallFacts
 from dpreg.errors import ArgumentError, FormulaError, SchemaError
@@ -28,8 +27,6 @@ from dpreg.results.looks import Look
 from dpreg.schema import Boolean, Categorical, Numeric, Schema
 
 __all__ = ["FAMILIES", "Model", "few_rows", "glm_results", "read_model", "response_bounds"]
-
-Floats = NDArray[np.float64]
 
 FAMILIES: Final[Mapping[str, Callable[[Design], Family]]] = {
     "binomial": lambda design: Binomial(),

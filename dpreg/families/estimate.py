@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.families.law import family_law
 from dpreg.families.looks import FamilyLooked
 from dpreg.staged.coefficients import coefficients
 
 __all__ = ["FamilyEstimate", "estimate"]
-
-Floats = NDArray[np.float64]
 
 _UNSEEN: Final = 0.2
 """Share of a coefficient's variance from directions that are noise, from where on it is weak."""
@@ -141,11 +139,13 @@ def _doubts(seen: FamilyLooked, resolution: float, *, converged: bool) -> list[s
         rare = " The response is rare, which makes the noise large beside it." * (
             events < _RARE * fit.rows
         )
-        return [
-            f"The noise hides a direction of the columns.{rare} Intervals need about {times:.1f} "
-            f"times as many rows ({times * fit.rows:,.0f}), or an eps about {times:.1f} times as "
-            "large."
-        ]
+        need = (
+            f"about {times:.1f} times as many rows ({times * fit.rows:,.0f}), or an eps about "
+            f"{times:.1f} times as large"
+            if resolution >= _SHRUNK
+            else "several times as many rows, or an eps several times as large"
+        )
+        return [f"The noise hides a direction of the columns.{rare} Intervals need {need}."]
     if math.sqrt(fit.predicted_variance) > _STEEP * fit.steepest:
         return [
             "The columns nearly separate the responses: the fit is as steep as is allowed, and "

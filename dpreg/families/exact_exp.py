@@ -17,11 +17,10 @@ import math
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpreg.arrays import Floats
 
 __all__ = ["exp"]
-
-Floats = NDArray[np.float64]
 
 _INVERSE: Final = 1.4426950408889634
 _HIGH: Final = 0.6931471803691238

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.families.exact_exp import exp
 
 __all__ = ["Binomial", "Family", "Poisson"]
-
-Floats = NDArray[np.float64]
 
 _REACH: Final = 12.0
 """Predictors of a yes/no response are kept within +-12: a probability of 6e-6."""

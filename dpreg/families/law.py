@@ -22,15 +22,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.families.looks import FamilyLook
 from dpreg.families.working import draws
 from dpreg.staged.law import LookLaw, equation_noise, solved
 
 __all__ = ["family_law"]
-
-Floats = NDArray[np.float64]
 
 _ROUNDS: Final = 4
 _STEPS: Final = 12

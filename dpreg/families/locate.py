@@ -19,14 +19,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.families.family import Family
 from dpreg.families.working import Situation, draws
 
 __all__ = ["Fit", "Offsets", "relocated", "start"]
-
-Floats = NDArray[np.float64]
 
 _FLOOR: Final = 0.5
 _RESOLVED: Final = 2.0

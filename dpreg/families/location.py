@@ -24,15 +24,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.families.family import Family
 from dpreg.staged.location import LARGEST_REACH, Form
 
 __all__ = ["FamilyLocation"]
-
-Floats = NDArray[np.float64]
 
 _UNITS: Final = 2.0**40
 _LEAST: Final = 2.0**-20

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.families.family import Family
 from dpreg.families.locate import Fit, relocated, start
 from dpreg.families.location import FamilyLocation
@@ -37,8 +37,6 @@ from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.look_noise import GaussianLook
 
 __all__ = ["FamilyLook", "FamilyLooked", "look_at_family"]
-
-Floats = NDArray[np.float64]
 
 Read = Callable[[Vectors], Moments]
 """Reads the rows that the looks are for once, and returns their exact moments."""

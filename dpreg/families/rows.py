@@ -38,8 +38,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.families.location import FamilyLocation
@@ -48,8 +48,6 @@ from dpreg.sources import Chunk
 from dpreg.staged.location import Form
 
 __all__ = ["FamilyRows"]
-
-Floats = NDArray[np.float64]
 
 _ONE: Final = 2.0**CELL_BITS
 _SQUARED_NORM: Final = _ONE * _ONE

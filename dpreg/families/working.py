@@ -23,13 +23,11 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.families.family import Family
 
 __all__ = ["Clips", "Situation", "choose_clips", "draws"]
-
-Floats = NDArray[np.float64]
 
 _DRAWS: Final = 1500
 _FREEDOM: Final = 5

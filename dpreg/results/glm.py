@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.results import designs, glm_views, inference
 from dpreg.results.claim import PrivacyClaim
@@ -23,8 +23,6 @@ from dpreg.results.summary import Summary
 from dpreg.results.withheld import Withheld
 
 __all__ = ["LINKS", "GLMPrediction", "GLMResults", "inverse_link"]
-
-Vector = NDArray[np.float64]
 
 LINKS: Final = ("logit", "log")
 
@@ -40,7 +38,7 @@ _SUMS: Final = (
 )
 
 
-def inverse_link(link: str, eta: Vector) -> Vector:
+def inverse_link(link: str, eta: Floats) -> Floats:
     """Return the mean at a linear predictor."""
     if link == "log":
         with np.errstate(over="ignore"):
@@ -49,7 +47,7 @@ def inverse_link(link: str, eta: Vector) -> Vector:
         return np.asarray(1 / (1 + np.exp(-eta)), dtype=np.float64)
 
 
-def _slope(link: str, mean: Vector) -> Vector:
+def _slope(link: str, mean: Floats) -> Floats:
     """Return the derivative of the mean by the linear predictor."""
     return mean if link == "log" else np.asarray(mean * (1 - mean))
 
@@ -89,24 +87,56 @@ class GLMResults(RegressionResults):
     offset: str | None = None
     success: str | None = None
 
-    deviance: ClassVar[Any] = Withheld(_SUMS)
-    null_deviance: ClassVar[Any] = Withheld(_SUMS)
+    deviance = Withheld(_SUMS)
+    null_deviance = Withheld(_SUMS)
     pearson_chi2: ClassVar[Any] = Withheld(
         "it is an exact sum over the rows. `scale` estimates the dispersion"
     )
-    llnull: ClassVar[Any] = Withheld(_SUMS)
-    pseudo_rsquared: ClassVar[Any] = Withheld(_SUMS)
-    mu: ClassVar[Any] = Withheld(_ROWS)
-    resid_response: ClassVar[Any] = Withheld(_ROWS)
-    resid_deviance: ClassVar[Any] = Withheld(_ROWS)
-    resid_working: ClassVar[Any] = Withheld(_ROWS)
-    resid_anscombe: ClassVar[Any] = Withheld(_ROWS)
+    llnull = Withheld(_SUMS)
+    pseudo_rsquared = Withheld(_SUMS)
+    llf = Withheld(_SUMS)
+    llf_scaled = Withheld(_SUMS)
+    aic = Withheld(_SUMS)
+    bic = Withheld(_SUMS)
+    bic_llf = Withheld(_SUMS)
+    bic_deviance = Withheld(_SUMS)
+    info_criteria = Withheld(_SUMS)
+    score_test = Withheld(_SUMS)
+    null = Withheld(_ROWS)
+    get_hat_matrix_diag = Withheld(_ROWS)
+    get_margeff = Withheld(
+        "it averages over the rows of the table. Use get_prediction() on rows of your own"
+    )
+    get_distribution = Withheld(
+        "it is of the table's own rows. Use predict() on a table that you may see, and `scale`"
+    )
+    plot_added_variable = Withheld(_ROWS)
+    plot_ceres_residuals = Withheld(_ROWS)
+    plot_partial_residuals = Withheld(_ROWS)
+    fit_history = Withheld(
+        "there is no search over the rows to tell of. `looks` has what each look released"
+    )
+    mle_settings = Withheld(
+        "there is no search over the rows to set up. `looks` has what each look released"
+    )
+    mu = Withheld(_ROWS)
+    resid_response = Withheld(_ROWS)
+    resid_deviance = Withheld(_ROWS)
+    resid_working = Withheld(_ROWS)
+    resid_anscombe = Withheld(_ROWS)
+    resid_anscombe_scaled = Withheld(_ROWS)
+    resid_anscombe_unscaled = Withheld(_ROWS)
 
     def __post_init__(self) -> None:
         """Check what a linear model has not."""
         RegressionResults.__post_init__(self)
         if self.link not in LINKS:
             raise ArgumentError(f"link must be one of {LINKS}")
+
+    @property
+    def cov_kwds(self) -> dict[str, str]:
+        """A description of `cov_params`."""
+        return {"description": "The spread of released scores, and the noise by its public law."}
 
     @property
     def rsquared(self) -> float:
@@ -160,7 +190,7 @@ class GLMResults(RegressionResults):
         fit = cast(GLMResults, renamed(self, yname, xname))
         return Summary(glm_views.glm(fit, inference.level(alpha), ratios=ratios).titled(title))
 
-    def _rows(self, exog: pd.DataFrame | None, which: str) -> tuple[pd.DataFrame, Vector]:
+    def _rows(self, exog: pd.DataFrame | None, which: str) -> tuple[pd.DataFrame, Floats]:
         """Return the design's rows of a table, and what the offset adds to their predictors."""
         if which not in WHICH:
             raise ArgumentError(f"which must be one of {WHICH}, got {which!r}")
@@ -191,7 +221,7 @@ class GLMPrediction:
     """
 
     combinations: Combinations
-    known: Vector
+    known: Floats
     index: pd.Index
     link: str
     which: str
@@ -202,18 +232,18 @@ class GLMPrediction:
         return self.which == "mean"
 
     @property
-    def predicted(self) -> Vector:
+    def predicted(self) -> Floats:
         """Means, or linear predictors (m,)."""
         eta = self.combinations.estimates() + self.known
         return inverse_link(self.link, eta) if self._mean else eta
 
     @property
-    def se(self) -> Vector:
+    def se(self) -> Floats:
         """Standard errors (m,): of means by the delta method."""
         errors = self.combinations.errors()
         return errors * np.abs(_slope(self.link, self.predicted)) if self._mean else errors
 
-    def conf_int(self, alpha: float = 0.05) -> Vector:
+    def conf_int(self, alpha: float = 0.05) -> Floats:
         """Return intervals (m, 2)."""
         limits = self.combinations.intervals(alpha) + self.known[:, None]
         return inverse_link(self.link, limits) if self._mean else limits

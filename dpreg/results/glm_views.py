@@ -25,8 +25,13 @@ RATIOS: Final = {"logit": "odds ratio", "log": "rate ratio"}
 
 _ERRORS: Final = (
     "std err holds sampling error and privacy noise together; the last two columns tell how large "
-    "each would be alone. z, P>|z| and the interval use std err and the normal law. Intervals hold "
-    "for independent rows whose mean is that of the model; the spread may be another."
+    "each would be alone. {law} Intervals hold for independent rows whose mean is that of the "
+    "model; the spread may be another."
+)
+_NORMAL: Final = "z, P>|z| and the interval use std err and the normal law."
+_MIXTURE: Final = (
+    "P>|z| and the interval use the law of sampling error and noise of pure eps together, whose "
+    "tails are heavier than normal ones."
 )
 _LOOKS: Final = (
     "Each look after the first releases the information and the score at the fit that earlier "
@@ -49,7 +54,8 @@ def glm(result: GLMResults, alpha: float, *, ratios: bool) -> Report:
     if result.weak:
         named = "; ".join(f"{name} ({why})" for name, why in result.weak.items())
         blocks.append(Paragraph("Weak", named))
-    notes = [_ERRORS] * earned + [_LOOKS, *result.notes]
+    law = _NORMAL if result.noise_degrees is None else _MIXTURE
+    notes = [_ERRORS.format(law=law)] * earned + [_LOOKS, *result.notes]
     title = f"Private {result.family} regression: {result.endog_names}"
     return Report(title, result.claim.stamp, (*blocks, *views.closing(result.claim, notes)))
 

@@ -198,6 +198,33 @@ def test_what_a_release_cannot_have_says_why():
         _ = fit.rsquared
 
 
+PUBLIC = [
+    name
+    for name in dir(
+        sm.GLM([0.0, 1, 1, 0], [[1.0, 2], [1, 3], [1, 1], [1, 2.5]], sm.families.Binomial()).fit()
+    )
+    if not name.startswith("_")
+]
+
+
+def test_each_name_of_statsmodels_gives_a_value_or_its_reason():
+    fit = glm(eps=5)
+    assert len(PUBLIC) > 50
+    for name in PUBLIC:
+        try:
+            told = repr(getattr(fit, name))
+        except NotReleased as reason:
+            told = str(reason)
+        assert told != "None"
+        assert "residual sum of squares" not in told
+
+
+def test_the_law_of_pure_noise_is_told():
+    data = table(20_000)
+    assert "heavier than normal" in str(glm("y ~ x + w", data, 2, delta=0))
+    assert "heavier than normal" not in str(glm("y ~ x + w", data, 2))
+
+
 def test_a_saved_result_is_the_same(tmp_path):
     fit = glm(offset="o")
     assert set(fields_of(GLMResults)) == {f.name for f in dataclasses.fields(GLMResults)}

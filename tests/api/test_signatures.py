@@ -8,6 +8,7 @@ import dpreg
 
 CALLS = [
     dpreg.dp_ols,
+    dpreg.dp_glm,
     dpreg.dp_select,
     dpreg.dp_mean,
     dpreg.dp_quantile,

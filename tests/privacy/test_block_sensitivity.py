@@ -258,7 +258,7 @@ def test_pure_noise_has_its_sds_and_is_drawn_from_parts():
     other = Account(Protection("add-remove", 1, None), Budget(EPS))
     line = other.joint("looks", "matrix-laplace", Budget(EPS), by=LAPLACES)
     other.charge(None, "a test")
-    with pytest.raises(RuntimeError, match="other neighbours"):
+    with pytest.raises(RuntimeError, match="the call protects add-remove"):
         noise.draw(line.part(Budget(EPS)))
 
 
