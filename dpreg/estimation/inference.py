@@ -59,7 +59,7 @@ from numpy.typing import ArrayLike
 from dpreg.arrays import Floats, Places
 from dpreg.estimation import drawn
 from dpreg.estimation.gram import NoisyGram
-from dpreg.estimation.redraws import redraw_noise
+from dpreg.estimation.redraws import draw_truth, draws_for
 from dpreg.privacy.gram_sensitivity import Triangle
 
 __all__ = ["BELIEVED", "GramFit", "equation_noise", "fit_gram", "noise_norm", "to_user_units"]
@@ -69,8 +69,6 @@ _FLOOR: Final = 0.1
 """Least eigenvalue taken for true, as a share of the noise's norm nu."""
 BELIEVED: Final = 2.0
 """A fit is ridged where A's least eigenvalue is below so many times nu."""
-_CELLS_AT_ONCE: Final = 2_000_000
-"""Redrawn cells in memory at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +125,7 @@ class GramFit:
         return np.column_stack([self.beta - half, self.beta + half])
 
 
-def fit_gram(noisy: NoisyGram, *, rows: int | None = None, draws: int = 2000) -> GramFit:
+def fit_gram(noisy: NoisyGram, *, rows: int | None = None, draws: int | None = None) -> GramFit:
     """Fit the model of a released moment matrix; costs nothing, raises on no released value.
 
     Parameters
@@ -135,8 +133,8 @@ def fit_gram(noisy: NoisyGram, *, rows: int | None = None, draws: int = 2000) ->
     noisy : NoisyGram
     rows : int, optional
         The number of rows where it is public (replace-one); bounds the count of complete rows.
-    draws : int
-        Bootstrap draws, where they are needed.
+    draws : int, optional
+        Bootstrap draws, where they are needed; None means `draws_for` the model's columns.
 
     Returns
     -------
@@ -168,11 +166,13 @@ def fit_gram(noisy: NoisyGram, *, rows: int | None = None, draws: int = 2000) ->
     draws_of_truth = None
     if size and (ridged or noisy.mechanism != "gaussian"):
         generator = _generator(noisy)
-        privately, sampled = _draw_truth(noisy, norm, sigma2, draws, generator)
+        least = _least_eigenvalue(noisy, norm)
+        number = draws_for(size) if draws is None else draws
+        privately, sampled, error = draw_truth(noisy, least, sigma2, number, generator)
         draws_of_truth = privately - sampled
         if ridged:
             privacy = np.cov(privately, rowvar=False).reshape(size, size)
-            sampling = np.cov(sampled, rowvar=False).reshape(size, size)
+            sampling = np.cov(sampled, rowvar=False).reshape(size, size) if error is None else error
     return GramFit(
         beta=beta,
         cov=sampling + privacy,
@@ -316,23 +316,3 @@ def _residual_variance(
 def _generator(noisy: NoisyGram) -> Generator:
     """Seed a generator by the released numbers, so that intervals repeat."""
     return default_rng(np.frombuffer(noisy.cells.tobytes(), dtype=np.uint32))
-
-
-def _draw_truth(
-    noisy: NoisyGram, norm: float, sigma2: float, draws: int, rng: Generator
-) -> tuple[Floats, Floats]:
-    """Draw coefficients that the release is compatible with: (given the noise alone, sampling)."""
-    size = len(noisy.columns)
-    least = _least_eigenvalue(noisy, norm)
-    step = max(1, _CELLS_AT_ONCE // (size + 1) ** 2)
-    parts: list[Floats] = []
-    for start in range(0, draws, step):
-        number = min(step, draws - start)
-        matrices = noisy.cells - redraw_noise(noisy, number, rng)
-        values, vectors = np.linalg.eigh(matrices[:, :size, :size])
-        values = np.maximum(np.abs(values), least)
-        turned = np.einsum("kji,kj->ki", vectors, matrices[:, :size, size]) / values
-        errors = rng.standard_normal((number, size)) * np.sqrt(sigma2 / values)
-        parts.append(np.einsum("kij,skj->ski", vectors, np.stack([turned, errors])))
-    back = np.concatenate(parts, axis=1)
-    return back[0], back[1]

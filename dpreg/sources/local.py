@@ -18,8 +18,11 @@ from dpreg.sources.base import Chunk, Integers, NamedSource, Tally, added
 __all__ = ["CHUNK_ROWS", "LocalSource", "Piece"]
 
 CHUNK_ROWS = 1 << 15
-"""Most rows of a chunk, unless asked otherwise: threads that take more at a time wait less for each
-other, and a chunk of twenty columns still fits a cache."""
+"""Most rows of a chunk of few columns, unless asked otherwise: threads that take more at a time
+wait less for each other, and a chunk of twenty columns still fits a cache."""
+
+_FEW_COLUMNS = 24
+_LEAST_ROWS = 1 << 12
 
 _THREADED_PIECES = 4  # a table of fewer chunks is read sooner by one thread than threads start
 _MOST_THREADS = 8
@@ -111,7 +114,7 @@ class LocalSource(NamedSource):
         advance: Callable[[int], object] | None = None,
     ) -> Integers:
         """Make one pass, in several threads where there are chunks for them; see `Source.total`."""
-        queue = _Queue(self._checked(columns, CHUNK_ROWS), advance)
+        queue = _Queue(self._checked(columns, _rows_of(len(columns))), advance)
         threads = threads_allowed(_MOST_THREADS)
         if threads == 1 or queue.is_short():
             return added([tally(queue)])
@@ -129,6 +132,11 @@ class LocalSource(NamedSource):
             raise ArgumentError("size, the number of rows in a chunk, must be a positive integer")
         self._check(columns)
         return self._pieces(columns, size)
+
+
+def _rows_of(columns: int) -> int:
+    """Return the rows of a chunk: of many columns it has fewer, and takes no more memory."""
+    return max(_LEAST_ROWS, min(CHUNK_ROWS, CHUNK_ROWS * _FEW_COLUMNS // max(columns, 1)))
 
 
 def _read(piece: Piece) -> Chunk:

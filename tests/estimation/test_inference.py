@@ -9,6 +9,7 @@ import statsmodels.api as sm
 from oracles.accounts import release_gram
 from oracles.gram import equation_noise as slow_noise
 
+from dpreg.estimation import redraws
 from dpreg.estimation.gram import NoisyGram
 from dpreg.estimation.inference import (
     equation_noise,
@@ -16,7 +17,7 @@ from dpreg.estimation.inference import (
     noise_norm,
     to_user_units,
 )
-from dpreg.estimation.redraws import redraw_noise
+from dpreg.estimation.redraws import draws_for, redraw_noise
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy.gram_sensitivity import layout
 
@@ -213,3 +214,22 @@ def test_public_rows_bound_the_count():
     noisy = replace(noisy_of(table(500), "1"), count=600.0)
     assert fit_gram(noisy, rows=500).nobs == 500
     assert fit_gram(noisy).nobs == 600
+
+
+def test_wide_models_make_fewer_draws():
+    assert [draws_for(columns) for columns in (0, 1, 80, 100, 300, 5000)] == [
+        2000, 2000, 2000, 1024, 200, 200,
+    ]  # fmt: skip
+
+
+def test_few_draws_give_a_covariance_of_full_rank_and_the_same_size(monkeypatch):
+    noisy = noisy_of(table(2000, p=20), "1", rng=np.random.default_rng(5))
+    many = fit_gram(noisy)
+    monkeypatch.setattr(redraws, "_FULL_DRAWS_TO", 0)
+    few = fit_gram(noisy, draws=15)
+    assert many.ridged
+    assert few.draws.shape == (15, 21)
+    assert np.linalg.eigvalsh(few.cov_sampling)[0] > 0
+    ratios = np.diag(few.cov_sampling) / np.diag(many.cov_sampling)
+    assert np.median(ratios) == pytest.approx(1, abs=0.3)
+    assert np.abs(np.log(ratios)).max() < np.log(4)
