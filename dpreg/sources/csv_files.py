@@ -14,6 +14,10 @@ A line with more or fewer cells than the header, with such a quote, or longer th
 row of which every cell is missing; such rows come last in their file's order. A cell with an end of
 a line in it makes as many of them as it has lines: Parquet holds such text.
 
+Blocks of whole lines are parsed by pyarrow, several at a time. Columns of numbers are parsed as
+such, which gives each cell the number that its text denotes; where Arrow takes a cell of a block
+for none, the block is parsed anew as text, and the column stays text in the blocks that follow.
+
 Tested in `tests/sources/test_files.py`.
 """
 
@@ -21,19 +25,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpreg.cells import Kind, number
-from dpreg.columns import ColumnType
+from dpreg.columns import ColumnType, Numeric, Unbounded
 from dpreg.errors import DataError
+from dpreg.running import threads as threads_allowed
 from dpreg.sources.arrow_batches import batch_pieces, guarded, guarded_batches
 from dpreg.sources.arrow_cells import batch_reader
 from dpreg.sources.arrow_library import pa
 from dpreg.sources.base import Chunk, find_column
+from dpreg.sources.csv_quotes import without_open_quotes
 from dpreg.sources.local import LocalSource, Piece
 from dpreg.sources.meaning import meaning_of
 
@@ -42,11 +50,10 @@ __all__ = ["CsvSource"]
 _BLOCK = 1 << 21  # bytes parsed at a time
 _HEADER_BLOCK = 1 << 16
 _LONGEST_ROW = 1 << 24
+_MOST_THREADS = 8
+_TEXT = pa.large_string()
 _MARK = b"\xef\xbb\xbf"  # that some programs put before UTF-8
 
-# A cell in quotes, opened where a cell starts, up to the end of its line where it is not closed.
-_QUOTED = re.compile(rb'(?:^|[,\r\n])"[^"\r\n]*+(?:""[^"\r\n]*+)*+(?P<close>"?)')
-_LINE_END = re.compile(rb"\r\n|\r|\n")
 _HEADER = re.compile(rb"[\r\n]*+[^\r\n]++(?:\r\n|\r|\n|\Z)")
 
 
@@ -113,7 +120,7 @@ class CsvSource(LocalSource):
         total = 0
         for path, header in zip(self._paths, self._headers, strict=True):
             malformed = _Malformed()
-            for batch in _batches(path, header, header[:1], malformed):
+            for batch in _batches(path, header, _Columns(header[:1]), malformed):
                 total += batch.num_rows
             total += malformed.rows
         return total
@@ -121,9 +128,10 @@ class CsvSource(LocalSource):
     def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
         missing = partial(_missing_chunk, columns)
         for part, (path, header) in enumerate(zip(self._paths, self._headers, strict=True)):
-            malformed, read = _Malformed(), None
-            for batch in _batches(path, header, columns, malformed):
-                read = read or batch_reader(batch.schema, columns)
+            malformed, read, schema = _Malformed(), None, None
+            for batch in _batches(path, header, _Columns.of(columns), malformed):
+                if read is None or batch.schema != schema:
+                    read, schema = batch_reader(batch.schema, columns), batch.schema
                 yield from batch_pieces(batch, read, size, part)
             for start in range(0, malformed.rows, size):
                 rows = min(size, malformed.rows - start)
@@ -151,12 +159,68 @@ def _missing_chunk(columns: Mapping[str, ColumnType], rows: int) -> Chunk:
     return {name: np.repeat(meaning_of(how).cells([None]), rows) for name, how in columns.items()}
 
 
+class _Columns:
+    """Columns of a file that are read, and which of them are parsed as numbers so far."""
+
+    __slots__ = ("names", "numbers")
+
+    def __init__(self, names: Sequence[str], numbers: Sequence[str] = ()) -> None:
+        self.names = [*names]
+        self.numbers = frozenset(numbers)
+
+    @classmethod
+    def of(cls, columns: Mapping[str, ColumnType]) -> _Columns:
+        """Parse as numbers what is declared so, or not at all."""
+        numbers = [n for n, how in columns.items() if isinstance(how, Numeric | Unbounded)]
+        return cls([*columns], numbers)
+
+    def parsed(self, block: bytes, header: Sequence[str], malformed: _Malformed) -> Any:
+        """Parse a block of lines."""
+        numbers = self.numbers
+        if numbers:
+            counted = _Malformed()
+            types = {name: pa.float64() if name in numbers else _TEXT for name in self.names}
+            try:
+                table = _parsed(block, header, types, counted)
+            except pa.ArrowInvalid:
+                pass
+            else:
+                malformed.rows += counted.rows
+                return table
+        table = _parsed(block, header, dict.fromkeys(self.names, _TEXT), malformed)
+        self.numbers -= {name for name in numbers if not _are_numbers(table[name])}
+        return table
+
+
+def _are_numbers(column: Any) -> bool:
+    try:
+        column.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def _batches(
-    path: str, header: tuple[str, ...], columns: Iterable[str], malformed: _Malformed
+    path: str, header: tuple[str, ...], columns: _Columns, malformed: _Malformed
 ) -> Iterator[Any]:
-    """Parse a file's rows, block by block."""
+    """Parse a file's rows, block by block, several of them at a time."""
     failed = f"{path} cannot be read as CSV: it is damaged"
     blocks = guarded_batches(_blocks(path, malformed=malformed), failed)
+
+    def work(block: bytes) -> tuple[list[Any], int]:
+        spoilt = _Malformed()
+        closed, spoilt.rows = without_open_quotes(block)
+        if not closed:
+            return [], spoilt.rows
+        table = guarded(lambda: columns.parsed(closed, header, spoilt), failed)
+        return table.to_batches(), spoilt.rows
+
+    for batches, spoilt in _ahead(work, _without_header(blocks)):
+        malformed.rows += spoilt
+        yield from batches
+
+
+def _without_header(blocks: Iterator[bytes]) -> Iterator[bytes]:
     headed = False
     for whole in blocks:
         block = whole
@@ -164,26 +228,30 @@ def _batches(
             found = _HEADER.match(whole)
             headed = found is not None
             block = whole[found.end() :] if found else b""
-        block = _closed(block, malformed)
         if block:
-            parse = partial(_parsed, block, header, [*columns], malformed)
-            yield from guarded(parse, failed).to_batches()
+            yield block
 
 
-def _closed(block: bytes, malformed: _Malformed) -> bytes:
-    """Take out the lines with a quote that is open at their end."""
-    if b'"' not in block:
-        return block
-    kept, start = [], 0
-    for cell in _QUOTED.finditer(block):
-        if not cell["close"]:
-            first = cell.start() + (block[cell.start()] in b"\r\n")
-            first = max(block.rfind(b"\n", 0, first), block.rfind(b"\r", 0, first)) + 1
-            end = _LINE_END.search(block, cell.end())
-            kept.append(block[start:first])
-            start = end.end() if end else len(block)
-            malformed.rows += 1
-    return b"".join([*kept, block[start:]])
+def _ahead(
+    work: Callable[[bytes], tuple[list[Any], int]], blocks: Iterator[bytes]
+) -> Iterator[tuple[list[Any], int]]:
+    """Work on blocks in several threads, a few blocks ahead; results come in order."""
+    threads = threads_allowed(_MOST_THREADS)
+    if threads == 1:
+        yield from map(work, blocks)
+        return
+    waiting: deque[Future[tuple[list[Any], int]]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for block in blocks:
+                waiting.append(pool.submit(work, block))
+                if len(waiting) > threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for one in waiting:
+                one.cancel()
 
 
 def _header(path: str) -> tuple[str, ...]:
@@ -193,7 +261,7 @@ def _header(path: str) -> tuple[str, ...]:
     blocks.close()
     line = _HEADER.match(block)
     first = line[0].lstrip(b"\r\n") if line else b""
-    names: list[str] = guarded(lambda: _parsed(first, None, [], _Malformed()).column_names, failed)
+    names: list[str] = guarded(lambda: _parsed(first, None, {}, _Malformed()).column_names, failed)
     if any(letter in name for name in names for letter in "\0\ufffd"):
         raise DataError(f"{failed} in UTF-8")
     if any(math.isfinite(number(name)) for name in names):
@@ -214,16 +282,19 @@ def _blocks(
     well while such a thread calls it: for a handler of malformed rows, or for a file's bytes.
     """
     with pa.input_stream(path, compression="detect") as stream:
-        rest, too_long = stream.read(len(_MARK)).removeprefix(_MARK), False
-        while raw := stream.read(size):
+        rest, too_long = b"", False
+        first = stream.read(len(_MARK)).removeprefix(_MARK)
+        while raw := first + stream.read(size):
+            first = b""
             if too_long:  # what is left of a line that was given up
                 _, found, raw = raw.partition(b"\n")
                 too_long = not found
-            rest += raw
-            end = rest.rfind(b"\n") + 1
+            end = raw.rfind(b"\n") + 1
             if end:
-                yield _utf8(rest[:end])
-                rest = rest[end:]
+                yield _utf8(b"".join([rest, memoryview(raw)[:end]]))
+                rest = raw[end:]
+            else:
+                rest += raw
             if len(rest) > _LONGEST_ROW and b"\r" not in rest:
                 rest, too_long = b"", True
                 if malformed is not None:
@@ -234,6 +305,8 @@ def _blocks(
 
 def _utf8(block: bytes) -> bytes:
     """Replace what is no UTF-8: pyarrow prints the bytes of a malformed row that is none."""
+    if block.isascii():
+        return block
     try:
         block.decode()
     except UnicodeDecodeError:
@@ -242,7 +315,7 @@ def _utf8(block: bytes) -> bytes:
 
 
 def _parsed(
-    block: bytes, names: Sequence[str] | None, columns: list[str], malformed: _Malformed
+    block: bytes, names: Sequence[str] | None, types: Mapping[str, Any], malformed: _Malformed
 ) -> Any:
     from pyarrow import csv
 
@@ -252,8 +325,8 @@ def _parsed(
         csv.ParseOptions(invalid_row_handler=malformed, ignore_empty_lines=False),
         csv.ConvertOptions(
             check_utf8=False,
-            column_types=dict.fromkeys(columns, pa.large_string()),
-            include_columns=columns,  # none are all of them
+            column_types=types,
+            include_columns=[*types],  # none are all of them
             strings_can_be_null=True,
             null_values=[""],
         ),

@@ -445,6 +445,36 @@ def test_numbers_of_a_csv_are_the_single_cells_numbers(tmp_path_factory, cells):
     assert same(read(source, {"x": Unbounded()}), {"x": expected})
 
 
+HOSTILE = (
+    "1", "-2.5", "1e400", "-1e400", "1e-400", "007", "+1", ".5", "5.", "1_0", "0x10", "nan", "NaN",
+    "nan(1)", "inf", "-Infinity", "", "NA", "null", " 3", "3\t", "\u0663", "true", "1,5", "1e",
+    "--1", "12345678901234567890123", "0.1000000000000000055511151231257827021181583404541015625",
+)  # fmt: skip
+
+
+@given(
+    st.lists(st.tuples(*3 * [st.sampled_from(HOSTILE)]), min_size=1, max_size=30),
+    st.sampled_from([1, 7, 40, 1000]),
+    st.booleans(),
+)
+def test_numbers_parsed_as_such_are_those_of_their_text(tmp_path_factory, rows, block, quoted):
+    from dpreg.sources import csv_files
+
+    lines = [",".join(f'"{cell}"' if quoted else cell for cell in row) for row in rows]
+    source = csv(tmp_path_factory.mktemp("csv"), "\n".join(["x,y,z", *lines, ""]))
+    how = {"x": Unbounded(), "y": Numeric(0, 1), "z": Unbounded()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_files._blocks, "__defaults__", (block,))
+        parsed = read(source, how)
+        patch.setattr(csv_files._Columns, "of", classmethod(lambda cls, columns: cls([*columns])))
+        assert same(parsed, read(source, how))
+    well = [row for row, line in zip(rows, lines, strict=True) if quoted or line.count(",") == 2]
+    spoilt = [math.nan] * (len(rows) - len(well))
+    for place, name in enumerate(how):
+        expected = np.array([number(row[place]) for row in well] + spoilt)
+        assert same({name: parsed[name]}, {name: expected})
+
+
 # Damage ---------------------------------------------------------------------------------------
 
 SECRET = "Zebulon"
