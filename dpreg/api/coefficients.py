@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.columns import ColumnType
-from dpreg.estimation.gram import NoisyGram, release_gram
+from dpreg.errors import DpregWarning
+from dpreg.estimation.gram import NoisyGram, planned_noise, release_gram
 from dpreg.estimation.inference import BELIEVED, fit_gram, noise_norm, to_user_units
 from dpreg.estimation.perturbed import release_sums, to_ball
 from dpreg.estimation.scaling import RowScaling, row_scaling
@@ -18,6 +20,8 @@ from dpreg.formula.design import Design
 from dpreg.moments import Moments
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
+from dpreg.privacy.gram_sensitivity import layout
+from dpreg.privacy.protection import Protection
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.regression import RegressionResults
 from dpreg.sources import Chunk
@@ -25,12 +29,16 @@ from dpreg.sources import Chunk
 __all__ = [
     "CallFacts",
     "UnitBallRows",
+    "announce_wide_factors",
     "exclusive_groups",
     "joint_fit",
     "perturbed_fit",
     "released",
     "unit_ball_rows",
 ]
+
+
+_MANY_LEVELS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +187,52 @@ def exclusive_groups(design: Design, columns: Sequence[int]) -> list[tuple[int, 
         tuple(j for j in term.columns if j in chosen) for term in design.terms if term.exclusive
     ]
     return [group for group in groups if len(group) > 1]
+
+
+def announce_wide_factors(
+    design: Design,
+    rows: int | None,
+    cost: Budget,
+    protection: Protection,
+    noise: str | None = None,
+    *,
+    stacklevel: int,
+) -> None:
+    """Warn, before the charge, of factors with too many levels for the rows and the budget.
+
+    Too many are twenty or more that have, on average, fewer rows each than twice the standard
+    deviation of the noise in a level's count: a public rule.
+
+    Parameters
+    ----------
+    design : Design
+    rows : int or None
+        How many there are, or about how many, where that is public; None says nothing.
+    cost : Budget
+        Of the release of the moments.
+    protection : Protection
+    noise : str, optional
+        As for `release_gram`.
+    stacklevel : int
+        As for `warnings.warn`.
+    """
+    factors = [t for t in design.terms if t.exclusive and len(t.columns) >= _MANY_LEVELS]
+    if rows is None or not factors:
+        return
+    chosen = tuple(column for term in design.terms for column in term.columns)
+    triangle = layout(chosen, exclusive_groups(design, chosen))
+    sds = dict(zip(triangle.cells, planned_noise(triangle, cost, protection, noise), strict=True))
+    for term in factors:
+        place = chosen.index(term.columns[0])
+        sd, levels = sds[place, place], len(term.columns) + triangle.intercept
+        if rows < 2 * sd * levels:
+            warnings.warn(
+                f"{term.name} has {levels:,} levels for {rows:,} rows, about {rows / levels:,.0f} "
+                f"each, and the noise in a level's count has a standard deviation of {sd:,.0f}: "
+                "its coefficients will say little. Merge levels, or raise eps.",
+                DpregWarning,
+                stacklevel=stacklevel,
+            )
 
 
 @dataclass(frozen=True, slots=True)

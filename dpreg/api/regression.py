@@ -8,7 +8,13 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpreg.api.coefficients import CallFacts, joint_fit, perturbed_fit, unit_ball_rows
+from dpreg.api.coefficients import (
+    CallFacts,
+    announce_wide_factors,
+    joint_fit,
+    perturbed_fit,
+    unit_ball_rows,
+)
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, SchemaLike, Table
@@ -247,6 +253,11 @@ def dp_ols(
     line = "gram" if request.method == "auto" else request.method
     part = None if opened else account.line("coefficients", f"{line} release", cost)
     announce(bounds, stacklevel=3)
+    if part is not None and not request.perturbed:
+        expected = source.rows if request.protection.n_is_public else request.expected_rows
+        announce_wide_factors(
+            trial, expected, cost, request.protection, request.noise, stacklevel=3
+        )
     account.charge(budget, f"dp_ols: {formula}")
     bounded = buy_bounds(reader, known, bounds)
     design = build(bounded)

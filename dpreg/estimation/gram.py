@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from dpreg.privacy.account import Part
     from dpreg.privacy.protection import Protection
 
-__all__ = ["NOISES", "NoisyGram", "release_gram", "response_weight"]
+__all__ = ["NOISES", "NoisyGram", "planned_noise", "release_gram", "response_weight"]
 
 
 _EXPECTED_NORM: Final = 0.25
@@ -208,6 +208,13 @@ def release_gram(
 def response_weight(triangle: Triangle) -> int:
     """Return g, the weight of the response in a Gaussian release (public; see the module)."""
     return max(1, round(math.sqrt(2 * triangle.dimension - 1)) - 1)
+
+
+def planned_noise(
+    triangle: Triangle, cost: Budget, protection: Protection, noise: str | None = None
+) -> tuple[float, ...]:
+    """Return the noise's standard deviation in each cell, before anything is released."""
+    return tuple(sd / CELL_UNITS for sd in _choose_plan(triangle, cost, protection, noise).sds)
 
 
 def _choose_plan(

@@ -8,6 +8,7 @@ import pytest
 
 import dpreg
 from dpreg.api.coefficients import exclusive_groups, unit_ball_rows
+from dpreg.errors import BudgetError, DpregWarning
 from dpreg.formula.design import build_design
 from dpreg.moments import read_moments
 from dpreg.schema import Schema
@@ -25,6 +26,32 @@ def columns(design):
 def test_columns_of_a_factor_exclude_each_other():
     assert exclusive_groups(DESIGN, columns(DESIGN)) == [(1, 2)]
     assert exclusive_groups(DESIGN, [0, 1, 3]) == []
+
+
+def wide_table(rows):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"y": rng.uniform(-1, 1, rows), "k": rng.integers(0, 50, rows)})
+
+
+WIDE = {"y": (-1, 1), "k": {"levels": list(range(50))}}
+
+
+def test_a_factor_too_wide_for_its_rows_is_told_before_the_charge():
+    ledger, table = dpreg.Ledger("0.1"), wide_table(500)
+    told = pytest.warns(DpregWarning, match=r"k has 50 levels for 500 rows, about 10 each")
+    with told, pytest.raises(BudgetError):
+        dpreg.dp_ols("y ~ k", table, 1, schema=WIDE, method="gram", budget=ledger)
+
+
+def test_a_factor_with_rows_enough_is_not_spoken_of():
+    dpreg.dp_ols("y ~ k", wide_table(40_000), 1, schema=WIDE, method="gram", unsafe_seed=1)
+
+
+def test_a_private_number_of_rows_has_no_say_in_a_warning():
+    given = {"schema": WIDE, "method": "gram", "neighbors": "add-remove", "unsafe_seed": 1}
+    dpreg.dp_ols("y ~ k", wide_table(500), 1, **given)
+    with pytest.warns(DpregWarning, match="for 400 rows"):
+        dpreg.dp_ols("y ~ k", wide_table(40_000), 1, expected_rows=400, **given)
 
 
 @pytest.mark.parametrize("scaling", ["box", "row-norm", "row-norm-xy", "max-norm"])
