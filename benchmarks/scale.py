@@ -1,15 +1,22 @@
-"""`dp_select` on a Parquet file larger than it holds in memory, beside DuckDB and statsmodels.
+"""Wide, long and many-levelled tables beside the tools that everyone has: CPU seconds and memory.
 
-All read one file of 14 float64 columns. DuckDB computes what least squares needs, the sums and
-the sums of products of all pairs of columns, on as many threads; dpreg reads, scales, splits,
-draws among 8,192 models and fits. Peak memory is that of a process that does nothing else.
+Each measurement is a process of its own, and counts the CPU seconds of one call after its imports;
+ours and the peer's take turns, all on as many threads, and the ratio is the median of the rounds.
+CPU seconds travel better between machines than the clock's, on a shared one above all.
 
-    python -m benchmarks.scale            # 20,000,000 rows: 2.5 GB on disk, a few minutes
-    python -m benchmarks.scale 1000000
+- columns: `dp_ols(method="gram")` of p columns, beside NumPy's Gram matrix and one solve;
+- levels: exact moments of a factor and two numbers, beside pandas' group-by sums of the same;
+- csv, parquet: exact moments of 14 columns (and a factor of 20 levels, "text"), beside DuckDB's and
+  Polars' sums and sums of products of all pairs; "decode" is pyarrow's reading of the file alone.
+
+    python -m benchmarks.scale                          # all but the longest, some minutes
+    python -m benchmarks.scale --only levels columns
+    python -m benchmarks.scale --rows 10000000 50000000 --only parquet
 """
 
 import argparse
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,70 +24,155 @@ import time
 from collections.abc import Callable
 from itertools import combinations_with_replacement
 from pathlib import Path
+from typing import Any
 
-import duckdb
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pandas as pd
 
-import dpreg
-from benchmarks._harness import compare, show
-
-NAMES = [f"x{j}" for j in range(1, 14)]
-FORMULA = "y ~ " + " + ".join(NAMES)
-SCHEMA = dict.fromkeys([*NAMES, "y"], (-4, 4))
+ROWS = 200_000
+CSV_ROWS = 1_000_000
+NAMES = [*(f"x{j}" for j in range(1, 14)), "y"]
+LEVELS = [f"level {j}" for j in range(20)]
+PAIRS = [*combinations_with_replacement(NAMES, 2)]
 GROUP_ROWS = 250_000
-SMALL = 1_000_000
-THREADS = os.cpu_count() or 1
+THREADS = int(os.environ.get("DPREG_THREADS", "1"))
 
 
-def write(path: Path, rows: int) -> None:
-    """Write simulated rows, nobody's, in row groups."""
+def columns_table(p: int) -> tuple[pd.DataFrame, list[str]]:
+    """Simulate normal rows, nobody's."""
     rng = np.random.default_rng(0)
-    effects = np.array([0.5, 0.3, 0.2] + 10 * [0.0])
-    schema = pa.schema([(name, pa.float64()) for name in [*NAMES, "y"]])
-    with pq.ParquetWriter(path, schema) as writer:
-        for start in range(0, rows, GROUP_ROWS):
-            x = rng.normal(size=(min(GROUP_ROWS, rows - start), 13))
-            y = x @ effects + rng.normal(size=len(x))
-            columns = dict(zip(schema.names, [*x.T, y], strict=True))
-            writer.write_table(pa.table(columns, schema=schema))
+    names = [f"x{j}" for j in range(p)]
+    values = rng.normal(size=(ROWS, p + 1))
+    values[:, -1] += values[:, 0]
+    return pd.DataFrame(values, columns=[*names, "y"]), names
 
 
-def select(path: Path) -> None:
-    dpreg.dp_select(FORMULA, path, eps=1, schema=SCHEMA)
+def levels_table(levels: int) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, ROWS))
+    return pd.DataFrame({"g": rng.integers(0, levels, ROWS), "x": x, "y": y})
 
 
-def sums_of_products(path: Path) -> None:
-    pairs = combinations_with_replacement([*NAMES, "y"], 2)
-    sums = [f"sum({name})" for name in [*NAMES, "y"]] + [f"sum({a} * {b})" for a, b in pairs]
-    with duckdb.connect() as connection:
-        connection.execute(f"set threads = {THREADS}")
-        connection.execute(f"select count(*), {', '.join(sums)} from '{path}'").fetchall()
+def columns_ours(p: int) -> Callable[[], object]:
+    import dpreg
+
+    table, names = columns_table(p)
+    formula, schema = "y ~ " + " + ".join(names), dict.fromkeys(table.columns, (-4, 4))
+    return lambda: dpreg.dp_ols(formula, table, 1, schema=schema, method="gram")
 
 
-def least_squares(path: Path) -> None:
-    import statsmodels.api as sm
+def columns_numpy(p: int) -> Callable[[], object]:
+    table, _ = columns_table(p)
+    rows = np.column_stack([np.ones(ROWS), table.to_numpy()])
 
-    table = pq.read_table(path).to_pandas()
-    sm.OLS(table["y"].to_numpy(), sm.add_constant(table[NAMES].to_numpy())).fit()
+    def fit() -> object:
+        gram = rows.T @ rows
+        return np.linalg.solve(gram[:-1, :-1], gram[:-1, -1])
+
+    return fit
 
 
-JOBS: dict[str, Callable[[Path], None]] = {
-    "dpreg": select,
-    "duckdb": sums_of_products,
-    "statsmodels": least_squares,
+def moments(formula: str, data: object, schema: dict[str, Any]) -> Callable[[], object]:
+    from dpreg.formula.design import build_design
+    from dpreg.moments import read_moments
+    from dpreg.sources import as_source
+    from dpreg.sources.reader import Reader
+
+    return lambda: read_moments(Reader(as_source(data)), build_design(formula, schema))
+
+
+def levels_ours(levels: int) -> Callable[[], object]:
+    bounds = {"x": (-4, 4), "y": (-4, 4)}
+    schema = {**bounds, "g": {"levels": list(range(levels))}}
+    return moments("y ~ x + g", levels_table(levels), schema)
+
+
+def levels_pandas(levels: int) -> Callable[[], object]:
+    table = levels_table(levels)
+
+    def sums() -> object:
+        whole = table.assign(n=1.0, xx=table.x**2, xy=table.x * table.y, yy=table.y**2)
+        return whole.groupby("g")[["n", "x", "y"]].sum(), whole[["xx", "xy", "yy"]].sum()
+
+    return sums
+
+
+def file_ours(path: str) -> Callable[[], object]:
+    import pyarrow.csv
+    import pyarrow.parquet  # noqa: F401
+
+    schema: dict[str, Any] = dict.fromkeys(NAMES, (-4, 4))
+    formula = "y ~ " + " + ".join(NAMES[:-1])
+    if "text" in path:
+        formula, schema = formula + " + g", {**schema, "g": LEVELS}
+    return moments(formula, path, schema)
+
+
+def file_duckdb(path: str) -> Callable[[], object]:
+    import duckdb
+
+    sums = [f"sum({name})" for name in NAMES] + [f"sum({a} * {b})" for a, b in PAIRS]
+    by = " group by g" if "text" in path else ""
+    connection = duckdb.connect()
+    connection.execute(f"set threads = {THREADS}")
+    query = f"select count(*), {', '.join(sums)} from '{path}'{by}"
+    return lambda: connection.execute(query).fetchall()
+
+
+def file_polars(path: str) -> Callable[[], object]:
+    import polars as pl
+
+    sums = [pl.col(name).sum().alias(name) for name in NAMES]
+    sums += [(pl.col(a) * pl.col(b)).sum().alias(f"{a} {b}") for a, b in PAIRS]
+    scan = pl.scan_csv if path.endswith("csv") else pl.scan_parquet
+    if "text" in path:
+        return lambda: scan(path).group_by("g").agg(sums).collect(engine="streaming")
+    return lambda: scan(path).select(sums).collect(engine="streaming")
+
+
+def file_decode(path: str) -> Callable[[], object]:
+    from pyarrow.parquet import ParquetFile
+
+    def read() -> None:
+        for _ in ParquetFile(path, buffer_size=1 << 18).iter_batches(1 << 15, use_threads=False):
+            pass
+
+    return read
+
+
+JOBS: dict[str, Callable[[Any], Callable[[], object]]] = {
+    "columns dpreg": columns_ours,
+    "columns numpy": columns_numpy,
+    "levels dpreg": levels_ours,
+    "levels pandas": levels_pandas,
+    "file dpreg": file_ours,
+    "file duckdb": file_duckdb,
+    "file polars": file_polars,
+    "file decode": file_decode,
 }
 
 
-def alone(job: str, path: Path) -> tuple[float, float] | None:
-    """Run a job in a process of its own: seconds, and peak memory in MB; None where it died."""
-    command = [sys.executable, "-m", "benchmarks.scale", "--job", job, "--file", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        return None
-    seconds, peak = map(float, done.stdout.split())
-    return seconds, peak
+def write(path: Path, rows: int) -> None:
+    """Write simulated rows, nobody's: numbers of three digits ("short") or of seventeen."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    rng = np.random.default_rng(0)
+    kinds = [(name, pa.float64()) for name in NAMES]
+    schema = pa.schema([*kinds, ("g", pa.string())] if "text" in path.name else kinds)
+    parquet = path.suffix == ".parquet"
+    kind = pyarrow.parquet.ParquetWriter if parquet else pyarrow.csv.CSVWriter
+    with kind(str(path), schema) as writer:
+        for start in range(0, rows, GROUP_ROWS):
+            size = min(GROUP_ROWS, rows - start)
+            values = rng.normal(size=(len(NAMES), size))
+            if not parquet and "long" not in path.name:
+                values = np.round(values, 3)
+            columns: dict[str, Any] = dict(zip(NAMES, values, strict=True))
+            if "text" in path.name:
+                columns["g"] = rng.choice(LEVELS, size)
+            writer.write_table(pa.table(columns, schema=schema))
 
 
 def peak_megabytes() -> float:
@@ -90,54 +182,76 @@ def peak_megabytes() -> float:
     return int(line.split()[1]) / 1024
 
 
-def main(rows: int, folder: Path) -> None:
-    files = {n: folder / f"rows-{n}.parquet" for n in sorted({min(SMALL, rows), rows})}
-    for n, path in files.items():
-        write(path, n)
-    print(f"{rows:,} rows, {THREADS} threads; a call against one query\n")
-    largest = files[rows]
-    found = compare(
-        f"dp_select, {rows:,} rows",
-        lambda: select(largest),
-        "DuckDB",
-        lambda: sums_of_products(largest),
-        rounds=3,
-        goal=1.5,
+def run(job: str, size: str) -> None:
+    """Do one job in this process, and print its CPU seconds and the memory before and after."""
+    call = JOBS[job](size if job.startswith("file") else int(size))
+    before, started = peak_megabytes(), time.process_time()
+    call()
+    print(time.process_time() - started, before, peak_megabytes())
+
+
+def alone(job: str, size: object) -> tuple[float, float, float]:
+    """Do one job in a process of its own."""
+    pinned = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "POLARS_MAX_THREADS", "DPREG_THREADS")
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.scale", "--job", job, str(size)],
+        env={**os.environ, **dict.fromkeys(pinned, str(THREADS))},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    show([found])
-    print(f"\ndpreg read {rows / found.ours / 1e6:.1f} million rows a second\n")
-    print(f"{'job':12} {'rows':>12} {'seconds':>8} {'million rows/s':>15} {'peak MB':>8}")
-    for n, path in files.items():
-        for job in ("dpreg", "duckdb"):
-            _line(job, n, alone(job, path))
-    # Statsmodels holds the whole table: halve it until it fits.
-    n = rows
-    while (measured := alone("statsmodels", largest)) is None and n > SMALL:
-        _line("statsmodels", n, None)
-        n //= 2
-        write(largest, n)
-    _line("statsmodels", n, measured)
+    seconds, before, after = map(float, done.stdout.split())
+    return seconds, before, after
 
 
-def _line(job: str, rows: int, measured: tuple[float, float] | None) -> None:
-    if measured is None:
-        print(f"{job:12} {rows:12,} does not fit")
-        return
-    seconds, peak = measured
-    print(f"{job:12} {rows:12,} {seconds:8.2f} {rows / seconds / 1e6:15.1f} {peak:8.0f}")
+def compare(what: str, size: object, shown: object, peers: list[str], rounds: int) -> None:
+    """Measure ours and the peers in turns, and print a line for each peer."""
+    jobs = ["dpreg", *peers]
+    taken = [{job: alone(f"{what} {job}", size) for job in jobs} for _ in range(rounds)]
+    ours = statistics.median(one["dpreg"][0] for one in taken)
+    for peer in peers:
+        theirs = statistics.median(one[peer][0] for one in taken)
+        ratios = [one["dpreg"][0] / one[peer][0] for one in taken]
+        before, after = (max(one["dpreg"][place] for one in taken) for place in (1, 2))
+        print(
+            f"{shown!s:26} {peer:8} {ours:9.3f} {theirs:9.3f} {statistics.median(ratios):7.2f} "
+            f"({min(ratios):.2f}-{max(ratios):.2f}) {before:8.0f} {after:8.0f} "
+            f"{max(one[peer][2] for one in taken):8.0f}",
+            flush=True,
+        )
+
+
+def main(only: list[str], rows: list[int], rounds: int) -> None:
+    print(f"CPU seconds, {THREADS} threads; memory in MB: before our call, its peak, the peer's")
+    print(f"{'case':26} {'peer':8} {'ours':>9} {'peer':>9} {'ratio':>7}")
+    if "levels" in only:
+        for levels in (5, 100, 1000, 5000):
+            compare("levels", levels, f"{levels:,} levels", ["pandas"], rounds)
+    if "columns" in only:
+        for p in (10, 30, 100, 300):
+            compare("columns", p, f"{p} columns", ["numpy"], rounds)
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in ("short", "long", "text") if "csv" in only else ():
+            path = Path(folder) / f"{kind}.csv"
+            write(path, CSV_ROWS)
+            compare("file", path, f"csv {kind} {CSV_ROWS:,}", ["duckdb", "polars"], rounds)
+            path.unlink()
+        for count in rows if "parquet" in only else ():
+            path = Path(folder) / f"{count}.parquet"
+            write(path, count)
+            compare("file", path, f"parquet {count:,}", ["duckdb", "polars", "decode"], rounds)
+            path.unlink()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("rows", type=int, nargs="?", default=20_000_000)
-    parser.add_argument("--job", choices=JOBS)
-    parser.add_argument("--file", type=Path)
+    kinds = ["levels", "columns", "csv", "parquet"]
+    parser.add_argument("--only", nargs="+", choices=kinds, default=kinds)
+    parser.add_argument("--rows", nargs="+", type=int, default=[1_000_000, 10_000_000])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--job", nargs=2, metavar=("JOB", "SIZE"))
     asked = parser.parse_args()
     if asked.job:
-        started = time.perf_counter()
-        JOBS[asked.job](asked.file)
-        taken = time.perf_counter() - started
-        print(taken, peak_megabytes())
+        run(*asked.job)
     else:
-        with tempfile.TemporaryDirectory() as made:
-            main(asked.rows, Path(made))
+        main(asked.only, asked.rows, asked.rounds)
