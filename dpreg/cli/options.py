@@ -68,10 +68,12 @@ def _option(parameter: inspect.Parameter, told: str) -> Callable[..., Any]:
         settings |= {"multiple": True, "metavar": "LOWEST,HIGHEST | COLUMN=LOWEST,HIGHEST"}
     elif "Mapping" in kind:
         settings |= {"multiple": True, "metavar": "NAME=NUMBER"}
-    elif "Iterable" in kind or "Sequence" in kind:
+    elif _is_list(parameter):
         settings |= {"multiple": True, "metavar": "NAME"}
     elif name == "schema":
         settings |= {"metavar": "FILE"}
+    elif name == "bins":
+        settings |= {"metavar": "NUMBER | EDGE,EDGE,... | private"}
     elif kind.startswith(("int", "float")):
         settings |= {"type": int if kind.startswith("int") else float, "metavar": "NUMBER"}
     required = parameter.default is inspect.Parameter.empty
@@ -84,7 +86,7 @@ def _value(parameter: inspect.Parameter, value: Any) -> Any:
         return _bounds(value)
     if "Mapping" in kind:
         return pairs(value, f"--{name}")
-    if "Iterable" in kind or "Sequence" in kind:
+    if _is_list(parameter):
         return tuple(value)
     if name == "bins" and value != "private":
         edges = [_number(part, "--bins") for part in value.split(",")]
@@ -92,6 +94,12 @@ def _value(parameter: inspect.Parameter, value: Any) -> Any:
     if value == "none" and "None" in kind:
         return None
     return value
+
+
+def _is_list(parameter: inspect.Parameter) -> bool:
+    """Tell whether an option is given once for each item; edges of bins come in one."""
+    kind = str(parameter.annotation)
+    return parameter.name != "bins" and ("Iterable" in kind or "Sequence" in kind)
 
 
 def _bounds(texts: tuple[str, ...]) -> Any:

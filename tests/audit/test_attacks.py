@@ -121,7 +121,7 @@ def test_blocks_of_the_frame_itself_are_seen(monkeypatch: pytest.MonkeyPatch) ->
 def _observed(call: Callable[[pd.DataFrame], Any], odd: object) -> tuple[object, ...]:
     """Return what a call shows of a table whose undeclared column has an odd cell."""
     frame = pd.DataFrame({"y": np.linspace(0, 1, 400), "x": [True, False] * 199 + [True, odd]})
-    ledger = dpreg.Ledger(100)
+    ledger = dpreg.Ledger(dpreg.Budget(100, "0.1"))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = call(frame, budget=ledger)
