@@ -39,6 +39,9 @@ _SKEWED: Final = 0.45
 fit, 0 on all others."""
 _HARDLY: Final = 0.05
 """Least part of the columns' moments that counts as seen: below it R stays as located."""
+_FREE: Final = 0.6
+"""A ratio below this hardly widens intervals: half of what is left to it always goes to R, as the
+model may be less linear than the above takes it for."""
 _STEPS: Final = 61
 _RADII: Final = np.geomspace(1.0, 64.0, _STEPS)
 _WIDTHS: Final = np.geomspace(1.0, 16.0, _STEPS)
@@ -73,6 +76,8 @@ def open_clips(located: Located, unit: float, tails: Heaviness = NORMAL) -> Coor
     seen = np.maximum(1 - blurred * _RADII**2, _HARDLY)
     noise = ratio**2 * np.outer((_RADII / seen) ** 2, _WIDTHS**2)
     loss = noise + located.count * (shortened[:, None] + np.square(moved))
+    least = min(math.sqrt(max(_FREE / ratio, 1.0)), float(_RADII[-1]))
+    loss[least * (1 - 1e-9) > _RADII] = np.inf
     radius, width = np.unravel_index(int(np.argmin(loss)), loss.shape)
     return replace(
         at,
