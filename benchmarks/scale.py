@@ -133,8 +133,10 @@ def file_polars(path: str) -> Callable[[], object]:
 def file_decode(path: str) -> Callable[[], object]:
     from pyarrow.parquet import ParquetFile
 
+    file = ParquetFile(path, buffer_size=1 << 18, pre_buffer=False)
+
     def read() -> None:
-        for _ in ParquetFile(path, buffer_size=1 << 18).iter_batches(1 << 15, use_threads=False):
+        for _ in file.iter_batches(1 << 15, use_threads=False):
             pass
 
     return read

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache, reduce
+from operator import mul
 from typing import Final
 
 from dpreg.cells import Kind
@@ -257,17 +259,22 @@ def _is_indicator(column: Product, factors: Mapping[str, Factor]) -> bool:
 
 def _product_interval(column: Product, factors: Mapping[str, Factor]) -> Interval:
     """Multiply the intervals of a column's parts."""
-    product = Interval(1.0, 1.0)
+    parts = []
+    for code, place, levels in column.parts:
+        factor = factors[code]
+        if levels is not None:
+            parts.append(Interval(float(levels.min()), float(levels.max())))
+        elif isinstance(factor, Measure):
+            parts.append(factor.intervals[place])
     try:
-        for code, place, levels in column.parts:
-            factor = factors[code]
-            if levels is not None:
-                product *= Interval(float(levels.min()), float(levels.max()))
-            elif isinstance(factor, Measure):
-                product *= factor.intervals[place]
+        return _product(tuple(parts))
     except NotFiniteError:
         raise SchemaError(
             f"column {shown(column.name)} is not bounded in float64 under the declared bounds; "
             f"narrow the bounds of the columns in it."
         ) from None
-    return product
+
+
+@lru_cache(maxsize=256)  # columns of one factor are alike
+def _product(parts: tuple[Interval, ...]) -> Interval:
+    return reduce(mul, parts, Interval(1.0, 1.0))

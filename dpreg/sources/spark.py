@@ -116,6 +116,14 @@ class SparkSource(ClusterSource):
     local data, a persisted frame are in order; what has been shuffled (joined, grouped) comes in
     another order each time, unless sorted by a key without ties. A partition that has another
     number of rows than when it was counted ends the pass.
+
+    Spark packs files into partitions by size, the largest first, where dpreg's own reader goes by
+    their names: a seeded run over the same files tosses its coins for other rows here than there.
+    Exact moments of all rows, and the law of what is released, are the same.
+
+    What goes wrong in the plan itself (a function of the user's that raises, a cast that fails) is
+    written to the logs of Spark's executors, rows and all, by Spark: before dpreg hears of it, and
+    whether dpreg is there or not. No message of dpreg's repeats it.
     """
 
     __slots__ = ("_data", "_kinds", "_names")
