@@ -3,8 +3,8 @@
 A `Budget` is a value; a `Ledger` is the account it is taken from. Its rules are few:
 
 - A charge that does not fit is a BudgetError, and nothing has been read or drawn yet.
-- A charge that fits is on disk before `charge` returns. A crash between the charge and the release
-  loses budget, never privacy. There are no refunds.
+- A charge that fits is on disk before `charge` returns. A crash after it loses budget, never
+  privacy. There are no refunds.
 - All arithmetic is exact, in memory and on disk.
 - However many threads, processes and users share it, their charges never pass a cap.
 """
@@ -337,9 +337,9 @@ class Ledger:
             yield run
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by path: the copy is another handle on the same account."""
+        """Pickle by path: the copy is another handle."""
         if self.path is None:
-            raise BudgetError("a ledger without a path cannot be copied or pickled: give it a path")
+            raise BudgetError("a ledger without a path cannot be copied or pickled: give it one")
         return _again, (str(self.path), self._analyst or None, self._read_only, self._timeout)
 
     def __repr__(self) -> str:
