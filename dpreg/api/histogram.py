@@ -5,7 +5,7 @@ Tested in `tests/api/test_classic.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +24,7 @@ from dpreg.api.inputs import (
     public_count,
 )
 from dpreg.api.recorded import recorded
-from dpreg.api.signatures import Amount, Bounds, Cells, SchemaLike, Table
+from dpreg.api.signatures import Amount, Bins, Bounds, Cells, SchemaLike, Table
 from dpreg.errors import ArgumentError
 from dpreg.estimation import histogram
 from dpreg.estimation.histogram import NoisyCounts, count_noise, fine_bins
@@ -109,7 +109,7 @@ def dp_histogram(
     eps: Amount,
     delta: Amount = 0,
     bounds: Bounds = None,
-    bins: int | str | Sequence[float] | NDArray[np.floating] = "private",
+    bins: Bins = "private",
     schema: SchemaLike = None,
     neighbors: str = "replace-one",
     contributions: int = 1,

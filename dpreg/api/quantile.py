@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -20,7 +20,7 @@ from dpreg.api.inputs import (
     public_count,
 )
 from dpreg.api.recorded import recorded
-from dpreg.api.signatures import Amount, Bounds, Cells, SchemaLike, Table
+from dpreg.api.signatures import Amount, Amounts, Bounds, Cells, SchemaLike, Table
 from dpreg.errors import ArgumentError
 from dpreg.estimation.histogram import count_noise
 from dpreg.estimation.quantile import Quantile, candidate_grid, check_eps, private_quantile
@@ -81,7 +81,7 @@ class QuantileRequest(Choices):
 @recorded
 def dp_quantile(
     x: Cells,
-    q: Amount | Sequence[Amount],
+    q: Amounts,
     data: Table = None,
     *,
     eps: Amount,

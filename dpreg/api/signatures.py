@@ -13,10 +13,16 @@ from numpy.typing import NDArray
 
 from dpreg.schema import Schema
 
-__all__ = ["Amount", "Bounds", "Cells", "SchemaLike", "Table"]
+__all__ = ["Amount", "Amounts", "Bins", "Bounds", "Cells", "SchemaLike", "Table"]
 
 Amount: TypeAlias = int | float | str | Decimal | Fraction
 """A number that is taken exactly as typed: 0.1, "0.1", "1e-6", Fraction(1, 3)."""
+
+Amounts: TypeAlias = Amount | Sequence[Amount]
+"""One such number, or several."""
+
+Bins: TypeAlias = int | str | Sequence[float] | NDArray[np.floating]
+"""A number of equal bins, edges, or "private"."""
 
 Table: TypeAlias = object
 """What `dpreg.sources.as_source` takes; many of these have no type that could be named without
