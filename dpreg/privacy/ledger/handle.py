@@ -2,11 +2,10 @@
 
 A `Budget` is a value; a `Ledger` is the account it is taken from. Its rules are few:
 
-- A charge that does not fit is a BudgetError, and nothing has been read or drawn yet.
+- A charge that does not fit is a BudgetError, before anything is read or drawn.
 - A charge that fits is on disk before `charge` returns. A crash after it loses budget, never
   privacy. There are no refunds.
-- All arithmetic is exact, in memory and on disk.
-- However many threads, processes and users share it, their charges never pass a cap.
+- Arithmetic is exact, and however many threads and users share it, charges never pass a cap.
 """
 
 from __future__ import annotations
