@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -32,7 +33,7 @@ from dpreg.arrays import Floats, Objects
 from dpreg.errors import ArgumentError
 from dpreg.estimation.constants import ConstantsPrivacy, privacy_of_constants
 from dpreg.estimation.scaling import as_floats, shorten
-from dpreg.moments import Moments
+from dpreg.moments import Moments, accumulate
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.mechanisms.additive import gaussian_noise
 from dpreg.privacy.seeded import NOT_PRIVATE
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
     from dpreg.privacy.account import Part
 
-__all__ = ["PerturbedFit", "fit_sums", "release_sums", "sums_of", "to_ball"]
+__all__ = ["PerturbedFit", "adassp", "fit_sums", "release_sums", "ssp", "sums_of", "to_ball"]
 
 
 _RHO: Final = 0.05
@@ -83,6 +84,61 @@ class PerturbedFit:
         """Show coefficients and claim, stamped where nothing is private."""
         stamp = f"{NOT_PRIVATE}\n" if self.seeded else ""
         return f"{stamp}<PerturbedFit: {self.method}, params={self.params}>\n{self.privacy}"
+
+
+def ssp(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    eps: float | str | Fraction,
+    delta: float | str | Fraction,
+    noise: str = "analytic",
+    neighbors: str = "replace-one",
+    contributions: int = 1,
+    rng: Generator | None = None,
+) -> PerturbedFit:
+    """Sufficient-statistics perturbation on arrays that are already scaled.
+
+    Parameters
+    ----------
+    x : (n, d) array
+        Rows of Euclidean norm at most 1 (longer ones are shortened); a constant column, if any, is
+        the caller's.
+    y : (n,) array
+        In [-1, 1] (cut).
+    eps, delta : number
+        The claim; see `privacy` of the result for what "wang" and "classical" give.
+    noise : {"analytic", "wang", "classical"}
+    neighbors : {"replace-one", "add-remove"}
+    contributions : int
+    rng : numpy Generator, optional
+        For seeded runs that are **not private**.
+    """
+    privacy = privacy_of_constants(
+        "ssp", noise, eps=eps, delta=delta, neighbors=neighbors, contributions=contributions
+    )
+    return fit_sums(_exact_sums(x, y), privacy, rng)
+
+
+def adassp(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    eps: float | str | Fraction,
+    delta: float | str | Fraction,
+    noise: str = "analytic",
+    neighbors: str = "replace-one",
+    contributions: int = 1,
+    rng: Generator | None = None,
+) -> PerturbedFit:
+    """Adaptive sufficient-statistics perturbation on arrays that are already scaled.
+
+    The arguments are those of `ssp`.
+    """
+    privacy = privacy_of_constants(
+        "adassp", noise, eps=eps, delta=delta, neighbors=neighbors, contributions=contributions
+    )
+    return fit_sums(_exact_sums(x, y), privacy, rng)
 
 
 def _ssp(
@@ -172,6 +228,12 @@ def sums_of(moments: Moments) -> tuple[Objects, Objects]:
     """Return X'X and X'y, as integers in units of 2**-40, from moments of rows (1, x, y)."""
     cells = np.array(moments.cells, dtype=object)
     return cells[1:-1, 1:-1], cells[1:-1, -1]
+
+
+def _exact_sums(x: ArrayLike, y: ArrayLike) -> tuple[Objects, Objects]:
+    """Return X'X and X'y of the rows as they are summed, in units of 2**-40."""
+    ball = to_ball(x, y)
+    return sums_of(accumulate([ball], ball.shape[1]))
 
 
 def _noisy(units: Objects, sigma: float, rng: Generator | None) -> Floats:

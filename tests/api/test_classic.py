@@ -21,8 +21,8 @@ from dpreg.api.inputs import Columns, columns_of
 from dpreg.api.quantile import dp_quantile
 from dpreg.errors import ArgumentError, BudgetError, DataError, DpregError
 from dpreg.estimation import sums
-from dpreg.privacy import ranks
 from dpreg.privacy.ledger import Ledger
+from dpreg.privacy.mechanisms import choice
 from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.results.claim import STAMP
 from dpreg.results.classic import ClassicResults
@@ -128,7 +128,7 @@ def test_what_is_drawn_costs_what_the_budget_lists(call, neighbors, contribution
     Draws that read different groups count once; those of a group add up.
     """
     noises, choices = [], []
-    draw, choose = VectorNoise.draw, ranks.choose
+    draw, choose = VectorNoise.draw, choice.choose
 
     def drawn(self, size, rng=None):
         noises.append((self.eps, id(self)))
@@ -139,7 +139,7 @@ def test_what_is_drawn_costs_what_the_budget_lists(call, neighbors, contribution
         return choose(scores, eps=eps, **options)
 
     monkeypatch.setattr(VectorNoise, "draw", drawn)
-    monkeypatch.setattr(ranks, "choose", chosen)
+    monkeypatch.setattr(choice, "choose", chosen)
     result = call(frame(), eps=1, neighbors=neighbors, contributions=contributions)
     lines = max(len(result.groups), 1)
     vectors = sum(eps for eps, _ in set(noises))
@@ -369,9 +369,9 @@ def test_a_replaced_row_that_changes_groups_is_paid_for(monkeypatch):
     seen = []
     honest = blockwise.aggregate.Averaging.planned.__func__
 
-    def spy(cls, size, groups, cost, moved, noise):
-        seen.append((groups, moved.contributions))
-        return honest(cls, size, groups, cost, moved, noise)
+    def spy(cls, size, groups, cost, changes, noise):
+        seen.append((groups, changes.after.contributions))
+        return honest(cls, size, groups, cost, changes, noise)
 
     monkeypatch.setattr(blockwise.aggregate.Averaging, "planned", classmethod(spy))
     for neighbors, k in product(NEIGHBORS, (1, 3)):

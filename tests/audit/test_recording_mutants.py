@@ -356,10 +356,10 @@ MUTANTS = {
         COUNTED, refused=True,
     ),
     "a count of rows at five times its share": Mutant(
-        estimates, "_counted", ".eps\n", ".eps * 5\n", COUNTED
+        estimates, "_noise", ".eps\n", ".eps * 5\n", COUNTED
     ),
     "a count of rows forgets contributions": Mutant(
-        estimates, "_counted", "part.protection.contributions / eps", "1 / eps",
+        estimates, "_counted", "k = part.protection.contributions", "k = 1",
         cell("select", "method='auto'", ADD, K3),
     ),
     "both ways drawn from": Mutant(

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from oracles.perturbed_arrays import adassp
 from oracles.scores import penalty_counts
 
 import dpreg
 from dpreg.errors import ArgumentError, BudgetError, SchemaError
+from dpreg.estimation.perturbed import adassp
 from dpreg.privacy.protection import Protection
 from dpreg.selection.contest import LARGEST_SCORE, least_squares_contest, profile_contest
 from dpreg.selection.scoring.profile import residuals
