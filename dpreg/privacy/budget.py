@@ -1,7 +1,7 @@
 """Privacy budgets as exact values: what was spent, on which step, and how spends add up.
 
-Every number is a `fractions.Fraction` of the decimal that the caller typed: fifty spends of 0.1
-make 5. A number without a finite decimal, such as one third, is shown as a ratio: "1/3".
+Every number is the exact `fractions.Fraction` of the decimal that the caller typed: fifty spends of
+0.1 make 5. A number without a finite decimal, such as one third, is shown as a ratio: "1/3".
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import pytest
 import dpreg
 from dpreg.api import select_route
 from dpreg.errors import ArgumentError, BudgetError
+from dpreg.privacy.stability import Stability
 
 SCHEMA = {"a": (-1, 1), "b": (-1, 1), "c": (-1, 1), "g": ["u", "v", "w"], "y": (-3, 3)}
 FORMULA = "y ~ g + a + b + c"
@@ -83,7 +84,7 @@ def test_a_count_sees_the_rows_that_are_kept(monkeypatch):
 
     def noted(rows, part):
         seen.append(rows)
-        part.draw("laplace")
+        part.draw("laplace", Stability(protection=part.protection))
         return rows
 
     monkeypatch.setattr(select_route, "noisy_rows", noted)

@@ -255,28 +255,28 @@ def test_of_two_ways_the_dearer_is_charged_and_one_is_drawn_from():
     call, count, (one, first), (_, second) = ways()
     ledger = Ledger(Budget(2, "1e-5"))
     with pytest.raises(AccountError, match="before it is charged"):
-        first.draw("gaussian")
+        first.draw("gaussian", BOUND)
     call.charge(ledger, "a call")
     assert ledger.spent == call.total == Budget(1, "1e-6")
     with pytest.raises(AccountError, match="before it is charged"):
-        first.draw("gaussian")
-    count.draw("laplace")
+        first.draw("gaussian", BOUND)
+    count.draw("laplace", BOUND)
     with pytest.raises(AccountError, match="before the way"):
         call.table()
     call.take(one)
-    first.draw("gaussian")
+    first.draw("gaussian", BOUND)
     assert [spend.step for spend in call.table()] == ["count", "looks"]
     assert call.table().total == ledger.spent
     with pytest.raises(AccountError, match="before it is charged"):
-        second.draw("laplace")
+        second.draw("laplace", BOUND)
 
 
 def test_what_the_other_way_would_have_cost_stays_charged():
     call, count, _, (other, second) = ways()
     call.charge(None, "a call")
-    count.draw("laplace")
+    count.draw("laplace", BOUND)
     call.take(other)
-    second.draw("laplace")
+    second.draw("laplace", BOUND)
     *_, rest = call.table()
     assert (rest.step, rest.budget, rest.note) == ("the other way", Budget(0, "1e-6"), NOT_NEEDED)
     assert call.table().total == call.total
