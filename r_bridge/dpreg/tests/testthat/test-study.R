@@ -18,7 +18,8 @@ house_schema <- list(price = c(0, 1000), size = c(0, 5), county = c("Ala", "Cc",
 
 test_that("columns have the names that coef() gives them", {
   study <- selection_study(price ~ county + size + pool, houses, house_schema, units = "column")
-  fit <- dp_ols(price ~ county + size + pool, houses, eps = 1e6, schema = house_schema)
+  many <- houses[rep(1:4, 50), ]
+  fit <- dp_ols(price ~ county + size + pool, many, eps = 1e6, schema = house_schema)
   expect_identical(rownames(study$frequencies), setdiff(names(coef(fit)), "(Intercept)"))
   expect_identical(colnames(study$models), rownames(study$frequencies))
   expect_match(rownames(study$models), "^[(]Intercept[)]")
