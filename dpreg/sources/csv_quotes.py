@@ -40,17 +40,18 @@ def without_open_quotes(block: bytes) -> tuple[bytes, int]:
 def _only_whole_cells_quoted(block: bytes) -> bool:
     """Tell whether quotes stand around whole cells of one line alone: then none is open.
 
-    That is so where quotes come in pairs, the first of each after the start of a cell and the
-    second before an end of one, and no line ends between them.
+    That is so where quotes come in pairs, the first of each at the start of a cell, and no line
+    ends between them. (A second one that were doubled would be followed by a first one that stands
+    at no start.)
     """
     letters = np.frombuffer(block, dtype=np.uint8)
     quotes = np.flatnonzero(letters == _QUOTE)
     first, second = quotes[::2], quotes[1::2]
-    if len(first) != len(second) or second[-1] + 1 == len(letters):
+    if len(first) != len(second):
         return False
     before = letters[first - 1]
     starts = _ENDS[before] | (first == 0)
-    if not (starts.all() and _ENDS[letters[second + 1]].all()):
+    if not starts.all():
         return False
     lines = np.flatnonzero((letters == _NEWLINE) | (letters == _RETURN))
     return bool((np.searchsorted(lines, first) == np.searchsorted(lines, second)).all())
