@@ -67,8 +67,9 @@
 #'   with a share of `eps`. `NULL` fits nothing. `"auto"` is `"same"` with `"staged"`, else `"split"`.
 #' @param engine `"auto"`, `"enumerate"` or `"tree"`: how the models are searched; the law is the same.
 #' @param expected_rows About how many rows there are, from public knowledge. Where their number is private
-#'   and this does not say it, `dp_select()` may first buy a noisy count. Where it is not known before the rows
-#'   are read, as that of a CSV file, `"auto"` needs it to take `"staged"`.
+#'   and this does not say it, `"auto"` buys a noisy count in `dp_select()`, and does not take `"staged"` in
+#'   [dp_ols()]. Where it is not known before the rows are read, as that of a CSV file, both need it to take
+#'   `"staged"`.
 #' @param budget A [dp_ledger()] to charge, before any row is read.
 #' @param analyst Whose part of the account is charged, where the ledger has caps for analysts.
 #' @param progress Show bars while rows are read and trees searched, for the curator's eyes only?
