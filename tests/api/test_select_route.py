@@ -79,12 +79,11 @@ def test_a_count_is_not_bought_where_the_rows_are_declared(monkeypatch):
 
 
 def test_a_count_sees_the_rows_that_are_kept(monkeypatch):
-    seen = []
+    honest, seen = select_route.noisy_rows, []
 
     def noted(rows, part):
         seen.append(rows)
-        part.draw("laplace")
-        return rows
+        return honest(rows, part)
 
     monkeypatch.setattr(select_route, "noisy_rows", noted)
     select(person="id", contributions=1)
