@@ -58,9 +58,9 @@ def test_the_mode_is_the_one_that_is_there(rscript, compiled: dict[str, str], as
     told = rscript(
         FIT
         + """
-        none <- dp_ols(mpg ~ wt, mtcars[0, ], eps = 10, schema = schema)
+        none <- dp_ols(mpg ~ wt, mtcars[0, ], eps = 10, schema = schema, neighbors = "add-remove")
         texts <- dp_histogram("who", data.frame(who = character()), eps = 1,
-                              schema = list(who = c("a", "b")))
+                              neighbors = "add-remove", schema = list(who = c("a", "b")))
         cat(length(predict(fit, mtcars[0, ])), length(coef(none)), length(coef(texts)))
         """,
         **compiled,

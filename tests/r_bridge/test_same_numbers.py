@@ -71,11 +71,16 @@ UNDECLARED = "fmde"
 
 
 def released(text: str) -> object:
-    """Read a result, but for the records of the calls: when each was, and its words."""
+    """Read a result, but for the records of the calls, and for columns that no call used.
+
+    A record says when a call was, in its words; R sends the columns of a call alone.
+    """
 
     def bare(value: object) -> object:
         if isinstance(value, dict):
-            return {key: bare(item) for key, item in value.items() if key != "record"}
+            return {
+                key: bare(item) for key, item in value.items() if key not in ("record", "schema")
+            }
         return [bare(item) for item in value] if isinstance(value, list) else value
 
     return bare(json.loads(text))
