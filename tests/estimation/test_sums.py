@@ -58,7 +58,14 @@ def test_the_stated_covariance_is_the_noise(neighbors, grouped, delta):
     )
     rng = np.random.default_rng(1)
     exact = sums.Sums(0, (0, 0), (0, 0))
-    drawn = sums.release([exact] * 4_000, coding, fitted, part=paid(fitted, rng))
+    if grouped:  # one release of many groups, which its bound covers together
+        drawn = sums.release([exact] * 4_000, coding, fitted, part=paid(fitted, rng))
+    else:
+        drawn = [
+            one
+            for _ in range(4_000)
+            for one in sums.release([exact], coding, fitted, part=paid(fitted, rng))
+        ]
     triples = np.array([(one.count, one.sums[0], one.squares[0]) for one in drawn])
     stated = drawn[0].noise
     scale = np.sqrt(np.outer(np.diag(stated), np.diag(stated)))
