@@ -20,7 +20,7 @@ from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.api.staged import looks_or_reason, staged_fit
 from dpreg.errors import ArgumentError
-from dpreg.estimation.constants import PERTURBED_NOISES, privacy_of_constants
+from dpreg.estimation.constants import MOST_CELLS, PERTURBED_NOISES, privacy_of_constants
 from dpreg.estimation.gram import NOISES
 from dpreg.estimation.scaling import SCALINGS
 from dpreg.formula.bounds import (
@@ -250,6 +250,12 @@ def dp_ols(
     plan = _plan(request, trial, reader, cost, passes)
     if request.perturbed:
         _check_claim(request, cost)
+        rows = source.rows if request.protection.n_is_public else None
+        if (rows or 0) * len(trial.columns) > MOST_CELLS:
+            raise ArgumentError(
+                f'method="{request.method}" is proved for tables of up to 2**44 cells, and this '
+                "one has more: leave method out."
+            )
     opened = open_looks(plan, account) if isinstance(plan, LookPlan) else None
     line = "gram" if request.method == "auto" else request.method
     part = None if opened else account.line("coefficients", f"{line} release", cost)

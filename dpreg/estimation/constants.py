@@ -36,7 +36,8 @@ t = 0, and 4 a^3 - 2 a + 2 > 0 at t = 1: f rises with a, likewise with b. At a =
 
 The eigenvalue is computed in floating point; `EIGEN_SLACK` allows for LAPACK's backward error on
 both of two neighbours: with |X'X| <= n at most 2 d 2**-53 n. The slack of 2**-8 covers n d up to
-2**44: 10^12 rows of 16 columns, more than can be read in a day. It costs AdaSSP 0.13% more noise.
+2**44: 10^12 rows of 16 columns, more than can be read in a day. A public number of rows beyond it
+is refused. It costs AdaSSP 0.13% more noise.
 
 Tested in `tests/estimation/test_perturbed.py`.
 """
@@ -54,13 +55,22 @@ from dpreg.privacy.gaussian import analytic_delta, analytic_epsilon, discrete_si
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.protection import check_contributions, check_neighbors
 
-__all__ = ["METHODS", "PERTURBED_NOISES", "ConstantsPrivacy", "noise_sigma", "privacy_of_constants"]
+__all__ = [
+    "METHODS",
+    "MOST_CELLS",
+    "PERTURBED_NOISES",
+    "ConstantsPrivacy",
+    "noise_sigma",
+    "privacy_of_constants",
+]
 
 METHODS: Final = ("ssp", "adassp")
 PERTURBED_NOISES: Final = ("wang", "classical", "analytic")
 
 EIGEN_SLACK: Final = Fraction(1, 2**8)
 """Added to the eigenvalue's sensitivity for floating point."""
+MOST_CELLS: Final = 2**44
+"""Rows times columns up to which that slack is proved to be enough."""
 
 _PARTS: Final = {
     "add-remove": {"X'X": 1.0, "X'y": 1.0, "least eigenvalue": 1.0 + EIGEN_SLACK},
