@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpreg.api.block_table import BlockTable
 from dpreg.api.inputs import Choices, open_noise
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.estimation import aggregate
 from dpreg.estimation.aggregate import AGGREGATES
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Aggregate"]
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _COUNT_SHARE: Final = Fraction(1, 50)

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpreg.api.coefficients import CallFacts, exclusive_groups, released
 from dpreg.errors import ArgumentError
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 __all__ = ["fit_of", "looks_or_reason", "reads_of", "staged_fit", "too_few", "written"]
-
-Array = NDArray[np.float64]
 
 _LARGEST_EPS: Final = 1e6
 """Beyond this the eps that few rows need is only told roughly."""

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
+from dpreg.arrays import Floats
 from dpreg.audit.observe import Seen
 
 __all__ = ["Event", "bound", "search"]
@@ -44,7 +45,6 @@ _REPEATS: Final = 3
 _NEVER: Final = "(absent)"
 
 Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from patsy import DesignInfo, PatsyError
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 
 __all__ = ["Constraints", "linear_constraints"]
 
-Array = NDArray[np.float64]
 Constraints = str | Sequence[str] | ArrayLike | tuple[ArrayLike, ArrayLike]
 
 
-def linear_constraints(constraints: Constraints, names: Sequence[str]) -> tuple[Array, Array]:
+def linear_constraints(constraints: Constraints, names: Sequence[str]) -> tuple[Floats, Floats]:
     """Return (R, q), m x p and m: the constraints say R beta = q.
 
     Parameters
@@ -53,7 +53,7 @@ def linear_constraints(constraints: Constraints, names: Sequence[str]) -> tuple[
     return matrix, target
 
 
-def _read(text: str, names: Sequence[str]) -> tuple[Array, Array]:
+def _read(text: str, names: Sequence[str]) -> tuple[Floats, Floats]:
     try:
         with np.errstate(all="raise"):
             found = DesignInfo(list(names)).linear_constraint(text)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.estimation import drawn
 from dpreg.results import inference
 from dpreg.results.claim import PrivacyClaim
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from dpreg.results.summary import Summary
 
 __all__ = ["Combinations", "Contrast", "Prediction"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,22 +44,22 @@ class Combinations:
         normal one.
     """
 
-    rows: Array
-    params: Array
-    covariance: Array
-    draws: Array | None = None
-    privacy: Array | None = None
+    rows: Floats
+    params: Floats
+    covariance: Floats
+    draws: Floats | None = None
+    privacy: Floats | None = None
     degrees: int | None = None
 
-    def estimates(self) -> Array:
+    def estimates(self) -> Floats:
         """Return r'beta (m,)."""
         return inference.combined(self.rows, self.params)
 
-    def errors(self) -> Array:
+    def errors(self) -> Floats:
         """Return standard errors (m,)."""
         return inference.combined_errors(self.covariance, self.rows)
 
-    def intervals(self, alpha: float) -> Array:
+    def intervals(self, alpha: float) -> Floats:
         """Return intervals (m, 2) of level 1 - alpha."""
         if self.draws is not None:
             return inference.drawn_intervals(self.estimates(), self.draws, self.rows, alpha)
@@ -71,7 +69,7 @@ class Combinations:
             return np.column_stack([estimates - half, estimates + half])
         return inference.normal_intervals(self.estimates(), self.errors(), alpha)
 
-    def pvalues(self, target: Array) -> Array:
+    def pvalues(self, target: Floats) -> Floats:
         """Return two-sided p-values (m,) of r'beta = target, from the law of `intervals`."""
         if self.draws is not None:
             return drawn.pvalues(self.estimates(), self.draws @ self.rows.T, target)
@@ -81,7 +79,7 @@ class Combinations:
             )
         return reference.pvalues(self.estimates() - target, *self._parts(), self.degrees)
 
-    def _parts(self) -> tuple[Array, Array]:
+    def _parts(self) -> tuple[Floats, Floats]:
         """Return the variances (m,) that sampling and the noise add."""
         assert self.privacy is not None
         noise = np.einsum("ij,jk,ik->i", self.rows, self.privacy, self.rows)
@@ -101,36 +99,36 @@ class Contrast:
     """
 
     combinations: Combinations
-    target: Array
+    target: Floats
     claim: PrivacyClaim
     distribution = "norm"
 
     @property
-    def effect(self) -> Array:
+    def effect(self) -> Floats:
         """R beta (m,)."""
         return self.combinations.estimates()
 
     @property
-    def sd(self) -> Array:
+    def sd(self) -> Floats:
         """Standard errors of R beta (m,)."""
         return self.combinations.errors()
 
     @property
-    def statistic(self) -> Array:
+    def statistic(self) -> Floats:
         """(R beta - q) over its standard error (m,)."""
         return inference.z_values(self.effect - self.target, self.sd)
 
     @property
-    def tvalue(self) -> Array:
+    def tvalue(self) -> Floats:
         """The same as `statistic`; statsmodels has both names."""
         return self.statistic
 
     @property
-    def pvalue(self) -> Array:
+    def pvalue(self) -> Floats:
         """Two-sided p-values (m,)."""
         return self.combinations.pvalues(self.target)
 
-    def conf_int(self, alpha: float = 0.05) -> Array:
+    def conf_int(self, alpha: float = 0.05) -> Floats:
         """Return intervals of R beta (m, 2)."""
         return self.combinations.intervals(alpha)
 
@@ -187,21 +185,21 @@ class Prediction:
     claim: PrivacyClaim
 
     @property
-    def predicted_mean(self) -> Array:
+    def predicted_mean(self) -> Floats:
         """Predicted means (m,)."""
         return self.combinations.estimates()
 
     @property
-    def se_mean(self) -> Array:
+    def se_mean(self) -> Floats:
         """Standard errors of the means (m,): sampling error and privacy noise together."""
         return self.combinations.errors()
 
     @property
-    def se_obs(self) -> Array:
+    def se_obs(self) -> Floats:
         """Standard errors for a new observation (m,)."""
         return inference.root(np.square(self.se_mean) + self.scale)
 
-    def conf_int(self, obs: bool = False, alpha: float = 0.05) -> Array:
+    def conf_int(self, obs: bool = False, alpha: float = 0.05) -> Floats:
         """Return intervals (m, 2) of the means, or with `obs` of new observations."""
         limits = self.combinations.intervals(alpha)
         if not obs:

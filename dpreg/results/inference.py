@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.estimation import drawn
 
@@ -33,12 +34,10 @@ __all__ = [
     "z_values",
 ]
 
-Array = NDArray[np.float64]
-
 _BLOCK: Final = 1024  # combinations at a time: B x 1024 floats are a few megabytes
 
 
-def read_only(values: ArrayLike, ndim: int, name: str) -> Array:
+def read_only(values: ArrayLike, ndim: int, name: str) -> Floats:
     """Return a float64 copy that refuses writes, or raise where the dimension is wrong."""
     array = np.array(values, dtype=np.float64)
     if array.ndim != ndim:
@@ -68,12 +67,12 @@ def places(cols: ArrayLike, size: int) -> NDArray[np.intp]:
     return found.astype(np.intp)
 
 
-def root(variances: Array) -> Array:
+def root(variances: Floats) -> Floats:
     """Return standard errors; NaN for a variance below zero, which noise can produce."""
     return np.sqrt(np.where(variances >= 0, variances, np.nan))
 
 
-def combined(combinations: Array, params: Array) -> Array:
+def combined(combinations: Floats, params: Floats) -> Floats:
     """Return r'beta for the rows r of `combinations` (m x p), the columns added from the left.
 
     A matrix product may fuse and reorder its sums as the machine likes, and a row's value depend on
@@ -85,29 +84,29 @@ def combined(combinations: Array, params: Array) -> Array:
     return total
 
 
-def combined_errors(covariance: Array, combinations: Array) -> Array:
+def combined_errors(covariance: Floats, combinations: Floats) -> Floats:
     """Return the standard errors of rows r'beta of `combinations` (m x p): sqrt(r' V r)."""
     return root(np.einsum("ij,jk,ik->i", combinations, covariance, combinations))
 
 
-def z_values(estimates: Array, errors: Array) -> Array:
+def z_values(estimates: Floats, errors: Floats) -> Floats:
     """Return estimate over standard error; NaN where both are zero, infinite where one is."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.divide(estimates, errors), dtype=np.float64)
 
 
-def normal_pvalues(z: Array) -> Array:
+def normal_pvalues(z: Floats) -> Floats:
     """Return two-sided p-values from the normal law."""
     return np.asarray(2 * ndtr(-np.abs(z)), dtype=np.float64)
 
 
-def normal_intervals(estimates: Array, errors: Array, alpha: float) -> Array:
+def normal_intervals(estimates: Floats, errors: Floats, alpha: float) -> Floats:
     """Return intervals (m x 2) of level 1 - alpha: estimate -+ z * standard error."""
     half = ndtri(1 - level(alpha) / 2) * errors
     return np.column_stack([estimates - half, estimates + half])
 
 
-def drawn_intervals(estimates: Array, draws: Array, combinations: Array, alpha: float) -> Array:
+def drawn_intervals(estimates: Floats, draws: Floats, combinations: Floats, alpha: float) -> Floats:
     """Return intervals (m x 2) of r'beta by the law of the released draws (B x p) of beta.
 
     The law is that of `dpreg.estimation.drawn`.
@@ -118,7 +117,7 @@ def drawn_intervals(estimates: Array, draws: Array, combinations: Array, alpha: 
     return np.asarray(np.concatenate(limits), dtype=np.float64)
 
 
-def observation_intervals(mean: Array, limits: Array, scale: float, alpha: float) -> Array:
+def observation_intervals(mean: Floats, limits: Floats, scale: float, alpha: float) -> Floats:
     """Return intervals (m x 2) for a new observation.
 
     Each side of the interval of the mean and the side z sqrt(scale) of a normal residual add in
@@ -130,7 +129,7 @@ def observation_intervals(mean: Array, limits: Array, scale: float, alpha: float
     return np.column_stack([mean - below, mean + above])
 
 
-def binomial_errors(shares: Array, draws: int) -> Array:
+def binomial_errors(shares: Floats, draws: int) -> Floats:
     """Return sqrt(f (1 - f) / K), the standard error of a share f of K draws; NaN for one draw."""
     if draws < 2:
         return np.full(len(shares), np.nan)

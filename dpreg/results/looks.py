@@ -10,14 +10,12 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.privacy.budget import exact
 from dpreg.results.inference import read_only
 
 __all__ = ["Look"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,11 +54,11 @@ class Look:
     width: float
     opened: bool
     weight: float
-    cells: Array
-    noise_sd: Array
-    whitening: Array
-    offset: Array
-    center: Array
+    cells: Floats
+    noise_sd: Floats
+    whitening: Floats
+    offset: Floats
+    center: Floats
 
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values."""

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.privacy.budget import exact
 from dpreg.results import inference, remarks, views
@@ -334,7 +335,7 @@ class SelectionResults(StatsmodelsNames):
     def __repr__(self) -> str:
         return views.one_line(self)
 
-    def _series(self, values: inference.Array) -> pd.Series:
+    def _series(self, values: Floats) -> pd.Series:
         return self.claim.marked_series(pd.Series(values, index=list(self.candidates)))
 
     def _fitted(self, name: str) -> RegressionResults:

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import chdtrc
 from statsmodels.stats.multitest import multipletests
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.results.claim import PrivacyClaim
 from dpreg.staged import reference
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from dpreg.results.contrast import Combinations, Contrast
 
 __all__ = ["PairwiseTests", "WaldTerms", "WaldTest", "level_rows", "pairwise", "wald"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -118,7 +116,7 @@ class PairwiseTests:
     __repr__ = __str__
 
 
-def wald(combinations: Combinations, target: Array) -> tuple[float, float, int]:
+def wald(combinations: Combinations, target: Floats) -> tuple[float, float, int]:
     """Return statistic, p-value and rank of a joint test; NaN where the release allows none."""
     rows = combinations.rows
     rank = int(np.linalg.matrix_rank(rows))
@@ -138,7 +136,7 @@ def wald(combinations: Combinations, target: Array) -> tuple[float, float, int]:
     return statistic, float(chdtrc(rank, np.maximum(statistic, 0.0) / wider).mean()), rank
 
 
-def level_rows(columns: Mapping[str, int], term: str, levels: Sequence[str], size: int) -> Array:
+def level_rows(columns: Mapping[str, int], term: str, levels: Sequence[str], size: int) -> Floats:
     """Return the coefficients of each level of a factor as rows (levels, size).
 
     Parameters

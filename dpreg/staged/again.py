@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
 from dpreg.staged.coefficients import coefficients
@@ -28,8 +27,6 @@ from dpreg.staged.locate import CUT, Located
 from dpreg.staged.released import Coordinates
 
 __all__ = ["locate_again"]
-
-Array = NDArray[np.float64]
 
 _LEAST: Final = 1e-9
 """Least centred moment of a column, in box units: whitening stays finite."""

@@ -20,13 +20,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.staged.law import LookLaw, solved
 
 __all__ = ["Coefficients", "coefficients"]
-
-Array = NDArray[np.float64]
 
 _TINY: Final = 1e-12
 """Relative ridge that keeps a solve off singularity; far below any noise."""
@@ -65,21 +63,21 @@ class Coefficients:
         moments of the columns are hardly more than noise.
     """
 
-    params: Array
-    sampling: Array
-    privacy: Array
+    params: Floats
+    sampling: Floats
+    privacy: Floats
     residual: float
     count: float
     degrees: int | None
-    unresolved: Array
+    unresolved: Floats
 
     @property
-    def covariance(self) -> Array:
+    def covariance(self) -> Floats:
         """Sampling and privacy together, (m, m)."""
         return np.asarray(self.sampling + self.privacy)
 
     @property
-    def errors(self) -> Array:
+    def errors(self) -> Floats:
         """Standard errors, (m,)."""
         return np.asarray(np.sqrt(np.diag(self.covariance)))
 
@@ -125,7 +123,9 @@ def coefficients(
     )
 
 
-def _left_out(released: LookLaw, chosen: Sequence[int], params: Array, covariance: Array) -> float:
+def _left_out(
+    released: LookLaw, chosen: Sequence[int], params: Floats, covariance: Floats
+) -> float:
     """Return the mean square of what the columns that are left out explain, less its own noise."""
     full = coefficients(released)
     gap, noise = full.params.copy(), full.covariance
@@ -135,7 +135,9 @@ def _left_out(released: LookLaw, chosen: Sequence[int], params: Array, covarianc
     return max(explained, 0.0)
 
 
-def _inverted(precision: Array, noise: Array, bounded: Array | float = 0.0) -> tuple[Array, Array]:
+def _inverted(
+    precision: Floats, noise: Floats, bounded: Floats | float = 0.0
+) -> tuple[Floats, Floats]:
     """Return (precision + bounded)^-1, and how much of its diagonal lies in directions of noise.
 
     With X'(precision + bounded)X = 1 and X'(noise - precision / 4)X = diag(f), variance j is

@@ -21,14 +21,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.staged.released import NoisyLook, Tail
 from dpreg.staged.tails import beyond, kept, normal_cut
 
 __all__ = ["LookLaw", "law", "solved"]
-
-Array = NDArray[np.float64]
 
 _PRIOR: Final = 0.25
 """Prior variance of theta a direction: at tau = 2 omega it explains as much as the residual."""
@@ -85,26 +83,26 @@ class LookLaw:
         What `sampling` allows for the slopes that cutting residuals moves, over the rest of it.
     """
 
-    g: Array
-    k: Array
-    sampling: Array
-    privacy: Array
+    g: Floats
+    k: Floats
+    sampling: Floats
+    privacy: Floats
     residual: float
     count: float
     weight: float
-    theta: Array
-    eigenvalues: Array
+    theta: Floats
+    eigenvalues: Floats
     noise_norm: float
-    map_noise: Array
-    located: Array
-    center: Array
-    moments: Array
+    map_noise: Floats
+    located: Floats
+    center: Floats
+    moments: Floats
     heavy: float
     degrees: int | None
     moved: float = 0.0
 
     @property
-    def covariance(self) -> Array:
+    def covariance(self) -> Floats:
         """W, (q, q)."""
         return np.asarray(self.sampling + self.privacy)
 
@@ -178,7 +176,7 @@ def law(
     )
 
 
-def _inverse(transform: Array) -> Array:
+def _inverse(transform: Floats) -> Floats:
     """Return the inverse; where noise left coordinates without one, the pseudo-inverse."""
     try:
         return np.asarray(np.linalg.inv(transform), dtype=np.float64)
@@ -250,12 +248,12 @@ def _beyond(tail: Tail | None, look: NoisyLook, scatter: float, weights: float) 
 def _with_tail(
     look: NoisyLook,
     tail: Tail | None,
-    sampling: Array,
+    sampling: Floats,
     cut: _Beyond,
-    privacy: Array,
+    privacy: Floats,
     weights: float,
     within: float,
-) -> tuple[Array, Array, Array, Array]:
+) -> tuple[Floats, Floats, Floats, Floats]:
     """Add the allowance for skewed residuals, and the equation of the tail.
 
     Cutting skewed residuals at +-tau moves the intercept by E[error - cut error], and slopes where
@@ -287,7 +285,7 @@ def _wide_variance(cut: _Beyond, weights: float, narrow: float) -> float:
     return max(cut.full * weights, narrow) + (cut.moved_wide * weights) ** 2
 
 
-def _map_noise(look: NoisyLook, covariance: Array, located: Array) -> Array:
+def _map_noise(look: NoisyLook, covariance: Floats, located: Floats) -> Floats:
     """Return E[T^-T E' W^-1 E T^-1] over the noise E of A.
 
     Cell (i, j) of E is in rows i and j: entry (a, b) gets Winv_ab v_ab, and entry (a, a) also
@@ -302,7 +300,7 @@ def _map_noise(look: NoisyLook, covariance: Array, located: Array) -> Array:
     return np.asarray((back + back.T) / 2)
 
 
-def equation_noise(variances: Array, theta: Array, spread: Array) -> Array:
+def equation_noise(variances: Floats, theta: Floats, spread: Floats) -> Floats:
     """Return C, (d, d): Cov((E (theta, -1))_{1..d}) averaged over theta ~ (theta, spread).
 
     Cells are independent or uncorrelated: cell (i, j) moves entry i by theta_j and entry j by
@@ -315,14 +313,14 @@ def equation_noise(variances: Array, theta: Array, spread: Array) -> Array:
     return noise
 
 
-def solved(covariance: Array, right: Array) -> Array:
+def solved(covariance: Floats, right: Floats) -> Floats:
     """Solve with a symmetric covariance, kept off singularity by a share of 1e-12."""
     size = len(covariance)
     ridge = max(1e-12 * float(np.trace(covariance)) / size, 1e-200)
     return np.asarray(np.linalg.solve(covariance + ridge * np.eye(size), right), dtype=np.float64)
 
 
-def _posterior(precision: Array) -> Array:
+def _posterior(precision: Floats) -> Floats:
     """Return (precision + prior)^-1; its eigenvalues are at most the prior's variance."""
     values, vectors = np.linalg.eigh((precision + precision.T) / 2)
     return np.asarray((vectors / (np.maximum(values, 0.0) + 1 / _PRIOR)) @ vectors.T)

@@ -19,13 +19,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.staged.released import Coordinates, NoisyLook
 
 __all__ = ["CUT", "Centred", "Located", "centred", "locate", "noise_unit"]
-
-Array = NDArray[np.float64]
 
 _FLOOR: Final = 0.5
 """Share of nu added to eigenvalues: below it directions are noise, and whitening stops there."""
@@ -55,9 +53,9 @@ class Centred:
     """
 
     count: float
-    means: Array
-    moments: Array
-    variances: Array
+    means: Floats
+    moments: Floats
+    variances: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +82,7 @@ class Located:
     count: float
     residual: float
     expected_square: float
-    eigenvalues: Array
+    eigenvalues: Floats
     noise_norm: float
 
     @property
@@ -159,7 +157,7 @@ def locate(look: NoisyLook, most: float | None = None) -> Located:
     )
 
 
-def _shrunk(values: Array, norm: float, total: float, variances: Array) -> Array:
+def _shrunk(values: Floats, norm: float, total: float, variances: Floats) -> Floats:
     """Return the posterior mean's factor w/(w^2 + kappa) for each direction."""
     size = len(values)
     if not size:
@@ -174,12 +172,12 @@ def _shrunk(values: Array, norm: float, total: float, variances: Array) -> Array
 
 def _residual(
     found: Centred,
-    slopes: Array,
-    noise: Array,
-    shrunk: Array,
-    turned: Array,
-    positive: Array,
-    vectors: Array,
+    slopes: Floats,
+    noise: Floats,
+    shrunk: Floats,
+    turned: Floats,
+    positive: Floats,
+    vectors: Floats,
     total: float,
 ) -> float:
     """Return omega^2 in the look's own units: never below its own noise, never above var(y)."""

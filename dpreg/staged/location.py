@@ -29,13 +29,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 
 __all__ = ["LARGEST_RADIUS", "LARGEST_REACH", "LEAST_TAU", "Form", "Location"]
-
-Floats = NDArray[np.float64]
 
 CELL_BITS: Final = 20
 """A stored cell is an integer in units of 2**-20, as in `dpreg.moments`."""

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpreg.moments import CELL_BITS, Moments, Vectors
 from dpreg.privacy.account import Part
@@ -29,8 +28,6 @@ from dpreg.staged.rows import LocatedRows
 from dpreg.staged.tails import NORMAL, Heaviness
 
 __all__ = ["Looked", "look", "look_at"]
-
-Array = NDArray[np.float64]
 
 Read = Callable[[Vectors], Moments]
 """Reads the rows that the looks are for once, and returns their exact moments."""

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.staged.clips import heaviness_of, open_clips, wide_cut
 from dpreg.staged.coefficients import coefficients
@@ -26,8 +26,6 @@ from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
 from dpreg.staged.tails import NORMAL
 
 __all__ = ["PredictedErrors", "located_rows", "predict_errors"]
-
-Array = NDArray[np.float64]
 
 _ROWS: Final = 4096
 """Made-up rows: they leave an error of a percent or two in the prediction."""
@@ -114,7 +112,7 @@ def predict_errors(
     released = law(look, count, tail)
     fit = coefficients(released)
 
-    def typical(variances: Array) -> float:
+    def typical(variances: Floats) -> float:
         return math.sqrt(float(np.diag(variances)[1:].mean()))
 
     centred = x - x.mean(axis=0)
@@ -131,7 +129,7 @@ def predict_errors(
     )
 
 
-def located_rows(x: Array, y: Array, at: Coordinates) -> Array:
+def located_rows(x: Floats, y: Floats, at: Coordinates) -> Floats:
     """Return z of rows (x, y) in floats, shape (rows, p + 2): for predictions and simulations.
 
     What a call releases is made by `dpreg.staged.rows`, in integers.
@@ -146,7 +144,7 @@ def located_rows(x: Array, y: Array, at: Coordinates) -> Array:
 
 def _made_up(
     columns: int, rsquared: float, correlation: float, spread: float, response_spread: float
-) -> tuple[Array, Array]:
+) -> tuple[Floats, Floats]:
     """Make rows whose moments are exactly those asked for, but for the cut at the bounds."""
     rng = np.random.default_rng(17)
     drawn = rng.standard_normal((_ROWS, columns + 1))
@@ -161,7 +159,7 @@ def _made_up(
 
 
 def _expected(
-    x: Array, y: Array, at: Coordinates, sd: Array, degrees: int | None, scale: float
+    x: Floats, y: Floats, at: Coordinates, sd: Floats, degrees: int | None, scale: float
 ) -> NoisyLook:
     z = located_rows(x, y, at)
     return NoisyLook(scale * z.T @ z, sd, at, degrees, None)

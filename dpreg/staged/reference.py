@@ -24,12 +24,11 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtri, ndtr, ndtri
 
-__all__ = ["mixing", "pvalues", "quantiles"]
+from dpreg.arrays import Floats
 
-Array = NDArray[np.float64]
+__all__ = ["mixing", "pvalues", "quantiles"]
 
 _NODES: Final = 256
 """Midpoints: at nu = 5 a p-value of .05 is off by a part in a thousand, one of 1e-4 by a tenth."""
@@ -42,17 +41,17 @@ def _midpoints(degrees: int) -> tuple[float, ...]:
     return tuple(chdtri(2.0 * degrees, upper) / (2.0 * degrees))
 
 
-def mixing(degrees: int | None) -> Array:
+def mixing(degrees: int | None) -> Floats:
     """Return the midpoints V_i of the privacy part's mixing law; 1 alone for Gaussian noise."""
     return np.ones(1) if degrees is None else np.array(_midpoints(degrees))
 
 
-def _scales(sampling: Array, privacy: Array, degrees: int | None) -> Array:
+def _scales(sampling: Floats, privacy: Floats, degrees: int | None) -> Floats:
     variances = np.asarray(sampling)[..., None] + np.asarray(privacy)[..., None] * mixing(degrees)
     return np.sqrt(np.maximum(variances, 0.0))
 
 
-def pvalues(errors: Array, sampling: Array, privacy: Array, degrees: int | None) -> Array:
+def pvalues(errors: Floats, sampling: Floats, privacy: Floats, degrees: int | None) -> Floats:
     """Return P(|error| > |errors|), two-sided, elementwise.
 
     Parameters
@@ -69,7 +68,7 @@ def pvalues(errors: Array, sampling: Array, privacy: Array, degrees: int | None)
     return np.asarray(2 * ndtr(-z).mean(axis=-1))
 
 
-def quantiles(sampling: Array, privacy: Array, degrees: int | None, alpha: float) -> Array:
+def quantiles(sampling: Floats, privacy: Floats, degrees: int | None, alpha: float) -> Floats:
     """Return half-widths t with P(|error| > t) = alpha, elementwise."""
     scales = _scales(sampling, privacy, degrees)
     normal = float(-ndtri(alpha / 2))

@@ -21,14 +21,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.staged.location import Location
 from dpreg.staged.tails import Heaviness
 
 __all__ = ["Coordinates", "NoisyLook", "Tail", "box"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,15 +47,15 @@ class Coordinates:
         R^2: rows (1, u) are shortened to length R; infinite in the box.
     """
 
-    whitening: Array
-    offset: Array
+    whitening: Floats
+    offset: Floats
     intercept: float
-    slopes: Array
+    slopes: Floats
     width: float
     squared_radius: float
 
     @property
-    def transform(self) -> Array:
+    def transform(self) -> Floats:
         """T, shape (d, d) with d = p + 1: beta = shift + T theta."""
         size = len(self.offset) + 1
         matrix = np.zeros((size, size))
@@ -67,7 +65,7 @@ class Coordinates:
         return matrix
 
     @property
-    def shift(self) -> Array:
+    def shift(self) -> Floats:
         """t0, shape (d,): the coefficients at theta = 0."""
         return np.append(self.intercept, self.slopes)
 
@@ -112,8 +110,8 @@ class NoisyLook:
         The number of rows where it is public (replace-one).
     """
 
-    cells: Array
-    noise_sd: Array
+    cells: Floats
+    noise_sd: Floats
     coordinates: Coordinates
     degrees: int | None
     rows: int | None

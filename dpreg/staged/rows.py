@@ -36,8 +36,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.moments import CELL_BITS, Vectors, to_grid
@@ -45,8 +45,6 @@ from dpreg.sources import Chunk
 from dpreg.staged.location import Form, Location
 
 __all__ = ["LocatedRows"]
-
-Floats = NDArray[np.float64]
 
 _ONE: Final = 2.0**CELL_BITS
 _SQUARED_NORM: Final = _ONE * _ONE

@@ -33,12 +33,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.staged.choice.problem import Model, Problem, Response
 from dpreg.staged.choice.search import search
 
 __all__ = ["EXACT_UNITS", "Listing", "near_best"]
 
-Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 EXACT_UNITS: Final = 20
@@ -85,9 +85,9 @@ class _Nodes:
     """Nodes of one depth: [V_FF, b_F; b_F', -D_A] of each, which units are in, what they paid."""
 
     depth: int
-    matrix: Array
+    matrix: Floats
     inside: Bools
-    paid: Array
+    paid: Floats
 
 
 def near_best(
@@ -213,7 +213,7 @@ class _Plan:
                 )
         return kept
 
-    def _bound(self, depth: int, matrix: Array) -> Array:
+    def _bound(self, depth: int, matrix: Floats) -> Floats:
         """Return, for each node, a lower bound of the criterion less what is paid."""
         c = matrix.shape[1] - 1
         slopes = matrix[:, :c, c]
@@ -241,7 +241,7 @@ class _Plan:
         largest = (np.hstack([ends, sorted_loss]) + np.hstack([dear, ends])).min(axis=1)
         return np.asarray(np.maximum(shared, largest) - matrix[:, c, c])
 
-    def note(self, inside: Bools, values: Array | None) -> None:
+    def note(self, inside: Bools, values: Floats | None) -> None:
         """Remember models within the margin."""
         near = np.arange(len(inside))
         if values is not None:
@@ -265,7 +265,7 @@ class _Plan:
         return tuple(sorted(near.items(), key=lambda item: (item[1], sorted(item[0]))))
 
 
-def _topological(problem: Problem, loss: Array) -> list[int]:
+def _topological(problem: Problem, loss: Floats) -> list[int]:
     """Order the units by what they explain, each after those that it needs."""
     needs = problem.space.requires
     order: list[int] = []

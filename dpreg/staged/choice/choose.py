@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.selection.space import Space
 from dpreg.staged.choice.coefficients import ModelFit, fit_model
@@ -19,8 +19,6 @@ from dpreg.staged.choice.stability import stability
 from dpreg.staged.choice.truncated import Truncated
 
 __all__ = ["Choice", "ConditionalFit", "choose", "conditional_fit"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,15 +40,15 @@ class ConditionalFit:
     laws: tuple[Truncated, ...]
 
     @property
-    def estimates(self) -> Array:
+    def estimates(self) -> Floats:
         """Median-unbiased estimates, (c,); infinite where the law has none."""
         return np.array([law.center() for law in self.laws])
 
-    def intervals(self, level: float = 0.05) -> Array:
+    def intervals(self, level: float = 0.05) -> Floats:
         """Return the ends, (c, 2), of intervals that miss with probability `level`."""
         return np.array([law.interval(level) for law in self.laws])
 
-    def p_values(self) -> Array:
+    def p_values(self) -> Floats:
         """Return the two-sided p-values of no effect, (c,)."""
         return np.array([law.p_value() for law in self.laws])
 
@@ -157,7 +155,7 @@ def conditional_fit(
     verdict: Verdict,
     false_inclusions: float = 0.1,
     *,
-    units: tuple[Array, Array] | None = None,
+    units: tuple[Floats, Floats] | None = None,
 ) -> ConditionalFit:
     """Fit the chosen model to the law that chose it, with that taken into account.
 

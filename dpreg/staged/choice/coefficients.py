@@ -15,14 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from dpreg.arrays import Floats
 from dpreg.staged.choice.problem import Model, Problem, ReleasedLaw, factor
 
 __all__ = ["ModelFit", "fit_model"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,16 +40,16 @@ class ModelFit:
     """
 
     columns: tuple[int, ...]
-    estimates: Array
-    covariance: Array
-    lines: Array
+    estimates: Floats
+    covariance: Floats
+    lines: Floats
 
     @property
-    def se(self) -> Array:
+    def se(self) -> Floats:
         """Standard errors, (c,)."""
         return np.asarray(np.sqrt(np.diag(self.covariance)))
 
-    def mapped(self, transform: Array, shift: Array) -> ModelFit:
+    def mapped(self, transform: Floats, shift: Floats) -> ModelFit:
         """Return the fit of T b + t, in other units: (c, c) and (c,) arrays.
 
         Coefficient j is then r'b with r the j-th row of T; moving g along K V r / (r'V r) moves it

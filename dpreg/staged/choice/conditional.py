@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from dpreg.arrays import Floats
 from dpreg.staged.choice.certify import near_best
 from dpreg.staged.choice.coefficients import ModelFit
 from dpreg.staged.choice.guard import Verdict
@@ -36,7 +37,6 @@ from dpreg.staged.choice.truncated import Truncated
 
 __all__ = ["EVERY_MODEL", "condition"]
 
-Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 EVERY_MODEL: Final = 2048
@@ -122,7 +122,7 @@ class _Line:
         self.without = self.smaller = np.zeros(0, dtype=np.bool_)
         self.add(pool)
 
-    def intervals(self) -> Array:
+    def intervals(self) -> Floats:
         """Return the set of estimates that bring the same verdict, (k, 2), in box units."""
         mesh = self._mesh()
         if not self.whole:
@@ -130,7 +130,7 @@ class _Line:
         ends = self._edges(mesh)
         return np.asarray(self.estimate + self.se * ends)
 
-    def _mesh(self) -> Array:
+    def _mesh(self) -> Floats:
         """Return where the verdict is read: about the estimate, about zero, and between."""
         zero = -self.estimate / self.se
         low, high = min(zero, 0.0) - _AROUND, max(zero, 0.0) + _AROUND
@@ -142,7 +142,7 @@ class _Line:
         far = np.geomspace(_MESH, _FAR, 120)
         return np.unique(np.concatenate([*fine, low - far, high + far, [0.0]]))
 
-    def _grow(self, mesh: Array) -> None:
+    def _grow(self, mesh: Floats) -> None:
         """Add models to the pool until no edge of the set brings in a new one."""
         zero = -self.estimate / self.se
         asked: set[float] = set()
@@ -196,14 +196,14 @@ class _Line:
         self.smaller = np.append(self.smaller, [m <= chosen for m in new])
         return True
 
-    def same(self, t: Array) -> Bools:
+    def same(self, t: Floats) -> Bools:
         """Whether the choice and the verdict at each t are those that were released, (n,)."""
         out = np.empty(len(t), dtype=np.bool_)
         for at in range(0, len(t), 256):
             out[at : at + 256] = self._same(t[at : at + 256])
         return out
 
-    def _same(self, t: Array) -> Bools:
+    def _same(self, t: Floats) -> Bools:
         powers = np.stack([np.ones_like(t), t, t * t])
         deviance = self.quadratics @ powers
         values = deviance + self.prices[:, None]
@@ -224,7 +224,7 @@ class _Line:
         reported = self.unit in self.verdict.reported
         return np.asarray(chosen & (doubtful != reported))
 
-    def _edges(self, mesh: Array) -> Array:
+    def _edges(self, mesh: Floats) -> Floats:
         """Return the ends of the set, (k, 2), in standard errors from the estimate."""
         inside = self.same(mesh)
         inside[np.searchsorted(mesh, 0.0)] = True  # it was released

@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, qr, solve_triangular
 
+from dpreg.arrays import Floats
 from dpreg.selection.space import Space
 from dpreg.staged.choice.prices import prices
 
 __all__ = ["Model", "Problem", "ReleasedLaw", "Response", "build_problem", "factor"]
 
-Array = NDArray[np.float64]
 Model = frozenset[int]
 """The units of a model, by their numbers in the space."""
 
@@ -42,15 +42,15 @@ class ReleasedLaw(Protocol):
     """What a choice reads of a released law: g = K beta + N(0, W), intercept first."""
 
     @property
-    def g(self) -> Array:
+    def g(self) -> Floats:
         """Left-hand sides, (m,)."""
 
     @property
-    def k(self) -> Array:
+    def k(self) -> Floats:
         """Equations, (m, d)."""
 
     @property
-    def covariance(self) -> Array:
+    def covariance(self) -> Floats:
         """W, (m, m)."""
 
     @property
@@ -58,7 +58,7 @@ class ReleasedLaw(Protocol):
         """Degrees of freedom of matrix-Laplace noise; None for Gaussian noise."""
 
     @property
-    def eigenvalues(self) -> Array:
+    def eigenvalues(self) -> Floats:
         """Of the released second moments, (d,), in the coordinates of the look."""
 
     @property
@@ -78,7 +78,7 @@ class Response:
         Its squared length: the deviance of the model of the kept columns alone.
     """
 
-    cross: Array
+    cross: Floats
     total: float
 
 
@@ -106,12 +106,12 @@ class Problem:
     """
 
     space: Space
-    prices: Array
-    gram: Array
-    design: Array
-    frame: Array
+    prices: Floats
+    gram: Floats
+    design: Floats
+    frame: Floats
     slices: tuple[slice, ...]
-    turned: Array
+    turned: Floats
     response: Response
 
     @property
@@ -130,7 +130,7 @@ class Problem:
         """Whether each unit is one column and needs no other."""
         return len(self.gram) == self.size and not self.space.requires
 
-    def respond(self, g: Array) -> Response:
+    def respond(self, g: Floats) -> Response:
         """Return another left-hand side, (m,), in these coordinates."""
         turned = self.frame @ g
         return Response(self.design.T @ turned, float(turned @ turned))
@@ -168,7 +168,7 @@ class Problem:
         return not needs or all(model.issuperset(needs[unit]) for unit in model)
 
 
-def factor(correlation: Array) -> Array:
+def factor(correlation: Floats) -> Floats:
     """Return the Cholesky factor of a correlation, with the least ridge that rounding leaves it.
 
     Released noise can make the matrix singular; whatever it is, this may not raise.
@@ -225,7 +225,7 @@ def build_problem(law: ReleasedLaw, space: Space, false_inclusions: float) -> Pr
     )
 
 
-def _orthonormal(columns: Array) -> Array:
+def _orthonormal(columns: Floats) -> Floats:
     """Return an orthonormal basis, (m, r), of what the columns span."""
     length = np.linalg.norm(columns, axis=0)
     unit = columns[:, length > 0] / length[length > 0]

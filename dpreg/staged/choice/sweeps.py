@@ -18,11 +18,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.staged.choice.problem import Model, Problem, Response
 
 __all__ = ["Fit"]
-
-Array = NDArray[np.float64]
 
 
 class Fit:
@@ -81,7 +80,7 @@ class Fit:
         other.inside[unit] = entering
         return other
 
-    def gains(self) -> Array:
+    def gains(self) -> Floats:
         """Return, (q,), what each unit inside explains, and each unit outside would."""
         matrix, slices = self.matrix, self.problem.slices
         if len(matrix) == len(slices) + 1:
@@ -93,12 +92,12 @@ class Fit:
             out[unit] = abs(side @ np.linalg.solve(matrix[block, block], side))
         return out
 
-    def changes(self) -> Array:
+    def changes(self) -> Floats:
         """Return, (q,), by how much the criterion changes if each unit is toggled."""
         gap = self.problem.prices - self.gains()
         return np.where(self.inside, -gap, gap)
 
-    def swaps(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+    def swaps(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
         """Return units inside, (a,), units outside, (b,), and the changes by each swap, (a, b)."""
         leave, enter = np.flatnonzero(self.inside), np.flatnonzero(~self.inside)
         prices = self.problem.prices
@@ -118,7 +117,7 @@ class Fit:
         return leave, enter, loss[:, None] + prices[enter] - sides**2 / pivots
 
 
-def _swept_column(matrix: Array, at: int, entering: bool) -> Array:
+def _swept_column(matrix: Floats, at: int, entering: bool) -> Floats:
     """Return the matrix with one column swept in or out."""
     pivot, column = matrix[at, at], matrix[:, at]
     out = matrix - np.outer(column, column / pivot)
@@ -128,7 +127,7 @@ def _swept_column(matrix: Array, at: int, entering: bool) -> Array:
     return np.asarray(out)
 
 
-def _swept(matrix: Array, at: NDArray[np.intp], entering: bool) -> Array:
+def _swept(matrix: Floats, at: NDArray[np.intp], entering: bool) -> Floats:
     """Return the matrix with a block of columns swept in or out."""
     block = matrix[np.ix_(at, at)]
     rows = np.linalg.solve(block, matrix[at])

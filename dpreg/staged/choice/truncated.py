@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-__all__ = ["Truncated"]
+from dpreg.arrays import Floats
 
-Array = NDArray[np.float64]
+__all__ = ["Truncated"]
 
 _FARTHEST: Final = 128.0
 """Ends farther than this many standard errors from the estimate are infinite."""
@@ -38,7 +37,7 @@ class Truncated:
 
     estimate: float
     se: float
-    intervals: Array
+    intervals: Floats
 
     @property
     def free(self) -> bool:
@@ -83,7 +82,7 @@ class Truncated:
         return min(1.0, 2 * min(below, 1 - below))
 
 
-def _log_mass(low: Array, high: Array) -> Array:
+def _log_mass(low: Floats, high: Floats) -> Floats:
     """Return log of the normal probability of each [low, high], exact far out in either tail."""
     flip = low > 0
     a, b = np.where(flip, -high, low), np.where(flip, -low, high)
