@@ -29,7 +29,14 @@ from numpy.typing import ArrayLike
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.families.family import Family
-from dpreg.staged.location import LARGEST_REACH, Form
+from dpreg.staged.location import (
+    LARGEST_REACH,
+    Form,
+    carried_back,
+    offset_of,
+    whitened_forms,
+    whitening_of,
+)
 
 __all__ = ["FamilyLocation"]
 
@@ -112,13 +119,7 @@ class FamilyLocation:
         p = shift.size
         if L.shape != (p, p) or b.size < p:
             raise ArgumentError("offset must have p entries, whitening p x p and slopes p or more")
-        reach = np.abs(L).sum(axis=1)
-        bounded = np.clip(shift, -reach, reach)
-        scale = np.minimum(1.0, LARGEST_REACH / np.maximum(reach, 1.0))
-        forms = tuple(
-            Form.nearest(float(a * s), (row * s).tolist())
-            for a, row, s in zip(bounded, L, scale, strict=True)
-        )
+        forms = whitened_forms(L, shift)
         shrink = min(1.0, LARGEST_REACH / max(1.0, abs(intercept) + float(np.abs(b).sum())))
         predictor = Form.nearest(intercept * shrink, (b * shrink).tolist())
         wbar = max(mean_weight, _LEAST)
@@ -141,13 +142,12 @@ class FamilyLocation:
     @property
     def whitening(self) -> Floats:
         """L as rounded, (p, p)."""
-        rows = [form.floats[1] for form in self.forms]
-        return np.array(rows, dtype=np.float64).reshape(self.size, self.size)
+        return whitening_of(self.forms)
 
     @property
     def offset(self) -> Floats:
         """-L m as rounded, (p,)."""
-        return np.array([form.floats[0] for form in self.forms], dtype=np.float64)
+        return offset_of(self.forms)
 
     @property
     def shift(self) -> Floats:
@@ -158,12 +158,7 @@ class FamilyLocation:
     @property
     def transform(self) -> Floats:
         """T of beta = shift + T theta, (p + 1, p + 1), theta = H^-1 s."""
-        unit = 1 / math.sqrt(self.mean_weight)
-        found = np.zeros((self.size + 1, self.size + 1))
-        found[0, 0] = unit
-        found[0, 1:] = unit * self.offset
-        found[1:, 1:] = unit * self.whitening.T
-        return found
+        return carried_back(self.forms, 1 / math.sqrt(self.mean_weight))
 
 
 def _largest_residual(family: Family, predictor: Form, wbar: float, score: float) -> float:

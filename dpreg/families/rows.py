@@ -45,14 +45,11 @@ from dpreg.errors import ArgumentError
 from dpreg.families.location import FamilyLocation
 from dpreg.moments import CELL_BITS, Vectors, to_grid
 from dpreg.sources import Chunk
-from dpreg.staged.location import Form
+from dpreg.staged.rows import PIECE, hold_norm
 
 __all__ = ["FamilyRows"]
 
 _ONE: Final = 2.0**CELL_BITS
-_SQUARED_NORM: Final = _ONE * _ONE
-_PIECE: Final = 8192
-"""Rows worked on together, so that what is computed from them stays in memory that is near."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -126,8 +123,8 @@ class FamilyRows:
         rows = self.design.block(chunk)
         cells = to_grid(rows, out=rows).T
         out = np.empty((self.size, len(rows)))
-        for start in range(0, len(rows), _PIECE):
-            piece = slice(start, start + _PIECE)
+        for start in range(0, len(rows), PIECE):
+            piece = slice(start, start + PIECE)
             _locate(cells[:, piece], self._forms, self.location, self.response, out[:, piece])
         return out.T
 
@@ -136,17 +133,8 @@ def _matrix(
     location: FamilyLocation, columns: tuple[int, ...], both: tuple[int, ...], size: int
 ) -> Floats:
     """Return the (p + 1, D) matrix that takes gridded cells to (eta, u), in units of 1."""
-
-    def row(form: Form, places: tuple[int, ...]) -> Floats:
-        constant, slopes = form.floats
-        full = np.zeros(size)
-        full[0] = constant
-        full[list(places)] = slopes
-        return full / _ONE
-
-    return np.array(
-        [row(location.predictor, both), *(row(form, columns) for form in location.forms)]
-    )
+    forms = (form.on_cells(columns, size) for form in location.forms)
+    return np.array([location.predictor.on_cells(both, size), *forms])
 
 
 def _locate(
@@ -174,7 +162,7 @@ def _locate(
     k[1:] *= scale
     k[0] = scale
     np.trunc(k, out=k)
-    _hold_norm(k)
+    hold_norm(k)
     np.multiply(cells[-1], response[1] / _ONE, out=f)
     f += response[0]
     f -= mean
@@ -194,15 +182,3 @@ def _hold_score(whole: Floats, norm: Floats, limit: int) -> None:
     """Cut each integer until its product with the norm is at most the limit."""
     most = np.minimum(np.floor(limit / np.maximum(norm, 1.0)), _ONE)
     np.clip(whole, -most, most, out=whole)
-
-
-def _hold_norm(whole: Floats) -> None:
-    """Lower the largest integers of each column until its squares add up to at most 2**40."""
-    squares = np.einsum("ij,ij->j", whole, whole)  # integers below 2**53: exact in any order
-    over = np.flatnonzero(squares > _SQUARED_NORM)
-    while over.size:
-        part = whole[:, over]
-        largest = np.argmax(np.abs(part), axis=0), np.arange(over.size)
-        part[largest] -= np.sign(part[largest])
-        whole[:, over] = part
-        over = over[np.einsum("ij,ij->j", part, part) > _SQUARED_NORM]

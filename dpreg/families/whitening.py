@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.staged.locate import centred_at
 
 __all__ = ["Whitened", "centred", "whitened"]
 
@@ -95,12 +96,4 @@ def _prior(values: Floats, turned: Floats, noise: float, sampling: float, expect
 def centred(cells: Floats, noise_sd: Floats, count: float) -> tuple[Floats, Floats, Floats]:
     """Return means, centred moments per row, and the variances of the noise in these."""
     means = cells[0, 1:] / count
-    moments = cells[1:, 1:] / count - np.outer(means, means)
-    squares, noise = means**2, noise_sd**2
-    variances = (
-        noise[1:, 1:]
-        + np.outer(squares, noise[0, 1:])
-        + np.outer(noise[0, 1:], squares)
-        + np.outer(squares, squares) * noise[0, 0]
-    ) / count**2
-    return means, moments, variances
+    return means, *centred_at(means, cells, noise_sd, count)

@@ -23,7 +23,7 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.staged.released import Coordinates, NoisyLook
 
-__all__ = ["CUT", "Centred", "Located", "centred", "locate", "noise_unit"]
+__all__ = ["CUT", "Centred", "Located", "centred", "centred_at", "locate", "noise_unit"]
 
 _FLOOR: Final = 0.5
 """Share of nu added to eigenvalues: below it directions are noise, and whitening stops there."""
@@ -92,23 +92,30 @@ class Located:
 
 
 def centred(look: NoisyLook, most: float | None = None) -> Centred:
-    """Centre a look's cells at their released means.
-
-    The noise of a centred cell is E_ij - m_i E_0j - m_j E_0i + m_i m_j E_00 to first order.
-    """
+    """Centre a look's cells at their released means."""
     count = look.count(most)
     means = look.cells[0, 1:] / count
     if look.coordinates.boxed:
         means = np.clip(means, -1.0, 1.0)
-    moments = look.cells[1:, 1:] / count - np.outer(means, means)
-    squares, noise = means**2, look.noise_sd**2
+    return Centred(count, means, *centred_at(means, look.cells, look.noise_sd, count))
+
+
+def centred_at(
+    means: Floats, cells: Floats, noise_sd: Floats, count: float
+) -> tuple[Floats, Floats]:
+    """Return centred moments per row, and the variances of the noise in these.
+
+    The noise of a centred cell is E_ij - m_i E_0j - m_j E_0i + m_i m_j E_00 to first order.
+    """
+    moments = cells[1:, 1:] / count - np.outer(means, means)
+    squares, noise = means**2, noise_sd**2
     variances = (
         noise[1:, 1:]
         + np.outer(squares, noise[0, 1:])
         + np.outer(noise[0, 1:], squares)
         + np.outer(squares, squares) * noise[0, 0]
     ) / count**2
-    return Centred(count, means, moments, variances)
+    return moments, variances
 
 
 def locate(look: NoisyLook, most: float | None = None) -> Located:

@@ -34,7 +34,17 @@ from numpy.typing import ArrayLike
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 
-__all__ = ["LARGEST_RADIUS", "LARGEST_REACH", "LEAST_TAU", "Form", "Location"]
+__all__ = [
+    "LARGEST_RADIUS",
+    "LARGEST_REACH",
+    "LEAST_TAU",
+    "Form",
+    "Location",
+    "carried_back",
+    "offset_of",
+    "whitened_forms",
+    "whitening_of",
+]
 
 CELL_BITS: Final = 20
 """A stored cell is an integer in units of 2**-20, as in `dpreg.moments`."""
@@ -100,6 +110,48 @@ class Form:
     def reach(self) -> float:
         """The largest absolute value at any row of the box."""
         return (abs(self.constant) + sum(map(abs, self.slopes))) * 2.0**-self.shift
+
+    def on_cells(self, places: Sequence[int], size: int) -> Floats:
+        """Return the form as a vector over `size` gridded cells, the constant's in front.
+
+        Its slopes belong to the cells at `places`.
+        """
+        constant, slopes = self.floats
+        full = np.zeros(size)
+        full[0] = constant
+        full[list(places)] = slopes
+        return full / 2.0**CELL_BITS
+
+
+def whitened_forms(whitening: Floats, offset: Floats) -> tuple[Form, ...]:
+    """Round u = L x + offset; a centre outside the box is moved to its edge, a long row shrunk."""
+    reach = np.abs(whitening).sum(axis=1)
+    bounded = np.clip(offset, -reach, reach)
+    scale = np.minimum(1.0, LARGEST_REACH / np.maximum(reach, 1.0))
+    return tuple(
+        Form.nearest(float(a * s), (row * s).tolist())
+        for a, row, s in zip(bounded, whitening, scale, strict=True)
+    )
+
+
+def whitening_of(forms: Sequence[Form]) -> Floats:
+    """Return L as rounded, (p, p)."""
+    rows = [form.floats[1] for form in forms]
+    return np.array(rows, dtype=np.float64).reshape(len(forms), len(forms))
+
+
+def offset_of(forms: Sequence[Form]) -> Floats:
+    """Return -L m as rounded, (p,)."""
+    return np.array([form.floats[0] for form in forms], dtype=np.float64)
+
+
+def carried_back(forms: Sequence[Form], unit: float) -> Floats:
+    """Return `unit` times the (p + 1, p + 1) map of coefficients on (1, u) to those on (1, x)."""
+    T = np.zeros((len(forms) + 1, len(forms) + 1))
+    T[0, 0] = unit
+    T[0, 1:] = unit * offset_of(forms)
+    T[1:, 1:] = unit * whitening_of(forms).T
+    return T
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,16 +219,10 @@ class Location:
         p = b.size
         if L.shape != (p, p) or shift.shape != (p,) or b.shape != (p,):
             raise ArgumentError("offset and slopes must have p entries and whitening p x p")
-        reach = np.abs(L).sum(axis=1)
-        bounded = np.clip(shift, -reach, reach)
-        scale = np.minimum(1.0, LARGEST_REACH / np.maximum(reach, 1.0))
-        forms = [
-            Form.nearest(float(a * s), (row * s).tolist())
-            for a, row, s in zip(bounded, L, scale, strict=True)
-        ]
+        forms = whitened_forms(L, shift)
         shrink = min(1.0, LARGEST_REACH / max(1.0, abs(b0) + float(np.abs(b).sum())))
         response = Form.nearest(-b0 * shrink, [*(-b * shrink).tolist(), 1.0])
-        return cls(tuple(forms), response, 1.0, 1 << CELL_BITS).with_clips(radius=radius, tau=tau)
+        return cls(forms, response, 1.0, 1 << CELL_BITS).with_clips(radius=radius, tau=tau)
 
     def with_clips(self, *, radius: float, tau: float) -> Location:
         """Return the same coordinates with other clips, brought within `on_grid`'s limits."""
@@ -201,13 +247,12 @@ class Location:
     @property
     def whitening(self) -> Floats:
         """L as rounded, (p, p)."""
-        rows = [form.floats[1] for form in self.forms]
-        return np.array(rows, dtype=np.float64).reshape(self.size, self.size)
+        return whitening_of(self.forms)
 
     @property
     def offset(self) -> Floats:
         """-L m as rounded, (p,)."""
-        return np.array([form.floats[0] for form in self.forms], dtype=np.float64)
+        return offset_of(self.forms)
 
     @property
     def slopes(self) -> Floats:
@@ -235,11 +280,7 @@ class Location:
 
         theta are the coefficients of e/tau on (1, u), beta those of y on (1, x).
         """
-        T = np.zeros((self.size + 1, self.size + 1))
-        T[0, 0] = self.tau
-        T[0, 1:] = self.tau * self.offset
-        T[1:, 1:] = self.tau * self.whitening.T
-        return T
+        return carried_back(self.forms, self.tau)
 
     @property
     def shift(self) -> Floats:

@@ -42,13 +42,13 @@ from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.moments import CELL_BITS, Vectors, to_grid
 from dpreg.sources import Chunk
-from dpreg.staged.location import Form, Location
+from dpreg.staged.location import Location
 
-__all__ = ["LocatedRows"]
+__all__ = ["PIECE", "LocatedRows", "hold_norm"]
 
 _ONE: Final = 2.0**CELL_BITS
 _SQUARED_NORM: Final = _ONE * _ONE
-_PIECE: Final = 8192
+PIECE: Final = 8192
 """Rows worked on together, so that what is computed from them stays in memory that is near."""
 
 
@@ -120,24 +120,17 @@ class LocatedRows:
         rows = self.design.block(chunk)
         cells = to_grid(rows, out=rows).T
         out = np.empty((self.size, len(rows)))
-        for start in range(0, len(rows), _PIECE):
-            piece = slice(start, start + _PIECE)
+        for start in range(0, len(rows), PIECE):
+            piece = slice(start, start + PIECE)
             _locate(cells[:, piece], self._forms, self.location, self.wide, out[:, piece])
         return out.T
 
 
 def _matrix(location: Location, columns: tuple[int, ...], size: int) -> Floats:
     """Return the (p + 2, D) matrix that takes gridded cells to (0, u, e), in units of 1."""
-
-    def row(form: Form, places: tuple[int, ...]) -> Floats:
-        constant, slopes = form.floats
-        full = np.zeros(size)
-        full[0] = constant
-        full[list(places)] = slopes
-        return full / _ONE
-
-    forms = [row(form, columns) for form in location.forms]
-    return np.array([np.zeros(size), *forms, row(location.response, (*columns, size - 1))])
+    forms = [form.on_cells(columns, size) for form in location.forms]
+    response = location.response.on_cells((*columns, size - 1), size)
+    return np.array([np.zeros(size), *forms, response])
 
 
 def _locate(
@@ -158,7 +151,7 @@ def _locate(
     np.multiply(u, norm, out=u)
     np.trunc(norm, out=weight)
     np.trunc(u, out=u)
-    _hold_norm(out[: places - 1])
+    hold_norm(out[: places - 1])
     np.multiply(e, norm, out=e)
     if wide is not None:
         np.multiply(length, norm, out=length)  # |c (1, u)| / R in units of 2**-20
@@ -178,7 +171,7 @@ def _cut(residual: Floats, units: float, out: Floats) -> None:
     np.rint(out, out=out)
 
 
-def _hold_norm(whole: Floats) -> None:
+def hold_norm(whole: Floats) -> None:
     """Lower the largest integers of each column until its squares add up to at most 2**40."""
     squares = np.einsum("ij,ij->j", whole, whole)  # integers below 2**53: exact in any order
     over = np.flatnonzero(squares > _SQUARED_NORM)

@@ -230,7 +230,7 @@ def test_mutant_the_norm_is_not_checked(monkeypatch):
     location, z = on_the_sphere()
     monkeypatch.setattr(module.np, "trunc", _away_from_zero)
     assert max(squared_norms(located(location, z))) <= ONE**2
-    monkeypatch.setattr(module, "_hold_norm", lambda whole: None)
+    monkeypatch.setattr(module, "hold_norm", lambda whole: None)
     assert max(squared_norms(located(location, z))) > ONE**2
 
 
@@ -244,10 +244,10 @@ def test_mutant_weights_are_not_bounded(monkeypatch):
 
 def test_the_check_lowers_the_largest_integer_by_one():
     whole = np.array([[ONE, 3.0, -ONE], [1.0, 4.0, 2.0], [0.0, 0.0, 0.0]])
-    module._hold_norm(whole)
+    module.hold_norm(whole)
     assert whole.tolist() == [[ONE - 1, 3.0, -(ONE - 1)], [1.0, 4.0, 2.0], [0.0, 0.0, 0.0]]
     heavy = np.full((4, 1), ONE * 0.75)
-    module._hold_norm(heavy)
+    module.hold_norm(heavy)
     assert 0 <= ONE**2 - (heavy**2).sum() < 2 * ONE
     assert np.ptp(heavy) <= 1
 
