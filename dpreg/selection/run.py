@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 __all__ = [
-    "Rows",
+    "RowMoments",
     "Selection",
     "Tuning",
     "contest_of",
@@ -50,7 +50,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowMoments:
     """Exact moments of the rows, by what they are read for. Confidential.
 
     Attributes
@@ -114,7 +114,7 @@ def read_rows(
     design: Design,
     reader: Reader,
     rng: Generator | None = None,
-) -> Rows:
+) -> RowMoments:
     """Read every row once, into one set of exact moments for each group that a coin chooses.
 
     With `rng`, the coins of a seeded run, which is **not private**.
@@ -130,7 +130,7 @@ def read_rows(
     of_half = [reduce(add, parts[half::halves]) for half in range(halves)]
     of_block = [reduce(add, parts[halves * b : halves * (b + 1)]) for b in range(blocks)]
     everyone = reduce(add, parts)
-    return Rows(
+    return RowMoments(
         everyone=everyone,
         selecting=of_half[0],
         fitting={"split": of_half[-1], "share": of_half[0], None: None}[request.fit],
@@ -143,7 +143,7 @@ def tune(
     request: SelectionRequest,
     parts: Parts,
     design: Design,
-    rows: Rows,
+    rows: RowMoments,
 ) -> Tuning:
     """Buy the radius, the residual variance and the number of rows, where they are wanted."""
     if parts.radius is not None:

@@ -50,10 +50,10 @@ class Call:
         self.design = design_of(self.request, SCHEMA)
         self.space = space_of(self.request, self.design)
 
-    def read(self) -> run.Rows:
+    def read(self) -> run.RowMoments:
         return run.read_rows(self.request, self.design, self.reader, self.account.rng)
 
-    def tune(self, rows: run.Rows) -> run.Tuning:
+    def tune(self, rows: run.RowMoments) -> run.Tuning:
         return run.tune(self.request, self.preparation.parts, self.design, rows)
 
     def penalties(self, tuning: run.Tuning, contest: Contest) -> tuple[Fraction, Fraction]:
