@@ -6,7 +6,7 @@ factor: at most one of them is not zero. The release holds each distinct cell of
 
 - i <= j over the model's places, but no two columns of one group (their product is always 0);
 - with an intercept no (0, j) for a group column j: x = x^2, so it is the diagonal cell (j, j);
-- without an intercept the count of complete rows besides, the cell (1, 1) of DESIGN section 9.
+- without an intercept the count of complete rows as well.
 
 Let s count the single columns (constant and response among them), G the groups with at least one
 column, D = s + G. Stored rows lie on the grid 2**-20, so cells are integers in units 2**-40, and

@@ -259,6 +259,12 @@ class Line:
             self._refuse("is declared idle, but was drawn from")
         self.idle = True
 
+    def waive(self) -> None:
+        """Declare that no more looks are needed: what is left of mu^2 stays charged."""
+        if self.mu_squared_left is None:
+            self._refuse("is not a line of looks")
+        self.mu_squared_left = Fraction(0)
+
     def hand_out(self, cost: Budget, mu_squared: Fraction | None = None) -> Part:
         """Make a part; for the account's own use."""
         if self.idle:
@@ -272,12 +278,14 @@ class Line:
         self.parts = [one for one in self.parts if one is not part] + list(parts)
 
     def spend(self) -> Spend:
-        """Return the line for the table; AccountError if a part was neither drawn from nor idle."""
+        """Return the line for the table; AccountError where something charged was not drawn from."""
         note = self.note
         if self.idle:
             note = f"{note}; {NOT_NEEDED}" if note else NOT_NEEDED
         elif not self.parts or not all(part.drawn for part in self.parts):
             self._refuse("was charged but not drawn from")
+        elif self.mu_squared_left:
+            self._refuse("holds more mu^2 than its looks took")
         return Spend(self.step, self.mechanism, self.cost.eps, self.cost.delta, note, self.rows)
 
     def _refuse(self, why: str) -> NoReturn:

@@ -64,7 +64,11 @@ class OpenLooks:
 
     def nothing_chosen(self) -> None:
         """Say that the one more look had no columns to look at: it stays charged."""
-        if self.later is not None and self.later is not self.line:
+        if self.later is None:
+            return
+        if self.later is self.line:
+            self.later.waive()
+        else:
             self.later.skip()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -19,6 +20,7 @@ from dpreg.moments import accumulate
 from dpreg.privacy.account import Account, AccountError
 from dpreg.privacy.block_noise import blocks_gaussian, blocks_laplace
 from dpreg.privacy.budget import Budget
+from dpreg.privacy.looks import looks_ratio
 from dpreg.privacy.protection import Protection
 from dpreg.staged.coefficients import coefficients
 
@@ -47,23 +49,27 @@ def logit_rows(rng, n, p, intercept=-0.5, size=3.0):
 
 def looked(z, eps, seed, family=None, response=(0.5, 0.5), offsets=0, known=(), **who):
     size = z.shape[1] - 2 - offsets
-    delta = who.pop("delta", DELTA)
+    delta, told = who.pop("delta", DELTA), who.pop("rows", None)
     protection = Protection(who.get("neighbors", "replace-one"), who.get("contributions", 1), None)
     plan = plan_family(size, Budget(Fraction(eps), delta), protection, offsets=offsets)
     account = Account(protection, plan.cost, np.random.default_rng(seed))
     opened = plan.open(account)
     account.charge(None, "a test")
-    rows = Stored(z)
+
+    def read(vectors):
+        moments = accumulate([vectors.block({})], vectors.size)
+        return moments if told is None else replace(moments, rows=told)
+
     seen = look_at_family(
-        lambda vectors: accumulate([vectors.block({})], vectors.size),
-        rows,
+        read,
+        Stored(z),
         family or Binomial(),
         opened,
         response=response,
         columns=range(1, size + 1),
         offsets=range(size + 1, size + 1 + offsets),
         known=known,
-        public=True,
+        public=protection.n_is_public,
     )
     return seen, account
 
@@ -104,6 +110,24 @@ def test_parts_never_exceed_the_whole_and_all_is_spent(delta):
         assert set(shares[2:-1]) <= set(MORE)
         table = account.table()
         assert table.total == Budget(Fraction(eps), delta)
+
+
+def test_mu_squared_is_proved_for_every_cell_that_is_drawn():
+    plan = plan_family(5, Budget(1, DELTA), Protection("replace-one"))
+    later = len(plan.noise(SECOND, 2**38, 1.0).cells)
+    cells = len(plan.box_noise().cells) + (MOST_LOOKS - 1) * later
+    assert plan.strength <= Fraction(looks_ratio(Fraction(1), DELTA, cells)) ** 2
+
+
+def test_a_private_number_of_rows_is_not_used():
+    z, _, _ = logit_rows(np.random.default_rng(6), 3000, 2)
+    (told, _), (true, _) = (
+        looked(z, 1, 7, neighbors="add-remove", rows=rows) for rows in (1, None)
+    )
+    np.testing.assert_array_equal(told.looks[-1].cells, true.looks[-1].cells)
+    assert told.fit.rows == true.fit.rows
+    public, _ = looked(z, 1, 7, rows=1)
+    assert public.fit.rows < 100 < told.fit.rows
 
 
 def test_the_sum_of_squared_residuals_is_never_released():

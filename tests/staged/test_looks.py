@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -43,7 +44,7 @@ def frame(n=3000, seed=0):
 PURE = Budget(1)
 
 
-def looked(cost=PURE, protection=ONE_ROW, noise=None, seed=None, data=None, seen=None):
+def looked(cost=PURE, protection=ONE_ROW, noise=None, seed=None, data=None, seen=None, rows=None):
     rng = None if seed is None else np.random.default_rng(seed)
     account = Account(protection, cost, rng)
     plan = plan_looks(4, cost, protection, exclusive=[(3, 4)], noise=noise)
@@ -54,7 +55,8 @@ def looked(cost=PURE, protection=ONE_ROW, noise=None, seed=None, data=None, seen
     def read(vectors):
         if seen is not None:
             seen.append(vectors)
-        return read_moments(reader, vectors)[0]
+        moments = read_moments(reader, vectors)[0]
+        return moments if rows is None else replace(moments, rows=rows)
 
     return look(read, DESIGN, opened, public=protection.n_is_public), account
 
@@ -81,6 +83,38 @@ def test_the_plan_spends_the_whole_and_no_more(noise, cost, neighbors, k):
     assert plan.tail_noise(2**19).strength == plan.tail_strength
     assert plan.squares_noise().strength == plan.squares_strength
     assert all(one.neighbors == neighbors and one.contributions == k for one in noises)
+
+
+@pytest.mark.parametrize(
+    ("later", "split"), [(Fraction(0), False), (Fraction(2, 5), False), (Fraction(0), True)]
+)
+def test_mu_squared_is_proved_for_every_cell_that_is_drawn(later, split):
+    cost = Budget(1, "1e-6")
+    plan = plan_looks(
+        4, cost, ONE_ROW, exclusive=[(3, 4)], noise="gaussian", later=later, split=split
+    )
+    noises = [plan.box_noise(), plan.located_noise(1, 0.5), plan.located_noise(2, 0.5)]
+    tails = [plan.tail_noise(2**19), plan.squares_noise()]
+    if later or split:
+        again = plan.at_chosen(4)
+        noises.append(again.located_noise(0, 0.5))
+        tails.append(again.tail_noise(2**19))
+    cells = sum(len(one.cells) for one in noises) + sum(len(one.scales) for one in tails)
+    whole = Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2
+    assert max(plan.looking, plan.later) <= whole
+    assert split or plan.looking + plan.later <= whole
+
+
+def test_a_private_number_of_rows_is_not_used():
+    """Told of one row only, looks under add-remove release what they release anyway."""
+    private = Protection("add-remove")
+    (told, _), (true, _) = (looked(protection=private, seed=5, rows=rows) for rows in (1, None))
+    for one, other in zip(told.looks, true.looks, strict=True):
+        np.testing.assert_array_equal(one.cells, other.cells)
+        assert one.rows is None
+    assert told.located.count == true.located.count
+    public, _ = looked(seed=5, rows=1)
+    assert public.located.count < 100 < told.located.count
 
 
 @pytest.mark.parametrize(("noise", "cost"), PLANS)
