@@ -278,7 +278,7 @@ class Line:
         self.parts = [one for one in self.parts if one is not part] + list(parts)
 
     def spend(self) -> Spend:
-        """Return the line for the table; AccountError where something charged was not drawn from."""
+        """Return the line for the table; AccountError where what was charged was not drawn from."""
         note = self.note
         if self.idle:
             note = f"{note}; {NOT_NEEDED}" if note else NOT_NEEDED

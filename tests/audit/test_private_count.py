@@ -1,7 +1,7 @@
 """Under add-remove the number of rows reaches nothing but a noisy count.
 
-Rows with a missing cell are zero in every moment. So with three hundred of them at the end of the table
-a seeded call must release the same numbers, unless it buys a count of all rows.
+Rows with a missing cell are zero in every moment. So with three hundred of them at the end of the
+table a seeded call must release the same numbers, unless it buys a count of all rows.
 """
 
 from __future__ import annotations
