@@ -151,9 +151,10 @@ def dp_select(
         with its law given the choice, at no further cost; "fresh" spends a share of the budget on
         one more look at the chosen columns; "split" looks and chooses with half of the rows, and
         looks once more at the chosen columns of the other half, each at the whole of the budget
-        (on a cluster it needs `person`). With the paper's methods: "split" fits the other half,
-        "share" the same rows with a share of eps. None fits nothing. "auto" is "same" with
-        "staged", whose terms were chosen with all of the budget, and "split" with the paper's.
+        (it needs `person` on a cluster, and where each pass runs a query or a function again). With
+        the paper's methods: "split" fits the other half, "share" the same rows with a share of eps.
+        None fits nothing. "auto" is "same" with "staged", whose terms were chosen with all of the
+        budget, and "split" with the paper's.
     engine : {"auto", "enumerate", "tree"}
         List the models or search the tree of all subsets: the law is the same. The running time of
         both depends on the rows, and is not covered by the privacy claim.

@@ -60,6 +60,11 @@ class LocalSource(NamedSource):
         """What one part is called, in the singular."""
         return "block"
 
+    @property
+    def keeps_order(self) -> bool:
+        """Whether every pass gives the rows in the same order: not what runs a query again."""
+        return True
+
     @abstractmethod
     def count(self) -> int:
         """Count the rows, where `rows` is None."""
