@@ -35,6 +35,8 @@ FAMILIES: Final[Mapping[str, Callable[[Design], Family]]] = {
 }
 """What makes a family from a design's public response."""
 
+_LARGEST_CAP: Final = 2.0**100
+"""Of counts: beyond it, and below its inverse, their squares would leave float64."""
 _LARGEST_EPS: Final = 1e6
 """Beyond this the eps that few rows need is only told roughly."""
 
@@ -95,6 +97,11 @@ class Model:
             if low < 0:
                 raise SchemaError(
                     f"response {shown(self.response)} must be a count: declare bounds from 0 up."
+                )
+            if not 1 / _LARGEST_CAP <= high <= _LARGEST_CAP:
+                raise SchemaError(
+                    f"response {shown(self.response)} must be a count: its upper bound must lie "
+                    "between 2**-100 and 2**100."
                 )
         elif (low, high) != (0.0, 1.0):
             raise SchemaError(
