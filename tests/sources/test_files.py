@@ -578,7 +578,7 @@ def test_a_file_that_changes_between_passes_is_refused(tmp_path):
 
 def test_a_csv_file_that_changes_between_passes_is_refused(tmp_path):
     """Rows that have other places, by which halves go, must not be taken for the same."""
-    rows = table(10)
+    rows = table(10).to_pandas()
     rows.to_csv(tmp_path / "t.csv", index=False)
     source = as_source(tmp_path / "t.csv")
     read(source)
