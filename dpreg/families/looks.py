@@ -9,8 +9,9 @@ looks compose in sequence, however they were chosen.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from dpreg.privacy.block_noise import MIDDLE, BlocksLaplaceLook
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.look_noise import GaussianLook
 
-__all__ = ["FamilyLook", "FamilyLooked", "look_at_family"]
+__all__ = ["FamilyLook", "FamilyLooked", "look_at_chosen", "look_at_family"]
 
 Read = Callable[[Vectors], Moments]
 """Reads the rows that the looks are for once, and returns their exact moments."""
@@ -104,7 +105,7 @@ class FamilyLooked:
     @property
     def first_share(self) -> Fraction:
         """The share of the look at the box."""
-        return FIRST
+        return self.plan.part_of_whole(FIRST)
 
 
 def look_at_family(
@@ -150,34 +151,79 @@ def look_at_family(
     fit = start(family, box[order], box_noise.sd[order], slopes, response, rows)
     looks: list[FamilyLook] = []
     left, share = 1 - FIRST, SECOND
+    look = partial(_look, read, design, opened, response, columns, offsets)
     while True:
-        clips = choose_clips(
-            fit.situation(),
-            plan.ratio(share * (1 - MIDDLE)),
-            plan.protection.neighbors == "replace-one",
-            pure=not plan.gaussian,
-        )
-        location = _on_grid(fit, clips)
-        moments = read(FamilyRows(design, location, columns, offsets, response))
-        weight = clips.weight
-        if plan.gaussian:  # told in the units of stored integers
-            weight *= location.residual**2 / location.information
-        noise = plan.noise(share, location.limit, weight)
-        cells, sd = _release(moments, noise, opened.part(share), location)
-        seen = FamilyLook(location, clips, cells, sd, share, fit, 0.0)
+        seen, fit = look(fit, share)
+        looks.append(seen)
         left -= share
-        fit, moved = relocated(fit, cells, sd, seen.middle, clips.efficiency)
-        looks.append(FamilyLook(location, clips, cells, sd, share, seen.fit, moved))
         if not left:
             return FamilyLooked(plan, box, box_noise.sd, tuple(looks), fit)
         again = len(looks) - 1
-        more = again < len(MORE) and (moved > MOVED[again] or _cheap(clips, moved))
+        more = again < len(MORE) and (seen.moved > MOVED[again] or _cheap(seen))
         share = MORE[again] if more else left
 
 
-def _cheap(clips: Clips, moved: float) -> bool:
+def look_at_chosen(
+    read: Read,
+    design: Vectors,
+    seen: FamilyLooked,
+    located: Fit,
+    opened: OpenFamilyLooks,
+    *,
+    response: tuple[float, float],
+    columns: Sequence[int],
+    offsets: Sequence[int] = (),
+) -> FamilyLooked:
+    """Look once more, at the chosen columns, and return what that look released.
+
+    Parameters
+    ----------
+    read, design, response, columns, offsets
+        As for `look_at_family`.
+    seen : FamilyLooked
+        What the looks before released.
+    located : Fit
+        Of the chosen columns.
+    opened : OpenFamilyLooks
+        Of the one more look.
+    """
+    one, fit = _look(read, design, opened, response, columns, offsets, located, Fraction(1))
+    return FamilyLooked(opened.plan, seen.box, seen.box_sd, (one,), fit)
+
+
+def _look(
+    read: Read,
+    design: Vectors,
+    opened: OpenFamilyLooks,
+    response: tuple[float, float],
+    columns: Sequence[int],
+    offsets: Sequence[int],
+    fit: Fit,
+    share: Fraction,
+) -> tuple[FamilyLook, Fit]:
+    """Make one look at a fit, and return it with the fit that it moves to."""
+    plan = opened.plan
+    clips = choose_clips(
+        fit.situation(),
+        plan.ratio(share * (1 - MIDDLE)),
+        plan.protection.neighbors == "replace-one",
+        pure=not plan.gaussian,
+    )
+    location = _on_grid(fit, clips)
+    moments = read(FamilyRows(design, location, columns, offsets, response))
+    weight = clips.weight
+    if plan.gaussian:  # told in the units of stored integers
+        weight *= location.residual**2 / location.information
+    noise = plan.noise(share, location.limit, weight)
+    cells, sd = _release(moments, noise, opened.part(share), location)
+    seen = FamilyLook(location, clips, cells, sd, share, fit, 0.0)
+    new, moved = relocated(fit, cells, sd, seen.middle, clips.efficiency)
+    return replace(seen, moved=moved), new
+
+
+def _cheap(seen: FamilyLook) -> bool:
     """Whether another look costs no precision: noise is small even in a small look."""
-    return clips.loudness < CHEAP and moved > STILL
+    return seen.clips.loudness < CHEAP and seen.moved > STILL
 
 
 def _release(
