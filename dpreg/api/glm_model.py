@@ -15,10 +15,10 @@ from dpreg.families.family import Binomial, Family, Poisson
 from dpreg.formula.check import shown
 from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import read_terms
-from dpreg.request import choice, positive, text
+from dpreg.request import SelectionRequest, choice, positive, text
 from dpreg.schema import Boolean, Categorical, Numeric, Schema
 
-__all__ = ["FAMILIES", "Asked", "Model"]
+__all__ = ["FAMILIES", "Asked", "Model", "family_asked"]
 
 FAMILIES: Final[Mapping[str, Callable[[Design], Family]]] = {
     "binomial": lambda design: Binomial(),
@@ -26,6 +26,10 @@ FAMILIES: Final[Mapping[str, Callable[[Design], Family]]] = {
     "quasipoisson": lambda design: Poisson(design.response.hi, quasi=True),
 }
 """What makes a family from a design's public response."""
+
+
+_OF_FAMILIES: Final = ("offset", "exposure", "response_cap")
+"""Arguments that a linear model has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,48 @@ class Asked:
         """Read a formula, and settle the public bounds of its response."""
         read = read_model(formula, self.offset, self.exposure)
         return response_bounds(read, schema, self.family, self.response_cap)
+
+
+def family_asked(request: SelectionRequest, call: Mapping[str, Any]) -> Asked | None:
+    """Return what a selection asks of a family, or None for a linear model.
+
+    Raises
+    ------
+    ArgumentError
+        For arguments that make no sense with a family, or only with one.
+    """
+    if call["family"] is None:
+        given = [name for name in _OF_FAMILIES if call[name] is not None]
+        if given:
+            raise ArgumentError(
+                f'{", ".join(given)} needs family=, such as family="poisson": a linear model has '
+                "none."
+            )
+        return None
+    asked = Asked.of(call)
+    if request.method in ("pcls", "pcpl"):
+        raise ArgumentError(
+            f'method="{request.method}" is for linear models: with family= leave method out, or '
+            'use method="staged".'
+        )
+    if request.papers:
+        raise ArgumentError(
+            f"{', '.join(request.papers)}: a family is chosen for by looks, which have no such "
+            "argument. Leave it out."
+        )
+    if request.fit == "share":
+        raise ArgumentError(
+            'fit="share" belongs to linear models: with family= use fit="same", "fresh", "split" '
+            "or None."
+        )
+    if request.clip != 1 or not request.center:
+        raise ArgumentError(
+            "clip and center belong to linear models: with family= bounds or response_cap say how "
+            "large a response may be."
+        )
+    if "Intercept" not in request.keep:
+        raise ArgumentError('with family= the intercept is in every model: keep "Intercept".')
+    return asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dpreg.api.coefficients import CallFacts, joint_fit
+from dpreg.api.glm_model import family_asked
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
-from dpreg.api.select_family import family_asked, select_family
+from dpreg.api.select_family import select_family
 from dpreg.api.select_route import route
 from dpreg.api.select_staged import select_staged
 from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named

@@ -8,11 +8,11 @@ more look at the chosen columns, where it is asked for, has a budget of its own.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpreg.api.coefficients import CallFacts, exclusive_groups
 from dpreg.api.glm_fit import at_fit, few_rows, glm_results, to_user_units, written
@@ -49,51 +49,7 @@ from dpreg.staged.law import LookLaw
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
 
-__all__ = ["family_asked", "select_family"]
-
-_OF_FAMILIES = ("offset", "exposure", "response_cap")
-
-
-def family_asked(request: SelectionRequest, call: Mapping[str, Any]) -> Asked | None:
-    """Return what a selection asks of a family, or None for a linear model.
-
-    Raises
-    ------
-    ArgumentError
-        For arguments that make no sense with a family, or only with one.
-    """
-    if call["family"] is None:
-        given = [name for name in _OF_FAMILIES if call[name] is not None]
-        if given:
-            raise ArgumentError(
-                f'{", ".join(given)} needs family=, such as family="poisson": a linear model has '
-                "none."
-            )
-        return None
-    asked = Asked.of(call)
-    if request.method in ("pcls", "pcpl"):
-        raise ArgumentError(
-            f'method="{request.method}" is for linear models: with family= leave method out, or '
-            'use method="staged".'
-        )
-    if request.papers:
-        raise ArgumentError(
-            f"{', '.join(request.papers)}: a family is chosen for by looks, which have no such "
-            "argument. Leave it out."
-        )
-    if request.fit == "share":
-        raise ArgumentError(
-            'fit="share" belongs to linear models: with family= use fit="same", "fresh", "split" '
-            "or None."
-        )
-    if request.clip != 1 or not request.center:
-        raise ArgumentError(
-            "clip and center belong to linear models: with family= bounds or response_cap say how "
-            "large a response may be."
-        )
-    if "Intercept" not in request.keep:
-        raise ArgumentError('with family= the intercept is in every model: keep "Intercept".')
-    return asked
+__all__ = ["select_family"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from dpreg.moments import Moments, Vectors
 from dpreg.privacy.account import Part
 from dpreg.privacy.block_noise import MIDDLE, BlocksLaplaceLook
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.look_noise import GaussianLook
+from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
 
 __all__ = ["FamilyLook", "FamilyLooked", "look_at_chosen", "look_at_family"]
 
@@ -143,8 +143,7 @@ def look_at_family(
     plan = opened.plan
     moments = read(design)
     box_noise = plan.box_noise()
-    drawn = box_noise.draw(opened.part(FIRST), moments.group)
-    box = np.array(_added(moments.cells, drawn), dtype=np.float64) / CELL_UNITS
+    box = _release_box(moments, box_noise, opened.part(FIRST))
     rows = moments.rows if public else None
     order = np.ix_(*[[0, *columns, *offsets, design.size - 1]] * 2)
     slopes = np.array(known, dtype=np.float64)
@@ -224,6 +223,12 @@ def _look(
 def _cheap(seen: FamilyLook) -> bool:
     """Whether another look costs no precision: noise is small even in a small look."""
     return seen.clips.loudness < CHEAP and seen.moved > STILL
+
+
+def _release_box(moments: Moments, noise: GaussianLook | MatrixLaplaceLook, part: Part) -> Floats:
+    """Add the noise to the exact moments of rows in the box."""
+    drawn = noise.draw(part, moments.group)
+    return np.array(_added(moments.cells, drawn), dtype=np.float64) / CELL_UNITS
 
 
 def _release(
