@@ -22,7 +22,7 @@ from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, n
 from dpreg.api.staged import reads_of
 from dpreg.errors import ArgumentError, DpregWarning
 from dpreg.families.again import locate_chosen
-from dpreg.families.estimate import converged, doubts_of
+from dpreg.families.estimate import converged, doubts_of, drowned
 from dpreg.families.law import family_law
 from dpreg.families.looks import FamilyLooked, look_at_chosen, look_at_family
 from dpreg.families.plan import MOST_LOOKS, OpenFamilyLooks, plan_family
@@ -228,7 +228,8 @@ def _results(
     call: _Planned, design: Design, space: Space, told: _Told, facts: CallFacts
 ) -> GLMSelectionResults:
     request, model, seen, verdict = call.request, call.model, told.seen, told.verdict
-    reported, notes = _reported(told)
+    silent = drowned(told.law)
+    reported = frozenset[int]() if silent else verdict.reported
     chosen = named(design, space, reported)
     columns = (0, *model.places(design)[0])
     at = [columns[place] for place in columns_of_units(space, reported)]
@@ -264,9 +265,9 @@ def _results(
         sigma2=None,
         bounds=facts.bounds,
         claim=facts.claim,
-        notes=notes,
+        notes=_notes(told),
         best=named(design, space, verdict.model),
-        alternatives=told.choice.alternatives,
+        alternatives={} if silent else told.choice.alternatives,
         chosen_again=told.choice.stability,
         certified=told.choice.certified,
         looks=written(seen),
@@ -277,12 +278,17 @@ def _results(
     )
 
 
-def _reported(told: _Told) -> tuple[frozenset[int], tuple[str, ...]]:
-    """Return the terms that are reported, and what is to be said of the choice."""
+def _notes(told: _Told) -> tuple[str, ...]:
+    """Return what is to be said of the choice."""
     notes = list(told.choice.notes)
     for doubt in doubts_of(told.seen, told.law):
         notes.append(f"{doubt} The same holds for the choice: false_inclusions is not promised.")
-    return told.verdict.reported, tuple(notes)
+    if drowned(told.law):
+        notes.append(
+            "No candidate is reported: the noise is larger than what the columns can show. The "
+            "best model by the released numbers is in `best`."
+        )
+    return tuple(notes)
 
 
 def _columns(call: _Planned, design: Design, space: Space) -> dict[str, tuple[str, ...]]:

@@ -21,7 +21,7 @@ from dpreg.families.looks import FamilyLooked
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.law import LookLaw
 
-__all__ = ["FamilyEstimate", "converged", "doubts_of", "estimate"]
+__all__ = ["FamilyEstimate", "converged", "doubts_of", "drowned", "estimate"]
 
 _UNSEEN: Final = 0.2
 """Share of a coefficient's variance from directions that are noise, from where on it is weak."""
@@ -137,6 +137,11 @@ def _fallback(
 def _resolution(law: LookLaw) -> float:
     """Return the least eigenvalue of the information over the norm of its noise."""
     return float(law.eigenvalues[0]) / law.noise_norm
+
+
+def drowned(law: LookLaw) -> bool:
+    """Return whether the noise is larger than what the columns can show."""
+    return _resolution(law) < _SHRUNK
 
 
 def converged(seen: FamilyLooked) -> bool:

@@ -183,6 +183,16 @@ def test_where_no_intervals_are_earned_there_are_none_and_the_choice_says_so():
     assert "none" in str(result)
 
 
+def test_a_release_that_is_mostly_noise_reports_no_candidate():
+    data = table(4000)
+    data["y"] = (np.random.default_rng(5).random(4000) < 0.02) * 1
+    result = select(data=data, eps="0.2", unsafe_seed=2)
+    assert result.selected == ["Intercept"]
+    assert result.alternatives == {}
+    assert any("No candidate is reported" in note for note in result.notes)
+    assert result.regression.coefficients[1:].tolist() == [0.0] * (len(result.exog_names) - 1)
+
+
 # ---- what is charged ----
 
 
