@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from dpreg.api.coefficients import CallFacts, exclusive_groups
 from dpreg.api.glm_fit import few_rows, glm_results, written
-from dpreg.api.glm_model import FAMILIES, Asked, Model
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.errors import ArgumentError, DpregWarning
 from dpreg.families.looks import look_at_family
+from dpreg.families.model import FAMILIES, Asked, Model
 from dpreg.families.plan import MOST_LOOKS, plan_family
 from dpreg.formula.bounds import (
     announce,

@@ -12,10 +12,10 @@ from typing import Final
 import numpy as np
 
 from dpreg.api.coefficients import CallFacts
-from dpreg.api.glm_model import Model
 from dpreg.arrays import Floats
 from dpreg.families.estimate import estimate
 from dpreg.families.looks import FamilyLook, FamilyLooked
+from dpreg.families.model import Model
 from dpreg.families.plan import FamilyPlan
 from dpreg.formula.design import Design
 from dpreg.privacy.budget import Budget

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dpreg.api.coefficients import CallFacts, joint_fit
-from dpreg.api.glm_model import family_asked
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.select_family import select_family
@@ -21,6 +20,7 @@ from dpreg.api.select_route import route
 from dpreg.api.select_staged import select_staged
 from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named
 from dpreg.api.signatures import Amount, SchemaLike, Table
+from dpreg.families.model import family_asked
 from dpreg.formula.bounds import bounds_sources, buy_bounds
 from dpreg.formula.design import Design
 from dpreg.request import SelectionRequest

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from dpreg.api.coefficients import CallFacts, exclusive_groups
 from dpreg.api.glm_fit import at_fit, few_rows, glm_results, to_user_units, written
-from dpreg.api.glm_model import FAMILIES, Asked, Model
 from dpreg.api.select_route import FRESH
 from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named
 from dpreg.api.staged import reads_of
@@ -25,6 +24,7 @@ from dpreg.families.again import locate_chosen
 from dpreg.families.estimate import converged, doubts_of, drowned
 from dpreg.families.law import family_law
 from dpreg.families.looks import FamilyLooked, look_at_chosen, look_at_family
+from dpreg.families.model import FAMILIES, Asked, Model
 from dpreg.families.plan import MOST_LOOKS, OpenFamilyLooks, plan_family
 from dpreg.formula.bounds import (
     announce,

@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.families.aim import aimed
 from dpreg.families.family import Family
 from dpreg.families.locate import Fit, relocated, start
 from dpreg.families.location import FamilyLocation
@@ -30,10 +31,10 @@ from dpreg.families.plan import (
     OpenFamilyLooks,
 )
 from dpreg.families.rows import FamilyRows
-from dpreg.families.working import Clips, choose_clips
+from dpreg.families.working import Clips
 from dpreg.moments import Moments, Vectors
 from dpreg.privacy.account import Part
-from dpreg.privacy.block_noise import MIDDLE, BlocksLaplaceLook
+from dpreg.privacy.block_noise import BlocksLaplaceLook
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
 
@@ -201,22 +202,11 @@ def _look(
     share: Fraction,
 ) -> tuple[FamilyLook, Fit]:
     """Make one look at a fit, and return it with the fit that it moves to."""
-    plan = opened.plan
-    clips = choose_clips(
-        fit.situation(),
-        plan.ratio(share * (1 - MIDDLE)),
-        plan.protection.neighbors == "replace-one",
-        pure=not plan.gaussian,
-    )
-    location = _on_grid(fit, clips)
-    moments = read(FamilyRows(design, location, columns, offsets, response))
-    weight = clips.weight
-    if plan.gaussian:  # told in the units of stored integers
-        weight *= location.residual**2 / location.information
-    noise = plan.noise(share, location.limit, weight)
-    cells, sd = _release(moments, noise, opened.part(share), location)
-    seen = FamilyLook(location, clips, cells, sd, share, fit, 0.0)
-    new, moved = relocated(fit, cells, sd, seen.middle, clips.efficiency)
+    at = aimed(opened.plan, fit, share)
+    moments = read(FamilyRows(design, at.location, columns, offsets, response))
+    cells, sd = _release(moments, at.noise, opened.part(share), at.units)
+    seen = FamilyLook(at.location, at.clips, cells, sd, share, fit, 0.0)
+    new, moved = relocated(fit, cells, sd, seen.middle, at.clips.efficiency)
     return replace(seen, moved=moved), new
 
 
@@ -232,7 +222,7 @@ def _release_box(moments: Moments, noise: GaussianLook | MatrixLaplaceLook, part
 
 
 def _release(
-    moments: Moments, noise: GaussianLook | BlocksLaplaceLook, part: Part, location: FamilyLocation
+    moments: Moments, noise: GaussianLook | BlocksLaplaceLook, part: Part, units: Floats
 ) -> tuple[Floats, Floats]:
     """Add the noise to exact blocks, and undo the rows' scales.
 
@@ -243,9 +233,6 @@ def _release(
     size = noise.size - 1
     exact = [list(row[: size + 1]) for row in moments.cells[: size + 1]]
     exact[size][size] = moments.cells[size + 1][size + 1]
-    units = np.full((size + 1, size + 1), location.information)
-    units[size, :] = units[:, size] = np.sqrt(location.information) * location.residual
-    units[size, size] = location.score**2
     cells = np.array(_added(exact, drawn), dtype=np.float64) / CELL_UNITS * units
     return cells, noise.sd * units
 
@@ -255,16 +242,3 @@ def _added(exact: Sequence[Sequence[int]], drawn: Sequence[Sequence[int]]) -> li
         [a + b for a, b in zip(row, own, strict=True)]
         for row, own in zip(exact, drawn, strict=True)
     ]
-
-
-def _on_grid(fit: Fit, clips: Clips) -> FamilyLocation:
-    return FamilyLocation.on_grid(
-        fit.family,
-        whitening=fit.whitening,
-        offset=-fit.whitening @ fit.center,
-        slopes=np.append(fit.slopes, fit.offsets.slopes),
-        intercept=fit.intercept,
-        mean_weight=fit.mean_weight,
-        information=clips.information,
-        score=clips.score,
-    )
