@@ -10,19 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpreg.api.coefficients import CallFacts, exclusive_groups
-from dpreg.api.glm_fit import (
-    FAMILIES,
-    Model,
-    few_rows,
-    glm_results,
-    read_model,
-    response_bounds,
-)
+from dpreg.api.glm_fit import few_rows, glm_results, written
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.errors import ArgumentError, DpregWarning
 from dpreg.families.looks import look_at_family
+from dpreg.families.model import FAMILIES, Asked, Model
 from dpreg.families.plan import MOST_LOOKS, plan_family
 from dpreg.formula.bounds import (
     announce,
@@ -54,37 +48,22 @@ class GLMRequest(Request):
     """Everything that a caller of `dp_glm` chose, as exact values."""
 
     formula: str
-    family: str
+    asked: Asked
     noise: str | None
-    offset: str | None
-    exposure: str | None
-    response_cap: Fraction | None
     bounds_share: Fraction
 
     @classmethod
     def of(cls, call: Mapping[str, Any]) -> GLMRequest:
         """Check every argument; errors name the argument and the mend."""
-        cap = call["response_cap"]
         request = cls(
             **cls.common(call),
             formula=text(call["formula"], "formula"),
-            family=choice(call["family"], "family", tuple(FAMILIES)),
+            asked=Asked.of(call),
             noise=choice(call["noise"], "noise", (*NOISES, None)),
-            offset=None if call["offset"] is None else text(call["offset"], "offset"),
-            exposure=None if call["exposure"] is None else text(call["exposure"], "exposure"),
-            response_cap=None if cap is None else positive(cap, "response_cap"),
             bounds_share=_bounds_share(call["shares"]),
         )
         if request.noise == "gaussian" and request.budget.delta == 0:
             raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
-        if request.offset is not None and request.exposure is not None:
-            raise ArgumentError(
-                "give offset or exposure, not both: exposure x is offset np.log(x)."
-            )
-        if request.family == "binomial" and request.exposure is not None:
-            raise ArgumentError("exposure is for counts; offset adds to any predictor.")
-        if request.family == "binomial" and request.response_cap is not None:
-            raise ArgumentError('response_cap is for counts: a "binomial" response is 0 or 1.')
         return request
 
 
@@ -192,14 +171,13 @@ def dp_glm(
     request = GLMRequest.of(locals())
     showing(progress)
     reader = Reader(as_source(data), progress, Persons.of(request.protection, request.seed))
-    model = read_model(request.formula, request.offset, request.exposure)
     declared = Schema.from_any(schema)
     check_schema_names(declared, reader.source)
-    known, model = response_bounds(model, declared, request.family, request.response_cap)
+    known, model = request.asked.model(request.formula, declared)
     unbounded = undeclared(model.formula, known, reader.source)
     build = partial(Model.design, model)
     trial = with_stand_ins(build, known, unbounded)
-    model.check(trial, unbounded, request.family)
+    model.check(trial, unbounded, request.asked.family)
     passes = check_table(
         reader, trial.types, unbounded, counted=request.protection.n_is_public and bool(unbounded)
     )
@@ -230,7 +208,7 @@ def dp_glm(
     seen = look_at_family(
         lambda vectors: read_moments(reader, vectors)[0],
         design,
-        FAMILIES[request.family](design),
+        FAMILIES[request.asked.family](design),
         opened,
         response=(design.response.offset, design.response.width),
         columns=columns,
@@ -247,4 +225,4 @@ def dp_glm(
         bounds=bounds_sources(design.needed, unbounded),
         account=account,
     )
-    return glm_results(model, design, seen, facts)
+    return glm_results(model, design, seen, facts, looks=written(seen))

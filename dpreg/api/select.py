@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 from dpreg.api.coefficients import CallFacts, joint_fit
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
+from dpreg.api.select_family import select_family
 from dpreg.api.select_route import route
 from dpreg.api.select_staged import select_staged
 from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named
 from dpreg.api.signatures import Amount, SchemaLike, Table
+from dpreg.families.model import family_asked
 from dpreg.formula.bounds import bounds_sources, buy_bounds
 from dpreg.formula.design import Design
 from dpreg.request import SelectionRequest
@@ -46,6 +48,10 @@ def dp_select(
     *,
     delta: Amount = 0,
     schema: SchemaLike = None,
+    family: str | None = None,
+    offset: str | None = None,
+    exposure: str | None = None,
+    response_cap: Amount | None = None,
     method: str = "auto",
     mechanism: str = "auto",
     neighbors: str = "replace-one",
@@ -71,7 +77,7 @@ def dp_select(
     progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> SelectionResults:
-    """Choose the variables of a linear model with differential privacy.
+    """Choose the variables of a linear or generalised linear model with differential privacy.
 
     Every number in the result is drawn by a private mechanism and charged to a budget, or public:
     it may be published.
@@ -94,6 +100,13 @@ def dp_select(
     schema : mapping, Schema or path to a TOML or JSON file, optional
         Bounds of numeric columns, levels of categorical ones: public facts, never taken from the
         rows. Bounds of numeric columns that it leaves out are bought from a share of eps.
+    family : {"binomial", "poisson", "quasipoisson"}, optional
+        None is a linear model. A family is looked at as by `dp_glm`, which says what responses
+        there are; terms are chosen from what the last look released, at no further cost. There
+        "staged" is the only method, and the arguments that belong to linear models or to the
+        paper's methods are refused: `clip`, `center` and those listed under `method`.
+    offset, exposure, response_cap : optional
+        With a family; as for `dp_glm`. An offset is in every model.
     method : {"auto", "staged", "pcls", "pcpl"}
         "staged" looks at the rows as `dp_ols` does, and chooses from what the looks released: it
         finds more with enough rows, needs no radius, and says which terms others might stand for.
@@ -176,6 +189,7 @@ def dp_select(
     Returns
     -------
     SelectionResults
+        With a family `GLMSelectionResults`.
 
     Raises
     ------
@@ -201,13 +215,17 @@ def dp_select(
     >>> result.method, result.selected, str(result.spent)
     ('staged', ['Intercept', 'disea', 'lpi'], 'eps=10')
     """
-    request = SelectionRequest.of(locals())
+    call = locals()
+    request = SelectionRequest.of(call)
+    asked = family_asked(request, call)
     shown = showing(progress)
     persons = Persons.of(request.protection, request.seed)
     reader = Reader(as_source(data), progress, persons)
     known = Schema.from_any(schema)
     check_schema_names(known, reader.source)
     check_known_rows(reader, request.protection.n_is_public)
+    if asked is not None:
+        return select_family(request, asked, known, reader, budget)
     routed = route(request, known, reader)
     account = routed.account
     routed.charge(budget, f"dp_select: {formula}")

@@ -43,8 +43,8 @@ def select_staged(
     request, public = way.request, way.request.protection.n_is_public
     design = design_of(request, buy_bounds(reader, staged.schema, staged.bounds))
     space = space_of(request, design)
-    read, again = reads_of(reader, staged.opened, account.rng)
     halves = staged.opened.plan.split
+    read, again = reads_of(reader, account.rng, split=halves)
     known = public and not halves
     seen = look(read, design, staged.opened, public=known, choosing=True)
     law, alpha = seen.law(choosing=True), float(request.false_inclusions)

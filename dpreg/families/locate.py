@@ -112,9 +112,9 @@ class Fit:
         """The largest standard deviation of the predictor that the fit may have."""
         return _steepest(self.family, self.middle)
 
-    def situation(self) -> Situation:
-        """Return what the next look is planned with."""
-        sample = draws(len(self.slopes))
+    def situation(self, sample: Floats | None = None) -> Situation:
+        """Return what the next look is planned with; other draws may stand for the working law."""
+        sample = draws(len(self.slopes)) if sample is None else sample
         u = sample[:, :-1] * self.spread
         eta = self.middle + u @ self.along + math.sqrt(self.offsets.variance) * sample[:, -1]
         return Situation(

@@ -19,7 +19,7 @@ from dpreg.planning.detection import Effects
 from dpreg.schema import Numeric, Schema
 from dpreg.selection.space import build_space
 
-__all__ = ["Stated", "from_formula", "from_numbers"]
+__all__ = ["Stated", "column_variance", "from_formula", "from_numbers"]
 
 _LEAST: Final = 1e-60
 _MOST: Final = 1e60
@@ -121,7 +121,7 @@ def from_formula(
         for name, value in effects.items()
     }
     known = {place[name]: value for name, value in sd.items()}
-    variance = {j: _variance(design, j, known) for j in free}
+    variance = {j: column_variance(design, j, known) for j in free}
     with_effect = [
         (unit, columns)
         for unit, columns in zip(space.units, space.unit_columns, strict=True)
@@ -153,7 +153,7 @@ def from_formula(
     )
 
 
-def _variance(design: Design, j: int, sd: Mapping[int, float]) -> float:
+def column_variance(design: Design, j: int, sd: Mapping[int, float]) -> float:
     """Variance of a stored column: from `sd`, or evenly spread over its bounds or levels."""
     column = design.columns[j]
     if j in sd:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from dpreg.results.regression import RegressionResults
 
 __all__ = [
+    "GIVEN",
+    "GIVEN_CHOICE",
     "LOOKS_NOTE",
     "coefficients",
     "estimate_headers",
@@ -44,7 +46,7 @@ _DRAWN: Final = (
     " The draws are not drawn towards zero as coef is, so an interval may have coef at its end."
 )
 _MODEL: Final = "Intervals hold for a linear model with independent rows and one residual variance"
-_GIVEN: Final = {
+GIVEN: Final = {
     "split": ", given the terms that the other rows selected.",
     "share": ". The same rows selected the terms, which the intervals do not account for.",
     "fresh": (
@@ -52,7 +54,7 @@ _GIVEN: Final = {
         "the rows themselves favoured them the intervals do not account for."
     ),
 }
-_GIVEN_CHOICE: Final = (
+GIVEN_CHOICE: Final = (
     "coef, P>|z| and the interval are those of each coefficient given that this model was chosen: "
     "an estimate that is too low as often as too high, and an interval that covers as often as it "
     "says. std err and the last two columns are as if the terms had been given beforehand."
@@ -139,14 +141,14 @@ def fit_notes(fit: RegressionResults) -> list[str]:
     if not _has_errors(fit):
         return []
     if fit.conditional:
-        return [_GIVEN_CHOICE, f"{_MODEL}."]
+        return [GIVEN_CHOICE, f"{_MODEL}."]
     intervals = _NORMAL if fit.noise_degrees is None else _MIXTURE
     if fit.interval_method == "bootstrap":
         intervals = _BOOTSTRAP + _DRAWN * fit.ridged
     staged = [LOOKS_NOTE] if fit.looks else []
     return [
         _ERRORS + intervals,
-        _MODEL + _GIVEN.get(fit.fit, "."),
+        _MODEL + GIVEN.get(fit.fit, "."),
         *[_RIDGED] * fit.ridged,
         *staged,
     ]

@@ -14,7 +14,7 @@ import pandas as pd
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased
-from dpreg.results import designs, glm_views, inference
+from dpreg.results import designs, given_choice, glm_views, inference, remarks
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.contrast import Combinations
 from dpreg.results.named import renamed
@@ -139,6 +139,11 @@ class GLMResults(RegressionResults):
         return {"description": "The spread of released scores, and the noise by its public law."}
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the released numbers say of the fit, printed with the notes."""
+        return tuple(remarks.of_glm(self, self.nobs))
+
+    @property
     def rsquared(self) -> float:
         """Not defined for a generalised linear model."""
         raise NotReleased("rsquared is not released: it belongs to linear models.")
@@ -163,6 +168,7 @@ class GLMResults(RegressionResults):
     ) -> GLMPrediction:
         """Return predictions with standard errors; see `GLMPrediction.summary_frame`."""
         rows, known = self._rows(exog, which)
+        given_choice.refuse(self.conditional, "get_prediction")
         combinations = self.combinations(rows.to_numpy(dtype=np.float64))
         return GLMPrediction(combinations, known, rows.index, self.link, which, self.claim)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dpreg.results.regression import RegressionResults
     from dpreg.results.selection import SelectionResults
 
-__all__ = ["of_classic", "of_regression", "of_selection"]
+__all__ = ["of_classic", "of_glm", "of_regression", "of_selection"]
 
 _FEW_COMPLETE: Final = 0.5
 """Below this share of complete rows, gaps are worth a question."""
@@ -49,6 +49,11 @@ def of_regression(fit: RegressionResults, rows: int | None = None) -> list[str]:
         *_huge_z(fit),
         *_rare(fit),
     ]
+
+
+def of_glm(fit: RegressionResults, rows: int | None) -> list[str]:
+    """Return the remarks on coefficients of a family; `rows` as for `of_regression`."""
+    return _complete(fit, rows)
 
 
 def of_selection(result: SelectionResults) -> list[str]:

@@ -50,8 +50,8 @@ def ambiguous(result: SelectionResults) -> list[Block]:
     return [Paragraph("Alternatives", "; ".join(lines))] if lines else []
 
 
-def notes(result: SelectionResults) -> list[str]:
+def notes(result: SelectionResults, about_looks: str = LOOKS_NOTE) -> list[str]:
     """Return the remarks of a staged selection, those of the call included."""
     doubts = [_AMBIGUOUS] if result.alternatives else []
     stable = [_STABILITY] if result.chosen_again else []
-    return [*doubts, *stable, LOOKS_NOTE, *result.notes]
+    return [*doubts, *stable, about_looks, *result.notes]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Called",
+    "chosen_terms",
     "closing",
     "contrast",
     "fixed",
@@ -70,14 +71,7 @@ class Called(Protocol):
 
 def selection(result: SelectionResults, alpha: float) -> Report:
     """Return the page of a selection, with its coefficients where there are any."""
-    blocks: list[Block] = [
-        *opening.selection(result),
-        Paragraph("Formula", _cut(result.formula, "formula")),
-        Paragraph("Selected", _cut(result.selected_formula, "selected_formula")),
-        _selection_facts(result),
-        *_selection_table(result),
-        *staged_views.ambiguous(result),
-    ]
+    blocks = chosen_terms(result)
     notes = list(result.notes)
     fit = result.regression
     if result.method == "staged":
@@ -94,6 +88,18 @@ def selection(result: SelectionResults, alpha: float) -> Report:
     return Report(
         f"Private variable selection: {result.response}", result.claim.stamp, tuple(blocks)
     )
+
+
+def chosen_terms(result: SelectionResults) -> list[Block]:
+    """Return the first part of a selection's page: all but coefficients, looks and notes."""
+    return [
+        *opening.selection(result),
+        Paragraph("Formula", _cut(result.formula, "formula")),
+        Paragraph("Selected", _cut(result.selected_formula, "selected_formula")),
+        _selection_facts(result),
+        *_selection_table(result),
+        *staged_views.ambiguous(result),
+    ]
 
 
 def regression(result: RegressionResults, alpha: float) -> Report:

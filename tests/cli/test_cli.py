@@ -275,6 +275,21 @@ def test_a_family_from_the_shell(run, desk):
     found = run(*asked, "--delta", "1e-6", "--family", "binomial", "--json")[0]
     assert dpreg.results.load.from_json(found).family == "binomial"
     run(*asked, "--delta", "1e-6", "--family", "gamma", code=2)
+    for call, what in (("glm", "binomial regression"), ("select", "Private variable selection")):
+        told = (call, *asked[1:], "--delta", "1e-6", "--family", "binomial", "--out", "f.json")
+        run(*told)
+        assert what in run("show", "f.json")[0]
+        run("report", "f.json", "-o", "f.html")
+        assert "whose mean is that of the model" in (desk / "f.html").read_text()
+    run("select", *asked[1:], "--family", "binomial", "--draws", 3, code=2)
+
+
+def test_a_family_is_planned_from_the_shell(run, desk):
+    asked = ("plan-glm", "I(1 * (price > 600000)) ~ sqft", "--schema", "schema.json", "--n", 9000)
+    found = run(*asked, "--mean", "0.3", "--eps", 1, "--delta", "1e-6", "--sd", "sqft=800")[0]
+    assert "Plan of a private regression" in found
+    assert "sqft" in found
+    run(*asked, "--mean", 3, "--eps", 1, code=2)
 
 
 def test_a_batch_knows_the_arguments_of_staged_calls(run, desk, owned):

@@ -97,6 +97,29 @@ def family_looks(
     return Cost("looks", tuple(drawn), mu=asked.k * math.sqrt(squares))
 
 
+def family_choice(
+    draws: Iterator[Draw],
+    asked: Asked,
+    columns: int,
+    released: tuple[Any, ...],
+    later: Any = None,
+) -> list[Cost]:
+    """Looks at a family, and where `later` is a fit by one more look, that at its columns."""
+    first = family_looks(draws, asked, columns, released)
+    if later is None:
+        return [first]
+    chosen, (look,) = len(later.params) - 1, later.looks
+    if look.mechanism == "matrix-laplace":
+        return [first, Cost(CHOSEN, *_pure_blocks(draws, asked, chosen, look))]
+    pools = _pools(draws, chosen + 2)
+    squares = _blocks(pools, asked, chosen + 1, look)
+    if later.fit == "split":
+        return [first, Cost(CHOSEN, tuple(pools), mu=asked.k * math.sqrt(squares))]
+    assert first.mu is not None
+    drawn = (*first.draws, *pools)
+    return [Cost("looks", drawn, mu=math.hypot(first.mu, asked.k * math.sqrt(squares)))]
+
+
 def _pure_family(
     draws: Iterator[Draw], asked: Asked, columns: int, released: tuple[Any, ...]
 ) -> Cost:
@@ -104,31 +127,39 @@ def _pure_family(
     box = wishart(next(draws), asked, columns, "looks")
     drawn, losses = list(box.draws), list(box.losses)
     for look in released[1:]:
-        information, score, middle = (next(draws) for _ in range(3))
-        (scale,) = set(information.widths)
-        stored = look.noise_sd[0, -1] / (math.sqrt(columns + 2) * score.scale * UNIT)
-        limit = look.width / stored
-        assert 0 < limit <= 1 + 1e-9
-        assert (information.size, score.size, middle.size) == (columns + 1, columns + 1, 1)
-        drawn += [information, score, middle]
-        losses += [
-            asked.k * asked.rows / (2 * scale * UNIT),
-            asked.k * asked.rows * limit / (score.scale * UNIT),
-            asked.k / (middle.scale * UNIT),
-        ]
+        own, lost = _pure_blocks(draws, asked, columns, look)
+        drawn, losses = [*drawn, *own], [*losses, *lost]
     return Cost("looks", tuple(drawn), tuple(losses))
+
+
+def _pure_blocks(
+    draws: Iterator[Draw], asked: Asked, columns: int, look: Any
+) -> tuple[tuple[Draw, ...], tuple[float, ...]]:
+    """Return what one look drew, and each part's own loss."""
+    information, score, middle = (next(draws) for _ in range(3))
+    (scale,) = set(information.widths)
+    stored = look.noise_sd[0, -1] / (math.sqrt(columns + 2) * score.scale * UNIT)
+    limit = look.width / stored
+    assert 0 < limit <= 1 + 1e-9
+    assert (information.size, score.size, middle.size) == (columns + 1, columns + 1, 1)
+    return (information, score, middle), (
+        asked.k * asked.rows / (2 * scale * UNIT),
+        asked.k * asked.rows * limit / (score.scale * UNIT),
+        asked.k / (middle.scale * UNIT),
+    )
 
 
 def _blocks(pools: list[Draw], asked: Asked, size: int, look: Any) -> float:
     """Rows (a, b, direction) with 0 <= a <= 1, |b| <= S and 0 <= q^2 <= 1, searched on a grid."""
-    off = next(pool for pool in pools if pool.size == size * (size - 1) // 2)
-    last = next(pool for pool in pools if pool.size == 1)
-    diagonal = off.scale * math.sqrt(2)
-    (score,) = (
-        pool.scale
-        for pool in pools
-        if pool not in (off, last) and abs(pool.scale / diagonal - 1) > 1e-9
-    )
+    own = _pool(pools, size, look.noise_sd[0, 0] / look.radius**2 / UNIT)
+    last = _pool(pools, 1, look.noise_sd[-1, -1] / look.width**2 / UNIT)
+    rest = [pool for pool in pools if pool is not own and pool is not last]
+    if size > 1:
+        off = _pool(rest, size * (size - 1) // 2, own.scale / math.sqrt(2))
+        rest = [pool for pool in rest if pool is not off]
+    (one_score,) = rest
+    assert one_score.size == size
+    diagonal, score = own.scale, one_score.scale
     stored = look.noise_sd[0, -1] / (score * UNIT)  # one of the score, in units of the look
     limit = look.width / stored
     assert 0 < limit <= 1 + 1e-9
@@ -139,6 +170,12 @@ def _blocks(pools: list[Draw], asked: Asked, size: int, look: Any) -> float:
     blocks = (one**2 + other**2 - 2 * one * other * t**2) / (diagonal * UNIT) ** 2
     scores = (b**2 + c**2 - 2 * b * c * t) / (score * UNIT) ** 2
     return float((blocks + scores).max() + 1 / (last.scale * UNIT) ** 2)
+
+
+def _pool(pools: list[Draw], size: int, scale: float) -> Draw:
+    """Return the draws of so many cells at a scale."""
+    (found,) = (p for p in pools if p.size == size and abs(p.scale / scale - 1) < 1e-6)
+    return found
 
 
 def wishart(draw: Draw, asked: Asked, columns: int, step: str, *, located: bool = False) -> Cost:
