@@ -110,7 +110,7 @@ vignettes: $(VENV)/.dpreg-test  ## run the vignettes as a reader would paste the
 audit: $(VENV)/.dpreg-test  ## run the privacy audits (slow)
 	$(BIN)/python -m pytest -m audit
 
-mutants: $(VENV)/.dpreg-test  ## apply each known mutant to a copy and see the tests kill it (half an hour)
+mutants: $(VENV)/.dpreg-test  ## apply each known mutant to a copy and see the tests kill it (an hour of one core)
 	PYTHONPATH=tests $(BIN)/python -m mutants
 
 coverage: $(VENV)/.dpreg-test  ## measure which lines of dpreg the tests run
