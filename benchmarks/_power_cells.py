@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtr
@@ -62,7 +63,7 @@ class Cell:
             4 if self.columns == "factor" and u in (1, self.p - 1) else 1 for u in range(self.p)
         ]
         ends = np.cumsum([1, *widths])
-        places = [tuple(range(a, b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        places = [tuple(range(a, b)) for a, b in pairwise(ends)]
         return Space(
             units=tuple(f"x{u}" for u in range(1, self.p + 1)),
             unit_columns=tuple(places),
@@ -122,8 +123,9 @@ def coverage_cells() -> list[Cell]:
     plain = [
         Cell(p, n, 1.0, delta, rho)
         for p, n, delta, rho in (
-            (8, 10_000, 0.0, 0.5), (8, 10_000, 1e-6, 0.5), (5, 10_000, 0.0, 0.0), (5, 10_000, 1e-6, 0.9),
-            (8, 100_000, 0.0, 0.9), (8, 100_000, 1e-6, 0.0), (15, 10_000, 1e-6, 0.5),
+            (8, 10_000, 0.0, 0.5), (8, 10_000, 1e-6, 0.5), (5, 10_000, 0.0, 0.0),
+            (5, 10_000, 1e-6, 0.9), (8, 100_000, 0.0, 0.9), (8, 100_000, 1e-6, 0.0),
+            (15, 10_000, 1e-6, 0.5),
             (15, 100_000, 0.0, 0.0), (20, 100_000, 0.0, 0.5), (20, 10_000, 1e-6, 0.0),
             (20, 100_000, 1e-6, 0.9), (15, 100_000, 0.0, 0.9), (5, 100_000, 0.0, 0.5),
             (5, 100_000, 1e-6, 0.0), (20, 30_000, 1e-6, 0.5), (15, 10_000, 1e-6, 0.9),
@@ -135,7 +137,8 @@ def coverage_cells() -> list[Cell]:
             (8, 10_000, 1e-6, "normal", "t4"), (8, 100_000, 0.0, "normal", "t4"),
             (5, 10_000, 0.0, "factor", "normal"), (8, 100_000, 1e-6, "factor", "normal"),
             (8, 10_000, 1e-6, "normal", "exponential"), (8, 100_000, 0.0, "normal", "lognormal"),
-            (5, 10_000, 0.0, "exponential", "exponential"), (8, 100_000, 1e-6, "lognormal", "spread"),
+            (5, 10_000, 0.0, "exponential", "exponential"),
+            (8, 100_000, 1e-6, "lognormal", "spread"),
             (8, 10_000, 1e-6, "count", "spread"), (15, 100_000, 1e-6, "exponential", "lognormal"),
             (8, 20_000, 1e-6, "rare", "lognormal"), (5, 100_000, 0.0, "count", "exponential"),
         )

@@ -32,6 +32,7 @@ import numpy as np
 
 from benchmarks._power_cells import GRIDS, STRONG, Cell, all_cells, draw, effects, population
 from benchmarks._staged_rows import Run, Setting, again, staged
+from dpreg.api.select_route import FRESH
 from dpreg.staged.choice.choose import choose, conditional_fit
 from dpreg.staged.choice.guard import Verdict
 from dpreg.staged.choice.problem import Problem
@@ -40,6 +41,7 @@ from dpreg.staged.reference import quantiles
 
 FITS = ("same", "fresh", "split")
 BATCH = 20
+LATER = float(FRESH)
 SUMS = (
     "found", "useless", "useless_squares", "ambiguous", "real", "copies", "copies_doubted",
     "certified", "strong", "strong_in", "strong_log_width", "weak", "weak_in", "weak_log_width",
@@ -66,11 +68,20 @@ def run(cell: Cell, rng: np.random.Generator, fits: Sequence[str] = ()) -> dict[
 
 
 def chosen(
-    cell: Cell, x: np.ndarray, y: np.ndarray, whole: float, rng: np.random.Generator
+    cell: Cell,
+    x: np.ndarray,
+    y: np.ndarray,
+    whole: float,
+    rng: np.random.Generator,
+    *,
+    fits: bool = False,
 ) -> tuple[Run, Problem, Verdict, bool]:
+    """Look and choose; `fits` as where the same looks give the coefficients."""
     setting = Setting(cell.eps, cell.delta, whole=whole)
-    looks = staged(x, y, setting, len(y), rng, choosing=True)
-    choice, problem, verdict = choose(looks.choosing(), cell.space, again=False)
+    looks = staged(x, y, setting, len(y), rng, choosing=not fits)
+    assert looks.law is not None
+    law = looks.law if fits else looks.choosing()
+    choice, problem, verdict = choose(law, cell.space, again=False)
     return looks, problem, verdict, choice.certified
 
 
@@ -100,7 +111,7 @@ def fitted(
     halves = slice(None, None, 2), slice(1, None, 2)
     first, second = halves if fit == "split" else (slice(None), slice(None))
     looks, problem, verdict, _ = chosen(
-        cell, x[first], y[first], 0.6 if fit == "fresh" else 1.0, rng
+        cell, x[first], y[first], 1.0 - LATER if fit == "fresh" else 1.0, rng, fits=fit == "same"
     )
     counts = counted(cell, verdict.reported, verdict.model)
     gram, beta = population(cell)
@@ -113,7 +124,7 @@ def fitted(
         given = conditional_fit(looks.law, problem, verdict)
         ends, errors, estimates = given.intervals(), given.plain.se, given.plain.estimates
     else:
-        setting = Setting(cell.eps, cell.delta, whole=0.4 if fit == "fresh" else 1.0)
+        setting = Setting(cell.eps, cell.delta, whole=LATER if fit == "fresh" else 1.0)
         law = (
             again(x[second], y[second], at[1:], setting, looks, len(y[second]), rng)
             if at[1:]
