@@ -2,7 +2,7 @@
 
     python -m benchmarks.power --out FILE.csv [--grid main hard] [--runs N] [--only TEXT]
                                [--peers] [--fits same fresh split] [--most ROWS]
-    python -m benchmarks.power --out FILE.csv --table
+    python -m benchmarks.power --out FILE.csv --table --picture FILE.png
 
 Each cell is a design, a number of rows and a budget, the telling ones first. A line of the file
 holds the sums over the runs of one cell and method. A command that is stopped goes on where it
@@ -25,13 +25,15 @@ import time
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from math import log, sqrt
+from math import log
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks._power_cells import GRIDS, STRONG, Cell, all_cells, draw, effects, population
+from benchmarks._power_table import line, markdown, picture
 from benchmarks._staged_rows import Run, Setting, again, staged
+from benchmarks.peers.choices import choices
 from dpreg.api.select_route import FRESH
 from dpreg.staged.choice.choose import choose, conditional_fit
 from dpreg.staged.choice.guard import Verdict
@@ -199,32 +201,6 @@ def write(path: Path, cell: Cell, runs: int, outcomes: dict[str, Counter[str]]) 
             writer.writerow({"cell": cell.name, "method": method, "runs": runs, **rounded})
 
 
-def line(method: str, own: Counter[str]) -> dict[str, str]:
-    """Return a cell's means, its upper 99% bound of useless terms, and its coverage."""
-    runs = own["runs"]
-    mean = own["useless"] / runs
-    # Poisson-like counts: the variance is taken as at least the mean with one more find.
-    variance = max(own["useless_squares"] / runs - mean**2, (own["useless"] + 1) / runs)
-    shown = {
-        "method": method,
-        "runs": f"{runs:.0f}",
-        "found": f"{own['found'] / runs:.2f} of {own['real'] / runs:.0f}",
-        "useless": f"{mean:.3f} (< {mean + 2.33 * sqrt(variance / runs):.3f})",
-        "in doubt": f"{own['ambiguous'] / runs:.2f}",
-    }
-    if own["copies"] + own["copies_doubted"]:
-        shown["copies"] = f"{own['copies'] / runs:.2f}, in doubt {own['copies_doubted'] / runs:.2f}"
-    for name in ("strong", "weak"):
-        if own[name]:
-            width = np.exp(own[f"{name}_log_width"] / own[name])
-            shown[name] = (
-                f"{own[f'{name}_in'] / own[name]:.3f} ({own[name]:.0f}, width {width:.2f})"
-            )
-    if own["fitted"]:
-        shown["R2 short by"] = f"{own['loss'] / own['fitted']:.4f}"
-    return shown
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="csv to go on with")
@@ -234,26 +210,30 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=100_000, help="rows beyond which runs are few")
     parser.add_argument("--fits", nargs="+", choices=FITS, default=[])
     parser.add_argument("--peers", action="store_true", help="peers in place of the looks")
-    parser.add_argument(
-        "--table", action="store_true", help="show what the file holds; run nothing"
-    )
+    parser.add_argument("--table", action="store_true", help="show the file; run nothing")
+    parser.add_argument("--picture", type=Path, help="draw the file; run nothing")
     arguments = parser.parse_args()
     done = read(arguments.out)
+    if arguments.table or arguments.picture:
+        cells = [c for c in all_cells(arguments.grid) if arguments.only in c.name]
+        if arguments.table:
+            print(markdown(done, cells))
+        if arguments.picture:
+            picture(done, cells, arguments.picture)
+        return
     for cell in all_cells(arguments.grid):
         if arguments.only not in cell.name:
             continue
-        marks = arguments.fits or (["bic: noisy moments"] if arguments.peers else ["staged"])
+        marks = arguments.fits or (["noisy moments: BIC x1"] if arguments.peers else ["staged"])
         wanted = arguments.runs if cell.n <= arguments.most else -(-arguments.runs // 10)
         have = min(int(done[cell.name, mark]["runs"]) for mark in marks)
-        while have < wanted and not arguments.table:
+        while have < wanted:
             size = min(BATCH, wanted - have)
             outcomes: dict[str, Counter[str]] = defaultdict(Counter)
             for place in range(have, have + size):
                 kind = len(arguments.fits) + 10 * arguments.peers
                 rng = np.random.default_rng([zlib.crc32(cell.name.encode()), place, kind])
                 if arguments.peers:
-                    from benchmarks.peers.choices import choices
-
                     x, y = draw(cell, rng)
                     found = choices(x, y, cell, rng)
                     new = {name: counted(cell, model, set()) for name, model in found.items()}
