@@ -74,8 +74,8 @@ def _shown(own: Counter[str] | None) -> str:
 def markdown(sums: Sums, cells: list[Cell]) -> str:
     """Return a table: found / useless of each method, a row for each cell that was run."""
     rows = [
-        "| cell | runs | looks | useless below | in doubt | copies | 0.1, default | 0.1, best radius "
-        "| stepwise | noisy moments | BIC, not private |",
+        "| cell | runs | looks | useless below | in doubt | copies | 0.1, default "
+        "| 0.1, best radius | stepwise | noisy moments | BIC, not private |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for cell in cells:

@@ -37,7 +37,7 @@ __all__ = ["choices", "noisy_moments", "stepwise"]
 
 RADII = (None, 0.25, 0.5, 2.0)
 STEPS, CUTS = (2, 4, 8), (0.15, 0.5)
-MULTIPLIERS = (1.0, 4.0, 16.0, 64.0)
+MULTIPLIERS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 _LISTED = 12
 """Up to so many units 0.1 lists its models: in thousands of runs a tree takes too long."""
 
