@@ -156,17 +156,18 @@ def dp_select(
     shares : mapping, optional
         Parts of eps for the steps bought on the way: "bounds", "radius", "sigma2", "count",
         "profile", "fit". Defaults: `dpreg.request.SHARES`. "staged" has "bounds" and, with
-        ``fit="fresh"``, "fit" (.4).
+        ``fit="fresh"``, "fit" (.3).
     draws : int
         How many models are drawn; frequencies are shares of these. The most frequent is reported.
     fit : {"auto", "same", "fresh", "split", "share", None}
-        Coefficients of the chosen model. With "staged": "same" takes them from the last look, each
-        with its law given the choice, at no further cost; "fresh" spends a share of the budget on
-        one more look at the chosen columns; "split" looks and chooses with half of the rows, and
-        looks once more at the chosen columns of the other half, each at the whole of the budget
-        (on a cluster it needs `person`). With the paper's methods: "split" fits the other half,
-        "share" the same rows with a share of eps. None fits nothing. "auto" is "same" with
-        "staged", whose terms were chosen with all of the budget, and "split" with the paper's.
+        Coefficients of the chosen model. With "staged": "fresh" spends a share of the budget on one
+        more look at the chosen columns; "same" takes them from the last look, each with its law
+        given the choice, and lets that look cut residuals farther out, which finds fewer terms
+        where they have heavy tails; "split" looks and chooses with half of the rows, and looks once
+        more at the chosen columns of the other half, each at the whole of the budget (on a cluster
+        it needs `person`). With the paper's methods: "split" fits the other half,
+        "share" the same rows with a share of eps. None fits nothing. "auto" is "fresh" with
+        "staged", and "split" with the paper's.
     engine : {"auto", "enumerate", "tree"}
         List the models or search the tree of all subsets: the law is the same. The running time of
         both depends on the rows, and is not covered by the privacy claim.

@@ -31,8 +31,9 @@ from scipy.linalg import cho_factor, cho_solve
 from dpreg.arrays import Floats
 from dpreg.staged.choice.certify import near_best
 from dpreg.staged.choice.coefficients import ModelFit
-from dpreg.staged.choice.guard import Verdict
+from dpreg.staged.choice.guard import Verdict, is_needed
 from dpreg.staged.choice.problem import Model, Problem, Response
+from dpreg.staged.choice.search import search
 from dpreg.staged.choice.truncated import Truncated
 
 __all__ = ["EVERY_MODEL", "condition"]
@@ -163,9 +164,13 @@ class _Line:
         """Return the models that may decide the verdict at t."""
         problem, unit = self.problem, self.unit
         response = self._response(t)
-        listing = near_best(problem, response, margin=self.margin, nodes=_nodes(problem))
+        start = search(problem, response, starts=(self.verdict.model, frozenset()))
+        listing = near_best(
+            problem, response, margin=self.margin, start=start, nodes=_nodes(problem)
+        )
         models = [m for m, _ in listing.models[:200]]
-        if unit is not None:
+        most = listing.criterion + self.margin
+        if unit is not None and not is_needed(problem, response, unit, most):
             rest = near_best(problem, response, forbidden=frozenset({unit}), nodes=_nodes(problem))
             models += [m for m, _ in rest.models]
         return models

@@ -21,7 +21,7 @@ from dpreg.staged.choice.certify import Listing, near_best
 from dpreg.staged.choice.problem import Model, Problem, Response
 from dpreg.staged.choice.search import search
 
-__all__ = ["Alternative", "Verdict", "guard_margin", "judge"]
+__all__ = ["Alternative", "Verdict", "guard_margin", "is_needed", "judge"]
 
 _SHOWN: Final = 5
 """The most stand-ins that are listed for one term."""
@@ -103,7 +103,7 @@ def judge(
     alternatives = []
     for unit in sorted(model):
         rivals = near.get(unit)
-        if rivals is None:
+        if rivals is None and not is_needed(problem, response, unit, listing.criterion + margin):
             without = near_best(problem, response, nodes=nodes, forbidden=frozenset({unit}))
             certified &= without.complete
             rivals = _cheaper_way(problem, listing, without, margin)
@@ -128,6 +128,17 @@ def _rivals(listing: Listing, margin: float) -> dict[int, list[tuple[Model, floa
             for unit in listing.best - rival:
                 out.setdefault(unit, []).append((rival, gap))
     return out
+
+
+def is_needed(problem: Problem, response: Response, unit: int, most: float) -> bool:
+    """Whether even all other units together fit worse than a rival may, prices apart.
+
+    What a rival fits worse by than is allowed is at least its deviance less `most` (prices are not
+    negative), and its deviance at least that of all other units.
+    """
+    others = frozenset(range(problem.size)) - {unit}
+    slack = 1e-7 * max(1.0, 1e-3 * abs(response.total))
+    return problem.deviance(others, response) > most + slack
 
 
 def _cheaper_way(
