@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from dpreg.api.coefficients import (
     CallFacts,
     announce_wide_factors,
-    joint_fit,
     perturbed_fit,
     unit_ball_rows,
 )
+from dpreg.api.joint import joint_fit
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, SchemaLike, Table
