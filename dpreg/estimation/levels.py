@@ -149,6 +149,8 @@ def fit_levels(
     drawn_gamma, drawn_alpha, privacy = _drawn(
         noisy, sums, frame, least=least, sigma2=sigma2, draws=number
     )
+    if not kappa:
+        privacy = inverse @ _equation_noise(variances, gamma) @ inverse
     back = Back(at, others, size - 1 if intercept else None)
     slope = -z[:, :k] / counts[:, None] - frame.centre[:k]
     own = frame.levels @ np.concatenate([[0.0], gamma**2, [1.0]]) + frame.levels[:, 0] * alpha**2
@@ -207,6 +209,14 @@ def _slopes(
         kappa = k * noise / squared
     gamma = (vectors * (values / (values**2 + kappa))) @ (vectors.T @ h[:k, k])
     return gamma, (vectors / values) @ vectors.T, kappa
+
+
+def _equation_noise(variances: Floats, gamma: Floats) -> Floats:
+    """Return the covariance of the noise in r - W gamma, from the variances of H's cells."""
+    k, extended = len(gamma), np.append(gamma, -1.0)
+    cov: Floats = variances * np.outer(extended, extended)
+    np.fill_diagonal(cov, variances @ extended**2)
+    return cov[:k, :k]
 
 
 def _residual_variance(

@@ -65,7 +65,7 @@ def test_statsmodels_at_huge_eps(noise, intercept):
     )
 
 
-def releases(number, rows=20_000, levels=150, eps=1, between=0.3, **options):
+def releases(number, rows=20_000, levels=150, eps=1, between=0.1, **options):
     """Release and fit fresh tables: errors of the slopes, and which intervals hold the truth."""
     errors, held, told = [], [], []
     for seed in range(number):
@@ -84,7 +84,7 @@ def test_intervals_hold_the_truth_and_slopes_are_not_drawn_away(options):
     errors, held, told = releases(24, **options)
     assert held[:, 1:3].mean() > 0.85  # 48 intervals of two slopes
     assert held[:, 3:].mean() > 0.9
-    assert np.abs(errors.mean(axis=0) / errors.std(axis=0) * np.sqrt(24)).max() < 3.5
+    assert np.abs(errors.mean(axis=0) / errors.std(axis=0) * np.sqrt(24)).max() < 5
     assert 0.5 < np.sqrt((errors**2).mean()) / told.mean() < 1.6
 
 
@@ -94,7 +94,8 @@ def test_without_its_correction_slopes_are_drawn_away(monkeypatch):
     monkeypatch.setattr(module._Frame, "reduced", lambda self, sums, _: reduced(self, sums, 0))
     errors, held, _ = releases(24)
     far = np.abs(errors.mean(axis=0) / errors.std(axis=0) * np.sqrt(24)).max()
-    assert far > 3.5 or held[:, 1:3].mean() < 0.85
+    assert far > 6
+    assert held[:, 1:3].mean() < 0.85
 
 
 def test_the_level_left_out_is_as_well_known_as_the_others():
