@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from dpreg.api.coefficients import (
     CallFacts,
     announce_wide_factors,
-    joint_fit,
     perturbed_fit,
     unit_ball_rows,
 )
+from dpreg.api.joint import joint_fit, too_wide
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, SchemaLike, Table
@@ -296,6 +296,8 @@ def _plan(
     """Return the plan of a staged release; None where none is asked for, or why there is none."""
     if request.method not in ("auto", "staged"):
         return None
+    if request.method == "auto" and (reason := too_wide(design, cost)):
+        return reason
     return looks_or_reason(
         design,
         reader,

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dpreg.api.coefficients import CallFacts, joint_fit
+from dpreg.api.coefficients import CallFacts
+from dpreg.api.joint import joint_fit
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.select_family import select_family

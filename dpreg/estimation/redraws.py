@@ -13,7 +13,7 @@ from numpy.random import Generator
 from dpreg.arrays import Floats
 from dpreg.estimation.gram import NoisyGram
 
-__all__ = ["draw_truth", "draws_for", "redraw_noise"]
+__all__ = ["draw_truth", "draws_for", "redraw_noise", "standard_noise"]
 
 
 _CELLS_AT_ONCE: Final = 2_000_000
@@ -68,22 +68,40 @@ def redraw_noise(noisy: NoisyGram, size: int, rng: Generator) -> Floats:
     places = [cell for cell in noisy.triangle.cells if cell != (-1, -1)]
     number = len(noisy.triangle.cells)
     sds = np.array([noisy.noise_sd[cell] for cell in places])
-    shape = (size, len(places))
-    if noisy.mechanism == "gaussian":
-        drawn = rng.standard_normal(shape)
-    elif noisy.mechanism == "laplace":
-        drawn = rng.laplace(0.0, np.sqrt(0.5), shape)
-    elif noisy.mechanism == "matrix-laplace":
+    if noisy.mechanism == "matrix-laplace":
         return _redraw_wishart(noisy, places, size, rng)
-    else:
-        radius = rng.gamma(number + 1, size=(size, 1)) / np.sqrt((number + 1) * (number + 2) / 3)
-        drawn = radius * rng.uniform(-1.0, 1.0, shape)
+    drawn = standard_noise(noisy.mechanism, (size, len(places)), rng, number)
     filled = [noisy.triangle.places(cell) for cell in places]
     own = np.repeat(np.arange(len(places)), [len(entries) for entries in filled])
     i, j = np.array([entry for entries in filled for entry in entries]).reshape(-1, 2).T
     matrices = np.zeros((size, *noisy.cells.shape))
     matrices[:, i, j] = matrices[:, j, i] = (drawn * sds)[:, own]
     return matrices
+
+
+def standard_noise(
+    mechanism: str, shape: tuple[int, int], rng: Generator, cells: int | None = None
+) -> Floats:
+    """Draw noise of variance 1 in some cells of a release, many times over, shape (times, cells).
+
+    Parameters
+    ----------
+    mechanism : str
+        Matrix-Laplace noise has no law of single cells here; in many columns it is near a normal
+        one (its excess kurtosis is 3 over the columns), which is what is drawn.
+    shape : (int, int)
+    rng : Generator
+    cells : int, optional
+        How many the release has, where these are not all.
+    """
+    if mechanism == "laplace":
+        return rng.laplace(0.0, np.sqrt(0.5), shape)
+    if mechanism == "knorm":
+        number = shape[1] if cells is None else cells
+        radius = rng.gamma(number + 1, size=(shape[0], 1))
+        box: Floats = rng.uniform(-1.0, 1.0, shape)
+        return np.asarray(radius / np.sqrt((number + 1) * (number + 2) / 3) * box)
+    return rng.standard_normal(shape)
 
 
 def _redraw_wishart(
