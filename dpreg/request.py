@@ -91,7 +91,7 @@ class Request:
     Attributes
     ----------
     budget : Budget
-        What the whole call may cost.
+        The most that the whole call may cost.
     protection : Protection
     seed : int or None
         None unless privacy was given up by ``unsafe_seed``.

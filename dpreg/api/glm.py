@@ -71,7 +71,7 @@ def _bounds_share(shares: Mapping[str, Any] | None) -> Fraction:
     given = dict(shares or {})
     share = positive(given.pop("bounds", SHARES["bounds"]), "shares['bounds']")
     if given:
-        raise ArgumentError("shares may name 'bounds' alone.")
+        raise ArgumentError("shares may name only 'bounds'.")
     if share >= 1:
         raise ArgumentError("shares['bounds'] must be below 1: the coefficients need the rest.")
     return share
@@ -110,22 +110,22 @@ def dp_glm(
     formula : str
         Two-sided, in patsy's language, with an intercept. For "binomial" the response is a column
         of 0 and 1, one declared as bool, or one with two declared levels, of which the second
-        counts as 1; for counts it is one with bounds from 0 up. What is larger than its upper bound
-        counts as that: tight bounds make little noise.
+        counts as 1; for counts it is one with bounds from 0 up. A count above its upper bound is
+        taken as that bound; tight bounds mean less noise.
     data : table
         The confidential rows, as for `dp_ols`; they are read several times. A row with a missing or
-        undeclared value counts for nothing.
+        undeclared value is left out.
     eps, delta : number or decimal string
-        What the whole call may cost; the decimals typed are taken exactly.
+        The most that the whole call may cost; decimals are taken exactly as typed.
     family : {"binomial", "poisson", "quasipoisson"}
         "binomial" has the logit link, the others the log link. Standard errors of both count
-        families allow for another spread than Poisson's; "quasipoisson" reports it, as `scale`.
+        families allow for more or less spread than Poisson's; "quasipoisson" reports it as `scale`.
     schema : mapping, Schema or path, optional
         Bounds and levels of the raw columns; bounds of regressors that are left out are bought from
         a share of eps. A "binomial" response that is left out is read as a number between 0 and 1.
     offset : str, optional
-        What is added to the linear predictor with coefficient 1: a column, or an expression that
-        could be a term of the formula. Its bounds must be declared.
+        A column, or an expression that could be a term of the formula, which is added to the linear
+        predictor with coefficient 1. Its bounds must be declared.
     exposure : str, optional
         For rates: a positive column whose logarithm is the offset.
     response_cap : number, optional
@@ -143,7 +143,7 @@ def dp_glm(
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional
-        Whose part of the account is charged, where the ledger has caps for analysts.
+        Whose share of the account is charged, where the ledger has caps for analysts.
     progress : bool, optional
         Show a bar on stderr while rows are read; default where stderr is a terminal.
     unsafe_seed : int, optional
@@ -164,7 +164,7 @@ def dp_glm(
 
     Notes
     -----
-    Intervals hold for independent persons and a mean that the model has right.
+    Intervals hold where persons are independent and the model's mean is right.
     Sensitivities and their proofs: `dpreg.privacy.block_sensitivity`; how looks compose:
     `dpreg.privacy.looks`.
     """

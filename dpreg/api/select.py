@@ -80,8 +80,8 @@ def dp_select(
 ) -> SelectionResults:
     """Choose the variables of a linear or generalised linear model with differential privacy.
 
-    Every number in the result is drawn by a private mechanism and charged to a budget, or public:
-    it may be published.
+    Every number in the result is either public, or drawn by a private mechanism and charged to a
+    budget: the result may be published.
 
     Parameters
     ----------
@@ -91,13 +91,13 @@ def dp_select(
     data : table
         The confidential rows: a pandas DataFrame or a mapping, the path or glob of Parquet or CSV
         files, anything that speaks Arrow, a function that returns chunks, a Dask or Spark
-        DataFrame; see `dpreg.sources.as_source`. A row with a missing or undeclared value counts
-        for nothing.
+        DataFrame; see `dpreg.sources.as_source`. A row with a missing or undeclared value is left
+        out.
     eps : number or decimal string
-        What the whole call may cost; the decimal typed is taken exactly.
+        The most that the whole call may cost; a decimal is taken exactly as typed.
     delta : number or decimal string, default 0
-        Looks spend it where Gaussian noise is the lesser one; the paper's methods on "pcpl", on
-        several draws and on coefficients.
+        Looks spend it where Gaussian noise is the smaller; the paper's methods spend it on "pcpl",
+        on several draws and on coefficients.
     schema : mapping, Schema or path to a TOML or JSON file, optional
         Bounds of numeric columns, levels of categorical ones: public facts, never taken from the
         rows. Bounds of numeric columns that it leaves out are bought from a share of eps.
@@ -113,11 +113,11 @@ def dp_select(
         finds more with enough rows, needs no radius, and says which terms others might stand for.
         "pcls" is penalised constrained least squares (Algorithm 1 of Lei et al.), "pcpl" profile
         likelihood (Algorithm 2), which needs delta and no knowledge of the residual variance.
-        "auto" takes "staged" where a public rule finds rows enough, else "pcls", and a note says
-        why and what "staged" would need. An argument that only the paper's methods have
+        "auto" takes "staged" where a public rule finds enough rows and "pcls" otherwise; a note
+        says why, and what "staged" would need. An argument that only the paper's methods have
         (`mechanism`, `radius`, `penalty`, `sigma2`, `draws`, `engine`, their `shares`,
-        ``fit="share"``) means "pcls" under "auto", and is refused with "staged". Rows that can be
-        read only once mean "pcls", too.
+        ``fit="share"``) means "pcls" under "auto", and is refused with "staged". So do rows that
+        can be read only once.
     mechanism : {"auto", "permute-and-flip", "exponential", "laplace"}
         "auto": permute-and-flip, or for several draws with delta the exponential mechanism where
         exact composition makes it clearly better. "laplace" is the paper's.
@@ -127,11 +127,11 @@ def dp_select(
     contributions : int
         The most rows that one person may own; with `person`, the most that are used.
     person : str, optional
-        The column that says whose row it is. Of each person `contributions` rows are used, drawn
-        by lot, so that the claim holds for persons whatever they own; the number of rows is
-        private then under both relations. See `dpreg.sources.persons`.
+        The column that says whose row it is. At most `contributions` rows of each person are
+        used, drawn at random, so the claim holds for everybody, however many rows they own. The
+        number of rows is then private under both relations. See `dpreg.sources.persons`.
     units : {"term", "column"}
-        What enters or leaves a model: whole terms, or design columns one by one.
+        Whether whole terms enter and leave a model, or single design columns.
     keep : tuple of str
         Terms in every model.
     max_terms : int, optional
@@ -139,8 +139,8 @@ def dp_select(
     hierarchy : {"none", "strong"}
         "strong": an interaction only with its main effects.
     radius : number or "private", optional
-        R, the bound on the sum of the moduli of the scaled coefficients; default `clip`. Too small
-        makes strong variables exclude each other, too large costs noise like its square.
+        R, the bound on the sum of the moduli of the scaled coefficients; default `clip`. If it is
+        too small, strong variables exclude each other; noise grows with its square.
     clip : number in (0, 1]
         c: the response, scaled to [-1, 1], is clipped to [-c, c].
     center : bool
@@ -175,13 +175,13 @@ def dp_select(
     expected_rows : int, optional
         About how many rows there are, from public knowledge. Where their number is private
         ("add-remove", or `person`) and this does not declare it, "auto" first buys a noisy count
-        with .02 of eps; both ways to go on are charged for before, as the dearer of them.
-        Where only a pass would tell it (a function, a CSV file), "auto" needs it to take "staged":
-        no row is counted before the charge.
+        with .02 of eps; the dearer of the two ways to go on is charged beforehand.
+        Where only a pass over the rows would tell (a function, a CSV file), "auto" takes "staged"
+        only if this is given: no row is counted before the charge.
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional
-        Whose part of the account is charged, where the ledger has caps for analysts.
+        Whose share of the account is charged, where the ledger has caps for analysts.
     progress : bool, optional
         Show bars on stderr while rows are read and trees searched, for the curator's eyes only;
         default where stderr is a terminal.
@@ -201,7 +201,7 @@ def dp_select(
 
     Notes
     -----
-    The total cost is eps (and delta), as `result.budget` lists it; the proofs stand beside the code
+    The total cost is eps (and delta), as `result.budget` lists it; the proofs are beside the code
     in `dpreg.privacy` and `dpreg.selection`.
 
     References

@@ -166,8 +166,8 @@ class Model:
         if self.offset is not None:
             if len(offsets) != 1:
                 raise ArgumentError(
-                    f"offset: {shown(self.offset)} must be one column of numbers that is no term "
-                    "of the formula."
+                    f"offset: {shown(self.offset)} must be one column of numbers that is not a "
+                    "term of the formula."
                 )
             name = design.columns[offsets[0]].name
             if any(column in name for column in unbounded):
@@ -196,7 +196,7 @@ def read_model(formula: str, offset: str | None, exposure: str | None) -> Model:
     added = [term for term in with_offset.terms if term not in parsed.terms]
     if len(added) != 1 or len(added[0]) != 1 or with_offset.response != parsed.response:
         raise ArgumentError(
-            f"{what} must be one column or expression that is no term of the formula, such as "
+            f"{what} must be one column or expression that is not a term of the formula, such as "
             f'"x"; got {wanted!r}.'
         )
     return Model(f"{formula} + {wanted}", parsed.response, added[0][0])

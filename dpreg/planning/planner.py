@@ -72,7 +72,7 @@ def plan(
     n : int, optional
         Rows of the table.
     eps : number, optional
-        What the whole call may cost.
+        The most that the whole call may cost.
     chance : float
         Wanted where n or eps is to be found.
     candidates : int, optional

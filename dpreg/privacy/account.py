@@ -65,7 +65,7 @@ class Account:
     ----------
     protection : Protection
     budget : Budget
-        What the whole call may cost.
+        The most that the whole call may cost.
     rng : numpy Generator, optional
         For seeded runs, which are **not private**; they open and charge the same lines.
     """

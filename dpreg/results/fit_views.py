@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dpreg.privacy.budget import decimal_string
+from dpreg.results.old_names import stored
 from dpreg.results.report import Block, Facts, Grid, Paragraph
 
 if TYPE_CHECKING:
@@ -77,10 +78,10 @@ def fit_facts(fit: RegressionResults) -> Facts:
     if fit.complete_rows is not None:
         left.append(("Complete, noisy", f"{fit.complete_rows:,.0f}"))
     right = []
-    if fit.r_squared is not None:
-        right.append(("R-squared", fixed(fit.r_squared)))
-    if fit.residual_variance is not None:
-        right.append(("Residual sd", fixed(math.sqrt(max(fit.residual_variance, 0)), 4)))
+    if (share := stored(fit, "r_squared")) is not None:
+        right.append(("R-squared", fixed(share)))
+    if (variance := stored(fit, "residual_variance")) is not None:
+        right.append(("Residual sd", fixed(math.sqrt(max(variance, 0)), 4)))
     kind = fit.interval_method + (", ridged" if fit.ridged else "")
     kind = "given the choice" if fit.conditional else kind
     right.append(("Intervals", kind if _has_errors(fit) else "none"))
@@ -104,8 +105,8 @@ def coefficients(fit: RegressionResults, alpha: float) -> Grid:
         fit.tvalues,
         fit.pvalues,
         *fit.conf_int(alpha).to_numpy().T,
-        fit.se_sampling,
-        fit.se_privacy,
+        fit.bse_sampling.to_numpy(),
+        fit.bse_privacy.to_numpy(),
     )
     rows = tuple(
         (name, *numbers(values)) for name, *values in zip(fit.exog_names, *columns, strict=True)

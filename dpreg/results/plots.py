@@ -52,7 +52,7 @@ def frequencies(result: SelectionResults, ax: Axes | None = None) -> Axes:
     drawn = shares.iloc[:_MOST]
     axes = new_axes(ax, len(drawn))
     places = np.arange(len(drawn))
-    chosen = np.array([term in result.chosen for term in drawn.index], dtype=bool)
+    chosen = np.array([term in result.selected for term in drawn.index], dtype=bool)
     open_ = np.array([term in result.alternatives for term in drawn.index], dtype=bool)
     values = drawn.to_numpy()
     axes.hlines(places, 0, values, color=_PALE, linewidth=1.2)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dpreg.privacy.budget import decimal_string
+from dpreg.results.old_names import stored
 from dpreg.schema import Boolean, Categorical, Numeric, Schema
 
 if TYPE_CHECKING:
@@ -91,9 +92,10 @@ def _gaps(complete: float, rows: float, schema: Schema) -> str:
 
 def _residual(fit: RegressionResults) -> list[str]:
     response = Schema(fit.schema).get(fit.endog_names)
-    if fit.residual_variance is None or not isinstance(response, Numeric):
+    variance = stored(fit, "residual_variance")
+    if variance is None or not isinstance(response, Numeric):
         return []
-    sd, width = float(np.sqrt(max(fit.residual_variance, 0.0))), response.hi - response.lo
+    sd, width = float(np.sqrt(max(variance, 0.0))), response.hi - response.lo
     if sd < _LARGE_RESIDUAL * width:
         return []
     return [
@@ -182,7 +184,7 @@ def _rounded(number: float) -> str:
 
 
 def _null(result: SelectionResults) -> list[str]:
-    chosen = [term for term in result.chosen if term in result.candidates]
+    chosen = [term for term in result.selected if term in result.candidates]
     if chosen or result.alternatives or not result.candidates:
         return []
     rows = "the number of rows" if result.nobs is None else f"{result.nobs:,} rows"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dpreg.results.fit_views import LOOKS_NOTE
+from dpreg.results.old_names import stored
 from dpreg.results.report import Block, Paragraph
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def chosen(result: SelectionResults, term: str) -> str:
     """Return what the table says of a term: whether it was selected, or is in doubt."""
     if term in result.alternatives:
         return "one of"
-    return "yes" if term in result.chosen else "no"
+    return "yes" if term in result.selected else "no"
 
 
 def facts(result: SelectionResults) -> tuple[tuple[str, str], ...]:
@@ -53,5 +54,5 @@ def ambiguous(result: SelectionResults) -> list[Block]:
 def notes(result: SelectionResults, about_looks: str = LOOKS_NOTE) -> list[str]:
     """Return the remarks of a staged selection, those of the call included."""
     doubts = [_AMBIGUOUS] if result.alternatives else []
-    stable = [_STABILITY] if result.chosen_again else []
+    stable = [_STABILITY] if stored(result, "chosen_again") else []
     return [*doubts, *stable, about_looks, *result.notes]

@@ -45,7 +45,7 @@ def test_coefficients_have_both_errors_in_their_columns(make_regression):
     *_, table, _ = grids(views.regression(result, 0.05))
     assert table.headers[-2:] == ("sampling\nerror", "privacy\nnoise")
     for row, sampling, privacy in zip(
-        table.rows, result.se_sampling, result.se_privacy, strict=True
+        table.rows, result.bse_sampling, result.bse_privacy, strict=True
     ):
         assert row[-2:] == (f"{sampling:.3f}", f"{privacy:.3f}")
 

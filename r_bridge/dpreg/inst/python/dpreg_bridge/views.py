@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from dpreg.errors import NotReleased
 from dpreg.planning import Plan
 from dpreg.planning.views import report
 from dpreg.privacy.budget import decimal_string
@@ -96,7 +97,7 @@ def _looks(looks: Sequence[Look]) -> dict[str, Any] | None:
 
 
 def _selection(result: SelectionResults) -> dict[str, Any]:
-    fit = result.regression
+    fit, stability = result.regression, _or_none(result, "stability")
     return {
         **_claimed(result),
         "response": result.response,
@@ -104,7 +105,7 @@ def _selection(result: SelectionResults) -> dict[str, Any]:
         "kept": result.kept,
         "columns": result.columns,
         "models": [tuple(model) for model in result.models],
-        "selected": result.chosen,
+        "selected": tuple(result.selected),
         "n_models": str(result.n_models),
         "frequencies": result.selection_frequencies.to_numpy(dtype=np.float64),
         "frequency_errors": result.frequency_errors.to_numpy(dtype=np.float64),
@@ -127,7 +128,7 @@ def _selection(result: SelectionResults) -> dict[str, Any]:
         "alternatives": {
             term: [tuple(each) for each in sets] for term, sets in result.alternatives.items()
         },
-        "stability": result.stability.to_numpy(np.float64) if result.chosen_again else None,
+        "stability": None if stability is None else stability.to_numpy(np.float64),
         "certified": result.certified,
         "looks": _looks(result.looks),
         "regression": None if fit is None else _regression(fit),
@@ -143,13 +144,13 @@ def _regression(result: RegressionResults) -> dict[str, Any]:
         "covariance": np.asarray(result.covariance),
         "privacy_covariance": result.privacy_covariance,
         "noise_degrees": result.noise_degrees,
-        "se_sampling": np.asarray(result.se_sampling),
-        "se_privacy": np.asarray(result.se_privacy),
-        "residual_variance": result.residual_variance,
-        "r_squared": result.r_squared,
+        "se_sampling": result.bse_sampling.to_numpy(),
+        "se_privacy": result.bse_privacy.to_numpy(),
+        "residual_variance": _or_none(result, "scale"),
+        "r_squared": _or_none(result, "rsquared"),
         "complete_rows": result.complete_rows,
         "df_model": result.df_model,
-        "df_residual": result.residual_df,
+        "df_residual": _or_none(result, "df_resid"),
         "method": result.method,
         "noise": result.noise,
         "scaling": result.scaling,
@@ -180,8 +181,8 @@ def _estimates(result: Estimates) -> dict[str, Any]:
         "group": tuple(group for group in groups for _ in result.labels),
         "term": result.labels * len(groups),
         "estimate": np.asarray(result.estimates),
-        "se_sampling": np.asarray(result.se_sampling),
-        "se_privacy": np.asarray(result.se_privacy),
+        "se_sampling": result.bse_sampling.to_numpy(),
+        "se_privacy": result.bse_privacy.to_numpy(),
     }
 
 
@@ -299,6 +300,14 @@ def _labelled(page: Report, labels: Mapping[str, str]) -> Report:
         for block in page.blocks
     ]
     return replace(page, blocks=tuple(blocks))
+
+
+def _or_none(result: Any, name: str) -> Any:
+    """Read what may not have been released."""
+    try:
+        return getattr(result, name)
+    except NotReleased:
+        return None
 
 
 _VIEWS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
