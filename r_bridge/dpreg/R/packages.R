@@ -6,7 +6,7 @@
 #' of the schema's levels, with numbers at the middle of their declared bounds, where for an [lm()] it would
 #' take the means of the rows; `at = ` and `data = ` set others.
 #'
-#' @param object,x A result of [dp_select()] or [dp_ols()].
+#' @param object,x A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @param data A data frame of the analyst's own, in place of the grid from the schema.
 #' @param trms,xlev,grid,params Handed over by emmeans.
 #' @param level The level of the intervals.
@@ -33,8 +33,12 @@ recover_data.dp_result <- function(object, data = NULL, params = NULL, ...) {
 emm_basis.dp_result <- function(object, trms, xlev, grid, ...) {
   fit <- fitted_part(object, "emmeans()")
   refuse_given(fit, "emmeans()")
+  # The scale on which emmeans' type = "response" gives means.
+  misc <- if (inherits(fit, "dp_glm")) {
+    list(tran = fit$link, inv.lbl = if (fit$link == "logit") "prob" else "rate", sigma = NA)
+  }
   list(X = stats::model.matrix(fit, grid), bhat = unname(fit$coefficients), nbasis = matrix(NA),
-       V = unstamped(fit$vcov), dffun = function(k, dfargs) Inf, dfargs = list(), misc = list())
+       V = unstamped(fit$vcov), dffun = function(k, dfargs) Inf, dfargs = list(), misc = as.list(misc))
 }
 
 # Rows from public facts: every level, and numbers that average to the middle of their bounds.
@@ -97,7 +101,7 @@ get_statistic.dp_result <- function(x, ...) {
 
 # insight knows models by a list of its own, and parameters asks it: the table is made here.
 #' @rdname other_packages
-#' @param model A result of [dp_select()] or [dp_ols()].
+#' @param model A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @param ci The level of the intervals.
 #' @exportS3Method parameters::model_parameters
 model_parameters.dp_result <- function(model, ci = 0.95, ...) {

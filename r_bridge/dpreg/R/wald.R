@@ -6,7 +6,7 @@
 #' the other and uses residual sums of squares, which are not released here; two fits cannot be compared, for
 #' each has noise of its own.
 #'
-#' @param object A result of [dp_select()] or [dp_ols()].
+#' @param object A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @param scope For `drop1()`: terms to test, as a formula or by name.
 #' @param ... Not used; a second fit is refused.
 #' @returns A data frame of class `anova` with the columns `Df`, `Chisq` and `Pr(>Chisq)`.
