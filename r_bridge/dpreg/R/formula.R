@@ -131,7 +131,7 @@ translate_variable <- function(variable, shown, known, bounds = function(name) N
     {
       code <- inside(variable)
       # patsy gives operators outside I() a meaning of its own.
-      if (startsWith(code, "np.")) code else paste0("I(", code, ")")
+      if (function_name(variable, refuse) %in% names(row_functions)) code else paste0("I(", code, ")")
     }
   )
 }

@@ -46,15 +46,15 @@ dp_glm <- function(formula, data, eps, delta = 0, family = stats::binomial(), sc
   list(formula, data, eps)
   wanted <- family_name(family)
   written <- list(offset = substitute(offset), exposure = substitute(exposure))
-  frame <- parent.frame()
   added <- function(columns) {
-    found <- Map(row_expression, written, names(written), list(columns), list(frame))
+    found <- list(offset = row_expression(written$offset, "offset", columns, function() offset),
+                  exposure = row_expression(written$exposure, "exposure", columns, function() exposure))
     if (!is.null(found$exposure) && !is.name(found$exposure)) {
       dpreg_stop("argument_error", "exposure must be the name of a column; offset = takes expressions.")
     }
     found
   }
-  if (!is.null(call$family) && !is.language(call$family) && !is.character(call$family)) call$family <- call(wanted)
+  if (!is.null(call$family) && !is.call(call$family) && !is.character(call$family)) call$family <- call(wanted)
   arguments <- given_arguments(call[!names(call) %in% c("offset", "exposure", "family")])
   model_call("dp_glm", formula, data, c(arguments, family = wanted), call, new_glm, added)
 }
@@ -84,30 +84,23 @@ glm_links <- c(binomial = "logit", poisson = "log", quasipoisson = "log")
 
 # The name of a family that is given as glm() takes it.
 family_name <- function(family) {
+  refuse <- function(...) dpreg_stop("argument_error", "family", ...)
   if (is.function(family)) {
-    family <- tryCatch(family(), error = function(cond) {
-      dpreg_stop("argument_error", "family: the function does not make a family; write binomial(), say.")
-    })
+    family <- tryCatch(family(), error = function(cond) refuse(": the function makes no family; write binomial(), say."))
   }
-  offered <- "binomial(), poisson() and quasipoisson() are"
-  if (is.character(family) && length(family) == 1 && family %in% names(glm_links)) return(family)
-  if (is.character(family) && length(family) == 1 && !is.na(family)) {
-    dpreg_stop("argument_error", "family: ", quoted(family), " is not offered; ", offered, ".")
+  name <- if (inherits(family, "family")) family$family else family
+  if (!is.character(name) || length(name) != 1 || is.na(name)) {
+    refuse(" must be a family such as binomial(), its function or its name; got an object of class ",
+           quoted(class(family)[1]), ".")
   }
-  if (!inherits(family, "family") || !is.character(family$family) || !is.character(family$link)) {
-    dpreg_stop("argument_error", "family must be a family such as binomial(), its function or its name; got an ",
-               "object of class ", quoted(class(family)[1]), ".")
-  }
-  name <- family$family
   if (!name %in% names(glm_links)) {
-    dpreg_stop("argument_error", "family: ", quoted(name), " is not offered; ", offered, switch(name,
-      gaussian = ". dp_ols() fits a linear model",
-      quasibinomial = ". Standard errors of binomial() allow for another spread already"
-    ), ".")
+    refuse(": ", quoted(name), " is not offered; binomial(), poisson() and quasipoisson() are.", switch(name,
+      gaussian = " dp_ols() fits a linear model.",
+      quasibinomial = " Standard errors of binomial() allow for another spread already."
+    ))
   }
-  if (family$link != glm_links[[name]]) {
-    dpreg_stop("argument_error", "family: ", name, "() has the link ", quoted(glm_links[[name]]), " alone here; got ",
-               quoted(family$link), ".")
+  if (inherits(family, "family") && !identical(family$link, glm_links[[name]])) {
+    refuse(": ", name, "() has the link ", quoted(glm_links[[name]]), " alone here; got ", quoted(family$link), ".")
   }
   name
 }

@@ -4,11 +4,11 @@
 # sum of all goes to Python as one expression.
 
 # An argument that glm() would evaluate among the columns: an expression of them, or such a one as text or in a
-# one-sided formula. What names no column is looked up where the call was made.
-row_expression <- function(e, argument, columns, frame) {
+# one-sided formula. Where it names no column, `value()` evaluates it where the call was made.
+row_expression <- function(e, argument, columns, value) {
   refuse <- function(...) dpreg_stop("argument_error", argument, ...)
   if (is.language(e) && !is_formula(e) && !all(all.vars(e) %in% columns)) {
-    e <- tryCatch(eval(e, frame), error = function(cond) {
+    e <- tryCatch(value(), error = function(cond) {
       refuse(": ", listed(setdiff(all.vars(e), columns)), " is no column of data; it has ", listed(columns), ".")
     })
   }

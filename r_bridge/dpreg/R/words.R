@@ -31,6 +31,7 @@ r_words <- matrix(byrow = TRUE, ncol = 2, c(
   "'(\\w+)': \\[\"level\", \\.\\.\\.\\]", "\\1 = c(\"level\", ...)",
   "\\[(\"level\", \\.\\.\\.|False, True|True, False|\"a\", \"b\")\\]", "c(\\1)",
   "(?<!c)\\((lowest, highest)\\)", "c(\\1)",
+  "\\bdeclare it as \\(0, 1\\)", "declare it as c(0, 1)",
   "a mapping of column names to such pairs", "a list of such pairs by column",
   "a mapping of column names to", "a named list of",
   "\\ba tuple of\\b", "a vector of",
