@@ -131,7 +131,8 @@ translate_variable <- function(variable, shown, known, bounds = function(name) N
     {
       code <- inside(variable)
       # patsy gives operators outside I() a meaning of its own.
-      if (function_name(variable, refuse) %in% names(row_functions)) code else paste0("I(", code, ")")
+      one_call <- function_name(variable, refuse) %in% names(row_functions) && startsWith(code, "np.")
+      if (one_call) code else paste0("I(", code, ")")
     }
   )
 }

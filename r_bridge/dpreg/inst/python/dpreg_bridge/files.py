@@ -26,7 +26,7 @@ def load(path: str) -> dict[str, Any]:
     coded = getattr(result, "design_formula", None) or getattr(result, "formula", None)
     if isinstance(result, GLMResults):
         told["formula"] = in_r(result.formula)
-        told["offset"] = offset_in_r(coded, result.formula)
+        told["offset"] = offset_in_r(result.design_formula or result.formula, result.formula)
     elif coded is not None:
         told["formula"] = in_r(coded)
     if result.record is not None:
