@@ -212,7 +212,7 @@ print_glm <- function(x, digits) {
   print_coefficients(x, digits, paste0(x$family, ", link ", x$link, "; ", x$fit_settings$noise, " noise"))
   if (!is.null(x$ratios)) {
     cat("\nRatios:\n")
-    print(x$ratios, digits = digits)
+    print(x$ratios[, !apply(is.na(x$ratios), 2, all), drop = FALSE], digits = digits)
   }
   parts <- c(
     paste("Dispersion:", format(signif(x$dispersion, digits))),
