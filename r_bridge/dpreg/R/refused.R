@@ -81,3 +81,27 @@ add1.dp_result <- function(object, scope, ...) {
                                  if (inherits(object, "dp_glm")) "Fit the larger model, and ask anova() of its terms"
                                  else "To choose between models privately, use dp_select()"))
 }
+
+#' @export
+alias.dp_result <- function(object, ...) {
+  refuse_release("alias()", "exact dependences among columns are facts about the rows")
+}
+
+#' @export
+effects.dp_result <- function(object, ...) refuse_release("effects()", one_per_row)
+
+#' @export
+profile.dp_result <- function(fitted, ...) {
+  refuse_release("profile()", "the likelihood is an exact sum over the rows. confint() has intervals")
+}
+
+#' @export
+proj.dp_result <- function(object, ...) refuse_release("proj()", one_per_row)
+
+#' @export
+kappa.dp_result <- function(z, ...) {
+  refuse_release("kappa()", "it is computed from the rows' exact model matrix. The summary says what is weakly determined")
+}
+
+#' @export
+qr.dp_result <- function(x, ...) refuse_release("qr()", "it would hold the rows")

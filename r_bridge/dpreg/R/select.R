@@ -138,7 +138,7 @@ model_call <- function(verb, formula, data, arguments, call, make, added = funct
   if (!is.null(arguments$keep)) {
     arguments$keep <- as.list(python_term_names(arguments$keep, translation, "keep"))
   }
-  if (!is.null(arguments$shares)) arguments$shares <- as.list(arguments$shares)
+  if (!is.null(arguments$shares)) arguments$shares <- named_shares(arguments$shares)
   arguments <- with_ledger(arguments)
   arguments$formula <- translation$patsy
   arguments[names(translation$sent)] <- translation$sent
@@ -149,6 +149,14 @@ model_call <- function(verb, formula, data, arguments, call, make, added = funct
     python_call(verb, arguments, source = source, labels = translation$labels)
   }
   make(view, translation, call)
+}
+
+named_shares <- function(shares) {
+  shares <- as.list(shares)
+  if (length(shares) && (is.null(names(shares)) || !all(nzchar(names(shares))))) {
+    dpreg_stop("argument_error", "shares must be named, as in list(bounds = 0.1).")
+  }
+  shares
 }
 
 # The name of the column that says whose row it is, or NULL. `used` are the columns that a call uses for

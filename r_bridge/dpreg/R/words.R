@@ -36,6 +36,7 @@ r_words <- matrix(byrow = TRUE, ncol = 2, c(
   "a mapping of column names to", "a named list of",
   "\\ba tuple of\\b", "a vector of",
   "\\ba DataFrame\\b", "a data frame",
+  "must be a number, not list\\b", "must be one number, not several",
   # Constants and types.
   "\\bTrue\\b", "TRUE", "\\bFalse\\b", "FALSE", "\\bNone\\b", "NULL",
   "\\bbool\\b", "logical()", "\\bfloat64\\b", "double precision", "\\ban integer\\b", "a whole number",
