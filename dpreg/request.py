@@ -207,8 +207,8 @@ def _check_staged(request: SelectionRequest) -> None:
         )
     if request.fit == "share":
         raise ArgumentError(
-            'fit="share" belongs to "pcls" and "pcpl": with method="staged" use fit="fresh", one more '
-            'look at the chosen columns, "same", "split" or None.'
+            'fit="share" belongs to "pcls" and "pcpl": with method="staged" use fit="fresh", one '
+            'more look at the chosen columns, "same", "split" or None.'
         )
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased
+from dpreg.families.exact_exp import exp
 from dpreg.results import designs, given_choice, glm_views, inference, remarks
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.contrast import Combinations
@@ -28,6 +29,9 @@ LINKS: Final = ("logit", "log")
 
 WHICH: Final = ("mean", "linear")
 
+_FARTHEST: Final = 700.0
+"""As far out the exponential is computed."""
+
 _ROWS: Final = (
     "there is one number for each row, and each would disclose that row. Use predict() on a table "
     "that you may see"
@@ -39,12 +43,18 @@ _SUMS: Final = (
 
 
 def inverse_link(link: str, eta: Floats) -> Floats:
-    """Return the mean at a linear predictor."""
-    if link == "log":
-        with np.errstate(over="ignore"):
-            return np.asarray(np.exp(eta), dtype=np.float64)
+    """Return the mean at a linear predictor.
+
+    By an exponential that has the same bits anywhere: R, too, predicts these very numbers.
+    """
     with np.errstate(over="ignore"):
-        return np.asarray(1 / (1 + np.exp(-eta)), dtype=np.float64)
+        return _exp(eta) if link == "log" else np.asarray(1 / (1 + _exp(-eta)), dtype=np.float64)
+
+
+def _exp(x: Floats) -> Floats:
+    """Return exp of any number: above 700 it is infinite, and below -700 as at -700."""
+    known = exp(np.clip(np.where(np.isnan(x), 0.0, x), -_FARTHEST, _FARTHEST))
+    return np.where(np.isnan(x), np.nan, np.where(x > _FARTHEST, np.inf, known))
 
 
 def _slope(link: str, mean: Floats) -> Floats:

@@ -106,8 +106,8 @@ dp_select <- function(formula, data, eps, delta = 0, schema = NULL, method = "au
   model_call("dp_select", formula, data, given_arguments(call), call, new_selection)
 }
 
-# What every function of a formula and a table does.
-model_call <- function(verb, formula, data, arguments, call, make) {
+# What every function of a formula and a table does. `added` makes a family's offsets from the names of columns.
+model_call <- function(verb, formula, data, arguments, call, make, added = function(columns) NULL) {
   force(arguments)
   source <- NULL
   if (is_source(data)) {
@@ -118,9 +118,11 @@ model_call <- function(verb, formula, data, arguments, call, make) {
   if (!is.data.frame(data)) not_a_table(data)
   arguments["schema"] <- list(plain_schema(arguments$schema))
   check_names(data, arguments$schema)
-  person <- person_column(arguments$person, data, c(all.vars(formula), names(arguments$schema)))
+  offsets <- added(attr(data, "names"))
+  used <- c(unlist(lapply(c(list(formula), offsets), all.vars)), names(arguments$schema))
+  person <- person_column(arguments$person, data, used)
   bounds <- function(name) declared_bounds(arguments$schema, name)
-  translation <- translate_formula(formula, without_person(data, person), bounds)
+  translation <- translate_formula(formula, without_person(data, person), bounds, offsets)
   check_declared(data, translation$columns, arguments$schema, translation$declared)
   if (length(translation$derived)) {
     if (!is.null(source)) {
@@ -136,9 +138,10 @@ model_call <- function(verb, formula, data, arguments, call, make) {
   if (!is.null(arguments$keep)) {
     arguments$keep <- as.list(python_term_names(arguments$keep, translation, "keep"))
   }
-  if (!is.null(arguments$shares)) arguments$shares <- as.list(arguments$shares)
+  if (!is.null(arguments$shares)) arguments$shares <- named_shares(arguments$shares)
   arguments <- with_ledger(arguments)
   arguments$formula <- translation$patsy
+  arguments[names(translation$sent)] <- translation$sent
   view <- if (is.null(source)) {
     python_call(verb, arguments, data, c(translation$columns, names(translation$derived), person),
                 labels = translation$labels)
@@ -146,6 +149,14 @@ model_call <- function(verb, formula, data, arguments, call, make) {
     python_call(verb, arguments, source = source, labels = translation$labels)
   }
   make(view, translation, call)
+}
+
+named_shares <- function(shares) {
+  shares <- as.list(shares)
+  if (length(shares) && (is.null(names(shares)) || !all(nzchar(names(shares))))) {
+    dpreg_stop("argument_error", "shares must be named, as in list(bounds = 0.1).")
+  }
+  shares
 }
 
 # The name of the column that says whose row it is, or NULL. `used` are the columns that a call uses for

@@ -9,8 +9,9 @@ import pandas as pd
 
 import dpreg
 from dpreg.errors import ArgumentError
+from dpreg.results.glm import GLMResults
 from dpreg.results.load import from_json
-from dpreg_bridge.formulas import in_r
+from dpreg_bridge.formulas import in_r, offset_in_r
 from dpreg_bridge.views import view
 
 __all__ = ["dataset", "load", "report"]
@@ -23,7 +24,10 @@ def load(path: str) -> dict[str, Any]:
     result = dpreg.load(path)
     told: dict[str, Any] = {"kind": result.kind, "view": view(result)}
     coded = getattr(result, "design_formula", None) or getattr(result, "formula", None)
-    if coded is not None:
+    if isinstance(result, GLMResults):
+        told["formula"] = in_r(result.formula)
+        told["offset"] = offset_in_r(result.design_formula or result.formula, result.formula)
+    elif coded is not None:
         told["formula"] = in_r(coded)
     if result.record is not None:
         arguments = dict(result.record.arguments)

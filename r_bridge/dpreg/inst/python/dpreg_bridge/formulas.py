@@ -15,7 +15,7 @@ from patsy import ModelDesc
 from dpreg.errors import FormulaError
 from dpreg.formula.expressions import FUNCTIONS
 
-__all__ = ["in_r"]
+__all__ = ["in_r", "offset_in_r"]
 
 _OPERATORS: Final[dict[type[ast.AST], str]] = {
     ast.Add: "+",
@@ -61,6 +61,20 @@ def in_r(formula: str) -> dict[str, Any]:
         "terms": terms,
         "texts": {code: _variable(code) for code in sorted(codes)},
     }
+
+
+def offset_in_r(design: str, formula: str) -> dict[str, str] | None:
+    """Return the code and the R text of what a design's formula has and `formula` has not, if any.
+
+    That is the offset of a generalised linear model, one variable; the responses may differ.
+    """
+    written = {term.name() for term in ModelDesc.from_formula(formula).rhs_termlist}
+    terms = ModelDesc.from_formula(design).rhs_termlist
+    added = [factor for term in terms if term.name() not in written for factor in term.factors]
+    if not added:
+        return None
+    (variable,) = added
+    return {"code": variable.name(), "text": _variable(variable.name())}
 
 
 def _variable(code: str) -> str:

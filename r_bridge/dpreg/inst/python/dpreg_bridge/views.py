@@ -20,6 +20,7 @@ from dpreg.planning import Plan
 from dpreg.planning.views import report
 from dpreg.privacy.budget import decimal_string
 from dpreg.results.classic import ClassicResults, Estimates
+from dpreg.results.glm import GLMResults
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.looks import Look
 from dpreg.results.record import ReleaseRecord
@@ -173,6 +174,17 @@ def _regression(result: RegressionResults) -> dict[str, Any]:
     }
 
 
+def _glm(result: GLMResults) -> dict[str, Any]:
+    return {
+        **_regression(result),
+        "family": result.family,
+        "link": result.link,
+        "converged": result.converged,
+        "offset": result.offset,
+        "success": result.success,
+    }
+
+
 def _estimates(result: Estimates) -> dict[str, Any]:
     groups = result.groups or ("",)
     return {
@@ -313,6 +325,7 @@ def _or_none(result: Any, name: str) -> Any:
 _VIEWS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
     SelectionResults: _selection,
     RegressionResults: _regression,
+    GLMResults: _glm,
     ClassicResults: _classic,
     HistogramResults: _histogram,
     SelectionStudy: _study,
