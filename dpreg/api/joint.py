@@ -1,4 +1,7 @@
-"""From a design, exact moments and a budget to released coefficients in the user's units."""
+"""From a design, exact moments and a budget to released coefficients in the user's units.
+
+Tested in `tests/api/test_regression.py`.
+"""
 
 from __future__ import annotations
 

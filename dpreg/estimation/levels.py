@@ -26,8 +26,6 @@ are folded, and gamma is ridged, by the rules of `dpreg.estimation.inference`, n
 With an intercept the released levels hold the one that the coding leaves out
 (`dpreg.estimation.rest_level`), as the last column; the intercept is its alpha, and the other
 levels' coefficients are differences from it.
-
-Tested in `tests/estimation/test_levels.py`.
 """
 
 from __future__ import annotations
