@@ -2,6 +2,7 @@
 
 from dpreg.planning.glm import GLMPlan, plan_glm
 from dpreg.planning.planner import plan
+from dpreg.planning.regression import RegressionPlan
 from dpreg.planning.results import Plan
 
-__all__ = ["GLMPlan", "Plan", "plan", "plan_glm"]
+__all__ = ["GLMPlan", "Plan", "RegressionPlan", "plan", "plan_glm"]

@@ -86,15 +86,23 @@ class Gains:
         own = [float(np.mean(ratios[[j - 1 for j in unit]] ** -2)) for unit in units]
         return replace(self, strength=self.strength * np.array(own))
 
+    @property
+    def reach(self) -> Floats:
+        """What each effect has to gain: its price, or the margin above the likely best rival."""
+        effects = len(self.shares)
+        rivals = max(len(self.prices) - effects, 1)
+        best = self.margin + float(chi2.ppf(0.5 ** (1 / rivals), 1))
+        return np.maximum(self.prices[:effects], best)
+
     def rows_for(self, chance: float) -> float:
         """Return by how much rows must grow for every effect to be found with about `chance`.
 
-        A rule of thumb: lambda >= (root(price + margin) + z)^2, z the normal quantile of the chance
-        of one of them. lambda grows with the rows, and where noise matters faster.
+        A rule of thumb: lambda >= (root(reach) + z)^2, z the normal quantile of the chance of one
+        of them. lambda grows with the rows, and where noise matters faster.
         """
         effects = len(self.shares)
         z = float(ndtri(chance ** (1 / effects)))
-        wanted = (np.sqrt(self.prices[:effects] + self.margin) + max(z, 0.0)) ** 2
+        wanted = (np.sqrt(self.reach) + max(z, 0.0)) ** 2
         return float((wanted / np.maximum(self.strength[:effects], _LEAST)).max())
 
 
