@@ -33,7 +33,7 @@ $(PIP_INSTALL) --require-hashes -r locks/$(1).txt
 $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 endef
 
-.PHONY: help venv demo test unit lint vignettes audit mutants coverage bench docs fresh lock r-check r-docs clean
+.PHONY: help venv demo test unit lint vignettes audit mutants coverage bench replication docs fresh lock r-check r-docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -121,6 +121,10 @@ bench: $(VENV)/.dpreg-test  ## time dpreg against its peers
 		echo "== $$name"; \
 		$(BIN)/python -m "benchmarks.$$name"; \
 	done
+
+replication: $(VENV)/.dpreg-test  ## compare published regressions with their private releases (half an hour)
+	scripts/apt_packages.sh replication
+	$(BIN)/python -m benchmarks.replication
 
 docs: $(VENV)/.dpreg-docs  ## build the executed vignettes and the API reference into docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

@@ -43,6 +43,7 @@ def beside(lines: pd.DataFrame, plans: pd.DataFrame) -> pd.DataFrame:
         overlap=("overlap", "mean"), decision=("decision", "mean"), width=("width", "median")
     )
     parts = {"measured": measured}
+    plans = plans.assign(delta=plans["delta"].astype(float), eps=plans["eps"].astype(float))
     for way, found in plans.groupby("way"):
         parts[str(way)] = found.groupby(keys).agg(
             overlap=("overlap", "mean"),
