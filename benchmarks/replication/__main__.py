@@ -11,34 +11,10 @@ from multiprocessing import get_context
 import pandas as pd
 from tqdm import tqdm
 
-from benchmarks.replication.analyses import Analysis, analyses, has_aer
-from benchmarks.replication.predicted import WAYS, beside, predicted
-from benchmarks.replication.runs import DELTAS, EPS, cell
+from benchmarks.replication.predicted import beside
+from benchmarks.replication.runs import DELTAS, EPS
 from benchmarks.replication.tables import failures, goals, summary
-
-
-def chosen(words: list[str] | None) -> list[Analysis]:
-    """The analyses whose name holds one of the words; says on stderr what cannot be run here."""
-    real, with_r = bool(os.environ.get("DPREG_DATA")), has_aer()
-    if not real:
-        print("skipped: King County and bike, for want of DPREG_DATA", file=sys.stderr)
-    if not with_r:
-        print("skipped: the tables of AER; `make replication` installs them", file=sys.stderr)
-    return [
-        analysis
-        for analysis in analyses(real_data=real, with_r=with_r)
-        if not words or any(word in analysis.name for word in words)
-    ]
-
-
-def run(
-    asked: tuple[str, float, float, int, int, list[str] | None],
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Run one analysis at one budget, and plan it."""
-    name, eps, delta, runs, peers, words = asked
-    analysis = next(one for one in chosen(words) if one.name == name)
-    plans = [predicted(analysis, eps, delta, way) for way in WAYS]
-    return cell(analysis, eps, delta, runs, peers), pd.concat(plans)
+from benchmarks.replication.work import chosen, run
 
 
 def main() -> int:
@@ -69,7 +45,7 @@ def main() -> int:
 
 def _run_all(told: argparse.Namespace) -> tuple[pd.DataFrame, pd.DataFrame]:
     cells = [
-        (analysis.name, eps, delta, told.runs, told.peers, told.only)
+        (analysis.name, eps, delta, told.runs, told.peers)
         for analysis in chosen(told.only)
         for eps in told.eps
         for delta in told.delta

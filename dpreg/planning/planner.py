@@ -195,7 +195,7 @@ def _of_select(facts: Facts, stated: Stated, assumed: Assumed) -> Plan:
     call = Call(
         stated=stated,
         assumed=assumed,
-        asked=_asked(facts, stated, facts.fit),
+        asked=_asked(facts, stated, "fresh" if facts.fit == "auto" else facts.fit),
         n=facts.n or 0,
         eps=facts.eps or 0.0,
         chance=facts.chance,

@@ -68,7 +68,7 @@ class Call:
     def way_of_fitting(self) -> str | None:
         """The `fit` of the method that is taken."""
         if self.staged:
-            return "same" if self.fit == "auto" else self.fit
+            return "fresh" if self.fit == "auto" else self.fit
         return {"auto": "split", "same": "split", "fresh": "share"}.get(self.fit or "", self.fit)
 
     @property
@@ -114,7 +114,7 @@ class Call:
         """What terms explain in the last of the looks."""
         y = self.assumed.response(self.stated.beta, self.stated.sigma)
         looks = self.asked.looks(self.eps)
-        seen = predict_fit(looks, self.assumed.x, y, self.rows, choosing=True)
+        seen = predict_fit(looks, self.assumed.x, y, self.rows, choosing=self.way_of_fitting != "same")
         found = gains(
             seen.law,
             self.stated.beta,
