@@ -34,7 +34,9 @@ def main() -> int:
         plans = pd.concat([pd.read_csv(file) for file in told.plans]) if told.plans else None
     else:
         lines, plans = _run_all(told)
-    with pd.option_context("display.width", 200, "display.max_rows", None, "display.max_columns", None):
+    with pd.option_context(
+        "display.width", 200, "display.max_rows", None, "display.max_columns", None
+    ):
         print(summary(lines).to_string(), "\n")
         print(failures(lines).to_string(), "\n")
         print(goals(lines).to_string(), "\n")

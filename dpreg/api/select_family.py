@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from dpreg.api.coefficients import CallFacts, exclusive_groups
 from dpreg.api.glm_fit import at_fit, few_rows, glm_results, to_user_units, written
-from dpreg.api.select_route import FRESH
 from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named
 from dpreg.api.staged import reads_of
 from dpreg.errors import ArgumentError, DpregWarning
@@ -45,6 +44,7 @@ from dpreg.sources.reader import Reader
 from dpreg.staged.choice.choose import Choice, choose, conditional_fit
 from dpreg.staged.choice.guard import Verdict
 from dpreg.staged.law import LookLaw
+from dpreg.staged.plan import FRESH
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger

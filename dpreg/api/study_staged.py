@@ -96,9 +96,7 @@ def staged_study(
         )
         assert not isinstance(plan, str)
         settings.append((request, plan))
-    law = simulate_choices(
-        settings, design, space, reader, draws=draws, seed=seed, progress=shown
-    )
+    law = simulate_choices(settings, design, space, reader, draws=draws, seed=seed, progress=shown)
     return StagedStudy(
         formula=design.formula,
         response=design.response.name,

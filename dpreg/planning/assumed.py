@@ -1,11 +1,12 @@
 r"""Rows that a plan makes up, or is given, to stand for those to come. No confidential row is read.
 
 Made-up raw columns are uniform between their bounds, or normal about the middle of them where `sd`
-gives a standard deviation and no other term is made of the column; levels are equally frequent, or as frequent as `sd` of their 0/1 columns
-implies; columns with bounds (0, 1) and an `sd` hold 0 and 1. Numbers are drawn from normal ones
-with one correlation between any two. The formula then makes its own columns of them: powers,
-products and levels are related as they will be. Residuals are normal, exactly uncorrelated with the
-columns. All of it comes from a fixed seed, so that a plan is the same every time.
+gives a standard deviation and no other term is made of the column; levels are equally frequent, or
+as frequent as `sd` of their 0/1 columns implies; columns with bounds (0, 1) and an `sd` hold 0 and
+1. Numbers are drawn from normal ones with one correlation between any two. The formula then makes
+its own columns of them: powers, products and levels are related as they will be. Residuals are
+normal, exactly uncorrelated with the columns. All of it comes from a fixed seed, so that a plan is
+the same every time.
 
 With ``like=``, rows of another table take their place: an earlier year's, a synthetic file. Where
 it has the response, its residuals give theirs their shape.
@@ -29,7 +30,7 @@ from dpreg.arrays import Floats
 from dpreg.columns import Numeric
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design
-from dpreg.sources import as_source
+from dpreg.sources import LocalSource, as_source
 
 __all__ = ["Assumed", "of_formula", "of_numbers"]
 
@@ -117,9 +118,9 @@ def of_formula(
         for j, sd in given.items()
         if _alone(design, j)
     }
-    own = like is not None and design.needed[0] in as_source(like).names
+    own = like is not None and design.needed[0] in _local(like).names
     table = _raw(design, known, correlation) if like is None else _borrowed(design, like, own=own)
-    chunks = list(as_source(table).chunks(design.types, _MOST))
+    chunks = list(_local(table).chunks(design.types, _MOST))
     blocks = [design.block(chunk) for chunk in chunks]
     z = np.concatenate([block[block[:, 0] > 0] for block in blocks])[:_MOST]
     x = z[:, 1:-1]
@@ -130,6 +131,13 @@ def of_formula(
         )
     shape = _residuals(x, z[:, -1] if own else None)
     return Assumed(np.ascontiguousarray(x), shape, {j - 1: sd for j, sd in given.items()})
+
+
+def _local(table: Any) -> LocalSource:
+    source = as_source(table)
+    if not isinstance(source, LocalSource):
+        raise ArgumentError("like must be a table of this process, such as a DataFrame or a file.")
+    return source
 
 
 def _alone(design: Design, j: int) -> bool:
@@ -145,7 +153,7 @@ def _alone(design: Design, j: int) -> bool:
 
 def _borrowed(design: Design, like: Any, *, own: bool) -> Any:
     """Return the other table, with a response in the middle of its bounds where it has none."""
-    source = as_source(like)
+    source = _local(like)
     missing = [name for name in design.needed[1:] if name not in source.names]
     if missing:
         raise ArgumentError(f"like lacks columns of the formula: {', '.join(missing)}.")

@@ -101,11 +101,13 @@ def _mean_excess(reach: Floats, scales: Floats) -> Floats:
     """Return the mean over d, and over the scales, of max(reach - |d|, 0)."""
     unit = np.maximum(scales, np.finfo(float).tiny)
     c = reach[:, None] / unit
-    inner = c * (2 * ndtr(c) - 1) - 2 * _DENSITY * (1 - np.exp(-np.minimum(c, 40.0) ** 2 / 2))
+    inner = c * (2 * ndtr(c) - 1) - 2 * _DENSITY * (1 - np.exp(-(np.minimum(c, 40.0) ** 2) / 2))
     return np.asarray((unit * inner).mean(axis=1))
 
 
 def _beyond(centers: Floats, reach: Floats, scale: Floats) -> Floats:
     """Return P(|b1| > reach) given b0 at each of the centers, (m, points)."""
     unit = np.maximum(scale, np.finfo(float).tiny)[:, None]
-    return np.asarray(ndtr((-reach[:, None] - centers) / unit) + ndtr((centers - reach[:, None]) / unit))
+    return np.asarray(
+        ndtr((-reach[:, None] - centers) / unit) + ndtr((centers - reach[:, None]) / unit)
+    )

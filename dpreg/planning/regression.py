@@ -66,6 +66,11 @@ class RegressionCall:
             return self.method == "staged"
         return self.n >= self.asked.rows_needed(self.eps)
 
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """Given arguments of another method: none."""
+        return ()
+
     def fit(self) -> PredictedFit:
         """Return what the release is expected to tell, in stored units."""
         looks, x = self.asked.looks(self.eps), self.assumed.x
@@ -210,5 +215,3 @@ class RegressionPlan:
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()
-
-

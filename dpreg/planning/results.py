@@ -111,10 +111,12 @@ class Call:
         return float(phi), float(psi)
 
     def gains(self) -> Gains:
-        """What terms explain in the last of the looks."""
+        """Return what terms explain in the last of the looks."""
         y = self.assumed.response(self.stated.beta, self.stated.sigma)
         looks = self.asked.looks(self.eps)
-        seen = predict_fit(looks, self.assumed.x, y, self.rows, choosing=self.way_of_fitting != "same")
+        seen = predict_fit(
+            looks, self.assumed.x, y, self.rows, choosing=self.way_of_fitting != "same"
+        )
         found = gains(
             seen.law,
             self.stated.beta,

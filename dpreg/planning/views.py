@@ -50,7 +50,7 @@ def _models(models: int) -> str:
 
 
 def _found(plan: Plan, cells: list[tuple[str, str]], headers: tuple[str, str]) -> Grid:
-    """The table of effects: what each changes, what that is measured against, and its chance."""
+    """Tell of each effect what it changes, what that is measured against, and its chance."""
     stated, detection, clip = plan.call.stated, plan.detection, float(plan.call.clip)
     rows = [
         (
@@ -143,7 +143,7 @@ def _way(plan: Plan | RegressionPlan, instead: str) -> Paragraph:
             f'method="auto" takes looks from n = {plan.rows_needed:,} on at this eps, and from '
             f'eps = {plan.eps_needed:.3g} on with these rows; below it takes "{instead}".'
         )
-    elif plan.call.method == "auto" and getattr(plan.call, "papers", ()):
+    elif plan.call.method == "auto" and plan.call.papers:
         given = ", ".join(plan.call.papers)
         text = f'method="auto" takes "{instead}": {given} can be given to it alone.'
     else:
@@ -188,7 +188,8 @@ def regression_report(plan: RegressionPlan) -> Report:
     rough = (
         ""
         if call.staged
-        else " For one look the standard errors are rough: real ones were up to half as large again."
+        else " For one look the standard errors are rough: real ones were up to half as large "
+        "again."
     )
     notes = (
         Paragraph(

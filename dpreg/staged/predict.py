@@ -26,7 +26,14 @@ from dpreg.staged.plan import LookPlan
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
 from dpreg.staged.tails import NORMAL
 
-__all__ = ["PredictedErrors", "PredictedFit", "located_rows", "predict_errors", "predict_fit", "predict_one_look"]
+__all__ = [
+    "PredictedErrors",
+    "PredictedFit",
+    "located_rows",
+    "predict_errors",
+    "predict_fit",
+    "predict_one_look",
+]
 
 _ROWS: Final = 4096
 """Made-up rows: they leave an error of a percent or two in the prediction."""

@@ -8,7 +8,6 @@ space is too large to list. The stages up to the draw are those of `dpreg.dp_sel
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,10 +15,10 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from dpreg.arrays import Bools, Floats, Ints
+from dpreg.arrays import Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design
-from dpreg.moments import MOMENT_BITS, Moments
+from dpreg.moments import Moments
 from dpreg.privacy.mechanisms import effective_t
 from dpreg.request import SelectionRequest
 from dpreg.schema import Schema
@@ -28,9 +27,7 @@ from dpreg.selection.contest import Contest
 from dpreg.selection.engine import LARGEST_LIST
 from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
 from dpreg.selection.probabilities import selection_probabilities
-from dpreg.selection.scoring import constrained
 from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.scoring.profile import profile_grid, profile_scores, residual_offset
 from dpreg.selection.space import Space
 from dpreg.selection.tree.noise import Bits
 from dpreg.selection.tree.sampler import Tree
