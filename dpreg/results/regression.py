@@ -67,8 +67,7 @@ class RegressionResults(StatsmodelsNames):
     covariance : (p, p) array
         Of the coefficients: sampling error and privacy noise together.
     se_sampling, se_privacy : (p,) arrays
-        What each source alone would give as standard error. After looks the first also holds how
-        far cutting heavy-tailed residuals may have moved a coefficient.
+        What each source alone would give; after looks the first also holds what cutting may move.
     residual_variance, r_squared : float or None
         Read them as `scale` (in squared units of the response) and as `rsquared`.
     nobs : int or None
