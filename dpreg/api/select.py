@@ -201,6 +201,10 @@ def dp_select(
 
     Notes
     -----
+    "staged" chooses terms from residuals that are cut at about 1.5 standard deviations. Where
+    residuals are skewed, a column on which only their spread depends can be chosen, too: its
+    interval by the "fresh" or "split" look, whose cuts are wider, then tends to hold 0.
+
     The total cost is eps (and delta), as `result.budget` lists it; the proofs are beside the code
     in `dpreg.privacy` and `dpreg.selection`.
 

@@ -304,7 +304,7 @@ def plan_family(
 
     if (noise or ("gaussian" if cost.delta > 0 else "matrix-laplace")) == "matrix-laplace":
         return divided("matrix-laplace", cost.eps, Budget(cost.eps))
-    halved = split and protection.contributions > 1
+    halved = split and protection.apart > 1
     spent = Budget(cost.eps, cost.delta / 2) if halved else cost
     located = (columns + 2) * (columns + 3) // 2
     cells = len(triangle.cells) + (MOST_LOOKS - 1 + once) * located

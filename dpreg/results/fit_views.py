@@ -34,6 +34,10 @@ _ERRORS: Final = (
     "std err holds sampling error and privacy noise together; the last two columns tell how large "
     "each would be alone. "
 )
+_CUT: Final = (
+    "That of sampling holds, beside sampling error, how far cutting heavy-tailed residuals may "
+    "have moved a coefficient. "
+)
 _NORMAL: Final = "z, P>|z| and the interval use std err and the normal law."
 _MIXTURE: Final = (
     "P>|z| and the interval use the law of sampling error and matrix-Laplace noise together, whose "
@@ -111,7 +115,8 @@ def coefficients(fit: RegressionResults, alpha: float) -> Grid:
     rows = tuple(
         (name, *numbers(values)) for name, *values in zip(fit.exog_names, *columns, strict=True)
     )
-    headers = ("", *estimate_headers(alpha), "sampling\nerror", "privacy\nnoise")
+    sampling = "sampling\nand cut" if fit.method == "staged" else "sampling\nerror"
+    headers = ("", *estimate_headers(alpha), sampling, "privacy\nnoise")
     return Grid(headers, rows, "lrrrrrrrr")
 
 
@@ -142,13 +147,13 @@ def fit_notes(fit: RegressionResults) -> list[str]:
     if not _has_errors(fit):
         return []
     if fit.conditional:
-        return [GIVEN_CHOICE, f"{_MODEL}."]
+        return [f"{GIVEN_CHOICE} {_CUT}".rstrip(), f"{_MODEL}."]
     intervals = _NORMAL if fit.noise_degrees is None else _MIXTURE
     if fit.interval_method == "bootstrap":
         intervals = _BOOTSTRAP + _DRAWN * fit.ridged
     staged = [LOOKS_NOTE] if fit.looks else []
     return [
-        _ERRORS + intervals,
+        _ERRORS + _CUT * (fit.method == "staged") + intervals,
         _MODEL + GIVEN.get(fit.fit, "."),
         *[_RIDGED] * fit.ridged,
         *staged,

@@ -67,7 +67,7 @@ class RegressionResults(StatsmodelsNames):
     covariance : (p, p) array
         Of the coefficients: sampling error and privacy noise together.
     se_sampling, se_privacy : (p,) arrays
-        What each source alone would give as standard error.
+        What each source alone would give; after looks the first also holds what cutting may move.
     residual_variance, r_squared : float or None
         Read them as `scale` (in squared units of the response) and as `rsquared`.
     nobs : int or None
@@ -207,7 +207,7 @@ class RegressionResults(StatsmodelsNames):
 
     @property
     def bse_sampling(self) -> pd.Series:
-        """Standard errors that sampling alone would give."""
+        """Standard errors that sampling alone would give; see `se_sampling`."""
         return self._series(stored(self, "se_sampling"))
 
     @property

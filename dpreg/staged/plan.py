@@ -21,10 +21,10 @@ Halves of the rows. Secret coins, independent of the rows' values, divide the ro
 `dpreg.privacy.looks`. Noise is fitted to k rows and norms of changes are sums over rows, so that
 looks at half 1 have together sum d_jc^2 <= (k1/k)^2 r^2, those at half 2 (k2/k)^2 r^2, and both
 (k1^2 + k2^2)/k^2 r^2 <= r^2, for r of (eps, delta) and as many cells as both halves release. So
-both together are (eps, delta)-DP. The budget table adds up the deltas of two halves where k > 1;
-there r is that of delta/2, and the sum covers what is spent. *Matrix-Laplace*: a half with j of the
-k rows costs j eps/k, since the exponent of the density ratio is a sum over rows; both cost eps
-together (`dpreg.privacy.budget.in_parallel`).
+both together are (eps, delta)-DP. The budget table adds up the deltas of two halves where a
+person's rows may lie in both; there r is that of delta/2, and the sum covers what is spent.
+*Matrix-Laplace*: a half with j of the k rows costs j eps/k, since the exponent of the density ratio
+is a sum over rows; both cost eps together (`dpreg.privacy.budget.in_parallel`).
 
 Tested in `tests/staged/test_looks.py`.
 """
@@ -257,7 +257,7 @@ def plan_looks(
     def planned(mechanism: str) -> LookPlan:
         whole, spent = cost.eps, Budget(cost.eps)
         if mechanism == "gaussian":
-            halved = split and protection.contributions > 1
+            halved = split and protection.apart > 1
             spent = Budget(cost.eps, cost.delta / 2) if halved else cost
             located = len(SHARES) - 1 + (split or later > 0)
             cells = len(triangle.cells) + located * (columns + 2) * (columns + 3) // 2

@@ -86,7 +86,8 @@ def selection(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     if "number of rows" in lines and options.get("method") == "auto":
         found.insert(0, _pure("number of rows", [next(draws)], [k]))
     if result.method == "staged":
-        later = result.regression if options.get("fit") in ("fresh", "split") else None
+        usual = "same" if "family" in options else "fresh"
+        later = result.regression if options.get("fit", usual) in ("fresh", "split") else None
         of = family_choice if "family" in options else looks
         found += of(draws, asked, 3, result.looks, later)
         sizes = set(tape.notes["sizes"]) if options.get("fit") == "split" else {0}

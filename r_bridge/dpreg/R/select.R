@@ -60,11 +60,11 @@
 #' @param shares A named list: the parts of `eps` for the steps `bounds`, `radius`, `sigma2`, `count`,
 #'   `profile` and `fit`.
 #' @param draws How many models are drawn; the most frequent one is reported.
-#' @param fit Coefficients of the chosen model. With `"staged"`: `"same"` takes them from the last look, each
-#'   with its law given the choice, at no further cost; `"fresh"` spends a share of the budget on one more look
-#'   at the chosen columns; `"split"` looks and chooses with half of the rows, and looks once more at the chosen
+#' @param fit Coefficients of the chosen model. With `"staged"`: `"fresh"` spends a share of the budget on one
+#'   more look at the chosen columns; `"same"` takes them from the last look, each with its law given the choice,
+#'   at no further cost; `"split"` looks and chooses with half of the rows, and looks once more at the chosen
 #'   columns of the other half. With the paper's methods: `"split"` fits the other half, `"share"` the same rows
-#'   with a share of `eps`. `NULL` fits nothing. `"auto"` is `"same"` with `"staged"`, else `"split"`.
+#'   with a share of `eps`. `NULL` fits nothing. `"auto"` is `"fresh"` with `"staged"`, else `"split"`.
 #' @param engine `"auto"`, `"enumerate"` or `"tree"`: how the models are searched; the law is the same.
 #' @param expected_rows About how many rows there are, from public knowledge. Where their number is private
 #'   and this does not say it, `"auto"` buys a noisy count in `dp_select()`, and does not take `"staged"` in

@@ -9,7 +9,8 @@
 #' @returns A list of class `summary.dp_select`, `summary.dp_ols` or `summary.dp_glm`, printed with all that a reader of a
 #'   published table needs. Among its entries: `coefficients`, a matrix of estimates, standard errors,
 #'   z values, p-values and limits; `errors`, what sampling and the privacy noise alone would give as
-#'   standard errors; `which`, for a selection, a logical matrix as in the package leaps: a row for
+#'   standard errors (after looks, `Sampling` also holds how far cutting residuals may have moved an estimate);
+#'   `which`, for a selection, a logical matrix as in the package leaps: a row for
 #'   each distinct model that was drawn, most frequent first, and a column for each term; `counts`, how
 #'   often each was drawn; `terms`, for a staged selection, a data frame that says of each term whether it was
 #'   selected, or is in doubt, and its stability; `ratios`, a matrix; `looks`; `budget`; `privacy`; `notes`.
