@@ -81,7 +81,7 @@ class _Planned:
         terms = [
             replace(term, columns=tuple(place[j] for j in term.columns))
             for term in design.terms
-            if term.name != self.model.offset
+            if term.name not in self.model.known
         ]
         return build_space(
             terms,
@@ -134,7 +134,7 @@ def select_family(
         plan_family,
         len(columns),
         protection=request.protection,
-        offsets=len(offsets),
+        offsets=len(offsets) + (model.trials is not None),
         exclusive=exclusive_groups(trial, range(len(trial.columns))),
         later=request.shares.get("fit", FRESH) if request.fit == "fresh" else Fraction(0),
         split=split,
@@ -178,6 +178,7 @@ def _released(call: _Planned, design: Design, facts: CallFacts) -> GLMSelectionR
         columns=columns,
         offsets=offsets,
         known=[design.columns[j].width for j in offsets],
+        trials=model.trials_of(design),
         public=public and not plan.split,
     )
     law, space = family_law(seen.looks[-1], plan.degrees), call.space(design)
@@ -196,6 +197,7 @@ def _released(call: _Planned, design: Design, facts: CallFacts) -> GLMSelectionR
             response=response,
             columns=chosen[1:],
             offsets=offsets,
+            trials=model.trials_of(design),
         )
     facts = facts.after(call.reader.rows if public else None, call.reader.passes)
     facts = replace(facts, formula=_formula(model, design, chosen))
@@ -292,9 +294,9 @@ def _notes(told: _Told) -> tuple[str, ...]:
 
 
 def _columns(call: _Planned, design: Design, space: Space) -> dict[str, tuple[str, ...]]:
-    """Name the design columns of every term or unit; the offset is none."""
+    """Name the design columns of every term or unit; offset and trials are none."""
     named_columns = columns_of_terms(design, space, call.request.units)
-    return {name: at for name, at in named_columns.items() if name != call.model.offset}
+    return {name: at for name, at in named_columns.items() if name not in call.model.known}
 
 
 def _formula(model: Model, design: Design, columns: Sequence[int]) -> str:
