@@ -21,7 +21,7 @@ from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, n
 from dpreg.api.staged import reads_of
 from dpreg.errors import ArgumentError, DpregWarning
 from dpreg.families.again import locate_chosen
-from dpreg.families.estimate import converged, doubts_of, drowned
+from dpreg.families.estimate import astray, converged, doubts_of
 from dpreg.families.law import family_law
 from dpreg.families.looks import FamilyLooked, look_at_chosen, look_at_family
 from dpreg.families.model import FAMILIES, Asked, Model
@@ -113,7 +113,7 @@ def select_family(
         Charged before a row is read.
     """
     if request.fit == "auto":
-        request = replace(request, fit="same")
+        request = replace(request, fit="fresh")
     known, model = asked.model(request.formula, schema)
     unbounded = undeclared(model.formula, known, reader.source)
     trial = with_stand_ins(partial(model.design, keep=request.keep), known, unbounded)
@@ -230,7 +230,7 @@ def _results(
     call: _Planned, design: Design, space: Space, told: _Told, facts: CallFacts
 ) -> GLMSelectionResults:
     request, model, seen, verdict = call.request, call.model, told.seen, told.verdict
-    silent = drowned(told.law)
+    silent = astray(told.seen)
     reported = frozenset[int]() if silent else verdict.reported
     chosen = named(design, space, reported)
     columns = (0, *model.places(design)[0])
@@ -285,10 +285,10 @@ def _notes(told: _Told) -> tuple[str, ...]:
     notes = list(told.choice.notes)
     for doubt in doubts_of(told.seen, told.law):
         notes.append(f"{doubt} The same holds for the choice: false_inclusions is not promised.")
-    if drowned(told.law):
+    if astray(told.seen):
         notes.append(
-            "No candidate is reported: the noise is larger than what the columns can show. The "
-            "best model by the released numbers is in `best`."
+            "No candidate is reported: the noise has thrown the fit off. The best model by the "
+            "released numbers is in `best`."
         )
     return tuple(notes)
 
