@@ -226,7 +226,8 @@ def _check_known(what: str, name: str, design: Design, unbounded: Sequence[str])
     (columns,) = (term.columns for term in design.terms if term.name == name)
     if len(columns) != 1 or isinstance(design.schema.get(name), Categorical):
         raise ArgumentError(
-            f"{what}: {shown(name)} must be one column of numbers that is not a term of the formula."
+            f"{what}: {shown(name)} must be one column of numbers that is not a term of the "
+            "formula."
         )
     if any(column in name for column in unbounded):
         raise SchemaError(f"declare the bounds of the columns in the {what} {shown(name)}.")
