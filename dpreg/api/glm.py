@@ -89,6 +89,7 @@ def dp_glm(
     offset: str | None = None,
     exposure: str | None = None,
     response_cap: Amount | None = None,
+    trials: str | None = None,
     noise: str | None = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
@@ -109,9 +110,9 @@ def dp_glm(
     ----------
     formula : str
         Two-sided, in patsy's language, with an intercept. For "binomial" the response is a column
-        of 0 and 1, one declared as bool, or one with two declared levels, of which the second
-        counts as 1; for counts it is one with bounds from 0 up. A count above its upper bound is
-        taken as that bound; tight bounds mean less noise.
+        of 0 and 1, one declared as bool, one with two declared levels, of which the second counts
+        as 1, or with `trials` a number of successes; for counts it is one with bounds from 0 up.
+        A count above its upper bound is taken as that bound; tight bounds mean less noise.
     data : table
         The confidential rows, as for `dp_ols`; they are read several times. A row with a missing or
         undeclared value is left out.
@@ -130,6 +131,11 @@ def dp_glm(
         For rates: a positive column whose logarithm is the offset.
     response_cap : number, optional
         For counts that the schema leaves out: the largest that matters, from public knowledge.
+    trials : str, optional
+        For "binomial": the column with a row's number of trials, of which the response counts the
+        successes; not made of the response itself. Its upper bound, from the schema, has to be
+        public; larger numbers count as that bound, and more successes than trials as all of them.
+        A response that the schema leaves out has the bounds of the trials.
     noise : {"gaussian", "matrix-laplace"}, optional
         None takes Gaussian noise where delta is above 0, else noise of pure eps: matrix-Laplace on
         the information, an L2 K-norm on the score.
@@ -194,7 +200,7 @@ def dp_glm(
         plan_family,
         len(columns),
         protection=request.protection,
-        offsets=len(offsets),
+        offsets=len(offsets) + (model.trials is not None),
         exclusive=exclusive_groups(trial, range(len(trial.columns))),
         noise=request.noise,
     )
@@ -214,6 +220,7 @@ def dp_glm(
         columns=columns,
         offsets=offsets,
         known=[design.columns[j].width for j in offsets],
+        trials=model.trials_of(design),
         public=public,
     )
     facts = CallFacts(

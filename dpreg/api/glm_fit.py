@@ -146,6 +146,7 @@ def glm_results(
         converged=found.converged,
         offset=None if not offsets else design.columns[offsets[0]].name,
         success=model.success,
+        trials=model.trials,
     )
 
 

@@ -53,6 +53,7 @@ def dp_select(
     offset: str | None = None,
     exposure: str | None = None,
     response_cap: Amount | None = None,
+    trials: str | None = None,
     method: str = "auto",
     mechanism: str = "auto",
     neighbors: str = "replace-one",
@@ -106,7 +107,7 @@ def dp_select(
         there are; terms are chosen from what the last look released, at no further cost. There
         "staged" is the only method, and the arguments that belong to linear models or to the
         paper's methods are refused: `clip`, `center` and those listed under `method`.
-    offset, exposure, response_cap : optional
+    offset, exposure, response_cap, trials : optional
         With a family; as for `dp_glm`. An offset is in every model.
     method : {"auto", "staged", "pcls", "pcpl"}
         "staged" looks at the rows as `dp_ols` does, and chooses from what the looks released: it

@@ -20,7 +20,7 @@ from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, n
 from dpreg.api.staged import reads_of
 from dpreg.errors import ArgumentError, DpregWarning
 from dpreg.families.again import locate_chosen
-from dpreg.families.estimate import converged, doubts_of, drowned
+from dpreg.families.estimate import astray, converged, doubts_of
 from dpreg.families.law import family_law
 from dpreg.families.looks import FamilyLooked, look_at_chosen, look_at_family
 from dpreg.families.model import FAMILIES, Asked, Model
@@ -81,7 +81,7 @@ class _Planned:
         terms = [
             replace(term, columns=tuple(place[j] for j in term.columns))
             for term in design.terms
-            if term.name != self.model.offset
+            if term.name not in self.model.known
         ]
         return build_space(
             terms,
@@ -113,7 +113,7 @@ def select_family(
         Charged before a row is read.
     """
     if request.fit == "auto":
-        request = replace(request, fit="same")
+        request = replace(request, fit="fresh")
     known, model = asked.model(request.formula, schema)
     unbounded = undeclared(model.formula, known, reader.source)
     trial = with_stand_ins(partial(model.design, keep=request.keep), known, unbounded)
@@ -134,7 +134,7 @@ def select_family(
         plan_family,
         len(columns),
         protection=request.protection,
-        offsets=len(offsets),
+        offsets=len(offsets) + (model.trials is not None),
         exclusive=exclusive_groups(trial, range(len(trial.columns))),
         later=request.shares.get("fit", FRESH) if request.fit == "fresh" else Fraction(0),
         split=split,
@@ -178,6 +178,7 @@ def _released(call: _Planned, design: Design, facts: CallFacts) -> GLMSelectionR
         columns=columns,
         offsets=offsets,
         known=[design.columns[j].width for j in offsets],
+        trials=model.trials_of(design),
         public=public and not plan.split,
     )
     law, space = family_law(seen.looks[-1], plan.degrees), call.space(design)
@@ -196,6 +197,7 @@ def _released(call: _Planned, design: Design, facts: CallFacts) -> GLMSelectionR
             response=response,
             columns=chosen[1:],
             offsets=offsets,
+            trials=model.trials_of(design),
         )
     facts = facts.after(call.reader.rows if public else None, call.reader.passes)
     facts = replace(facts, formula=_formula(model, design, chosen))
@@ -228,7 +230,7 @@ def _results(
     call: _Planned, design: Design, space: Space, told: _Told, facts: CallFacts
 ) -> GLMSelectionResults:
     request, model, seen, verdict = call.request, call.model, told.seen, told.verdict
-    silent = drowned(told.law)
+    silent = astray(told.seen)
     reported = frozenset[int]() if silent else verdict.reported
     chosen = named(design, space, reported)
     columns = (0, *model.places(design)[0])
@@ -283,18 +285,18 @@ def _notes(told: _Told) -> tuple[str, ...]:
     notes = list(told.choice.notes)
     for doubt in doubts_of(told.seen, told.law):
         notes.append(f"{doubt} The same holds for the choice: false_inclusions is not promised.")
-    if drowned(told.law):
+    if astray(told.seen):
         notes.append(
-            "No candidate is reported: the noise is larger than what the columns can show. The "
-            "best model by the released numbers is in `best`."
+            "No candidate is reported: the noise has thrown the fit off. The best model by the "
+            "released numbers is in `best`."
         )
     return tuple(notes)
 
 
 def _columns(call: _Planned, design: Design, space: Space) -> dict[str, tuple[str, ...]]:
-    """Name the design columns of every term or unit; the offset is none."""
+    """Name the design columns of every term or unit; offset and trials are none."""
     named_columns = columns_of_terms(design, space, call.request.units)
-    return {name: at for name, at in named_columns.items() if name != call.model.offset}
+    return {name: at for name, at in named_columns.items() if name not in call.model.known}
 
 
 def _formula(model: Model, design: Design, columns: Sequence[int]) -> str:

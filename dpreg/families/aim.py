@@ -42,15 +42,15 @@ class Aimed:
     units: Floats
 
 
-def aimed(plan: FamilyPlan, fit: Fit, share: Fraction) -> Aimed:
-    """Choose the clips and the noise of a look at a fit."""
+def aimed(plan: FamilyPlan, fit: Fit, share: Fraction, most_trials: float = 1.0) -> Aimed:
+    """Choose the clips and the noise of a look at a fit; `most_trials` as in `FamilyLocation`."""
     clips = choose_clips(
         fit.situation(),
         plan.ratio(share * (1 - MIDDLE)),
         plan.protection.neighbors == "replace-one",
         pure=not plan.gaussian,
     )
-    location, weight = _on_grid(fit, clips), clips.weight
+    location, weight = _on_grid(fit, clips, most_trials), clips.weight
     if plan.gaussian:  # told in the units of stored integers
         weight *= location.residual**2 / location.information
     noise = plan.noise(share, location.limit, weight)
@@ -60,7 +60,7 @@ def aimed(plan: FamilyPlan, fit: Fit, share: Fraction) -> Aimed:
     return Aimed(location, clips, noise, units)
 
 
-def _on_grid(fit: Fit, clips: Clips) -> FamilyLocation:
+def _on_grid(fit: Fit, clips: Clips, most_trials: float) -> FamilyLocation:
     return FamilyLocation.on_grid(
         fit.family,
         whitening=fit.whitening,
@@ -70,4 +70,5 @@ def _on_grid(fit: Fit, clips: Clips) -> FamilyLocation:
         mean_weight=fit.mean_weight,
         information=clips.information,
         score=clips.score,
+        most_trials=most_trials,
     )

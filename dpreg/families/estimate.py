@@ -21,7 +21,7 @@ from dpreg.families.looks import FamilyLooked
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.law import LookLaw
 
-__all__ = ["FamilyEstimate", "converged", "doubts_of", "drowned", "estimate"]
+__all__ = ["FamilyEstimate", "astray", "converged", "doubts_of", "estimate"]
 
 _UNSEEN: Final = 0.2
 """Share of a coefficient's variance from directions that are noise, from where on it is weak."""
@@ -34,6 +34,9 @@ _AT_REST: Final = 0.25
 """Mean square of the predictor's change at the last look beyond which one step was too long."""
 _STEEP: Final = 0.95
 """Part of the steepest fit that is allowed: beyond it the columns nearly separate the responses."""
+_ASTRAY: Final = 3.0
+"""Spread of yes/no scores over their information, from where on the fit is nowhere near the rows:
+there useless terms have been seen to be chosen."""
 _RARE: Final = 0.1
 """A response whose rarer kind is less than this part of the rows is called rare."""
 _EVENTS: Final = 20.0
@@ -139,9 +142,14 @@ def _resolution(law: LookLaw) -> float:
     return float(law.eigenvalues[0]) / law.noise_norm
 
 
-def drowned(law: LookLaw) -> bool:
-    """Return whether the noise is larger than what the columns can show."""
-    return _resolution(law) < _SHRUNK
+def astray(seen: FamilyLooked) -> bool:
+    """Return whether noise has thrown the fit off: a yes/no response cannot vary as it then does.
+
+    Its scores vary by their information, if the mean is about right.
+    """
+    last, family = seen.looks[-1], seen.fit.family
+    single = not family.dispersed and family.cap == 1
+    return single and last.middle > _ASTRAY
 
 
 def converged(seen: FamilyLooked) -> bool:
@@ -181,6 +189,11 @@ def doubts_of(seen: FamilyLooked, law: LookLaw) -> list[str]:
             else "several times as many rows, or an eps several times as large"
         )
         return [f"The noise hides a direction of the columns.{rare} Intervals need {need}."]
+    if astray(seen):
+        return [
+            "The noise has thrown the fit off: the responses vary far more than it allows for. "
+            "Intervals need more rows, or a larger eps."
+        ]
     if math.sqrt(fit.predicted_variance) > _STEEP * fit.steepest:
         return [
             "The columns nearly separate the responses: the fit is as steep as is allowed, and "

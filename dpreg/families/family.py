@@ -63,7 +63,16 @@ def _bounded(eta: Floats, limits: tuple[float, float]) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Binomial:
-    """Yes or no, with the logit link."""
+    """Yes or no, or successes of several trials, with the logit link.
+
+    Attributes
+    ----------
+    trials : float
+        The usual number of trials of a row. Means and weights are of so many; a row with others
+        has them in proportion.
+    """
+
+    trials: float = 1.0
 
     link: ClassVar[str] = "logit"
     dispersed: ClassVar[bool] = False
@@ -81,8 +90,8 @@ class Binomial:
 
     @property
     def cap(self) -> float:
-        """The largest response."""
-        return 1.0
+        """The largest response of so many trials."""
+        return self.trials
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -90,16 +99,16 @@ class Binomial:
         return -_REACH, _REACH
 
     def moments(self, eta: Floats) -> tuple[Floats, Floats]:
-        """Return 1/(1 + exp(-eta)) and its derivative."""
+        """Return trials/(1 + exp(-eta)) and its derivative."""
         held = _bounded(eta, self.limits)
         small = exp(-np.abs(held))
         below = 1.0 + small
         weight = small / below / below
-        return np.where(held >= 0, 1.0, small) / below, weight
+        return self.trials * (np.where(held >= 0, 1.0, small) / below), self.trials * weight
 
     def predictor(self, mean: float) -> float:
-        """Return log(mean / (1 - mean)), within the limits."""
-        held = min(max(mean, 1e-5), 1 - 1e-5)
+        """Return log(p / (1 - p)), p = mean / trials, within the limits."""
+        held = min(max(mean / self.trials, 1e-5), 1 - 1e-5)
         return math.log(held / (1 - held))
 
     def centre(self, mean: float, variance: float) -> float:

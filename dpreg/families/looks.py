@@ -30,7 +30,8 @@ from dpreg.families.plan import (
     FamilyPlan,
     OpenFamilyLooks,
 )
-from dpreg.families.rows import FamilyRows
+from dpreg.families.rows import FamilyRows, Trials
+from dpreg.families.trials import of_trials
 from dpreg.families.working import Clips
 from dpreg.moments import Moments, Vectors
 from dpreg.privacy.account import Part
@@ -119,6 +120,7 @@ def look_at_family(
     columns: Sequence[int],
     offsets: Sequence[int] = (),
     known: Sequence[float] = (),
+    trials: Trials | None = None,
     public: bool = False,
 ) -> FamilyLooked:
     """Look at the rows, each time located by the looks before, until the fit stands.
@@ -138,6 +140,8 @@ def look_at_family(
         Indices of the stored columns that have coefficients, and of those with known slopes.
     known : sequence of float
         Slopes of the predictor on the stored offsets.
+    trials : Trials, optional
+        Where rows have several: for "binomial".
     public : bool
         Whether the number of rows that `read` reads is public.
     """
@@ -147,11 +151,14 @@ def look_at_family(
     box = _release_box(moments, box_noise, opened.part(FIRST))
     rows = moments.rows if public else None
     order = np.ix_(*[[0, *columns, *offsets, design.size - 1]] * 2)
-    slopes = np.array(known, dtype=np.float64)
-    fit = start(family, box[order], box_noise.sd[order], slopes, response, rows)
+    slopes, mean = np.array(known, dtype=np.float64), None
+    cells, sd = box, box_noise.sd
+    if trials is not None:
+        family, mean, cells, sd = of_trials(box, box_noise.sd, trials, response)
+    fit = start(family, cells[order], sd[order], slopes, response, rows, mean)
     looks: list[FamilyLook] = []
     left, share = 1 - FIRST, SECOND
-    look = partial(_look, read, design, opened, response, columns, offsets)
+    look = partial(_look, read, design, opened, response, columns, offsets, trials)
     while True:
         seen, fit = look(fit, share)
         looks.append(seen)
@@ -173,12 +180,13 @@ def look_at_chosen(
     response: tuple[float, float],
     columns: Sequence[int],
     offsets: Sequence[int] = (),
+    trials: Trials | None = None,
 ) -> FamilyLooked:
     """Look once more, at the chosen columns, and return what that look released.
 
     Parameters
     ----------
-    read, design, response, columns, offsets
+    read, design, response, columns, offsets, trials
         As for `look_at_family`.
     seen : FamilyLooked
         What the looks before released.
@@ -187,7 +195,8 @@ def look_at_chosen(
     opened : OpenFamilyLooks
         Of the one more look.
     """
-    one, fit = _look(read, design, opened, response, columns, offsets, located, Fraction(1))
+    look = partial(_look, read, design, opened, response, columns, offsets, trials)
+    one, fit = look(located, Fraction(1))
     return FamilyLooked(opened.plan, seen.box, seen.box_sd, (one,), fit)
 
 
@@ -198,12 +207,14 @@ def _look(
     response: tuple[float, float],
     columns: Sequence[int],
     offsets: Sequence[int],
+    trials: Trials | None,
     fit: Fit,
     share: Fraction,
 ) -> tuple[FamilyLook, Fit]:
     """Make one look at a fit, and return it with the fit that it moves to."""
-    at = aimed(opened.plan, fit, share)
-    moments = read(FamilyRows(design, at.location, columns, offsets, response))
+    times = 1.0 if trials is None else trials.most / fit.family.cap
+    at = aimed(opened.plan, fit, share, max(times, 1.0))
+    moments = read(FamilyRows(design, at.location, columns, offsets, response, trials))
     cells, sd = _release(moments, at.noise, opened.part(share), at.units)
     seen = FamilyLook(at.location, at.clips, cells, sd, share, fit, 0.0)
     new, moved = relocated(fit, cells, sd, seen.middle, at.clips.efficiency)

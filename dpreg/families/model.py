@@ -5,6 +5,7 @@ Tested in `tests/api/test_glm.py`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -12,6 +13,7 @@ from typing import Any, Final
 
 from dpreg.errors import ArgumentError, FormulaError, SchemaError
 from dpreg.families.family import Binomial, Family, Poisson
+from dpreg.families.rows import Trials
 from dpreg.formula.check import shown
 from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import read_terms
@@ -28,8 +30,10 @@ FAMILIES: Final[Mapping[str, Callable[[Design], Family]]] = {
 """What makes a family from a design's public response."""
 
 
-_OF_FAMILIES: Final = ("offset", "exposure", "response_cap")
+_OF_FAMILIES: Final = ("offset", "exposure", "response_cap", "trials")
 """Arguments that a linear model has not."""
+_MOST_TRIALS: Final = 10_000
+"""Numbers of trials are exact up to some hundred times this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +45,14 @@ class Asked:
     family : str
     offset, exposure : str or None
     response_cap : Fraction or None
+    trials : str or None
     """
 
     family: str
     offset: str | None
     exposure: str | None
     response_cap: Fraction | None
+    trials: str | None
 
     @classmethod
     def of(cls, call: Mapping[str, Any]) -> Asked:
@@ -57,6 +63,7 @@ class Asked:
             None if call["offset"] is None else text(call["offset"], "offset"),
             None if call["exposure"] is None else text(call["exposure"], "exposure"),
             None if cap is None else positive(cap, "response_cap"),
+            None if call["trials"] is None else text(call["trials"], "trials"),
         )
         if asked.offset is not None and asked.exposure is not None:
             raise ArgumentError(
@@ -65,13 +72,17 @@ class Asked:
         if asked.family == "binomial" and asked.exposure is not None:
             raise ArgumentError("exposure is for counts; offset adds to any predictor.")
         if asked.family == "binomial" and asked.response_cap is not None:
-            raise ArgumentError('response_cap is for counts: a "binomial" response is 0 or 1.')
+            raise ArgumentError(
+                'response_cap is for counts: a "binomial" response is 0 or 1, or bounded by trials.'
+            )
+        if asked.family != "binomial" and asked.trials is not None:
+            raise ArgumentError('trials is for family="binomial"; counts have exposure.')
         return asked
 
     def model(self, formula: str, schema: Schema) -> tuple[Schema, Model]:
         """Read a formula, and settle the public bounds of its response."""
-        read = read_model(formula, self.offset, self.exposure)
-        return response_bounds(read, schema, self.family, self.response_cap)
+        read = read_model(formula, self)
+        return response_bounds(read, schema, self)
 
 
 def family_asked(request: SelectionRequest, call: Mapping[str, Any]) -> Asked | None:
@@ -123,19 +134,25 @@ class Model:
     Attributes
     ----------
     formula : str
-        Of the design: the offset is one of its terms, and the response a number.
+        Of the design: offset and trials are among its terms, and the response is a number.
     response : str
         As the caller wrote it.
-    offset : str or None
-        The offset's term.
+    offset, trials : str or None
+        Their terms.
     success : str or None
         Which of two declared levels counts as 1.
     """
 
     formula: str
     response: str
-    offset: str | None
+    offset: str | None = None
+    trials: str | None = None
     success: str | None = None
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Terms of the design that have no coefficients."""
+        return tuple(name for name in (self.offset, self.trials) if name is not None)
 
     def design(self, schema: Schema, keep: Sequence[str] = ("Intercept",)) -> Design:
         """Build the design under a schema."""
@@ -143,11 +160,19 @@ class Model:
 
     def places(self, design: Design) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the stored columns that have coefficients, and those of the offset."""
-        offsets = tuple(
-            j for term in design.terms if term.name == self.offset for j in term.columns
-        )
+        known = {term.name: term.columns for term in design.terms if term.name in self.known}
+        without = {j for columns in known.values() for j in columns}
         columns = range(1, len(design.columns))
-        return tuple(j for j in columns if j not in offsets), offsets
+        return tuple(j for j in columns if j not in without), known.get(self.offset or "", ())
+
+    def trials_of(self, design: Design) -> Trials | None:
+        """Return where the number of a row's trials stands."""
+        at = [term.columns for term in design.terms if term.name == self.trials]
+        if not at:
+            return None
+        ((place,),) = at
+        column = design.columns[place]
+        return Trials(place, (column.offset, column.width), math.floor(column.hi))
 
     def check(
         self, design: Design, unbounded: Sequence[str], family: str, call: str = "dp_glm"
@@ -158,21 +183,17 @@ class Model:
                 f"{call} needs an intercept for a family: looks centre the columns, and it takes "
                 "that up. Leave out what removes it."
             )
-        columns, offsets = self.places(design)
-        if not columns:
+        if not self.places(design)[0]:
             raise FormulaError(
                 f"{call} needs a column beside the intercept; dp_mean gives the mean of a response."
             )
-        if self.offset is not None:
-            if len(offsets) != 1:
-                raise ArgumentError(
-                    f"offset: {shown(self.offset)} must be one column of numbers that is not a "
-                    "term of the formula."
-                )
-            name = design.columns[offsets[0]].name
-            if any(column in name for column in unbounded):
-                raise SchemaError(f"declare the bounds of the columns in the offset {shown(name)}.")
+        for what, name in (("offset", self.offset), ("trials", self.trials)):
+            if name is not None:
+                _check_known(what, name, design, unbounded)
         low, high = design.response.lo, design.response.hi
+        if self.trials is not None:
+            self._check_trials(design)
+            return
         if family != "binomial":
             if low < 0:
                 raise SchemaError(
@@ -184,27 +205,62 @@ class Model:
                 'as bool, or with two levels, as in {"levels": ["no", "yes"]}.'
             )
 
+    def _check_trials(self, design: Design) -> None:
+        """Refuse numbers of trials or of successes that there cannot be."""
+        (place,) = (t.columns[0] for t in design.terms if t.name == self.trials)
+        column, response = design.columns[place], design.response
+        if column.lo < 0 or not 1 <= column.hi <= _MOST_TRIALS:
+            raise SchemaError(
+                f"trials {shown(column.name)} must have bounds from 0 or 1 up to between 1 and "
+                f"{_MOST_TRIALS:,}; they are {column.lo:g} and {column.hi:g}."
+            )
+        if response.lo != 0 or response.hi <= 0:
+            raise SchemaError(
+                f"response {shown(self.response)} must be a number of successes: declare bounds "
+                "from 0 up."
+            )
 
-def read_model(formula: str, offset: str | None, exposure: str | None) -> Model:
-    """Read a formula, with its offset as one more term."""
-    parsed = read_terms(formula)
-    if offset is None and exposure is None:
-        return Model(formula, parsed.response, None)
-    wanted = f"np.log({exposure})" if exposure is not None else str(offset)
-    what = "exposure" if exposure is not None else "offset"
-    with_offset = read_terms(f"{formula} + {wanted}")
-    added = [term for term in with_offset.terms if term not in parsed.terms]
-    if len(added) != 1 or len(added[0]) != 1 or with_offset.response != parsed.response:
+
+def _check_known(what: str, name: str, design: Design, unbounded: Sequence[str]) -> None:
+    """Refuse an offset or trials that are not one column with declared bounds."""
+    (columns,) = (term.columns for term in design.terms if term.name == name)
+    if len(columns) != 1 or isinstance(design.schema.get(name), Categorical):
+        raise ArgumentError(
+            f"{what}: {shown(name)} must be one column of numbers that is not a term of the "
+            "formula."
+        )
+    if any(column in name for column in unbounded):
+        raise SchemaError(f"declare the bounds of the columns in the {what} {shown(name)}.")
+
+
+def read_model(formula: str, asked: Asked) -> Model:
+    """Read a formula, with offset and trials as further terms."""
+    read = Model(formula, read_terms(formula).response)
+    if asked.exposure is not None:
+        whole, name = _with_term(read.formula, f"np.log({asked.exposure})", "exposure")
+        read = replace(read, formula=whole, offset=name)
+    if asked.offset is not None:
+        whole, name = _with_term(read.formula, asked.offset, "offset")
+        read = replace(read, formula=whole, offset=name)
+    if asked.trials is not None:
+        whole, name = _with_term(read.formula, asked.trials, "trials")
+        read = replace(read, formula=whole, trials=name)
+    return read
+
+
+def _with_term(formula: str, wanted: str, what: str) -> tuple[str, str]:
+    """Return the formula with one more term, and its name."""
+    before, after = read_terms(formula), read_terms(f"{formula} + {wanted}")
+    added = [term for term in after.terms if term not in before.terms]
+    if len(added) != 1 or len(added[0]) != 1 or after.response != before.response:
         raise ArgumentError(
             f"{what} must be one column or expression that is not a term of the formula, such as "
             f'"x"; got {wanted!r}.'
         )
-    return Model(f"{formula} + {wanted}", parsed.response, added[0][0])
+    return f"{formula} + {wanted}", added[0][0]
 
 
-def response_bounds(
-    model: Model, schema: Schema, family: str, cap: Fraction | None
-) -> tuple[Schema, Model]:
+def response_bounds(model: Model, schema: Schema, asked: Asked) -> tuple[Schema, Model]:
     """Settle the public bounds of the response, and write one of two levels as a number.
 
     Returns
@@ -214,7 +270,7 @@ def response_bounds(
     model : Model
         Its formula has a number as response.
     """
-    name = model.response
+    name, family, cap = model.response, asked.family, asked.response_cap
     declared = schema.get(name)
     if cap is not None and (declared is not None or not name.isidentifier()):
         raise ArgumentError(
@@ -229,7 +285,22 @@ def response_bounds(
                 f"the schema leaves out the response {shown(name)}: declare its bounds, or give "
                 "response_cap, the largest count that matters, from public knowledge."
             )
-        return Schema({**schema, name: Numeric(0.0, 1.0 if cap is None else float(cap))}), model
+        largest = 1.0 if cap is None else float(cap)
+        if asked.trials is not None:
+            known = schema.get(asked.trials)
+            if not isinstance(known, Numeric):
+                raise SchemaError(
+                    f"the schema leaves out the response {shown(name)}: declare its bounds, which "
+                    f"those of the trials {shown(asked.trials)} do not tell."
+                )
+            largest = known.hi
+        return Schema({**schema, name: Numeric(0.0, largest)}), model
+    if asked.trials is not None:
+        if not isinstance(declared, Numeric):
+            raise SchemaError(
+                f"response {shown(name)} must be a number of successes: declare it by its bounds."
+            )
+        return schema, model
     if family != "binomial" and not isinstance(declared, Numeric):
         raise SchemaError(f"response {shown(name)} must be a count: declare it by its bounds.")
     right = model.formula.partition("~")[2]

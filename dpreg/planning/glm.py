@@ -235,7 +235,11 @@ def plan_glm(
     if n is None and eps is None:
         raise ArgumentError("give n, eps or both: the other one is what is planned.")
     asked = Asked.of(
-        {"family": family, "offset": None, "exposure": None, "response_cap": response_cap}
+        {
+            "family": family,
+            "response_cap": response_cap,
+            **dict.fromkeys(("offset", "exposure", "trials")),
+        }
     )
     known, model = asked.model(formula, Schema.from_any(schema))
     design = model.design(known)

@@ -79,6 +79,9 @@ class GLMResults(RegressionResults):
         The column of the design whose coefficient is 1, as the formula of the design writes it.
     success : str or None
         Of a response with two declared levels: which of them counts as 1.
+    trials : str or None
+        Of a number of successes: the term with the number of trials. Predictions are of a
+        probability.
     residual_variance : float
         The dispersion phi; read it as `scale`: 1 for "binomial" and "poisson". Standard errors
         allow for another one.
@@ -96,6 +99,7 @@ class GLMResults(RegressionResults):
     converged: bool
     offset: str | None = None
     success: str | None = None
+    trials: str | None = None
 
     deviance = Withheld(_SUMS)
     null_deviance = Withheld(_SUMS)

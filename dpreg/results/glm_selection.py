@@ -6,7 +6,7 @@ Tested in `tests/api/test_select_family.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import pandas as pd
@@ -14,6 +14,7 @@ import pandas as pd
 from dpreg.results import glm_views, inference, remarks
 from dpreg.results.glm import GLMPrediction, GLMResults
 from dpreg.results.named import renamed
+from dpreg.results.old_names import replaced
 from dpreg.results.selection import SelectionResults
 from dpreg.results.summary import Summary
 
@@ -80,7 +81,7 @@ class GLMSelectionResults(SelectionResults):
         shown = self
         if xname is not None or yname is not None:
             fit = None if self.regression is None else renamed(self.regression, yname, xname)
-            shown = replace(
+            shown = replaced(
                 self, response=yname or self.response, regression=cast("GLMResults | None", fit)
             )
         page = glm_views.selection(shown, inference.level(alpha), ratios=ratios)

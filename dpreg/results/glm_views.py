@@ -126,8 +126,9 @@ def _facts(result: GLMResults) -> Facts:
         ("Complete, noisy", f"{result.complete_rows or 0:,.0f}"),
         ("Converged", "yes" if result.converged else "no"),
     ]
+    trials = [("Trials", result.trials)] if result.trials is not None else []
     offset = [("Offset", result.offset)] if result.offset is not None else []
-    right = [*views.privacy_facts(result), *offset, ("Intervals", _intervals(result))]
+    right = [*views.privacy_facts(result), *offset, *trials, ("Intervals", _intervals(result))]
     return Facts(tuple(left), tuple(right))
 
 

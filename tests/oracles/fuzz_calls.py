@@ -218,6 +218,7 @@ def _glm(rng: np.random.Generator, options: Options) -> Any:
         "delta": _delta(rng),
         "noise": _one(rng, (None, None, "gaussian", "matrix-laplace")),
         "offset": _one(rng, (None, None, "c", "I(a + b)")),
+        "trials": _one(rng, (None, None, None, "I(c * 5)")),
         "shares": _shares(rng, ("bounds",)),
     }
     formula = options["formula"] = f"{response} ~{_formula(rng).partition('~')[2]}"

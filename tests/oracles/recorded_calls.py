@@ -80,14 +80,15 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
             cell("glm", **unit, delta=DELTA, schema="bare")
             cell("glm", **unit, delta=DELTA, family="poisson")
             cell("glm", **unit, eps=30)
+            cell("glm", **unit, trials="I(z + 4)", delta=DELTA, eps=30)
             family = {"family": "binomial", "eps": 30}
-            cell("select", **unit, **family)
+            cell("select", **unit, **family, fit="same")
             cell("select", **unit, **family, delta=DELTA, fit=None)
             cell("select", **unit, **family, fit="fresh")
             cell("select", **unit, **family, delta=DELTA, fit="fresh")
             cell("select", **unit, **family, fit="split")
             cell("select", **unit, **family, delta=DELTA, fit="split")
-            cell("select", **unit, family="poisson", delta=DELTA, schema="bare")
+            cell("select", **unit, family="poisson", delta=DELTA, schema="bare", fit="same")
             cell("mean", **unit)
             cell("mean", **unit, by="g", noise="gaussian", delta=DELTA)
             cell("suffstats", **unit)
@@ -187,6 +188,7 @@ def run(call: str, options: dict[str, Any], ledger: dpreg.Ledger, folder: Path) 
                 return dpreg.dp_ols("y ~ a + b + c", data, **{"method": "gram", **common})
             case "glm":
                 response = RESPONSES[common.get("family", "binomial")]
+                response = "I(y + 4)" if "trials" in common else response
                 return dpreg.dp_glm(f"{response} ~ a + b + c", data, **common)
             case "mean":
                 return dpreg.dp_mean(["a", "b"], data, **common)

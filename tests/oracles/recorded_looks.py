@@ -88,8 +88,9 @@ def family_looks(
     """A look at the box, then information, score and its square at each of the other looks."""
     if released[0].mechanism == "matrix-laplace":
         return _pure_family(draws, asked, columns, released)
-    drawn = _pools(draws, columns + 2)
-    squares = _box(drawn, asked, columns)
+    boxed = len(released[0].cells) - 2  # with what has no coefficients: offset and trials
+    drawn = _pools(draws, boxed + 2)
+    squares = _box(drawn, asked, boxed)
     for look in released[1:]:
         pools = _pools(draws, columns + 2)
         squares += _blocks(pools, asked, columns + 1, look)
