@@ -166,10 +166,10 @@ def dp_select(
         more look at the chosen columns; "same" takes them from the last look, each with its law
         given the choice, and lets that look cut residuals farther out, which finds fewer terms
         where they have heavy tails; "split" looks and chooses with half of the rows, and looks once
-        more at the chosen columns of the other half, each at the whole of the budget (on a cluster
-        it needs `person`). With the paper's methods: "split" fits the other half,
-        "share" the same rows with a share of eps. None fits nothing. "auto" is "fresh" with
-        "staged", and "split" with the paper's.
+        more at the chosen columns of the other half, each at the whole of the budget (it needs
+        `person` on a cluster, and where each pass runs a query or a function again). With the
+        paper's methods: "split" fits the other half, "share" the same rows with a share of eps.
+        None fits nothing. "auto" is "fresh" with "staged", and "split" with the paper's.
     engine : {"auto", "enumerate", "tree"}
         List the models or search the tree of all subsets: the law is the same. The running time of
         both depends on the rows, and is not covered by the privacy claim.

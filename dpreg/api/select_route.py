@@ -258,7 +258,10 @@ def _planned(
     if "bounds" in request.shares and not unbounded:
         raise ArgumentError("shares names bounds, which this call does not need.")
     if split and not reader.keeps_order:
-        lost = "on a cluster rows may change places between passes, and so from half to half"
+        lost = (
+            "on a cluster, and of a query or a function that each pass runs again, rows may change "
+            "places between passes, and so from half to half"
+        )
         if request.method == "auto":
             return lost
         raise ArgumentError(f'fit="split": {lost}. Name the column of persons, or use fit="same".')

@@ -32,6 +32,8 @@ FAMILIES: Final[Mapping[str, Callable[[Design], Family]]] = {
 
 _OF_FAMILIES: Final = ("offset", "exposure", "response_cap", "trials")
 """Arguments that a linear model has not."""
+_LARGEST_CAP: Final = 2.0**100
+"""Of counts: beyond it, and below its inverse, their squares would leave float64."""
 _MOST_TRIALS: Final = 10_000
 """Numbers of trials are exact up to some hundred times this."""
 
@@ -198,6 +200,11 @@ class Model:
             if low < 0:
                 raise SchemaError(
                     f"response {shown(self.response)} must be a count: declare bounds from 0 up."
+                )
+            if not 1 / _LARGEST_CAP <= high <= _LARGEST_CAP:
+                raise SchemaError(
+                    f"response {shown(self.response)} must be a count: its upper bound must lie "
+                    "between 2**-100 and 2**100."
                 )
         elif (low, high) != (0.0, 1.0):
             raise SchemaError(

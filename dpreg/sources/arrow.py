@@ -60,6 +60,8 @@ class Engine:
         Whether `open` gives the rows anew at each call.
     count : callable, optional
         Counts the rows, if that takes less than going through them.
+    ordered : bool
+        Whether `open` gives the rows in the same order at each call.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Engine:
     rows: int | None = None
     rereadable: bool = True
     count: Callable[[], int] | None = None
+    ordered: bool = True
 
 
 class StreamSource(LocalSource):
@@ -107,6 +110,11 @@ class StreamSource(LocalSource):
     def rereadable(self) -> bool:
         """Whether more than one pass can be made."""
         return self._engine.rereadable
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether every pass gives the rows in the same order: queries do not promise it."""
+        return self._engine.ordered
 
     def kind(self, name: str) -> Kind:
         """Return what the container calls a column. DataError where absent or repeated."""
@@ -186,8 +194,9 @@ def stream_source(data: object) -> StreamSource:
     -----
     A DuckDB relation is a query, which each pass runs again, for the columns that are needed. Its
     rows come in the same order each time, save where the query leaves their order open (grouping
-    in several threads); and it must not sample at random. While a pass runs, its connection is
-    taken. How much memory it takes is DuckDB's ``memory_limit`` to say.
+    in several threads): a call that must find each row again in a later pass refuses relations, and
+    whatever else may run a query. It must not sample at random. While a pass runs, its connection
+    is taken. How much memory it takes is DuckDB's ``memory_limit`` to say.
     """
     library = type(data).__module__.partition(".")[0]
     name = f"the {type(data).__name__}"
@@ -236,7 +245,7 @@ def _duckdb(data: Any, name: str) -> Engine:
 
         return _opened(lambda: data.select(*map(ColumnExpression, columns)), name)
 
-    return Engine(name, schema, opened, count=lambda: len(data))
+    return Engine(name, schema, opened, count=lambda: len(data), ordered=False)
 
 
 def _dataset(data: Any, name: str) -> Engine:
@@ -268,4 +277,4 @@ def _stream(data: Any, name: str) -> Engine:
         return waiting.pop() if waiting else _opened(lambda: data, name)
 
     once = any(hasattr(data, method) for method in _ONCE)
-    return Engine(name, waiting[0].schema, opened, rereadable=not once)
+    return Engine(name, waiting[0].schema, opened, rereadable=not once, ordered=False)

@@ -41,6 +41,7 @@ __all__ = [
     "Tally",
     "added",
     "find_column",
+    "tallied",
 ]
 
 _SHOWN: Final = 20
@@ -144,6 +145,15 @@ class Source(Protocol):
         DataError
             As `check_columns` says, before a row is read; or because the engine failed.
         """
+
+
+def tallied(tally: Tally, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
+    """Call a tally with NumPy's numerical warnings off: one could tell of a row.
+
+    A call turns them off for itself, but threads and other processes do not take over its state.
+    """
+    with np.errstate(all="ignore"):
+        return tally(chunks)
 
 
 def added(vectors: Iterable[Integers]) -> Integers:

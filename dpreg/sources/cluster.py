@@ -18,7 +18,7 @@ from typing import ClassVar, TypeVar
 
 from dpreg.columns import ColumnType
 from dpreg.errors import DataError
-from dpreg.sources.base import Chunk, Integers, NamedSource, Tally
+from dpreg.sources.base import Chunk, Integers, NamedSource, Tally, tallied
 from dpreg.sources.persons import Persons
 from dpreg.sources.words import Words, pack, unpack
 
@@ -57,7 +57,7 @@ class PartitionTally:
 
     def of(self, chunks: Iterable[Chunk], start: int = 0) -> Words:
         """Return the tally of chunks, the first row of which is in place `start`."""
-        return pack(self.tally(_placed(chunks, start)))
+        return pack(tallied(self.tally, _placed(chunks, start)))
 
 
 def _placed(chunks: Iterable[Chunk], start: int) -> Iterator[tuple[int, Chunk]]:

@@ -13,7 +13,7 @@ import numpy as np
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.running import threads as threads_allowed
-from dpreg.sources.base import Chunk, Integers, NamedSource, Tally, added
+from dpreg.sources.base import Chunk, Integers, NamedSource, Tally, added, tallied
 
 __all__ = ["CHUNK_ROWS", "LocalSource", "Piece"]
 
@@ -60,6 +60,11 @@ class LocalSource(NamedSource):
     def unit(self) -> str:
         """What one part is called, in the singular."""
         return "block"
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether every pass gives the rows in the same order: not what runs a query again."""
+        return True
 
     @abstractmethod
     def count(self) -> int:
@@ -118,9 +123,9 @@ class LocalSource(NamedSource):
         queue = _Queue(self._checked(columns, _rows_of(len(columns))), advance)
         threads = threads_allowed(_MOST_THREADS)
         if threads == 1 or queue.is_short():
-            return added([tally(queue)])
+            return added([tallied(tally, queue)])
         with ThreadPoolExecutor(threads) as pool:
-            running = [pool.submit(tally, queue) for _ in range(threads)]
+            running = [pool.submit(tallied, tally, queue) for _ in range(threads)]
             try:
                 sums = [one.result() for one in running]
             except BaseException:

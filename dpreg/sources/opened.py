@@ -107,6 +107,11 @@ class OpenedSource(LocalSource):
         """What one part is called."""
         return "chunk"
 
+    @property
+    def keeps_order(self) -> bool:
+        """Not promised: the function may run a query."""
+        return False
+
     def kind(self, name: str) -> Kind:
         """Return what the first chunk calls a column. DataError where absent or repeated."""
         find_column(self._names, name)

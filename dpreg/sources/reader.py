@@ -82,10 +82,13 @@ class Reader:
     def keeps_order(self) -> bool:
         """Whether each row, or its person's coin, can be told again in a later pass.
 
-        Rows that this process reads come in the table's order. On a cluster they need not, unless
-        they come with the coins of their persons.
+        Rows that this process holds or reads from files come in the table's order. On a cluster,
+        and where each pass runs a query or a function again, they need not, unless they come with
+        the coins of their persons.
         """
-        return self.persons is not None or isinstance(self.source, LocalSource)
+        if self.persons is not None:
+            return True
+        return isinstance(self.source, LocalSource) and self.source.keeps_order
 
     def settle(self, columns: Mapping[str, ColumnType]) -> None:
         """Check, before the charge, all columns that the call is going to read.

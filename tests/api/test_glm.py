@@ -274,6 +274,14 @@ def test_bounds_left_out_are_bought():
             ArgumentError,
             "response_cap",
         ),
+        *(
+            (
+                {"formula": "v ~ x", "family": "poisson", "response_cap": cap},
+                SchemaError,
+                "upper bound",
+            )
+            for cap in ("1e-300", "1e300")
+        ),
         ({"formula": "o ~ x", "family": "poisson"}, SchemaError, "must be a count"),
         ({"formula": "g ~ x", "family": "poisson"}, SchemaError, "must be a count"),
         ({"offset": "x"}, ArgumentError, "not a term of the formula"),

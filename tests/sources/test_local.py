@@ -48,6 +48,22 @@ def test_every_row_counts_once_whatever_the_threads(
     assert len(tally.threads) <= (cores if rows > 4 * CHUNK_ROWS else 1)
 
 
+def test_no_numerical_warning_tells_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy's state belongs to a thread: those that tally do not take over the call's."""
+    monkeypatch.setenv("DPREG_THREADS", "3")
+    threads = set()
+
+    def overflowing(chunks: Iterable[tuple[int, Chunk]]) -> np.ndarray:
+        threads.add(threading.get_ident())
+        return np.array([sum(int((chunk["a"] * 1e308 * 1e308 > 0).sum()) for _, chunk in chunks)])
+
+    for rows in (CHUNK_ROWS, 10 * CHUNK_ROWS):
+        source = as_source({"a": np.ones(rows)})
+        assert source.total(COLUMNS, overflowing).tolist() == [rows]
+    assert threading.get_ident() in threads
+    assert len(threads) > 1
+
+
 class Faulty(LocalSource):
     """Fails where it is told to."""
 

@@ -28,8 +28,9 @@ c_1 .. c_n, and the new row's coin, of releases in which common rows have equal 
 same, one after the other.
 
 *What is not exact.* The coins rest on BLAKE2b with a secret key being a pseudorandom function. The
-rows must come in the same order in each pass; where an engine does not promise that, a call must
-refuse (`Reader.keeps_order`), or go by persons.
+rows must come in the same order in each pass; where an engine does not promise that (a cluster, a
+query or a function that each pass runs again), a call must refuse (`Reader.keeps_order`), or go by
+persons: a row that changes halves between two passes would be paid for once and read at twice.
 """
 
 from __future__ import annotations
