@@ -87,6 +87,7 @@ test: unit lint docs r-check  ## run the tests and every static check
 unit: $(VENV)/.dpreg-test
 	@command -v java >/dev/null || scripts/apt_packages.sh java
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || scripts/apt_packages.sh postgres
+	@command -v pdflatex >/dev/null || scripts/apt_packages.sh latex
 	$(BIN)/python -m pytest --doctest-modules tests dpreg --ignore=tests/r_bridge $(PYTEST_ARGS)
 
 lint: $(VENV)/.dpreg-test
