@@ -46,21 +46,23 @@ def main() -> int:
 
 
 def _run_all(told: argparse.Namespace) -> tuple[pd.DataFrame, pd.DataFrame]:
+    analyses_here = chosen(told.only)
     cells = [
         (analysis.name, eps, delta, told.runs, told.peers)
-        for analysis in chosen(told.only)
-        for eps in told.eps
         for delta in told.delta
+        for eps in told.eps
+        for analysis in analyses_here
     ]
+    parts = []
     with ProcessPoolExecutor(told.jobs, mp_context=get_context("spawn")) as pool:
-        parts = list(tqdm(pool.map(run, cells), total=len(cells), desc="cells", disable=None))
-    lines = pd.concat([part for part, _ in parts])
-    plans = pd.concat([part for _, part in parts])
-    if told.out:
-        lines.to_csv(told.out, index=False)
-        folder, name = os.path.split(told.out)
-        plans.to_csv(os.path.join(folder, f"plan-{name}"), index=False)
-    return lines, plans
+        for part in tqdm(pool.map(run, cells), total=len(cells), desc="cells", disable=None):
+            parts.append(part)
+            if told.out:  # what is done so far, should the rest be interrupted
+                folder, name = os.path.split(told.out)
+                part[0].to_csv(told.out, mode="a", index=False, header=len(parts) == 1)
+                beside_it = os.path.join(folder, f"plan-{name}")
+                part[1].to_csv(beside_it, mode="a", index=False, header=len(parts) == 1)
+    return pd.concat([part for part, _ in parts]), pd.concat([part for _, part in parts])
 
 
 if __name__ == "__main__":
