@@ -118,10 +118,14 @@ def of_formula(
         for j, sd in given.items()
         if _alone(design, j)
     }
-    own = like is not None and design.needed[0] in _local(like).names
-    table = _raw(design, known, correlation) if like is None else _borrowed(design, like, own=own)
-    chunks = list(_local(table).chunks(design.types, _MOST))
-    blocks = [design.block(chunk) for chunk in chunks]
+    table = _raw(design, known, correlation) if like is None else like
+    source, response = _local(table), design.needed[0]
+    missing = [name for name in design.needed[1:] if name not in source.names]
+    if missing:
+        raise ArgumentError(f"like lacks columns of the formula: {', '.join(missing)}.")
+    own = like is not None and response in source.names
+    read = {name: kind for name, kind in design.types.items() if own or name != response}
+    blocks = [design.block(_with(design, chunk, own)) for chunk in source.chunks(read, _MOST)]
     z = np.concatenate([block[block[:, 0] > 0] for block in blocks])[:_MOST]
     x = z[:, 1:-1]
     if len(x) <= 2 * x.shape[1] + 2:
@@ -151,30 +155,25 @@ def _alone(design: Design, j: int) -> bool:
     return not any(words & set(re.findall(r"\w+", factor)) for factor in others)
 
 
-def _borrowed(design: Design, like: Any, *, own: bool) -> Any:
-    """Return the other table, with a response in the middle of its bounds where it has none."""
-    source = _local(like)
-    missing = [name for name in design.needed[1:] if name not in source.names]
-    if missing:
-        raise ArgumentError(f"like lacks columns of the formula: {', '.join(missing)}.")
+def _with(design: Design, chunk: Mapping[str, Any], own: bool) -> Mapping[str, Any]:
+    """Return a chunk with a response, in the middle of its bounds where it has none of its own."""
     if own:
-        return like
-    wanted = {name: design.types[name] for name in design.needed[1:]}
-    parts = list(source.chunks(wanted, _MOST))
-    table = {name: np.concatenate([part[name] for part in parts]) for name in wanted}
-    middle = design.schema[design.needed[0]]
-    value = (middle.lo + middle.hi) / 2 if isinstance(middle, Numeric) else 0.0
-    return table | {design.needed[0]: np.full(len(next(iter(table.values()))), value)}
+        return chunk
+    declared = design.schema[design.needed[0]]
+    value = (declared.lo + declared.hi) / 2 if isinstance(declared, Numeric) else 0.0
+    rows = len(next(iter(chunk.values())))
+    return {**chunk, design.needed[0]: np.full(rows, value)}
 
 
 def _raw(design: Design, known: Mapping[str, float], correlation: float) -> pd.DataFrame:
     """Make up the raw columns that a formula reads."""
     rows = max(_ROWS, 4 * len(design.columns))
-    numeric = [name for name in design.needed if isinstance(design.schema[name], Numeric)]
+    needed = design.needed[1:]
+    numeric = [name for name in needed if isinstance(design.schema[name], Numeric)]
     normal = dict(zip(numeric, _normal(rows, len(numeric), correlation).T, strict=True))
     rng = np.random.default_rng([_SEED, 1])
     table: dict[str, Any] = {}
-    for name in design.needed:
+    for name in needed:
         declared = design.schema[name]
         if isinstance(declared, Numeric):
             spread = known.get(name)

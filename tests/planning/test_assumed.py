@@ -32,19 +32,19 @@ def test_residuals_are_uncorrelated_with_the_columns_and_have_the_size_asked_for
 def test_a_formula_makes_its_own_columns_of_made_up_ones():
     design = build_design("y ~ a + I(a ** 2) + g", SCHEMA)
     found = of_formula(design, {}, 0.0)
-    linear, square = found.x[:, 0], found.x[:, 1]
+    linear, square = found.x[:, 2], found.x[:, 3]  # levels come first
     np.testing.assert_allclose(square, (linear + 1) ** 2 / 2 - 1, atol=1e-9)
-    np.testing.assert_allclose(found.x[:, 2:].mean(axis=0), 1 / 3, atol=0.01)
+    np.testing.assert_allclose(found.x[:, :2].mean(axis=0), 1 / 3, atol=0.01)
 
 
 def test_deviations_say_how_rare_levels_and_flags_are():
     design = build_design("y ~ flag + g", SCHEMA)
     shares = {"u": 0.6, "v": 0.3, "w": 0.1}
     sd = {level: (1 / share + 1 / shares["u"]) ** -0.5 for level, share in shares.items()}
-    given = {1: (0.05 * 0.95) ** 0.5 / 0.5, 2: sd["v"], 3: sd["w"]}
+    given = {1: sd["v"], 2: sd["w"], 3: (0.05 * 0.95) ** 0.5 / 0.5}
     x = of_formula(design, given, 0.0).x
-    assert (x[:, 0] > 0).mean() == pytest.approx(0.05, abs=0.01)
-    np.testing.assert_allclose(x[:, 1:].mean(axis=0), [0.3, 0.1], atol=0.02)
+    assert (x[:, 2] > 0).mean() == pytest.approx(0.05, abs=0.01)
+    np.testing.assert_allclose(x[:, :2].mean(axis=0), [0.3, 0.1], atol=0.02)
     np.testing.assert_allclose(of_formula(design, given, 0.0).stated(), list(given.values()))
 
 
@@ -53,7 +53,7 @@ def test_like_gives_columns_and_where_it_has_them_residuals():
     rng = np.random.default_rng(1)
     rows = pd.DataFrame({"a": rng.normal(4, 1, 500), "g": rng.choice(list("uvw"), 500)})
     without = of_formula(design, {}, 0.0, rows)
-    np.testing.assert_allclose(without.x[:, 0], (rows["a"] - 5) / 5)
+    np.testing.assert_allclose(without.x[:, 2], (rows["a"] - 5) / 5)
     skewed = rng.exponential(0.2, 500)
     found = of_formula(design, {}, 0.0, rows.assign(y=skewed))
     assert (without.shape**3).mean() == pytest.approx(0, abs=0.4)
