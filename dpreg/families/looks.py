@@ -16,7 +16,6 @@ from functools import partial
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.families.aim import aimed
 from dpreg.families.family import Family
 from dpreg.families.locate import Fit, relocated, start
 from dpreg.families.location import FamilyLocation
@@ -31,6 +30,7 @@ from dpreg.families.plan import (
     OpenFamilyLooks,
 )
 from dpreg.families.rows import FamilyRows, Trials
+from dpreg.families.tight import tightened
 from dpreg.families.trials import of_trials
 from dpreg.families.working import Clips
 from dpreg.moments import Moments, Vectors
@@ -213,7 +213,7 @@ def _look(
 ) -> tuple[FamilyLook, Fit]:
     """Make one look at a fit, and return it with the fit that it moves to."""
     times = 1.0 if trials is None else trials.most / fit.family.cap
-    at = aimed(opened.plan, fit, share, max(times, 1.0))
+    fit, at = tightened(opened.plan, fit, share, max(times, 1.0))
     moments = read(FamilyRows(design, at.location, columns, offsets, response, trials))
     cells, sd = _release(moments, at.noise, opened.part(share), at.units)
     seen = FamilyLook(at.location, at.clips, cells, sd, share, fit, 0.0)

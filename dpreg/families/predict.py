@@ -12,28 +12,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from dpreg.arrays import Floats
-from dpreg.families.aim import aimed
 from dpreg.families.estimate import FamilyEstimate, estimate
 from dpreg.families.family import Family
 from dpreg.families.law import working_rows
 from dpreg.families.locate import Fit, Offsets
 from dpreg.families.looks import FamilyLook, FamilyLooked
 from dpreg.families.plan import FIRST, MORE, MOVED, SECOND, FamilyPlan
+from dpreg.families.tight import tightened
+from dpreg.families.working import light_draws
 
 __all__ = ["Supposed", "predict_family"]
 
 _START: Final = 0.3
 """Mean square of what the start lacks, in units of the residual's: about what the box leaves."""
-
-_DRAWS: Final = 4096
-_SEED: Final = 20240918
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +80,7 @@ def predict_family(
     fit, d = _true(family, rows, supposed), len(names)
     left, share, moved = 1 - FIRST, SECOND, _START
     for place, (more, still) in enumerate(zip(MORE, MOVED, strict=True)):
-        error = aimed(plan, fit, share).clips.error
+        error = tightened(plan, fit, share)[1].clips.error
         missing, signal = d * error / supposed.dispersion, d * (error + supposed.dispersion / rows)
         fit = replace(fit, misfit=min(missing, fit.misfit), signal=min(signal, fit.signal))
         left, moved = left - share, fit.misfit * supposed.dispersion / fit.mean_weight
@@ -122,22 +119,14 @@ def _true(family: Family, rows: float, supposed: Supposed) -> Fit:
     return replace(fit, mean_weight=weight)
 
 
-@lru_cache(maxsize=16)
-def _sample(columns: int) -> Floats:
-    """Return normal draws: looks are planned for heavier tails, which most columns have not."""
-    found = np.random.default_rng(_SEED).standard_normal((_DRAWS, columns))
-    found.setflags(write=False)
-    return found
-
-
 def _expected(
     plan: FamilyPlan, fit: Fit, share: Fraction, moved: float
 ) -> tuple[FamilyLook, Floats]:
     """Return a look without noise that expects it, and the errors that rows alone would leave."""
-    at, size = aimed(plan, fit, share), len(fit.slopes) + 1
+    (fit, at), size = tightened(plan, fit, share), len(fit.slopes) + 1
     cells = np.zeros((size + 1, size + 1))
     look = FamilyLook(at.location, at.clips, cells, at.noise.sd * at.units, share, fit, moved)
-    law = working_rows(look, _sample(size))
+    law = working_rows(look, light_draws(size - 1))
     weight, scale = law.weight / at.location.mean_weight, fit.rows / len(law.rows)
     lengths = np.einsum("ij,ij->i", law.rows, law.rows)
     cells[:size, :size] = scale * law.rows.T @ (law.rows * (law.omega * weight)[:, None])

@@ -86,7 +86,7 @@ class _Call:
             sampling=sampling,
             privacy=privacy,
             without_privacy=plain / self.widths,
-            notes=found.notes,
+            notes=tuple(f"A call would say: {doubt}" for doubt in found.notes[: found.doubts]),
         )
 
 
@@ -113,7 +113,7 @@ class GLMPlan:
         Predicted standard errors: of the rows as the looks weight them, of the noise, and of the
         same model without privacy. NaN where no intervals can be expected.
     notes : tuple of str
-        Why not, and what would be needed.
+        Why not, and what would be needed, as a call would say it.
     """
 
     formula: str
