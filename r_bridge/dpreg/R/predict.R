@@ -129,11 +129,7 @@ mean_limits <- function(fit, x, centre, error, level) {
     noise <- if (!is.null(fit$noise_degrees)) privacy_part(fit, x)
     return(centre + outer(half_widths(fit, error, noise, level), c(-1, 1)))
   }
-  blocks <- split(seq_along(centre), (seq_along(centre) - 1) %/% 128) # which stay in the processor's cache
-  limits <- lapply(blocks, function(block) {
-    draw_limits(tcrossprod(unname(fit$interval_draws), x[block, , drop = FALSE]), centre[block], level)
-  })
-  if (length(limits)) do.call(rbind, unname(limits)) else matrix(NA_real_, 0, 2)
+  combined_limits(unname(fit$interval_draws), x, centre, level)
 }
 
 # Each side of the interval of the mean and that of a normal residual add in quadrature.
