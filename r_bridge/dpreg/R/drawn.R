@@ -27,7 +27,7 @@ combined_limits <- function(draws, x, estimates, level) {
   middle <- colMeans(draws)
   centred <- draws - rep(middle, each = nrow(draws))
   spread <- sqrt(positive(rowSums((x %*% (crossprod(centred) / nrow(draws))) * x)))
-  quick <- !is.na(spread) & spread > 0 & tail >= draw_anchor(nrow(draws))
+  quick <- !is.na(spread) & spread > 0 & tail >= draw_anchor(nrow(draws)) & tail <= 0.1
   # As many rows at a time as keep the processor's cache.
   blocks <- function(rows) split(rows, (seq_along(rows) - 1) %/% 128)
   threshold <- stats::qnorm(min(1.5 * tail, 0.5))

@@ -10,8 +10,8 @@
 #'   formula. It has to be given: fitted values of the confidential rows are not released.
 #' @param se.fit Also standard errors?
 #' @param interval `"confidence"` for the mean, `"prediction"` for a new observation. Where the fit
-#'   released bootstrap draws (`method = "gram"` without Gaussian noise), an interval takes some 0.2 milliseconds
-#'   a row, for it runs between two of 2,000 numbers; others come from a formula, in 0.01.
+#'   released bootstrap draws (`method = "gram"` without Gaussian noise), an interval takes some 0.05
+#'   milliseconds a row, for it runs between two of 2,000 numbers; others come from a formula, in 0.002.
 #' @param level The level of the intervals.
 #' @param type `"response"`, or `"terms"` for a matrix with what each term adds. Terms are not centred, as
 #'   [predict.lm()] centres them, since the means of the columns are not released; the attribute
