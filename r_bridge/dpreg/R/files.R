@@ -31,11 +31,12 @@ dp_save <- function(object, path) {
 dp_load <- function(path) {
   told <- python_call("load", list(path = file_path(path)))
   translation <- if (!is.null(told$formula)) translation_of(told$formula, r_schema(told$view$schema))
-  if (told$kind == "glm") translation <- saved_model(translation, told$offset)
+  if (told$kind %in% c("glm", "glm-selection")) translation <- saved_model(translation, told$offset, told$trials)
   call <- released_call(told, translation)
   switch(told$kind,
     glm = new_glm(told$view, translation, call),
-    selection = new_selection(told$view, translation, call),
+    selection = ,
+    `glm-selection` = new_selection(told$view, translation, call),
     regression = new_regression(told$view, translation, call),
     new_estimate(told$view, call)
   )
@@ -100,7 +101,7 @@ released_call <- function(told, translation) {
     list(formula = add_offsets(full_formula(translation), translation$in_formula), data = quote(data))
   }
   declared <- if (!is.null(arguments$schema) || !is.null(translation)) list(schema = quote(schema))
-  arguments <- arguments[!names(arguments) %in% c("formula", "x", "schema", "keep", "offset", "exposure")]
+  arguments <- arguments[!names(arguments) %in% c("formula", "x", "schema", "keep", added_names)]
   public_call(as.call(c(as.name(name), first[lengths(first) > 0], arguments, declared)))
 }
 

@@ -17,6 +17,8 @@
 #'   declared.
 #' @param exposure For rates: a positive column whose logarithm is the offset, by its name.
 #' @param response_cap For counts that the schema leaves out: the largest that matters, from public knowledge.
+#' @param trials For `binomial()`: the column with a row's number of trials, of which the response counts the successes;
+#'   its upper bound has to be declared. The response `cbind(won, played - won)` says the same.
 #' @param noise `"gaussian"` (needs `delta`) or `"matrix-laplace"`; `NULL` takes the first where `delta` is above 0.
 #' @param shares A named list: the part of `eps` for `bounds`, where the schema leaves some out.
 #' @returns An object of classes `dp_glm` and `dp_ols`: a plain list with, among others, `coefficients`, `vcov`,
@@ -39,24 +41,25 @@
 #' summary(any, ratios = TRUE)
 #' @export
 dp_glm <- function(formula, data, eps, delta = 0, family = stats::binomial(), schema = NULL, offset = NULL,
-                   exposure = NULL, response_cap = NULL, noise = NULL, neighbors = "replace-one",
+                   exposure = NULL, response_cap = NULL, trials = NULL, noise = NULL, neighbors = "replace-one",
                    contributions = 1, person = NULL, shares = NULL, budget = NULL, analyst = NULL,
                    progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   list(formula, data, eps)
   wanted <- family_name(family)
-  written <- list(offset = substitute(offset), exposure = substitute(exposure))
-  added <- function(columns) {
-    found <- list(offset = row_expression(written$offset, "offset", columns, function() offset),
-                  exposure = row_expression(written$exposure, "exposure", columns, function() exposure))
-    if (!is.null(found$exposure) && !is.name(found$exposure)) {
-      dpreg_stop("argument_error", "exposure must be the name of a column; offset = takes expressions.")
-    }
-    found
-  }
-  if (!is.null(call$family) && !is.call(call$family) && !is.character(call$family)) call$family <- call(wanted)
-  arguments <- given_arguments(call[!names(call) %in% c("offset", "exposure", "family")])
+  added <- added_parts(
+    list(offset = substitute(offset), exposure = substitute(exposure), trials = substitute(trials)),
+    list(offset = function() offset, exposure = function() exposure, trials = function() trials)
+  )
+  call <- with_family(call, wanted)
+  arguments <- given_arguments(call[!names(call) %in% c(added_names, "family")])
   model_call("dp_glm", formula, data, c(arguments, family = wanted), call, new_glm, added)
+}
+
+# A family that the call holds itself, or by a name of the caller's, by its own call.
+with_family <- function(call, wanted) {
+  if (!is.null(call$family) && !is.call(call$family) && !is.character(call$family)) call$family <- call(wanted)
+  call
 }
 
 # From Python's view; new_regression() knows all but what belongs to families.
@@ -67,6 +70,7 @@ new_glm <- function(view, translation, call) {
   fit[c("family", "link", "converged")] <- view[c("family", "link", "converged")]
   fit$dispersion <- view$residual_variance
   fit["success"] <- list(view$success)
+  fit["trials"] <- list(if (!is.null(translation$added$trials)) label_of(translation$added$trials))
   fit$design$offset <- offset_recipe(view$offset, translation$offset, fit$schema)
   fit$looks <- glm_looks(fit$looks)
   structure(fit, class = c("dp_glm", "dp_ols", "dp_result"))

@@ -7,7 +7,8 @@ fitted_part <- function(object, what) {
   if (is.null(object$regression)) {
     dpreg_stop(
       "not_released", what, " is not released: this call had fit = NULL, which selects and fits ",
-      'nothing. Call dp_select() with fit = "split", or spend more budget on dp_ols(',
+      'nothing. Call dp_select() with fit = "split", or spend more budget on ',
+      if (is.null(object$family)) "dp_ols(" else "dp_glm(",
       deparse1(object$selected_formula), ", ...)."
     )
   }

@@ -1,7 +1,39 @@
-# Offsets of a model of a family: what is added to its linear predictor.
+# Offsets of a model of a family, what is added to its linear predictor, and its numbers of trials.
 #
 # glm() takes them in the formula, offset(log(x)), or as an argument that it evaluates among the columns. The
 # sum of all goes to Python as one expression.
+
+added_names <- c("offset", "exposure", "trials")
+
+# From these arguments as they were written, and functions that evaluate them, a function of the columns' names
+# that gives their expressions.
+added_parts <- function(written, values) {
+  function(columns) {
+    found <- Map(row_expression, written, names(written), list(columns), values)
+    for (name in c("exposure", "trials")) {
+      if (!is.null(found[[name]]) && !is.name(found[[name]])) {
+        dpreg_stop("argument_error", name, " must be the name of a column", if (name == "exposure") {
+          "; offset = takes expressions"
+        }, ".")
+      }
+    }
+    found
+  }
+}
+
+# glm()'s response of successes and failures, cbind(won, played - won), is won out of trials = played.
+parted_response <- function(formula, added) {
+  left <- if (inherits(formula, "formula") && length(formula) == 3) formula[[2]]
+  if (!is.call(left) || !identical(left[[1]], quote(cbind))) return(list(formula = formula, added = added))
+  failures <- if (length(left) == 3) left[[3]]
+  if (!is.call(failures) || !identical(failures[[1]], quote(`-`)) || length(failures) != 3 ||
+      !identical(failures[[3]], left[[2]]) || !(is.null(added$trials) || identical(added$trials, failures[[2]]))) {
+    refuse_term(label_of(left), "write the successes as the response and trials = the column of their number")
+  }
+  added$trials <- failures[[2]]
+  formula[[2]] <- left[[2]]
+  list(formula = formula, added = added)
+}
 
 # An argument that glm() would evaluate among the columns: an expression of them, or such a one as text or in a
 # one-sided formula. Where it names no column, `value()` evaluates it where the call was made.
@@ -35,10 +67,14 @@ is_formula <- function(e) inherits(e, "formula") || is.call(e) && identical(e[[1
 with_offset <- function(translation, added, known) {
   parts <- c(lapply(added$formula, function(term) term[[2]]), added$offset)
   translation["in_formula"] <- list(added$formula)
-  translation$added <- Filter(Negate(is.null), added[c("offset", "exposure")])
-  code_of <- function(e) translate_variable(e, paste0("offset(", label_of(e), ")"), known)
+  translation$added <- Filter(Negate(is.null), added[added_names])
+  code_of <- function(e) translate_variable(e, label_of(e), known)
   translation$sent <- list()
   if (!is.null(added$exposure)) translation$sent$exposure <- code_of(added$exposure)
+  if (!is.null(added$trials)) {
+    translation$sent$trials <- code_of(added$trials)
+    translation$columns <- unique(c(translation$columns, all.vars(added$trials)))
+  }
   if (length(parts)) {
     expression <- Reduce(function(a, b) call("+", a, b), parts)
     translation$sent$offset <- code_of(expression)
@@ -56,10 +92,11 @@ with_offset <- function(translation, added, known) {
 
 # Of a saved fit: its offset is one of the formula's terms, however it was given, and a comparison is the
 # response again.
-saved_model <- function(translation, told) {
-  if (!is.null(told)) {
-    expression <- str2lang(told$text)
-    translation$offset <- list(code = told$code, label = label_of(expression), expression = expression)
+saved_model <- function(translation, offset, trials) {
+  if (!is.null(trials)) translation$added <- list(trials = str2lang(trials))
+  if (!is.null(offset)) {
+    expression <- str2lang(offset$text)
+    translation$offset <- list(code = offset$code, label = label_of(expression), expression = expression)
     translation$in_formula <- list(call("offset", expression))
   }
   number <- translation$expressions[[translation$response]]

@@ -35,9 +35,16 @@ new_selection <- function(view, translation, call) {
   )
   object["certified"] <- list(view$certified)
   object["looks"] <- list(looks_frame(view$looks))
-  object["regression"] <- list(
-    if (!is.null(view$regression)) new_regression(view$regression, translation, call)
-  )
+  make <- new_regression
+  if (!is.null(view$family)) {
+    make <- new_glm
+    object$call[names(translation$added)] <- translation$added
+    object$formula <- add_offsets(object$formula, translation$in_formula)
+    object$selected_formula <- add_offsets(object$selected_formula, translation$in_formula)
+    object[c("family", "link", "converged")] <- view[c("family", "link", "converged")]
+    object$looks <- glm_looks(object$looks)
+  }
+  object["regression"] <- list(if (!is.null(view$regression)) make(view$regression, translation, call))
   settings <- c("method", "mechanism", "engine", "units", "hierarchy", "max_terms", "radius",
                 "radius_source", "clip", "center", "penalty", "phi", "psi", "sigma2", "bounds")
   structure(c(object, claim_of(view, schema, translation$labels), settings = list(view[settings]),

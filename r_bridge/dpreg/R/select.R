@@ -33,6 +33,9 @@
 #' @param delta `method = "pcpl"` needs one above 0; several draws, looks and coefficients use it where it saves
 #'   noise.
 #' @param schema The public facts about columns; see below.
+#' @param family `NULL` for a linear model, or a family as [dp_glm()] takes it: then the terms of a logistic or
+#'   Poisson regression are chosen, by looks.
+#' @param offset,exposure,response_cap,trials With a family; as for [dp_glm()]. An offset is in every model.
 #' @param method `"staged"` looks at the rows three times, as [dp_ols()] does, and chooses from what the looks
 #'   released: it finds more where rows are many, needs no radius, and says which terms others might stand for.
 #'   `"pcls"`, penalised constrained least squares, and `"pcpl"`, profile likelihood, are the paper's methods.
@@ -94,7 +97,8 @@
 #' fit
 #' summary(fit)$which
 #' @export
-dp_select <- function(formula, data, eps, delta = 0, schema = NULL, method = "auto",
+dp_select <- function(formula, data, eps, delta = 0, schema = NULL, family = NULL, offset = NULL,
+                      exposure = NULL, response_cap = NULL, trials = NULL, method = "auto",
                       mechanism = "auto", neighbors = "replace-one", contributions = 1,
                       person = NULL, units = "term", keep = "(Intercept)", max_terms = NULL, hierarchy = "none",
                       radius = NULL, clip = 1, center = TRUE, penalty = "auto", sigma2 = NULL,
@@ -103,7 +107,22 @@ dp_select <- function(formula, data, eps, delta = 0, schema = NULL, method = "au
                       progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   list(formula, data, eps) # R's own error where one is missing
-  model_call("dp_select", formula, data, given_arguments(call), call, new_selection)
+  if (is.null(family)) {
+    given <- intersect(c(added_names, "response_cap"), names(call))
+    if (length(given)) {
+      dpreg_stop("argument_error", paste(given, collapse = ", "), " needs a family, such as poisson(): a linear model ",
+                 "has none.")
+    }
+    return(model_call("dp_select", formula, data, given_arguments(call), call, new_selection))
+  }
+  wanted <- family_name(family)
+  added <- added_parts(
+    list(offset = substitute(offset), exposure = substitute(exposure), trials = substitute(trials)),
+    list(offset = function() offset, exposure = function() exposure, trials = function() trials)
+  )
+  call <- with_family(call, wanted)
+  arguments <- given_arguments(call[!names(call) %in% c(added_names, "family")])
+  model_call("dp_select", formula, data, c(arguments, family = wanted), call, new_selection, added)
 }
 
 # What every function of a formula and a table does. `added` makes a family's offsets from the names of columns.
@@ -119,6 +138,11 @@ model_call <- function(verb, formula, data, arguments, call, make, added = funct
   arguments["schema"] <- list(plain_schema(arguments$schema))
   check_names(data, arguments$schema)
   offsets <- added(attr(data, "names"))
+  if (!is.null(offsets)) {
+    parted <- parted_response(formula, offsets)
+    formula <- parted$formula
+    offsets <- parted$added
+  }
   used <- c(unlist(lapply(c(list(formula), offsets), all.vars)), names(arguments$schema))
   person <- person_column(arguments$person, data, used)
   bounds <- function(name) declared_bounds(arguments$schema, name)

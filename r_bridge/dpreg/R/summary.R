@@ -41,7 +41,7 @@ summary.dp_result <- function(object, level = 0.95, ratios = FALSE, ...) {
     out$fit_settings <- fit$settings
     if (inherits(fit, "dp_glm")) {
       out[c("family", "link", "dispersion", "converged")] <- fit[c("family", "link", "dispersion", "converged")]
-      out[c("success", "offset")] <- list(fit$success, names(fit$design$offset$variables))
+      out[c("success", "offset", "trials")] <- list(fit$success, names(fit$design$offset$variables), fit$trials)
       if (ratios) out$ratios <- exp(cbind(fit$coefficients, limits))
       if (ratios) colnames(out$ratios)[1] <- if (fit$link == "logit") "odds ratio" else "rate ratio"
     } else if (ratios) {
@@ -220,6 +220,7 @@ print_glm <- function(x, digits) {
     if (!is.null(x$complete_rows)) paste("complete rows (noisy):", round(x$complete_rows)),
     if (!is.null(x$offset)) paste("offset:", x$offset),
     if (!is.null(x$success)) paste("counted as 1:", x$success),
+    if (!is.null(x$trials)) paste("trials:", x$trials),
     if (!isTRUE(x$converged)) "not converged"
   )
   cat("\n", paste(parts, collapse = ", "), "\n\n", sep = "")

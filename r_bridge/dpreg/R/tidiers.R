@@ -16,7 +16,7 @@
 #'   observation (`"prediction"`).
 #' @param type.predict What `.fitted` holds, as [predict.dp_glm()] names it.
 #' @param type.residuals `"deviance"`, `"pearson"` or `"response"`: adds the column `.resid`, where `newdata` holds
-#'   the response.
+#'   the response, and it is not a number of successes.
 #' @param ... Not used.
 #' @returns A tibble, or a data frame where the package tibble is not installed. `tidy()`: `term`,
 #'   `estimate`, `std.error`, `statistic`, `p.value`; for terms `term`, `kept`, `selected`,
@@ -137,7 +137,7 @@ augment.dp_glm <- function(x, data = NULL, newdata = NULL, type.predict = c("lin
   newdata <- augmented_rows(data, newdata)
   told <- predict.dp_glm(x, newdata, se.fit = se_fit, interval = interval, level = conf.level, type = type.predict)
   frame <- augmented(newdata, told, se_fit, interval[1])
-  if (!is.null(type.residuals) && has_response(x, newdata)) {
+  if (!is.null(type.residuals) && has_response(x, newdata) && is.null(x$trials)) {
     type.residuals <- match.arg(type.residuals, c("deviance", "pearson", "response"))
     mean <- unname(unstamped(predict.dp_glm(x, newdata, type = "response")))
     y <- response_values(x, newdata)

@@ -10,8 +10,9 @@ import pandas as pd
 import dpreg
 from dpreg.errors import ArgumentError
 from dpreg.results.glm import GLMResults
+from dpreg.results.glm_selection import GLMSelectionResults
 from dpreg.results.load import from_json
-from dpreg_bridge.formulas import in_r, offset_in_r
+from dpreg_bridge.formulas import added_in_r, in_r
 from dpreg_bridge.views import view
 
 __all__ = ["dataset", "load", "report"]
@@ -24,9 +25,10 @@ def load(path: str) -> dict[str, Any]:
     result = dpreg.load(path)
     told: dict[str, Any] = {"kind": result.kind, "view": view(result)}
     coded = getattr(result, "design_formula", None) or getattr(result, "formula", None)
-    if isinstance(result, GLMResults):
+    if isinstance(result, GLMResults | GLMSelectionResults):
+        fit = result.regression if isinstance(result, GLMSelectionResults) else result
         told["formula"] = in_r(result.formula)
-        told["offset"] = offset_in_r(result.design_formula or result.formula, result.formula)
+        told |= {} if fit is None else added_in_r(fit)
     elif coded is not None:
         told["formula"] = in_r(coded)
     if result.record is not None:

@@ -21,6 +21,7 @@ from dpreg.planning.views import report
 from dpreg.privacy.budget import decimal_string
 from dpreg.results.classic import ClassicResults, Estimates
 from dpreg.results.glm import GLMResults
+from dpreg.results.glm_selection import GLMSelectionResults
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.looks import Look
 from dpreg.results.record import ReleaseRecord
@@ -132,7 +133,16 @@ def _selection(result: SelectionResults) -> dict[str, Any]:
         "stability": None if stability is None else stability.to_numpy(np.float64),
         "certified": result.certified,
         "looks": _looks(result.looks),
-        "regression": None if fit is None else _regression(fit),
+        "regression": None if fit is None else view(fit),
+    }
+
+
+def _glm_selection(result: GLMSelectionResults) -> dict[str, Any]:
+    return {
+        **_selection(result),
+        "family": result.family,
+        "link": result.link,
+        "converged": result.converged,
     }
 
 
@@ -324,6 +334,7 @@ def _or_none(result: Any, name: str) -> Any:
 
 _VIEWS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
     SelectionResults: _selection,
+    GLMSelectionResults: _glm_selection,
     RegressionResults: _regression,
     GLMResults: _glm,
     ClassicResults: _classic,
