@@ -17,7 +17,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
-from dpreg.staged.clips import heaviness_of, open_clips, wide_cut
+from dpreg.staged.clips import allowed, heaviness_of, open_clips, wide_cut
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.law import law
 from dpreg.staged.locate import locate
@@ -106,9 +106,12 @@ def predict_errors(
         z = located_rows(x, y, replace(at, width=wide))
         squares = scale * float(np.square(z[:, -1]).sum())
         if place < last:
-            tails = heaviness_of(look, squares, own, wide, count)
-            located = locate(look, count)
-    tail = Tail(0.0, squares, tail_sd, tail_sd, wide, heaviness=tails)
+            e = np.clip((y - at.intercept - x @ at.slopes) / wide, -1, 1)
+            outer = scale * float(((1 - z[:, 0] ** 2) * e**2).sum())
+            tails = heaviness_of(look, squares, own, wide, count, located, outer)
+            located = locate(look, located)
+    bent = allowed(located, at, tails)
+    tail = Tail(0.0, squares, tail_sd, tail_sd, wide, heaviness=tails, bent=bent)
     released = law(look, count, tail)
     fit = coefficients(released)
 
