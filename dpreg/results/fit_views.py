@@ -55,8 +55,8 @@ GIVEN: Final = {
     "split": ", given the terms that the other rows selected.",
     "share": ". The same rows selected the terms, which the intervals do not account for.",
     "fresh": (
-        ". The same rows selected the terms, by noise that had no part in these estimates; that "
-        "the rows themselves favoured them the intervals do not account for."
+        ". The same rows selected the terms, with other noise than that of these estimates; the "
+        "intervals do not account for the rows themselves having favoured these terms."
     ),
 }
 GIVEN_CHOICE: Final = (
@@ -70,8 +70,8 @@ _RIDGED: Final = (
 )
 LOOKS_NOTE: Final = (
     "Each look releases the moments of rows in coordinates that earlier looks fixed: a row whose "
-    "columns lie outside the radius is weighted down to it, and its residual is clipped, as a part "
-    "of half the response's range. Clips are opened where the noise is small anyway."
+    "columns lie outside the radius is weighted down to it, and its residual is clipped; clips are "
+    "shares of half the response's range, and are opened where the noise is small anyway."
 )
 
 

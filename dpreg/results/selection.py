@@ -206,8 +206,8 @@ class SelectionResults(StatsmodelsNames):
     def stability(self) -> pd.Series:
         """How often each candidate would be chosen again if the released estimate were the truth.
 
-        It counts the noise twice, so that a useless term near the threshold gets a half: it is no
-        probability that a term belongs to the model.
+        It counts the noise twice, so a useless term near the threshold gets about a half: it is not
+        the probability that a term belongs to the model.
         """
         if not (again := stored(self, "chosen_again")):
             raise NotReleased(f'stability needs method="staged"; this was method="{self.method}".')

@@ -18,8 +18,8 @@ __all__ = ["ambiguous", "chosen", "facts", "notes"]
 
 _STABILITY: Final = (
     "stability: how often the term would be chosen again if the released estimate were the truth; "
-    "it counts the noise twice, so that a useless term near the threshold gets a half, and is no "
-    "probability that the term belongs to the model."
+    "it counts the noise twice, so a useless term near the threshold gets about a half, and it is "
+    "not the probability that the term belongs to the model."
 )
 _AMBIGUOUS: Final = (
     "Where the table says 'one of', the release cannot tell the term from what is listed under "

@@ -97,6 +97,22 @@ def test_every_refusal_ends_the_process_with_its_code(shell, desk, arguments, co
     assert shell(*arguments, code=code)[0] == ""
 
 
+def test_a_declaration_that_the_table_contradicts_is_told_to_the_curator(run, desk):
+    frame = pd.read_parquet(desk / "houses.parquet")
+    frame["town"] = "elm"
+    frame.to_parquet(desk / "towns.parquet")
+    declared = {"columns": {"price": [0, 2e6], "sqft": [300, 8000], "town": [0, 10]}}
+    (desk / "towns.json").write_text(json.dumps(declared))
+    asked = ("ols", "price ~ sqft + town", "towns.parquet", "--schema", "towns.json", "--eps", 1)
+    for more in (("--check",), ("--quiet",)):
+        _, told = run(*asked, *more)
+        assert (
+            "does the schema say what is meant? column 'town' is declared as a number, and the "
+            "table holds text or labels"
+        ) in told
+    assert "what is meant" not in run("check", FORMULA, "houses.parquet", *COMMON, "--eps", 1)[1]
+
+
 def test_codes_are_documented_and_an_unforeseen_failure_quotes_nothing(capsys):
     def fails():
         raise RuntimeError("row 731846.25")

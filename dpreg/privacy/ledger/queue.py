@@ -4,7 +4,7 @@ SQLite's own waiting is a lottery: each process sleeps a while and tries again, 
 them some wait for seconds. Here each takes a ticket, holds a lock on the byte of that number, and
 goes in when no smaller byte is locked. The system lets go of a lock when its process ends, however
 it ends, so that nobody waits for the dead. Who leaves wakes the next by a datagram; where it does
-not arrive (another container), the next looks by itself every few milliseconds.
+not arrive (another container), the next looks by itself ten times a second.
 
 Who waits leaves a message in a slot of the file: what it would do. Whoever is first may do it for
 those behind, in their order, and answer in their slots; `together` says what for.
@@ -35,7 +35,7 @@ __all__ = ["Queue", "Turn", "Waiting", "share_with_group"]
 
 _BYTES: Final = 1 << 40  # tickets' bytes start here, far behind all that the file holds
 _SHORT: Final = 0.0002
-_LONG: Final = 0.05
+_LONG: Final = 0.1
 
 if sys.platform == "linux":
     import fcntl
@@ -225,10 +225,12 @@ class Queue:
 
         def _ticket(self, file: int, message: bytes, deadline: float) -> int:
             """Draw the next number and lock its byte; 0 where the counter stays taken."""
+            pause = _SHORT
             while not _try_lock(file, fcntl.F_WRLCK, 0):
                 if time.monotonic() > deadline:
                     return 0
-                time.sleep(_SHORT)
+                time.sleep(pause)
+                pause = min(2 * pause, _LONG / 10)
             try:
                 ticket = self.slots.given + 1
                 _try_lock(file, fcntl.F_WRLCK, _BYTES + ticket)

@@ -178,8 +178,8 @@ reading <- function(object, fit) {
     ),
     if (selection && !is.null(object$stability)) paste(
       "stability: how often the term would be chosen again if the released estimate were the truth. It counts the",
-      "noise twice, so that a useless term near the threshold gets a half, and is no probability that the term",
-      "belongs to the model."
+      "noise twice, so a useless term near the threshold gets about a half, and it is not the probability that",
+      "the term belongs to the model."
     ),
     if (inherits(fit, "dp_glm")) paste(
       "Each look after the first releases the information and the score at the fit that earlier looks gave, of rows",
@@ -187,8 +187,8 @@ reading <- function(object, fit) {
       "independent rows whose mean is that of the model; the spread may be another."
     ) else if (!is.null(object$looks) || !is.null(fit$looks)) paste(
       "Each look releases the moments of rows in coordinates that earlier looks fixed. A row whose columns lie",
-      "outside the radius is weighted down to it, and its residual is clipped, as a part of half the response's",
-      "range. Clips are opened where the noise is small anyway."
+      "outside the radius is weighted down to it, and its residual is clipped; clips are shares of half the",
+      "response's range, and are opened where the noise is small anyway."
     )
   )
 }
