@@ -33,7 +33,7 @@ $(PIP_INSTALL) --require-hashes -r locks/$(1).txt
 $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 endef
 
-.PHONY: help venv demo test unit lint vignettes audit mutants coverage bench docs fresh lock r-check r-docs clean
+.PHONY: help venv demo test unit lint vignettes audit mutants coverage bench replication docs fresh lock r-check r-docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,7 @@ test: unit lint docs r-check  ## run the tests and every static check
 unit: $(VENV)/.dpreg-test
 	@command -v java >/dev/null || scripts/apt_packages.sh java
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || scripts/apt_packages.sh postgres
+	@command -v pdflatex >/dev/null || scripts/apt_packages.sh latex
 	$(BIN)/python -m pytest --doctest-modules tests dpreg --ignore=tests/r_bridge $(PYTEST_ARGS)
 
 lint: $(VENV)/.dpreg-test
@@ -110,7 +111,7 @@ vignettes: $(VENV)/.dpreg-test  ## run the vignettes as a reader would paste the
 audit: $(VENV)/.dpreg-test  ## run the privacy audits (slow)
 	$(BIN)/python -m pytest -m audit
 
-mutants: $(VENV)/.dpreg-test  ## apply each known mutant to a copy and see the tests kill it (half an hour)
+mutants: $(VENV)/.dpreg-test  ## apply each known mutant to a copy and see the tests kill it (an hour of one core)
 	PYTHONPATH=tests $(BIN)/python -m mutants
 
 coverage: $(VENV)/.dpreg-test  ## measure which lines of dpreg the tests run
@@ -121,6 +122,10 @@ bench: $(VENV)/.dpreg-test  ## time dpreg against its peers
 		echo "== $$name"; \
 		$(BIN)/python -m "benchmarks.$$name"; \
 	done
+
+replication: $(VENV)/.dpreg-test  ## compare published regressions with their private releases (half an hour)
+	scripts/apt_packages.sh replication
+	$(BIN)/python -m benchmarks.replication
 
 docs: $(VENV)/.dpreg-docs  ## build the executed vignettes and the API reference into docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

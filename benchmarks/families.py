@@ -6,6 +6,7 @@ row over the best coefficients, on the rows themselves; the peers' steps, clips 
 the best of a grid, chosen with the answer in hand and at no cost, in their favour.
 
     python -m benchmarks.families coverage [--runs N] [--only WORD ...]
+    python -m benchmarks.families choice [--runs N] [--only WORD ...]
     python -m benchmarks.families accuracy [--runs N]
 """
 
@@ -24,6 +25,7 @@ import pandas as pd
 import statsmodels.api as sm
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.stats import chi2
 
 import dpreg
 from dpreg.privacy.gaussian import analytic_ratio
@@ -135,6 +137,61 @@ def coverage(cell: Cell, runs: int) -> str:
     hit, wide = np.mean(inside, axis=0), np.median(widths)
     told = f"flagged {flagged / runs:.2f}  intercept {hit[0]:.3f}  slopes {hit[1:].mean():.3f}"
     return f"{cell.name:42} {told} (least {hit[1:].min():.3f})  width {wide:.2f} {reasons or ''}"
+
+
+# ---- choices -----------------------------------------------------------------------------------
+
+
+def _choices() -> Iterator[Cell]:
+    yield Cell("binomial", 10_000, 5, 0.5)
+    yield Cell("binomial", 10_000, 15, 1.0, spread=0.5)
+    yield Cell("binomial", 10_000, 5, 0.5, intercept=-3.0)
+    yield Cell("binomial", 10_000, 5, 4.0, spread=0.0)
+    yield Cell("binomial", 30_000, 15, 4.0, delta=0, spread=0.2)
+    yield Cell("poisson", 30_000, 5, 1.0, intercept=0.7, spread=0.2)
+    for spread in (0.05, 0.1, 0.2):
+        yield Cell("binomial", 100_000, 15, 1.0, spread=spread)
+
+
+CHOICES = tuple(_choices())
+
+
+def choice(cell: Cell, runs: int) -> str:
+    """Count what a choice finds, and what is useless, beside Wald's tests without privacy.
+
+    Those keep the terms with p below .1 over the number of candidates: as many useless ones are
+    expected as of the private choice, at most.
+    """
+    p = cell.columns
+    names, used = [f"x{j}" for j in range(p)], max(p // 2, 1) if cell.spread else 0
+    top = 1 if cell.family == "binomial" else CAP
+    schema = {**dict.fromkeys(names, (-1, 1)), "y": (0, top)}
+    found, useless, plain, missed = [], [], [], []
+    for run in range(runs):
+        table, truth = simulated(cell, np.random.default_rng([cell.rows, p, run]))
+        result = dpreg.dp_select(
+            f"y ~ {' + '.join(names)}",
+            table,
+            cell.eps,
+            delta=cell.delta,
+            family=cell.family,
+            schema=schema,
+            unsafe_seed=run,
+        )
+        chosen = [int(name[1:]) for name in result.selected[1:]]
+        found.append(sum(j < used for j in chosen))
+        useless.append(sum(j >= used for j in chosen))
+        whole = sm.GLM(table["y"], sm.add_constant(table[names]), family=family_of(cell.family))
+        tested = whole.fit(scale="X2" if cell.family == "poisson" else None).pvalues[1:] < 0.1 / p
+        plain.append(int(tested.to_numpy()[:used].sum()))
+        if result.regression is not None and result.bse.notna().all():
+            low, high = result.conf_int().to_numpy().T
+            at = np.append(0, 1 + np.array([int(name[1:]) for name in result.best[1:]], dtype=int))
+            missed.append(np.mean((truth[at] < low) | (truth[at] > high)))
+    most = chi2.ppf(0.99, 2 * (sum(useless) + 1)) / 2 / runs
+    told = f"found {np.mean(found):.2f} of {used}, Wald {np.mean(plain):.2f}"
+    covered = f"coverage {1 - np.mean(missed):.3f} in {len(missed)}" if missed else "no intervals"
+    return f"{cell.name:42} {told}; useless {np.mean(useless):.3f} (99%: {most:.3f}); {covered}"
 
 
 # ---- accuracy beside peers ---------------------------------------------------------------------
@@ -258,7 +315,7 @@ def accuracy(runs: int) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("coverage", "accuracy"))
+    parser.add_argument("what", choices=("coverage", "choice", "accuracy"))
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--only", nargs="*", default=())
     told = parser.parse_args()
@@ -267,9 +324,10 @@ def main() -> None:
         for line in accuracy(told.runs):
             print(line, flush=True)
         return
-    for cell in CELLS:
+    cells, count = (CELLS, coverage) if told.what == "coverage" else (CHOICES, choice)
+    for cell in cells:
         if all(word in cell.name.split() for word in told.only):
-            print(coverage(cell, told.runs), flush=True)
+            print(count(cell, told.runs), flush=True)
 
 
 if __name__ == "__main__":

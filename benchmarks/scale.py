@@ -5,7 +5,8 @@ ours and the peer's take turns, all on as many threads, and the ratio is the med
 CPU seconds travel better between machines than the clock's, on a shared one above all.
 
 - columns: `dp_ols(method="gram")` of p columns, beside NumPy's Gram matrix and one solve;
-- levels: exact moments of a factor and two numbers, beside pandas' group-by sums of the same;
+- levels: exact moments of a factor and two numbers, and the whole `dp_ols(method="gram")` of them,
+  both beside pandas' group-by sums of the same;
 - csv, parquet: exact moments of 14 columns (and a factor of 20 levels, "text"), beside DuckDB's and
   Polars' sums and sums of products of all pairs; "decode" is pyarrow's reading of the file alone.
 
@@ -87,6 +88,14 @@ def levels_ours(levels: int) -> Callable[[], object]:
     return moments("y ~ x + g", levels_table(levels), schema)
 
 
+def levels_ols(levels: int) -> Callable[[], object]:
+    import dpreg
+
+    table = levels_table(levels)
+    schema = {"x": (-4, 4), "y": (-4, 4), "g": {"levels": list(range(levels))}}
+    return lambda: dpreg.dp_ols("y ~ x + g", table, 1, schema=schema, method="gram")
+
+
 def levels_pandas(levels: int) -> Callable[[], object]:
     table = levels_table(levels)
 
@@ -147,6 +156,8 @@ JOBS: dict[str, Callable[[Any], Callable[[], object]]] = {
     "columns numpy": columns_numpy,
     "levels dpreg": levels_ours,
     "levels pandas": levels_pandas,
+    "ols dpreg": levels_ols,
+    "ols pandas": levels_pandas,
     "file dpreg": file_ours,
     "file duckdb": file_duckdb,
     "file polars": file_polars,
@@ -229,6 +240,7 @@ def main(only: list[str], rows: list[int], rounds: int) -> None:
     if "levels" in only:
         for levels in (5, 100, 1000, 5000):
             compare("levels", levels, f"{levels:,} levels", ["pandas"], rounds)
+            compare("ols", levels, f"{levels:,} levels, dp_ols", ["pandas"], rounds)
     if "columns" in only:
         for p in (10, 30, 100, 300):
             compare("columns", p, f"{p} columns", ["numpy"], rounds)

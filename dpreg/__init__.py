@@ -11,7 +11,7 @@ from dpreg.api.quantile import dp_quantile
 from dpreg.api.regression import dp_ols
 from dpreg.api.select import dp_select
 from dpreg.api.study import selection_study, simulation_study
-from dpreg.planning import plan
+from dpreg.planning import plan, plan_glm
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger
 from dpreg.reporting import write_report
@@ -32,6 +32,7 @@ __all__ = [
     "dp_suffstats",
     "load",
     "plan",
+    "plan_glm",
     "sample_aggregate",
     "selection_study",
     "simulation_study",

@@ -203,10 +203,13 @@ class _MomentTally:
                 if slots.values is not None:
                     to_grid(slots.values, out=slots.values)
             labels = self._labels(start, chunk, len(coded.dense))
-            cells = to_grid(coded.dense, out=coded.dense)
             if coded.slots:
-                sums.add(cells, coded.slots, labels)
-            yield cells, labels
+                to_grid(coded.dense, out=coded.dense)
+                sums.add(coded.dense, coded.slots, labels)
+                yield coded.dense, labels
+                continue
+            for cells, some in _split([(coded.dense, labels)], coded.dense.shape[1]):
+                yield to_grid(cells, out=cells), some  # a block at a time stays in the cache
 
     def _coded(self, chunk: Chunk) -> CodedRows:
         if isinstance(self.vectors, CodedVectors):

@@ -69,7 +69,7 @@ SHARES: Final[Mapping[str, Fraction]] = {
 """Steps that `shares` may name, and the part of eps that each takes when it is needed.
 
 "bounds", "radius", "sigma2" and "count" are parts of the whole eps; "fit" (of ``fit="share"``, and
-of ``fit="fresh"``, which takes .4 unless told otherwise) is a part of what these leave, "profile"
+of ``fit="fresh"``, which takes .3 unless told otherwise) is a part of what these leave, "profile"
 (PCPL's bound on the residuals) of what is left to select with.
 
 Chosen by ``python -m benchmarks.shares`` on randhie, King County and simulated Bay Area rows:
@@ -91,7 +91,7 @@ class Request:
     Attributes
     ----------
     budget : Budget
-        What the whole call may cost.
+        The most that the whole call may cost.
     protection : Protection
     seed : int or None
         None unless privacy was given up by ``unsafe_seed``.
@@ -195,7 +195,7 @@ class SelectionRequest(Request):
 
 def _usual_fit(request: SelectionRequest) -> str | None:
     """Return the way of fitting, the method's own where none was named."""
-    usual = {"auto": "auto", "staged": "same"}
+    usual = {"auto": "auto", "staged": "fresh"}
     return usual.get(request.method, "split") if request.fit == "auto" else request.fit
 
 
@@ -207,8 +207,8 @@ def _check_staged(request: SelectionRequest) -> None:
         )
     if request.fit == "share":
         raise ArgumentError(
-            'fit="share" belongs to "pcls" and "pcpl": with method="staged" use fit="same", whose '
-            'intervals are given the choice, "fresh", "split" or None.'
+            'fit="share" belongs to "pcls" and "pcpl": with method="staged" use fit="fresh", one '
+            'more look at the chosen columns, "same", "split" or None.'
         )
 
 

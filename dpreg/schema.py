@@ -13,7 +13,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dpreg.cells import number, number_text
 from dpreg.columns import (
@@ -28,9 +28,14 @@ from dpreg.columns import (
     is_number,
 )
 from dpreg.errors import SchemaError
-from dpreg.skeleton import Skeleton, contradictions
+from dpreg.skeleton import HasKinds, Skeleton, contradictions
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Boolean", "Categorical", "ColumnType", "Numeric", "Schema", "Skeleton", "Unbounded"]
+
+Declaration: TypeAlias = ColumnType | type[bool] | str | Sequence[object] | Mapping[str, object]
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 
@@ -88,7 +93,7 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
     __slots__ = ("_columns",)
     _columns: dict[str, Numeric | Categorical | Boolean]
 
-    def __init__(self, columns: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, columns: Mapping[str, Declaration] | None = None) -> None:
         if columns is None:
             columns = {}
         if not isinstance(columns, Mapping):
@@ -152,7 +157,7 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
         return cls._from_file_content(content)
 
     @classmethod
-    def from_dict(cls, columns: Mapping[str, Any]) -> Schema:
+    def from_dict(cls, columns: Mapping[str, Declaration]) -> Schema:
         """Read what `to_dict` wrote; the same as calling the class."""
         return cls(columns)
 
@@ -163,7 +168,7 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
         return cls(content["columns"])
 
     @staticmethod
-    def skeleton(data: Any) -> Skeleton:
+    def skeleton(data: pd.DataFrame | HasKinds) -> Skeleton:
         """Names and kinds of a table's columns as a template to fill in, with no value of any row.
 
         For the curator's eyes: a container may have inferred its kinds from the rows.
@@ -181,7 +186,7 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
         """
         return Skeleton.of(data)
 
-    def doubts(self, data: Any) -> tuple[str, ...]:
+    def doubts(self, data: pd.DataFrame | HasKinds) -> tuple[str, ...]:
         """Say where a table's column kinds contradict the schema; looks at no row.
 
         For the curator's eyes: a container may have inferred its kinds from the rows, so that they

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import pandas as pd
 
@@ -14,7 +14,7 @@ from dpreg.cells import Kind, kind_of, number
 from dpreg.columns import DATES_MEND, Boolean, Categorical, ColumnType, Numeric
 from dpreg.errors import ArgumentError, DataError, did_you_mean
 
-__all__ = ["Skeleton", "contradictions"]
+__all__ = ["HasKinds", "Skeleton", "contradictions"]
 
 # For each kind: the Python to fill in (none: the column cannot be used), and what to write.
 _TEMPLATE: dict[Kind, tuple[str, str]] = {
@@ -26,6 +26,17 @@ _TEMPLATE: dict[Kind, tuple[str, str]] = {
     "datetime": ("", "dates: make numbers of them, (x - pd.Timestamp('2000-01-01')).dt.days"),
     "other": ("", "neither numbers nor labels: cannot be used"),
 }
+
+
+class HasKinds(Protocol):
+    """What knows its columns' names and kinds, such as a `dpreg.sources.Source`."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names, in order."""
+
+    def kind(self, name: str, /) -> Kind:
+        """Return what the container calls a column."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -44,7 +55,7 @@ class Skeleton:
     kinds: tuple[tuple[str, Kind], ...]
 
     @classmethod
-    def of(cls, data: Any) -> Skeleton:
+    def of(cls, data: pd.DataFrame | HasKinds) -> Skeleton:
         """Look at a frame's or source's column names and dtypes, and at no row."""
         if isinstance(data, pd.DataFrame):
             if data.columns.nlevels > 1:

@@ -36,3 +36,24 @@ def failures(lines: pd.DataFrame, least: float = 0.9) -> pd.DataFrame:
         weak=("weak", "mean"),
     )
     return found[found["decision"] < least].round(3)
+
+
+def goals(lines: pd.DataFrame, rows: int = 20_000, columns: int = 15) -> pd.DataFrame:
+    """Over all analyses of at least so many rows and at most so many columns, by method.
+
+    Medians over coefficients and runs; shares of both.
+    """
+    large = lines[(lines["n"] >= rows) & (lines["p"] <= columns)]
+    slopes = large[large["coefficient"] != "Intercept"]
+    slopes = slopes.assign(away=slopes["bias"].abs())
+    return (
+        slopes.groupby(["delta", "eps", "method"])
+        .agg(
+            overlap=("overlap", "median"),
+            decision=("decision", "mean"),
+            sign=("sign", "mean"),
+            width=("width", "median"),
+            bias=("away", "median"),
+        )
+        .round(3)
+    )

@@ -78,7 +78,7 @@ def sample_aggregate(
         ``.toPandas()``, or call `dp_mean`, `dp_quantile`, `dp_histogram` or `dp_suffstats`, which
         add up where the rows are. Missing values are the estimator's to handle.
     eps, delta : number or decimal string
-        What the whole call may cost; delta is spent only on Gaussian noise.
+        The most that the whole call may cost; delta is spent only on Gaussian noise.
     bounds : (lo, hi), or sequence of such pairs, or mapping of name to (lo, hi)
         Public bounds of each number that the estimator returns; a mapping names them.
     blocks : int, optional
@@ -115,7 +115,7 @@ def sample_aggregate(
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional
-        Whose part of the account is charged, where the ledger has caps for analysts.
+        Whose share of the account is charged, where the ledger has caps for analysts.
     progress : bool, optional
         Show a bar on stderr while a table is read, for the curator's eyes only; default where
         stderr is a terminal.

@@ -73,34 +73,34 @@ def dp_mean(
     ----------
     x : str, list of str, array, Series, DataFrame or mapping
         Name(s) of columns of `data`; or the column(s) themselves, without `data`. A row with a
-        missing value in any of the columns counts for nothing; values outside the bounds are
-        clipped to them.
+        missing value in any of the columns is left out; values outside the bounds are clipped
+        to them.
     data : table, optional
         What `dpreg.sources.as_source` takes.
     bounds : (lo, hi), or mapping of column to (lo, hi), optional
-        Public. Columns without take theirs from `schema`.
+        Public. A column that is not named takes its bounds from `schema`.
     eps, delta : number or decimal string
-        What the whole call may cost; delta is spent only on Gaussian noise.
+        The most that the whole call may cost; delta is spent only on Gaussian noise.
     schema : mapping, Schema or path, optional
     neighbors : {"replace-one", "add-remove"}
     contributions : int
         The most rows that one person may own; with `person`, the most that are used.
     person : str, optional
-        The column that says whose row it is. Of each person `contributions` rows are used, drawn
-        by lot, so that the claim holds for persons whatever they own; the number of rows is
-        private then under both relations. See `dpreg.sources.persons`.
+        The column that says whose row it is. At most `contributions` rows of each person are
+        used, drawn at random, so the claim holds for everybody, however many rows they own. The
+        number of rows is then private under both relations. See `dpreg.sources.persons`.
     by : str, optional
         A column with declared levels: means in each of its groups, at the cost of one.
     complete : bool
-        On your word, as a public fact, no value is missing, so the count is n (replace-one, without
-        `by`). Where it is wrong privacy still holds, and missing values count as the middle of
-        the bounds.
+        You state, as a public fact, that no value is missing, so that the count is n (replace-one,
+        without `by`). If that is wrong, privacy still holds, and missing values count as the
+        middle of the bounds.
     noise : {None, "laplace", "gaussian"}
         None: the one with the least noise in the sums.
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional
-        Whose part of the account is charged, where the ledger has caps for analysts.
+        Whose share of the account is charged, where the ledger has caps for analysts.
     progress : bool, optional
         Show a bar on stderr while rows are read, for the curator's eyes only; default where stderr
         is a terminal.
@@ -174,13 +174,13 @@ def dp_suffstats(
     ----------
     x : str, list of str, array, Series, DataFrame or mapping
         Name(s) of columns of `data`; or the column(s) themselves, without `data`. A row with a
-        missing value in any of them counts for nothing; values outside the bounds are clipped.
+        missing value in any of them is left out; values outside the bounds are clipped.
     data : table, optional
         What `dpreg.sources.as_source` takes.
     eps, delta : number or decimal string
-        What the whole call may cost; delta is spent only on Gaussian noise.
+        The most that the whole call may cost; delta is spent only on Gaussian noise.
     bounds : (lo, hi), or mapping of column to (lo, hi), optional
-        Public. Columns without take theirs from `schema`.
+        Public. A column that is not named takes its bounds from `schema`.
     schema : mapping, Schema or path, optional
         Bounds, and the levels of `by`.
     neighbors : {"replace-one", "add-remove"}
@@ -192,7 +192,7 @@ def dp_suffstats(
     by : str, optional
         A column with declared levels: an estimate in each of its groups, at the cost of one.
     complete : bool
-        Your word, as a public fact, that no value is missing, so that the count is n.
+        You state, as a public fact, that no value is missing, so that the count is n.
     noise : {None, "laplace", "gaussian"}
         None: the one with the least noise.
     budget : Ledger, optional

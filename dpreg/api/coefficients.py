@@ -1,4 +1,4 @@
-"""From a design, exact moments and a budget to released coefficients in the user's units."""
+"""What results of every fit repeat, what is told before one, and the published alternatives."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from dpreg.columns import ColumnType
 from dpreg.errors import DpregWarning
-from dpreg.estimation.gram import NoisyGram, planned_noise, release_gram
-from dpreg.estimation.inference import BELIEVED, fit_gram, noise_norm, to_user_units
+from dpreg.estimation.gram import planned_noise
 from dpreg.estimation.perturbed import release_sums, to_ball
 from dpreg.estimation.scaling import RowScaling, row_scaling
 from dpreg.formula.design import Design
@@ -31,7 +30,6 @@ __all__ = [
     "UnitBallRows",
     "announce_wide_factors",
     "exclusive_groups",
-    "joint_fit",
     "perturbed_fit",
     "released",
     "unit_ball_rows",
@@ -79,83 +77,6 @@ class CallFacts:
     def after(self, rows: int | None, passes: int) -> CallFacts:
         """Return the facts with what reading the rows has told."""
         return replace(self, rows=rows, passes=passes)
-
-
-def joint_fit(
-    design: Design,
-    columns: Sequence[int],
-    moments: Moments,
-    facts: CallFacts,
-    part: Part,
-    noise: str | None = None,
-) -> RegressionResults:
-    """Release the moments of one model once, and fit it from what was released.
-
-    Parameters
-    ----------
-    design : Design
-    columns : sequence of int
-        The model's z columns.
-    moments : Moments
-        Exact moments of the rows that may be read for this.
-    facts : CallFacts
-    part : Part
-        What the release may cost.
-    noise : {"gaussian", "knorm", "laplace"}, optional
-        None takes the one with the least expected error, by a public rule.
-    """
-    chosen = tuple(columns)
-    exclusive = exclusive_groups(design, chosen)
-    noisy = release_gram(moments, chosen, exclusive=exclusive, part=part, noise=noise)
-    fitted = fit_gram(noisy, rows=facts.rows)
-    fitted = to_user_units(
-        fitted, *design.to_user_units(chosen), response_width=design.response.width
-    )
-    return released(
-        design,
-        chosen,
-        facts,
-        coefficients=fitted.beta,
-        covariance=fitted.cov,
-        se_sampling=np.sqrt(np.diag(fitted.cov_sampling)),
-        se_privacy=np.sqrt(np.diag(fitted.cov_privacy)),
-        residual_variance=fitted.sigma2,
-        r_squared=fitted.rsquared,
-        nobs=facts.rows if facts.fit != "split" else None,
-        complete_rows=fitted.nobs,
-        residual_df=fitted.df_resid if facts.rows is not None else None,
-        method="gram",
-        noise=noisy.mechanism,
-        scaling="box",
-        ridged=fitted.ridged,
-        ridge=fitted.ridge if fitted.ridged else None,
-        interval_method=fitted.interval_method,
-        interval_draws=fitted.draws,
-        column_widths=np.array([design.columns[j].width for j in chosen]),
-        weak=_weak(design, chosen, noisy) if fitted.ridged else {},
-        notes=facts.notes,
-    )
-
-
-def _weak(design: Design, columns: Sequence[int], noisy: NoisyGram) -> dict[str, str]:
-    """Name the columns that made a fit ridged, from released numbers, and say why.
-
-    These are the columns whose released sum of squares about the mean is below the size at which
-    an eigenvalue is believed; where all are, the noise is large for every column, and none is
-    named.
-    """
-    squares = np.diag(noisy.cells)[:-1].copy()
-    if noisy.triangle.intercept:
-        squares -= noisy.cells[0, :-1] ** 2 / max(noisy.count, 1.0)
-        squares[0] = np.inf
-    hidden = np.flatnonzero(squares < BELIEVED * noise_norm(noisy))
-    if len(hidden) >= len(columns) - noisy.triangle.intercept:
-        return {}
-    grouped = {j for group in exclusive_groups(design, columns) for j in group}
-    named = [columns[int(place)] for place in hidden]
-    return {
-        design.columns[j].name: "rare level" if j in grouped else "hidden direction" for j in named
-    }
 
 
 def released(

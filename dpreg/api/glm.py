@@ -10,19 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpreg.api.coefficients import CallFacts, exclusive_groups
-from dpreg.api.glm_fit import (
-    FAMILIES,
-    Model,
-    few_rows,
-    glm_results,
-    read_model,
-    response_bounds,
-)
+from dpreg.api.glm_fit import few_rows, glm_results, written
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.errors import ArgumentError, DpregWarning
 from dpreg.families.looks import look_at_family
+from dpreg.families.model import FAMILIES, Asked, Model
 from dpreg.families.plan import MOST_LOOKS, plan_family
 from dpreg.formula.bounds import (
     announce,
@@ -54,37 +48,22 @@ class GLMRequest(Request):
     """Everything that a caller of `dp_glm` chose, as exact values."""
 
     formula: str
-    family: str
+    asked: Asked
     noise: str | None
-    offset: str | None
-    exposure: str | None
-    response_cap: Fraction | None
     bounds_share: Fraction
 
     @classmethod
     def of(cls, call: Mapping[str, Any]) -> GLMRequest:
         """Check every argument; errors name the argument and the mend."""
-        cap = call["response_cap"]
         request = cls(
             **cls.common(call),
             formula=text(call["formula"], "formula"),
-            family=choice(call["family"], "family", tuple(FAMILIES)),
+            asked=Asked.of(call),
             noise=choice(call["noise"], "noise", (*NOISES, None)),
-            offset=None if call["offset"] is None else text(call["offset"], "offset"),
-            exposure=None if call["exposure"] is None else text(call["exposure"], "exposure"),
-            response_cap=None if cap is None else positive(cap, "response_cap"),
             bounds_share=_bounds_share(call["shares"]),
         )
         if request.noise == "gaussian" and request.budget.delta == 0:
             raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
-        if request.offset is not None and request.exposure is not None:
-            raise ArgumentError(
-                "give offset or exposure, not both: exposure x is offset np.log(x)."
-            )
-        if request.family == "binomial" and request.exposure is not None:
-            raise ArgumentError("exposure is for counts; offset adds to any predictor.")
-        if request.family == "binomial" and request.response_cap is not None:
-            raise ArgumentError('response_cap is for counts: a "binomial" response is 0 or 1.')
         return request
 
 
@@ -92,7 +71,7 @@ def _bounds_share(shares: Mapping[str, Any] | None) -> Fraction:
     given = dict(shares or {})
     share = positive(given.pop("bounds", SHARES["bounds"]), "shares['bounds']")
     if given:
-        raise ArgumentError("shares may name 'bounds' alone.")
+        raise ArgumentError("shares may name only 'bounds'.")
     if share >= 1:
         raise ArgumentError("shares['bounds'] must be below 1: the coefficients need the rest.")
     return share
@@ -110,6 +89,7 @@ def dp_glm(
     offset: str | None = None,
     exposure: str | None = None,
     response_cap: Amount | None = None,
+    trials: str | None = None,
     noise: str | None = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
@@ -130,27 +110,32 @@ def dp_glm(
     ----------
     formula : str
         Two-sided, in patsy's language, with an intercept. For "binomial" the response is a column
-        of 0 and 1, one declared as bool, or one with two declared levels, of which the second
-        counts as 1; for counts it is one with bounds from 0 up. What is larger than its upper bound
-        counts as that: tight bounds make little noise.
+        of 0 and 1, one declared as bool, one with two declared levels, of which the second counts
+        as 1, or with `trials` a number of successes; for counts it is one with bounds from 0 up.
+        A count above its upper bound is taken as that bound; tight bounds mean less noise.
     data : table
         The confidential rows, as for `dp_ols`; they are read several times. A row with a missing or
-        undeclared value counts for nothing.
+        undeclared value is left out.
     eps, delta : number or decimal string
-        What the whole call may cost; the decimals typed are taken exactly.
+        The most that the whole call may cost; decimals are taken exactly as typed.
     family : {"binomial", "poisson", "quasipoisson"}
         "binomial" has the logit link, the others the log link. Standard errors of both count
-        families allow for another spread than Poisson's; "quasipoisson" reports it, as `scale`.
+        families allow for more or less spread than Poisson's; "quasipoisson" reports it as `scale`.
     schema : mapping, Schema or path, optional
         Bounds and levels of the raw columns; bounds of regressors that are left out are bought from
         a share of eps. A "binomial" response that is left out is read as a number between 0 and 1.
     offset : str, optional
-        What is added to the linear predictor with coefficient 1: a column, or an expression that
-        could be a term of the formula. Its bounds must be declared.
+        A column, or an expression that could be a term of the formula, which is added to the linear
+        predictor with coefficient 1. Its bounds must be declared.
     exposure : str, optional
         For rates: a positive column whose logarithm is the offset.
     response_cap : number, optional
         For counts that the schema leaves out: the largest that matters, from public knowledge.
+    trials : str, optional
+        For "binomial": the column with a row's number of trials, of which the response counts the
+        successes; not made of the response itself. Its upper bound, from the schema, has to be
+        public; larger numbers count as that bound, and more successes than trials as all of them.
+        A response that the schema leaves out has the bounds of the trials.
     noise : {"gaussian", "matrix-laplace"}, optional
         None takes Gaussian noise where delta is above 0, else noise of pure eps: matrix-Laplace on
         the information, an L2 K-norm on the score.
@@ -164,7 +149,7 @@ def dp_glm(
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional
-        Whose part of the account is charged, where the ledger has caps for analysts.
+        Whose share of the account is charged, where the ledger has caps for analysts.
     progress : bool, optional
         Show a bar on stderr while rows are read; default where stderr is a terminal.
     unsafe_seed : int, optional
@@ -185,21 +170,20 @@ def dp_glm(
 
     Notes
     -----
-    Intervals hold for independent persons and a mean that the model has right.
+    Intervals hold where persons are independent and the model's mean is right.
     Sensitivities and their proofs: `dpreg.privacy.block_sensitivity`; how looks compose:
     `dpreg.privacy.looks`.
     """
     request = GLMRequest.of(locals())
     showing(progress)
     reader = Reader(as_source(data), progress, Persons.of(request.protection, request.seed))
-    model = read_model(request.formula, request.offset, request.exposure)
     declared = Schema.from_any(schema)
     check_schema_names(declared, reader.source)
-    known, model = response_bounds(model, declared, request.family, request.response_cap)
+    known, model = request.asked.model(request.formula, declared)
     unbounded = undeclared(model.formula, known, reader.source)
     build = partial(Model.design, model)
     trial = with_stand_ins(build, known, unbounded)
-    model.check(trial, unbounded, request.family)
+    model.check(trial, unbounded, request.asked.family)
     passes = check_table(
         reader, trial.types, unbounded, counted=request.protection.n_is_public and bool(unbounded)
     )
@@ -216,7 +200,7 @@ def dp_glm(
         plan_family,
         len(columns),
         protection=request.protection,
-        offsets=len(offsets),
+        offsets=len(offsets) + (model.trials is not None),
         exclusive=exclusive_groups(trial, range(len(trial.columns))),
         noise=request.noise,
     )
@@ -230,12 +214,13 @@ def dp_glm(
     seen = look_at_family(
         lambda vectors: read_moments(reader, vectors)[0],
         design,
-        FAMILIES[request.family](design),
+        FAMILIES[request.asked.family](design),
         opened,
         response=(design.response.offset, design.response.width),
         columns=columns,
         offsets=offsets,
         known=[design.columns[j].width for j in offsets],
+        trials=model.trials_of(design),
         public=public,
     )
     facts = CallFacts(
@@ -247,4 +232,4 @@ def dp_glm(
         bounds=bounds_sources(design.needed, unbounded),
         account=account,
     )
-    return glm_results(model, design, seen, facts)
+    return glm_results(model, design, seen, facts, looks=written(seen))

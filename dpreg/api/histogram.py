@@ -136,9 +136,9 @@ def dp_histogram(
     data : table, optional
         What `dpreg.sources.as_source` takes.
     eps, delta : number or decimal string
-        What the whole call may cost; delta is spent only on Gaussian noise.
+        The most that the whole call may cost; delta is spent only on Gaussian noise.
     bounds : (lo, hi), or mapping of column to (lo, hi), optional
-        Public. Columns without take theirs from `schema`.
+        Public. A column that is not named takes its bounds from `schema`.
     schema : mapping, Schema or path, optional
         Bounds, and the levels of `by`.
     neighbors : {"replace-one", "add-remove"}
@@ -150,7 +150,7 @@ def dp_histogram(
     by : str, optional
         A column with declared levels: a histogram in each of its groups, at the cost of one.
     complete : bool
-        Your word, as a public fact, that no value is missing, so that the count is n.
+        You state, as a public fact, that no value is missing, so that the count is n.
     noise : {None, "laplace", "gaussian"}
         None: the one with the least noise.
     budget : Ledger, optional
@@ -161,11 +161,11 @@ def dp_histogram(
     unsafe_seed : int, optional
         Makes the result reproducible and **not private**; every view of it says so.
     bins : "private", int, or sequence of edges
-        A number of equal bins between the bounds, at most a million; or edges, which are bounds
-        then; or "private": `width_share` of eps chooses the number of equal bins, the rest buys
-        their counts.
+        A number of equal bins between the bounds, at most a million; or edges, which then are
+        the bounds; or "private": `width_share` of eps chooses the number of equal bins, and the
+        rest buys their counts.
     width_share : number in (0, 1)
-        Under add-remove above 1/50, the part of eps that the number of rows takes of it.
+        Under add-remove it must be above 1/50, the share of eps that the number of rows takes.
 
     Returns
     -------
@@ -186,13 +186,13 @@ def dp_histogram(
     edges = _edges(bins)
     if edges is not None:
         if bounds is not None:
-            raise ArgumentError("edges are bounds themselves: leave bounds out.")
+            raise ArgumentError("edges are bounds already: leave bounds out.")
         bounds = (float(edges[0]), float(edges[-1]))
     columns = columns_of(
         x, data, bounds, schema, by, request, levels_allowed=True, progress=progress
     )
     if len(columns.names) != 1:
-        raise ArgumentError("dp_histogram takes one column: call it for each.")
+        raise ArgumentError("dp_histogram takes one column: call it once for each.")
     complete = public_count(complete, request, columns)
     fixed = _fixed_bins(columns, bins, edges)
     columns.reader.require(1 if fixed else 2, counts=fixed is None)
@@ -326,7 +326,7 @@ def _equal(columns: Columns, size: int) -> _Bins:
     lo, hi = columns.bounds[columns.names[0]]
     edges = np.linspace(lo, hi, size + 1)
     if not (np.diff(edges) > 0).all():
-        raise ArgumentError("bins: so many have no width in float64 between these bounds.")
+        raise ArgumentError("bins: so many would have no width in float64 between these bounds.")
     return _Bins(edges)
 
 
@@ -344,5 +344,5 @@ def _edges(bins: Any) -> NDArray[np.float64] | None:
     if edges.ndim != 1 or edges.size < 2 or not np.isfinite(edges).all():
         raise ArgumentError("bins: edges must be at least two finite numbers.")
     if not (np.diff(edges) > 0).all():
-        raise ArgumentError("bins: edges must ascend.")
+        raise ArgumentError("bins: edges must be in ascending order.")
     return edges

@@ -1,4 +1,4 @@
-"""`dp_quantile`: quantiles of bounded columns, with intervals that assume no law."""
+"""`dp_quantile`: quantiles of bounded columns, with intervals that need no distribution."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def dp_quantile(
     progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> ClassicResults:
-    """Release quantiles of bounded columns, with intervals that assume no law of the values.
+    """Release quantiles of bounded columns, with intervals that need no distribution.
 
     Each quantile is three choices among public grid points, for itself and for the ends of its
     interval (`dpreg.estimation.quantile`). Several quantiles and columns share eps equally. A
@@ -108,13 +108,13 @@ def dp_quantile(
     ----------
     x : str, list of str, array, Series, DataFrame or mapping
         Name(s) of columns of `data`; or the column(s) themselves, without `data`. A missing value
-        counts for nothing in its own column; values outside the bounds are clipped.
+        is left out of its own column; values outside the bounds are clipped.
     data : table, optional
         What `dpreg.sources.as_source` takes.
     eps : number or decimal string
-        What the whole call may cost.
+        The most that the whole call may cost.
     bounds : (lo, hi), or mapping of column to (lo, hi), optional
-        Public. Columns without take theirs from `schema`.
+        Public. A column that is not named takes its bounds from `schema`.
     schema : mapping, Schema or path, optional
         Bounds, and the levels of `by`.
     neighbors : {"replace-one", "add-remove"}
@@ -126,7 +126,7 @@ def dp_quantile(
     by : str, optional
         A column with declared levels: quantiles in each of its groups, at the cost of one.
     complete : bool
-        Your word, as a public fact, that no value is missing, so that the count is n.
+        You state, as a public fact, that no value is missing, so that the count is n.
     budget : Ledger, optional
         An account to charge, before a row is read; `analyst` says whose part of it.
     analyst : str, optional

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from dpreg.api.coefficients import (
     CallFacts,
     announce_wide_factors,
-    joint_fit,
     perturbed_fit,
     unit_ball_rows,
 )
+from dpreg.api.joint import joint_fit, too_wide
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, SchemaLike, Table
@@ -155,35 +155,35 @@ def dp_ols(
     data : table
         The confidential rows: a pandas DataFrame or a mapping, the path or glob of Parquet or CSV
         files, anything that speaks Arrow, a function that returns chunks, a Dask or Spark
-        DataFrame; see `dpreg.sources.as_source`. A row with a missing or undeclared value counts
-        for nothing.
+        DataFrame; see `dpreg.sources.as_source`. A row with a missing or undeclared value is left
+        out.
     eps, delta : number or decimal string
-        What the whole call may cost; the decimals typed are taken exactly.
+        The most that the whole call may cost; decimals are taken exactly as typed.
     schema : mapping, Schema or path, optional
         Bounds and levels of the raw columns; bounds left out are bought from a share of eps.
     method : {"auto", "staged", "gram", "ssp", "adassp"}
         "staged" releases the moment matrix three times, each time of rows in coordinates that the
         earlier releases fixed, so that the noise shrinks with the clips. "gram" releases it once;
         it reads the rows once and does better where they are few. Both give standard errors that
-        know of the noise. "auto" takes "staged" where a public rule finds rows enough, else "gram",
-        and a note says why. "ssp" and "adassp" are published alternatives that give coefficients
-        alone, and need delta.
+        include the noise. "auto" takes "staged" where a public rule finds enough rows and "gram"
+        otherwise; a note says why. "ssp" and "adassp" are published alternatives that give only
+        coefficients, and need delta.
     noise : str, optional
         "gaussian" (needs delta) or "matrix-laplace"; for "gram" also "knorm" or "laplace". None
         takes the one with the least expected error. For "ssp" and "adassp" "analytic" (the
         default), "wang" or "classical".
     scaling : {"box", "row-norm", "row-norm-xy", "max-norm"}
-        How rows are brought into the unit ball for "ssp" and "adassp"; "gram" has "box" alone.
+        How rows are brought into the unit ball for "ssp" and "adassp"; "gram" has only "box".
         The last three act on columns already mapped to [-1, 1] by their public bounds; "row-norm"
-        and "row-norm-xy" divide each row by its own norm, so that their coefficients belong to
-        rows of norm one and not to the columns as they are.
+        and "row-norm-xy" divide each row by its own norm, so their coefficients are those of rows
+        of norm one, not of the columns as they are.
     neighbors : {"replace-one", "add-remove"}
     contributions : int
         The most rows that one person may own; with `person`, the most that are used.
     person : str, optional
-        The column that says whose row it is. Of each person `contributions` rows are used, drawn
-        by lot, so that the claim holds for persons whatever they own; the number of rows is
-        private then under both relations. See `dpreg.sources.persons`.
+        The column that says whose row it is. At most `contributions` rows of each person are
+        used, drawn at random, so the claim holds for everybody, however many rows they own. The
+        number of rows is then private under both relations. See `dpreg.sources.persons`.
     clip : number in (0, 1]
         The response, scaled to [-1, 1], is clipped to [-clip, clip].
     center : bool
@@ -198,7 +198,7 @@ def dp_ols(
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional
-        Whose part of the account is charged, where the ledger has caps for analysts.
+        Whose share of the account is charged, where the ledger has caps for analysts.
     progress : bool, optional
         Show a bar on stderr while rows are read, for the curator's eyes only; default where stderr
         is a terminal.
@@ -217,7 +217,8 @@ def dp_ols(
 
     Notes
     -----
-    Intervals hold for independent persons and a correct linear model with one residual variance.
+    Intervals hold where persons are independent and the model is right: linear, with one residual
+    variance.
     Sensitivities and their proofs: `dpreg.privacy.gram_sensitivity`; the fit and its covariance:
     `dpreg.estimation.inference`.
 
@@ -296,6 +297,8 @@ def _plan(
     """Return the plan of a staged release; None where none is asked for, or why there is none."""
     if request.method not in ("auto", "staged"):
         return None
+    if request.method == "auto" and (reason := too_wide(design, cost)):
+        return reason
     return looks_or_reason(
         design,
         reader,

@@ -12,13 +12,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dpreg.api.coefficients import CallFacts, joint_fit
+from dpreg.api.coefficients import CallFacts
+from dpreg.api.joint import joint_fit
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
+from dpreg.api.select_family import select_family
 from dpreg.api.select_route import route
 from dpreg.api.select_staged import select_staged
 from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named
 from dpreg.api.signatures import Amount, SchemaLike, Table
+from dpreg.families.model import family_asked
 from dpreg.formula.bounds import bounds_sources, buy_bounds
 from dpreg.formula.design import Design
 from dpreg.request import SelectionRequest
@@ -46,6 +49,11 @@ def dp_select(
     *,
     delta: Amount = 0,
     schema: SchemaLike = None,
+    family: str | None = None,
+    offset: str | None = None,
+    exposure: str | None = None,
+    response_cap: Amount | None = None,
+    trials: str | None = None,
     method: str = "auto",
     mechanism: str = "auto",
     neighbors: str = "replace-one",
@@ -71,10 +79,10 @@ def dp_select(
     progress: bool | None = None,
     unsafe_seed: int | None = None,
 ) -> SelectionResults:
-    """Choose the variables of a linear model with differential privacy.
+    """Choose the variables of a linear or generalised linear model with differential privacy.
 
-    Every number in the result is drawn by a private mechanism and charged to a budget, or public:
-    it may be published.
+    Every number in the result is either public, or drawn by a private mechanism and charged to a
+    budget: the result may be published.
 
     Parameters
     ----------
@@ -84,26 +92,33 @@ def dp_select(
     data : table
         The confidential rows: a pandas DataFrame or a mapping, the path or glob of Parquet or CSV
         files, anything that speaks Arrow, a function that returns chunks, a Dask or Spark
-        DataFrame; see `dpreg.sources.as_source`. A row with a missing or undeclared value counts
-        for nothing.
+        DataFrame; see `dpreg.sources.as_source`. A row with a missing or undeclared value is left
+        out.
     eps : number or decimal string
-        What the whole call may cost; the decimal typed is taken exactly.
+        The most that the whole call may cost; a decimal is taken exactly as typed.
     delta : number or decimal string, default 0
-        Looks spend it where Gaussian noise is the lesser one; the paper's methods on "pcpl", on
-        several draws and on coefficients.
+        Looks spend it where Gaussian noise is the smaller; the paper's methods spend it on "pcpl",
+        on several draws and on coefficients.
     schema : mapping, Schema or path to a TOML or JSON file, optional
         Bounds of numeric columns, levels of categorical ones: public facts, never taken from the
         rows. Bounds of numeric columns that it leaves out are bought from a share of eps.
+    family : {"binomial", "poisson", "quasipoisson"}, optional
+        None is a linear model. A family is looked at as by `dp_glm`, which says what responses
+        there are; terms are chosen from what the last look released, at no further cost. There
+        "staged" is the only method, and the arguments that belong to linear models or to the
+        paper's methods are refused: `clip`, `center` and those listed under `method`.
+    offset, exposure, response_cap, trials : optional
+        With a family; as for `dp_glm`. An offset is in every model.
     method : {"auto", "staged", "pcls", "pcpl"}
         "staged" looks at the rows as `dp_ols` does, and chooses from what the looks released: it
         finds more with enough rows, needs no radius, and says which terms others might stand for.
         "pcls" is penalised constrained least squares (Algorithm 1 of Lei et al.), "pcpl" profile
         likelihood (Algorithm 2), which needs delta and no knowledge of the residual variance.
-        "auto" takes "staged" where a public rule finds rows enough, else "pcls", and a note says
-        why and what "staged" would need. An argument that only the paper's methods have
+        "auto" takes "staged" where a public rule finds enough rows and "pcls" otherwise; a note
+        says why, and what "staged" would need. An argument that only the paper's methods have
         (`mechanism`, `radius`, `penalty`, `sigma2`, `draws`, `engine`, their `shares`,
-        ``fit="share"``) means "pcls" under "auto", and is refused with "staged". Rows that can be
-        read only once mean "pcls", too.
+        ``fit="share"``) means "pcls" under "auto", and is refused with "staged". So do rows that
+        can be read only once.
     mechanism : {"auto", "permute-and-flip", "exponential", "laplace"}
         "auto": permute-and-flip, or for several draws with delta the exponential mechanism where
         exact composition makes it clearly better. "laplace" is the paper's.
@@ -113,11 +128,11 @@ def dp_select(
     contributions : int
         The most rows that one person may own; with `person`, the most that are used.
     person : str, optional
-        The column that says whose row it is. Of each person `contributions` rows are used, drawn
-        by lot, so that the claim holds for persons whatever they own; the number of rows is
-        private then under both relations. See `dpreg.sources.persons`.
+        The column that says whose row it is. At most `contributions` rows of each person are
+        used, drawn at random, so the claim holds for everybody, however many rows they own. The
+        number of rows is then private under both relations. See `dpreg.sources.persons`.
     units : {"term", "column"}
-        What enters or leaves a model: whole terms, or design columns one by one.
+        Whether whole terms enter and leave a model, or single design columns.
     keep : tuple of str
         Terms in every model.
     max_terms : int, optional
@@ -125,8 +140,8 @@ def dp_select(
     hierarchy : {"none", "strong"}
         "strong": an interaction only with its main effects.
     radius : number or "private", optional
-        R, the bound on the sum of the moduli of the scaled coefficients; default `clip`. Too small
-        makes strong variables exclude each other, too large costs noise like its square.
+        R, the bound on the sum of the moduli of the scaled coefficients; default `clip`. If it is
+        too small, strong variables exclude each other; noise grows with its square.
     clip : number in (0, 1]
         c: the response, scaled to [-1, 1], is clipped to [-c, c].
     center : bool
@@ -143,31 +158,31 @@ def dp_select(
     shares : mapping, optional
         Parts of eps for the steps bought on the way: "bounds", "radius", "sigma2", "count",
         "profile", "fit". Defaults: `dpreg.request.SHARES`. "staged" has "bounds" and, with
-        ``fit="fresh"``, "fit" (.4).
+        ``fit="fresh"``, "fit" (.3).
     draws : int
         How many models are drawn; frequencies are shares of these. The most frequent is reported.
     fit : {"auto", "same", "fresh", "split", "share", None}
-        Coefficients of the chosen model. With "staged": "same" takes them from the last look, each
-        with its law given the choice, at no further cost; "fresh" spends a share of the budget on
-        one more look at the chosen columns; "split" looks and chooses with half of the rows, and
-        looks once more at the chosen columns of the other half, each at the whole of the budget
-        (it needs `person` on a cluster, and where each pass runs a query or a function again). With
-        the paper's methods: "split" fits the other half, "share" the same rows with a share of eps.
-        None fits nothing. "auto" is "same" with "staged", whose terms were chosen with all of the
-        budget, and "split" with the paper's.
+        Coefficients of the chosen model. With "staged": "fresh" spends a share of the budget on one
+        more look at the chosen columns; "same" takes them from the last look, each with its law
+        given the choice, and lets that look cut residuals farther out, which finds fewer terms
+        where they have heavy tails; "split" looks and chooses with half of the rows, and looks once
+        more at the chosen columns of the other half, each at the whole of the budget (it needs
+        `person` on a cluster, and where each pass runs a query or a function again). With the
+        paper's methods: "split" fits the other half, "share" the same rows with a share of eps.
+        None fits nothing. "auto" is "fresh" with "staged", and "split" with the paper's.
     engine : {"auto", "enumerate", "tree"}
         List the models or search the tree of all subsets: the law is the same. The running time of
         both depends on the rows, and is not covered by the privacy claim.
     expected_rows : int, optional
         About how many rows there are, from public knowledge. Where their number is private
         ("add-remove", or `person`) and this does not declare it, "auto" first buys a noisy count
-        with .02 of eps; both ways to go on are charged for before, as the dearer of them.
-        Where only a pass would tell it (a function, a CSV file), "auto" needs it to take "staged":
-        no row is counted before the charge.
+        with .02 of eps; the dearer of the two ways to go on is charged beforehand.
+        Where only a pass over the rows would tell (a function, a CSV file), "auto" takes "staged"
+        only if this is given: no row is counted before the charge.
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional
-        Whose part of the account is charged, where the ledger has caps for analysts.
+        Whose share of the account is charged, where the ledger has caps for analysts.
     progress : bool, optional
         Show bars on stderr while rows are read and trees searched, for the curator's eyes only;
         default where stderr is a terminal.
@@ -177,6 +192,7 @@ def dp_select(
     Returns
     -------
     SelectionResults
+        With a family `GLMSelectionResults`.
 
     Raises
     ------
@@ -186,7 +202,11 @@ def dp_select(
 
     Notes
     -----
-    The total cost is eps (and delta), as `result.budget` lists it; the proofs stand beside the code
+    "staged" chooses terms from residuals that are cut at about 1.5 standard deviations. Where
+    residuals are skewed, a column on which only their spread depends can be chosen, too: its
+    interval by the "fresh" or "split" look, whose cuts are wider, then tends to hold 0.
+
+    The total cost is eps (and delta), as `result.budget` lists it; the proofs are beside the code
     in `dpreg.privacy` and `dpreg.selection`.
 
     References
@@ -202,13 +222,17 @@ def dp_select(
     >>> result.method, result.selected, str(result.spent)
     ('staged', ['Intercept', 'disea', 'lpi'], 'eps=10')
     """
-    request = SelectionRequest.of(locals())
+    call = locals()
+    request = SelectionRequest.of(call)
+    asked = family_asked(request, call)
     shown = showing(progress)
     persons = Persons.of(request.protection, request.seed)
     reader = Reader(as_source(data), progress, persons)
     known = Schema.from_any(schema)
     check_schema_names(known, reader.source)
     check_known_rows(reader, request.protection.n_is_public)
+    if asked is not None:
+        return select_family(request, asked, known, reader, budget)
     routed = route(request, known, reader)
     account = routed.account
     routed.charge(budget, f"dp_select: {formula}")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dpreg.api.staged import looks_or_reason, too_few
 from dpreg.errors import ArgumentError
@@ -26,15 +26,12 @@ from dpreg.selection.estimates import noisy_rows
 from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
 from dpreg.sources.reader import Reader
 from dpreg.staged.opened import OpenLooks, open_looks
-from dpreg.staged.plan import LookPlan
+from dpreg.staged.plan import FRESH, LookPlan
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
 
 __all__ = ["Route", "StagedCall", "Way", "route"]
-
-FRESH: Final = Fraction(2, 5)
-"""The share of the one more look of ``fit="fresh"``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +162,7 @@ def route(request: SelectionRequest, schema: Schema, reader: Reader) -> Route:
         method, fit = "pcls", _fit_of_paper(request)
         notes = _notes_of_paper(request, planned)
         return _by_the_paper(replace(request, method=method, fit=fit), schema, reader, notes)
-    staged_request = replace(
-        request, method="staged", fit="same" if request.fit == "auto" else request.fit
-    )
+    staged_request = replace(request, method="staged", fit=_fit(request))
     if not counts:
         account = request.account()
         return Route(account, Way(staged_request, account, _opened(planned, account), None))
@@ -271,7 +266,7 @@ def _planned(
             return lost
         raise ArgumentError(f'fit="split": {lost}. Name the column of persons, or use fit="same".')
     share = request.shares.get("bounds", SHARES["bounds"]) if unbounded else Fraction(0)
-    later = request.shares.get("fit", FRESH) if request.fit == "fresh" else Fraction(0)
+    later = request.shares.get("fit", FRESH) if _fit(request) == "fresh" else Fraction(0)
     cost = Budget(request.budget.eps * (1 - counted_at) * (1 - share), request.budget.delta)
     plan = looks_or_reason(
         trial,
@@ -290,6 +285,11 @@ def _planned(
     if isinstance(plan, str):
         return plan
     return _Planned(trial, schema, unbounded, share, plan, cost, later)
+
+
+def _fit(request: SelectionRequest) -> str | None:
+    """Return the way in which looks fit, theirs where none was named."""
+    return "fresh" if request.fit == "auto" else request.fit
 
 
 def _fit_of_paper(request: SelectionRequest) -> str | None:

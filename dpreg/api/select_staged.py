@@ -43,11 +43,12 @@ def select_staged(
     request, public = way.request, way.request.protection.n_is_public
     design = design_of(request, buy_bounds(reader, staged.schema, staged.bounds))
     space = space_of(request, design)
-    read, again = reads_of(reader, staged.opened, account.rng)
     halves = staged.opened.plan.split
+    read, again = reads_of(reader, account.rng, split=halves)
     known = public and not halves
-    seen = look(read, design, staged.opened, public=known, choosing=True)
-    law, alpha = seen.law(choosing=True), float(request.false_inclusions)
+    narrow = request.fit != "same"
+    seen = look(read, design, staged.opened, public=known, choosing=narrow)
+    law, alpha = seen.law(choosing=narrow), float(request.false_inclusions)
     choice, problem, verdict = choose(law, space, false_inclusions=alpha)
     columns = columns_of_units(space, verdict.model)
     later = None
@@ -65,7 +66,7 @@ def select_staged(
     regression = None
     if request.fit == "same" and columns:
         units = design.to_user_units(columns)
-        given = conditional_fit(seen.law(), problem, verdict, alpha, units=units)
+        given = conditional_fit(law, problem, verdict, alpha, units=units)
         regression = fit_of(design, columns, seen, facts, conditional=given.laws)
     elif later is not None:
         regression = _fresh_fit(design, columns, later, facts)

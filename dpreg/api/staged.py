@@ -148,12 +148,12 @@ def too_few(
     )
 
 
-def reads_of(reader: Reader, opened: OpenLooks, rng: Generator | None) -> tuple[Read, Read]:
+def reads_of(reader: Reader, rng: Generator | None, *, split: bool) -> tuple[Read, Read]:
     """Return what reads the rows of the looks, and what reads those of one more look.
 
     The coins of halves are drawn here, once for all passes.
     """
-    if not opened.plan.split:
+    if not split:
         everyone = partial(_read, reader, None, 0)
         return everyone, everyone
     coins = Coins.lasting(rng)
@@ -186,7 +186,7 @@ def staged_fit(
         Its rows and passes are filled in here.
     """
     public = facts.account.protection.n_is_public
-    read, _ = reads_of(reader, opened, facts.account.rng)
+    read, _ = reads_of(reader, facts.account.rng, split=opened.plan.split)
     seen = look(read, design, opened, public=public)
     facts = facts.after(reader.rows if public else None, reader.passes)
     return fit_of(design, columns, seen, facts, looks=written(seen))

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.api.study_staged import staged_study
 from dpreg.errors import ArgumentError
 from dpreg.planning.arguments import sized
 from dpreg.privacy.budget import exact
@@ -29,6 +30,7 @@ from dpreg.study.results import SelectionStudy
 from dpreg.study.selection import study
 from dpreg.study.simulated import SimulationStudy
 from dpreg.study.simulation import OBSERVED, SimulationDesign, run
+from dpreg.study.staged_results import StagedStudy
 from dpreg.study.stamp import SIMULATED, marked
 
 __all__ = ["selection_study", "simulation_study"]
@@ -54,6 +56,8 @@ def selection_study(
     *,
     schema: Any,
     eps: Any = (1,),
+    delta: Any = (0,),
+    method: str = "pcls",
     radius: Any = None,
     penalty: Any = ("auto",),
     mechanism: Any = ("permute-and-flip",),
@@ -71,7 +75,7 @@ def selection_study(
     draws: int = 200,
     seed: int = 0,
     progress: bool | None = None,
-) -> SelectionStudy:
+) -> SelectionStudy | StagedStudy:
     """Compute the law of a private selection under every combination of settings. Curator only.
 
     Nothing here is private and nothing may be released: the probabilities are exact functions of
@@ -85,6 +89,11 @@ def selection_study(
         Varied in all combinations; numbers are 0 or lie between 1e-30 and 1e30. Radius defaults to
         `clip`; penalties are numbers (phi, in squared units of the scaled response), "auto" or
         "bic"; mechanisms "permute-and-flip", "exponential" or "laplace" (the paper's).
+    delta : number or sequence of numbers
+        Combined with eps; only for "staged".
+    method : {"pcls", "staged"}
+        "pcls" computes exact laws. "staged" makes the looks at these rows `draws` times under each
+        eps and delta, with seeded noise; it has no radius, penalty, mechanism, sigma2 or engine.
     neighbors, contributions, units, keep, max_terms, hierarchy, clip, center, sigma2, \
 false_inclusions
         As for `dpreg.dp_select`, one value for the whole study.
@@ -92,15 +101,16 @@ false_inclusions
         "enumerate" lists the models and is exact; "tree" draws, `draws` times a setting, and gives
         standard errors. "auto" lists up to 65,536 models (2**20 where laplace is asked for).
     draws, seed : int
-        For the tree alone.
+        For the tree, and for "staged".
     progress : bool, optional
         Show bars on stderr, over the rows and over the settings; default where stderr is a
         terminal.
 
     Returns
     -------
-    SelectionStudy
-        With ``probabilities``, ``frequencies``, ``agreement``, ``relative_rsquared``, ``plot()``.
+    SelectionStudy or StagedStudy
+        With ``probabilities``, ``frequencies``, ``agreement``, ``relative_rsquared``, ``plot()``;
+        for "staged" ``outcomes`` (found, useless, in doubt), ``frequencies``, ``alternatives``.
 
     Raises
     ------
@@ -128,6 +138,11 @@ false_inclusions
     budgets, prices = several(eps, "eps"), several(penalty, "penalty")
     for one in budgets:
         sized(one, "eps")
+    deltas = several(delta, "delta")
+    if choice(method, "method", ("pcls", "staged")) == "staged":
+        return staged_study(call, budgets, deltas)
+    if any(exact(one, "delta") for one in deltas):
+        raise ArgumentError('delta is for method="staged": "pcls" is pure.')
     for one in prices:
         if not isinstance(one, str) or one not in ("auto", "bic"):
             _size_or_zero(one, "penalty")

@@ -18,6 +18,8 @@ from dpreg.errors import ArgumentError, DataError
 from dpreg.paths import check_writable
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.ledger.quote import Quotation, quote
+from dpreg.schema import Schema
+from dpreg.sources import as_source
 
 __all__ = ["CALLS", "Call", "add_calls"]
 
@@ -54,10 +56,18 @@ class Call:
     out: str | None = None
 
     def quotation(self) -> Quotation:
-        """Refuse what can be refused, and tell the price. Reads no row."""
+        """Refuse what can be refused, and tell the price. Reads no row.
+
+        What the table calls its columns may contradict the schema: that is told on stderr, to the
+        curator who runs the command, and nowhere else, for it may have been inferred from rows.
+        """
         if self.out is not None:
             check_writable(self.out)
-        return quote(CALLS[self.name], **{**self.arguments, "progress": False})
+        price = quote(CALLS[self.name], **{**self.arguments, "progress": False})
+        declared = Schema.from_any(self.arguments.get("schema"))
+        for doubt in declared.doubts(as_source(self.arguments["data"])):
+            say(f"dpreg: does the schema say what is meant? {doubt}")
+        return price
 
     def run(self, ledger: Ledger | None, progress: bool | None) -> Any:
         """Charge, read, release and save; a result that cannot be saved is printed."""

@@ -91,6 +91,17 @@ def plan(effects: tuple[str, ...], **given: Any) -> None:
     click.echo(str(dpreg.plan(named, **values)))
 
 
+@commands.command("plan-glm")
+@click.argument("formula")
+@call_options(dpreg.plan_glm)
+def plan_glm(formula: str, **given: Any) -> None:
+    """Tell the standard errors of a regression of a family, or what they need, without data."""
+    values = call_values(dpreg.plan_glm, given)
+    if "sd" in values:
+        values["sd"] = {name: _real(value) for name, value in values["sd"].items()}
+    click.echo(str(dpreg.plan_glm(formula, **values)))
+
+
 @commands.command()
 @click.argument("result")
 @_JSON

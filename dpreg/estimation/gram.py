@@ -48,11 +48,7 @@ from dpreg.privacy.gram_sensitivity import (
     sensitivity_linf,
 )
 from dpreg.privacy.look_noise import box_response_weight
-from dpreg.privacy.matrix_laplace import (
-    matrix_laplace_scales,
-    matrix_laplace_variance,
-    response_share,
-)
+from dpreg.privacy.matrix_laplace import degrees, matrix_laplace_scales, response_share
 from dpreg.privacy.mechanisms.additive import (
     gaussian_noise,
     knorm_noise,
@@ -236,7 +232,8 @@ def _choose_plan(
 def _expected_error(triangle: Triangle, sds: Sequence[float]) -> float:
     """Return the mean variance of a normal equation's error at |beta|^2 = B."""
     variances = np.asarray(sds) ** 2
-    touches = np.array([_touches(triangle, cell) for cell in triangle.cells])
+    response = len(triangle.columns)
+    touches = (np.array(triangle.cells, dtype=np.intp).reshape(-1, 2) == response).sum(axis=1)
     error = float(variances[touches == 1].mean()) if (touches == 1).any() else 0.0
     return error + _EXPECTED_NORM * float(variances[touches != 1].mean())
 
@@ -317,13 +314,13 @@ def _matrix_laplace_plan(triangle: Triangle, cost: Budget, protection: Protectio
         protection.contributions,
         squared_norm=squared_norm,
     )
-    variances = matrix_laplace_variance(scales)
     entries = []
     for cell in triangle.cells:
         i, j = (0, 0) if cell == (-1, -1) else triangle.places(cell)[0]
         shift = 0 if cell == (-1, -1) else ahead
         entries.append((i + shift, j + shift))
-    sds = tuple(math.sqrt(variances[entry]) for entry in entries)
+    c, twice = [float(scale) for scale in scales], 2.0 * degrees(len(scales))
+    sds = tuple(math.sqrt(twice * (c[i] * c[j]) * (2 if i == j else 1)) for i, j in entries)
 
     def draw(rng: Generator | None) -> list[int]:
         noise = wishart_noise(scales, rng=rng)

@@ -55,6 +55,7 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator, default_rng
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
 from dpreg.arrays import Floats, Places
 from dpreg.estimation import drawn
@@ -62,11 +63,21 @@ from dpreg.estimation.gram import NoisyGram
 from dpreg.estimation.redraws import draw_truth, draws_for
 from dpreg.privacy.gram_sensitivity import Triangle
 
-__all__ = ["BELIEVED", "GramFit", "equation_noise", "fit_gram", "noise_norm", "to_user_units"]
+__all__ = [
+    "BELIEVED",
+    "FLOOR",
+    "GramFit",
+    "equation_noise",
+    "fit_gram",
+    "noise_norm",
+    "to_user_units",
+]
 
 
-_FLOOR: Final = 0.1
+FLOOR: Final = 0.1
 """Least eigenvalue taken for true, as a share of the noise's norm nu."""
+_DENSE_TO: Final = 200
+"""Columns up to which the map to the user's units is multiplied as a dense matrix."""
 BELIEVED: Final = 2.0
 """A fit is ridged where A's least eigenvalue is below so many times nu."""
 
@@ -203,15 +214,20 @@ def to_user_units(
     response_width : float
         User units of the response per stored unit; scales `sigma2`.
     """
-    t, t0 = np.asarray(transform, dtype=float), np.asarray(shift, dtype=float)
+    dense, t0 = np.asarray(transform, dtype=float), np.asarray(shift, dtype=float)
+    t = csr_array(dense) if len(dense) > _DENSE_TO else dense  # its diagonal and its first row
+
+    def mapped(cov: Floats) -> Floats:
+        return np.asarray((t @ (t @ cov).T).T)
+
     return replace(
         fit,
-        beta=t @ fit.beta + t0,
-        cov=t @ fit.cov @ t.T,
-        cov_sampling=t @ fit.cov_sampling @ t.T,
-        cov_privacy=t @ fit.cov_privacy @ t.T,
+        beta=np.asarray(t @ fit.beta + t0),
+        cov=mapped(fit.cov),
+        cov_sampling=mapped(fit.cov_sampling),
+        cov_privacy=mapped(fit.cov_privacy),
         sigma2=fit.sigma2 * response_width**2,
-        draws=None if fit.draws is None else fit.draws @ t.T + t0,
+        draws=None if fit.draws is None else np.asarray((t @ fit.draws.T).T + t0),
     )
 
 
@@ -243,7 +259,7 @@ def _shared(triangle: Triangle) -> Places:
 
 def _least_eigenvalue(noisy: NoisyGram, norm: float) -> float:
     """Return the positive number below which an eigenvalue of X'X is not believed."""
-    return max(_FLOOR * norm, float(np.finfo(float).eps) * max(noisy.count, 1.0))
+    return max(FLOOR * norm, float(np.finfo(float).eps) * max(noisy.count, 1.0))
 
 
 def _ridge(noisy: NoisyGram, values: Floats, centred: float | None = None) -> float:

@@ -5,15 +5,16 @@ Tested in `tests/estimation/test_inference.py`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.random import Generator
 
-from dpreg.arrays import Floats
+from dpreg.arrays import Floats, Places
 from dpreg.estimation.gram import NoisyGram
 
-__all__ = ["draw_truth", "draws_for", "redraw_noise"]
+__all__ = ["draw_truth", "draws_for", "redraw_noise", "standard_noise"]
 
 
 _CELLS_AT_ONCE: Final = 2_000_000
@@ -48,9 +49,10 @@ def draw_truth(
     step = max(1, _CELLS_AT_ONCE // (size + 1) ** 2)
     error = np.zeros((size, size)) if draws < _MOST_DRAWS and size > _FULL_DRAWS_TO else None
     parts: list[Floats] = []
+    redrawn = _Redrawn.of(noisy)
     for start in range(0, draws, step):
         number = min(step, draws - start)
-        matrices = noisy.cells - redraw_noise(noisy, number, rng)
+        matrices = noisy.cells - redrawn.matrices(number, rng)
         values, vectors = np.linalg.eigh(matrices[:, :size, :size])
         values = np.maximum(np.abs(values), least)
         turned = np.einsum("kji,kj->ki", vectors, matrices[:, :size, size]) / values
@@ -65,25 +67,71 @@ def draw_truth(
 
 def redraw_noise(noisy: NoisyGram, size: int, rng: Generator) -> Floats:
     """Draw `size` fresh noise matrices by the release's public law, shape (size, d + 1, d + 1)."""
-    places = [cell for cell in noisy.triangle.cells if cell != (-1, -1)]
-    number = len(noisy.triangle.cells)
-    sds = np.array([noisy.noise_sd[cell] for cell in places])
-    shape = (size, len(places))
-    if noisy.mechanism == "gaussian":
-        drawn = rng.standard_normal(shape)
-    elif noisy.mechanism == "laplace":
-        drawn = rng.laplace(0.0, np.sqrt(0.5), shape)
-    elif noisy.mechanism == "matrix-laplace":
-        return _redraw_wishart(noisy, places, size, rng)
-    else:
-        radius = rng.gamma(number + 1, size=(size, 1)) / np.sqrt((number + 1) * (number + 2) / 3)
-        drawn = radius * rng.uniform(-1.0, 1.0, shape)
-    filled = [noisy.triangle.places(cell) for cell in places]
-    own = np.repeat(np.arange(len(places)), [len(entries) for entries in filled])
-    i, j = np.array([entry for entries in filled for entry in entries]).reshape(-1, 2).T
-    matrices = np.zeros((size, *noisy.cells.shape))
-    matrices[:, i, j] = matrices[:, j, i] = (drawn * sds)[:, own]
-    return matrices
+    return _Redrawn.of(noisy).matrices(size, rng)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Redrawn:
+    """What is drawn anew, chunk by chunk: standard deviations of cells, and the entries they fill.
+
+    Attributes
+    ----------
+    noisy : NoisyGram
+    places : list of (int, int)
+    sds : (m,) array
+    filled : ((d + 1)^2,) array
+        Which cell fills an entry; m where none does.
+    """
+
+    noisy: NoisyGram
+    places: list[tuple[int, int]]
+    sds: Floats
+    filled: Places
+
+    @classmethod
+    def of(cls, noisy: NoisyGram) -> _Redrawn:
+        places = [cell for cell in noisy.triangle.cells if cell != (-1, -1)]
+        size = len(noisy.cells)
+        filled = np.full((size, size), len(places), dtype=np.intp)
+        for number, cell in enumerate(places):
+            for i, j in noisy.triangle.places(cell):
+                filled[i, j] = filled[j, i] = number
+        rows, columns = np.array(places, dtype=np.intp).reshape(-1, 2).T
+        return cls(noisy, places, noisy.noise_sd[rows, columns], filled.ravel())
+
+    def matrices(self, size: int, rng: Generator) -> Floats:
+        noisy = self.noisy
+        if noisy.mechanism == "matrix-laplace" and len(noisy.columns) <= _FULL_DRAWS_TO:
+            return _redraw_wishart(noisy, self.places, size, rng)
+        cells = len(noisy.triangle.cells)
+        drawn = standard_noise(noisy.mechanism, (size, len(self.places)), rng, cells)
+        padded = np.column_stack([drawn * self.sds, np.zeros(size)])
+        return padded.take(self.filled, axis=1).reshape(size, *noisy.cells.shape)
+
+
+def standard_noise(
+    mechanism: str, shape: tuple[int, int], rng: Generator, cells: int | None = None
+) -> Floats:
+    """Draw noise of variance 1 in some cells of a release, many times over, shape (times, cells).
+
+    Parameters
+    ----------
+    mechanism : str
+        Matrix-Laplace noise has no law of single cells here; in many columns it is near a normal
+        one (its excess kurtosis is 3 over the columns), which is what is drawn.
+    shape : (int, int)
+    rng : Generator
+    cells : int, optional
+        How many the release has, where these are not all.
+    """
+    if mechanism == "laplace":
+        return rng.laplace(0.0, np.sqrt(0.5), shape)
+    if mechanism == "knorm":
+        number = shape[1] if cells is None else cells
+        radius = rng.gamma(number + 1, size=(shape[0], 1))
+        box: Floats = rng.uniform(-1.0, 1.0, shape)
+        return np.asarray(radius / np.sqrt((number + 1) * (number + 2) / 3) * box)
+    return rng.standard_normal(shape)
 
 
 def _redraw_wishart(

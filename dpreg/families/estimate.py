@@ -19,8 +19,9 @@ from dpreg.arrays import Floats
 from dpreg.families.law import family_law
 from dpreg.families.looks import FamilyLooked
 from dpreg.staged.coefficients import coefficients
+from dpreg.staged.law import LookLaw
 
-__all__ = ["FamilyEstimate", "estimate"]
+__all__ = ["FamilyEstimate", "astray", "converged", "doubts_of", "estimate"]
 
 _UNSEEN: Final = 0.2
 """Share of a coefficient's variance from directions that are noise, from where on it is weak."""
@@ -33,6 +34,9 @@ _AT_REST: Final = 0.25
 """Mean square of the predictor's change at the last look beyond which one step was too long."""
 _STEEP: Final = 0.95
 """Part of the steepest fit that is allowed: beyond it the columns nearly separate the responses."""
+_ASTRAY: Final = 3.0
+"""Spread of yes/no scores over their information, from where on the fit is nowhere near the rows:
+there useless terms have been seen to be chosen."""
 _RARE: Final = 0.1
 """A response whose rarer kind is less than this part of the rows is called rare."""
 _EVENTS: Final = 20.0
@@ -57,6 +61,8 @@ class FamilyEstimate:
         Whether the last look asked for a small step only.
     weak : tuple of int
         Places of weakly determined coefficients.
+    doubts : bool
+        Whether no intervals are earned.
     notes : tuple of str
     """
 
@@ -67,30 +73,33 @@ class FamilyEstimate:
     count: float
     converged: bool
     weak: tuple[int, ...]
+    doubts: bool
     notes: tuple[str, ...]
 
 
-def estimate(seen: FamilyLooked, names: Sequence[str]) -> FamilyEstimate:
+def estimate(
+    seen: FamilyLooked, names: Sequence[str], places: Sequence[int] | None = None
+) -> FamilyEstimate:
     """Return the coefficients of the last look's law, with what is to be said of them.
 
     Parameters
     ----------
     seen : FamilyLooked
     names : sequence of str
-        Of the d coefficients.
+        Of the coefficients that are wanted.
+    places : sequence of int, optional
+        Where they stand among the d that were looked at, 0 first; None: they are all of them.
     """
     last = seen.looks[-1]
     law = family_law(last, seen.plan.degrees)
-    found = coefficients(law)
+    found = coefficients(law, places)
     weak = tuple(int(j) for j in np.flatnonzero(found.unresolved > _UNSEEN))
-    converged = last.moved <= _AT_REST
-    resolution = float(law.eigenvalues[0]) / law.noise_norm
-    doubts = _doubts(seen, resolution, converged=converged)
+    doubts = doubts_of(seen, law)
     params, sampling, privacy = found.params, found.sampling, found.privacy
     notes = list(doubts)
     if doubts:
         sampling, privacy = (np.full(sampling.shape, np.nan) for _ in range(2))
-        params, how = _fallback(seen, resolution)
+        params, how = _fallback(seen, _resolution(law), found.params, part=places is not None)
         notes.append(f"No intervals are given. {how}")
     elif weak:
         listed = ", ".join(names[j] for j in weak)
@@ -100,24 +109,58 @@ def estimate(seen: FamilyLooked, names: Sequence[str]) -> FamilyEstimate:
         )
     dispersion = seen.fit.dispersion if seen.fit.family.quasi else 1.0
     return FamilyEstimate(
-        params, sampling, privacy, dispersion, law.count, converged, weak, tuple(notes)
+        params,
+        sampling,
+        privacy,
+        dispersion,
+        law.count,
+        converged(seen),
+        weak,
+        bool(doubts),
+        tuple(notes),
     )
 
 
-def _fallback(seen: FamilyLooked, resolution: float) -> tuple[Floats, str]:
-    """Return coefficients that stand where intervals do not, and what they are."""
+def _fallback(
+    seen: FamilyLooked, resolution: float, params: Floats, *, part: bool
+) -> tuple[Floats, str]:
+    """Return coefficients that stand where intervals do not, and what they are.
+
+    Those of a part of the columns are not drawn as far: the others are set to zero already.
+    """
     fit = seen.fit
     if resolution >= _SHRUNK:
         how = "The coefficients are drawn towards zero as far as the noise asks for."
-        return np.append(fit.intercept, fit.slopes), how
+        return (params if part else np.append(fit.intercept, fit.slopes)), how
     intercept = fit.family.predictor(fit.mean) - fit.offsets.mean
     how = "The noise is larger than what the columns can show: their coefficients are set to zero."
-    return np.append(intercept, np.zeros_like(fit.slopes)), how
+    return np.append(intercept, np.zeros(len(params) - 1)), how
 
 
-def _doubts(seen: FamilyLooked, resolution: float, *, converged: bool) -> list[str]:
+def _resolution(law: LookLaw) -> float:
+    """Return the least eigenvalue of the information over the norm of its noise."""
+    return float(law.eigenvalues[0]) / law.noise_norm
+
+
+def astray(seen: FamilyLooked) -> bool:
+    """Return whether noise has thrown the fit off: a yes/no response cannot vary as it then does.
+
+    Its scores vary by their information, if the mean is about right.
+    """
+    last, family = seen.looks[-1], seen.fit.family
+    single = not family.dispersed and family.cap == 1
+    return single and last.middle > _ASTRAY
+
+
+def converged(seen: FamilyLooked) -> bool:
+    """Return whether the last look asked for a small step only."""
+    return seen.looks[-1].moved <= _AT_REST
+
+
+def doubts_of(seen: FamilyLooked, law: LookLaw) -> list[str]:
     """Return why no intervals are earned; nothing where they are. One reason is enough."""
     plan, fit, family = seen.plan, seen.fit, seen.fit.family
+    resolution = _resolution(law)
     mean = float(family.moments(fit.situation().eta)[0].mean())
     events = max(fit.rows * min(mean, family.cap - mean), 1.0)
     wanted = _EVENTS * plan.size
@@ -146,12 +189,17 @@ def _doubts(seen: FamilyLooked, resolution: float, *, converged: bool) -> list[s
             else "several times as many rows, or an eps several times as large"
         )
         return [f"The noise hides a direction of the columns.{rare} Intervals need {need}."]
+    if astray(seen):
+        return [
+            "The noise has thrown the fit off: the responses vary far more than it allows for. "
+            "Intervals need more rows, or a larger eps."
+        ]
     if math.sqrt(fit.predicted_variance) > _STEEP * fit.steepest:
         return [
             "The columns nearly separate the responses: the fit is as steep as is allowed, and "
             "larger coefficients would fit as well. Intervals need a larger eps, or fewer columns."
         ]
-    if not converged:
+    if not converged(seen):
         return [
             "The fit still moved at the last look, too far for intervals: they need a larger eps, "
             "more rows, or fewer columns."

@@ -63,7 +63,16 @@ def _bounded(eta: Floats, limits: tuple[float, float]) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Binomial:
-    """Yes or no, with the logit link."""
+    """Yes or no, or successes of several trials, with the logit link.
+
+    Attributes
+    ----------
+    trials : float
+        The usual number of trials of a row. Means and weights are of so many; a row with others
+        has them in proportion.
+    """
+
+    trials: float = 1.0
 
     link: ClassVar[str] = "logit"
     dispersed: ClassVar[bool] = False
@@ -81,8 +90,8 @@ class Binomial:
 
     @property
     def cap(self) -> float:
-        """The largest response."""
-        return 1.0
+        """The largest response of so many trials."""
+        return self.trials
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -90,16 +99,16 @@ class Binomial:
         return -_REACH, _REACH
 
     def moments(self, eta: Floats) -> tuple[Floats, Floats]:
-        """Return 1/(1 + exp(-eta)) and its derivative."""
+        """Return trials/(1 + exp(-eta)) and its derivative."""
         held = _bounded(eta, self.limits)
         small = exp(-np.abs(held))
         below = 1.0 + small
         weight = small / below / below
-        return np.where(held >= 0, 1.0, small) / below, weight
+        return self.trials * (np.where(held >= 0, 1.0, small) / below), self.trials * weight
 
     def predictor(self, mean: float) -> float:
-        """Return log(mean / (1 - mean)), within the limits."""
-        held = min(max(mean, 1e-5), 1 - 1e-5)
+        """Return log(p / (1 - p)), p = mean / trials, within the limits."""
+        held = min(max(mean / self.trials, 1e-5), 1 - 1e-5)
         return math.log(held / (1 - held))
 
     def centre(self, mean: float, variance: float) -> float:
@@ -114,12 +123,16 @@ class Poisson:
     Attributes
     ----------
     cap : float
+        Larger responses count as this.
     quasi : bool
         Whether the dispersion is reported. The looks are the same: they always allow for one.
+    declared : float or None
+        The public cap, where a look takes a smaller one. Means may be up to it.
     """
 
     cap: float
     quasi: bool = False
+    declared: float | None = None
     link: ClassVar[str] = "log"
     dispersed: ClassVar[bool] = True
     steep: ClassVar[float] = 2.5
@@ -132,7 +145,13 @@ class Poisson:
     @property
     def limits(self) -> tuple[float, float]:
         """The least and the largest linear predictor."""
-        return math.log(self.cap) - _DEPTH, math.log(self.cap)
+        top = math.log(self.most)
+        return top - _DEPTH, top
+
+    @property
+    def most(self) -> float:
+        """The public cap."""
+        return self.cap if self.declared is None else self.declared
 
     def moments(self, eta: Floats) -> tuple[Floats, Floats]:
         """Return exp(eta), twice."""

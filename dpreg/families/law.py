@@ -28,7 +28,7 @@ from dpreg.families.looks import FamilyLook
 from dpreg.families.working import draws
 from dpreg.staged.law import LookLaw, equation_noise, solved
 
-__all__ = ["family_law"]
+__all__ = ["WorkingRows", "family_law", "working_rows"]
 
 _ROUNDS: Final = 4
 _STEPS: Final = 12
@@ -46,7 +46,7 @@ def family_law(look: FamilyLook, degrees: int | None = None) -> LookLaw:
     a, h = look.cells[:size, :size], look.cells[:size, size]
     values, vectors = np.linalg.eigh(a)
     positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    working = _working(look)
+    working = working_rows(look)
     sampling = _middle(look, working, values, vectors)
     prior = min(max(look.fit.signal / size, 1e-6), 1.0)
     theta, spread = np.zeros(size), np.eye(size) * prior
@@ -87,7 +87,7 @@ def family_law(look: FamilyLook, degrees: int | None = None) -> LookLaw:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Working:
+class WorkingRows:
     """Rows (1, u) of the working law, with their predictors, means, weights and omega."""
 
     rows: Floats
@@ -97,19 +97,23 @@ class _Working:
     omega: Floats
 
 
-def _working(look: FamilyLook) -> _Working:
+def working_rows(look: FamilyLook, sample: Floats | None = None) -> WorkingRows:
+    """Return the working law's rows as a look would weight them; its cells are not read.
+
+    `sample` are other draws, (rows, p + 1), than those that looks are planned with.
+    """
     fit, location = look.fit, look.location
-    family, at = fit.family, look.fit.situation()
-    u = draws(len(fit.slopes))[:, :-1] * fit.spread
+    family, at = fit.family, look.fit.situation(sample)
+    u = (draws(len(fit.slopes)) if sample is None else sample)[:, :-1] * fit.spread
     mean, weight = family.moments(at.eta)
     wbar, farthest = location.mean_weight, np.maximum(mean, family.cap - mean)
     omega = location.score * math.sqrt(wbar) / (farthest * np.sqrt(at.length))
     omega = np.minimum(omega, location.information * wbar / (weight * at.length))
     rows = np.column_stack([np.ones(len(u)), u])
-    return _Working(rows, at.eta, mean, weight, np.minimum(omega, 1.0))
+    return WorkingRows(rows, at.eta, mean, weight, np.minimum(omega, 1.0))
 
 
-def _middle(look: FamilyLook, working: _Working, values: Floats, vectors: Floats) -> Floats:
+def _middle(look: FamilyLook, working: WorkingRows, values: Floats, vectors: Floats) -> Floats:
     """Return the sandwich's middle: Q for its trace, the working law for its shape.
 
     Rows that are weighted down have less of it for their information, omega^2 for omega: with
@@ -126,7 +130,7 @@ def _middle(look: FamilyLook, working: _Working, values: Floats, vectors: Floats
     return np.asarray((shape + shape.T) / 2 * scale)
 
 
-def _curved(look: FamilyLook, working: _Working, theta: Floats, spread: Floats) -> Floats:
+def _curved(look: FamilyLook, working: WorkingRows, theta: Floats, spread: Floats) -> Floats:
     """Return the coefficients whose scores one step of Newton's would take for theta's.
 
     The mean is no straight line: over a step of some length the scores are not H theta. Under the

@@ -112,9 +112,9 @@ class Fit:
         """The largest standard deviation of the predictor that the fit may have."""
         return _steepest(self.family, self.middle)
 
-    def situation(self) -> Situation:
-        """Return what the next look is planned with."""
-        sample = draws(len(self.slopes))
+    def situation(self, sample: Floats | None = None) -> Situation:
+        """Return what the next look is planned with; other draws may stand for the working law."""
+        sample = draws(len(self.slopes)) if sample is None else sample
         u = sample[:, :-1] * self.spread
         eta = self.middle + u @ self.along + math.sqrt(self.offsets.variance) * sample[:, -1]
         return Situation(
@@ -158,6 +158,7 @@ def start(
     known: Floats,
     response: tuple[float, float],
     rows: int | None,
+    mean: float | None = None,
 ) -> Fit:
     """Return the fit that a look at the box gives.
 
@@ -173,6 +174,8 @@ def start(
         The response is the first plus the second times its stored cell.
     rows : int or None
         The number of rows where it is public.
+    mean : float, optional
+        Of the response, where its cells hold only what a first guess left of it.
     """
     most = math.inf if rows is None else float(rows)
     count = max(min(float(cells[0, 0]), most), len(cells) + 1.0)
@@ -183,10 +186,12 @@ def start(
     found = whitened(moments, variances, None, 1 / count)
     keep = [*range(p), len(means) - 1]
     own = whitened(moments[np.ix_(keep, keep)], variances[np.ix_(keep, keep)], None, 1 / count)
-    mean = min(max(response[0] + response[1] * float(means[-1]), 1e-4), family.cap * (1 - 1e-4))
-    slope = mean if family.dispersed else mean * (1 - mean)
+    told = response[0] + response[1] * float(means[-1]) if mean is None else mean
+    mean = min(max(told, 1e-4), family.cap * (1 - 1e-4))
+    slope = mean if family.dispersed else mean * (1 - mean / family.cap)
     explained = float(found.slopes @ moments[:-1, :-1] @ found.slopes) * response[1] ** 2
-    attenuated = slope if family.dispersed else max(slope - max(explained, 0.0), 0.35 * slope)
+    lost = max(explained, 0.0) / family.cap
+    attenuated = slope if family.dispersed else max(slope - lost, 0.35 * slope)
     unit = response[1] / attenuated  # E mu'(eta), by Stein's lemma
     offsets = Offsets(
         known,

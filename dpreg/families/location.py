@@ -86,6 +86,7 @@ class FamilyLocation:
         mean_weight: float,
         information: float,
         score: float,
+        most_trials: float = 1.0,
     ) -> FamilyLocation:
         """Round coordinates to grids on which rows are computed exactly.
 
@@ -104,6 +105,8 @@ class FamilyLocation:
             wbar.
         information, score : float
             A and S.
+        most_trials : float
+            The most trials that a row may have, over the family's usual number.
 
         Raises
         ------
@@ -125,7 +128,7 @@ class FamilyLocation:
         wbar = max(mean_weight, _LEAST)
         largest = max(information, 1.0)
         reachable = max(score, _LEAST)
-        residual = _largest_residual(family, predictor, wbar, reachable)
+        residual = _largest_residual(family, predictor, wbar, reachable, most_trials)
         limit = math.floor(min(reachable / (math.sqrt(largest) * residual), 1.0) * _UNITS)
         return cls(family, forms, predictor, wbar, largest, residual, max(limit, 1))
 
@@ -161,11 +164,14 @@ class FamilyLocation:
         return carried_back(self.forms, 1 / math.sqrt(self.mean_weight))
 
 
-def _largest_residual(family: Family, predictor: Form, wbar: float, score: float) -> float:
+def _largest_residual(
+    family: Family, predictor: Form, wbar: float, score: float, times: float
+) -> float:
     """Return a bound on omega^(1/2) |e| w^(-1/2) over all rows that there can be.
 
     omega <= min(1, S sqrt(wbar)/ebar), as |(1, u)| >= 1; the largest value on a grid of eta, and a
-    percent more for what lies between. A row beyond it is cut there.
+    percent more for what lies between. With `times` as many trials ebar and w are so many times
+    larger, which the second bound does not see. A row beyond it is cut there.
     """
     low, high = family.limits
     constant = predictor.floats[0]
@@ -173,6 +179,6 @@ def _largest_residual(family: Family, predictor: Form, wbar: float, score: float
     ends = [min(max(constant + sign * reach, low), high) for sign in (-1.0, 1.0)]
     mean, weight = family.moments(np.linspace(ends[0], ends[1], _GRID))
     farthest = np.maximum(mean, family.cap - mean)
-    most = farthest / np.sqrt(weight)
+    most = math.sqrt(times) * farthest / np.sqrt(weight)
     held = np.sqrt(score * math.sqrt(wbar) * farthest / weight)
     return 1.01 * float(np.minimum(most, held).max()) + _LEAST

@@ -9,8 +9,9 @@ looks compose in sequence, however they were chosen.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -28,15 +29,17 @@ from dpreg.families.plan import (
     FamilyPlan,
     OpenFamilyLooks,
 )
-from dpreg.families.rows import FamilyRows
-from dpreg.families.working import Clips, choose_clips
+from dpreg.families.rows import FamilyRows, Trials
+from dpreg.families.tight import tightened
+from dpreg.families.trials import of_trials
+from dpreg.families.working import Clips
 from dpreg.moments import Moments, Vectors
 from dpreg.privacy.account import Part
-from dpreg.privacy.block_noise import MIDDLE, BlocksLaplaceLook
+from dpreg.privacy.block_noise import BlocksLaplaceLook
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.look_noise import GaussianLook
+from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
 
-__all__ = ["FamilyLook", "FamilyLooked", "look_at_family"]
+__all__ = ["FamilyLook", "FamilyLooked", "look_at_chosen", "look_at_family"]
 
 Read = Callable[[Vectors], Moments]
 """Reads the rows that the looks are for once, and returns their exact moments."""
@@ -104,7 +107,7 @@ class FamilyLooked:
     @property
     def first_share(self) -> Fraction:
         """The share of the look at the box."""
-        return FIRST
+        return self.plan.part_of_whole(FIRST)
 
 
 def look_at_family(
@@ -117,6 +120,7 @@ def look_at_family(
     columns: Sequence[int],
     offsets: Sequence[int] = (),
     known: Sequence[float] = (),
+    trials: Trials | None = None,
     public: bool = False,
 ) -> FamilyLooked:
     """Look at the rows, each time located by the looks before, until the fit stands.
@@ -136,52 +140,100 @@ def look_at_family(
         Indices of the stored columns that have coefficients, and of those with known slopes.
     known : sequence of float
         Slopes of the predictor on the stored offsets.
+    trials : Trials, optional
+        Where rows have several: for "binomial".
     public : bool
         Whether the number of rows that `read` reads is public.
     """
     plan = opened.plan
     moments = read(design)
     box_noise = plan.box_noise()
-    drawn = box_noise.draw(opened.part(FIRST), moments.group)
-    box = np.array(_added(moments.cells, drawn), dtype=np.float64) / CELL_UNITS
+    box = _release_box(moments, box_noise, opened.part(FIRST))
     rows = moments.rows if public else None
     order = np.ix_(*[[0, *columns, *offsets, design.size - 1]] * 2)
-    slopes = np.array(known, dtype=np.float64)
-    fit = start(family, box[order], box_noise.sd[order], slopes, response, rows)
+    slopes, mean = np.array(known, dtype=np.float64), None
+    cells, sd = box, box_noise.sd
+    if trials is not None:
+        family, mean, cells, sd = of_trials(box, box_noise.sd, trials, response)
+    fit = start(family, cells[order], sd[order], slopes, response, rows, mean)
     looks: list[FamilyLook] = []
     left, share = 1 - FIRST, SECOND
+    look = partial(_look, read, design, opened, response, columns, offsets, trials)
     while True:
-        clips = choose_clips(
-            fit.situation(),
-            plan.ratio(share * (1 - MIDDLE)),
-            plan.protection.neighbors == "replace-one",
-            pure=not plan.gaussian,
-        )
-        location = _on_grid(fit, clips)
-        moments = read(FamilyRows(design, location, columns, offsets, response))
-        weight = clips.weight
-        if plan.gaussian:  # told in the units of stored integers
-            weight *= location.residual**2 / location.information
-        noise = plan.noise(share, location.limit, weight)
-        cells, sd = _release(moments, noise, opened.part(share), location)
-        seen = FamilyLook(location, clips, cells, sd, share, fit, 0.0)
+        seen, fit = look(fit, share)
+        looks.append(seen)
         left -= share
-        fit, moved = relocated(fit, cells, sd, seen.middle, clips.efficiency)
-        looks.append(FamilyLook(location, clips, cells, sd, share, seen.fit, moved))
         if not left:
             return FamilyLooked(plan, box, box_noise.sd, tuple(looks), fit)
         again = len(looks) - 1
-        more = again < len(MORE) and (moved > MOVED[again] or _cheap(clips, moved))
+        more = again < len(MORE) and (seen.moved > MOVED[again] or _cheap(seen))
         share = MORE[again] if more else left
 
 
-def _cheap(clips: Clips, moved: float) -> bool:
+def look_at_chosen(
+    read: Read,
+    design: Vectors,
+    seen: FamilyLooked,
+    located: Fit,
+    opened: OpenFamilyLooks,
+    *,
+    response: tuple[float, float],
+    columns: Sequence[int],
+    offsets: Sequence[int] = (),
+    trials: Trials | None = None,
+) -> FamilyLooked:
+    """Look once more, at the chosen columns, and return what that look released.
+
+    Parameters
+    ----------
+    read, design, response, columns, offsets, trials
+        As for `look_at_family`.
+    seen : FamilyLooked
+        What the looks before released.
+    located : Fit
+        Of the chosen columns.
+    opened : OpenFamilyLooks
+        Of the one more look.
+    """
+    look = partial(_look, read, design, opened, response, columns, offsets, trials)
+    one, fit = look(located, Fraction(1))
+    return FamilyLooked(opened.plan, seen.box, seen.box_sd, (one,), fit)
+
+
+def _look(
+    read: Read,
+    design: Vectors,
+    opened: OpenFamilyLooks,
+    response: tuple[float, float],
+    columns: Sequence[int],
+    offsets: Sequence[int],
+    trials: Trials | None,
+    fit: Fit,
+    share: Fraction,
+) -> tuple[FamilyLook, Fit]:
+    """Make one look at a fit, and return it with the fit that it moves to."""
+    times = 1.0 if trials is None else trials.most / fit.family.cap
+    fit, at = tightened(opened.plan, fit, share, max(times, 1.0))
+    moments = read(FamilyRows(design, at.location, columns, offsets, response, trials))
+    cells, sd = _release(moments, at.noise, opened.part(share), at.units)
+    seen = FamilyLook(at.location, at.clips, cells, sd, share, fit, 0.0)
+    new, moved = relocated(fit, cells, sd, seen.middle, at.clips.efficiency)
+    return replace(seen, moved=moved), new
+
+
+def _cheap(seen: FamilyLook) -> bool:
     """Whether another look costs no precision: noise is small even in a small look."""
-    return clips.loudness < CHEAP and moved > STILL
+    return seen.clips.loudness < CHEAP and seen.moved > STILL
+
+
+def _release_box(moments: Moments, noise: GaussianLook | MatrixLaplaceLook, part: Part) -> Floats:
+    """Add the noise to the exact moments of rows in the box."""
+    drawn = noise.draw(part, moments.group)
+    return np.array(_added(moments.cells, drawn), dtype=np.float64) / CELL_UNITS
 
 
 def _release(
-    moments: Moments, noise: GaussianLook | BlocksLaplaceLook, part: Part, location: FamilyLocation
+    moments: Moments, noise: GaussianLook | BlocksLaplaceLook, part: Part, units: Floats
 ) -> tuple[Floats, Floats]:
     """Add the noise to exact blocks, and undo the rows' scales.
 
@@ -192,9 +244,6 @@ def _release(
     size = noise.size - 1
     exact = [list(row[: size + 1]) for row in moments.cells[: size + 1]]
     exact[size][size] = moments.cells[size + 1][size + 1]
-    units = np.full((size + 1, size + 1), location.information)
-    units[size, :] = units[:, size] = np.sqrt(location.information) * location.residual
-    units[size, size] = location.score**2
     cells = np.array(_added(exact, drawn), dtype=np.float64) / CELL_UNITS * units
     return cells, noise.sd * units
 
@@ -204,16 +253,3 @@ def _added(exact: Sequence[Sequence[int]], drawn: Sequence[Sequence[int]]) -> li
         [a + b for a, b in zip(row, own, strict=True)]
         for row, own in zip(exact, drawn, strict=True)
     ]
-
-
-def _on_grid(fit: Fit, clips: Clips) -> FamilyLocation:
-    return FamilyLocation.on_grid(
-        fit.family,
-        whitening=fit.whitening,
-        offset=-fit.whitening @ fit.center,
-        slopes=np.append(fit.slopes, fit.offsets.slopes),
-        intercept=fit.intercept,
-        mean_weight=fit.mean_weight,
-        information=clips.information,
-        score=clips.score,
-    )

@@ -24,7 +24,7 @@ from dpreg.privacy.block_noise import (
     blocks_gaussian,
     blocks_laplace,
 )
-from dpreg.privacy.budget import ALL_ROWS, Budget
+from dpreg.privacy.budget import ALL_ROWS, FITTING, SELECTING, Budget, decimal_string
 from dpreg.privacy.gram_sensitivity import Triangle, layout
 from dpreg.privacy.look_noise import (
     GaussianLook,
@@ -37,7 +37,15 @@ from dpreg.privacy.matrix_laplace import response_share
 from dpreg.privacy.protection import Protection
 from dpreg.staged.need import rows_needed
 
-__all__ = ["FIRST", "MOST_LOOKS", "SECOND", "FamilyPlan", "OpenFamilyLooks", "plan_family"]
+__all__ = [
+    "CHOSEN",
+    "FIRST",
+    "MOST_LOOKS",
+    "SECOND",
+    "FamilyPlan",
+    "OpenFamilyLooks",
+    "plan_family",
+]
 
 _BOX_SIGNAL: Final = 0.25
 """|theta|^2 that a first look expects: the columns explain a quarter of the response's box."""
@@ -54,6 +62,8 @@ STILL: Final = 1e-10
 NEEDED: Final = 2.2
 """Rows that intervals need, beside those at which columns just stand out of the noise."""
 MOST_LOOKS: Final = 3 + len(MORE)
+CHOSEN: Final = "look at the chosen columns"
+"""The step of one more look, after a choice, as the budget table names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +78,16 @@ class FamilyPlan:
         How many of its columns have known slopes.
     mechanism : {"gaussian", "matrix-laplace"}
     strength : Fraction
-        Of all looks together: r^2 of Gaussian noise, or eps.
+        Of all these looks together: r^2 of Gaussian noise, or eps.
     cost : Budget
+        Of all looks, the one more included; with halves that of each half.
     protection : Protection
+    later : Fraction
+        Strength of one more look, at the columns that a choice leaves; 0 for none.
+    split : bool
+        Whether these looks read half 1 and the one more half 2.
+    once : bool
+        Whether this is the plan of that one more look.
     """
 
     triangle: Triangle
@@ -79,6 +96,14 @@ class FamilyPlan:
     strength: Fraction
     cost: Budget
     protection: Protection
+    later: Fraction = Fraction(0)
+    split: bool = False
+    once: bool = False
+
+    @property
+    def rows(self) -> str:
+        """The rows that the looks read."""
+        return SELECTING if self.split else ALL_ROWS
 
     @property
     def size(self) -> int:
@@ -132,7 +157,12 @@ class FamilyPlan:
     @property
     def last_share(self) -> Fraction:
         """The share of the last look where one look more than the least was needed."""
-        return 1 - FIRST - SECOND - MORE[0]
+        return Fraction(1) if self.once else 1 - FIRST - SECOND - MORE[0]
+
+    def part_of_whole(self, share: Fraction) -> Fraction:
+        """Return the share of a look in what its rows are charged."""
+        beside = Fraction(0) if self.split else self.later
+        return share * self.strength / (self.strength + beside)
 
     @property
     def rows_needed(self) -> float:
@@ -144,18 +174,59 @@ class FamilyPlan:
         ratio, relation = self.ratio(self.last_share), self.protection.neighbors
         return NEEDED * rows_needed(self.size, ratio, relation, gaussian=self.gaussian)
 
-    def open(self, account: Account, *, rows: str = ALL_ROWS) -> OpenFamilyLooks:
-        """Open the looks' line of a call's account, which is not yet charged."""
+    def at_chosen(self, columns: int) -> FamilyPlan:
+        """Return the plan of the one more look, at so many chosen columns."""
+        beside = Fraction(0) if self.split else self.strength
+        return FamilyPlan(
+            layout(range(columns + 1)),
+            0,
+            self.mechanism,
+            self.later,
+            self.cost,
+            self.protection,
+            later=beside,
+            once=True,
+        )
+
+    def open(self, account: Account) -> OpenFamilyLooks:
+        """Open the looks' lines of a call's account, which is not yet charged."""
+        note = f"at most {MOST_LOOKS} looks; the last takes what the others leave"
+        if self.gaussian:
+            return self._gaussian(account, note)
         line = account.joint(
             "looks",
             self.mechanism,
-            self.cost,
-            mu_squared=self.strength if self.gaussian else None,
-            rows=rows,
-            note=f"at most {MOST_LOOKS} looks; the last takes what the others leave",
-            by=None if self.gaussian else LAPLACES,
+            Budget(self.strength),
+            rows=self.rows,
+            note=note,
+            by=LAPLACES,
         )
-        return OpenFamilyLooks(self, line)
+        later = None
+        if self.later:
+            later = account.joint(
+                CHOSEN,
+                self.mechanism,
+                Budget(self.later),
+                rows=FITTING if self.split else ALL_ROWS,
+                by=LAPLACES,
+            )
+        return OpenFamilyLooks(self, line, later)
+
+    def _gaussian(self, account: Account, note: str) -> OpenFamilyLooks:
+        whole = self.strength
+        if self.later and not self.split:
+            share = decimal_string(self.part_of_whole(Fraction(1)))
+            note = f"{note} of {share} of mu^2; the rest is for a look at the chosen columns"
+            whole += self.later
+        line = account.joint(
+            "looks", self.mechanism, self.cost, mu_squared=whole, rows=self.rows, note=note
+        )
+        later = line if self.later else None
+        if self.split:
+            later = account.joint(
+                CHOSEN, self.mechanism, self.cost, mu_squared=self.later, rows=FITTING
+            )
+        return OpenFamilyLooks(self, line, later)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,10 +237,18 @@ class OpenFamilyLooks:
     ----------
     plan : FamilyPlan
     line : Line
+    later : Line or None
+        Of one more look at the chosen columns.
     """
 
     plan: FamilyPlan
     line: Line
+    later: Line | None = None
+
+    def at_chosen(self, columns: int) -> OpenFamilyLooks:
+        """Return the right to the one more look, once it is known how many columns were chosen."""
+        assert self.later is not None
+        return OpenFamilyLooks(self.plan.at_chosen(columns), self.later)
 
     def part(self, share: Fraction) -> Part:
         """Take the part of one look."""
@@ -185,6 +264,8 @@ def plan_family(
     offsets: int = 0,
     exclusive: Sequence[Sequence[int]] = (),
     noise: str | None = None,
+    later: Fraction = Fraction(0),
+    split: bool = False,
 ) -> FamilyPlan:
     """Plan the looks at p columns and some of known slope.
 
@@ -201,12 +282,30 @@ def plan_family(
         z indices of the 0/1 columns of each factor.
     noise : {"gaussian", "matrix-laplace"}, optional
         None takes Gaussian noise where delta is above 0.
+    later : Fraction
+        Share of one more look at the chosen columns, below 1; 0 for none.
+    split : bool
+        Whether the looks read half of the rows, and one more look the other half.
     """
+    once = split or later > 0
     triangle = layout(range(columns + offsets + 1), exclusive)
+
+    def divided(mechanism: str, whole: Fraction, spent: Budget) -> FamilyPlan:
+        return FamilyPlan(
+            triangle,
+            offsets,
+            mechanism,
+            whole if split else whole * (1 - later),
+            spent,
+            protection,
+            later=whole if split else whole * later,
+            split=split,
+        )
+
     if (noise or ("gaussian" if cost.delta > 0 else "matrix-laplace")) == "matrix-laplace":
-        eps = cost.eps
-        return FamilyPlan(triangle, offsets, "matrix-laplace", eps, Budget(eps), protection)
+        return divided("matrix-laplace", cost.eps, Budget(cost.eps))
+    halved = split and protection.apart > 1
+    spent = Budget(cost.eps, cost.delta / 2) if halved else cost
     located = (columns + 2) * (columns + 3) // 2
-    cells = len(triangle.cells) + (MOST_LOOKS - 1) * located
-    whole = Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2
-    return FamilyPlan(triangle, offsets, "gaussian", whole, cost, protection)
+    cells = len(triangle.cells) + (MOST_LOOKS - 1 + once) * located
+    return divided("gaussian", Fraction(looks_ratio(spent.eps, spent.delta, cells)) ** 2, spent)

@@ -7,7 +7,9 @@ A complete row (1, x, y) of cells in units of 2**-20 becomes, with u, eta, omega
     q = |k| |f| / S,
 
 again in units of 2**-20: sum k k' is the information over A, sum k f the score over sqrt(A) F, and
-sum q^2 the sum of squared scores over S^2. A row with a missing or undeclared cell becomes 0.
+sum q^2 the sum of squared scores over S^2. A row with a missing or undeclared cell becomes 0. Of a
+row with m trials, m a rounded cell, w, mu and the largest y are m times those of one; a row
+without trials becomes 0.
 
 Statement. For every table, chunk, order of rows, engine, number of threads and BLAS:
 
@@ -47,9 +49,35 @@ from dpreg.moments import CELL_BITS, Vectors, to_grid
 from dpreg.sources import Chunk
 from dpreg.staged.rows import PIECE, hold_norm
 
-__all__ = ["FamilyRows"]
+__all__ = ["FamilyRows", "Trials"]
 
 _ONE: Final = 2.0**CELL_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """Where the number of a row's trials stands; public.
+
+    Attributes
+    ----------
+    column : int
+        Index of the stored column.
+    scale : (float, float)
+        The number is the first plus the second times its stored cell, rounded to an integer.
+    most : float
+        The largest number.
+    """
+
+    column: int
+    scale: tuple[float, float]
+    most: float
+
+    def of(self, cells: Floats) -> Floats:
+        """Return the numbers of gridded cells (D, rows), each from its own cell."""
+        found = cells[self.column] * (self.scale[1] / _ONE)
+        found += self.scale[0]
+        np.rint(found, out=found)
+        return np.asarray(np.minimum(np.maximum(found, 0.0), self.most), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -67,6 +95,8 @@ class FamilyRows:
         Those of the columns whose slopes are known.
     response : (float, float)
         The response is the first plus the second times its stored cell.
+    trials : Trials, optional
+        Where rows have several: the response counts successes.
     """
 
     design: Vectors
@@ -74,6 +104,7 @@ class FamilyRows:
     columns: tuple[int, ...]
     offsets: tuple[int, ...]
     response: tuple[float, float]
+    trials: Trials | None
     _forms: Floats = field(repr=False, compare=False)
 
     def __init__(
@@ -83,6 +114,7 @@ class FamilyRows:
         columns: Sequence[int],
         offsets: Sequence[int],
         response: tuple[float, float],
+        trials: Trials | None = None,
     ) -> None:
         """See the class."""
         chosen, known = tuple(columns), tuple(offsets)
@@ -97,6 +129,7 @@ class FamilyRows:
         put(self, "columns", chosen)
         put(self, "offsets", known)
         put(self, "response", response)
+        put(self, "trials", trials)
         put(self, "_forms", _matrix(location, chosen, both, design.size))
 
     @property
@@ -115,7 +148,7 @@ class FamilyRows:
 
     def __reduce__(self) -> tuple[type[FamilyRows], tuple[object, ...]]:
         """Keep the arguments only: what they make can be made again."""
-        kept = (self.design, self.location, self.columns, self.offsets, self.response)
+        kept = (self.design, self.location, self.columns, self.offsets, self.response, self.trials)
         return FamilyRows, kept
 
     def block(self, chunk: Chunk) -> Floats:
@@ -125,7 +158,8 @@ class FamilyRows:
         out = np.empty((self.size, len(rows)))
         for start in range(0, len(rows), PIECE):
             piece = slice(start, start + PIECE)
-            _locate(cells[:, piece], self._forms, self.location, self.response, out[:, piece])
+            some = cells[:, piece]
+            _locate(some, self._forms, self.location, self.response, self.trials, out[:, piece])
         return out.T
 
 
@@ -142,6 +176,7 @@ def _locate(
     forms: Floats,
     location: FamilyLocation,
     response: tuple[float, float],
+    trials: Trials | None,
     out: Floats,
 ) -> None:
     """Write the rows of gridded cells (D, rows) to `out`, (places, rows)."""
@@ -149,11 +184,16 @@ def _locate(
     k, f, q = out[:size], out[size], out[size + 1]
     np.matmul(forms, cells, out=k)
     mean, weight = family.moments(k[0])
+    cap: float | Floats = family.cap
+    counts = np.ones(len(f)) if trials is None else trials.of(cells)
+    if trials is not None:
+        times = np.maximum(counts, 1.0) / cap
+        mean, weight, cap = mean * times, weight * times, cap * times
     square = np.ones(len(f))
     for coordinate in k[1:]:
         square += coordinate * coordinate
     length = np.sqrt(square)
-    farthest = np.maximum(mean, family.cap - mean)
+    farthest = np.maximum(mean, cap - mean)
     omega = (location.score * np.sqrt(location.mean_weight)) / (farthest * length)
     np.minimum(omega, location.information * location.mean_weight / (weight * square), out=omega)
     np.minimum(omega, 1.0, out=omega)
@@ -165,6 +205,7 @@ def _locate(
     hold_norm(k)
     np.multiply(cells[-1], response[1] / _ONE, out=f)
     f += response[0]
+    np.minimum(f, cap, out=f)
     f -= mean
     f *= np.sqrt(omega / weight)
     f *= _ONE / location.residual
@@ -174,7 +215,7 @@ def _locate(
     np.multiply(np.abs(f), norm, out=q)
     q *= _ONE / location.limit
     np.minimum(np.ceil(q), _ONE, out=q)
-    out[:, cells[0] == 0.0] = 0.0
+    out[:, (cells[0] == 0.0) | (counts == 0.0)] = 0.0
     out *= 1 / _ONE
 
 

@@ -27,9 +27,10 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.families.family import Family
 
-__all__ = ["Clips", "Situation", "choose_clips", "draws"]
+__all__ = ["Clips", "Situation", "choose_clips", "draws", "light_draws"]
 
 _DRAWS: Final = 1500
+_LIGHT: Final = 4096
 _FREEDOM: Final = 5
 _SEED: Final = 20240917
 _MISFIT: Final = 0.07
@@ -52,6 +53,14 @@ def draws(columns: int) -> Floats:
     normal = generator.standard_normal((_DRAWS, columns + 1))
     square = generator.chisquare(_FREEDOM, (_DRAWS, 1)) / (_FREEDOM - 2)
     found = normal / np.sqrt(square)
+    found.setflags(write=False)
+    return found
+
+
+@lru_cache(maxsize=16)
+def light_draws(columns: int) -> Floats:
+    """Return normal draws, (4096, p + 1): clips are for heavier tails, which most columns lack."""
+    found = np.random.default_rng(_SEED + 1).standard_normal((_LIGHT, columns + 1))
     found.setflags(write=False)
     return found
 

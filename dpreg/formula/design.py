@@ -32,7 +32,7 @@ from dpreg.formula.intervals import Interval, NotFiniteError
 from dpreg.formula.matrix import Design
 from dpreg.formula.rows import Product
 from dpreg.formula.terms import CodedTerm, FormulaTerms, code_terms, read_terms
-from dpreg.schema import Schema
+from dpreg.schema import Declaration, Schema
 from dpreg.sources import Source
 
 __all__ = ["Column", "Design", "Term", "build_design", "resolve_keep", "undeclared"]
@@ -144,7 +144,11 @@ def build_design(
 
 
 def _rebuilt(
-    formula: str, schema: dict[str, object], keep: tuple[str, ...], clip: Fraction, center: bool
+    formula: str,
+    schema: dict[str, Declaration],
+    keep: tuple[str, ...],
+    clip: Fraction,
+    center: bool,
 ) -> Design:
     """Build a pickled design again from the arguments that it kept."""
     return build_design(formula, Schema(schema), keep=keep, clip=clip, center=center)

@@ -1,6 +1,8 @@
-"""Planning a private selection before any data are touched."""
+"""Planning a private release before any data are touched."""
 
+from dpreg.planning.glm import GLMPlan, plan_glm
 from dpreg.planning.planner import plan
+from dpreg.planning.regression import RegressionPlan
 from dpreg.planning.results import Plan
 
-__all__ = ["Plan", "plan"]
+__all__ = ["GLMPlan", "Plan", "RegressionPlan", "plan", "plan_glm"]

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from dpreg.planning.arguments import rows_of_table, sized
+from dpreg.planning.assumed import Assumed
+from dpreg.planning.choice import Gains, gains, reported
 from dpreg.planning.detection import Detection, detect, rule_rows
+from dpreg.planning.looks import Asked
 from dpreg.planning.sizes import Stated
 from dpreg.planning.theorems import Promise, Situation, theorem_41, theorem_42
 from dpreg.privacy.protection import Protection
@@ -21,6 +24,7 @@ from dpreg.privacy.sensitivity import score_grid, score_range
 from dpreg.results.summary import Summary
 from dpreg.selection.preparation import divided_eps
 from dpreg.selection.tuning import charges
+from dpreg.staged.predict import predict_fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,11 +37,14 @@ class Call:
     """The checked arguments of `plan`, in stored units."""
 
     stated: Stated
+    assumed: Assumed
+    asked: Asked
     n: int
     eps: float
     chance: float
+    method: str
+    papers: tuple[str, ...]
     mechanism: str
-    protection: Protection
     rho: Fraction
     clip: Fraction
     penalty: Fraction | str
@@ -46,16 +53,35 @@ class Call:
     fit: str | None
 
     @property
+    def protection(self) -> Protection:
+        """Whom the call protects."""
+        return self.asked.protection
+
+    @property
+    def staged(self) -> bool:
+        """Whether the call looks at the rows: the rule of `dpreg.dp_select`."""
+        if self.method != "auto":
+            return self.method == "staged"
+        return not self.papers and self.n >= self.asked.rows_needed(self.eps)
+
+    @property
+    def way_of_fitting(self) -> str | None:
+        """The `fit` of the method that is taken."""
+        if self.staged:
+            return "fresh" if self.fit == "auto" else self.fit
+        return {"auto": "split", "same": "split", "fresh": "share"}.get(self.fit or "", self.fit)
+
+    @property
     def rows(self) -> float:
         """Rows that the selection reads: half of them where the other half fits."""
-        return self.n / 2 if self.fit == "split" else float(self.n)
+        return self.n / 2 if self.way_of_fitting == "split" else float(self.n)
 
     @property
     def draw_eps(self) -> float:
         """What is left of eps for the draw, after the noisy count and the fit."""
         private = not self.protection.n_is_public
         counted = private and self.sigma2 is not None and isinstance(self.penalty, str)
-        needed = {"count": counted, "fit": self.fit == "share"}
+        needed = {"count": counted, "fit": self.way_of_fitting == "share"}
         return float(divided_eps(Fraction(self.eps), needed, {})["selection"])
 
     @property
@@ -84,8 +110,26 @@ class Call:
         )
         return float(phi), float(psi)
 
+    def gains(self) -> Gains:
+        """Return what terms explain in the last of the looks."""
+        y = self.assumed.response(self.stated.beta, self.stated.sigma)
+        looks = self.asked.looks(self.eps)
+        seen = predict_fit(
+            looks, self.assumed.x, y, self.rows, choosing=self.way_of_fitting != "same"
+        )
+        found = gains(
+            seen.law,
+            self.stated.beta,
+            self.stated.units,
+            len(self.stated.names),
+            float(self.false_inclusions),
+        )
+        return found.stated(self.assumed.deviations() / self.assumed.stated(), self.stated.units)
+
     def predict(self) -> Detection:
-        """Predict the draw."""
+        """Predict the choice."""
+        if self.staged:
+            return reported(self.gains())
         phi, psi = self.charges
         return detect(
             self.stated.effects,
@@ -145,8 +189,28 @@ class Plan:
         return self.call.eps
 
     @property
+    def staged(self) -> bool:
+        """Whether the call would look at the rows three times."""
+        return self.call.staged
+
+    @property
+    def method(self) -> str:
+        """The method that the call would take: "staged" or "pcls"."""
+        return "staged" if self.staged else "pcls"
+
+    @property
+    def rows_needed(self) -> int:
+        """The rows from which on ``method="auto"`` takes "staged", at this eps."""
+        return math.ceil(self.call.asked.rows_needed(self.eps))
+
+    @property
+    def eps_needed(self) -> float:
+        """The eps from which on ``method="auto"`` takes "staged", with these rows."""
+        return self.call.asked.eps_needed(self.n)
+
+    @property
     def found(self) -> float:
-        """The chance that the drawn model holds all effects."""
+        """The chance that the chosen model holds all effects."""
         return self.detection.all
 
     @property
@@ -176,10 +240,14 @@ class Plan:
 
     @property
     def rule_of_thumb(self) -> int:
-        """The n that the rule of thumb asks for (`dpreg.planning.detection`).
+        """The n that the rule of thumb asks for.
 
-        n * beta^2 * Var(x | rest) >= penalty + ln(k / (1 - chance)) / t for each of k effects.
+        By looks: n grows until every term explains enough (`dpreg.planning.choice`). By the paper's
+        way (`dpreg.planning.detection`): n * beta^2 * Var(x | rest) >= penalty +
+        ln(k / (1 - chance)) / t for each of k effects.
         """
+        if self.staged:
+            return math.ceil(self.n * self.call.gains().rows_for(self.call.chance))
         phi, psi = self.call.charges
         miss = 1 - self.call.chance
         rows = rule_rows(self.call.stated.effects, rate=self.call.rate, phi=phi, psi=psi, miss=miss)

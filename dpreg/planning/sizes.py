@@ -13,13 +13,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design, build_design
 from dpreg.planning.detection import Effects
 from dpreg.schema import Numeric, Schema
 from dpreg.selection.space import build_space
 
-__all__ = ["Stated", "from_formula", "from_numbers"]
+__all__ = ["Stated", "column_variance", "from_formula", "from_numbers"]
 
 _LEAST: Final = 1e-60
 _MOST: Final = 1e60
@@ -46,6 +47,18 @@ class Stated:
         Columns of the largest model, kept ones included.
     kappa : float
         Least variance of a free column, in stored units.
+    beta : float64 array, shape (p,)
+        Coefficients of all stored columns without the constant.
+    units : tuple of tuples of int
+        The columns of each term on offer, from 1; those with an effect first.
+    given : mapping of int to float
+        Stated standard deviations given the others, in stored units, by column.
+    labels : tuple of str
+        The columns' names, p of them.
+    scales : float64 array, shape (p,)
+        Own units of the response over those of each column, for one of a stored coefficient.
+    design : Design or None
+        None where units are scaled.
     """
 
     names: tuple[str, ...]
@@ -55,6 +68,23 @@ class Stated:
     models: int
     widest: int
     kappa: float
+    beta: Floats
+    units: tuple[tuple[int, ...], ...]
+    given: Mapping[int, float]
+    labels: tuple[str, ...]
+    scales: Floats
+    design: Design | None
+
+    @property
+    def sigma(self) -> float:
+        """Residual standard deviation, in stored units."""
+        return math.sqrt(self.effects.sigma2)
+
+    @property
+    def exclusive(self) -> tuple[tuple[int, ...], ...]:
+        """The 0/1 columns of each factor that has several."""
+        terms = () if self.design is None else self.design.terms
+        return tuple(t.columns for t in terms if t.exclusive and len(t.columns) > 1)
 
 
 def from_numbers(
@@ -88,6 +118,12 @@ def from_numbers(
         models=2**total if most == total else sum(math.comb(total, s) for s in range(most + 1)),
         widest=most + 1,
         kappa=min([*variance.values(), _UNIFORM]),
+        beta=np.array([*beta.values(), *[0.0] * (total - len(beta))]),
+        units=tuple((j + 1,) for j in range(total)),
+        given={place: sd[name] for place, name in enumerate(effects, 1) if name in sd},
+        labels=(*effects, *(f"column {j + 1}" for j in range(len(effects), total))),
+        scales=np.full(total, float(clip)),
+        design=None,
     )
 
 
@@ -121,14 +157,15 @@ def from_formula(
         for name, value in effects.items()
     }
     known = {place[name]: value for name, value in sd.items()}
-    variance = {j: _variance(design, j, known) for j in free}
+    variance = {j: column_variance(design, j, known) for j in free}
     with_effect = [
         (unit, columns)
         for unit, columns in zip(space.units, space.unit_columns, strict=True)
         if any(j in beta for j in columns)
     ]
     _room(max_terms, len(with_effect))
-    sizes = [*(abs(value) for value in beta.values()), sigma / response, *variance.values()]
+    sizes = [*(abs(value) for value in beta.values() if value), sigma / response]
+    sizes += variance.values()
     if not all(_LEAST <= size <= _MOST for size in sizes):
         raise ArgumentError(
             "effects, sigma or sd are out of all proportion to the bounds of the schema: in scaled "
@@ -150,10 +187,16 @@ def from_formula(
         models=space.size,
         widest=len(names) if design.has_intercept else len(names) - 1,
         kappa=min(variance.values()),
+        beta=np.array([beta.get(j, 0.0) for j in range(1, len(names))]),
+        units=(*(columns for _, columns in with_effect), *map(tuple, others)),
+        given={j: value / design.columns[j].width for j, value in known.items()},
+        labels=names[1:],
+        scales=np.array([response / column.width for column in design.columns[1:]]),
+        design=design,
     )
 
 
-def _variance(design: Design, j: int, sd: Mapping[int, float]) -> float:
+def column_variance(design: Design, j: int, sd: Mapping[int, float]) -> float:
     """Variance of a stored column: from `sd`, or evenly spread over its bounds or levels."""
     column = design.columns[j]
     if j in sd:

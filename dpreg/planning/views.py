@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Final
 from scipy.special import ndtr
 
 from dpreg.planning.theorems import Promise, Situation, least_rows, theorem_41, theorem_42
-from dpreg.results.report import Facts, Grid, Paragraph, Report
+from dpreg.privacy.budget import decimal_string
+from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
 
 if TYPE_CHECKING:
+    from dpreg.planning.regression import RegressionPlan
     from dpreg.planning.results import Plan
 
-__all__ = ["report"]
+__all__ = ["regression_report", "report"]
 
 _NO_DATA: Final = "No data were used and nothing was spent"
 _CLIPPED: Final = 0.02
@@ -25,65 +27,203 @@ _CLIPPED: Final = 0.02
 
 
 def report(plan: Plan) -> Report:
-    """Return the page of a plan."""
-    call, detection = plan.call, plan.detection
-    stated = call.stated
+    """Return the page of a plan of a selection."""
+    blocks = _staged_blocks(plan) if plan.staged else _paper_blocks(plan)
+    return Report("Plan of a private selection", None, blocks)
+
+
+def _left(plan: Plan | RegressionPlan, *more: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+    mark = {plan.solved: " (found)"}
+    asked = plan.call.asked
+    return (
+        ("Rows n", f"{plan.n:,}{mark.get('n', '')}"),
+        ("eps", f"{plan.eps:g}{mark.get('eps', '')}"),
+        ("delta", decimal_string(asked.delta)),
+        ("Neighbours", asked.protection.neighbors),
+        ("Contributions", str(asked.protection.contributions)),
+        *more,
+    )
+
+
+def _models(models: int) -> str:
+    return f"{models:,}" if models < 10**12 else f"{models:.2e}"
+
+
+def _found(plan: Plan, cells: list[tuple[str, str]], headers: tuple[str, str]) -> Grid:
+    """Tell of each effect what it changes, what that is measured against, and its chance."""
+    stated, detection, clip = plan.call.stated, plan.detection, float(plan.call.clip)
+    rows = [
+        (
+            name,
+            f"{stated.scaled[i] * clip:.4g}",
+            f"{stated.deviations[i]:.3g}",
+            *cells[i],
+            f"{detection.each[i]:.3f}",
+        )
+        for i, name in enumerate(stated.names)
+    ]
+    rows.append(("all of them", "", "", "", "", f"{detection.all:.3f}"))
+    rows.append(("exactly them", "", "", "", "", f"{detection.right:.3f}"))
+    shown = ("term", "effect\n(scaled)", "sd\n(scaled)", *headers, "P(found)")
+    return Grid(shown, tuple(rows), "lrrrrr")
+
+
+def _staged_blocks(plan: Plan) -> tuple[Block, ...]:
+    call, stated = plan.call, plan.call.stated
+    gains = call.gains()
+    facts = Facts(
+        _left(plan, ("Method", "staged: three looks")),
+        (
+            ("Noise", call.asked.looks(plan.eps).mechanism),
+            ("Terms", f"{len(stated.names)} of {call.units} with an effect"),
+            ("Models", _models(stated.models)),
+            ("Rows looked at", f"{call.rows:,.0f}"),
+            ("Rows needed", f"{plan.rows_needed:,}"),
+            ("Margin", f"{gains.margin:.3g}"),
+        ),
+    )
+    cells = [
+        (f"{gains.strength[i]:.4g}", f"{gains.reach[i]:.4g}") for i in range(len(stated.names))
+    ]
+    grid = _found(plan, cells, ("gain", "reach"))
+    notes = (
+        Paragraph("Useless", f"{plan.useless:.3g} terms without an effect are expected."),
+        Paragraph(
+            "Rule",
+            "gain >= (root(reach) + z)^2, z the normal quantile of the chance of one "
+            f"effect, asks for about n = {plan.rule_of_thumb:,}.",
+        ),
+        Paragraph(
+            "Reading",
+            "gain: what a term explains on average, in squared standard errors that count the "
+            "noise; reach: what it has to, to be worth its price and stand clear of the best of "
+            "the others by the margin.",
+        ),
+        _way(plan, "pcls"),
+        Paragraph(
+            "Assumed",
+            f"{_NO_DATA}. A linear model with normal errors, and columns as made up from the "
+            f"schema, sd and correlation, or as in like.{_clipped(plan)}",
+        ),
+    )
+    return (facts, grid, *notes)
+
+
+def _paper_blocks(plan: Plan) -> tuple[Block, ...]:
+    call, stated = plan.call, plan.call.stated
     phi, psi = call.charges
     squared = float(call.clip) ** 2
-    mark = {plan.solved: " (found)"}
     facts = Facts(
+        _left(plan, ("Method", "pcls"), ("Rows selecting", f"{call.rows:,.0f}")),
         (
-            ("Rows n", f"{plan.n:,}{mark.get('n', '')}"),
-            ("eps", f"{plan.eps:g}{mark.get('eps', '')}"),
             ("Mechanism", call.mechanism),
-            ("Neighbours", call.protection.neighbors),
-            ("Contributions", str(call.protection.contributions)),
-            ("Rows selecting", f"{call.rows:,.0f}"),
-        ),
-        (
             ("Terms", f"{len(stated.names)} of {call.units} with an effect"),
-            ("Models", f"{stated.models:,}" if stated.models < 10**12 else f"{stated.models:.2e}"),
+            ("Models", _models(stated.models)),
             ("Radius", f"{float(call.rho * call.clip):g}"),
             ("Penalty/column", f"{phi * squared:.6g}"),
             ("Penalty/term", f"{psi * squared:.6g}"),
             ("Noise scale", f"{squared / call.rate:.6g}"),
         ),
     )
-    rows = []
-    for i, name in enumerate(stated.names):
-        drop = call.rows * float(stated.effects.strength[i])
-        charge = psi + phi * float(stated.effects.columns[i])
-        rows.append(
-            (
-                name,
-                f"{stated.scaled[i] * float(call.clip):.4g}",
-                f"{stated.deviations[i]:.3g}",
-                f"{drop * squared:.4g}",
-                f"{charge * squared:.4g}",
-                f"{detection.each[i]:.3f}",
-            )
+    cells = [
+        (
+            f"{call.rows * float(stated.effects.strength[i]) * squared:.4g}",
+            f"{(psi + phi * float(stated.effects.columns[i])) * squared:.4g}",
         )
-    rows.append(("all of them", "", "", "", "", f"{detection.all:.3f}"))
-    rows.append(("exactly them", "", "", "", "", f"{detection.right:.3f}"))
-    grid = Grid(
-        ("term", "effect\n(scaled)", "sd\n(scaled)", "fall of\nRSS", "price", "P(found)"),
-        tuple(rows),
-        "lrrrrr",
+        for i in range(len(stated.names))
+    ]
+    grid = _found(plan, cells, ("fall of\nRSS", "price"))
+    return (facts, grid, *_notes(plan))
+
+
+def _way(plan: Plan | RegressionPlan, instead: str) -> Paragraph:
+    """Say which method "auto" takes here, and what the other would need."""
+    if plan.method == "staged":
+        text = (
+            f'method="auto" takes looks from n = {plan.rows_needed:,} on at this eps, and from '
+            f'eps = {plan.eps_needed:.3g} on with these rows; below it takes "{instead}".'
+        )
+    elif plan.call.method == "auto" and plan.call.papers:
+        given = ", ".join(plan.call.papers)
+        text = f'method="auto" takes "{instead}": {given} can be given to it alone.'
+    else:
+        text = (
+            f"Looks at the rows would need n = {plan.rows_needed:,} at this eps, or "
+            f"eps = {plan.eps_needed:.3g} with these rows."
+        )
+    return Paragraph("Method", text)
+
+
+def regression_report(plan: RegressionPlan) -> Report:
+    """Return the page of a plan of a regression."""
+    call = plan.call
+    noise = call.asked.looks(plan.eps).mechanism
+    looks = "staged: three looks" if call.staged else "gram: one look"
+    facts = Facts(
+        _left(plan),
+        (
+            ("Method", looks),
+            ("Noise", noise),
+            ("Columns", str(len(call.stated.beta))),
+            ("Rows needed", f"{plan.rows_needed:,}"),
+            ("Overlap", f"{plan.overlap:.3f}"),
+            ("Same decision", f"{plan.same:.3f}"),
+        ),
     )
-    return Report("Plan of a private selection", None, (facts, grid, *_notes(plan)))
+    table = plan.coefficients
+    rows = tuple(
+        (
+            str(name),
+            f"{row['coef']:.4g}",
+            f"{row['least squares']:.3g}",
+            f"{row['std err']:.3g}",
+            *(f"{row[key]:.2f}" for key in ("width", "overlap", "same decision", "power")),
+        )
+        for name, row in table.iterrows()
+    )
+    headers = (
+        *("", "coef", "least\nsquares", "private\nstd err", "width", "overlap"),
+        *("same\ndecision", "power"),
+    )
+    rough = (
+        ""
+        if call.staged
+        else " For one look the standard errors are rough: real ones were up to half as large "
+        "again."
+    )
+    notes = (
+        Paragraph(
+            "Reading",
+            "width: length of the private interval over the ordinary one; overlap: their common "
+            "part as a share of each, in the mean; same decision: the chance that both or neither "
+            "is significant at 5%; power: that the private one is.",
+        ),
+        _way(plan, "gram"),
+        Paragraph(
+            "Assumed",
+            f"{_NO_DATA}. A linear model with errors of one variance, normal or as in like, and "
+            "columns as made up from the schema, sd and correlation, or as in like. Where the "
+            "model is not linear, or tails are longer than was told, private intervals are wider "
+            f"and overlap less.{rough}",
+        ),
+    )
+    grid = Grid(headers, rows, "lrrrrrrr")
+    return Report("Plan of a private regression", None, (facts, grid, *notes))
+
+
+def _clipped(plan: Plan) -> str:
+    """Warn of responses beyond their bounds."""
+    effects = plan.call.stated.effects
+    spread = math.sqrt(float(effects.strength.sum()) + effects.sigma2)
+    clipped = 2 * float(ndtr(-1 / spread))
+    if clipped <= _CLIPPED:
+        return ""
+    return f" About {clipped:.0%} of the responses would be clipped: the chances are too high."
 
 
 def _notes(plan: Plan) -> list[Paragraph]:
     call = plan.call
     length = sum(call.stated.scaled)
-    effects = call.stated.effects
-    spread = math.sqrt(float(effects.strength.sum()) + effects.sigma2)
-    clipped = 2 * float(ndtr(-1 / spread))
-    cut = (
-        f" About {clipped:.0%} of the responses would be clipped: the chances are too high."
-        if clipped > _CLIPPED
-        else ""
-    )
     binds = (
         f" The effects' moduli add up to {length * float(call.clip):.3g}, beyond the radius: they "
         "cannot all be fitted, and the chances are too high."
@@ -100,12 +240,13 @@ def _notes(plan: Plan) -> list[Paragraph]:
             f"n beta^2 Var(x | rest) >= price + ln(k / {1 - call.chance:.2g}) x noise scale asks "
             f"for n = {plan.rule_of_thumb:,}.",
         ),
+        _way(plan, "pcls"),
         Paragraph("Theorem 4.1", _promise(plan, theorem_41)),
         Paragraph("Theorem 4.2", f'(method="pcpl") {_promise(plan, theorem_42)}'),
         Paragraph(
             "Assumed",
             f"{_NO_DATA}. A linear model with normal errors, columns uncorrelated (or sd given the "
-            f"others), nothing clipped, and a radius that does not bind.{binds}{cut}",
+            f"others), nothing clipped, and a radius that does not bind.{binds}{_clipped(plan)}",
         ),
     ]
 

@@ -65,7 +65,7 @@ class Account:
     ----------
     protection : Protection
     budget : Budget
-        What the whole call may cost.
+        The most that the whole call may cost.
     rng : numpy Generator, optional
         For seeded runs, which are **not private**; they open and charge the same lines.
     """
@@ -182,7 +182,7 @@ class Account:
             Spend(line.step, line.mechanism, line.cost.eps, line.cost.delta, rows=line.rows)
             for line in self._lines
         )
-        own = BudgetTable(tuple(spends), self.protection.contributions).total
+        own = BudgetTable(tuple(spends), self.protection.apart).total
         return own + self._dearest
 
     @property
@@ -205,7 +205,7 @@ class Account:
             rest = self._dearest - self._taken.total
             if rest != emptied:
                 spends.append(Spend("the other way", "none", rest.eps, rest.delta, NOT_NEEDED))
-        return BudgetTable(tuple(spends), self.protection.contributions)
+        return BudgetTable(tuple(spends), self.protection.apart)
 
     def either(self, *ways: Account) -> None:
         """Reserve what the dearest of several ways costs: a released value will decide which.

@@ -300,7 +300,8 @@ class Spend:
 class BudgetTable:
     """The spends of one call, in order, and their exact total.
 
-    `contributions`, the rows one person may own, matters where groups of rows compose in parallel.
+    `contributions`, the rows of one person that may lie in different groups of rows, matters where
+    these compose in parallel (`dpreg.privacy.protection.Protection.apart`).
     """
 
     spends: tuple[Spend, ...] = ()

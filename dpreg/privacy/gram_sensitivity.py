@@ -66,7 +66,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, repeat
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.protection import check_contributions, check_neighbors
@@ -177,9 +177,11 @@ def layout(columns: Sequence[int], exclusive: Sequence[Sequence[int]] = ()) -> T
             beside = [i, *others[bisect_right(others, i) :]]
         else:
             beside = single if intercept and i == 0 else [*places[i:]]
-        for j in beside:
-            cells.append((i, j))
-            widths.append(1 if i == j or (i in member and j in member) else 2)
+        cells.extend(zip(repeat(i), beside))
+        if i in member:
+            widths.extend(1 if i == j or j in member else 2 for j in beside)
+        else:
+            widths.extend([1, *[2] * (len(beside) - 1)])
     return Triangle(columns, groups, tuple(cells), tuple(widths))
 
 

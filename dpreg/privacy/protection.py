@@ -66,6 +66,15 @@ class Protection:
         return self.neighbors == "replace-one" and self.person is None
 
     @property
+    def apart(self) -> int:
+        """How many rows of one person coins may send to different groups of the rows.
+
+        One where `person` names them: all rows of a person follow one coin, and neighbours can be
+        paired so that those that change lie in one group (`dpreg.sources.persons`).
+        """
+        return 1 if self.person is not None else self.contributions
+
+    @property
     def changes(self) -> int:
         """Rows that one contribution takes out of the table or puts into it: 2 if replaced."""
         return 2 if self.neighbors == "replace-one" else 1

@@ -73,13 +73,13 @@ def _errors(result: Released) -> list[tuple[str, float, float, float]]:
         return [] if result.regression is None else _errors(result.regression)
     if isinstance(result, RegressionResults):
         names: Iterable[str] = result.exog_names
-        columns = (result.params.to_numpy(), result.se_sampling, result.se_privacy)
+        columns = (result.params, result.bse_sampling, result.bse_privacy)
     elif isinstance(result, Estimates):
         names = [
             ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
             for label in result.params.index
         ]
-        columns = (result.estimates, result.se_sampling, result.se_privacy)
+        columns = (result.params, result.bse_sampling, result.bse_privacy)
     else:
         return []
     return [(n, *map(float, line)) for n, *line in zip(names, *columns, strict=True)]  # type: ignore[misc]

@@ -19,6 +19,7 @@ from dpreg.reporting.markup import as_json, pairs, section, table, text
 from dpreg.results.base import Released
 from dpreg.results.classic import ClassicResults
 from dpreg.results.glm import GLMResults
+from dpreg.results.glm_selection import GLMSelectionResults
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
@@ -188,7 +189,7 @@ def assumed(result: Released) -> str:
     ]  # fmt: skip
     if bought:
         told.append(f"Bounds of {', '.join(bought)} were estimated privately, at the cost above.")
-    if isinstance(result, GLMResults):
+    if isinstance(result, GLMResults | GLMSelectionResults):
         told.append(
             "Standard errors and intervals rest on independent rows whose mean is that of the "
             "model. Privacy does not rest on it."

@@ -59,7 +59,9 @@ class PrivacyClaim:
         if self.contributions < 1:
             raise ArgumentError(f"contributions must be at least 1, got {self.contributions}")
         object.__setattr__(self, "caveats", tuple(self.caveats))
-        spends = BudgetTable(self.spends.spends, self.contributions)
+        # All rows of a person who is named follow one coin: see `Protection.apart`.
+        apart = 1 if self.person is not None else self.contributions
+        spends = BudgetTable(self.spends.spends, apart)
         object.__setattr__(self, "spends", spends)
         _ = spends.total  # a total that promises nothing is refused here, not when printed
 

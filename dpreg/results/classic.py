@@ -17,6 +17,7 @@ from dpreg.privacy.budget import exact
 from dpreg.results import classic_views, inference, remarks
 from dpreg.results.base import Released
 from dpreg.results.claim import PrivacyClaim
+from dpreg.results.old_names import old_names, stored
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
 
@@ -65,17 +66,17 @@ class Estimates(Released):
     @property
     def bse(self) -> pd.Series:
         """Standard errors: sampling error and privacy noise together."""
-        return self._series(np.hypot(self.se_sampling, self.se_privacy))
+        return self._series(self._errors())
 
     @property
     def bse_sampling(self) -> pd.Series:
         """Standard errors that sampling alone would give."""
-        return self._series(self.se_sampling)
+        return self._series(stored(self, "se_sampling"))
 
     @property
     def bse_privacy(self) -> pd.Series:
         """Standard errors that the privacy noise alone would give."""
-        return self._series(self.se_privacy)
+        return self._series(stored(self, "se_privacy"))
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return intervals of level 1 - alpha, columns 0 and 1, sampling and noise included."""
@@ -84,7 +85,7 @@ class Estimates(Released):
         )
 
     def _limits(self, alpha: float) -> Vector:
-        errors = np.hypot(self.se_sampling, self.se_privacy)
+        errors = self._errors()
         return inference.normal_intervals(self.estimates, errors, alpha)
 
     def _index(self) -> pd.Index:
@@ -97,14 +98,20 @@ class Estimates(Released):
     def _series(self, values: Vector) -> pd.Series:
         return self.claim.marked_series(pd.Series(values, self._index(), copy=True))
 
+    def _errors(self) -> Vector:
+        sampling: Vector = stored(self, "se_sampling")
+        privacy: Vector = stored(self, "se_privacy")
+        return np.hypot(sampling, privacy)
+
     def _check_lengths(self, names: tuple[str, ...]) -> None:
         size = max(len(self.groups), 1) * len(self.labels)
         for name in names:
-            array = getattr(self, name)
+            array = stored(self, name)
             if array is not None and array.shape != (size,):
                 raise ArgumentError(f"{name} must hold {size} numbers, one for each estimate")
 
 
+@old_names(se_sampling="bse_sampling", se_privacy="bse_privacy")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ClassicResults(Estimates):
     """Means, quantiles, parameters of a family, or an aggregated estimate.
@@ -180,8 +187,8 @@ class ClassicResults(Estimates):
             put(name, exact(getattr(self, name), name))
         arrays = ("estimates", "se_sampling", "se_privacy", "lower", "upper")
         for name in (*arrays, "counts", "sufficient"):
-            if getattr(self, name) is not None:
-                put(name, inference.read_only(getattr(self, name), 1, name))
+            if (array := stored(self, name)) is not None:
+                put(name, inference.read_only(array, 1, name))
         self._check_lengths(arrays)
         if (self.lower is None) != (self.upper is None) or (self.lower is None) != (
             self.alpha is None
@@ -226,9 +233,7 @@ class ClassicResults(Estimates):
     def _limits(self, alpha: float) -> Vector:
         """Stretch released ends to another level as normal ones would stretch."""
         if self.lower is None or self.upper is None or self.alpha is None:
-            return inference.normal_intervals(
-                self.estimates, np.hypot(self.se_sampling, self.se_privacy), alpha
-            )
+            return inference.normal_intervals(self.estimates, self._errors(), alpha)
         if alpha == self.alpha:
             return np.column_stack([self.lower, self.upper])
         (wanted, bought) = (

@@ -76,8 +76,8 @@ def _table(result: Estimates, head: str, alpha: float) -> Grid:
         result.estimates,
         result.bse.to_numpy(),
         *limits.T,
-        result.se_sampling,
-        result.se_privacy,
+        result.bse_sampling.to_numpy(),
+        result.bse_privacy.to_numpy(),
     )
     names: list[tuple[str, ...]] = [(label,) for label in result.labels]
     if result.groups:

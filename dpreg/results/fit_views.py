@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dpreg.privacy.budget import decimal_string
+from dpreg.results.old_names import stored
 from dpreg.results.report import Block, Facts, Grid, Paragraph
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from dpreg.results.regression import RegressionResults
 
 __all__ = [
+    "GIVEN",
+    "GIVEN_CHOICE",
     "LOOKS_NOTE",
     "coefficients",
     "estimate_headers",
@@ -31,6 +34,10 @@ _ERRORS: Final = (
     "std err holds sampling error and privacy noise together; the last two columns tell how large "
     "each would be alone. "
 )
+_CUT: Final = (
+    "That of sampling holds, beside sampling error, how far cutting heavy-tailed residuals may "
+    "have moved a coefficient. "
+)
 _NORMAL: Final = "z, P>|z| and the interval use std err and the normal law."
 _MIXTURE: Final = (
     "P>|z| and the interval use the law of sampling error and matrix-Laplace noise together, whose "
@@ -44,15 +51,15 @@ _DRAWN: Final = (
     " The draws are not drawn towards zero as coef is, so an interval may have coef at its end."
 )
 _MODEL: Final = "Intervals hold for a linear model with independent rows and one residual variance"
-_GIVEN: Final = {
+GIVEN: Final = {
     "split": ", given the terms that the other rows selected.",
     "share": ". The same rows selected the terms, which the intervals do not account for.",
     "fresh": (
-        ". The same rows selected the terms, by noise that had no part in these estimates; that "
-        "the rows themselves favoured them the intervals do not account for."
+        ". The same rows selected the terms, with other noise than that of these estimates; the "
+        "intervals do not account for the rows themselves having favoured these terms."
     ),
 }
-_GIVEN_CHOICE: Final = (
+GIVEN_CHOICE: Final = (
     "coef, P>|z| and the interval are those of each coefficient given that this model was chosen: "
     "an estimate that is too low as often as too high, and an interval that covers as often as it "
     "says. std err and the last two columns are as if the terms had been given beforehand."
@@ -63,8 +70,8 @@ _RIDGED: Final = (
 )
 LOOKS_NOTE: Final = (
     "Each look releases the moments of rows in coordinates that earlier looks fixed: a row whose "
-    "columns lie outside the radius is weighted down to it, and its residual is clipped, as a part "
-    "of half the response's range. Clips are opened where the noise is small anyway."
+    "columns lie outside the radius is weighted down to it, and its residual is clipped; clips are "
+    "shares of half the response's range, and are opened where the noise is small anyway."
 )
 
 
@@ -75,10 +82,10 @@ def fit_facts(fit: RegressionResults) -> Facts:
     if fit.complete_rows is not None:
         left.append(("Complete, noisy", f"{fit.complete_rows:,.0f}"))
     right = []
-    if fit.r_squared is not None:
-        right.append(("R-squared", fixed(fit.r_squared)))
-    if fit.residual_variance is not None:
-        right.append(("Residual sd", fixed(math.sqrt(max(fit.residual_variance, 0)), 4)))
+    if (share := stored(fit, "r_squared")) is not None:
+        right.append(("R-squared", fixed(share)))
+    if (variance := stored(fit, "residual_variance")) is not None:
+        right.append(("Residual sd", fixed(math.sqrt(max(variance, 0)), 4)))
     kind = fit.interval_method + (", ridged" if fit.ridged else "")
     kind = "given the choice" if fit.conditional else kind
     right.append(("Intervals", kind if _has_errors(fit) else "none"))
@@ -102,13 +109,14 @@ def coefficients(fit: RegressionResults, alpha: float) -> Grid:
         fit.tvalues,
         fit.pvalues,
         *fit.conf_int(alpha).to_numpy().T,
-        fit.se_sampling,
-        fit.se_privacy,
+        fit.bse_sampling.to_numpy(),
+        fit.bse_privacy.to_numpy(),
     )
     rows = tuple(
         (name, *numbers(values)) for name, *values in zip(fit.exog_names, *columns, strict=True)
     )
-    headers = ("", *estimate_headers(alpha), "sampling\nerror", "privacy\nnoise")
+    sampling = "sampling\nand cut" if fit.method == "staged" else "sampling\nerror"
+    headers = ("", *estimate_headers(alpha), sampling, "privacy\nnoise")
     return Grid(headers, rows, "lrrrrrrrr")
 
 
@@ -139,14 +147,14 @@ def fit_notes(fit: RegressionResults) -> list[str]:
     if not _has_errors(fit):
         return []
     if fit.conditional:
-        return [_GIVEN_CHOICE, f"{_MODEL}."]
+        return [f"{GIVEN_CHOICE} {_CUT}".rstrip(), f"{_MODEL}."]
     intervals = _NORMAL if fit.noise_degrees is None else _MIXTURE
     if fit.interval_method == "bootstrap":
         intervals = _BOOTSTRAP + _DRAWN * fit.ridged
     staged = [LOOKS_NOTE] if fit.looks else []
     return [
-        _ERRORS + intervals,
-        _MODEL + _GIVEN.get(fit.fit, "."),
+        _ERRORS + _CUT * (fit.method == "staged") + intervals,
+        _MODEL + GIVEN.get(fit.fit, "."),
         *[_RIDGED] * fit.ridged,
         *staged,
     ]

@@ -14,7 +14,8 @@ import pandas as pd
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased
-from dpreg.results import designs, glm_views, inference
+from dpreg.families.exact_exp import exp
+from dpreg.results import designs, given_choice, glm_views, inference, remarks
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.contrast import Combinations
 from dpreg.results.named import renamed
@@ -28,6 +29,9 @@ LINKS: Final = ("logit", "log")
 
 WHICH: Final = ("mean", "linear")
 
+_FARTHEST: Final = 700.0
+"""As far out the exponential is computed."""
+
 _ROWS: Final = (
     "there is one number for each row, and each would disclose that row. Use predict() on a table "
     "that you may see"
@@ -39,12 +43,18 @@ _SUMS: Final = (
 
 
 def inverse_link(link: str, eta: Floats) -> Floats:
-    """Return the mean at a linear predictor."""
-    if link == "log":
-        with np.errstate(over="ignore"):
-            return np.asarray(np.exp(eta), dtype=np.float64)
+    """Return the mean at a linear predictor.
+
+    By an exponential that has the same bits anywhere: R, too, predicts these very numbers.
+    """
     with np.errstate(over="ignore"):
-        return np.asarray(1 / (1 + np.exp(-eta)), dtype=np.float64)
+        return _exp(eta) if link == "log" else np.asarray(1 / (1 + _exp(-eta)), dtype=np.float64)
+
+
+def _exp(x: Floats) -> Floats:
+    """Return exp of any number: above 700 it is infinite, and below -700 as at -700."""
+    known = exp(np.clip(np.where(np.isnan(x), 0.0, x), -_FARTHEST, _FARTHEST))
+    return np.where(np.isnan(x), np.nan, np.where(x > _FARTHEST, np.inf, known))
 
 
 def _slope(link: str, mean: Floats) -> Floats:
@@ -69,6 +79,9 @@ class GLMResults(RegressionResults):
         The column of the design whose coefficient is 1, as the formula of the design writes it.
     success : str or None
         Of a response with two declared levels: which of them counts as 1.
+    trials : str or None
+        Of a number of successes: the term with the number of trials. Predictions are of a
+        probability.
     residual_variance : float
         The dispersion phi; read it as `scale`: 1 for "binomial" and "poisson". Standard errors
         allow for another one.
@@ -86,6 +99,7 @@ class GLMResults(RegressionResults):
     converged: bool
     offset: str | None = None
     success: str | None = None
+    trials: str | None = None
 
     deviance = Withheld(_SUMS)
     null_deviance = Withheld(_SUMS)
@@ -139,6 +153,11 @@ class GLMResults(RegressionResults):
         return {"description": "The spread of released scores, and the noise by its public law."}
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the released numbers say of the fit, printed with the notes."""
+        return tuple(remarks.of_glm(self, self.nobs))
+
+    @property
     def rsquared(self) -> float:
         """Not defined for a generalised linear model."""
         raise NotReleased("rsquared is not released: it belongs to linear models.")
@@ -163,6 +182,7 @@ class GLMResults(RegressionResults):
     ) -> GLMPrediction:
         """Return predictions with standard errors; see `GLMPrediction.summary_frame`."""
         rows, known = self._rows(exog, which)
+        given_choice.refuse(self.conditional, "get_prediction")
         combinations = self.combinations(rows.to_numpy(dtype=np.float64))
         return GLMPrediction(combinations, known, rows.index, self.link, which, self.claim)
 

@@ -11,22 +11,26 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dpreg.privacy.budget import decimal_string
-from dpreg.results import views
-from dpreg.results.fit_views import coefficients, fixed
+from dpreg.results import staged_views, views
+from dpreg.results.fit_views import GIVEN, GIVEN_CHOICE, coefficients, fixed
 from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
 
 if TYPE_CHECKING:
     from dpreg.results.glm import GLMResults
+    from dpreg.results.glm_selection import GLMSelectionResults
     from dpreg.results.looks import Look
 
-__all__ = ["RATIOS", "glm"]
+__all__ = ["RATIOS", "glm", "selection"]
 
 RATIOS: Final = {"logit": "odds ratio", "log": "rate ratio"}
 
 _ERRORS: Final = (
     "std err holds sampling error and privacy noise together; the last two columns tell how large "
-    "each would be alone. {law} Intervals hold for independent rows whose mean is that of the "
-    "model; the spread may be another."
+    "each would be alone. {law}"
+)
+_MODEL: Final = (
+    "Intervals hold for independent rows whose mean is that of the model (the spread may be "
+    "another)"
 )
 _NORMAL: Final = "z, P>|z| and the interval use std err and the normal law."
 _MIXTURE: Final = (
@@ -42,25 +46,75 @@ _LOOKS: Final = (
 
 def glm(result: GLMResults, alpha: float, *, ratios: bool) -> Report:
     """Return the page of a generalised linear model."""
-    earned = not result.bse.isna().all()
     blocks: list[Block] = [
         Paragraph("Formula", result.formula),
-        _facts(result, earned=earned),
-        coefficients(result, alpha),
+        _facts(result),
+        *_coefficients(result, alpha, ratios=ratios),
+        *_looks(result.looks),
+        *_weak(result),
     ]
-    if ratios:
-        blocks.append(_ratios(result, alpha))
-    blocks += _looks(result.looks)
-    if result.weak:
-        named = "; ".join(f"{name} ({why})" for name, why in result.weak.items())
-        blocks.append(Paragraph("Weak", named))
-    law = _NORMAL if result.noise_degrees is None else _MIXTURE
-    notes = [_ERRORS.format(law=law)] * earned + [_LOOKS, *result.notes]
+    notes = [*result.remarks, *_errors(result), _LOOKS, *result.notes]
     title = f"Private {result.family} regression: {result.endog_names}"
     return Report(title, result.claim.stamp, (*blocks, *views.closing(result.claim, notes)))
 
 
-def _facts(result: GLMResults, *, earned: bool) -> Facts:
+def selection(result: GLMSelectionResults, alpha: float, *, ratios: bool) -> Report:
+    """Return the page of a selection, with its coefficients where there are any."""
+    fit, blocks = result.regression, views.chosen_terms(result)
+    notes = [*result.remarks, *staged_views.notes(result, _LOOKS)]
+    if fit is not None:
+        blocks += [_fit_facts(fit), *_coefficients(fit, alpha, ratios=ratios)]
+        notes = [*_errors(fit), *notes, *fit.notes]
+    blocks += _looks((*result.looks, *(() if fit is None else fit.looks)))
+    blocks += [] if fit is None else _weak(fit)
+    title = f"Private variable selection, {result.family} regression: {result.response}"
+    return Report(title, result.claim.stamp, (*blocks, *views.closing(result.claim, notes)))
+
+
+def _earned(result: GLMResults) -> bool:
+    return not result.bse.isna().all()
+
+
+def _errors(result: GLMResults) -> list[str]:
+    """Return what the errors and intervals mean."""
+    if not _earned(result):
+        return []
+    if result.conditional:
+        return [GIVEN_CHOICE, f"{_MODEL}."]
+    law = _NORMAL if result.noise_degrees is None else _MIXTURE
+    return [_ERRORS.format(law=law), _MODEL + GIVEN.get(result.fit, ".")]
+
+
+def _coefficients(result: GLMResults, alpha: float, *, ratios: bool) -> list[Block]:
+    table = coefficients(result, alpha)
+    return [table, _ratios(result, alpha)] if ratios else [table]
+
+
+def _weak(result: GLMResults) -> list[Block]:
+    named = "; ".join(f"{name} ({why})" for name, why in result.weak.items())
+    return [Paragraph("Weak", named)] if named else []
+
+
+def _intervals(result: GLMResults) -> str:
+    if not _earned(result):
+        return "none"
+    return "given the choice" if result.conditional else "yes"
+
+
+def _fit_facts(fit: GLMResults) -> Facts:
+    """Return how the chosen model was fitted."""
+    rows = "held out" if fit.fit == "split" else "all"
+    left = (("Family", fit.family), ("Link", fit.link), ("Fit", fit.fit), ("Rows", rows))
+    right = (
+        ("Complete, noisy", f"{fit.complete_rows or 0:,.0f}"),
+        ("Scale", fixed(fit.scale)),
+        ("Converged", "yes" if fit.converged else "no"),
+        ("Intervals", _intervals(fit)),
+    )
+    return Facts(left, right)
+
+
+def _facts(result: GLMResults) -> Facts:
     left = [
         ("Dep. Variable", result.endog_names),
         *([("Success", result.success)] if result.success is not None else []),
@@ -72,8 +126,9 @@ def _facts(result: GLMResults, *, earned: bool) -> Facts:
         ("Complete, noisy", f"{result.complete_rows or 0:,.0f}"),
         ("Converged", "yes" if result.converged else "no"),
     ]
+    trials = [("Trials", result.trials)] if result.trials is not None else []
     offset = [("Offset", result.offset)] if result.offset is not None else []
-    right = [*views.privacy_facts(result), *offset, ("Intervals", "yes" if earned else "none")]
+    right = [*views.privacy_facts(result), *offset, *trials, ("Intervals", _intervals(result))]
     return Facts(tuple(left), tuple(right))
 
 

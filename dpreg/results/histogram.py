@@ -19,6 +19,7 @@ from dpreg.privacy.budget import exact
 from dpreg.results import classic_views, inference
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import Estimates
+from dpreg.results.old_names import old_names, stored
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
 
@@ -30,6 +31,7 @@ __all__ = ["HistogramResults"]
 Vector = NDArray[np.float64]
 
 
+@old_names(se_sampling="bse_sampling", se_privacy="bse_privacy")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class HistogramResults(Estimates):
     """Shares, counts and density of the bins of a column.
@@ -93,8 +95,8 @@ class HistogramResults(Estimates):
             put(name, exact(getattr(self, name), name))
         arrays = ("estimates", "se_sampling", "se_privacy", "bin_counts", "probabilities")
         for name in (*arrays, "edges"):
-            if getattr(self, name) is not None:
-                put(name, inference.read_only(getattr(self, name), 1, name))
+            if (array := stored(self, name)) is not None:
+                put(name, inference.read_only(array, 1, name))
         if (self.edges is None) != bool(self.levels):
             raise ArgumentError("a histogram has either edges or levels")
         if self.edges is not None and not (

@@ -12,6 +12,7 @@ from dpreg.paths import read_text
 from dpreg.results import serialize
 from dpreg.results.classic import ClassicResults
 from dpreg.results.glm import GLMResults
+from dpreg.results.glm_selection import GLMSelectionResults
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
@@ -22,7 +23,14 @@ Result = SelectionResults | RegressionResults | ClassicResults | HistogramResult
 
 _KINDS: dict[str, type[Result]] = {
     kind.kind: kind
-    for kind in (ClassicResults, GLMResults, HistogramResults, RegressionResults, SelectionResults)
+    for kind in (
+        ClassicResults,
+        GLMResults,
+        GLMSelectionResults,
+        HistogramResults,
+        RegressionResults,
+        SelectionResults,
+    )
 }
 
 

@@ -12,7 +12,7 @@ import itertools
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from dpreg.errors import ArgumentError, NotReleased
 from dpreg.results import designs, given_choice, inference
 from dpreg.results.base import Released
 from dpreg.results.constraints import Constraints, linear_constraints
+from dpreg.results.old_names import replaced
 from dpreg.results.wald import PairwiseTests, WaldTerms, WaldTest, level_rows, pairwise, wald
 from dpreg.results.withheld import NeverReleased, WithoutRows
 
@@ -222,4 +223,4 @@ def renamed(
         raise ArgumentError(f"xname must hold {len(fit.exog_names)} names, got {len(names)}.")
     new = dict(zip(fit.exog_names, names, strict=True))
     weak = {new[name]: why for name, why in fit.weak.items()}
-    return replace(fit, endog_names=yname or fit.endog_names, exog_names=names, weak=weak)
+    return replaced(fit, endog_names=yname or fit.endog_names, exog_names=names, weak=weak)

@@ -50,7 +50,7 @@ def regression(fit: RegressionResults, alpha: float) -> list[Paragraph]:
 
 def selection(result: SelectionResults) -> list[Paragraph]:
     """Say what was selected, what was not and what that means, and the cost."""
-    chosen = [term for term in result.chosen if term in result.candidates]
+    chosen = [term for term in result.selected if term in result.candidates]
     found = f"{_listed(chosen)}." if chosen else "none of the candidates was selected."
     found += "".join(
         f" Also {term} or {_listed([' + '.join(each) for each in instead], 'or')}: the release "

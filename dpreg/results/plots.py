@@ -23,6 +23,12 @@ _MOST: Final = 40
 
 _LONG_NUMBER: Final = 1e6
 """From here on ticks are written with few digits."""
+_UNITS: Final = {
+    "identity": "units of {}",
+    "logit": "log odds of {}",
+    "log": "logarithms of the mean of {}",
+}
+"""What a coefficient is measured in, by its link."""
 _INK: Final = "0.15"
 _PALE: Final = "0.6"
 
@@ -46,7 +52,7 @@ def frequencies(result: SelectionResults, ax: Axes | None = None) -> Axes:
     drawn = shares.iloc[:_MOST]
     axes = new_axes(ax, len(drawn))
     places = np.arange(len(drawn))
-    chosen = np.array([term in result.chosen for term in drawn.index], dtype=bool)
+    chosen = np.array([term in result.selected for term in drawn.index], dtype=bool)
     open_ = np.array([term in result.alternatives for term in drawn.index], dtype=bool)
     values = drawn.to_numpy()
     axes.hlines(places, 0, values, color=_PALE, linewidth=1.2)
@@ -86,7 +92,8 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
     """Draw coefficients with intervals, on one scale, and write their values beside them.
 
     Where the widths of the columns are known, a coefficient is multiplied by half the declared
-    range of its column, so that all are in units of the response. The intercept is left out.
+    range of its column, so that all are in units of the response, or of the linear predictor. The
+    intercept is left out.
 
     Parameters
     ----------
@@ -119,11 +126,7 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
     ]
     side.set_yticks(places, texts)
     side.tick_params(length=0)
-    times = (
-        ""
-        if widths is None
-        else f" x half the declared range, in units of {literal(result.endog_names)}"
-    )
+    times = "" if widths is None else f" x half the declared range, in {_unit(result)}"
     wide = np.nanmax(np.abs(ends), initial=0.0, where=np.isfinite(ends)) >= _LONG_NUMBER
     # matplotlib's own power of ten at the end of the axis would cover the label
     axes.xaxis.set_major_formatter("{x:.3g}" if wide else "{x:,.10g}")
@@ -131,6 +134,11 @@ def coefficients(result: RegressionResults, ax: Axes | None = None, alpha: float
     axes.set_xlabel(f"coefficient{times} ({100 * (1 - alpha):g}% interval)")
     title = f"Coefficients for {result.endog_names}, {result.spent}"
     return finish(axes, title, result.claim)
+
+
+def _unit(result: RegressionResults) -> str:
+    """Return what a coefficient is measured in, over half the range of its column."""
+    return _UNITS[getattr(result, "link", "identity")].format(literal(result.endog_names))
 
 
 def new_axes(ax: Axes | None, rows: int) -> Axes:

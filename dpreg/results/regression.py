@@ -21,6 +21,7 @@ from dpreg.results.constraints import Constraints, linear_constraints
 from dpreg.results.contrast import Combinations, Contrast, Prediction
 from dpreg.results.looks import Look
 from dpreg.results.named import StatsmodelsNames, renamed
+from dpreg.results.old_names import old_names, stored
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
 from dpreg.staged.choice.truncated import Truncated
@@ -33,6 +34,8 @@ __all__ = ["INTERVAL_METHODS", "RegressionResults"]
 Vector = NDArray[np.float64]
 
 INTERVAL_METHODS: Final = ("noise-aware", "bootstrap")
+_WHY: Final = 'method="{}" does not release it'
+_OLD: Final = {"residual_variance": "scale", "r_squared": "rsquared", "residual_df": "df_resid"}
 _ARRAYS: Final = {
     "coefficients": 1,
     "covariance": 2,
@@ -44,6 +47,7 @@ _ARRAYS: Final = {
 }
 
 
+@old_names(se_sampling="bse_sampling", se_privacy="bse_privacy", **_OLD)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class RegressionResults(StatsmodelsNames):
     """Coefficients of a linear model, released with differential privacy.
@@ -63,11 +67,9 @@ class RegressionResults(StatsmodelsNames):
     covariance : (p, p) array
         Of the coefficients: sampling error and privacy noise together.
     se_sampling, se_privacy : (p,) arrays
-        What each source alone would give as standard error.
-    residual_variance : float or None
-        In squared units of the response; read it as `scale`.
-    r_squared : float or None
-        Computed from the released matrix; read it as `rsquared`.
+        What each source alone would give; after looks the first also holds what cutting may move.
+    residual_variance, r_squared : float or None
+        Read them as `scale` (in squared units of the response) and as `rsquared`.
     nobs : int or None
         Rows, where they are public (replace-one); None under add-remove.
     complete_rows : float or None
@@ -168,14 +170,14 @@ class RegressionResults(StatsmodelsNames):
         for name in ("eps", "delta", "clip"):
             put(name, exact(getattr(self, name), name))
         for name, ndim in _ARRAYS.items():
-            if getattr(self, name) is not None:
-                put(name, inference.read_only(getattr(self, name), ndim, name))
+            if (array := stored(self, name)) is not None:
+                put(name, inference.read_only(array, ndim, name))
         self._check()
 
     def _check(self) -> None:
         p = len(self.exog_names)
         for name in _ARRAYS:
-            array = getattr(self, name)
+            array = stored(self, name)
             if array is not None and array.shape[-1] != p:
                 raise ArgumentError(f"{name} does not match the {p} names in exog_names")
         if self.covariance.shape != (p, p):
@@ -205,13 +207,13 @@ class RegressionResults(StatsmodelsNames):
 
     @property
     def bse_sampling(self) -> pd.Series:
-        """Standard errors that sampling alone would give."""
-        return self._series(self.se_sampling)
+        """Standard errors that sampling alone would give; see `se_sampling`."""
+        return self._series(stored(self, "se_sampling"))
 
     @property
     def bse_privacy(self) -> pd.Series:
         """Standard errors that the privacy noise alone would give."""
-        return self._series(self.se_privacy)
+        return self._series(stored(self, "se_privacy"))
 
     @property
     def tvalues(self) -> pd.Series:
@@ -229,13 +231,12 @@ class RegressionResults(StatsmodelsNames):
     @property
     def rsquared(self) -> float:
         """R-squared, computed from the released matrix."""
-        return _released(self.r_squared, "rsquared", f'method="{self.method}" does not release it')
+        return _released(stored(self, "r_squared"), "rsquared", _WHY.format(self.method))
 
     @property
     def scale(self) -> float:
         """The residual variance, in squared units of the response."""
-        reason = f'method="{self.method}" does not release it'
-        return _released(self.residual_variance, "scale", reason)
+        return _released(stored(self, "residual_variance"), "scale", _WHY.format(self.method))
 
     @property
     def df_model(self) -> float:
@@ -245,7 +246,7 @@ class RegressionResults(StatsmodelsNames):
     @property
     def df_resid(self) -> float:
         """The number of rows less the columns, where the number of rows is public."""
-        return _released(self.residual_df, "df_resid", "the number of rows is private")
+        return _released(stored(self, "residual_df"), "df_resid", "the number of rows is private")
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -307,9 +308,9 @@ class RegressionResults(StatsmodelsNames):
     def get_prediction(self, exog: pd.DataFrame | None = None) -> Prediction:
         """Return predicted means with standard errors; see `Prediction.summary_frame`."""
         given_choice.refuse(self.conditional, "get_prediction")
-        rows = designs.design_rows(self, exog)
+        rows, variance = designs.design_rows(self, exog), stored(self, "residual_variance")
         combinations = self.combinations(rows.to_numpy(dtype=np.float64))
-        scale = float("nan") if self.residual_variance is None else self.residual_variance
+        scale = float("nan") if variance is None else variance
         return Prediction(combinations, rows.index, scale, self.claim)
 
     def summary(
@@ -324,9 +325,8 @@ class RegressionResults(StatsmodelsNames):
 
         `yname`, `xname` and `title` replace the response's name, the columns' names and the title.
         """
-        return Summary(
-            views.regression(renamed(self, yname, xname), inference.level(alpha)).titled(title)
-        )
+        page = views.regression(renamed(self, yname, xname), inference.level(alpha))
+        return Summary(page.titled(title))
 
     def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
         """Draw the coefficients with their intervals; see `dpreg.results.plots.coefficients`."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dpreg.privacy.budget import decimal_string
+from dpreg.results.old_names import stored
 from dpreg.schema import Boolean, Categorical, Numeric, Schema
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from dpreg.results.regression import RegressionResults
     from dpreg.results.selection import SelectionResults
 
-__all__ = ["of_classic", "of_regression", "of_selection"]
+__all__ = ["of_classic", "of_glm", "of_regression", "of_selection"]
 
 _FEW_COMPLETE: Final = 0.5
 """Below this share of complete rows, gaps are worth a question."""
@@ -49,6 +50,11 @@ def of_regression(fit: RegressionResults, rows: int | None = None) -> list[str]:
         *_huge_z(fit),
         *_rare(fit),
     ]
+
+
+def of_glm(fit: RegressionResults, rows: int | None) -> list[str]:
+    """Return the remarks on coefficients of a family; `rows` as for `of_regression`."""
+    return _complete(fit, rows)
 
 
 def of_selection(result: SelectionResults) -> list[str]:
@@ -86,9 +92,10 @@ def _gaps(complete: float, rows: float, schema: Schema) -> str:
 
 def _residual(fit: RegressionResults) -> list[str]:
     response = Schema(fit.schema).get(fit.endog_names)
-    if fit.residual_variance is None or not isinstance(response, Numeric):
+    variance = stored(fit, "residual_variance")
+    if variance is None or not isinstance(response, Numeric):
         return []
-    sd, width = float(np.sqrt(max(fit.residual_variance, 0.0))), response.hi - response.lo
+    sd, width = float(np.sqrt(max(variance, 0.0))), response.hi - response.lo
     if sd < _LARGE_RESIDUAL * width:
         return []
     return [
@@ -177,7 +184,7 @@ def _rounded(number: float) -> str:
 
 
 def _null(result: SelectionResults) -> list[str]:
-    chosen = [term for term in result.chosen if term in result.candidates]
+    chosen = [term for term in result.selected if term in result.candidates]
     if chosen or result.alternatives or not result.candidates:
         return []
     rows = "the number of rows" if result.nobs is None else f"{result.nobs:,} rows"

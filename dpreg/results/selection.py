@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +22,7 @@ from dpreg.results.constraints import Constraints
 from dpreg.results.contrast import Contrast, Prediction
 from dpreg.results.looks import Look
 from dpreg.results.named import StatsmodelsNames, renamed
+from dpreg.results.old_names import old_names, replaced, stored
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.summary import Summary
@@ -34,6 +35,7 @@ __all__ = ["SelectionResults"]
 Number = Fraction | float
 
 
+@old_names(chosen="selected", chosen_again="stability")
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SelectionResults(StatsmodelsNames):
     """Variables of a linear model, selected with differential privacy.
@@ -148,14 +150,12 @@ class SelectionResults(StatsmodelsNames):
         """Make the fields plain, immutable values and check that they fit together."""
         put = partial(object.__setattr__, self)
         for name in ("candidates", "kept", "chosen", "notes", "best", "looks"):
-            put(name, tuple(getattr(self, name)))
+            put(name, tuple(stored(self, name)))
         put("models", tuple(tuple(model) for model in self.models))
         put("columns", {term: tuple(names) for term, names in self.columns.items()})
-        instead = {
-            term: tuple(tuple(each) for each in sets) for term, sets in self.alternatives.items()
-        }
-        put("alternatives", instead)
-        put("chosen_again", plain_mapping(self.chosen_again))
+        others = self.alternatives.items()
+        put("alternatives", {term: tuple(tuple(each) for each in sets) for term, sets in others})
+        put("chosen_again", plain_mapping(stored(self, "chosen_again")))
         put("schema", plain_schema(self.schema))
         put("bounds", plain_mapping(self.bounds))
         for name in ("eps", "delta", "clip"):
@@ -171,10 +171,10 @@ class SelectionResults(StatsmodelsNames):
             raise ArgumentError("a term occurs twice among kept and candidates")
         if not self.models:
             raise ArgumentError("models must hold at least one released draw")
-        if set(self.chosen) not in [set(model) for model in self.models]:
+        if set(self.selected) not in [set(model) for model in self.models]:
             raise ArgumentError("chosen must be one of the released models")
         named = {term for model in self.models for term in model} | set(self.columns)
-        named |= {*self.best, *self.alternatives, *self.chosen_again}
+        named |= {*self.best, *self.alternatives, *stored(self, "chosen_again")}
         named |= {term for sets in self.alternatives.values() for each in sets for term in each}
         if not named <= terms:
             strange = ", ".join(sorted(named - terms))
@@ -183,7 +183,7 @@ class SelectionResults(StatsmodelsNames):
     @property
     def selected(self) -> list[str]:
         """The terms of the reported model, kept ones included."""
-        return list(self.chosen)
+        return list(stored(self, "chosen"))
 
     @property
     def draws(self) -> int:
@@ -206,12 +206,12 @@ class SelectionResults(StatsmodelsNames):
     def stability(self) -> pd.Series:
         """How often each candidate would be chosen again if the released estimate were the truth.
 
-        It counts the noise twice, so that a useless term near the threshold gets a half: it is no
-        probability that a term belongs to the model.
+        It counts the noise twice, so a useless term near the threshold gets about a half: it is not
+        the probability that a term belongs to the model.
         """
-        if not self.chosen_again:
+        if not (again := stored(self, "chosen_again")):
             raise NotReleased(f'stability needs method="staged"; this was method="{self.method}".')
-        return self._series(np.array([self.chosen_again[term] for term in self.candidates]))
+        return self._series(np.array([again[term] for term in self.candidates]))
 
     @property
     def params(self) -> pd.Series:
@@ -272,7 +272,7 @@ class SelectionResults(StatsmodelsNames):
         if self.regression is not None:
             return list(self.regression.exog_names)
         return [
-            name for term in self.best or self.chosen for name in self.columns.get(term, (term,))
+            name for term in self.best or self.selected for name in self.columns.get(term, (term,))
         ]
 
     def conf_int(self, alpha: float = 0.05, cols: ArrayLike | None = None) -> pd.DataFrame:
@@ -311,7 +311,7 @@ class SelectionResults(StatsmodelsNames):
         shown = self
         if xname is not None or yname is not None:
             fit = None if self.regression is None else renamed(self.regression, yname, xname)
-            shown = replace(self, response=yname or self.response, regression=fit)
+            shown = replaced(self, response=yname or self.response, regression=fit)
         return Summary(views.selection(shown, inference.level(alpha)).titled(title))
 
     def plot(self, kind: str | None = None, ax: Axes | None = None) -> Axes:

@@ -24,6 +24,7 @@ from dpreg.results.codecs import (
     list_of,
     read_fields,
 )
+from dpreg.results.old_names import stored
 from dpreg.staged.choice.truncated import Truncated
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def encode(result: Any) -> dict[str, Any]:
     claim: PrivacyClaim = result.claim
     head = dict(zip(HEAD, (VERSION, result.kind, claim.stamp, claim.sentence), strict=True))
     codecs = fields_of(type(result))
-    return head | {name: codec.encode(getattr(result, name)) for name, codec in codecs.items()}
+    return head | {name: codec.encode(stored(result, name)) for name, codec in codecs.items()}
 
 
 def decode(payload: Mapping[str, Any], kind: type[Released]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dpreg.results.fit_views import LOOKS_NOTE
+from dpreg.results.old_names import stored
 from dpreg.results.report import Block, Paragraph
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ __all__ = ["ambiguous", "chosen", "facts", "notes"]
 
 _STABILITY: Final = (
     "stability: how often the term would be chosen again if the released estimate were the truth; "
-    "it counts the noise twice, so that a useless term near the threshold gets a half, and is no "
-    "probability that the term belongs to the model."
+    "it counts the noise twice, so a useless term near the threshold gets about a half, and it is "
+    "not the probability that the term belongs to the model."
 )
 _AMBIGUOUS: Final = (
     "Where the table says 'one of', the release cannot tell the term from what is listed under "
@@ -31,7 +32,7 @@ def chosen(result: SelectionResults, term: str) -> str:
     """Return what the table says of a term: whether it was selected, or is in doubt."""
     if term in result.alternatives:
         return "one of"
-    return "yes" if term in result.chosen else "no"
+    return "yes" if term in result.selected else "no"
 
 
 def facts(result: SelectionResults) -> tuple[tuple[str, str], ...]:
@@ -50,8 +51,8 @@ def ambiguous(result: SelectionResults) -> list[Block]:
     return [Paragraph("Alternatives", "; ".join(lines))] if lines else []
 
 
-def notes(result: SelectionResults) -> list[str]:
+def notes(result: SelectionResults, about_looks: str = LOOKS_NOTE) -> list[str]:
     """Return the remarks of a staged selection, those of the call included."""
     doubts = [_AMBIGUOUS] if result.alternatives else []
-    stable = [_STABILITY] if result.chosen_again else []
-    return [*doubts, *stable, LOOKS_NOTE, *result.notes]
+    stable = [_STABILITY] if stored(result, "chosen_again") else []
+    return [*doubts, *stable, about_looks, *result.notes]

@@ -19,6 +19,7 @@ from dpreg.results.fit_views import (
     looks,
     numbers,
 )
+from dpreg.results.old_names import stored
 from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Called",
+    "chosen_terms",
     "closing",
     "contrast",
     "fixed",
@@ -70,14 +72,7 @@ class Called(Protocol):
 
 def selection(result: SelectionResults, alpha: float) -> Report:
     """Return the page of a selection, with its coefficients where there are any."""
-    blocks: list[Block] = [
-        *opening.selection(result),
-        Paragraph("Formula", _cut(result.formula, "formula")),
-        Paragraph("Selected", _cut(result.selected_formula, "selected_formula")),
-        _selection_facts(result),
-        *_selection_table(result),
-        *staged_views.ambiguous(result),
-    ]
+    blocks = chosen_terms(result)
     notes = list(result.notes)
     fit = result.regression
     if result.method == "staged":
@@ -94,6 +89,18 @@ def selection(result: SelectionResults, alpha: float) -> Report:
     return Report(
         f"Private variable selection: {result.response}", result.claim.stamp, tuple(blocks)
     )
+
+
+def chosen_terms(result: SelectionResults) -> list[Block]:
+    """Return the first part of a selection's page: all but coefficients, looks and notes."""
+    return [
+        *opening.selection(result),
+        Paragraph("Formula", _cut(result.formula, "formula")),
+        Paragraph("Selected", _cut(result.selected_formula, "selected_formula")),
+        _selection_facts(result),
+        *_selection_table(result),
+        *staged_views.ambiguous(result),
+    ]
 
 
 def regression(result: RegressionResults, alpha: float) -> Report:
@@ -190,7 +197,7 @@ def _selection_table(result: SelectionResults) -> list[Block]:
     shares = dict(result.selection_frequencies)
     errors = dict(result.frequency_errors)
     several = result.draws > 1
-    again = result.chosen_again
+    again = stored(result, "chosen_again")
     headers = ("term", "role", "selected", "columns") + ("frequency (se)",) * several
     headers += ("stability",) * bool(again)
     rows, absent = [], []

@@ -183,8 +183,9 @@ def divided_eps(
 def _deltas(request: SelectionRequest) -> tuple[Fraction, Fraction]:
     """Return what the selection and the coefficients may spend of delta.
 
-    Halves of the rows are read by one release each. With one row a person each half may spend the
-    whole of delta; with more, and with ``fit="share"``, deltas add and each takes half.
+    Halves of the rows are read by one release each. Where all rows of a person lie in one half
+    (one row a person, or persons named) each may spend the whole of delta; elsewhere, and with
+    ``fit="share"``, deltas add and each takes half.
     """
     delta = request.budget.delta
     selects = request.method == "pcpl" or (
@@ -192,7 +193,7 @@ def _deltas(request: SelectionRequest) -> tuple[Fraction, Fraction]:
     )
     if not selects:
         return Fraction(0), delta
-    one_row = request.protection.contributions == 1
+    one_row = request.protection.apart == 1
     alone = request.fit is None or (request.fit == "split" and one_row)
     return (delta, delta) if alone else (delta / 2, delta / 2)
 

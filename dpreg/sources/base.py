@@ -180,14 +180,14 @@ def _listed(names: tuple[str, ...]) -> str:
 def find_column(names: Iterable[str], name: str) -> int:
     """Return a column's place. DataError where the name is absent or repeated."""
     known = tuple(names)
-    places = [place for place, one in enumerate(known) if one == name]
-    if not places:
+    times = known.count(name)
+    if not times:
         raise DataError(
             f"the table has no column {name!r}{did_you_mean(name, known, _listed(known))}"
         )
-    if len(places) > 1:
+    if times > 1:
         raise DataError(f"the table has several columns named {name!r}: keep or rename one")
-    return places[0]
+    return known.index(name)
 
 
 class NamedSource(ABC):

@@ -21,7 +21,8 @@ CHUNK_ROWS = 1 << 15
 """Most rows of a chunk of few columns, unless asked otherwise: threads that take more at a time
 wait less for each other, and a chunk of twenty columns still fits a cache."""
 
-_FEW_COLUMNS = 24
+_MOST_CELLS = 5 << 19
+_BLOCK_ROWS = 1 << 13  # what moments are multiplied by at a time
 _LEAST_ROWS = 1 << 12
 
 _THREADED_PIECES = 4  # a table of fewer chunks is read sooner by one thread than threads start
@@ -141,7 +142,8 @@ class LocalSource(NamedSource):
 
 def _rows_of(columns: int) -> int:
     """Return the rows of a chunk: of many columns it has fewer, and takes no more memory."""
-    return max(_LEAST_ROWS, min(CHUNK_ROWS, CHUNK_ROWS * _FEW_COLUMNS // max(columns, 1)))
+    rows = _MOST_CELLS // max(columns, 1) // _BLOCK_ROWS * _BLOCK_ROWS
+    return max(_LEAST_ROWS, min(CHUNK_ROWS, rows))
 
 
 def _read(piece: Piece) -> Chunk:

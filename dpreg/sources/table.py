@@ -43,16 +43,17 @@ def mapping_source(data: Mapping[Any, Any]) -> TableSource:
 class TableSource(LocalSource):
     """A source held in memory, one pandas Series a column."""
 
-    __slots__ = ("_columns", "_rows")
+    __slots__ = ("_columns", "_names", "_rows")
 
     def __init__(self, columns: list[tuple[str, pd.Series[Any]]], rows: int) -> None:
         self._columns = tuple(columns)
+        self._names = tuple(name for name, _ in columns)
         self._rows = rows
 
     @property
     def names(self) -> tuple[str, ...]:
         """Column names in the table's order, repeats included; labels not of text are left out."""
-        return tuple(name for name, _ in self._columns)
+        return self._names
 
     @property
     def rows(self) -> int:

@@ -6,8 +6,9 @@ they release.
 A call spends .15 of its budget on a first look in the box, .20 and .56 on two located ones, and .05
 on three cells that the last one's residuals fill with a wider cut (`dpreg.privacy.tail_noise`): of
 eps (matrix-Laplace noise, pure), or of mu^2 (Gaussian noise, whose looks compose as
-`dpreg.privacy.looks` proves). Another .04 buys the sum of squares of the second look's residuals,
-cut farther out: it tells how far the last look's clips should reach (`dpreg.staged.clips`). More
+`dpreg.privacy.looks` proves). Another .04 buys two sums of squares of the second look's residuals,
+cut farther out, of all rows and of those far out: they tell how far the last look's clips should
+reach (`dpreg.staged.clips`). More
 for the first look leaves too little for the last, which alone the coefficients come from; less, and
 few rows do not even locate it.
 
@@ -21,10 +22,10 @@ Halves of the rows. Secret coins, independent of the rows' values, divide the ro
 `dpreg.privacy.looks`. Noise is fitted to k rows and norms of changes are sums over rows, so that
 looks at half 1 have together sum d_jc^2 <= (k1/k)^2 r^2, those at half 2 (k2/k)^2 r^2, and both
 (k1^2 + k2^2)/k^2 r^2 <= r^2, for r of (eps, delta) and as many cells as both halves release. So
-both together are (eps, delta)-DP. The budget table adds up the deltas of two halves where k > 1;
-there r is that of delta/2, and the sum covers what is spent. *Matrix-Laplace*: a half with j of the
-k rows costs j eps/k, since the exponent of the density ratio is a sum over rows; both cost eps
-together (`dpreg.privacy.budget.in_parallel`).
+both together are (eps, delta)-DP. The budget table adds up the deltas of two halves where a
+person's rows may lie in both; there r is that of delta/2, and the sum covers what is spent.
+*Matrix-Laplace*: a half with j of the k rows costs j eps/k, since the exponent of the density ratio
+is a sum over rows; both cost eps together (`dpreg.privacy.budget.in_parallel`).
 
 Tested in `tests/staged/test_looks.py`.
 """
@@ -61,13 +62,17 @@ from dpreg.privacy.tail_noise import (
 from dpreg.staged.locate import noise_unit
 from dpreg.staged.need import rows_needed
 
-__all__ = ["NOISES", "SHARES", "SQUARES", "TAIL", "LookPlan", "plan_looks"]
+__all__ = ["FRESH", "NOISES", "SHARES", "SQUARES", "TAIL", "LookPlan", "plan_looks"]
 
 NOISES: Final = ("gaussian", "matrix-laplace")
 
 SHARES: Final = (Fraction(15, 100), Fraction(20, 100), Fraction(56, 100))
 TAIL: Final = Fraction(5, 100)
 SQUARES: Final = Fraction(4, 100)
+FRESH: Final = Fraction(3, 10)
+"""The share of the one more look of ``fit="fresh"``. On twelve kinds of drawn rows (normal, skewed
+and rare columns, normal and skewed errors, eps 1, with delta and without) .2, .3 and .4 found 3.91,
+3.78 and 3.64 terms of 5; the median loss of R-squared was the same at all three, .0027."""
 
 _BOX_SIGNAL: Final = 0.25
 """|theta|^2 that a first look expects: the columns explain a quarter of the response's box."""
@@ -89,7 +94,7 @@ class LookPlan:
     tail_strength : Fraction
         mu^2 or eps of the last look's tail.
     squares_strength : Fraction
-        mu^2 or eps of the sum of squares of the look before it.
+        mu^2 or eps of the sums of squares of the look before it.
     cost : Budget
         Of all looks together; with halves that of each half.
     protection : Protection
@@ -175,12 +180,12 @@ class LookPlan:
         return tail_sd(self.tail_strength, self.protection, gaussian=self.gaussian)
 
     def squares_noise(self) -> TailNoise:
-        """Return the noise of the second look's sum of squares."""
+        """Return the noise of the second look's sums of squares."""
         return squares_noise(self.squares_strength, self.protection, gaussian=self.gaussian)
 
     @property
     def squares_sd(self) -> float:
-        """About the standard deviation of the noise in that sum."""
+        """About the standard deviation of the noise in either sum."""
         return squares_sd(self.squares_strength, self.protection, gaussian=self.gaussian)
 
     @property
@@ -253,11 +258,11 @@ def plan_looks(
     def planned(mechanism: str) -> LookPlan:
         whole, spent = cost.eps, Budget(cost.eps)
         if mechanism == "gaussian":
-            halved = split and protection.contributions > 1
+            halved = split and protection.apart > 1
             spent = Budget(cost.eps, cost.delta / 2) if halved else cost
             located = len(SHARES) - 1 + (split or later > 0)
             cells = len(triangle.cells) + located * (columns + 2) * (columns + 3) // 2
-            cells += 7 if split or later else 4
+            cells += 8 if split or later else 5
             whole = Fraction(looks_ratio(spent.eps, spent.delta, cells)) ** 2
         return LookPlan(
             triangle,

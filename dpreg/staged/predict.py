@@ -11,21 +11,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
-from dpreg.staged.clips import heaviness_of, open_clips, wide_cut
-from dpreg.staged.coefficients import coefficients
-from dpreg.staged.law import law
+from dpreg.staged.clips import allowed, heaviness_of, open_clips, wide_cut
+from dpreg.staged.coefficients import Coefficients, coefficients
+from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import locate
 from dpreg.staged.plan import LookPlan
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
 from dpreg.staged.tails import NORMAL
 
-__all__ = ["PredictedErrors", "located_rows", "predict_errors"]
+__all__ = [
+    "PredictedErrors",
+    "PredictedFit",
+    "located_rows",
+    "predict_errors",
+    "predict_fit",
+    "predict_one_look",
+]
 
 _ROWS: Final = 4096
 """Made-up rows: they leave an error of a percent or two in the prediction."""
@@ -54,6 +62,30 @@ class PredictedErrors:
     privacy: float
     least_squares: float
     seen: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictedFit:
+    """What a staged release is expected to tell, in box units.
+
+    Parameters
+    ----------
+    law : LookLaw
+        Of the last look, its noise at zero.
+    fit : Coefficients
+        Of all columns.
+    least_squares : (d, d) array
+        The covariance of least squares without privacy.
+    """
+
+    law: LookLaw
+    fit: Coefficients
+    least_squares: Floats
+
+    @property
+    def seen(self) -> float:
+        """Least eigenvalue of the last look's moments over the noise in them."""
+        return float(self.law.eigenvalues[0]) / self.law.noise_norm
 
 
 def predict_errors(
@@ -85,10 +117,37 @@ def predict_errors(
         raise ArgumentError("rsquared and correlation must be at least 0 and below 1")
     if not (rows > 0 and spread > 0 and response_spread > 0):
         raise ArgumentError("rows and spreads must be positive")
-    columns = plan.size - 2
-    x, y = _made_up(columns, rsquared, correlation, spread, response_spread)
-    scale = rows / _ROWS
-    at = box(columns)
+    x, y = _made_up(plan.size - 2, rsquared, correlation, spread, response_spread)
+    found = predict_fit(plan, x, y, rows)
+
+    def typical(variances: Floats) -> float:
+        return math.sqrt(float(np.diag(variances)[1:].mean()))
+
+    return PredictedErrors(
+        slope=typical(found.fit.covariance),
+        sampling=typical(found.fit.sampling),
+        privacy=typical(found.fit.privacy),
+        least_squares=typical(found.least_squares),
+        seen=found.seen,
+    )
+
+
+def predict_fit(
+    plan: LookPlan, x: Floats, y: Floats, rows: float, *, choosing: bool = False
+) -> PredictedFit:
+    """Go through the looks at made-up rows that stand for `rows` rows, without drawing noise.
+
+    Parameters
+    ----------
+    plan : LookPlan
+    x, y : (m, p) and (m,) arrays
+        In the box [-1, 1]; each stands for rows / m rows.
+    rows : float
+    choosing : bool
+        Whether terms are to be chosen; see `dpreg.staged.looks.look`.
+    """
+    scale = rows / len(x)
+    at = box(plan.size - 2)
     look = _expected(x, y, at, plan.box_noise().sd, plan.degrees, scale)
     located = locate(look)
     count, last, tails = located.count, len(plan.shares) - 1, NORMAL
@@ -96,7 +155,7 @@ def predict_errors(
     for place in range(1, last + 1):
         at = located.coordinates
         if place == last:
-            at = open_clips(located, plan.unit(place), tails)
+            at = open_clips(located, plan.unit(place), NORMAL if choosing else tails)
         signal = located.expected_square * at.squared_radius
         units = np.append(np.full(plan.size - 1, math.sqrt(at.squared_radius)), 1.0)
         sd = plan.located_noise(place, signal).sd * np.outer(units, units)
@@ -106,27 +165,46 @@ def predict_errors(
         z = located_rows(x, y, replace(at, width=wide))
         squares = scale * float(np.square(z[:, -1]).sum())
         if place < last:
-            tails = heaviness_of(look, squares, own, wide, count)
-            located = locate(look, count)
-    tail = Tail(0.0, squares, tail_sd, tail_sd, wide, heaviness=tails)
-    released = law(look, count, tail)
-    fit = coefficients(released)
-
-    def typical(variances: Floats) -> float:
-        return math.sqrt(float(np.diag(variances)[1:].mean()))
-
-    centred = x - x.mean(axis=0)
-    slopes = np.linalg.lstsq(centred, y - y.mean(), rcond=None)[0]
-    residual = float(np.square(y - y.mean() - centred @ slopes).mean())
-    return PredictedErrors(
-        slope=typical(fit.covariance),
-        sampling=typical(fit.sampling),
-        privacy=typical(fit.privacy),
-        least_squares=math.sqrt(
-            residual * float(np.diag(np.linalg.inv(centred.T @ centred)).mean()) / scale
-        ),
-        seen=float(released.eigenvalues[0]) / released.noise_norm,
+            e = np.clip((y - at.intercept - x @ at.slopes) / wide, -1, 1)
+            outer = scale * float(((1 - z[:, 0] ** 2) * e**2).sum())
+            tails = heaviness_of(look, squares, own, wide, count, located, outer)
+            located = locate(look, located)
+    total = scale * float(z[:, 0] @ z[:, -1])
+    bent = allowed(located, at, tails)
+    tail = Tail(
+        total,
+        squares,
+        tail_sd,
+        tail_sd,
+        wide,
+        heaviness=None if choosing else tails,
+        bent=0.0 if choosing else bent,
     )
+    released = law(look, count, tail)
+    return PredictedFit(released, coefficients(released), _least_squares(x, y) / scale)
+
+
+def predict_one_look(plan: LookPlan, x: Floats, y: Floats, rows: float) -> PredictedFit:
+    """Predict one look in the box that costs as much as all looks of a plan: ``method="gram"``.
+
+    Parameters
+    ----------
+    plan, x, y, rows
+        As for `predict_fit`.
+    """
+    scale = rows / len(x)
+    whole = replace(plan, strengths=(plan.looking,), shares=(Fraction(1),))
+    look = _expected(x, y, box(plan.size - 2), whole.box_noise().sd, plan.degrees, scale)
+    released = law(look)
+    return PredictedFit(released, coefficients(released), _least_squares(x, y) / scale)
+
+
+def _least_squares(x: Floats, y: Floats) -> Floats:
+    """Return the covariance of least squares with an intercept, (p + 1, p + 1)."""
+    design = np.column_stack([np.ones(len(x)), x])
+    found = np.linalg.lstsq(design, y, rcond=None)[0]
+    residual = float(np.square(y - design @ found).mean())
+    return np.asarray(residual * np.linalg.pinv(design.T @ design))
 
 
 def located_rows(x: Floats, y: Floats, at: Coordinates) -> Floats:

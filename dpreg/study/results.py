@@ -163,7 +163,7 @@ class SelectionStudy:
             columns["relative se"] = error / scale
         return marked(pd.DataFrame(columns, index=self.index))
 
-    def plot(self, kind: str = "agreement", **options: Any) -> Figure:
+    def plot(self, kind: str = "agreement", **options: str | int) -> Figure:
         """Draw the study.
 
         Parameters

@@ -8,7 +8,6 @@ space is too large to list. The stages up to the draw are those of `dpreg.dp_sel
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,10 +15,10 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from dpreg.arrays import Bools, Floats, Ints
+from dpreg.arrays import Floats, Ints
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design
-from dpreg.moments import MOMENT_BITS, Moments
+from dpreg.moments import Moments
 from dpreg.privacy.mechanisms import effective_t
 from dpreg.request import SelectionRequest
 from dpreg.schema import Schema
@@ -28,17 +27,13 @@ from dpreg.selection.contest import Contest
 from dpreg.selection.engine import LARGEST_LIST
 from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
 from dpreg.selection.probabilities import selection_probabilities
-from dpreg.selection.scoring import constrained
 from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.scoring.profile import profile_grid, profile_scores, residual_offset
 from dpreg.selection.space import Space
 from dpreg.selection.tree.noise import Bits
 from dpreg.selection.tree.sampler import Tree
 from dpreg.sources.reader import Reader
-from dpreg.study.law import (
-    Law,
-    Setting,
-)
+from dpreg.study.bic import NOISELESS, bic_by_tree, bic_choice, total_squares
+from dpreg.study.law import Law, Setting
 
 __all__ = ["Studied", "StudyPlan", "study"]
 
@@ -47,12 +42,6 @@ _LISTED: Final = 2**16
 
 _LARGEST_TABLE: Final = 2**27
 """Models times settings: a gigabyte of probabilities."""
-
-_NOISELESS: Final = Fraction(2**20)
-"""A rate per grid unit at which the tree's noise decides nothing but ties."""
-
-_UNBOUND: Final = Fraction(64)
-"""A radius, in stored units, that stands for none where models cannot be listed."""
 
 Item = TypeVar("Item")
 
@@ -182,7 +171,7 @@ def _listed_law(
         totals = case.contest.totals(scores[case.problem.rho], models, space)
         chosen[s] = int(totals.argmin())
         probabilities[:, s] = selection_probabilities(totals, case.rate, case.setting.mechanism)
-    bic, bic_rsquared = _bic_choice(columns, design, moments)
+    bic, bic_rsquared = bic_choice(columns, design, moments)
     return Law(
         models=models,
         probabilities=probabilities,
@@ -213,8 +202,8 @@ def _drawn_law(
         bits = Bits(rng)
         tree = _tree(case, space, case.rate)
         found.append([tree.draw(bits).units for _ in range(draws)])
-        best.append(_tree(case, space, _NOISELESS, "permute-and-flip").draw(bits).units)
-    bic_units = _bic_by_tree(space, moments, rng)
+        best.append(_tree(case, space, NOISELESS, "permute-and-flip").draw(bits).units)
+    bic_units = bic_by_tree(space, moments, rng)
     distinct = sorted({*best, bic_units, *(units for drawn in found for units in drawn)})
     place = {units: i for i, units in enumerate(distinct)}
     models = np.zeros((len(distinct), len(space.units)), dtype=np.bool_)
@@ -232,7 +221,7 @@ def _drawn_law(
         rsquared=_rsquared(cases, scores, design, moments),
         chosen=np.array([place[units] for units in best], dtype=np.int64),
         bic=at,
-        bic_rsquared=_bic_choice(columns[at : at + 1], design, moments)[1],
+        bic_rsquared=bic_choice(columns[at : at + 1], design, moments)[1],
         draws=draws,
     )
 
@@ -249,35 +238,7 @@ def _tree(case: _Case, space: Space, rate: Fraction, mechanism: str | None = Non
     )
 
 
-def _bic_by_tree(space: Space, moments: Moments, rng: np.random.Generator) -> tuple[int, ...]:
-    """Search the least n log Q + columns log n, at a radius that binds in no usual table."""
-    rows = _complete(moments)
-    offset = residual_offset(moments, _UNBOUND)
-    tree = Tree(
-        Problem(moments, _UNBOUND),
-        space,
-        mechanism="permute-and-flip",
-        t=_NOISELESS,
-        phi_int=round(math.log(max(rows, 2)) / float(profile_grid(rows))),
-        transform=lambda q: profile_scores(q + offset, rows),
-    )
-    return tree.draw(Bits(rng)).units
-
-
 # ---- what both share -------------------------------------------------------------------------
-
-
-def _complete(moments: Moments) -> int:
-    """Return the number of complete rows."""
-    return moments.cells[0][0] >> MOMENT_BITS
-
-
-def _total_squares(design: Design, moments: Moments) -> float:
-    """Sum of squares of the stored response: about its mean if the formula has an intercept."""
-    z = moments.as_float()
-    if not design.has_intercept or z[0, 0] == 0:
-        return float(z[-1, -1])
-    return float(z[-1, -1] - z[0, -1] ** 2 / z[0, 0])
 
 
 def _rsquared(
@@ -287,7 +248,7 @@ def _rsquared(
     moments: Moments,
 ) -> Floats:
     """R-squared of each model's constrained fit, (K, S); scores are floors, so half a unit more."""
-    total = max(_total_squares(design, moments), 1e-300)
+    total = max(total_squares(design, moments), 1e-300)
     squares = float(moments.as_float()[-1, -1])
     by_radius = {
         case.problem.rho: 1
@@ -295,19 +256,6 @@ def _rsquared(
         for case in _by_radius(cases)
     }
     return np.stack([by_radius[case.problem.rho] for case in cases], axis=1)
-
-
-def _bic_choice(columns: Bools, design: Design, moments: Moments) -> tuple[int, float]:
-    """Return the row of `columns` with the least BIC by least squares, and its R-squared."""
-    z = moments.as_float()
-    gram, cross, squares = z[:-1, :-1], z[:-1, -1], float(z[-1, -1])
-    beta = constrained.solve(gram, cross, math.inf, columns).beta
-    residual = squares + ((beta @ gram) * beta).sum(axis=1) - 2 * beta @ cross
-    rows = max(_complete(moments), 2)
-    floor = max(squares, 1.0) * 1e-15
-    criterion = rows * np.log(np.maximum(residual, floor)) + math.log(rows) * columns.sum(axis=1)
-    best = int(criterion.argmin())
-    return best, float(1 - residual[best] / max(_total_squares(design, moments), 1e-300))
 
 
 def _by_radius(cases: Sequence[_Case]) -> list[_Case]:

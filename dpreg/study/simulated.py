@@ -6,7 +6,7 @@ Tested in `tests/study/test_simulation.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
@@ -99,20 +99,24 @@ class SimulationStudy:
         made = rows.pivot_table(index=names, columns="eps", values="right", sort=False)
         return marked(made, SIMULATED)
 
-    def plot(self, n: int | None = None, **options: Any) -> Figure:
+    def plot(
+        self, n: int | None = None, *, reference: bool = True, **options: str | float
+    ) -> Figure:
         """Draw the chance of the right model over phi: panels for n and R, a line for each eps.
 
         Parameters
         ----------
         n : int, optional
             One sample size alone.
+        reference : bool
+            Whether to draw the chance without noise, too.
         **options
             ``bound=``, ``mechanism=``, ``neighbors=``, ``scale=``: which to show where several were
             studied; the first by default.
         """
         from dpreg.study import plots
 
-        figure: Figure = plots.simulation(self, n, **options)
+        figure: Figure = plots.simulation(self, n, reference, **options)
         return figure
 
     def summary(self) -> Summary:

@@ -284,7 +284,7 @@ def test_bounds_left_out_are_bought():
         ),
         ({"formula": "o ~ x", "family": "poisson"}, SchemaError, "must be a count"),
         ({"formula": "g ~ x", "family": "poisson"}, SchemaError, "must be a count"),
-        ({"offset": "x"}, ArgumentError, "no term of the formula"),
+        ({"offset": "x"}, ArgumentError, "not a term of the formula"),
         ({"offset": "g"}, ArgumentError, "one column of numbers"),
         ({"offset": "o + days"}, ArgumentError, "one column or expression"),
         ({"offset": "nowhere"}, FormulaError, "nowhere"),

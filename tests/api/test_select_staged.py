@@ -67,7 +67,7 @@ def test_intervals_given_the_choice_hold_the_truth(delta):
     truth = {"Intercept": 0.4, "g[T.v]": 0.0, "g[T.w]": 0.4, "a": 1.0, "b": -0.5}
     missed = 0
     for seed in range(12):
-        result = staged(data=table(seed=seed), delta=delta, false_inclusions="1e-4")
+        result = staged(data=table(seed=seed), delta=delta, false_inclusions="1e-4", fit="same")
         assert list(result.params.index) == list(truth)
         ends = result.conf_int(0.001)
         missed += sum(not ends.loc[k, 0] <= v <= ends.loc[k, 1] for k, v in truth.items())
@@ -75,7 +75,7 @@ def test_intervals_given_the_choice_hold_the_truth(delta):
 
 
 def test_estimate_interval_and_pvalue_are_of_one_law():
-    result = staged("y ~ a + b + c", eps=1, delta=1e-6)
+    result = staged("y ~ a + b + c", eps=1, delta=1e-6, fit="same")
     for name, p in result.pvalues.items():
         if 1e-6 < p < 1 - 1e-6:
             low, high = result.conf_int(p).loc[name]
@@ -122,7 +122,7 @@ def test_randhie_finds_what_a_statistician_expects():
         rand.formula, rand.data, 1, delta=1e-6, schema=rand.schema, method="staged", unsafe_seed=1
     )
     assert {"lncoins", "idp", "lpi", "physlm", "disea"} <= set(result.selected)
-    assert (result.nobs, result.passes) == (20_190, 3)
+    assert (result.nobs, result.passes) == (20_190, 4)
 
 
 # ---- what is charged, and what is refused before ----
@@ -130,11 +130,11 @@ def test_randhie_finds_what_a_statistician_expects():
 
 def test_looks_are_charged_as_dp_ols_charges_them():
     ledger = dpreg.Ledger(dpreg.Budget(5, "1e-5"))
-    pure = staged(eps=1, budget=ledger)
+    pure = staged(eps=1, budget=ledger, fit="same")
     steps = ["look 1", "look 2", "look 3", "residuals beyond the clip", "spread of the residuals"]
     assert pure.budget["step"].tolist()[:5] == steps
     assert pure.budget["eps"].tolist()[:5] == ["0.15", "0.2", "0.56", "0.05", "0.04"]
-    both = staged(eps=1, delta="1e-6", budget=ledger)
+    both = staged(eps=1, delta="1e-6", budget=ledger, fit=None)
     assert both.budget["step"].tolist()[0] == "looks 1-3"
     assert (str(pure.spent), str(both.spent)) == ("eps=1", "eps=1, delta=0.000001")
     assert ledger.spent.eps == 2
@@ -160,9 +160,9 @@ def test_bounds_that_are_bought_take_their_share():
         ({"draws": 2}, "no draws"),
         ({"mechanism": "laplace"}, "no mechanism"),
         ({"engine": "tree"}, "no engine"),
-        ({"shares": {"fit": "0.5"}}, r"no shares\['fit'\]"),
+        ({"shares": {"fit": "0.5"}, "fit": "split"}, r"no shares\['fit'\]"),
         ({"shares": {"bounds": "0.5"}}, "bounds, which this call does not need"),
-        ({"fit": "share"}, 'fit="same"'),
+        ({"fit": "share"}, 'fit="fresh"'),
         ({"method": "pcls", "fit": "same"}, 'method="staged"'),
         ({"method": "pcls", "fit": "fresh"}, 'method="staged"'),
         ({"shares": {"fit": "0.3"}, "fit": "same"}, r"no shares\['fit'\]"),
@@ -201,7 +201,7 @@ def test_the_eps_that_a_refusal_names_is_enough():
 
 def test_rows_that_can_be_read_once():
     stream = pa.Table.from_pandas(table()).to_reader()
-    with pytest.raises(DataError, match="3 times"):
+    with pytest.raises(DataError, match="4 times"):
         staged(data=stream)
     stream = pa.Table.from_pandas(table()).to_reader()
     result = staged(data=stream, method="auto")
@@ -248,7 +248,7 @@ def test_the_paper_by_name_has_no_stability():
 
 
 def test_combinations_have_no_law_and_say_so():
-    result = staged()
+    result = staged(fit="same")
     for call in (lambda: result.t_test("a = 0"), result.cov_params, result.get_prediction):
         with pytest.raises(NotReleased, match="given the choice"):
             call()
@@ -260,7 +260,7 @@ def test_combinations_have_no_law_and_say_so():
 
 def test_a_saved_result_is_the_same_number_for_number(tmp_path):
     for formula in (FORMULA, "y ~ a + b + copy"):
-        result = staged(formula)
+        result = staged(formula, fit="same")
         result.save(tmp_path / "result.json")
         again = dpreg.load(tmp_path / "result.json")
         assert again.to_json() == result.to_json()
@@ -273,7 +273,7 @@ def test_a_saved_result_is_the_same_number_for_number(tmp_path):
 
 
 def test_the_summary_and_the_picture():
-    result = staged("y ~ a + b + copy")
+    result = staged("y ~ a + b + copy", fit="same")
     text = " ".join(str(result.summary()).split())
     for words in ("STAGED", "Certified: yes", "stability", "look 3 located", "given the choice"):
         assert words in text

@@ -88,6 +88,20 @@ def _glm(pick: random.Random, frame: pd.DataFrame, budget: dpreg.Ledger) -> obje
     return dpreg.dp_glm(formula, frame, schema=schema, delta="1e-6", budget=budget, **_common(pick))
 
 
+def _select_family(pick: random.Random, frame: pd.DataFrame, budget: dpreg.Ledger) -> object:
+    options = {
+        "schema": pick.choice([SCHEMA, {"y": (-1, 1)}]),
+        "fit": pick.choice(["same", "fresh", "split", None]),
+        "delta": pick.choice([0, "1e-6", "1e-300"]),
+        "offset": pick.choice([None, None, "b"]),
+        "units": pick.choice(["term", "column"]),
+        **_common(pick),
+    }
+    response, family = pick.choice([("I(1 * (y > 0))", "binomial"), ("I(y + 1)", "poisson")])
+    right = "a" if options["offset"] else "a * b"
+    return dpreg.dp_select(f"{response} ~ {right}", frame, family=family, budget=budget, **options)
+
+
 def _quantile(pick: random.Random, frame: pd.DataFrame, budget: dpreg.Ledger) -> object:
     return dpreg.dp_quantile("a", 0.5, frame, schema=SCHEMA, budget=budget, **_common(pick))
 
@@ -96,7 +110,7 @@ def _mean(pick: random.Random, frame: pd.DataFrame, budget: dpreg.Ledger) -> obj
     return dpreg.dp_mean(["a", "y"], frame, schema=SCHEMA, budget=budget, **_common(pick))
 
 
-CALLS = (_select, _select, _select, _ols, _glm, _quantile, _mean)
+CALLS = (_select, _select, _select, _ols, _glm, _quantile, _mean, _select_family)
 
 
 def _raised_after_the_charge(calls: int) -> list[str]:

@@ -138,6 +138,9 @@ CALLS: dict[str, Callable[..., Any]] = {
     ),
     "ols": lambda frame, **o: dpreg.dp_ols("y ~ x", frame, eps=50, schema={"y": (0, 1)}, **o),
     "glm": lambda frame, **o: dpreg.dp_glm("y ~ x", frame, eps=50, delta="1e-6", **o),
+    "select a family": lambda frame, **o: dpreg.dp_select(
+        "y ~ x", frame, eps=50, delta="1e-6", family="binomial", fit="fresh", **o
+    ),
 }
 ODD = (False, None, np.nan, 2, "word", 1.5, b"x", [1])
 

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from oracles.recorded_calls import MATRIX, recorded
 
-from dpreg.api import blockwise, quantile, select_route
+from dpreg.api import blockwise, quantile, select_family, select_route
 from dpreg.api import staged as staged_reads
 from dpreg.estimation import aggregate, coding, gram, histogram, perturbed, sums
 from dpreg.estimation import quantile as quantile_choice
+from dpreg.families import plan as family_plan
 from dpreg.formula import bounds
 from dpreg.privacy import (
     account,
@@ -87,6 +88,7 @@ LOOKS = cell("select", "method='staged'", REPLACE, K3)
 GAUSSIAN_LOOKS = cell("ols", "method='staged'", REPLACE, K3, "'gaussian'")
 SPLIT_LOOKS = cell("select", "fit='split'", "eps=60", REPLACE, K3)
 COUNTED = cell("select", "method='auto'", ADD)
+FAMILY = ("family='binomial'", REPLACE, K3)
 ONE = "type(part.protection)(part.protection.neighbors, 1)"
 MUTANTS = {
     "sigma2 counts at the whole eps": Mutant(
@@ -396,6 +398,35 @@ MUTANTS = {
     ),
     "the tail in units of a row of length one": Mutant(
         tail_noise, "tail_noise", "Fraction(full_weight, 2**20)", "Fraction(1, 2**20)", LOOKS
+    ),
+    "a fresh look at a family beside looks at the whole": Mutant(
+        family_plan, "plan_family", "whole if split else whole * (1 - later)", "whole",
+        cell("select", *FAMILY, "eps=30, fit='fresh'"), refused=True,
+    ),
+    "a fresh Gaussian look at a family beside looks at the whole": Mutant(
+        family_plan, "plan_family", "whole if split else whole * (1 - later)", "whole",
+        cell("select", *FAMILY, "delta='1e-6', fit='fresh'"),
+    ),
+    "the one more look at a family at all that there is": Mutant(
+        family_plan.FamilyPlan, "at_chosen", "self.later,\n", "self.later + self.strength,\n",
+        cell("select", *FAMILY, "eps=30, fit='fresh'"), refused=True,
+    ),
+    "the one more look at a family reads the half that chose": Mutant(
+        staged_reads, "_read", "names)[group]", "names)[0]",
+        cell("select", *FAMILY, "eps=30, fit='split'"), refused=True,
+    ),
+    "the one more look at a family reads both halves, called one": Mutant(
+        staged_reads, "_read", "return read_moments(reader, vectors, coins, names)[group]",
+        "return __import__('dataclasses').replace(read_moments(reader, vectors)[0],"
+        " group=names[group])", cell("select", *FAMILY, "eps=30, fit='split'"),
+    ),
+    "both halves' deltas of a family in full with several rows a person": Mutant(
+        family_plan, "plan_family", "split and protection.contributions > 1", "False",
+        cell("select", *FAMILY, "delta='1e-6', fit='split'"), refused=True,
+    ),
+    "looks at a family beside bounds at the whole eps": Mutant(
+        select_family, "select_family", "request.budget.eps * (1 - share)", "request.budget.eps",
+        cell("select", "family='poisson'", REPLACE, K3), refused=True,
     ),
     "noise of half its scale": Mutant(
         vector_noise, "fit_noise", "scale, variance, eps, Fraction(0), bound)",

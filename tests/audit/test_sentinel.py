@@ -68,6 +68,9 @@ CALLS: dict[str, Any] = {
     "ols, adassp": lambda d, **o: dpreg.dp_ols(FIT, d, method="adassp", **o),
     "ols, undeclared": lambda d, **o: dpreg.dp_ols(FIT, d, **{**o, "schema": BARE}),
     "glm": lambda d, **o: dpreg.dp_glm("I(1 * (y > 0.5)) ~ x + z", d, **o),
+    "select a family": lambda d, **o: dpreg.dp_select(
+        "I(1 * (y > 0.5)) ~ x + z", d, family="binomial", **o
+    ),
     "mean": lambda d, **o: dpreg.dp_mean(MEANS, d, by="g", bounds={"out": (0, 1)}, **o),
     "quantile": lambda d, delta, **o: dpreg.dp_quantile("x", 0.5, d, **o),
     "histogram": lambda d, **o: dpreg.dp_histogram("g", d, **o),

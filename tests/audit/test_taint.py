@@ -22,6 +22,7 @@ from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import ClassicResults
 from dpreg.results.contrast import Contrast, Prediction
 from dpreg.results.glm import GLMResults
+from dpreg.results.glm_selection import GLMSelectionResults
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.looks import Look
 from dpreg.results.record import LedgerPosition, ReleaseRecord
@@ -153,7 +154,8 @@ def test_a_field_from_exact_moments_is_caught(
 # ---- the table of released fields --------------------------------------------------------------
 
 CLASSES: tuple[type, ...] = (
-    SelectionResults, RegressionResults, GLMResults, ClassicResults, HistogramResults,
+    SelectionResults, RegressionResults, GLMResults, GLMSelectionResults, ClassicResults,
+    HistogramResults,
     PrivacyClaim, Spend, Look, ReleaseRecord, LedgerPosition, Contrast, Prediction,
 )  # fmt: skip
 

@@ -97,6 +97,22 @@ def test_every_refusal_ends_the_process_with_its_code(shell, desk, arguments, co
     assert shell(*arguments, code=code)[0] == ""
 
 
+def test_a_declaration_that_the_table_contradicts_is_told_to_the_curator(run, desk):
+    frame = pd.read_parquet(desk / "houses.parquet")
+    frame["town"] = "elm"
+    frame.to_parquet(desk / "towns.parquet")
+    declared = {"columns": {"price": [0, 2e6], "sqft": [300, 8000], "town": [0, 10]}}
+    (desk / "towns.json").write_text(json.dumps(declared))
+    asked = ("ols", "price ~ sqft + town", "towns.parquet", "--schema", "towns.json", "--eps", 1)
+    for more in (("--check",), ("--quiet",)):
+        _, told = run(*asked, *more)
+        assert (
+            "does the schema say what is meant? column 'town' is declared as a number, and the "
+            "table holds text or labels"
+        ) in told
+    assert "what is meant" not in run("check", FORMULA, "houses.parquet", *COMMON, "--eps", 1)[1]
+
+
 def test_codes_are_documented_and_an_unforeseen_failure_quotes_nothing(capsys):
     def fails():
         raise RuntimeError("row 731846.25")
@@ -275,6 +291,21 @@ def test_a_family_from_the_shell(run, desk):
     found = run(*asked, "--delta", "1e-6", "--family", "binomial", "--json")[0]
     assert dpreg.results.load.from_json(found).family == "binomial"
     run(*asked, "--delta", "1e-6", "--family", "gamma", code=2)
+    for call, what in (("glm", "binomial regression"), ("select", "Private variable selection")):
+        told = (call, *asked[1:], "--delta", "1e-6", "--family", "binomial", "--out", "f.json")
+        run(*told)
+        assert what in run("show", "f.json")[0]
+        run("report", "f.json", "-o", "f.html")
+        assert "whose mean is that of the model" in (desk / "f.html").read_text()
+    run("select", *asked[1:], "--family", "binomial", "--draws", 3, code=2)
+
+
+def test_a_family_is_planned_from_the_shell(run, desk):
+    asked = ("plan-glm", "I(1 * (price > 600000)) ~ sqft", "--schema", "schema.json", "--n", 9000)
+    found = run(*asked, "--mean", "0.3", "--eps", 1, "--delta", "1e-6", "--sd", "sqft=800")[0]
+    assert "Plan of a private regression" in found
+    assert "sqft" in found
+    run(*asked, "--mean", 3, "--eps", 1, code=2)
 
 
 def test_a_batch_knows_the_arguments_of_staged_calls(run, desk, owned):

@@ -112,11 +112,16 @@ def test_parts_never_exceed_the_whole_and_all_is_spent(delta):
         assert table.total == Budget(Fraction(eps), delta)
 
 
-def test_mu_squared_is_proved_for_every_cell_that_is_drawn():
-    plan = plan_family(5, Budget(1, DELTA), Protection("replace-one"))
-    later = len(plan.noise(SECOND, 2**38, 1.0).cells)
-    cells = len(plan.box_noise().cells) + (MOST_LOOKS - 1) * later
-    assert plan.strength <= Fraction(looks_ratio(Fraction(1), DELTA, cells)) ** 2
+@pytest.mark.parametrize(
+    ("later", "split"), [(Fraction(0), False), (Fraction(2, 5), False), (Fraction(0), True)]
+)
+def test_mu_squared_is_proved_for_every_cell_that_is_drawn(later, split):
+    plan = plan_family(5, Budget(1, DELTA), Protection("replace-one"), later=later, split=split)
+    looks = MOST_LOOKS - 1 + (split or later > 0)
+    cells = len(plan.box_noise().cells) + looks * len(plan.noise(SECOND, 2**38, 1.0).cells)
+    whole = Fraction(looks_ratio(Fraction(1), DELTA, cells)) ** 2
+    assert max(plan.strength, plan.later) <= whole
+    assert split or plan.strength + plan.later <= whole
 
 
 def test_a_private_number_of_rows_is_not_used():

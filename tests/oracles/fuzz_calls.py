@@ -167,6 +167,25 @@ def _select(rng: np.random.Generator, options: Options) -> Any:
     return lambda data, ledger: dpreg.dp_select(formula, data, **told, budget=ledger)
 
 
+def _select_family(rng: np.random.Generator, options: Options) -> Any:
+    """A choice among the terms of a family: what a family shares with `_glm`, what a choice has."""
+    options |= {
+        "family": _one(rng, ("binomial", "poisson")),
+        "delta": _delta(rng),
+        "fit": _one(rng, ("same", "fresh", "split", None)),
+        "units": _one(rng, ("term", "column")),
+        "hierarchy": _one(rng, ("none", "none", "strong")),
+        "max_terms": _one(rng, (None, None, 0, 1)),
+        "offset": _one(rng, (None, None, "c")),
+    }
+    if options["fit"] == "fresh":
+        options["shares"] = _shares(rng, ("fit",))
+    response = "I(1 * (y > 0))" if options["family"] == "binomial" else "I(y + 4)"
+    formula = options["formula"] = f"{response} ~{_formula(rng).partition('~')[2]}"
+    told = {key: value for key, value in options.items() if key != "formula"}
+    return lambda data, ledger: dpreg.dp_select(formula, data, **told, budget=ledger)
+
+
 def _ols(rng: np.random.Generator, options: Options) -> Any:
     method = options["method"] = _one(rng, ("auto", "staged", "gram", "gram", "ssp", "adassp"))
     gram = method in ("auto", "staged", "gram")
@@ -199,6 +218,7 @@ def _glm(rng: np.random.Generator, options: Options) -> Any:
         "delta": _delta(rng),
         "noise": _one(rng, (None, None, "gaussian", "matrix-laplace")),
         "offset": _one(rng, (None, None, "c", "I(a + b)")),
+        "trials": _one(rng, (None, None, None, "I(c * 5)")),
         "shares": _shares(rng, ("bounds",)),
     }
     formula = options["formula"] = f"{response} ~{_formula(rng).partition('~')[2]}"
@@ -300,6 +320,7 @@ MAKERS: dict[str, Callable[[np.random.Generator, Options], Any]] = {
     "dp_select": _select,
     "dp_ols": _ols,
     "dp_glm": _glm,
+    "dp_select of a family": _select_family,
     "dp_mean": _mean,
     "dp_suffstats": _suffstats,
     "dp_quantile": _quantile,

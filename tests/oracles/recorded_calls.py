@@ -26,6 +26,7 @@ ROWS = 400
 SCHEMA = {"a": (-1, 1), "b": (-3, 3), "c": (0, 2), "g": ["u", "v", "w"], "y": (-4, 4), "z": (-4, 4)}
 BARE = {name: how for name, how in SCHEMA.items() if name not in ("b", "c")}
 DELTA = "1e-6"
+RESPONSES = {"binomial": "I(1 * (z > 0))", "poisson": "I(z + 4)"}
 
 
 def frame() -> pd.DataFrame:
@@ -79,6 +80,15 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
             cell("glm", **unit, delta=DELTA, schema="bare")
             cell("glm", **unit, delta=DELTA, family="poisson")
             cell("glm", **unit, eps=30)
+            cell("glm", **unit, trials="I(z + 4)", delta=DELTA, eps=30)
+            family = {"family": "binomial", "eps": 30}
+            cell("select", **unit, **family, fit="same")
+            cell("select", **unit, **family, delta=DELTA, fit=None)
+            cell("select", **unit, **family, fit="fresh")
+            cell("select", **unit, **family, delta=DELTA, fit="fresh")
+            cell("select", **unit, **family, fit="split")
+            cell("select", **unit, **family, delta=DELTA, fit="split")
+            cell("select", **unit, family="poisson", delta=DELTA, schema="bare", fit="same")
             cell("mean", **unit)
             cell("mean", **unit, by="g", noise="gaussian", delta=DELTA)
             cell("suffstats", **unit)
@@ -96,6 +106,7 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
         cell("select", **owned, draws=40, mechanism="exponential", delta=DELTA, eps=4)
         cell("select", **owned, method="pcpl", delta=DELTA, eps=300, fit="share")
         cell("select", **owned, method="staged", schema="bare", eps=30)
+        cell("select", **owned, family="binomial", fit="split", eps=30)
         cell("ols", **owned, method="gram")
         cell("ols", **owned, method="staged", eps=30, delta=DELTA, noise="gaussian")
         cell("ols", **owned, method="adassp", delta=DELTA)
@@ -170,12 +181,14 @@ def run(call: str, options: dict[str, Any], ledger: dpreg.Ledger, folder: Path) 
                 if isinstance(common.get("sigma2"), str) and "/" in common["sigma2"]:
                     common["sigma2"] = Fraction(common["sigma2"])
                 response = "z" if common.get("method") == "pcpl" else "y"
-                asked = {"method": "pcls", **common}
+                response = RESPONSES.get(common.get("family"), response)
+                asked = common if "family" in common else {"method": "pcls", **common}
                 return dpreg.dp_select(f"{response} ~ a + b + c", data, **asked)
             case "ols":
                 return dpreg.dp_ols("y ~ a + b + c", data, **{"method": "gram", **common})
             case "glm":
-                response = "I(1 * (z > 0))" if "family" not in common else "I(z + 4)"
+                response = RESPONSES[common.get("family", "binomial")]
+                response = "I(y + 4)" if "trials" in common else response
                 return dpreg.dp_glm(f"{response} ~ a + b + c", data, **common)
             case "mean":
                 return dpreg.dp_mean(["a", "b"], data, **common)
@@ -227,7 +240,8 @@ def recorded(cell: str, patch: pytest.MonkeyPatch, folder: Path) -> str:
     assert (claim.neighbors, claim.contributions, claim.person) == (relation, k, person)
     assert claim.seeded == ("unsafe_seed" in options)
     asked = Budget(60 if call == "quantile" else options.get("eps", 3), options.get("delta", 0))
-    whole = composed(spends, k)
+    # Persons who are named have all their rows in one half.
+    whole = composed(spends, 1 if person else k)
     assert whole == (result.spent.eps, result.spent.delta)
     assert whole[0] == asked.eps
     assert whole[1] <= asked.delta
@@ -262,7 +276,7 @@ def line(cell: str, found: list[costs.Cost], result: Any) -> str:
         drawn = Counter(draw.mechanism for draw in one.draws)
         if call == "select" and one.step in ("coefficients", CHOSEN, "looks 1-4"):
             drawn = Counter([spend.mechanism])
-        if call == "glm" and one.step == "looks":  # how many there are follows from the noise
+        if one.step == "looks":  # how many there are follows from the noise
             drawn = Counter({spend.mechanism: 1})
         how = ", ".join(f"{n} x {name}" if n > 1 else name for name, n in sorted(drawn.items()))
         rows = "" if spend.rows == "all" else f", {spend.rows}"

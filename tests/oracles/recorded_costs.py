@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from oracles.recorded_looks import family_looks, looks, wishart
+from oracles.recorded_looks import family_choice, looks, wishart
 from oracles.recorded_steps import Asked, Cost
 from oracles.recording import (
     UNIT,
@@ -86,8 +86,10 @@ def selection(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     if "number of rows" in lines and options.get("method") == "auto":
         found.insert(0, _pure("number of rows", [next(draws)], [k]))
     if result.method == "staged":
-        later = result.regression if options.get("fit") in ("fresh", "split") else None
-        found += looks(draws, asked, 3, result.looks, later)
+        usual = "same" if "family" in options else "fresh"
+        later = result.regression if options.get("fit", usual) in ("fresh", "split") else None
+        of = family_choice if "family" in options else looks
+        found += of(draws, asked, 3, result.looks, later)
         sizes = set(tape.notes["sizes"]) if options.get("fit") == "split" else {0}
         assert len(sizes) == 1, "rows changed from half to half"
         assert next(draws, None) is None, "something was drawn that no step accounts for"
@@ -140,7 +142,7 @@ def family(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     draws = iter(tape.draws)
     names = [s.step.removeprefix("bounds of ") for s in result.claim.spends if "bounds" in s.step]
     found = bounds(draws, asked, names)
-    found.append(family_looks(draws, asked, len(result.params) - 1, result.looks))
+    found += family_choice(draws, asked, len(result.params) - 1, result.looks)
     assert next(draws, None) is None
     return found
 

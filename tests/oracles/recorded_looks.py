@@ -54,30 +54,31 @@ def looks(
 def _three(
     draws: Iterator[Draw], asked: Asked, columns: int, released: tuple[Any, ...]
 ) -> list[Cost]:
-    """Three looks, the second with a sum of squares and the last with a tail."""
+    """Three looks, the second with two sums of squares and the last with a tail."""
     if released[0].mechanism == "matrix-laplace":
         found = [wishart(next(draws), asked, columns, f"look {i}", located=i > 1) for i in (1, 2)]
-        squares = next(draws)
+        squares = [next(draws) for _ in range(2)]
         found.append(wishart(next(draws), asked, columns, "look 3", located=True))
         tail = [next(draws) for _ in range(3)]
         found.append(Cost(TAIL, tuple(tail), (_tail(tail, asked, released, 1),)))
-        loss = asked.k * _squares(squares)
-        return [*found, Cost(SQUARES, (squares,), (loss,))]
+        loss = asked.k * sum(map(_square, squares))
+        return [*found, Cost(SQUARES, tuple(squares), (loss,))]
     drawn, total = [], 0.0
     for place in range(3):
         pools = _pools(draws, columns + 2)
         total += _box(pools, asked, columns) if place == 0 else _located(pools, asked, columns)
         drawn += pools
         if place == 1:
-            drawn.append(next(draws))
-            total += _squares(drawn[-1]) ** 2
+            squares = [next(draws) for _ in range(2)]
+            drawn += squares
+            total += sum(_square(one) ** 2 for one in squares)
     tail = [next(draws) for _ in range(3)]
     total += _tail(tail, asked, released, 2)
     return [Cost("looks 1-3", (*drawn, *tail), mu=asked.k * math.sqrt(total))]
 
 
-def _squares(draw: Draw) -> float:
-    """What one row adds to sum t^2, at most 1, in scales of its noise."""
+def _square(draw: Draw) -> float:
+    """What one row adds to sum t^2 or sum o^2, at most 1, in scales of its noise."""
     assert draw.size == 1
     return 2.0**40 / draw.scale
 
@@ -88,13 +89,37 @@ def family_looks(
     """A look at the box, then information, score and its square at each of the other looks."""
     if released[0].mechanism == "matrix-laplace":
         return _pure_family(draws, asked, columns, released)
-    drawn = _pools(draws, columns + 2)
-    squares = _box(drawn, asked, columns)
+    boxed = len(released[0].cells) - 2  # with what has no coefficients: offset and trials
+    drawn = _pools(draws, boxed + 2)
+    squares = _box(drawn, asked, boxed)
     for look in released[1:]:
         pools = _pools(draws, columns + 2)
         squares += _blocks(pools, asked, columns + 1, look)
         drawn = [*drawn, *pools]
     return Cost("looks", tuple(drawn), mu=asked.k * math.sqrt(squares))
+
+
+def family_choice(
+    draws: Iterator[Draw],
+    asked: Asked,
+    columns: int,
+    released: tuple[Any, ...],
+    later: Any = None,
+) -> list[Cost]:
+    """Looks at a family, and where `later` is a fit by one more look, that at its columns."""
+    first = family_looks(draws, asked, columns, released)
+    if later is None:
+        return [first]
+    chosen, (look,) = len(later.params) - 1, later.looks
+    if look.mechanism == "matrix-laplace":
+        return [first, Cost(CHOSEN, *_pure_blocks(draws, asked, chosen, look))]
+    pools = _pools(draws, chosen + 2)
+    squares = _blocks(pools, asked, chosen + 1, look)
+    if later.fit == "split":
+        return [first, Cost(CHOSEN, tuple(pools), mu=asked.k * math.sqrt(squares))]
+    assert first.mu is not None
+    drawn = (*first.draws, *pools)
+    return [Cost("looks", drawn, mu=math.hypot(first.mu, asked.k * math.sqrt(squares)))]
 
 
 def _pure_family(
@@ -104,31 +129,39 @@ def _pure_family(
     box = wishart(next(draws), asked, columns, "looks")
     drawn, losses = list(box.draws), list(box.losses)
     for look in released[1:]:
-        information, score, middle = (next(draws) for _ in range(3))
-        (scale,) = set(information.widths)
-        stored = look.noise_sd[0, -1] / (math.sqrt(columns + 2) * score.scale * UNIT)
-        limit = look.width / stored
-        assert 0 < limit <= 1 + 1e-9
-        assert (information.size, score.size, middle.size) == (columns + 1, columns + 1, 1)
-        drawn += [information, score, middle]
-        losses += [
-            asked.k * asked.rows / (2 * scale * UNIT),
-            asked.k * asked.rows * limit / (score.scale * UNIT),
-            asked.k / (middle.scale * UNIT),
-        ]
+        own, lost = _pure_blocks(draws, asked, columns, look)
+        drawn, losses = [*drawn, *own], [*losses, *lost]
     return Cost("looks", tuple(drawn), tuple(losses))
+
+
+def _pure_blocks(
+    draws: Iterator[Draw], asked: Asked, columns: int, look: Any
+) -> tuple[tuple[Draw, ...], tuple[float, ...]]:
+    """Return what one look drew, and each part's own loss."""
+    information, score, middle = (next(draws) for _ in range(3))
+    (scale,) = set(information.widths)
+    stored = look.noise_sd[0, -1] / (math.sqrt(columns + 2) * score.scale * UNIT)
+    limit = look.width / stored
+    assert 0 < limit <= 1 + 1e-9
+    assert (information.size, score.size, middle.size) == (columns + 1, columns + 1, 1)
+    return (information, score, middle), (
+        asked.k * asked.rows / (2 * scale * UNIT),
+        asked.k * asked.rows * limit / (score.scale * UNIT),
+        asked.k / (middle.scale * UNIT),
+    )
 
 
 def _blocks(pools: list[Draw], asked: Asked, size: int, look: Any) -> float:
     """Rows (a, b, direction) with 0 <= a <= 1, |b| <= S and 0 <= q^2 <= 1, searched on a grid."""
-    off = next(pool for pool in pools if pool.size == size * (size - 1) // 2)
-    last = next(pool for pool in pools if pool.size == 1)
-    diagonal = off.scale * math.sqrt(2)
-    (score,) = (
-        pool.scale
-        for pool in pools
-        if pool not in (off, last) and abs(pool.scale / diagonal - 1) > 1e-9
-    )
+    own = _pool(pools, size, look.noise_sd[0, 0] / look.radius**2 / UNIT)
+    last = _pool(pools, 1, look.noise_sd[-1, -1] / look.width**2 / UNIT)
+    rest = [pool for pool in pools if pool is not own and pool is not last]
+    if size > 1:
+        off = _pool(rest, size * (size - 1) // 2, own.scale / math.sqrt(2))
+        rest = [pool for pool in rest if pool is not off]
+    (one_score,) = rest
+    assert one_score.size == size
+    diagonal, score = own.scale, one_score.scale
     stored = look.noise_sd[0, -1] / (score * UNIT)  # one of the score, in units of the look
     limit = look.width / stored
     assert 0 < limit <= 1 + 1e-9
@@ -139,6 +172,12 @@ def _blocks(pools: list[Draw], asked: Asked, size: int, look: Any) -> float:
     blocks = (one**2 + other**2 - 2 * one * other * t**2) / (diagonal * UNIT) ** 2
     scores = (b**2 + c**2 - 2 * b * c * t) / (score * UNIT) ** 2
     return float((blocks + scores).max() + 1 / (last.scale * UNIT) ** 2)
+
+
+def _pool(pools: list[Draw], size: int, scale: float) -> Draw:
+    """Return the draws of so many cells at a scale."""
+    (found,) = (p for p in pools if p.size == size and abs(p.scale / scale - 1) < 1e-6)
+    return found
 
 
 def wishart(draw: Draw, asked: Asked, columns: int, step: str, *, located: bool = False) -> Cost:

@@ -21,6 +21,7 @@ from scipy.stats import binom, norm
 
 from dpreg import moments
 from dpreg.estimation import gram, perturbed, sums
+from dpreg.families import looks as family_looks
 from dpreg.privacy import ranks, seeded
 from dpreg.privacy.mechanisms import additive, choice, l2_norm, wishart
 from dpreg.selection import estimates
@@ -179,6 +180,8 @@ def _readers(tape: Tape, everywhere: Any) -> None:
         (looks._release, 0),
         (looks._release_squares, 0),
         (looks._release_tail, 0),
+        (family_looks._release_box, 0),
+        (family_looks._release, 0),
     ):
         everywhere(honest, of_moments(honest, place))
     ranked, summed = ranks.choose_rank, sums.release

@@ -11,10 +11,11 @@ from dpreg.planning import plan
 from dpreg.privacy.sensitivity import loss_range
 
 FACTS = {"sigma": 0.25, "candidates": 10}
+PAPER = {**FACTS, "method": "pcls"}
 
 
 def test_n_is_the_least_that_reaches_the_chance():
-    found = plan({"a": 0.2, "b": 0.1}, eps=1, chance=0.9, **FACTS)
+    found = plan({"a": 0.2, "b": 0.1}, eps=1, chance=0.9, **PAPER)
     assert found.solved == "n"
     assert found.found >= 0.9
     assert found.at(n=round(found.n * 0.99)).found < 0.9
@@ -22,38 +23,38 @@ def test_n_is_the_least_that_reaches_the_chance():
 
 
 def test_eps_is_the_least_that_reaches_the_chance():
-    found = plan({"a": 0.2, "b": 0.1}, n=20_000, chance=0.9, **FACTS)
+    found = plan({"a": 0.2, "b": 0.1}, n=20_000, chance=0.9, **PAPER)
     assert found.solved == "eps"
     assert found.found >= 0.9
     assert found.at(eps=found.eps * 0.99).found < 0.9
 
 
 def test_n_and_eps_give_the_chance():
-    found = plan([0.2, 0.1], n=20_000, eps=1, **FACTS)
+    found = plan([0.2, 0.1], n=20_000, eps=1, **PAPER)
     assert found.solved is None
     assert list(found.each.index) == ["x1", "x2"]
     assert 0 < found.found <= found.each.min() < 1
     assert found.right <= found.found
     assert 0.08 < found.useless < 0.11
-    assert plan(0.2, n=20_000, eps=1, **FACTS).each.index.tolist() == ["x1"]
+    assert plan(0.2, n=20_000, eps=1, **PAPER).each.index.tolist() == ["x1"]
 
 
 def test_half_of_the_rows_select_unless_all_do():
-    half = plan(0.1, n=20_000, eps=1, **FACTS)
-    whole = plan(0.1, n=10_000, eps=1, fit=None, **FACTS)
-    shared = plan(0.1, n=10_000, eps=2, fit="share", **FACTS)
+    half = plan(0.1, n=20_000, eps=1, **PAPER)
+    whole = plan(0.1, n=10_000, eps=1, fit=None, **PAPER)
+    shared = plan(0.1, n=10_000, eps=2, fit="share", **PAPER)
     assert half.found == whole.found == shared.found
 
 
 def test_contributions_and_neighbours_cost_what_they_cost():
-    one = plan(0.1, n=20_000, eps=1, **FACTS)
-    assert plan(0.1, n=20_000, eps=3, contributions=3, **FACTS).found == pytest.approx(one.found)
-    added = plan(0.1, n=20_000, eps=0.5, neighbors="add-remove", **FACTS)
+    one = plan(0.1, n=20_000, eps=1, **PAPER)
+    assert plan(0.1, n=20_000, eps=3, contributions=3, **PAPER).found == pytest.approx(one.found)
+    added = plan(0.1, n=20_000, eps=0.5, neighbors="add-remove", **PAPER)
     assert added.found == pytest.approx(one.found)
 
 
 def test_the_rule_of_thumb_is_the_one_of_the_design():
-    found = plan([0.2, 0.1], n=20_000, eps=1, chance=0.9, fit=None, **FACTS)
+    found = plan([0.2, 0.1], n=20_000, eps=1, chance=0.9, fit=None, **PAPER)
     scale = 2 * float(loss_range(found.call.rho))
     _, psi = found.call.charges
     assert found.rule_of_thumb == math.ceil((psi + math.log(2 / 0.1) * scale) / (0.01 / 3))
@@ -122,13 +123,13 @@ def test_truths_are_two_points():
 
 
 def test_the_page_says_what_was_assumed_and_that_no_data_were_used():
-    text = str(plan({"a": 0.2, "b": 0.1}, eps=1, chance=0.9, **FACTS))
+    text = str(plan({"a": 0.2, "b": 0.1}, eps=1, chance=0.9, **PAPER))
     for words in ("No data were used", "(found)", "Theorem 4.1", "Theorem 4.2", "all of them"):
         assert words in text
-    assert "clipped" in str(plan(1.5, n=100, eps=1, **FACTS))
-    assert "beyond the radius" in str(plan(1.5, n=100, eps=1, **FACTS))
-    assert repr(plan(0.2, n=100, eps=1, **FACTS)).startswith("<Plan: n=100, eps=1: ")
-    assert "<table" in plan(0.2, n=100, eps=1, **FACTS)._repr_html_()
+    assert "clipped" in str(plan(1.5, n=100, eps=1, **PAPER))
+    assert "beyond the radius" in str(plan(1.5, n=100, eps=1, **PAPER))
+    assert repr(plan(0.2, n=100, eps=1, **PAPER)).startswith("<Plan: n=100, eps=1: ")
+    assert "<table" in plan(0.2, n=100, eps=1, **PAPER)._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -179,6 +180,18 @@ def test_the_page_says_what_was_assumed_and_that_no_data_were_used():
         ({"sigma2": "private"}, "sigma2"),
         ({"sigma2": "1e300"}, "sigma2"),
         ({"contributions": 10**390}, "contributions"),
+        ({"of": "glm"}, "of must be"),
+        ({"method": "gram"}, "method must be"),
+        ({"of": "ols", "method": "pcls"}, "method must be"),
+        ({"of": "ols", "penalty": 1}, 'of="ols" has no penalty'),
+        ({"of": "ols", "effects": [0.1] * 201}, "200"),
+        ({"of": "ols", "effects": 0, "eps": None}, "without an effect"),
+        ({"method": "staged", "radius": 2}, 'method="staged" has no radius'),
+        ({"method": "pcls", "fit": "fresh"}, 'fit="fresh" needs'),
+        ({"delta": 1}, "delta"),
+        ({"correlation": 1}, "correlation"),
+        ({"correlation": -0.1}, "correlation"),
+        ({"like": {"x": [1.0]}}, "like needs a formula"),
     ],
 )
 def test_bad_arguments_are_named(changes, message):

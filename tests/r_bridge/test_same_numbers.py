@@ -56,6 +56,28 @@ CALLS = {
         "mdvis ~ lncoins + idp + lpi + physlm + disea + hlthg + hlthf + hlthp",
         {"eps": 2, "method": "staged", "unsafe_seed": 9},
     ),
+    "yes or no": (
+        "dp_glm",
+        "any ~ lncoins + idp + disea",
+        {"eps": 1, "delta": 1e-6, "unsafe_seed": 5},
+    ),
+    "yes or no, pure": (
+        "dp_glm",
+        "any ~ disea",
+        {"eps": 8, "neighbors": "add-remove", "unsafe_seed": 5},
+    ),
+    "counts": (
+        "dp_glm",
+        "mdvis ~ lncoins + physlm",
+        {"eps": 1, "delta": 1e-6, "family": "poisson", "offset": "np.log(disea + 1)"}
+        | {"unsafe_seed": 5},
+    ),
+    "rates of persons": (
+        "dp_glm",
+        "mdvis ~ idp + physlm",
+        {"eps": 2, "delta": 1e-6, "family": "quasipoisson", "exposure": "years"}
+        | {"person": "family", "contributions": 2, "unsafe_seed": 5},
+    ),
     "of persons": (
         "dp_select",
         "mdvis ~ lncoins + idp + disea",
@@ -94,8 +116,11 @@ def in_r(function: str, formula: str, arguments: dict[str, object]) -> str:
             return f"c({', '.join(map(value, item))})"
         return "NULL" if item is None else json.dumps(item)
 
-    given = ", ".join(f"{name} = {value(item)}" for name, item in arguments.items())
-    written = formula.replace("np.", "").replace("**", "^")
+    def words(text: str) -> str:
+        return text.replace("np.", "").replace("**", "^")
+
+    given = words(", ".join(f"{name} = {value(item)}" for name, item in arguments.items()))
+    written = words(formula)
     return f'{function}({written}, data, {given}, schema = "schema.json")'
 
 
@@ -103,9 +128,13 @@ def in_r(function: str, formula: str, arguments: dict[str, object]) -> str:
 def answers(rscript, tmp_path: Path) -> tuple[dict[str, object], pd.DataFrame, dpreg.Schema]:
     """Return R's results by name, the table bit for bit as R saw it, and the schema."""
     data = dpreg.datasets.load_randhie()
-    schema = dpreg.Schema({name: spec for name, spec in data.schema.items() if name != UNDECLARED})
+    declared = {**data.schema, "any": (0, 1), "years": (1, 3)}
+    schema = dpreg.Schema({name: spec for name, spec in declared.items() if name != UNDECLARED})
     (tmp_path / "schema.json").write_text(schema.to_json())
-    frame = data.data.assign(family=np.arange(len(data.data)) // 3)
+    place = np.arange(len(data.data))
+    frame = data.data.assign(
+        any=1 * (data.data["mdvis"] > 0), years=1 + place % 3, family=place // 3
+    )
     frame.to_csv(tmp_path / "data.csv", index=False)
     fits = "\n".join(f"cat({in_r(*call)}$python$json, '\\n')" for call in CALLS.values())
     told = rscript(

@@ -10,12 +10,14 @@ import pandas as pd
 import pytest
 
 import dpreg
+from dpreg.results.glm import GLMResults
 from dpreg.results.load import from_json
 
 ROWS = 1_000
 FORMULAS = [
     "y ~ x * g + factor(k) + flag",
     "y ~ g:h + z - 1",
+    "y ~ h + g:flag",
     "y ~ (x + z + g)^2 + I(x^2) + I(x > 2) + I(z / 3 - x)",
     "y ~ x:flag:h + factor(k, levels = c(2, 1, 3)) * z",
     "y ~ poly(x, 2, raw = TRUE) * h + abs(z)",
@@ -26,8 +28,19 @@ ROUGH = [
     "y ~ log(x + 1) + sqrt(x) * g",
     "y ~ splines::bs(x, knots = c(2, 5)) + I(x^3) + log10(x + 1)",
 ]
+# Of models of families: the formula, and what else the call is given.
+FAMILIES = [
+    ("flag ~ x * g + factor(k)", "family = binomial()"),
+    ("I(y > 0) ~ h + I(x^2) + I(z / 3 - x) + g:flag", "family = binomial()"),
+    ("count ~ z + g", "family = poisson(), offset = I(x / 9)"),
+    ("count ~ z:h + flag + offset(x / 20)", "family = quasipoisson()"),
+    ("count ~ z * h", 'family = poisson(), exposure = "years"'),
+]
 SCHEMA = """list(y = c(-10, 10), x = c(0, 9), z = c(-3, 3), g = c("a", "b", "c d"), h = c("u", "v"),
-  k = list(levels = 1:3), flag = logical())"""
+  k = list(levels = 1:3), flag = logical(), count = c(0, 12), years = c(1, 3))"""
+
+
+NUMBERS = ["y", "x", "z", "k", "flag", "count", "years"]
 
 
 @pytest.fixture
@@ -44,27 +57,36 @@ def table() -> pd.DataFrame:
             "flag": rng.choice([0.0, 1.0], ROWS),
         }
     )
+    frame["count"] = np.rint(np.exp(frame["z"] / 2 + 1))
+    frame["years"] = rng.uniform(1, 3, ROWS)
     for place, name in enumerate(frame.columns):
-        frame.loc[rng.random(ROWS) < 0.02 * place, name] = None
+        frame.loc[rng.random(ROWS) < 0.013 * place, name] = None
     return frame
+
+
+def handed_over(table: pd.DataFrame, folder: Path) -> str:
+    """Write a table bit for bit, and return the R code that reads it."""
+    table[NUMBERS].to_numpy(dtype=np.float64).T.tofile(folder / "numbers.bin")
+    table[["g", "h"]].to_csv(folder / "texts.csv", index=False)
+    return f"""
+        library(dpreg)
+        schema <- {SCHEMA}
+        numbers <- matrix(readBin("numbers.bin", "double", {ROWS * len(NUMBERS)}), {ROWS})
+        table <- cbind(setNames(as.data.frame(numbers), c({json.dumps(NUMBERS)[1:-1]})),
+                       read.csv("texts.csv", na.strings = ""))
+        table$g <- factor(table$g)
+        """
 
 
 @pytest.mark.parametrize("method", ["gram", "staged"])
 def test_predictions_of_r_and_python_are_the_same_numbers(
     rscript, table: pd.DataFrame, tmp_path: Path, method: str
 ) -> None:
-    numbers = [name for name in table.columns if name not in ("g", "h")]
-    table[numbers].to_numpy(dtype=np.float64).T.tofile(tmp_path / "numbers.bin")
-    table[["g", "h"]].to_csv(tmp_path / "texts.csv", index=False)
+    head = handed_over(table, tmp_path)
     fits = "\n".join(f"one({formula}, {i})" for i, formula in enumerate(FORMULAS + ROUGH))
     told = rscript(
         f"""
-        library(dpreg)
-        schema <- {SCHEMA}
-        numbers <- matrix(readBin("numbers.bin", "double", {ROWS * len(numbers)}), {ROWS})
-        table <- cbind(setNames(as.data.frame(numbers), c({json.dumps(numbers)[1:-1]})),
-                       read.csv("texts.csv", na.strings = ""))
-        table$g <- factor(table$g)
+        {head}
         one <- function(formula, i) {{
           fit <- suppressWarnings(dp_ols(formula, table, eps = 2000, schema = schema,
                                          method = "{method}"))
@@ -93,9 +115,56 @@ def test_predictions_of_r_and_python_are_the_same_numbers(
             )
         limits = prediction.conf_int(obs=True, alpha=0.1)
         # Variances are sums of terms that cancel, the more the smaller the result.
-        near = {"rtol": 1e-6, "atol": 1e-5 * float(np.nanmax(error))}
+        near = {"rtol": 1e-6, "atol": 1e-5 * float(np.nanmax(prediction.se_mean))}
         np.testing.assert_allclose(error, prediction.se_mean, **near)
         np.testing.assert_allclose(np.column_stack([low, high]), limits, **near)
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_means_and_chances_are_the_same_numbers(
+    rscript, table: pd.DataFrame, tmp_path: Path, delta: float
+) -> None:
+    fits = "\n".join(f"one({formula}, {i}, {more})" for i, (formula, more) in enumerate(FAMILIES))
+    told = rscript(
+        f"""
+        {handed_over(table, tmp_path)}
+        one <- function(formula, i, ...) {{
+          fit <- suppressWarnings(dp_glm(formula, table, eps = 2000, delta = {delta},
+                                         schema = schema, ...))
+          told <- lapply(c("link", "response"), function(type) {{
+            told <- predict(fit, table, type = type, se.fit = TRUE, interval = "confidence",
+                            level = 0.9)
+            c(told$fit, told$se.fit)
+          }})
+          writeBin(c(predict(fit, table), unlist(told)), paste0(i, ".bin"))
+          cat(fit$python$json, "\n")
+        }}
+        {fits}
+        """
+    )
+    results = [from_json(line) for line in told.splitlines()]
+    assert len(results) == len(FAMILIES)
+    for place, result in enumerate(results):
+        assert isinstance(result, GLMResults)
+        assert not result.bse.isna().any()
+        alone, *columns = np.fromfile(tmp_path / f"{place}.bin").reshape(9, ROWS)
+        np.testing.assert_array_equal(alone, columns[0])
+        assert 0 < np.isnan(alone).sum() < ROWS / 2
+        for which, (value, low, high, error) in zip(
+            ("linear", "mean"), (columns[:4], columns[4:]), strict=True
+        ):
+            prediction = result.get_prediction(table, which=which)
+            expected = prediction.predicted
+            np.testing.assert_array_equal(result.predict(table, which=which).to_numpy(), expected)
+            if "log" in str(result.offset):
+                np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
+            else:
+                np.testing.assert_array_equal(value, expected, err_msg=result.formula)
+            near = {"rtol": 1e-6, "atol": 1e-6 * float(np.nanmax(prediction.se))}
+            np.testing.assert_allclose(error, prediction.se, **near)
+            np.testing.assert_allclose(
+                np.column_stack([low, high]), prediction.conf_int(0.1), **near
+            )
 
 
 @pytest.mark.parametrize("method", ["pcls", "staged"])

@@ -12,6 +12,7 @@ from dpreg.errors import ArgumentError, DataError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger
 from dpreg.reporting import report_html, write_report
+from dpreg.results.old_names import replaced
 
 SCHEMA = {"y": (-1, 1), "a<b>": (-1, 1), "c": (-1, 1)}
 
@@ -131,9 +132,7 @@ def test_without_matplotlib_the_page_says_so(results, monkeypatch):
 
 
 def test_a_result_of_0_1_has_a_report(results):
-    import dataclasses
-
-    text = report_html(dataclasses.replace(results["ols"], record=None))
+    text = report_html(replaced(results["ols"], record=None))
     assert "The call was not recorded" in text
 
 

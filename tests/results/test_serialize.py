@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dpreg.errors import ArgumentError, DataError
 from dpreg.results.claim import STAMP
 from dpreg.results.load import from_json, load
+from dpreg.results.old_names import replaced
 from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
@@ -208,7 +209,7 @@ def test_a_record_survives_and_makes_no_two_results_differ(make_regression):
         spent_delta="0",
     )  # fmt: skip
     record = ReleaseRecord(call="dp_ols", arguments={"eps": "1", "keep": ["a"]}, ledger=position)
-    result = dataclasses.replace(make_regression(), record=record)
+    result = replaced(make_regression(), record=record)
     again = from_json(result.to_json())
     assert again.record == record
     assert pickle.loads(pickle.dumps(result)).record == record

@@ -1,5 +1,6 @@
 """What stands on a page, before it is drawn; `test_summary.py` reads the drawn pages."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -45,9 +46,18 @@ def test_coefficients_have_both_errors_in_their_columns(make_regression):
     *_, table, _ = grids(views.regression(result, 0.05))
     assert table.headers[-2:] == ("sampling\nerror", "privacy\nnoise")
     for row, sampling, privacy in zip(
-        table.rows, result.se_sampling, result.se_privacy, strict=True
+        table.rows, result.bse_sampling, result.bse_privacy, strict=True
     ):
         assert row[-2:] == (f"{sampling:.3f}", f"{privacy:.3f}")
+
+
+def test_after_looks_sampling_says_what_else_it_holds(make_regression):
+    result = make_regression()
+    staged = replace(result, method="staged")
+    *_, table, _ = grids(views.regression(staged, 0.05))
+    assert table.headers[-2] == "sampling\nand cut"
+    assert "cutting heavy-tailed residuals" in str(staged.summary()).replace("\n    ", " ")
+    assert "heavy-tailed" not in str(result.summary())
 
 
 def test_a_page_holds_facts_a_table_and_the_claim(make_selection):

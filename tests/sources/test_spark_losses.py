@@ -1,4 +1,4 @@
-"""Shuffled vectors are lost with the executor that made them, and made anew, with other coins."""
+"""Vectors are lost with the executor that made them, or overtaken, and made anew by other coins."""
 
 import os
 import subprocess
@@ -12,10 +12,10 @@ pytest.importorskip("pyspark")
 pytestmark = pytest.mark.audit
 
 
-def run(kind, flag):
+def run(kind, flag, cluster="spark_losses"):
     tests = Path(__file__).parents[1]
     return subprocess.run(
-        [sys.executable, "-m", "oracles.spark_losses", kind, str(flag)],
+        [sys.executable, "-m", f"oracles.{cluster}", kind, str(flag)],
         env={**os.environ, "PYTHONPATH": str(tests)},
         capture_output=True,
         text=True,
@@ -36,4 +36,15 @@ def test_vectors_dealt_by_content_would_be_caught(tmp_path):
         assert flag.exists(), done.stderr
         if done.returncode:
             break
+    assert "assert list(halves.sum" in done.stderr
+
+
+def test_a_task_that_its_copy_overtakes_leaves_each_row_in_one_half(tmp_path):
+    done = run("right", tmp_path / "attempts", "spark_speculation")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_sum_that_counts_the_copy_too_would_be_caught(tmp_path):
+    done = run("mutant", tmp_path / "attempts", "spark_speculation")
+    assert done.returncode
     assert "assert list(halves.sum" in done.stderr

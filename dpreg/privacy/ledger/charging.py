@@ -29,9 +29,11 @@ __all__ = [
     "Request",
     "Verified",
     "charged",
+    "charged_after",
     "check_home",
     "check_seen",
     "fitting",
+    "fitting_after",
     "head_of",
     "taken_over",
     "verified",
@@ -78,13 +80,27 @@ class Verified:
 
 def charged(run: Run, facts: Facts, seen: Position, request: Request, now: datetime) -> Line:
     """Add a line for a request that fits under every cap; raise what `fitting` raises."""
-    line = fitting(run, facts, seen, request, now)
+    return charged_after(store.last(run), run, facts, seen, request, now)
+
+
+def charged_after(
+    last: Line | None, run: Run, facts: Facts, seen: Position, request: Request, now: datetime
+) -> Line:
+    """Add a line after the last, which whoever holds the ledger has read or written."""
+    line = fitting_after(last, run, facts, seen, request, now)
     store.write(run, line)
     return line
 
 
 def fitting(run: Run, facts: Facts, seen: Position, request: Request, now: datetime) -> Line:
-    """Return the line that a request would be, and write nothing.
+    """Return the line that a request would be, and write nothing; see `fitting_after`."""
+    return fitting_after(store.last(run), run, facts, seen, request, now)
+
+
+def fitting_after(
+    last: Line | None, run: Run, facts: Facts, seen: Position, request: Request, now: datetime
+) -> Line:
+    """Return the line that a request would be after the last one, and write nothing.
 
     Raises
     ------
@@ -93,7 +109,6 @@ def fitting(run: Run, facts: Facts, seen: Position, request: Request, now: datet
     LedgerError
         If the book is not the one that was seen, or one of the lines that it rests on was edited.
     """
-    last = store.last(run)
     check_seen(run, last, seen, facts)
     unit = "" if last is None else last.account_unit
     if request.unit and unit and request.unit != unit:
@@ -200,12 +215,26 @@ def _after(cap: Budget | None, spent: Budget, request: Request, told: str) -> Bu
     if cap is not None:
         left = cap - spent if cap.covers(spent) else NOTHING
         if not left.covers(request.cost):
-            named = told.format(cap=cap, who=request.analyst)
-            raise BudgetError(f"{request.what} asks for {request.cost}, but only {left} {named}")
+            short = _short(left, request.cost)
+            named = told.format(cap=_part(cap, short), who=request.analyst)
+            raise BudgetError(
+                f"{request.what} asks for {request.cost}, but only {_part(left, short)} {named}"
+            )
     total = spent + request.cost
     for part in (total.eps, total.delta):
         fraction_text(part)
     return total
+
+
+def _short(left: Budget, cost: Budget) -> tuple[str, ...]:
+    """Name the parts of a budget of which too little is left."""
+    parts = ("eps", "delta")
+    return tuple(part for part in parts if getattr(left, part) < getattr(cost, part))
+
+
+def _part(budget: Budget, names: tuple[str, ...]) -> str:
+    """Write parts of a budget as `str` does, those that are 0 included."""
+    return ", ".join(f"{name}={budget.to_dict()[name]}" for name in names)
 
 
 def _check_sum(line: Line, cap: Budget | None, told: Budget, summed: Budget) -> None:

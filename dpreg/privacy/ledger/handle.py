@@ -18,10 +18,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from dpreg.errors import BudgetError, LedgerError
+from dpreg.errors import BudgetError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import charging, postgres, receipts, store
-from dpreg.privacy.ledger.chain import NOTHING, Caps, Entry, Line, Position, clean
+from dpreg.privacy.ledger import charging, postgres, receipts, store, together
+from dpreg.privacy.ledger.chain import NOTHING, Caps, Entry, Position, clean
 from dpreg.privacy.ledger.charging import Request, Verified
 from dpreg.privacy.ledger.guard import Guard
 from dpreg.privacy.ledger.opening import opened
@@ -67,11 +67,12 @@ class Ledger:
 
     Notes
     -----
-    A charge is one transaction: it checks every cap and writes one line, at a cost that does not
-    depend on how many there are. SQLite keeps a write-ahead log synced at each commit; on Linux a
-    fair queue stands before it. On network file systems SQLite is as good as their locks: several
-    machines are PostgreSQL's case. Several users share a file when they share a group, the file is
-    writable for it, and so is the folder, which should pass its group on (``chmod g+ws``).
+    A charge checks every cap and writes one line in one transaction, at a cost that does not depend
+    on how many lines there are. SQLite keeps a write-ahead log synced at each commit; on Linux a
+    fair queue stands before it, and one sync serves all who wait. On network file systems SQLite is
+    as good as their locks: several machines are PostgreSQL's case. Several users share a file when
+    they share a group, the file is writable for it, and so is the folder, which should pass its
+    group on (``chmod g+ws``).
 
     Entries form a chain of hashes. Each handle keeps the last `head` that it saw and refuses a
     ledger that lacks it; `verify` tells the same to whoever kept a head elsewhere. What the chain
@@ -217,7 +218,7 @@ class Ledger:
         request = self._request(budget, what, unit, analyst)
         deadline = self._deadline()
         with self._guard.held(deadline):
-            line = self._charged(request, deadline)
+            line = together.charge(self._database, self._facts, self._seen, request, deadline)
             self._seen = line.position
         _log.info("charged %s for %s: entry %d", budget, line.what, line.number)
         receipts.note(self._facts, line)
@@ -233,26 +234,6 @@ class Ledger:
     def _request(self, budget: Budget, what: str, unit: str, analyst: str | None) -> Request:
         name = self._analyst if analyst is None else clean(analyst, "analyst")
         return Request.made(budget, what, unit, name)
-
-    def _charged(self, request: Request, deadline: float) -> Line:
-        """Charge once, even where the server goes away before it answers."""
-        lost = False
-        while True:
-            try:
-                with self._database.writing(deadline) as run:
-                    charging.check_home(run, self._facts, self._database.home(run))
-                    if lost and (found := store.find(run, request.token, self._seen.number)):
-                        return found
-                    now = self._database.now(run)
-                    return charging.charged(run, self._facts, self._seen, request, now)
-            except postgres.LostConnection:
-                if time.monotonic() > deadline:
-                    raise LedgerError(
-                        "the ledger's server went away and did not come back: the charge may or "
-                        "may not have been written, and nothing was released"
-                    ) from None
-                lost = True
-                time.sleep(0.2)
 
     def spend(self, budget: Budget, what: str, release: Callable[[], _T]) -> _T:
         """Charge, then call `release` and return what it returns.

@@ -4,13 +4,16 @@ SQLite's own waiting is a lottery: each process sleeps a while and tries again, 
 them some wait for seconds. Here each takes a ticket, holds a lock on the byte of that number, and
 goes in when no smaller byte is locked. The system lets go of a lock when its process ends, however
 it ends, so that nobody waits for the dead. Who leaves wakes the next by a datagram; where it does
-not arrive (another container), the next looks by itself every few milliseconds.
+not arrive (another container), the next looks by itself ten times a second.
 
-The queue gives order and nothing else. That one writer at a time gets in is the database's work;
-where there is no queue (not Linux, a folder that may not be written to, a wait beyond the
+Who waits leaves a message in a slot of the file: what it would do. Whoever is first may do it for
+those behind, in their order, and answer in their slots; `together` says what for.
+
+The queue gives order and carries messages. That one writer at a time gets in is the database's
+work; where there is no queue (not Linux, a folder that may not be written to, a wait beyond the
 deadline), it still is.
 
-Tested in `tests/privacy/ledger/test_many.py`.
+Tested in `tests/privacy/ledger/test_many.py` and `tests/privacy/ledger/test_together.py`.
 """
 
 from __future__ import annotations
@@ -18,24 +21,25 @@ from __future__ import annotations
 import os
 import select
 import socket
-import struct
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Queue"]
+from dpreg.privacy.ledger.slots import PLACES, Slot, Slots
 
-_BYTES: Final = 1 << 20  # tickets' bytes start here
-_NUMBER: Final = struct.Struct("<Q")  # the last ticket drawn, at the start of the file
+__all__ = ["Queue", "Turn", "Waiting", "share_with_group"]
+
+_BYTES: Final = 1 << 40  # tickets' bytes start here, far behind all that the file holds
 _SHORT: Final = 0.0002
-_LONG: Final = 0.02
-_MANY: Final = 1000
+_LONG: Final = 0.1
 
 if sys.platform == "linux":
     import fcntl
+    import struct
 
     _LOCK: Final = struct.Struct("@hhqqi4x")
 
@@ -55,6 +59,96 @@ if sys.platform == "linux":
         return bool(_LOCK.unpack(answer)[0] == fcntl.F_UNLCK)
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Someone in the queue: the ticket, the message, and the note of who began to serve it."""
+
+    ticket: int
+    message: bytes
+    note: int
+
+
+class Turn:
+    """One's place in the queue, once it has come: first, served by another, or out of time.
+
+    Attributes
+    ----------
+    answer : int
+        What the one who served this place answered; 0 where nobody did.
+    first : bool
+        Whether everybody with a smaller ticket has left or been served.
+    kept : bool
+        Whether this place is now served by nobody else.
+    """
+
+    __slots__ = ("_queue", "_rung", "_ticket", "answer", "first", "kept")
+
+    def __init__(self, queue: Queue | None, ticket: int) -> None:
+        self._queue, self._ticket = queue, ticket
+        self._rung: list[int] = []
+        self.answer, self.first, self.kept = 0, False, False
+
+    def keep(self) -> int:
+        """Serve this place oneself; return the note of who began to before, 0 where nobody did.
+
+        To be called while nobody else can serve.
+        """
+        slot = self._slot(self._ticket)
+        self.kept = True
+        self._withdraw()
+        return 0 if slot is None else slot.note
+
+    def take(self, other: Waiting, note: int) -> bool:
+        """Note that a place behind is being served; False where it has withdrawn."""
+        if self._queue is None:
+            return False
+        self._queue.slots.note(other.ticket, note)
+        # Whoever withdraws writes so before it looks for a note: one of the two sees the other.
+        slot = self._slot(other.ticket)
+        return slot is not None and not slot.withdrawn
+
+    def behind(self, most: int) -> list[Waiting]:
+        """Return those behind who left a message, in order, as far as the first without one."""
+        queue, found = self._queue, list[Waiting]()
+        if queue is None or not self.first:
+            return found
+        for ticket in range(self._ticket + 1, queue.slots.given + 1):
+            if len(found) == most:
+                break
+            if not queue.is_waiting(ticket):
+                continue
+            slot = self._slot(ticket)
+            if slot is None or not slot.message:
+                break
+            found.append(Waiting(ticket, slot.message, slot.note))
+        return found
+
+    def tell(self, answers: dict[int, int]) -> None:
+        """Give those behind their answers, and let them go."""
+        if self._queue is None or not answers:
+            return
+        for ticket, answer in answers.items():
+            self._queue.slots.answer(ticket, answer)
+        self._queue.slots.served = max(answers)
+        self._rung = list(answers)
+
+    def withdraw(self) -> bool:
+        """Let nobody serve this place from now on; False where somebody may have begun to."""
+        self._withdraw()
+        slot = self._slot(self._ticket)
+        return self.kept or slot is None or slot.note == 0
+
+    def _withdraw(self) -> None:
+        if self._queue is not None and self._slot(self._ticket) is not None:
+            self._queue.slots.withdraw(self._ticket)
+
+    def _slot(self, ticket: int) -> Slot | None:
+        return None if self._queue is None else self._queue.slots.of(ticket)
+
+    def _leave(self, queue: Queue) -> None:
+        queue.leave(self._ticket, self._rung, wake=self.first)
+
+
 class Queue:
     """The queue of a ledger's file, kept in a file beside it.
 
@@ -66,7 +160,7 @@ class Queue:
 
     def __init__(self, file: Path) -> None:
         self._file: int | None = None
-        self._name = ""
+        self._bell: socket.socket | None = None
         if sys.platform != "linux":
             return
         beside = file.with_name(file.name + "-queue")
@@ -74,82 +168,107 @@ class Queue:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
             self._file = os.open(beside, flags, 0o600)
             share_with_group(self._file, file)
-            found = os.fstat(self._file)
-            self._name = f"{found.st_dev}-{found.st_ino}"
+            self.slots = Slots(self._file)
+            self._number = int.from_bytes(os.urandom(8), "little")
+            self._bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+            self._bell.bind(_address(self._number))
         except OSError:
             self.close()  # not this user's to write: go without
 
     @contextmanager
-    def turn(self, deadline: float) -> Iterator[None]:
+    def turn(self, deadline: float, message: bytes = b"") -> Iterator[Turn]:
         """Wait for one's turn, or until a time of `time.monotonic`, and let the next in after."""
         file = self._file
         if file is None or sys.platform != "linux":
-            yield
+            yield Turn(None, 0)
             return
-        with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as bell:
-            ticket = self._ticket(file, bell, deadline)
-            try:
-                if ticket:
-                    self._wait(file, bell, ticket, deadline)
-                yield
-            finally:
-                if ticket:
-                    _try_lock(file, fcntl.F_UNLCK, _BYTES + ticket)
-                    self._wake(file, bell, ticket)
+        ticket = self._ticket(file, message, deadline)
+        turn = Turn(self if ticket else None, ticket)
+        try:
+            if ticket:
+                self._wait(file, turn, ticket, deadline)
+            yield turn
+        except BaseException:
+            turn.withdraw()
+            raise
+        finally:
+            if ticket:
+                turn._leave(self)
 
     def close(self) -> None:
         """Leave the queue."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
+        if self._bell is not None:
+            self._bell.close()
+            self._bell = None
 
     if sys.platform == "linux":
 
-        def _ticket(self, file: int, bell: socket.socket, deadline: float) -> int:
+        def is_waiting(self, ticket: int) -> bool:
+            """Tell whether someone holds this ticket."""
+            return self._file is not None and not _is_free(self._file, _BYTES + ticket, 1)
+
+        def leave(self, ticket: int, served: list[int], *, wake: bool) -> None:
+            """Give up a ticket; ring for those who were served and, if asked, for the next."""
+            if self._file is None:
+                return
+            _try_lock(self._file, fcntl.F_UNLCK, _BYTES + ticket)
+            for other in served:
+                self._ring(other)
+            if wake:
+                for later in range(max([ticket, *served]) + 1, self.slots.given + 1):
+                    if self.is_waiting(later):
+                        self._ring(later)
+                        return
+
+        def _ticket(self, file: int, message: bytes, deadline: float) -> int:
             """Draw the next number and lock its byte; 0 where the counter stays taken."""
+            pause = _SHORT
             while not _try_lock(file, fcntl.F_WRLCK, 0):
                 if time.monotonic() > deadline:
                     return 0
-                time.sleep(_SHORT)
+                time.sleep(pause)
+                pause = min(2 * pause, _LONG / 10)
             try:
-                ticket = _given(file) + 1
-                with suppress(OSError):  # a name that is taken: then without a bell
-                    bell.bind(self._address(ticket))
-                bell.setblocking(False)
-                os.pwrite(file, _NUMBER.pack(ticket), 0)
+                ticket = self.slots.given + 1
                 _try_lock(file, fcntl.F_WRLCK, _BYTES + ticket)
+                if ticket <= PLACES or not self.is_waiting(ticket - PLACES):
+                    self.slots.post(ticket, self._number, message)
+                self.slots.given = ticket
             finally:
                 _try_lock(file, fcntl.F_UNLCK, 0)
             return ticket
 
-        def _wait(self, file: int, bell: socket.socket, ticket: int, deadline: float) -> None:
-            listening = select.poll()
-            listening.register(bell, select.POLLIN)
-            while not _is_free(file, _BYTES, ticket):
+        def _wait(self, file: int, turn: Turn, ticket: int, deadline: float) -> None:
+            bell, listening = self._bell, select.poll()
+            if bell is not None:
+                listening.register(bell, select.POLLIN)
+            while True:
+                start = self.slots.served + 1
+                turn.first = start >= ticket or _is_free(file, _BYTES + start, ticket - start)
+                slot = self.slots.of(ticket)
+                if slot is not None and slot.answer:
+                    turn.answer, turn.first = slot.answer, False
                 left = deadline - time.monotonic()
-                if left <= 0:
+                if turn.answer or turn.first or left <= 0:
                     return
                 listening.poll(1000 * min(left, _LONG))
+                if bell is not None:
+                    with suppress(OSError):
+                        bell.recv(1)
+
+        def _ring(self, ticket: int) -> None:
+            """Wake one who waits; whoever has gone since has no bell."""
+            slot = self.slots.of(ticket)
+            if slot is not None and self._bell is not None:
                 with suppress(OSError):
-                    bell.recv(1)
-
-        def _wake(self, file: int, bell: socket.socket, ticket: int) -> None:
-            """Ring for the next; who has gone since has no bell."""
-            for later in range(ticket + 1, min(_given(file), ticket + _MANY) + 1):
-                try:
-                    bell.sendto(b"!", self._address(later))
-                    return
-                except OSError:
-                    continue
-
-        def _address(self, ticket: int) -> str:
-            return f"\0dpreg-{self._name}-{ticket}"
+                    self._bell.sendto(b"!", _address(slot.bell))
 
 
-def _given(file: int) -> int:
-    """Read the last number that was drawn."""
-    content = os.pread(file, _NUMBER.size, 0)
-    return int(_NUMBER.unpack(content)[0]) if len(content) == _NUMBER.size else 0
+def _address(number: int) -> str:
+    return f"\0dpreg-{number:016x}"
 
 
 def share_with_group(beside: int | Path, file: Path) -> None:

@@ -6,23 +6,23 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 from dpreg.errors import LedgerError
 from dpreg.paths import ordinary, reason, sync_folder
 from dpreg.privacy.ledger.chain import Caps
-from dpreg.privacy.ledger.queue import Queue, share_with_group
+from dpreg.privacy.ledger.queue import Queue, Turn, share_with_group
 from dpreg.privacy.ledger.store import Run, create
+from dpreg.privacy.ledger.transactions import as_ledger_errors, transaction
 
 __all__ = ["MemoryDatabase", "SqliteDatabase", "make_file"]
 
 _BRIEF: Final = 50  # milliseconds in C, where an interrupt waits
-_BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _KEPT: list[sqlite3.Connection] = []  # of a process before its fork: closing them would harm it
 
 
@@ -42,7 +42,7 @@ class MemoryDatabase:
         """Run statements that are undone if the block raises."""
         if os.getpid() != self._owner:
             raise LedgerError("this ledger belongs to another process: give it a path")
-        with _transaction(self._connection, "BEGIN", deadline) as run:
+        with transaction(self._connection, "BEGIN", deadline) as run:
             yield run
 
     reading = writing
@@ -88,27 +88,39 @@ class SqliteDatabase:
         self._connection: sqlite3.Connection | None = None
         self._owner = os.getpid()
         self._opened = self._identity()
-        with _as_ledger_errors():
+        with as_ledger_errors():
             self._connect()
 
     @contextmanager
     def writing(self, deadline: float) -> Iterator[Run]:
         """Wait in the queue, take the lock, commit with a sync."""
+        with self.turn(deadline), self.locked(deadline) as run:
+            yield run
+
+    @contextmanager
+    def turn(self, deadline: float, message: bytes = b"") -> Iterator[Turn]:
+        """Wait in the queue."""
         if self._read_only:
             raise LedgerError("this ledger was opened for reading: nothing can be charged")
         if not os.access(self.file, os.W_OK):
             self._identity()
             raise LedgerError(f"the ledger {self.place!r} may not be written to by this user")
-        connection = self._connect()
+        self._connect()
         if self._queue is None:
             self._queue = Queue(self.file)
-        with self._queue.turn(deadline):
-            self._check_file()
-            # What was read before may be of a file that was overwritten since.
-            connection.execute("PRAGMA shrink_memory")
-            with _transaction(connection, "BEGIN IMMEDIATE", deadline) as run:
-                self._share()
-                yield run
+        with self._queue.turn(deadline, message) as turn:
+            yield turn
+
+    @contextmanager
+    def locked(self, deadline: float) -> Iterator[Run]:
+        """Take the lock, commit with a sync."""
+        connection = self._connect()
+        self._check_file()
+        # What was read before may be of a file that was overwritten since.
+        connection.execute("PRAGMA shrink_memory")
+        with transaction(connection, "BEGIN IMMEDIATE", deadline) as run:
+            self._share()
+            yield run
 
     @contextmanager
     def reading(self, deadline: float) -> Iterator[Run]:
@@ -116,7 +128,7 @@ class SqliteDatabase:
         connection = self._connect()
         self._check_file()
         connection.execute("PRAGMA shrink_memory")
-        with _transaction(connection, "BEGIN", deadline) as run:
+        with transaction(connection, "BEGIN", deadline) as run:
             yield run
 
     def home(self, run: Run) -> str:
@@ -151,6 +163,8 @@ class SqliteDatabase:
             # A fork has its parent's connection, and must neither use nor close it.
             if self._connection is not None:
                 _KEPT.append(self._connection)
+            if self._queue is not None:
+                self._queue.close()  # else the fork would keep its parent's ticket
             self._connection, self._queue, self._owner = None, None, os.getpid()
         if self._connection is None:
             self._connection = self._open("?mode=ro" if self._read_only else "?mode=rw")
@@ -220,8 +234,8 @@ def make_file(file: Path, caps: Caps, fresh: Path | None = None) -> None:
     try:
         os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         home = f"inode {made.stat().st_ino}"
-        with _as_ledger_errors(), closing(_connection(made, "?mode=rw")) as connection:
-            with _transaction(connection, "BEGIN IMMEDIATE", time.monotonic() + 10) as run:
+        with as_ledger_errors(), closing(_connection(made, "?mode=rw")) as connection:
+            with transaction(connection, "BEGIN IMMEDIATE", time.monotonic() + 10) as run:
                 create(run, caps, home)
             if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
                 raise LedgerError("this file system cannot hold a ledger: SQLite's log fails there")
@@ -271,74 +285,6 @@ def _connection(file: Path, mode: str) -> sqlite3.Connection:
     )
     connection.execute("PRAGMA trusted_schema = OFF")
     return connection
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection, begin: str, deadline: float) -> Iterator[Run]:
-    def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with _as_ledger_errors():
-            return connection.execute(statement, values).fetchall()
-
-    with _as_ledger_errors():
-        _retry(connection, begin, deadline)
-    try:
-        yield run
-        with _as_ledger_errors():
-            _retry(connection, "COMMIT", deadline)
-    except BaseException:
-        if connection.in_transaction:
-            with _as_ledger_errors():
-                connection.execute("ROLLBACK")
-        raise
-
-
-def _retry(connection: sqlite3.Connection, statement: str, deadline: float) -> None:
-    """Run a statement that may find the database locked, until a deadline."""
-    while True:
-        try:
-            connection.execute(statement)
-            return
-        except sqlite3.OperationalError as fault:
-            if _primary(fault) not in _BUSY:
-                raise
-            if time.monotonic() > deadline:
-                raise LedgerError(
-                    "the ledger has been held by another process all the time that this call may "
-                    "wait (its timeout); nothing was charged: try again, or look for a process "
-                    "that is stopped"
-                ) from None
-
-
-@contextmanager
-def _as_ledger_errors() -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as fault:
-        raise LedgerError(_told(fault)) from None
-
-
-def _told(fault: sqlite3.Error) -> str:
-    match _primary(fault):
-        case sqlite3.SQLITE_FULL:
-            return "the disk is full: nothing was charged"
-        case sqlite3.SQLITE_READONLY:
-            return "the ledger or its folder may not be written to: nothing was charged"
-        case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
-            return "the ledger may not be opened by this user: its folder must be writable, too"
-        case sqlite3.SQLITE_IOERR:
-            return "the disk failed, and nothing was released"
-        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return "the ledger is held by another process: nothing was charged"
-        case sqlite3.SQLITE_NOTADB:
-            return (
-                "this file is no ledger; one of dpreg 0.1 is taken over by `dpreg ledger migrate`"
-            )
-        case _:
-            return "the ledger is damaged, or no ledger; no charge is possible"
-
-
-def _primary(fault: sqlite3.Error) -> int:
-    return getattr(fault, "sqlite_errorcode", 0) & 0xFF
 
 
 def _size(file: Path) -> int:

@@ -160,6 +160,12 @@ def stored_digest(run: Run, number: int) -> str | None:
     return str(rows[0][0]) if rows else None
 
 
+def numbered(run: Run, number: int) -> Line | None:
+    """Return the line of a number; None where there is none."""
+    rows = run(f"{_SELECT} WHERE number = ?", (number,))
+    return Line.read(rows[0]) if rows else None
+
+
 def find(run: Run, token: str, after: int) -> Line | None:
     """Return the line that holds a token, if it is one of those after a number."""
     rows = run(f"{_SELECT} WHERE token = ? AND number > ?", (token, after))

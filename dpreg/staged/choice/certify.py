@@ -22,7 +22,9 @@ A unit of F is either out, or in and pays its price. So the criterion is at leas
 
 Nodes whose bound exceeds the best criterion by more than the margin are dropped (leaps and bounds:
 Furnival and Wilson 1974). All nodes of one depth are treated together. A node is the matrix
-[V_FF, b_F; b_F', -D_A]: a unit goes out by a Schur complement and in by striking its row.
+[V_FF, b_F; b_F', -D_A]: a unit goes out by a Schur complement and in by striking its row. The same
+bounds and one more settle most units of a large space beforehand (`dpreg.staged.choice.settle`);
+where they leave more than `_FEW`, the space is divided by a unit and each part settled anew.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from numpy.typing import NDArray
 from dpreg.arrays import Floats
 from dpreg.staged.choice.problem import Model, Problem, Response
 from dpreg.staged.choice.search import search
+from dpreg.staged.choice.settle import Rest, settle
 
 __all__ = ["EXACT_UNITS", "Listing", "near_best"]
 
@@ -45,6 +48,10 @@ EXACT_UNITS: Final = 20
 """Up to so many units the listing always runs to its end: at most 2^21 nodes."""
 _WORK: Final = 1e8
 """With more units it gives up, and says so, once nodes times squared columns exceed this."""
+_FEW: Final = 20
+"""Up to so many undecided units are decided in batches; with more the space is divided first."""
+_SETTLING: Final = 20
+"""What settling one part counts for, in nodes."""
 _CELLS: Final = 2_000_000
 """The most matrix cells in one batch: 16 MB."""
 _ROUNDING: Final = 1e-7
@@ -123,129 +130,50 @@ def near_best(
     if nodes is None:
         exact = problem.size <= EXACT_UNITS
         nodes = 2 ** (EXACT_UNITS + 2) if exact else int(_WORK / len(problem.gram) ** 2)
-    plan = _Plan(problem, response, margin, forbidden)
-    plan.note(np.array([[u in start for u in range(problem.size)]]), None)
-    done, stack = 0, [plan.root()]
-    while stack and done < nodes:
-        children = plan.branch(stack.pop())
-        done += sum(len(child.paid) for child in children)
-        stack.extend(children)
-    return Listing(plan.listed(), not stack, done)
+    known = _Known(problem, response, margin)
+    known.note(_row(problem, start), None)
+    parts: list[tuple[Model, Model]] = [(frozenset(), forbidden)]
+    done = 0
+    while parts and done < nodes:
+        inside, outside = parts.pop()
+        rest = settle(problem, response, known.most, inside, outside)
+        done += _SETTLING if inside or outside != forbidden else 1
+        if rest.least > known.most or len(rest.inside) > problem.most:
+            continue
+        if len(rest.units) > _FEW:
+            unit = rest.dearest
+            parts += [(rest.inside | {unit}, rest.outside), (rest.inside, rest.outside | {unit})]
+            continue
+        plan = _Plan(known, rest)
+        stack = plan.root()
+        while stack and done < nodes:
+            children = plan.branch(stack.pop())
+            done += sum(len(child.paid) for child in children)
+            stack.extend(children)
+        if stack:
+            parts.append((inside, outside))
+    return Listing(known.listed(), not parts, done)
 
 
-class _Plan:
-    """The order of the units, the diagonal delta, and the best models so far."""
+class _Known:
+    """The best models so far."""
 
-    def __init__(
-        self, problem: Problem, response: Response, margin: float, forbidden: Model
-    ) -> None:
+    def __init__(self, problem: Problem, response: Response, margin: float) -> None:
         self.problem, self.response, self.margin = problem, response, margin
-        self.forbidden = forbidden
-        self.blocks = problem.slices
-        self.widths = [b.stop - b.start for b in self.blocks]
-        inverse = np.linalg.inv(problem.gram)
-        inverse = (inverse + inverse.T) / 2
-        slopes = inverse @ response.cross
-        loss = np.array(
-            [slopes[b] @ np.linalg.solve(inverse[b, b], slopes[b]) for b in self.blocks]
-        )
-        self.order = _topological(problem, loss)
-        sd = np.sqrt(np.diag(inverse))
-        top = float(np.linalg.eigvalsh(inverse / np.outer(sd, sd))[-1])
-        self.delta = 0.999 / (top * sd**2)
-        self.inverse, self.slopes = inverse, slopes
         self.rounding = _ROUNDING * max(1.0, 1e-3 * abs(response.total))
         self.best = np.inf
         self.found: list[tuple[Model, float]] = []
 
-    def root(self) -> _Nodes:
-        """Return the one node in which nothing is decided."""
-        blocks = map(self.blocks.__getitem__, self.order)
-        at = np.concatenate([np.arange(b.start, b.stop) for b in blocks])
-        c = len(at)
-        matrix = np.empty((1, c + 1, c + 1))
-        matrix[0, :c, :c] = self.inverse[np.ix_(at, at)]
-        matrix[0, :c, c] = matrix[0, c, :c] = self.slopes[at]
-        matrix[0, c, c] = self.slopes @ self.response.cross - self.response.total
-        return _Nodes(0, matrix, np.zeros((1, self.problem.size), dtype=np.bool_), np.zeros(1))
-
-    def branch(self, nodes: _Nodes) -> list[_Nodes]:
-        """Decide one more unit: leave it out, or take it in."""
-        unit, depth = self.order[nodes.depth], nodes.depth + 1
-        width = self.widths[unit]
-        rows, rest = nodes.matrix[:, :width, width:], nodes.matrix[:, width:, width:]
-        block = nodes.matrix[:, :width, :width]
-        solved = rows / block if width == 1 else np.linalg.solve(block, rows)
-        out = rest - rows.transpose(0, 2, 1) @ solved
-        left = _Nodes(depth, out, nodes.inside, nodes.paid)
-
-        may = nodes.inside.sum(axis=1) < (0 if unit in self.forbidden else self.problem.most)
-        if self.problem.space.requires:
-            may &= nodes.inside[:, list(self.problem.space.requires[unit])].all(axis=1)
-        inside = nodes.inside[may].copy()
-        inside[:, unit] = True
-        right = _Nodes(depth, rest[may], inside, nodes.paid[may] + self.problem.prices[unit])
-        if depth == self.problem.size:
-            for leaf in (left, right):
-                self.note(leaf.inside, leaf.paid - leaf.matrix[:, 0, 0])
-            return []
-        return [part for child in (left, right) for part in self._kept(child)]
-
-    def _kept(self, nodes: _Nodes) -> list[_Nodes]:
-        """Drop the nodes whose bound is too high; split the rest into batches."""
-        if not len(nodes.paid):
-            return []
-        c = nodes.matrix.shape[1]
-        step = max(1, _CELLS // (c * c))
-        kept = []
-        for at in range(0, len(nodes.paid), step):
-            part = slice(at, at + step)
-            bound = self._bound(nodes.depth, nodes.matrix[part]) + nodes.paid[part]
-            ok = bound <= self.best + self.margin + self.rounding
-            if ok.any():
-                kept.append(
-                    _Nodes(
-                        nodes.depth,
-                        nodes.matrix[part][ok],
-                        nodes.inside[part][ok],
-                        nodes.paid[part][ok],
-                    )
-                )
-        return kept
-
-    def _bound(self, depth: int, matrix: Floats) -> Floats:
-        """Return, for each node, a lower bound of the criterion less what is paid."""
-        c = matrix.shape[1] - 1
-        slopes = matrix[:, :c, c]
-        order = self.order[depth:]
-        prices = self.problem.prices[order]
-        at = np.concatenate([np.arange(self.blocks[u].start, self.blocks[u].stop) for u in order])
-        squares = slopes**2 * self.delta[at]
-        if c == len(order):
-            loss = slopes**2 / np.einsum("nii->ni", matrix)[:, :c]
-        else:
-            starts = np.cumsum([0, *(self.widths[u] for u in order)])
-            squares = np.add.reduceat(squares, starts[:-1], axis=1)
-            loss = np.empty((len(matrix), len(order)))
-            for i in range(len(order)):
-                block = slice(starts[i], starts[i + 1])
-                side = slopes[:, block, None]
-                loss[:, i] = (side * np.linalg.solve(matrix[:, block, block], side)).sum(
-                    axis=(1, 2)
-                )
-        shared = np.minimum(squares, prices).sum(axis=1)
-        ranked = np.argsort(loss, axis=1)
-        sorted_loss = np.take_along_axis(loss, ranked, axis=1)
-        dear = np.cumsum(prices[ranked][:, ::-1], axis=1)[:, ::-1]
-        ends = np.zeros((len(matrix), 1))
-        largest = (np.hstack([ends, sorted_loss]) + np.hstack([dear, ends])).min(axis=1)
-        return np.asarray(np.maximum(shared, largest) - matrix[:, c, c])
+    @property
+    def most(self) -> float:
+        """Models of a larger criterion are not asked for."""
+        return self.best + self.margin + self.rounding
 
     def note(self, inside: Bools, values: Floats | None) -> None:
         """Remember models within the margin."""
         near = np.arange(len(inside))
         if values is not None:
-            near = np.flatnonzero(values <= self.best + self.margin + self.rounding)
+            near = np.flatnonzero(values <= self.most)
         for row in near:
             model = frozenset(map(int, np.flatnonzero(inside[row])))
             if not self.problem.allows(model):
@@ -265,11 +193,123 @@ class _Plan:
         return tuple(sorted(near.items(), key=lambda item: (item[1], sorted(item[0]))))
 
 
-def _topological(problem: Problem, loss: Floats) -> list[int]:
-    """Order the units by what they explain, each after those that it needs."""
+class _Plan:
+    """What is left to decide, in which order, and the diagonal delta."""
+
+    def __init__(self, known: _Known, rest: Rest) -> None:
+        problem = known.problem
+        self.known, self.problem, self.rest = known, problem, rest
+        ends = np.cumsum([0, *(_width(problem, u) for u in rest.units)])
+        places = {u: np.arange(ends[i], ends[i + 1]) for i, u in enumerate(rest.units)}
+        self.order = _topological(problem, rest, places)
+        self.widths = [_width(problem, u) for u in self.order]
+        columns = [places[u] for u in self.order]
+        self.at = np.concatenate(columns) if columns else np.zeros(0, dtype=np.intp)
+        self.delta = rest.delta[self.at]
+        self.prices = problem.prices[self.order]
+
+    def root(self) -> list[_Nodes]:
+        """Return the one node in which nothing is decided but what is settled."""
+        inside = _row(self.problem, self.rest.inside)
+        paid = np.array([self.problem.price(self.rest.inside)])
+        if not self.order:
+            self.known.note(inside, paid + self.rest.deviance)
+            return []
+        c = len(self.at)
+        matrix = np.empty((1, c + 1, c + 1))
+        matrix[0, :c, :c] = self.rest.inverse[np.ix_(self.at, self.at)]
+        matrix[0, :c, c] = matrix[0, c, :c] = self.rest.slopes[self.at]
+        matrix[0, c, c] = -self.rest.deviance
+        return [_Nodes(0, matrix, inside, paid)]
+
+    def branch(self, nodes: _Nodes) -> list[_Nodes]:
+        """Decide one more unit: leave it out, or take it in."""
+        unit, depth = self.order[nodes.depth], nodes.depth + 1
+        width = self.widths[nodes.depth]
+        rows, rest = nodes.matrix[:, :width, width:], nodes.matrix[:, width:, width:]
+        block = nodes.matrix[:, :width, :width]
+        solved = rows / block if width == 1 else np.linalg.solve(block, rows)
+        out = rest - rows.transpose(0, 2, 1) @ solved
+        left = _Nodes(depth, out, nodes.inside, nodes.paid)
+
+        may = nodes.inside.sum(axis=1) < self.problem.most
+        if self.problem.space.requires:
+            may &= nodes.inside[:, list(self.problem.space.requires[unit])].all(axis=1)
+        inside = nodes.inside[may].copy()
+        inside[:, unit] = True
+        right = _Nodes(depth, rest[may], inside, nodes.paid[may] + self.problem.prices[unit])
+        if depth == len(self.order):
+            for leaf in (left, right):
+                self.known.note(leaf.inside, leaf.paid - leaf.matrix[:, 0, 0])
+            return []
+        return [part for child in (left, right) for part in self._kept(child)]
+
+    def _kept(self, nodes: _Nodes) -> list[_Nodes]:
+        """Drop the nodes whose bound is too high; split the rest into batches."""
+        if not len(nodes.paid):
+            return []
+        c = nodes.matrix.shape[1]
+        step = max(1, _CELLS // (c * c))
+        kept = []
+        for at in range(0, len(nodes.paid), step):
+            part = slice(at, at + step)
+            bound = self._bound(nodes.depth, nodes.matrix[part]) + nodes.paid[part]
+            ok = bound <= self.known.most
+            if ok.any():
+                kept.append(
+                    _Nodes(
+                        nodes.depth,
+                        nodes.matrix[part][ok],
+                        nodes.inside[part][ok],
+                        nodes.paid[part][ok],
+                    )
+                )
+        return kept
+
+    def _bound(self, depth: int, matrix: Floats) -> Floats:
+        """Return, for each node, a lower bound of the criterion less what is paid."""
+        c = matrix.shape[1] - 1
+        slopes, widths, prices = matrix[:, :c, c], self.widths[depth:], self.prices[depth:]
+        squares = slopes**2 * self.delta[-c:]
+        if c == len(widths):
+            loss = slopes**2 / np.einsum("nii->ni", matrix)[:, :c]
+        else:
+            starts = np.cumsum([0, *widths])
+            squares = np.add.reduceat(squares, starts[:-1], axis=1)
+            loss = np.empty((len(matrix), len(widths)))
+            for i in range(len(widths)):
+                block = slice(starts[i], starts[i + 1])
+                side = slopes[:, block, None]
+                loss[:, i] = (side * np.linalg.solve(matrix[:, block, block], side)).sum(
+                    axis=(1, 2)
+                )
+        shared = np.minimum(squares, prices).sum(axis=1)
+        ranked = np.argsort(loss, axis=1)
+        sorted_loss = np.take_along_axis(loss, ranked, axis=1)
+        dear = np.cumsum(prices[ranked][:, ::-1], axis=1)[:, ::-1]
+        ends = np.zeros((len(matrix), 1))
+        largest = (np.hstack([ends, sorted_loss]) + np.hstack([dear, ends])).min(axis=1)
+        return np.asarray(np.maximum(shared, largest) - matrix[:, c, c])
+
+
+def _width(problem: Problem, unit: int) -> int:
+    return int(problem.slices[unit].stop - problem.slices[unit].start)
+
+
+def _row(problem: Problem, model: Model) -> Bools:
+    """Return a model as one row of truth values, (1, q)."""
+    return np.array([[u in model for u in range(problem.size)]])
+
+
+def _topological(problem: Problem, rest: Rest, places: dict[int, NDArray[np.intp]]) -> list[int]:
+    """Order the undecided units by what they explain, each after those that it needs."""
+    losses = {}
+    for unit, at in places.items():
+        slopes = rest.slopes[at]
+        losses[unit] = float(slopes @ np.linalg.solve(rest.inverse[np.ix_(at, at)], slopes))
     needs = problem.space.requires
     order: list[int] = []
-    for unit in np.argsort(-loss):
+    for unit in sorted(rest.units, key=lambda u: -losses[u]):
         wanted = sorted(needs[unit], key=lambda u: len(needs[u])) if needs else []
-        order.extend(u for u in [*wanted, int(unit)] if u not in order)
+        order.extend(u for u in [*wanted, unit] if u in places and u not in order)
     return order

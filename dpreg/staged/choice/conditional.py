@@ -31,8 +31,9 @@ from scipy.linalg import cho_factor, cho_solve
 from dpreg.arrays import Floats
 from dpreg.staged.choice.certify import near_best
 from dpreg.staged.choice.coefficients import ModelFit
-from dpreg.staged.choice.guard import Verdict
+from dpreg.staged.choice.guard import LENIENT, Verdict, best_of_both, is_needed, lenient
 from dpreg.staged.choice.problem import Model, Problem, Response
+from dpreg.staged.choice.search import search
 from dpreg.staged.choice.truncated import Truncated
 
 __all__ = ["EVERY_MODEL", "condition"]
@@ -120,6 +121,8 @@ class _Line:
         self.quadratics = np.zeros((0, 3))
         self.prices = np.zeros(0)
         self.without = self.smaller = np.zeros(0, dtype=np.bool_)
+        self.members = np.zeros((0, problem.size), dtype=np.bool_)
+        self.cheap = lenient(problem)
         self.add(pool)
 
     def intervals(self) -> Floats:
@@ -163,11 +166,17 @@ class _Line:
         """Return the models that may decide the verdict at t."""
         problem, unit = self.problem, self.unit
         response = self._response(t)
-        listing = near_best(problem, response, margin=self.margin, nodes=_nodes(problem))
+        start = search(problem, response, starts=(self.verdict.model, frozenset()))
+        listing = near_best(
+            problem, response, margin=self.margin, start=start, nodes=_nodes(problem)
+        )
         models = [m for m, _ in listing.models[:200]]
-        if unit is not None:
+        most = listing.criterion + self.margin
+        if unit is not None and not is_needed(problem, response, unit, most):
             rest = near_best(problem, response, forbidden=frozenset({unit}), nodes=_nodes(problem))
             models += [m for m, _ in rest.models]
+        if unit is not None:
+            models += best_of_both(self.cheap, response, self.verdict.model, unit)
         return models
 
     def _response(self, t: float) -> Response:
@@ -194,6 +203,10 @@ class _Line:
         self.prices = np.append(self.prices, [self.problem.price(m) for m in new])
         self.without = np.append(self.without, [self.unit not in m for m in new])
         self.smaller = np.append(self.smaller, [m <= chosen for m in new])
+        held = np.zeros((len(new), self.problem.size), dtype=np.bool_)
+        for row, model in zip(held, new, strict=True):
+            row[list(model)] = True
+        self.members = np.vstack([self.members, held])
         return True
 
     def same(self, t: Floats) -> Bools:
@@ -221,8 +234,20 @@ class _Line:
             level = deviance[first, np.arange(len(t))]
             level += np.minimum(self.prices[first], self.problem.price(self.verdict.model))
             doubtful |= ~self.smaller[first] & (level < mine + self.margin)
+            doubtful |= self._leniently(deviance)
         reported = self.unit in self.verdict.reported
         return np.asarray(chosen & (doubtful != reported))
+
+    def _leniently(self, deviance: Floats) -> Bools:
+        """Whether the guard's third rule doubts the unit, for each column of deviances."""
+        values = deviance + LENIENT * self.prices[:, None]
+        outside, inside = np.flatnonzero(self.without), np.flatnonzero(~self.without)
+        rival = outside[np.argmin(values[outside], axis=0)]
+        best = inside[np.argmin(values[inside], axis=0)]
+        at = np.arange(deviance.shape[1])
+        near = values[rival, at] - values[best, at] < self.margin
+        within = (self.members[rival] <= self.members[best]).all(axis=1)
+        return np.asarray(near & ~within & ~self.smaller[rival])
 
     def _edges(self, mesh: Floats) -> Floats:
         """Return the ends of the set, (k, 2), in standard errors from the estimate."""

@@ -1,19 +1,28 @@
 r"""Which chosen terms the release can tell from what might stand in for them.
 
 A rival of a chosen term k is a model without k that holds something the chosen model lacks.
-(Smaller models are no rivals: their odds are what the price of k has settled.) Two rules keep k
+(Smaller models are no rivals: their odds are what the price of k has settled.) Three rules keep k
 from being reported, each with the margin 2 ln(1/alpha), odds of 1/alpha:
 
 1. some rival costs less than the margin more than the chosen model. A single swap is not enough:
    several terms may stand for one;
 2. the best model without k is a rival, and fits less than the margin worse once both models pay no
    more than the chosen one does. One useless term may stand for several real ones; that it is the
-   cheaper way to say the same is no evidence for it.
+   cheaper way to say the same is no evidence for it;
+3. at a quarter of all prices, about AIC's, the best model without k is a rival of the best one with
+   k, and costs less than the margin more. The true model may have many weak terms: at full prices
+   it is far from the best, and still a better reason for what is seen than a few useless terms
+   between them.
+
+The quarter was chosen on drawn rows. In a chain of 20 columns, each correlated by .9 with the next
+and every other one with an effect (10,000 rows, eps = 1, delta = 1e-6), rules 1 and 2 reported .17
+useless terms and 3.13 of 10 true ones; with a half of the prices .07 and 2.97, with a quarter .03
+and 2.87. In equicorrelated columns (.5 and .9) the third rule cost at most .03 of 5 true terms.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from typing import Final
 
@@ -21,8 +30,19 @@ from dpreg.staged.choice.certify import Listing, near_best
 from dpreg.staged.choice.problem import Model, Problem, Response
 from dpreg.staged.choice.search import search
 
-__all__ = ["Alternative", "Verdict", "guard_margin", "judge"]
+__all__ = [
+    "LENIENT",
+    "Alternative",
+    "Verdict",
+    "best_of_both",
+    "guard_margin",
+    "is_needed",
+    "judge",
+    "lenient",
+]
 
+LENIENT: Final = 0.25
+"""Share of the prices at which the third rule compares."""
 _SHOWN: Final = 5
 """The most stand-ins that are listed for one term."""
 
@@ -57,7 +77,8 @@ class Verdict:
         One for each unit of the model that is not reported.
     criterion : float
     certified : bool
-        Whether it is proved that no model is better, and none that would unseat a reported term.
+        Whether it is proved that no model is better, and none that would unseat a reported term by
+        the first two rules.
     """
 
     model: Model
@@ -103,10 +124,11 @@ def judge(
     alternatives = []
     for unit in sorted(model):
         rivals = near.get(unit)
-        if rivals is None:
+        if rivals is None and not is_needed(problem, response, unit, listing.criterion + margin):
             without = near_best(problem, response, nodes=nodes, forbidden=frozenset({unit}))
             certified &= without.complete
             rivals = _cheaper_way(problem, listing, without, margin)
+            rivals = rivals or _lenient_way(problem, response, model, unit, margin)
         if rivals:
             instead = tuple(dict.fromkeys(rival - model for rival, _ in rivals))[:_SHOWN]
             alternatives.append(Alternative(unit, instead, rivals[0][1]))
@@ -130,6 +152,17 @@ def _rivals(listing: Listing, margin: float) -> dict[int, list[tuple[Model, floa
     return out
 
 
+def is_needed(problem: Problem, response: Response, unit: int, most: float) -> bool:
+    """Whether even all other units together fit worse than a rival may, prices apart.
+
+    What a rival fits worse by than is allowed is at least its deviance less `most` (prices are not
+    negative), and its deviance at least that of all other units.
+    """
+    others = frozenset(range(problem.size)) - {unit}
+    slack = 1e-7 * max(1.0, 1e-3 * abs(response.total))
+    return problem.deviance(others, response) > most + slack
+
+
 def _cheaper_way(
     problem: Problem, chosen: Listing, without: Listing, margin: float
 ) -> list[tuple[Model, float]]:
@@ -140,6 +173,32 @@ def _cheaper_way(
     saved = max(0.0, problem.price(rival) - problem.price(chosen.best))
     gap = without.criterion - chosen.criterion - saved
     return [(rival, gap)] if gap < margin else []
+
+
+def lenient(problem: Problem) -> Problem:
+    """Return the problem at a quarter of its prices."""
+    return replace(problem, prices=LENIENT * problem.prices)
+
+
+def best_of_both(
+    cheap: Problem, response: Response, model: Model, unit: int
+) -> tuple[Model, Model]:
+    """Return the best models found with and without a unit of the chosen model."""
+    empty, own = frozenset[int](), frozenset({unit})
+    with_unit = search(cheap, response, starts=(model, empty), forced=own)
+    return with_unit, search(cheap, response, starts=(model - own, empty), forbidden=own)
+
+
+def _lenient_way(
+    problem: Problem, response: Response, model: Model, unit: int, margin: float
+) -> list[tuple[Model, float]]:
+    """Return the best model without a unit, if at low prices it is hardly worse than that with."""
+    cheap = lenient(problem)
+    with_unit, rival = best_of_both(cheap, response, model, unit)
+    if rival <= with_unit or rival <= model or not problem.allows(rival) or unit in rival:
+        return []
+    gap = cheap.criterion(rival, response) - cheap.criterion(with_unit, response)
+    return [(rival, max(gap, 0.0))] if gap < margin else []
 
 
 def _look_further(problem: Problem, response: Response, listing: Listing, margin: float) -> Listing:

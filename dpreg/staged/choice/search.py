@@ -22,6 +22,8 @@ __all__ = ["descend", "search"]
 
 _LEAST: Final = 1e-9
 """Changes smaller than this, relative to the criterion or to 1, are rounding."""
+_AFRESH: Final = 20
+"""Steps after which a walk's matrix is made anew."""
 
 
 def search(
@@ -65,13 +67,25 @@ def descend(
     problem: Problem, response: Response, model: Model, forbidden: Model, forced: Model
 ) -> Model:
     """Walk downhill from a model until no add, drop or swap improves it."""
-    fit = Fit(problem, response, model)
+    fit = best = Fit(problem, response, model)
+    steps, most = 0, _AFRESH
     while True:
         step = _step(problem, fit, forbidden, forced)
-        if step is None:
+        if step is not None and steps < most:
+            for unit in sorted(fit.model ^ step):
+                fit = fit.toggled(unit)
+            steps += 1
+        elif not steps:
             return fit.model
-        # Afresh from the Gram matrix once the walk is long: rounding does not build up.
-        fit = Fit(problem, response, step)
+        else:
+            # Rounding builds up along the walk: what counts is the fit from the Gram matrix itself.
+            fit, steps = Fit(problem, response, fit.model), 0
+            if fit.criterion < best.criterion - _LEAST * max(1.0, abs(best.criterion)):
+                best = fit
+            elif most == 1:
+                return best.model
+            else:
+                fit, most = best, 1
 
 
 def _step(problem: Problem, fit: Fit, forbidden: Model, forced: Model) -> Model | None:

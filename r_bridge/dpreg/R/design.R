@@ -8,10 +8,8 @@
 design_recipe <- function(names, translation, schema) {
   columns <- lapply(names, function(name) {
     if (name == "Intercept") return(list(term = "(Intercept)", labels = character(), ends = character()))
-    for (term in names(translation$factors)) {
-      found <- read_parts(name, translation$factors[[term]], translation$labels, schema)
-      if (!is.null(found)) return(c(list(term = translation$terms[[term]]), found))
-    }
+    found <- find_column(name, translation, schema)
+    if (!is.null(found)) return(c(list(term = translation$terms[[found$code]]), found[c("labels", "ends")]))
     dpreg_stop("internal_error", "Python names a column that R does not know: please report this.")
   })
   used <- unique(unlist(lapply(columns, `[[`, "labels")))

@@ -5,7 +5,7 @@
 #' page about a result, for who signs it and who reads it: what was released, what it cost, and what the
 #' numbers mean.
 #'
-#' @param object A result of [dp_select()], [dp_ols()], [dp_mean()] and its like, or [sample_aggregate()].
+#' @param object A result of [dp_select()], [dp_ols()], [dp_glm()], [dp_mean()] and its like, or [sample_aggregate()].
 #' @param path The file's path. An earlier file there is replaced, at the end and as a whole.
 #' @returns `dp_load()`: the result, as the call that made it returned it. Names of coefficients are R's; a
 #'   formula that was typed in Python may hold a term that R has no words for, which is an error of class
@@ -31,9 +31,12 @@ dp_save <- function(object, path) {
 dp_load <- function(path) {
   told <- python_call("load", list(path = file_path(path)))
   translation <- if (!is.null(told$formula)) translation_of(told$formula, r_schema(told$view$schema))
+  if (told$kind %in% c("glm", "glm-selection")) translation <- saved_model(translation, told$offset, told$trials)
   call <- released_call(told, translation)
   switch(told$kind,
-    selection = new_selection(told$view, translation, call),
+    glm = new_glm(told$view, translation, call),
+    selection = ,
+    `glm-selection` = new_selection(told$view, translation, call),
     regression = new_regression(told$view, translation, call),
     new_estimate(told$view, call)
   )
@@ -95,10 +98,10 @@ released_call <- function(told, translation) {
   first <- if (is.null(translation)) {
     c(if (name == "sample_aggregate") list(estimator = quote(estimator)), arguments["x"], list(data = quote(data)))
   } else {
-    list(formula = full_formula(translation), data = quote(data))
+    list(formula = add_offsets(full_formula(translation), translation$in_formula), data = quote(data))
   }
   declared <- if (!is.null(arguments$schema) || !is.null(translation)) list(schema = quote(schema))
-  arguments <- arguments[!names(arguments) %in% c("formula", "x", "schema", "keep")]
+  arguments <- arguments[!names(arguments) %in% c("formula", "x", "schema", "keep", added_names)]
   public_call(as.call(c(as.name(name), first[lengths(first) > 0], arguments, declared)))
 }
 

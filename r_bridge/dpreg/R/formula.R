@@ -8,8 +8,8 @@
 # there is one. factors: for each term patsy's codes of its variables. labels: R's label of each
 # variable, named by patsy's code. expressions: the call that computes each variable, named by its label.
 # response: R's label. columns: the columns that Python reads. derived: columns that R makes (bins.R).
-# `bounds` tells the declared bounds of a column.
-translate_formula <- function(formula, data, bounds = function(name) NULL) {
+# `bounds` tells the declared bounds of a column. A model of a family may have `added` offsets (offset.R).
+translate_formula <- function(formula, data, bounds = function(name) NULL, added = NULL) {
   if (!inherits(formula, "formula")) {
     dpreg_stop("formula_error", "formula must be an R formula such as y ~ a + log(b).")
   }
@@ -23,23 +23,30 @@ translate_formula <- function(formula, data, bounds = function(name) NULL) {
   )
   variables <- as.list(attr(tt, "variables"))[-1]
   shown <- vapply(variables, label_of, "")
+  incidence <- attr(tt, "factors")
   offset <- attr(tt, "offset")
-  if (length(offset)) refuse_term(shown[offset[1]], refusals$offset)
+  if (length(offset)) {
+    if (is.null(added)) refuse_term(shown[offset[1]], refusals$offset)
+    added$formula <- variables[offset]
+    variables <- variables[-offset]
+    shown <- shown[-offset]
+    if (length(incidence)) incidence <- incidence[-offset, , drop = FALSE]
+  }
   codes <- mapply(translate_variable, variables, shown, MoreArgs = list(known = names(data), bounds = bounds))
   codes <- as.character(codes)
   response <- codes[attr(tt, "response")]
+  if (!is.null(added)) codes[attr(tt, "response")] <- response <- number_of_truth(response, variables[[1]])
   if (anyDuplicated(codes)) {
     twice <- shown[codes %in% codes[duplicated(codes)]]
     refuse_term(twice[2], paste0("it says the same as ", quoted(twice[1]), "; write one of them"))
   }
-  incidence <- attr(tt, "factors")
   factors <- lapply(seq_len(NCOL(incidence) * (length(incidence) > 0)), function(j) {
     codes[incidence[, j] > 0]
   })
   terms <- vapply(factors, paste, "", collapse = ":")
   derived <- Filter(Negate(is.null), stats::setNames(lapply(variables, derived_column), shown))
   constant <- attr(tt, "intercept") == 1
-  list(
+  translation <- list(
     patsy = paste(response, "~", right_side(terms, constant)),
     terms = c(if (constant) c(Intercept = "(Intercept)"),
               stats::setNames(attr(tt, "term.labels"), terms)),
@@ -51,6 +58,7 @@ translate_formula <- function(formula, data, bounds = function(name) NULL) {
     derived = derived,
     declared = unique(unlist(lapply(variables, columns_with_levels)))
   )
+  if (is.null(added)) translation else with_offset(translation, added, names(data))
 }
 
 right_side <- function(terms, constant) {
@@ -80,7 +88,7 @@ refusals <- list(
   ns = paste0(across_rows, "write bs(x, knots = c(2, 5), Boundary.knots = c(0, 9)) with public ",
               "numbers"),
   s = paste0(across_rows, "write bs() with public knots"),
-  offset = paste0("an offset is not offered; subtract it from the response: I(y - z) ~ ..."),
+  offset = paste0("an offset is not offered here; dp_glm() has offsets. Of a linear model subtract it from the response, as in I(y - z) ~ x"),
   cut = "it makes labels, and stands by itself: write y ~ cut(x, c(0, 10, 20))",
   ordered = paste0("polynomial contrasts are not offered; write the column itself and declare its ",
                    "levels in order, or make a number of it"),
@@ -123,7 +131,8 @@ translate_variable <- function(variable, shown, known, bounds = function(name) N
     {
       code <- inside(variable)
       # patsy gives operators outside I() a meaning of its own.
-      if (startsWith(code, "np.")) code else paste0("I(", code, ")")
+      one_call <- function_name(variable, refuse) %in% names(row_functions) && startsWith(code, "np.")
+      if (one_call) code else paste0("I(", code, ")")
     }
   )
 }

@@ -1,6 +1,6 @@
 #' An account of privacy budget
 #'
-#' Give it as `budget =` to [dp_select()], [dp_ols()] and whatever else reads rows: each call is charged
+#' Give it as `budget =` to [dp_select()], [dp_ols()], [dp_glm()] and whatever else reads rows: each call is charged
 #' before a row is read, and refused where the charge does not fit under every cap. There are no refunds. R
 #' and Python, and several processes and users at once, may share the account.
 #'

@@ -7,7 +7,8 @@ fitted_part <- function(object, what) {
   if (is.null(object$regression)) {
     dpreg_stop(
       "not_released", what, " is not released: this call had fit = NULL, which selects and fits ",
-      'nothing. Call dp_select() with fit = "split", or spend more budget on dp_ols(',
+      'nothing. Call dp_select() with fit = "split", or spend more budget on ',
+      if (is.null(object$family)) "dp_ols(" else "dp_glm(",
       deparse1(object$selected_formula), ", ...)."
     )
   }
@@ -16,12 +17,13 @@ fitted_part <- function(object, what) {
 
 #' Methods for fitted objects
 #'
-#' The functions that work on an [lm()] work on the results of [dp_select()] and [dp_ols()], with the
-#' same names for coefficients: `(Intercept)`, `countycc`, `log(x)`. None of them needs Python.
+#' The functions that work on an [lm()] work on the results of [dp_select()] and [dp_ols()], and those that work on
+#' a [glm()] on the results of [dp_glm()], with the same names for coefficients: `(Intercept)`, `countycc`,
+#' `log(x)`. None of them needs Python.
 #' What is computed from single rows is never released: `residuals()`, `fitted()`, `deviance()`,
 #' `logLik()` and their like fail with a condition of class `dpreg_not_released` that says why.
 #'
-#' @param object,x A result of [dp_select()] or [dp_ols()].
+#' @param object,x A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @param parm Names or numbers of coefficients; by default all.
 #' @param level The level of the intervals.
 #' @param which For a selection: the formula of the `"selected"` model, or the `"full"` one.
@@ -127,7 +129,7 @@ data_classes <- function(fit, terms) {
   none <- lapply(fit$schema, function(spec) {
     if (is.logical(spec)) logical() else if (is.numeric(spec)) numeric() else levels_of(spec)[0]
   })
-  known <- c(fit$design$variables, stats::setNames(list(fit$design$response), fit$response))
+  known <- c(fit$design$variables, stats::setNames(list(fit$design$response), fit$response), parts_of_offset(terms))
   # What R made bins of is in no schema of Python's.
   others <- setdiff(unlist(lapply(known[labels], all.vars)), names(none))
   none[others] <- rep(list(numeric()), length(others))
@@ -155,8 +157,8 @@ weights.dp_result <- function(object, ...) NULL
 #' @rdname dp_result
 #' @export
 family.dp_result <- function(object, ...) {
-  fitted_part(object, "family()")
-  stats::gaussian()
+  fit <- fitted_part(object, "family()")
+  if (inherits(fit, "dp_glm")) made_family(fit) else stats::gaussian()
 }
 
 #' @rdname dp_result

@@ -12,25 +12,32 @@ unit_name <- function(name, translation, schema) {
 # The term (by Python's name) that a term or column of Python's name belongs to.
 term_of <- function(name, translation, schema) {
   if (name %in% names(translation$terms)) return(name)
-  for (term in names(translation$factors)) {
-    codes <- translation$factors[[term]]
-    if (!is.null(read_column(name, codes, translation$labels, schema))) return(term)
-  }
-  dpreg_stop("internal_error", "Python names a term that R does not know: please report this.")
+  found <- find_column(name, translation, schema)
+  if (is.null(found)) dpreg_stop("internal_error", "Python names a term that R does not know: please report this.")
+  found$code
 }
 
 column_name <- function(column, translation, schema) {
   if (column == "Intercept") return("(Intercept)")
-  for (codes in translation$factors) {
-    found <- read_column(column, codes, translation$labels, schema)
-    if (!is.null(found)) return(found)
-  }
-  column
+  parts <- find_column(column, translation, schema)
+  if (is.null(parts)) column else paste0(parts$labels, parts$ends, collapse = ":")
 }
 
-read_column <- function(column, codes, labels, schema) {
-  parts <- read_parts(column, codes, labels, schema)
-  if (!is.null(parts)) paste0(parts$labels, parts$ends, collapse = ":")
+# The term of a column, by Python's name, and what its name is made of. Where a factor is in a formula as a part of
+# products alone, patsy puts columns of fewer variables into its term, as flag[T.True] into g:flag.
+find_column <- function(column, translation, schema) {
+  most <- max(lengths(translation$factors), 0)
+  for (left_out in seq_len(most) - 1) {
+    for (term in names(translation$factors)) {
+      codes <- translation$factors[[term]]
+      if (left_out >= length(codes)) next
+      for (own in utils::combn(seq_along(codes), length(codes) - left_out, simplify = FALSE)) {
+        parts <- read_parts(column, codes[own], translation$labels, schema)
+        if (!is.null(parts)) return(c(list(code = term), parts))
+      }
+    }
+  }
+  NULL
 }
 
 # The variables that a column's name is made of, by R's labels, and what follows each in R.

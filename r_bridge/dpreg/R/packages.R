@@ -2,11 +2,11 @@
 
 #' Private fits in other packages
 #'
-#' Methods that the packages emmeans, ggplot2, xtable and insight call. `emmeans()` averages over a grid
+#' Methods that the packages emmeans, ggplot2, xtable, insight, parameters and car call. `emmeans()` averages over a grid
 #' of the schema's levels, with numbers at the middle of their declared bounds, where for an [lm()] it would
 #' take the means of the rows; `at = ` and `data = ` set others.
 #'
-#' @param object,x A result of [dp_select()] or [dp_ols()].
+#' @param object,x A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @param data A data frame of the analyst's own, in place of the grid from the schema.
 #' @param trms,xlev,grid,params Handed over by emmeans.
 #' @param level The level of the intervals.
@@ -21,10 +21,14 @@ NULL
 #' @exportS3Method emmeans::recover_data
 recover_data.dp_result <- function(object, data = NULL, params = NULL, ...) {
   fit <- fitted_part(object, "emmeans()")
-  terms <- stats::delete.response(stats::terms(fit))
+  # An offset that was an argument counts as one of the formula: emmeans looks for it there.
+  outside <- if (is.null(attr(stats::terms(fit), "offset"))) unname(fit$design$offset$variables)
+  shown <- add_offsets(fit$formula, lapply(outside, function(e) call("offset", e)))
+  terms <- stats::delete.response(stats::terms(if (length(outside)) shown else stats::formula(fit)))
   if (is.null(data)) data <- schema_rows(fit, all.vars(terms))
   call <- fit$call
   call$data <- quote(data)
+  call["offset"] <- NULL
   emmeans::recover_data(call, terms, NULL, data = data, params = params, ...)
 }
 
@@ -33,8 +37,12 @@ recover_data.dp_result <- function(object, data = NULL, params = NULL, ...) {
 emm_basis.dp_result <- function(object, trms, xlev, grid, ...) {
   fit <- fitted_part(object, "emmeans()")
   refuse_given(fit, "emmeans()")
+  # The scale on which emmeans' type = "response" gives means.
+  misc <- if (inherits(fit, "dp_glm")) {
+    list(tran = fit$link, inv.lbl = if (fit$link == "logit") "prob" else "rate", sigma = NA)
+  }
   list(X = stats::model.matrix(fit, grid), bhat = unname(fit$coefficients), nbasis = matrix(NA),
-       V = unstamped(fit$vcov), dffun = function(k, dfargs) Inf, dfargs = list(), misc = list())
+       V = unstamped(fit$vcov), dffun = function(k, dfargs) Inf, dfargs = list(), misc = as.list(misc))
 }
 
 # Rows from public facts: every level, and numbers that average to the middle of their bounds.
@@ -97,12 +105,29 @@ get_statistic.dp_result <- function(x, ...) {
 
 # insight knows models by a list of its own, and parameters asks it: the table is made here.
 #' @rdname other_packages
-#' @param model A result of [dp_select()] or [dp_ols()].
+#' @param model A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @param ci The level of the intervals.
+#' @param exponentiate Give exp of the coefficients, odds ratios or ratios of rates?
 #' @exportS3Method parameters::model_parameters
-model_parameters.dp_result <- function(model, ci = 0.95, ...) {
-  frame <- unstamped(as.data.frame(tidy.dp_result(model, conf.int = TRUE, conf.level = ci, type = "coefficients")))
+model_parameters.dp_result <- function(model, ci = 0.95, exponentiate = FALSE, ...) {
+  frame <- unstamped(as.data.frame(tidy.dp_result(model, conf.int = TRUE, conf.level = ci, type = "coefficients",
+                                                  exponentiate = exponentiate)))
+  # parameters gives standard errors on the scale of the estimates.
+  if (exponentiate) frame$std.error <- frame$std.error * frame$estimate
   stamped(data.frame(Parameter = frame$term, Coefficient = frame$estimate, SE = frame$std.error, CI = ci,
                      CI_low = frame$conf.low, CI_high = frame$conf.high, z = frame$statistic, p = frame$p.value),
           model$seeded)
 }
+
+#' @rdname other_packages
+#' @exportS3Method parameters::p_value
+p_value.dp_result <- function(model, ...) {
+  fit <- fitted_part(model, "p_value()")
+  stamped(data.frame(Parameter = names(fit$coefficients), p = unname(error_pvalues(fit))), model$seeded)
+}
+
+# car asks for the rows' model matrix; the tests are those of anova().
+#' @rdname other_packages
+#' @param mod A result of [dp_select()], [dp_ols()] or [dp_glm()].
+#' @exportS3Method car::Anova
+Anova.dp_result <- function(mod, ...) anova.dp_result(mod)

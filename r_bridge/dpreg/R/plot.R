@@ -3,7 +3,7 @@
 #' Coefficients with their intervals, each multiplied by half the declared range of its column so that
 #' they can be compared, or selection frequencies.
 #'
-#' @param x A result of [dp_select()] or [dp_ols()].
+#' @param x A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @param which `"coefficients"` or `"frequencies"`; by default coefficients, where there are any.
 #' @param level The level of the intervals.
 #' @param main,xlab Title and label.

@@ -28,7 +28,7 @@ print.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L), ...) 
 #'
 #' A result that stands at the end of a chunk is shown as tables.
 #'
-#' @param x A result of [dp_select()] or [dp_ols()].
+#' @param x A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @param digits The number of digits after the point.
 #' @param ... Not used.
 #' @returns What [knitr::knit_print()] returns.

@@ -6,8 +6,15 @@ refuse_release <- function(what, reason) {
 
 one_per_row <- paste("there is one number for each row, and each would disclose that row. Use",
                      "predict() on a data frame that you may see")
-exact_sums <- paste("it is computed from the exact residual sum of squares. To choose between models",
-                    "privately, use dp_select()")
+exact_sums <- function(object) {
+  if (inherits(object, "dp_glm")) {
+    paste("it is an exact sum over the rows, and no look releases it. Compare models by intervals of their",
+          "coefficients; anova() tests terms")
+  } else {
+    paste("it is computed from the exact residual sum of squares. To choose between models privately, use",
+          "dp_select()")
+  }
+}
 
 #' @export
 residuals.dp_result <- function(object, ...) refuse_release("residuals()", one_per_row)
@@ -24,15 +31,20 @@ model.frame.dp_result <- function(formula, ...) {
 hatvalues.dp_result <- function(model, ...) refuse_release("hatvalues()", one_per_row)
 
 #' @export
-deviance.dp_result <- function(object, ...) refuse_release("deviance()", exact_sums)
+deviance.dp_result <- function(object, ...) refuse_release("deviance()", exact_sums(object))
 
 #' @export
-logLik.dp_result <- function(object, ...) refuse_release("logLik()", exact_sums)
+logLik.dp_result <- function(object, ...) refuse_release("logLik()", exact_sums(object))
 
 #' @export
 simulate.dp_result <- function(object, nsim = 1, seed = NULL, ...) {
-  refuse_release("simulate()", paste("it would start from the fitted value of each row. Add draws of",
-                                     "rnorm(n, 0, sigma(fit)) to predict() on a data frame that you may see"))
+  draws <- if (!inherits(object, "dp_glm")) {
+    "Add draws of rnorm(n, 0, sigma(fit)) to predict() on"
+  } else if (object$family == "binomial") {
+    "Draw rbinom(n, 1, predict(fit, rows, type = \"response\")) for the rows of"
+  } else "Draw rpois(n, predict(fit, rows, type = \"response\")) for the rows of"
+  refuse_release("simulate()", paste("it would start from the fitted value of each row.", draws,
+                                     "a data frame that you may see"))
 }
 
 #' @export
@@ -59,10 +71,37 @@ case.names.dp_result <- function(object, ...) {
 }
 
 #' @export
-extractAIC.dp_result <- function(fit, scale = 0, k = 2, ...) refuse_release("AIC (in step(), add1())", exact_sums)
+extractAIC.dp_result <- function(fit, scale = 0, k = 2, ...) {
+  refuse_release("AIC (in step(), add1())", exact_sums(fit))
+}
 
 #' @export
 add1.dp_result <- function(object, scope, ...) {
-  refuse_release("add1()", paste("each model beside the fitted one would have to be fitted to the rows. To choose",
-                                 "between models privately, use dp_select()"))
+  refuse_release("add1()", paste("each model beside the fitted one would have to be fitted to the rows.",
+                                 if (inherits(object, "dp_glm")) "Fit the larger model, and ask anova() of its terms"
+                                 else "To choose between models privately, use dp_select()"))
 }
+
+#' @export
+alias.dp_result <- function(object, ...) {
+  refuse_release("alias()", "exact dependences among columns are facts about the rows")
+}
+
+#' @export
+effects.dp_result <- function(object, ...) refuse_release("effects()", one_per_row)
+
+#' @export
+profile.dp_result <- function(fitted, ...) {
+  refuse_release("profile()", "the likelihood is an exact sum over the rows. confint() has intervals")
+}
+
+#' @export
+proj.dp_result <- function(object, ...) refuse_release("proj()", one_per_row)
+
+#' @export
+kappa.dp_result <- function(z, ...) {
+  refuse_release("kappa()", "it is computed from the rows' exact model matrix. The summary says what is weakly determined")
+}
+
+#' @export
+qr.dp_result <- function(x, ...) refuse_release("qr()", "it would hold the rows")

@@ -35,9 +35,16 @@ new_selection <- function(view, translation, call) {
   )
   object["certified"] <- list(view$certified)
   object["looks"] <- list(looks_frame(view$looks))
-  object["regression"] <- list(
-    if (!is.null(view$regression)) new_regression(view$regression, translation, call)
-  )
+  make <- new_regression
+  if (!is.null(view$family)) {
+    make <- new_glm
+    object$call[names(translation$added)] <- translation$added
+    object$formula <- add_offsets(object$formula, translation$in_formula)
+    object$selected_formula <- add_offsets(object$selected_formula, translation$in_formula)
+    object[c("family", "link", "converged")] <- view[c("family", "link", "converged")]
+    object$looks <- glm_looks(object$looks)
+  }
+  object["regression"] <- list(if (!is.null(view$regression)) make(view$regression, translation, call))
   settings <- c("method", "mechanism", "engine", "units", "hierarchy", "max_terms", "radius",
                 "radius_source", "clip", "center", "penalty", "phi", "psi", "sigma2", "bounds")
   structure(c(object, claim_of(view, schema, translation$labels), settings = list(view[settings]),
@@ -80,6 +87,7 @@ new_regression <- function(view, translation, call) {
     looks = looks_frame(view$looks)
   )
   settings <- c("method", "noise", "scaling", "fit", "clip", "center", "bounds", "ridge")
+  view$notes <- weak_in_r(view$notes, view$terms[order], names)
   structure(c(object, claim_of(view, schema, translation$labels), settings = list(view[settings]),
               python = list(python_of(view))), class = c("dp_ols", "dp_result"))
 }
@@ -95,6 +103,17 @@ looks_frame <- function(looks) {
 weak_columns <- function(weak, translation, schema) {
   names <- vapply(names(weak), column_name, "", translation, schema, USE.NAMES = FALSE)
   stats::setNames(vapply(weak, identity, "", USE.NAMES = FALSE), names)
+}
+
+# The note that lists weakly determined coefficients, by R's names.
+weak_in_r <- function(notes, python, names) {
+  weak <- startsWith(notes, "Weakly determined: ")
+  longest <- order(-nchar(python))
+  for (i in longest[python[longest] != names[longest]]) {
+    pattern <- paste0("(?<=: |, )\\Q", python[i], "\\E(?=, |\\. )")
+    notes[weak] <- gsub(pattern, gsub("\\", "\\\\", names[i], fixed = TRUE), notes[weak], perl = TRUE)
+  }
+  notes
 }
 
 # What all kinds have: what was claimed and paid.

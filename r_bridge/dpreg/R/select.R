@@ -33,6 +33,9 @@
 #' @param delta `method = "pcpl"` needs one above 0; several draws, looks and coefficients use it where it saves
 #'   noise.
 #' @param schema The public facts about columns; see below.
+#' @param family `NULL` for a linear model, or a family as [dp_glm()] takes it: then the terms of a logistic or
+#'   Poisson regression are chosen, by looks.
+#' @param offset,exposure,response_cap,trials With a family; as for [dp_glm()]. An offset is in every model.
 #' @param method `"staged"` looks at the rows three times, as [dp_ols()] does, and chooses from what the looks
 #'   released: it finds more where rows are many, needs no radius, and says which terms others might stand for.
 #'   `"pcls"`, penalised constrained least squares, and `"pcpl"`, profile likelihood, are the paper's methods.
@@ -60,11 +63,11 @@
 #' @param shares A named list: the parts of `eps` for the steps `bounds`, `radius`, `sigma2`, `count`,
 #'   `profile` and `fit`.
 #' @param draws How many models are drawn; the most frequent one is reported.
-#' @param fit Coefficients of the chosen model. With `"staged"`: `"same"` takes them from the last look, each
-#'   with its law given the choice, at no further cost; `"fresh"` spends a share of the budget on one more look
-#'   at the chosen columns; `"split"` looks and chooses with half of the rows, and looks once more at the chosen
+#' @param fit Coefficients of the chosen model. With `"staged"`: `"fresh"` spends a share of the budget on one
+#'   more look at the chosen columns; `"same"` takes them from the last look, each with its law given the choice,
+#'   at no further cost; `"split"` looks and chooses with half of the rows, and looks once more at the chosen
 #'   columns of the other half. With the paper's methods: `"split"` fits the other half, `"share"` the same rows
-#'   with a share of `eps`. `NULL` fits nothing. `"auto"` is `"same"` with `"staged"`, else `"split"`.
+#'   with a share of `eps`. `NULL` fits nothing. `"auto"` is `"fresh"` with `"staged"`, else `"split"`.
 #' @param engine `"auto"`, `"enumerate"` or `"tree"`: how the models are searched; the law is the same.
 #' @param expected_rows About how many rows there are, from public knowledge. Where their number is private
 #'   and this does not say it, `"auto"` buys a noisy count in `dp_select()`, and does not take `"staged"` in
@@ -94,7 +97,8 @@
 #' fit
 #' summary(fit)$which
 #' @export
-dp_select <- function(formula, data, eps, delta = 0, schema = NULL, method = "auto",
+dp_select <- function(formula, data, eps, delta = 0, schema = NULL, family = NULL, offset = NULL,
+                      exposure = NULL, response_cap = NULL, trials = NULL, method = "auto",
                       mechanism = "auto", neighbors = "replace-one", contributions = 1,
                       person = NULL, units = "term", keep = "(Intercept)", max_terms = NULL, hierarchy = "none",
                       radius = NULL, clip = 1, center = TRUE, penalty = "auto", sigma2 = NULL,
@@ -103,11 +107,26 @@ dp_select <- function(formula, data, eps, delta = 0, schema = NULL, method = "au
                       progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
   list(formula, data, eps) # R's own error where one is missing
-  model_call("dp_select", formula, data, given_arguments(call), call, new_selection)
+  if (is.null(family)) {
+    given <- intersect(c(added_names, "response_cap"), names(call))
+    if (length(given)) {
+      dpreg_stop("argument_error", paste(given, collapse = ", "), " needs a family, such as poisson(): a linear model ",
+                 "has none.")
+    }
+    return(model_call("dp_select", formula, data, given_arguments(call), call, new_selection))
+  }
+  wanted <- family_name(family)
+  added <- added_parts(
+    list(offset = substitute(offset), exposure = substitute(exposure), trials = substitute(trials)),
+    list(offset = function() offset, exposure = function() exposure, trials = function() trials)
+  )
+  call <- with_family(call, wanted)
+  arguments <- given_arguments(call[!names(call) %in% c(added_names, "family")])
+  model_call("dp_select", formula, data, c(arguments, family = wanted), call, new_selection, added)
 }
 
-# What every function of a formula and a table does.
-model_call <- function(verb, formula, data, arguments, call, make) {
+# What every function of a formula and a table does. `added` makes a family's offsets from the names of columns.
+model_call <- function(verb, formula, data, arguments, call, make, added = function(columns) NULL) {
   force(arguments)
   source <- NULL
   if (is_source(data)) {
@@ -118,9 +137,16 @@ model_call <- function(verb, formula, data, arguments, call, make) {
   if (!is.data.frame(data)) not_a_table(data)
   arguments["schema"] <- list(plain_schema(arguments$schema))
   check_names(data, arguments$schema)
-  person <- person_column(arguments$person, data, c(all.vars(formula), names(arguments$schema)))
+  offsets <- added(attr(data, "names"))
+  if (!is.null(offsets)) {
+    parted <- parted_response(formula, offsets)
+    formula <- parted$formula
+    offsets <- parted$added
+  }
+  used <- c(unlist(lapply(c(list(formula), offsets), all.vars)), names(arguments$schema))
+  person <- person_column(arguments$person, data, used)
   bounds <- function(name) declared_bounds(arguments$schema, name)
-  translation <- translate_formula(formula, without_person(data, person), bounds)
+  translation <- translate_formula(formula, without_person(data, person), bounds, offsets)
   check_declared(data, translation$columns, arguments$schema, translation$declared)
   if (length(translation$derived)) {
     if (!is.null(source)) {
@@ -136,9 +162,10 @@ model_call <- function(verb, formula, data, arguments, call, make) {
   if (!is.null(arguments$keep)) {
     arguments$keep <- as.list(python_term_names(arguments$keep, translation, "keep"))
   }
-  if (!is.null(arguments$shares)) arguments$shares <- as.list(arguments$shares)
+  if (!is.null(arguments$shares)) arguments$shares <- named_shares(arguments$shares)
   arguments <- with_ledger(arguments)
   arguments$formula <- translation$patsy
+  arguments[names(translation$sent)] <- translation$sent
   view <- if (is.null(source)) {
     python_call(verb, arguments, data, c(translation$columns, names(translation$derived), person),
                 labels = translation$labels)
@@ -146,6 +173,14 @@ model_call <- function(verb, formula, data, arguments, call, make) {
     python_call(verb, arguments, source = source, labels = translation$labels)
   }
   make(view, translation, call)
+}
+
+named_shares <- function(shares) {
+  shares <- as.list(shares)
+  if (length(shares) && (is.null(names(shares)) || !all(nzchar(names(shares))))) {
+    dpreg_stop("argument_error", "shares must be named, as in list(bounds = 0.1).")
+  }
+  shares
 }
 
 # The name of the column that says whose row it is, or NULL. `used` are the columns that a call uses for

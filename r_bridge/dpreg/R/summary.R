@@ -1,24 +1,26 @@
 #' Summaries of private results
 #'
-#' @param object A result of [dp_select()] or [dp_ols()].
+#' @param object A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @param level The level of the intervals.
+#' @param ratios For a result of [dp_glm()]: also odds ratios, or ratios of rates, with their intervals?
 #' @param x A summary.
 #' @param digits The number of significant digits.
 #' @param ... Not used.
-#' @returns A list of class `summary.dp_select` or `summary.dp_ols`, printed with all that a reader of a
+#' @returns A list of class `summary.dp_select`, `summary.dp_ols` or `summary.dp_glm`, printed with all that a reader of a
 #'   published table needs. Among its entries: `coefficients`, a matrix of estimates, standard errors,
 #'   z values, p-values and limits; `errors`, what sampling and the privacy noise alone would give as
-#'   standard errors; `which`, for a selection, a logical matrix as in the package leaps: a row for
+#'   standard errors (after looks, `Sampling` also holds how far cutting residuals may have moved an estimate);
+#'   `which`, for a selection, a logical matrix as in the package leaps: a row for
 #'   each distinct model that was drawn, most frequent first, and a column for each term; `counts`, how
 #'   often each was drawn; `terms`, for a staged selection, a data frame that says of each term whether it was
-#'   selected, or is in doubt, and its stability; `looks`; `budget`; `privacy`; `notes`.
+#'   selected, or is in doubt, and its stability; `ratios`, a matrix; `looks`; `budget`; `privacy`; `notes`.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400), qsec = c(10, 25))
 #' fit <- dp_select(mpg ~ wt + hp + qsec, mtcars, eps = 30, schema = schema, draws = 20, fit = NULL)
 #' summary(fit)$which
 #' @name summary.dp_result
 #' @export
-summary.dp_result <- function(object, level = 0.95, ...) {
+summary.dp_result <- function(object, level = 0.95, ratios = FALSE, ...) {
   regression <- inherits(object, "dp_ols") || !is.null(object$regression)
   fit <- if (regression) fitted_part(object, "summary()")
   kept <- c("call", "formula", "selected_formula", "candidates", "kept", "n_models", "settings",
@@ -37,6 +39,14 @@ summary.dp_result <- function(object, level = 0.95, ...) {
       list(fit$sigma, fit$r.squared, fit$df.residual, fit$complete_rows, interval_words(fit),
            fit$ridged, fit$weak)
     out$fit_settings <- fit$settings
+    if (inherits(fit, "dp_glm")) {
+      out[c("family", "link", "dispersion", "converged")] <- fit[c("family", "link", "dispersion", "converged")]
+      out[c("success", "offset", "trials")] <- list(fit$success, names(fit$design$offset$variables), fit$trials)
+      if (ratios) out$ratios <- exp(cbind(fit$coefficients, limits))
+      if (ratios) colnames(out$ratios)[1] <- if (fit$link == "logit") "odds ratio" else "rate ratio"
+    } else if (ratios) {
+      dpreg_stop("argument_error", "ratios are for results of dp_glm(); a linear model has none.")
+    }
     if (is.null(out$looks)) out["looks"] <- list(fit$looks)
   }
   out$notes <- unique(c(reading(object, fit), object$notes, fit$notes))
@@ -77,7 +87,7 @@ print.summary.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L
     cat("Selected: ", deparse1(x$selected_formula), "\n\n", sep = "")
     if (is.null(x$terms)) print_drawn(x) else print_chosen(x)
   }
-  if (!is.null(x$coefficients)) print_fit(x, digits)
+  if (!is.null(x$coefficients)) if (is.null(x$family)) print_fit(x, digits) else print_glm(x, digits)
   if (!is.null(x$looks)) print_looks(x, digits)
   print_budget(x$budget, x$eps, x$delta)
   paragraph("Privacy: ", x$privacy)
@@ -86,9 +96,14 @@ print.summary.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L
 }
 
 heading <- function(x) {
-  selection <- inherits(x, c("dp_select", "summary.dp_select"))
+  what <- if (inherits(x, c("dp_select", "summary.dp_select"))) {
+    "variable selection"
+  } else {
+    switch(x$family %||% "", binomial = "logistic regression", poisson = "Poisson regression",
+           quasipoisson = "quasi-Poisson regression", "linear regression")
+  }
   if (isTRUE(x$seeded)) cat("*** ", stamp, " ***\n", sep = "")
-  cat("Differentially private", if (selection) "variable selection" else "linear regression", "\n\n")
+  cat("Differentially private", what, "\n\n")
 }
 
 print_call <- function(call) cat("Call:\n", paste(deparse(call), collapse = "\n"), "\n\n", sep = "")
@@ -138,9 +153,11 @@ doubts <- function(alternatives) {
 
 print_looks <- function(x, digits) {
   cat("Looks at the rows:\n")
-  shown <- x$looks[c("look", "rows", "share", "radius", "residual.clip", "opened", "mean.weight")]
-  shown$opened <- ifelse(shown$opened, "yes", "no")
-  shown$radius <- ifelse(is.na(shown$radius), "", format(shown$radius, digits = 3))
+  shown <- x$looks[setdiff(names(x$looks), "mechanism")]
+  if (!is.null(shown$opened)) shown$opened <- ifelse(shown$opened, "yes", "no")
+  for (name in intersect(c("radius", "information.limit", "score.limit"), names(shown))) {
+    shown[[name]] <- ifelse(is.na(shown[[name]]), "", format(shown[[name]], digits = 3))
+  }
   print(shown, digits = 3, row.names = FALSE)
   if (length(x$weak)) paragraph("Weakly determined: ", paste0(names(x$weak), " (", x$weak, ")", collapse = "; "))
   cat("\n")
@@ -161,13 +178,17 @@ reading <- function(object, fit) {
     ),
     if (selection && !is.null(object$stability)) paste(
       "stability: how often the term would be chosen again if the released estimate were the truth. It counts the",
-      "noise twice, so that a useless term near the threshold gets a half, and is no probability that the term",
-      "belongs to the model."
+      "noise twice, so a useless term near the threshold gets about a half, and it is not the probability that",
+      "the term belongs to the model."
     ),
-    if (!is.null(object$looks) || !is.null(fit$looks)) paste(
+    if (inherits(fit, "dp_glm")) paste(
+      "Each look after the first releases the information and the score at the fit that earlier looks gave, of rows",
+      "that are weighted down to its limits; a row's weight depends on its columns alone. Intervals hold for",
+      "independent rows whose mean is that of the model; the spread may be another."
+    ) else if (!is.null(object$looks) || !is.null(fit$looks)) paste(
       "Each look releases the moments of rows in coordinates that earlier looks fixed. A row whose columns lie",
-      "outside the radius is weighted down to it, and its residual is clipped, as a part of half the response's",
-      "range. Clips are opened where the noise is small anyway."
+      "outside the radius is weighted down to it, and its residual is clipped; clips are shares of half the",
+      "response's range, and are opened where the noise is small anyway."
     )
   )
 }
@@ -178,14 +199,7 @@ interval_words <- function(fit) {
 
 print_fit <- function(x, digits) {
   rows <- if (identical(x$fit_settings$fit, "split")) "the rows held out" else "all rows"
-  cat("Coefficients (", x$fit_settings$method, ", ", x$fit_settings$noise, " noise, ", rows, "):\n",
-      sep = "")
-  stats::printCoefmat(x$coefficients[, 1:4, drop = FALSE], digits = digits, has.Pvalue = TRUE,
-                      P.values = TRUE)
-  cat("\n", format(100 * x$level), "% intervals", switch(x$interval_method,
-    bootstrap = " (bootstrap of the public noise)", `given the choice` = " (given the choice)"
-  ), ", and the standard errors that each source alone would give:\n", sep = "")
-  print(cbind(x$coefficients[, 5:6, drop = FALSE], x$errors), digits = digits)
+  print_coefficients(x, digits, paste0(x$fit_settings$method, ", ", x$fit_settings$noise, " noise, ", rows))
   parts <- c(
     if (!is.null(x$sigma)) paste("Residual standard error:", format(signif(x$sigma, digits))),
     if (!is.null(x$r.squared)) paste("R-squared:", formatC(x$r.squared, digits = digits)),
@@ -193,6 +207,39 @@ print_fit <- function(x, digits) {
     if (isTRUE(x$ridged)) "ridged: the noise is large for these columns"
   )
   cat("\n", paste(parts, collapse = ", "), "\n\n", sep = "")
+}
+
+print_glm <- function(x, digits) {
+  print_coefficients(x, digits, paste0(x$family, ", link ", x$link, "; ", x$fit_settings$noise, " noise"))
+  if (!is.null(x$ratios)) {
+    cat("\nRatios:\n")
+    print(x$ratios[, !apply(is.na(x$ratios), 2, all), drop = FALSE], digits = digits)
+  }
+  parts <- c(
+    paste("Dispersion:", format(signif(x$dispersion, digits))),
+    if (!is.null(x$complete_rows)) paste("complete rows (noisy):", round(x$complete_rows)),
+    if (!is.null(x$offset)) paste("offset:", x$offset),
+    if (!is.null(x$success)) paste("counted as 1:", x$success),
+    if (!is.null(x$trials)) paste("trials:", x$trials),
+    if (!isTRUE(x$converged)) "not converged"
+  )
+  cat("\n", paste(parts, collapse = ", "), "\n\n", sep = "")
+}
+
+print_coefficients <- function(x, digits, how) {
+  cat("Coefficients (", how, "):\n", sep = "")
+  earned <- !all(is.na(x$coefficients[, 2]))
+  if (!earned) {
+    print(x$coefficients[, 1, drop = FALSE], digits = digits)
+    cat("\nNo standard errors and intervals are earned: the notes say why.\n")
+    return(invisible())
+  }
+  stats::printCoefmat(x$coefficients[, 1:4, drop = FALSE], digits = digits, has.Pvalue = TRUE,
+                      P.values = TRUE)
+  cat("\n", format(100 * x$level), "% intervals", switch(x$interval_method,
+    bootstrap = " (bootstrap of the public noise)", `given the choice` = " (given the choice)"
+  ), ", and the standard errors that each source alone would give:\n", sep = "")
+  print(cbind(x$coefficients[, 5:6, drop = FALSE], x$errors), digits = digits)
 }
 
 print_budget <- function(budget, eps, delta) {

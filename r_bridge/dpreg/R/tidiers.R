@@ -2,9 +2,11 @@
 #'
 #' broom's verbs, with broom's column names.
 #'
-#' @param x A result of [dp_select()] or [dp_ols()].
+#' @param x A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @param conf.int Add the columns `conf.low` and `conf.high`?
 #' @param conf.level The level of the intervals.
+#' @param exponentiate Give exp of the estimates and their limits: of a result of [dp_glm()] odds ratios or ratios of
+#'   rates? Standard errors stay those of the coefficients, as in broom.
 #' @param type For a selection: a row for each of the `"coefficients"`, or for each of the `"terms"`
 #'   that could be chosen. By default the coefficients, where there are any.
 #' @param data Not to be given: in [lm()]'s method it stands for the rows of the fit.
@@ -12,13 +14,17 @@
 #' @param se_fit Add the column `.se.fit`?
 #' @param interval Add the columns `.lower` and `.upper`: of the mean (`"confidence"`) or of a new
 #'   observation (`"prediction"`).
+#' @param type.predict What `.fitted` holds, as [predict.dp_glm()] names it.
+#' @param type.residuals `"deviance"`, `"pearson"` or `"response"`: adds the column `.resid`, where `newdata` holds
+#'   the response, and it is not a number of successes.
 #' @param ... Not used.
 #' @returns A tibble, or a data frame where the package tibble is not installed. `tidy()`: `term`,
 #'   `estimate`, `std.error`, `statistic`, `p.value`; for terms `term`, `kept`, `selected`,
 #'   `frequency`, and of a staged selection, `NA` for others, `stability` and `doubt`, which names what the
 #'   release cannot tell from the term. `glance()`: one row, with `NA` for what is not released; `looks`
-#'   counts those of a staged release, and `doubts` the terms in doubt. `augment()`: `newdata`, with
-#'   `.rownames` where its rows have names, `.fitted`, and `.resid` where it holds the response.
+#'   counts those of a staged release, and `doubts` the terms in doubt. Of a result of [dp_glm()] it has `dispersion`
+#'   and `converged` in place of `r.squared` and `sigma`. `augment()`: `newdata`, with `.rownames` where its rows
+#'   have names, `.fitted`, and of a linear model `.resid` where it holds the response.
 #' @name tidiers
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400))
@@ -42,7 +48,7 @@ generics::augment
 
 #' @rdname tidiers
 #' @export
-tidy.dp_result <- function(x, conf.int = FALSE, conf.level = 0.95,
+tidy.dp_result <- function(x, conf.int = FALSE, conf.level = 0.95, exponentiate = FALSE,
                            type = c("coefficients", "terms"), ...) {
   if (missing(type) && inherits(x, "dp_select") && is.null(x$regression)) type <- "terms"
   if (match.arg(type) == "terms") return(as_table(term_table(x), x$seeded))
@@ -54,6 +60,10 @@ tidy.dp_result <- function(x, conf.int = FALSE, conf.level = 0.95,
     limits <- confint.dp_result(fit, level = conf.level)
     frame$conf.low <- unname(limits[, 1])
     frame$conf.high <- unname(limits[, 2])
+  }
+  if (exponentiate) {
+    shown <- intersect(c("estimate", "conf.low", "conf.high"), names(frame))
+    frame[shown] <- lapply(frame[shown], exp)
   }
   as_table(frame, x$seeded)
 }
@@ -76,9 +86,13 @@ term_table <- function(x) {
 #' @export
 glance.dp_result <- function(x, ...) {
   fit <- if (inherits(x, "dp_ols")) x else x$regression
+  own <- if (inherits(fit, "dp_glm")) {
+    list(dispersion = fit$dispersion, converged = fit$converged)
+  } else {
+    list(r.squared = fit$r.squared %||% NA_real_, sigma = fit$sigma %||% NA_real_)
+  }
   frame <- data.frame(
-    r.squared = fit$r.squared %||% NA_real_,
-    sigma = fit$sigma %||% NA_real_,
+    own,
     df = if (is.null(fit)) NA_integer_ else sum(names(fit$coefficients) != "(Intercept)"),
     df.residual = fit$df.residual %||% NA_real_,
     nobs = x$nobs %||% NA_integer_,
@@ -100,15 +114,53 @@ glance.dp_result <- function(x, ...) {
 augment.dp_result <- function(x, data = NULL, newdata = NULL, se_fit = FALSE,
                               interval = c("none", "confidence", "prediction"), conf.level = 0.95,
                               ...) {
+  fit <- fitted_part(x, "augment()")
+  if (inherits(fit, "dp_glm")) { # which a selection chose
+    return(augment.dp_glm(fit, data, newdata, se_fit = se_fit, interval = interval[1], conf.level = conf.level, ...))
+  }
   interval <- match.arg(interval)
   no_more_arguments("augment()", ...)
+  newdata <- augmented_rows(data, newdata)
+  told <- predict.dp_result(x, newdata, se.fit = se_fit, interval = interval, level = conf.level)
+  frame <- augmented(newdata, told, se_fit, interval)
+  if (has_response(fit, newdata)) frame$.resid <- response_values(fit, newdata) - frame$.fitted
+  as_table(frame, x$seeded)
+}
+
+#' @rdname tidiers
+#' @export
+augment.dp_glm <- function(x, data = NULL, newdata = NULL, type.predict = c("link", "response"),
+                           type.residuals = NULL, se_fit = FALSE, interval = c("none", "confidence"),
+                           conf.level = 0.95, ...) {
+  type.predict <- match.arg(type.predict)
+  no_more_arguments("augment()", ...)
+  newdata <- augmented_rows(data, newdata)
+  told <- predict.dp_glm(x, newdata, se.fit = se_fit, interval = interval, level = conf.level, type = type.predict)
+  frame <- augmented(newdata, told, se_fit, interval[1])
+  if (!is.null(type.residuals) && has_response(x, newdata) && is.null(x$trials)) {
+    type.residuals <- match.arg(type.residuals, c("deviance", "pearson", "response"))
+    mean <- unname(unstamped(predict.dp_glm(x, newdata, type = "response")))
+    y <- response_values(x, newdata)
+    family <- made_family(x)
+    frame$.resid <- switch(type.residuals,
+      deviance = sign(y - mean) * sqrt(family$dev.resids(y, mean, rep(1, length(y)))),
+      pearson = (y - mean) / sqrt(family$variance(mean)),
+      response = y - mean
+    )
+  }
+  as_table(frame, x$seeded)
+}
+
+augmented_rows <- function(data, newdata) {
   if (is.null(newdata)) {
     dpreg_stop("not_released", "fitted values are not released: give augment() a data frame of your ",
                "own as newdata", if (!is.null(data)) ", not as data, which stands for the rows of the fit", ".")
   }
-  fit <- fitted_part(x, "augment()")
-  newdata <- as_newdata(newdata)
-  told <- predict.dp_result(x, newdata, se.fit = se_fit, interval = interval, level = conf.level)
+  as_newdata(newdata)
+}
+
+# The rows with what was predicted of them.
+augmented <- function(newdata, told, se_fit, interval) {
   values <- as.matrix(if (se_fit) told$fit else told)
   frame <- structure(unclass(newdata), class = "data.frame")
   if (.row_names_info(newdata) > 0) frame <- cbind(.rownames = row.names(frame), frame)
@@ -118,12 +170,11 @@ augment.dp_result <- function(x, data = NULL, newdata = NULL, se_fit = FALSE,
     frame$.upper <- unname(values[, 3])
   }
   if (se_fit) frame$.se.fit <- unname(told$se.fit)
-  if (all(all.vars(fit$design$response) %in% names(newdata))) {
-    frame$.resid <- response_values(fit, newdata) - frame$.fitted
-  }
   row.names(frame) <- NULL
-  as_table(frame, x$seeded)
+  frame
 }
+
+has_response <- function(fit, newdata) all(all.vars(fit$design$response) %in% names(newdata))
 
 response_values <- function(fit, newdata) {
   recipe <- list(variables = list(y = fit$design$response))

@@ -6,8 +6,9 @@
 #' the other and uses residual sums of squares, which are not released here; two fits cannot be compared, for
 #' each has noise of its own.
 #'
-#' @param object A result of [dp_select()] or [dp_ols()].
+#' @param object A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @param scope For `drop1()`: terms to test, as a formula or by name.
+#' @param test `"Chisq"`, the test that there is.
 #' @param ... Not used; a second fit is refused.
 #' @returns A data frame of class `anova` with the columns `Df`, `Chisq` and `Pr(>Chisq)`.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
@@ -15,8 +16,9 @@
 #' anova(dp_ols(mpg ~ wt + factor(gear), mtcars, eps = 1000, schema = schema))
 #' @name anova.dp_result
 #' @export
-anova.dp_result <- function(object, ...) {
+anova.dp_result <- function(object, ..., test = "Chisq") {
   fit <- fitted_part(object, "anova()")
+  check_test(test)
   if (...length()) {
     refuse_release("a comparison of fits", paste(
       "each has noise of its own, and the sums of squares behind an F test are exact facts about the rows.",
@@ -28,8 +30,9 @@ anova.dp_result <- function(object, ...) {
 
 #' @rdname anova.dp_result
 #' @export
-drop1.dp_result <- function(object, scope, ...) {
+drop1.dp_result <- function(object, scope, ..., test = "Chisq") {
   fit <- fitted_part(object, "drop1()")
+  check_test(test)
   known <- fit_terms(fit)
   may_go <- intersect(stats::drop.scope(fit$formula), known)
   if (!missing(scope)) {
@@ -44,6 +47,13 @@ drop1.dp_result <- function(object, scope, ...) {
     may_go <- asked
   }
   wald_table(fit, may_go, object$seeded)
+}
+
+check_test <- function(test) {
+  if (!identical(test, "Chisq")) {
+    dpreg_stop("argument_error", 'test must be "Chisq": Wald tests are what there is, for F tests and likelihood ratios ',
+               "use exact sums over the rows.")
+  }
 }
 
 fit_terms <- function(fit) {

@@ -31,10 +31,12 @@ r_words <- matrix(byrow = TRUE, ncol = 2, c(
   "'(\\w+)': \\[\"level\", \\.\\.\\.\\]", "\\1 = c(\"level\", ...)",
   "\\[(\"level\", \\.\\.\\.|False, True|True, False|\"a\", \"b\")\\]", "c(\\1)",
   "(?<!c)\\((lowest, highest)\\)", "c(\\1)",
+  "\\bdeclare it as \\(0, 1\\)", "declare it as c(0, 1)",
   "a mapping of column names to such pairs", "a list of such pairs by column",
   "a mapping of column names to", "a named list of",
   "\\ba tuple of\\b", "a vector of",
   "\\ba DataFrame\\b", "a data frame",
+  "must be a number, not list\\b", "must be one number, not several",
   # Constants and types.
   "\\bTrue\\b", "TRUE", "\\bFalse\\b", "FALSE", "\\bNone\\b", "NULL",
   "\\bbool\\b", "logical()", "\\bfloat64\\b", "double precision", "\\ban integer\\b", "a whole number",

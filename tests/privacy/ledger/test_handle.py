@@ -16,7 +16,7 @@ from oracles.events import order_of_events
 import dpreg
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger, sqlite, store
+from dpreg.privacy.ledger import Ledger, queue, sqlite, store
 from dpreg.privacy.mechanisms import choose
 from dpreg.sources import TableSource
 
@@ -29,7 +29,7 @@ def test_fifty_charges_of_a_tenth_make_five_and_not_one_more_fits(ledger):
     assert ledger.spent == Budget(5)
     assert ledger.remaining == Budget(0, "1e-6")
     assert len(ledger.entries) == 50
-    with pytest.raises(BudgetError, match=r"only eps=0, delta=0\.000001 of"):
+    with pytest.raises(BudgetError, match=r"only eps=0 of eps=5 is left"):
         ledger.charge(Budget("1e-300"), "one more")
     assert ledger.spent == Budget(5)
     ledger.charge(Budget(0), "free of charge")
@@ -138,6 +138,21 @@ def test_every_cap_holds_at_once(place):
     assert (entry.analyst, entry.number, entry.head) == ("bob", 2, ledger.head)
     assert ledger.spent == Budget("0.7")
     assert ledger.verify(entry.head).entries == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (Budget(1, "1e-6"), r"only delta=5e-7 of delta=0\.000001 is left"),
+        (Budget(9, "1e-7"), r"only eps=8 of eps=10 is left"),
+        (Budget(9, "1e-6"), r"only eps=8, delta=5e-7 of eps=10, delta=0\.000001 is left"),
+    ],
+)
+def test_a_refusal_names_what_is_short(asked, told):
+    ledger = Ledger(Budget(10, "1e-6"))
+    ledger.charge(Budget(2, "5e-7"), "before")
+    with pytest.raises(BudgetError, match=told):
+        ledger.charge(asked, "this")
 
 
 def test_a_new_period_has_its_cap_anew_and_the_account_has_not(monkeypatch):
@@ -311,7 +326,8 @@ def test_mutant_without_a_transaction_is_caught(tmp_path, monkeypatch):
         yield run
 
     assert most_inside(tmp_path / "honest.db") == 0
-    monkeypatch.setattr(sqlite.SqliteDatabase, "writing", autocommit)
+    monkeypatch.setattr(sqlite.SqliteDatabase, "locked", autocommit)
+    monkeypatch.setattr(sqlite, "Queue", lambda file: queue.Queue(file / "no folder"))
     assert most_inside(tmp_path / "mutant.db") == 2
 
 

@@ -353,6 +353,27 @@ def test_the_excess_of_exponential_over_gumbel_noise_is_bounded() -> None:
         assert -math.log(-math.expm1(-y)) + log_y <= excess(log_y)
 
 
+@pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip"])
+@pytest.mark.parametrize("strata", [uniform_strata, always_weights])
+def test_a_node_weighs_what_its_models_weigh_that_are_not_gone(mechanism, strata, monkeypatch):
+    """Else cells from which a model is peeled are drawn too often, or for ever."""
+    strata(monkeypatch)
+    placed = []
+    place = Search.place
+
+    def checked(self, node):
+        placed.append(len(node.gone))
+        gone = sum(self.counts.weight(model) for model in node.gone)
+        assert node.size == self.counts.size(node.cell) - gone
+        place(self, node)
+
+    monkeypatch.setattr(Search, "place", checked)
+    drawn = sampler(make_case(PLAIN, seed=1), mechanism)
+    for seed in range(20):
+        drawn.draw(Bits(np.random.default_rng(seed)))
+    assert max(placed) > 0
+
+
 # --- the call ----------------------------------------------------------------------------------
 
 

@@ -9,9 +9,11 @@ from staged.choice.made_up import law_of, make_law, plain_space
 
 from dpreg.selection.space import Space
 from dpreg.staged.choice import certify
+from dpreg.staged.choice import settle as settling
 from dpreg.staged.choice.certify import near_best
 from dpreg.staged.choice.problem import build_problem
 from dpreg.staged.choice.search import search
+from dpreg.staged.choice.settle import settle
 
 
 def every_model(problem):
@@ -159,3 +161,60 @@ def test_a_bound_that_overstates_is_caught(rng, monkeypatch):
         near = {m for m, v in every_model(problem).items() if v <= least + 4.6}
         missed += near != {m for m, _ in near_best(problem, margin=4.6).models}
     assert missed > 0
+
+
+def near_by_enumeration(problem, margin):
+    models = every_model(problem)
+    least = next(iter(models.values()))
+    return {m for m, value in models.items() if value <= least + margin}
+
+
+def test_a_space_that_is_divided_is_listed_whole(space, rng, monkeypatch):
+    monkeypatch.setattr(certify, "_FEW", 1)
+    for law in laws(rng, 24):
+        problem = build_problem(law, space, 0.1)
+        for margin in (0.0, 4.6, 25.0):
+            listing = near_best(problem, margin=margin)
+            assert listing.complete
+            assert {m for m, _ in listing.models} == near_by_enumeration(problem, margin)
+
+
+def test_what_is_settled_is_so_in_every_model_that_is_asked_for(space, rng):
+    settled = 0
+    for law in laws(rng, 24):
+        problem = build_problem(law, space, 0.1)
+        near = near_by_enumeration(problem, 4.6)
+        most = max(problem.criterion(m) for m in near)
+        rest = settle(problem, problem.response, most + 1e-6)
+        settled += len(rest.inside | rest.outside)
+        assert all(m >= rest.inside and not m & rest.outside for m in near)
+        assert rest.least <= min(problem.criterion(m) for m in near) + 1e-6
+    assert settled > 24
+
+
+@pytest.mark.parametrize("bound", ["gains", "delta"])
+def test_settling_by_a_bound_that_overstates_is_caught(rng, monkeypatch, bound):
+    rest = settling._rest
+
+    def overstated(*arguments):
+        found = rest(*arguments)
+        factor = 0.3 if bound == "gains" else 4.0
+        return replace(found, **{bound: factor * getattr(found, bound)})
+
+    monkeypatch.setattr(settling, "_rest", overstated)
+    monkeypatch.setattr(certify, "_FEW", 1)
+    missed = 0
+    for law in laws(rng, 24):
+        problem = build_problem(law, plain_space(7), 0.1)
+        found = {m for m, _ in near_best(problem, margin=4.6).models}
+        missed += found != near_by_enumeration(problem, 4.6)
+    assert missed > 0
+
+
+def test_a_hundred_candidates_are_certified_in_one_part(rng):
+    truth = np.append(0.1, np.where(np.arange(100) < 5, 0.3, 0.0))
+    problem = build_problem(make_law(rng, truth, noise=1.0), plain_space(100), 0.1)
+    listing = near_best(problem, margin=4.6)
+    assert listing.complete
+    assert listing.best == frozenset(range(5))
+    assert listing.nodes < 1000

@@ -24,6 +24,7 @@ test_that("expressions are translated", {
   expect_equal(patsy(y ~ I(-x^2 + 3 * (z - 0.1) / 1e6)), "y ~ I(-x ** 2 + 3 * (z - 0.1) / 1000000)")
   expect_equal(patsy(y ~ I(x > 2)), "y ~ I(x > 2)")
   expect_equal(patsy(y / 1000 ~ x), "I(y / 1000) ~ x")
+  expect_equal(patsy(log(y) / 2 ~ x), "I(np.log(y) / 2) ~ x")
   expect_equal(patsy(y ~ log10(x)), "y ~ I((np.log(x) / np.log(10)))")
   expect_equal(patsy(y ~ log(x, 3)), "y ~ I((np.log(x) / np.log(3)))")
   expect_equal(patsy(y ~ log(x + 1)), "y ~ np.log(x + 1)")

@@ -37,11 +37,15 @@ test_that("anova and drop1 are Wald tests", {
   expect_error(drop1(fit, "hp"), "'hp' is no term", class = "dpreg_argument_error")
   expect_error(anova(fit, fit), "noise of its own", class = "dpreg_not_released")
   expect_error(anova(bare), "fit = NULL", class = "dpreg_not_released")
+  expect_identical(anova(fit, test = "Chisq"), table)
+  expect_error(drop1(fit, test = "F"), "Wald tests", class = "dpreg_argument_error")
+  skip_if_not_installed("car")
+  expect_identical(car::Anova(fit), table)
 })
 
 test_that("what single rows or exact sums would show is refused with the reason", {
   per_row <- list(influence, cooks.distance, rstandard, rstudent, dfbeta, dfbetas, dffits, case.names,
-                  simulate, model.matrix)
+                  simulate, model.matrix, alias, effects, profile, proj, kappa, qr)
   for (f in per_row) expect_error(f(fit), class = "dpreg_not_released")
   for (f in list(extractAIC, step, function(x) add1(x, ~ . + hp))) {
     expect_error(f(fit), "dp_select", class = "dpreg_not_released")

@@ -12,6 +12,16 @@ test_that("Python's words become R's", {
   expect_identical(say("I(np.log(x) ** 2)"), "I(log(x)^2)")
 })
 
+test_that("a note lists weak coefficients by R's names", {
+  note <- "Weakly determined: Intercept, g[T.b], np.log(x), g[T.b]:x. The noise hides a direction, or two: Intercept."
+  python <- c("Intercept", "g[T.b]", "np.log(x)", "g[T.b]:x", "x")
+  r <- c("(Intercept)", "gb", "log(x)", "gb:x", "x")
+  expect_identical(weak_in_r(c(note, "Intercept, x. "), python, r), c(
+    "Weakly determined: (Intercept), gb, log(x), gb:x. The noise hides a direction, or two: Intercept.", "Intercept, x. "
+  ))
+  expect_identical(weak_in_r(character(), python, r), character())
+})
+
 test_that("errors are in R's idiom", {
   need_python()
   rows <- mtcars
@@ -39,6 +49,8 @@ test_that("errors are in R's idiom", {
   refused(dp_ols(mpg ~ factor(wt), rows, 1, schema = schema), "dpreg_formula_error", "factor(x, levels = c(1, 2, 3))")
   refused(dp_select(mpg ~ wt, rows, 1, schema = schema, shares = list(fit = NA)),
           "dpreg_argument_error", "shares$fit")
+  refused(dp_ols(mpg ~ wt, rows, 1, schema = schema, shares = 0.3), "dpreg_argument_error", "shares must be named")
+  refused(dp_ols(mpg ~ wt, rows, c(1, 2), schema = schema), "dpreg_argument_error", "eps must be one number")
   refused(dp_select(mpg ~ wt, rows, 1, schema = schema, center = "a"), "dpreg_argument_error", "TRUE or FALSE")
   expect_warning(dp_ols(mpg ~ wt, rows, eps = 0.01), class = "dpreg_warning")
   refused(dp_ledger("/nowhere/at/all.json", eps = 1), "dpreg_budget_error", "'/nowhere/at'")

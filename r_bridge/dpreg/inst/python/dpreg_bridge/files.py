@@ -9,8 +9,10 @@ import pandas as pd
 
 import dpreg
 from dpreg.errors import ArgumentError
+from dpreg.results.glm import GLMResults
+from dpreg.results.glm_selection import GLMSelectionResults
 from dpreg.results.load import from_json
-from dpreg_bridge.formulas import in_r
+from dpreg_bridge.formulas import added_in_r, in_r
 from dpreg_bridge.views import view
 
 __all__ = ["dataset", "load", "report"]
@@ -23,7 +25,11 @@ def load(path: str) -> dict[str, Any]:
     result = dpreg.load(path)
     told: dict[str, Any] = {"kind": result.kind, "view": view(result)}
     coded = getattr(result, "design_formula", None) or getattr(result, "formula", None)
-    if coded is not None:
+    if isinstance(result, GLMResults | GLMSelectionResults):
+        fit = result.regression if isinstance(result, GLMSelectionResults) else result
+        told["formula"] = in_r(result.formula)
+        told |= {} if fit is None else added_in_r(fit)
+    elif coded is not None:
         told["formula"] = in_r(coded)
     if result.record is not None:
         arguments = dict(result.record.arguments)

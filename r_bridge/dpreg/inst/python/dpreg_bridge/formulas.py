@@ -14,8 +14,9 @@ from patsy import ModelDesc
 
 from dpreg.errors import FormulaError
 from dpreg.formula.expressions import FUNCTIONS
+from dpreg.results.glm import GLMResults
 
-__all__ = ["in_r"]
+__all__ = ["added_in_r", "in_r"]
 
 _OPERATORS: Final[dict[type[ast.AST], str]] = {
     ast.Add: "+",
@@ -61,6 +62,23 @@ def in_r(formula: str) -> dict[str, Any]:
         "terms": terms,
         "texts": {code: _variable(code) for code in sorted(codes)},
     }
+
+
+def added_in_r(fit: GLMResults) -> dict[str, Any]:
+    """Return what the design of a family's model has beside the terms of its formula.
+
+    That is the ``offset``, by its code and R text, and the R text of the ``trials``.
+    """
+    written = {term.name() for term in ModelDesc.from_formula(fit.formula).rhs_termlist}
+    design = ModelDesc.from_formula(fit.design_formula or fit.formula).rhs_termlist
+    codes = [term.name() for term in design if term.name() not in written]
+    told: dict[str, Any] = {}
+    for code in codes:
+        if code == fit.trials:
+            told["trials"] = _variable(code)
+        elif fit.offset is not None:
+            told["offset"] = {"code": code, "text": _variable(code)}
+    return told
 
 
 def _variable(code: str) -> str:

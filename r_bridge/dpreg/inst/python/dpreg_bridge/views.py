@@ -15,10 +15,13 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from dpreg.errors import NotReleased
 from dpreg.planning import Plan
 from dpreg.planning.views import report
 from dpreg.privacy.budget import decimal_string
 from dpreg.results.classic import ClassicResults, Estimates
+from dpreg.results.glm import GLMResults
+from dpreg.results.glm_selection import GLMSelectionResults
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.looks import Look
 from dpreg.results.record import ReleaseRecord
@@ -96,7 +99,7 @@ def _looks(looks: Sequence[Look]) -> dict[str, Any] | None:
 
 
 def _selection(result: SelectionResults) -> dict[str, Any]:
-    fit = result.regression
+    fit, stability = result.regression, _or_none(result, "stability")
     return {
         **_claimed(result),
         "response": result.response,
@@ -104,7 +107,7 @@ def _selection(result: SelectionResults) -> dict[str, Any]:
         "kept": result.kept,
         "columns": result.columns,
         "models": [tuple(model) for model in result.models],
-        "selected": result.chosen,
+        "selected": tuple(result.selected),
         "n_models": str(result.n_models),
         "frequencies": result.selection_frequencies.to_numpy(dtype=np.float64),
         "frequency_errors": result.frequency_errors.to_numpy(dtype=np.float64),
@@ -127,10 +130,19 @@ def _selection(result: SelectionResults) -> dict[str, Any]:
         "alternatives": {
             term: [tuple(each) for each in sets] for term, sets in result.alternatives.items()
         },
-        "stability": result.stability.to_numpy(np.float64) if result.chosen_again else None,
+        "stability": None if stability is None else stability.to_numpy(np.float64),
         "certified": result.certified,
         "looks": _looks(result.looks),
-        "regression": None if fit is None else _regression(fit),
+        "regression": None if fit is None else view(fit),
+    }
+
+
+def _glm_selection(result: GLMSelectionResults) -> dict[str, Any]:
+    return {
+        **_selection(result),
+        "family": result.family,
+        "link": result.link,
+        "converged": result.converged,
     }
 
 
@@ -143,13 +155,13 @@ def _regression(result: RegressionResults) -> dict[str, Any]:
         "covariance": np.asarray(result.covariance),
         "privacy_covariance": result.privacy_covariance,
         "noise_degrees": result.noise_degrees,
-        "se_sampling": np.asarray(result.se_sampling),
-        "se_privacy": np.asarray(result.se_privacy),
-        "residual_variance": result.residual_variance,
-        "r_squared": result.r_squared,
+        "se_sampling": result.bse_sampling.to_numpy(),
+        "se_privacy": result.bse_privacy.to_numpy(),
+        "residual_variance": _or_none(result, "scale"),
+        "r_squared": _or_none(result, "rsquared"),
         "complete_rows": result.complete_rows,
         "df_model": result.df_model,
-        "df_residual": result.residual_df,
+        "df_residual": _or_none(result, "df_resid"),
         "method": result.method,
         "noise": result.noise,
         "scaling": result.scaling,
@@ -172,6 +184,17 @@ def _regression(result: RegressionResults) -> dict[str, Any]:
     }
 
 
+def _glm(result: GLMResults) -> dict[str, Any]:
+    return {
+        **_regression(result),
+        "family": result.family,
+        "link": result.link,
+        "converged": result.converged,
+        "offset": result.offset,
+        "success": result.success,
+    }
+
+
 def _estimates(result: Estimates) -> dict[str, Any]:
     groups = result.groups or ("",)
     return {
@@ -180,8 +203,8 @@ def _estimates(result: Estimates) -> dict[str, Any]:
         "group": tuple(group for group in groups for _ in result.labels),
         "term": result.labels * len(groups),
         "estimate": np.asarray(result.estimates),
-        "se_sampling": np.asarray(result.se_sampling),
-        "se_privacy": np.asarray(result.se_privacy),
+        "se_sampling": result.bse_sampling.to_numpy(),
+        "se_privacy": result.bse_privacy.to_numpy(),
     }
 
 
@@ -301,9 +324,19 @@ def _labelled(page: Report, labels: Mapping[str, str]) -> Report:
     return replace(page, blocks=tuple(blocks))
 
 
+def _or_none(result: Any, name: str) -> Any:
+    """Read what may not have been released."""
+    try:
+        return getattr(result, name)
+    except NotReleased:
+        return None
+
+
 _VIEWS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
     SelectionResults: _selection,
+    GLMSelectionResults: _glm_selection,
     RegressionResults: _regression,
+    GLMResults: _glm,
     ClassicResults: _classic,
     HistogramResults: _histogram,
     SelectionStudy: _study,

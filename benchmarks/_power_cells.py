@@ -1,0 +1,284 @@
+"""The settings of `benchmarks.power`: columns, errors, and which terms have an effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import ndtr
+from scipy.stats import expon, lognorm, norm, poisson, t
+
+from dpreg.selection.space import Space
+
+SIGMA = 0.2
+SPREAD = 0.25
+"""Standard deviation of a column, in its box [-1, 1]."""
+EFFECTS = (0.2, -0.15, 0.1, 0.06, 0.03)
+"""Of a column with that standard deviation."""
+STRONG = 0.1
+LEVELS = (0.4, 0.3, 0.2, 0.08, 0.02)
+"""Shares of a factor's levels, the base first."""
+LEVEL_EFFECTS = (0.04, -0.04, 0.05, 0.08)
+_FARTHEST = 12.0
+"""Where errors that are not normal are cut, in standard deviations."""
+_WIDE = 0.2
+"""What such errors and effects are multiplied by: their box is five times as wide."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One setting of the grid.
+
+    design: "equal" (equicorrelated columns, five effects), "chain" (each column correlated with
+    the next, half of them with an effect), "copies" (three noisy copies of strong columns at the
+    end), "sums" (three noisy sums of two columns with an effect at the end), "null" (no effect).
+    columns: "normal", "exponential", "lognormal", "count", "rare" (every third is 0/1 with one in
+    fifty), "factor" (the second, with an effect, and the last, without, are factors).
+    errors: "normal", "t4", "exponential", "lognormal", "spread" (lognormal, and spread further
+    where the fit is larger).
+    """
+
+    p: int = 8
+    n: int = 10_000
+    eps: float = 1.0
+    delta: float = 0.0
+    rho: float = 0.5
+    design: str = "equal"
+    columns: str = "normal"
+    errors: str = "normal"
+
+    @property
+    def name(self) -> str:
+        budget = f"eps{self.eps:g} " + ("1e-6" if self.delta else "pure")
+        kind = "" if self.columns == self.errors == "normal" else f" {self.columns}/{self.errors}"
+        return f"{self.design}{kind} p{self.p} rho{self.rho:g} n{self.n:g} {budget}"
+
+    @property
+    def space(self) -> Space:
+        """The units on offer: a column each, or the four of a factor."""
+        widths = [
+            4 if self.columns == "factor" and u in (1, self.p - 1) else 1 for u in range(self.p)
+        ]
+        ends = np.cumsum([1, *widths])
+        places = [tuple(range(a, b)) for a, b in pairwise(ends)]
+        return Space(
+            units=tuple(f"x{u}" for u in range(1, self.p + 1)),
+            unit_columns=tuple(places),
+            keep_columns=(0,),
+        )
+
+
+def main_cells() -> list[Cell]:
+    """The grid of found and useless terms, the telling ones first."""
+    found = [
+        Cell(p, n, eps, delta, rho)
+        for p in (8, 20, 50, 100)
+        for rho in (0.0, 0.5, 0.9)
+        for n in (1_000, 10_000, 100_000, 1_000_000)
+        for eps in (0.5, 1.0, 2.0, 4.0)
+        for delta in (0.0, 1e-6)
+    ]
+
+    def order(cell: Cell) -> tuple[float, ...]:
+        far = abs(np.log10(cell.n / 10_000)) + abs(np.log2(cell.eps)) + (cell.rho != 0.5)
+        return far + {8: 0, 20: 0.5, 50: 1, 100: 1.5}[cell.p] + 2 * (
+            cell.n > 100_000
+        ), cell.n * cell.p
+
+    return sorted(found, key=order)
+
+
+def hard_cells() -> list[Cell]:
+    """Designs with stand-ins: chains, noisy copies and sums."""
+    return [
+        Cell(p, n, 1.0, delta, rho, design)
+        for n in (10_000, 30_000, 3_000, 1_000)
+        for design, rho in (("copies", 0.3), ("chain", 0.9), ("chain", 0.98), ("sums", 0.3))
+        for p in (8, 20)
+        for delta in (1e-6, 0.0)
+    ]
+
+
+def skewed_cells() -> list[Cell]:
+    """Columns and errors that are not normal, with effects and without any."""
+    kinds = [
+        ("lognormal", "spread"), ("lognormal", "lognormal"), ("exponential", "spread"),
+        ("count", "exponential"), ("rare", "spread"), ("rare", "lognormal"), ("normal", "spread"),
+        ("normal", "t4"), ("factor", "lognormal"), ("count", "lognormal"),
+    ]  # fmt: skip
+    return [
+        Cell(p, n, 1.0, delta, 0.5, design, columns, errors)
+        for design in ("equal", "null")
+        for n, p in ((20_000, 12), (100_000, 8))
+        for columns, errors in kinds
+        for delta in (1e-6, 0.0)
+    ]
+
+
+def coverage_cells() -> list[Cell]:
+    """The audit of intervals after the choice: 28 cells."""
+    plain = [
+        Cell(p, n, 1.0, delta, rho)
+        for p, n, delta, rho in (
+            (8, 10_000, 0.0, 0.5), (8, 10_000, 1e-6, 0.5), (5, 10_000, 0.0, 0.0),
+            (5, 10_000, 1e-6, 0.9), (8, 100_000, 0.0, 0.9), (8, 100_000, 1e-6, 0.0),
+            (15, 10_000, 1e-6, 0.5),
+            (15, 100_000, 0.0, 0.0), (20, 100_000, 0.0, 0.5), (20, 10_000, 1e-6, 0.0),
+            (20, 100_000, 1e-6, 0.9), (15, 100_000, 0.0, 0.9), (5, 100_000, 0.0, 0.5),
+            (5, 100_000, 1e-6, 0.0), (20, 30_000, 1e-6, 0.5), (15, 10_000, 1e-6, 0.9),
+        )
+    ]  # fmt: skip
+    odd = [
+        Cell(p, n, 1.0, delta, 0.5, "equal", columns, errors)
+        for p, n, delta, columns, errors in (
+            (8, 10_000, 1e-6, "normal", "t4"), (8, 100_000, 0.0, "normal", "t4"),
+            (5, 10_000, 0.0, "factor", "normal"), (8, 100_000, 1e-6, "factor", "normal"),
+            (8, 10_000, 1e-6, "normal", "exponential"), (8, 100_000, 0.0, "normal", "lognormal"),
+            (5, 10_000, 0.0, "exponential", "exponential"),
+            (8, 100_000, 1e-6, "lognormal", "spread"),
+            (8, 10_000, 1e-6, "count", "spread"), (15, 100_000, 1e-6, "exponential", "lognormal"),
+            (8, 20_000, 1e-6, "rare", "lognormal"), (5, 100_000, 0.0, "count", "exponential"),
+        )
+    ]  # fmt: skip
+    return [cell for pair in zip(plain, odd, strict=False) for cell in pair] + plain[len(odd) :]
+
+
+GRIDS = {
+    "main": main_cells,
+    "hard": hard_cells,
+    "skewed": skewed_cells,
+    "coverage": coverage_cells,
+}
+
+
+def all_cells(grids: list[str]) -> Iterator[Cell]:
+    """Yield the cells of the grids named, each once."""
+    yield from dict.fromkeys(cell for grid in grids for cell in GRIDS[grid]())
+
+
+def effects(cell: Cell) -> np.ndarray:
+    """Return which units have an effect, and how large, (p,): for a factor its largest level's."""
+    beta = np.zeros(cell.p)
+    if cell.design == "chain":
+        beta[np.linspace(0, cell.p - 1, cell.p // 2).astype(int)] = 0.1
+    elif cell.design == "equal":
+        beta[: len(EFFECTS)] = EFFECTS[: cell.p]
+        if cell.p == len(EFFECTS):
+            beta[2] = 0.0  # one useless term at least
+    elif cell.design != "null":
+        beta[:3] = 0.2
+    return beta
+
+
+@lru_cache(4)
+def _root(p: int, rho: float, design: str) -> np.ndarray:
+    """The factor of the correlation of the p normal columns that all others are made of."""
+    index = np.arange(p)
+    if design == "chain":
+        return np.linalg.cholesky(rho ** np.abs(index[:, None] - index))
+    covariance = np.full((p, p), rho) + (1 - rho) * np.eye(p)
+    if design in ("copies", "sums"):
+        mixed = np.eye(p)
+        for place in range(3):
+            mixed[p - 3 + place] = 0.0
+            mixed[p - 3 + place, place] = 1.0
+            if design == "sums":
+                mixed[p - 3 + place, (place + 1) % 3] = 1.0
+                mixed[p - 3 + place] *= 0.6
+        covariance = mixed @ covariance @ mixed.T
+        covariance[-3:, -3:] += (0.2 if design == "sums" else 0.1) ** 2 * np.eye(3)
+    return np.linalg.cholesky(covariance)
+
+
+def _columns(cell: Cell, z: np.ndarray) -> np.ndarray:
+    """Return (n, c) columns in the box."""
+    kind = cell.columns
+    if kind == "exponential":
+        return np.minimum(expon.ppf(ndtr(np.minimum(z, 6))) / 4, 2) - 1
+    if kind == "lognormal":
+        return np.minimum(np.exp(z) / np.exp(2.8), 2) - 1
+    if kind == "count":
+        table = poisson.ppf(ndtr(np.linspace(-6, 6, 2401)), 2)
+        return np.minimum(table[np.clip(200 * (z + 6), 0, 2400).astype(int)] / 6, 2) - 1
+    x = np.clip(SPREAD * z, -1, 1)
+    if kind == "rare":
+        x[:, 1::3] = np.where(z[:, 1::3] > norm.isf(0.02), 1.0, -1.0)
+    if kind == "factor":
+        blocks = [
+            x[:, [u]] if u not in (1, cell.p - 1) else _levels(z[:, u]) for u in range(cell.p)
+        ]
+        return np.hstack(blocks)
+    return x
+
+
+def _levels(z: np.ndarray) -> np.ndarray:
+    level = np.searchsorted(norm.ppf(np.cumsum(LEVELS)[:-1]), z)
+    return (level[:, None] == np.arange(1, 5)).astype(float)
+
+
+@lru_cache(16)
+def population(cell: Cell) -> tuple[np.ndarray, np.ndarray]:
+    """Return the second moments of (1, x), from 400,000 drawn rows, and the coefficients of x."""
+    rng = np.random.default_rng(17)
+    total, rows = 0.0, 50_000
+    for _ in range(8):
+        x = _draw_columns(cell, rows, rng)
+        ones = np.column_stack([np.ones(rows), x])
+        total = total + ones.T @ ones / (8 * rows)
+    sd = np.sqrt(np.diag(total)[1:] - total[0, 1:] ** 2)
+    own, space = effects(cell), cell.space
+    beta = np.zeros(len(sd))
+    for unit, places in enumerate(space.unit_columns):
+        at = [c - 1 for c in places]
+        if len(at) > 1:
+            beta[at] = np.array(LEVEL_EFFECTS) * (own[unit] != 0)
+        else:
+            beta[at] = own[unit] * (SPREAD / sd[at] if cell.columns != "normal" else 1.0)
+    return np.asarray(total), beta * _unit(cell)
+
+
+def _unit(cell: Cell) -> float:
+    return 1.0 if cell.errors == "normal" else _WIDE
+
+
+def _draw_columns(cell: Cell, n: int, rng: np.random.Generator) -> np.ndarray:
+    return _columns(cell, rng.standard_normal((n, cell.p)) @ _root(cell.p, cell.rho, cell.design).T)
+
+
+@lru_cache(8)
+def _standard(errors: str) -> tuple[float, float]:
+    """Mean and standard deviation of the errors, cut far out."""
+    u = (np.arange(2_000_000) + 0.5) / 2_000_000
+    raw = _raw(errors, u)
+    return float(raw.mean()), float(raw.std())
+
+
+def _raw(errors: str, u: np.ndarray) -> np.ndarray:
+    law = {"t4": t(4), "exponential": expon(), "lognormal": lognorm(0.8), "spread": lognorm(0.8)}
+    raw = law[errors].ppf(u)
+    return np.clip(raw, -_FARTHEST * 1.4, _FARTHEST * 1.4)
+
+
+@lru_cache(8)
+def _table(errors: str) -> np.ndarray:
+    mean, sd = _standard(errors)
+    return (_raw(errors, (np.arange(2_000_000) + 0.5) / 2_000_000) - mean) / sd
+
+
+def draw(cell: Cell, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw n rows: columns and response in the box, the model linear with errors of mean 0."""
+    _, beta = population(cell)
+    x = _draw_columns(cell, cell.n, rng)
+    fit = x @ beta
+    if cell.errors == "normal":
+        return x, np.clip(fit + SIGMA * rng.standard_normal(cell.n), -1, 1)
+    errors = _table(cell.errors)[rng.integers(0, 2_000_000, cell.n)]
+    if cell.errors == "spread":
+        at = np.zeros(cell.n) if not fit.any() else (fit - fit.mean()) / fit.std()
+        if not fit.any():
+            at = (x[:, 0] - x[:, 0].mean()) / x[:, 0].std()
+        errors = errors * np.clip(np.exp(0.4 * at) / 1.08, 0.2, 2.5)
+    return x, np.clip(fit + _WIDE * SIGMA * errors, -1, 1)

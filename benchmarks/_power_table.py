@@ -1,0 +1,126 @@
+"""The table and the picture of what `benchmarks.power` has counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import chi2
+
+from benchmarks._power_cells import Cell
+
+Sums = dict[tuple[str, str], Counter[str]]
+
+PEERS = ("0.1: default", "0.1", "stepwise", "noisy moments")
+MOST_USELESS = 0.15
+
+
+def useless(own: Counter[str]) -> tuple[float, float]:
+    """Return the mean of useless terms, and an upper 99% bound.
+
+    The larger of the exact one of a Poisson mean and the normal one.
+    """
+    runs, mean = own["runs"], own["useless"] / own["runs"]
+    spread = sqrt(max(own["useless_squares"] / runs - mean**2, mean) / runs)
+    poisson = float(chi2.isf(0.01, 2 * (own["useless"] + 1))) / 2 / runs
+    return mean, max(mean + 2.326 * spread, poisson)
+
+
+def line(method: str, own: Counter[str]) -> dict[str, str]:
+    """Return a cell's means, its upper 99% bound of useless terms, and its coverage."""
+    runs = own["runs"]
+    mean, upper = useless(own)
+    shown = {
+        "method": method,
+        "runs": f"{runs:.0f}",
+        "found": f"{own['found'] / runs:.2f} of {own['real'] / runs:.0f}",
+        "useless": f"{mean:.3f} (< {upper:.3f})",
+        "in doubt": f"{own['ambiguous'] / runs:.2f}",
+    }
+    if own["copies"] + own["copies_doubted"]:
+        shown["copies"] = f"{own['copies'] / runs:.2f}, in doubt {own['copies_doubted'] / runs:.2f}"
+    for name in ("strong", "weak"):
+        if own[name]:
+            width = np.exp(own[f"{name}_log_width"] / own[name])
+            cover = own[f"{name}_in"] / own[name]
+            shown[name] = f"{cover:.3f} ({own[name]:.0f}, width {width:.2f})"
+    if own["fitted"]:
+        shown["R2 short by"] = f"{own['loss'] / own['fitted']:.4f}"
+    return shown
+
+
+def best(sums: Sums, cell: Cell, peer: str) -> Counter[str] | None:
+    """Return the counts of a peer's best setting in a cell.
+
+    The one that found the most with at most .15 useless terms; where none is so careful, the most
+    careful.
+    """
+    own = [c for (name, m), c in sums.items() if name == cell.name and m.startswith(peer)]
+    own = [c for c in own if c["runs"]]
+    careful = [c for c in own if c["useless"] <= MOST_USELESS * c["runs"]]
+    if careful:
+        return max(careful, key=lambda c: c["found"] / c["runs"])
+    return min(own, key=lambda c: c["useless"] / c["runs"], default=None)
+
+
+def _shown(own: Counter[str] | None) -> str:
+    if own is None or not own["runs"]:
+        return "-"
+    return f"{own['found'] / own['runs']:.2f} / {own['useless'] / own['runs']:.2f}"
+
+
+def markdown(sums: Sums, cells: list[Cell]) -> str:
+    """Return a table: found / useless of each method, a row for each cell that was run."""
+    rows = [
+        "| cell | runs | looks | useless below | in doubt | copies | 0.1, default "
+        "| 0.1, best radius | stepwise | noisy moments | BIC, not private |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for cell in cells:
+        own = sums.get((cell.name, "staged"))
+        if not own:
+            continue
+        runs = own["runs"]
+        copies = "-"
+        if cell.design in ("copies", "sums"):
+            copies = f"{own['copies'] / runs:.2f}, {own['copies_doubted'] / runs:.2f} in doubt"
+        cols = [
+            cell.name, f"{runs:.0f}", _shown(own), f"{useless(own)[1]:.2f}",
+            f"{own['ambiguous'] / runs:.2f}", copies,
+            *(_shown(best(sums, cell, peer)) for peer in PEERS),
+            _shown(sums.get((cell.name, "bic"))),
+        ]  # fmt: skip
+        rows.append("| " + " | ".join(cols) + " |")
+    return "\n".join(rows)
+
+
+def picture(sums: Sums, cells: list[Cell], path: Path) -> None:
+    """Draw terms found against rows, p = 8, correlation .5, eps = 1, without and with delta."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+    for ax, delta in zip(axes, (0.0, 1e-6), strict=True):
+        some = [c for c in cells if (c.p, c.rho, c.eps, c.delta) == (8, 0.5, 1.0, delta)]
+        some = sorted((c for c in some if c.design == "equal"), key=lambda c: c.n)
+        for label, peer in (
+            ("BIC, not private", "bic"),
+            ("looks", "staged"),
+            ("stepwise, best setting", "stepwise"),
+            ("noisy moments, best setting", "noisy moments"),
+            ("0.1, best radius", "0.1"),
+            ("0.1, default", "0.1: default"),
+        ):
+            points = [
+                (c.n, own["found"] / own["runs"])
+                for c in some
+                if (own := best(sums, c, peer)) is not None
+            ]
+            if points:
+                style = "k--" if peer == "bic" else "o-"
+                ax.plot(*zip(*points, strict=True), style, label=label, markersize=4)
+        ax.set(xscale="log", xlabel="rows", title=f"eps = 1, delta = {delta:g}")
+    axes[0].set_ylabel("true terms reported, of 5")
+    axes[1].legend(fontsize=8)
+    figure.savefig(path, dpi=110)

@@ -1,0 +1,278 @@
+r"""Coefficients of a model with a wide factor: its levels are solved for one by one.
+
+Of a factor's 0/1 columns no two are 1 in a row, so that X'X is diagonal where two levels meet.
+With n_a, B_a and b_a the released count, sums of the k other columns x and sum of y in level a, and
+c a public or released centre of (x, y) (zero without an intercept), put z_a = (B_a, b_a) - n_a c
+and S the moments of (x, y) - c over all rows. The levels drop out of the normal equations:
+
+    H = S - sum_a (z_a z_a' - times V_a) / n_a,      H = [W r; r' t],
+    gamma = W^-1 r,      alpha_a = (b_a - B_a' gamma) / n_a.
+
+V_a is the covariance of the noise in z_a. Without it the squares of the noise in L levels add up in
+H, the more the rarer the levels are, and gamma would be drawn away from the truth: of least
+squares on noisy columns that is the well-known bias. With times = 1 H is without it up to
+terms in (noise / n_a)^2. Computing time is that of L (k + 1)^2 products and of matrices of k
+columns, however many levels there are.
+
+Intervals come from draws of the true coefficients given the release, as in
+`dpreg.estimation.inference`: noise drawn anew by its public law is taken off the released cells.
+What is left has the noise twice, so that times = 2. The residual's sampling error is drawn besides.
+For a level's mean given gamma that is Fieller's interval.
+
+Counts below one standard deviation of their noise are set to it: such a level's coefficient is
+drawn to the centre, and its interval is about as wide as the response's bounds. Eigenvalues of W
+are folded, and gamma is ridged, by the rules of `dpreg.estimation.inference`, nu being that of H.
+
+With an intercept the released levels hold the one that the coding leaves out
+(`dpreg.estimation.rest_level`), as the last column; the intercept is its alpha, and the other
+levels' coefficients are differences from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.random import Generator, default_rng
+
+from dpreg.arrays import Floats, Places
+from dpreg.estimation.gram import NoisyGram
+from dpreg.estimation.inference import BELIEVED, FLOOR
+from dpreg.estimation.level_fit import Back, LevelsFit
+from dpreg.estimation.redraws import standard_noise
+
+__all__ = ["WIDE", "fit_levels", "hidden_levels"]
+
+WIDE: Final = 20
+"""Columns of a factor from which on its levels are solved for one by one."""
+
+_MOST_DRAWS: Final = 2000
+_LEAST_DRAWS: Final = 500
+_CELLS_DRAWN: Final = 40_000_000
+_NUMBERS_KEPT: Final = 5_000_000
+_CELLS_AT_ONCE: Final = 2_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sums:
+    """Released cells of k columns, the response and L levels, or many draws of them.
+
+    Attributes
+    ----------
+    whole : (..., k + 2, k + 2) array
+        Moments of (1, x, y) over all rows; the constant's are 0 without an intercept.
+    levels : (..., L, k + 2) array
+        Count and sums of (x, y) in each level.
+    """
+
+    whole: Floats
+    levels: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Frame:
+    """What does not change from draw to draw: variances of the noise, the centre, the floors."""
+
+    whole: Floats
+    levels: Floats
+    centre: Floats
+    floors: Floats
+
+    def reduced(self, sums: _Sums, times: int) -> tuple[Floats, Floats, Floats]:
+        """Return H, z and the floored counts n."""
+        c, whole = self.centre, sums.whole
+        counts = np.maximum(sums.levels[..., 0], self.floors)
+        z = sums.levels[..., 1:] - sums.levels[..., :1] * c
+        first = whole[..., 0, 1:, None] * c
+        inner = whole[..., 1:, 1:] - first - np.swapaxes(first, -1, -2)
+        inner = inner + whole[..., :1, :1] * np.outer(c, c)
+        shares = (1 / counts) @ self.levels
+        bias = shares[..., 1:, None] * np.eye(len(c)) + shares[..., :1, None] * np.outer(c, c)
+        between = np.swapaxes(z, -1, -2) @ (z / counts[..., None])
+        return inner - between + times * bias, z, counts
+
+    def noise_of(self, z: Floats, counts: Floats) -> Floats:
+        """Return the variances of H's cells."""
+        c, share = self.centre, 1 / counts**2
+        v = self.levels[:, 1:] + self.levels[:, :1] * c**2
+        crossed = (z**2 * share[:, None]).T @ v
+        own = (1.0 + np.eye(len(c))) * (crossed + crossed.T + (v * share[:, None]).T @ v)
+        first = self.whole[0, 1:, None] * c**2
+        totals = self.whole[1:, 1:] + first + first.T + self.whole[0, 0] * np.outer(c, c) ** 2
+        return np.asarray(totals + own)
+
+
+def fit_levels(
+    noisy: NoisyGram, levels: Sequence[int], *, rows: int | None = None, draws: int | None = None
+) -> LevelsFit:
+    """Fit the model of a released moment matrix with a wide factor.
+
+    Parameters
+    ----------
+    noisy : NoisyGram
+        With an intercept its last column is the level that the coding leaves out, see
+        `dpreg.estimation.rest_level`; that column has no coefficient in what is returned.
+    levels : sequence of int
+        Places in ``noisy.columns`` of the factor's columns, all of one exclusive group.
+    rows, draws
+        As for `dpreg.estimation.inference.fit_gram`, whose contract this has: nothing is spent,
+        nothing is raised on a released value.
+
+    Returns
+    -------
+    LevelsFit
+        In stored units.
+    """
+    size, intercept = len(noisy.columns), noisy.triangle.intercept
+    at = np.asarray(levels, dtype=np.intp)
+    inside = set(at.tolist())
+    others = np.array([j for j in range(int(intercept), size) if j not in inside], dtype=np.intp)
+    k = len(others)
+    sums, frame = _taken(noisy, at, others)
+    count = noisy.count if rows is None else min(noisy.count, float(rows))
+    count = max(count, size + 1.0)
+    h, z, counts = frame.reduced(sums, 1)
+    variances = frame.noise_of(z, counts)
+    nu = 2 * float(np.sqrt(variances[:k, :k].sum(axis=1).max(initial=0.0)))
+    least = max(FLOOR * nu, float(np.finfo(float).eps) * count)
+    gamma, inverse, kappa = _slopes(h, variances, least, BELIEVED * nu)
+    sigma2, explained = _residual_variance(noisy, h, variances, gamma, sums, count)
+    alpha = (z[:, k] - z[:, :k] @ gamma) / counts + frame.centre[k] - frame.centre[:k] @ gamma
+    number = draws or min(
+        _MOST_DRAWS,
+        max(_LEAST_DRAWS, min(_CELLS_DRAWN // (len(at) * (k + 2)), _NUMBERS_KEPT // size)),
+    )
+    drawn_gamma, drawn_alpha, privacy = _drawn(
+        noisy, sums, frame, least=least, sigma2=sigma2, draws=number
+    )
+    if not kappa:
+        privacy = inverse @ _equation_noise(variances, gamma) @ inverse
+    back = Back(at, others, size - 1 if intercept else None)
+    slope = -z[:, :k] / counts[:, None] - frame.centre[:k]
+    own = frame.levels @ np.concatenate([[0.0], gamma**2, [1.0]]) + frame.levels[:, 0] * alpha**2
+    return LevelsFit(
+        beta=back.beta(gamma, alpha),
+        sampling=back.spread(slope, sigma2 * inverse, sigma2 / counts),
+        privacy=back.spread(slope, privacy, own / counts**2),
+        sigma2=sigma2,
+        rsquared=explained,
+        nobs=count,
+        df_resid=count - size + intercept,
+        ridged=bool(kappa or (sums.levels[:, 0] < frame.floors).any()),
+        ridge=float(np.sqrt(kappa)),
+        draws=back.beta(drawn_gamma, drawn_alpha),
+    )
+
+
+def hidden_levels(noisy: NoisyGram, levels: Sequence[int]) -> list[int]:
+    """Return the places of levels whose released counts are hardly more than noise."""
+    at = np.asarray(levels, dtype=np.intp)
+    counts, sds = noisy.cells[at, at], noisy.noise_sd[at, at]
+    return [int(place) for place in at[counts < 2 * BELIEVED * sds]]
+
+
+def _taken(noisy: NoisyGram, at: Places, others: Places) -> tuple[_Sums, _Frame]:
+    """Take the cells of a release apart."""
+    last, k = len(noisy.columns), len(others)
+    outer = np.concatenate([others, [last]])
+    cells: list[Floats] = []
+    sds: list[Floats] = []
+    for matrix, found in ((noisy.cells, cells), (noisy.noise_sd, sds)):
+        whole = np.zeros((k + 2, k + 2))
+        whole[1:, 1:] = matrix[np.ix_(outer, outer)]
+        if noisy.triangle.intercept:
+            whole[0, 0] = matrix[0, 0]
+            whole[0, 1:] = whole[1:, 0] = matrix[0, outer]
+        found += [whole, np.column_stack([matrix[at, at], matrix[np.ix_(at, outer)]])]
+    centre = np.clip(cells[0][0, 1:] / max(float(cells[0][0, 0]), 1.0), -1.0, 1.0)
+    floors = np.maximum(sds[1][:, 0], 1e-6)
+    return _Sums(*cells), _Frame(sds[0] ** 2, sds[1] ** 2, centre, floors)
+
+
+def _slopes(
+    h: Floats, variances: Floats, least: float, believed: float
+) -> tuple[Floats, Floats, float]:
+    """Return gamma, the inverse of W with its eigenvalues kept to `least`, and kappa."""
+    k = len(h) - 1
+    if not k:
+        return np.zeros(0), np.zeros((0, 0)), 0.0
+    values, vectors = np.linalg.eigh(h[:k, :k])
+    kappa = 0.0
+    if not values[0] >= max(believed, np.finfo(float).tiny):
+        values = np.maximum(values, least)
+        squared = max(float(h[k, k]), 0.0) * k / float(values.sum()) or 1.0
+        noise = float(variances[:k, k].mean() + variances[:k, :k].mean() * squared)
+        kappa = k * noise / squared
+    gamma = (vectors * (values / (values**2 + kappa))) @ (vectors.T @ h[:k, k])
+    return gamma, (vectors / values) @ vectors.T, kappa
+
+
+def _equation_noise(variances: Floats, gamma: Floats) -> Floats:
+    """Return the covariance of the noise in r - W gamma, from the variances of H's cells."""
+    k, extended = len(gamma), np.append(gamma, -1.0)
+    cov: Floats = variances * np.outer(extended, extended)
+    np.fill_diagonal(cov, variances @ extended**2)
+    return cov[:k, :k]
+
+
+def _residual_variance(
+    noisy: NoisyGram, h: Floats, variances: Floats, gamma: Floats, sums: _Sums, count: float
+) -> tuple[float, float]:
+    """Return sigma2 and R squared with their fallbacks."""
+    size = len(noisy.columns) - noisy.triangle.intercept
+    extended = np.append(gamma, -1.0)
+    off = 2.0 - np.eye(len(extended))
+    spread = float(np.sqrt(extended**2 @ (variances * off) @ extended**2))
+    around = float(sums.whole[-1, -1])
+    if noisy.triangle.intercept:
+        around -= float(sums.whole[0, -1]) ** 2 / count
+    total = max(float(sums.whole[-1, -1]), np.finfo(float).tiny)
+    residual = min(max(float(extended @ h @ extended), spread / 2), total)
+    explained = 1 - residual / around if around > residual else 0.0
+    return residual / max(count - size, 1.0), explained
+
+
+def _drawn(
+    noisy: NoisyGram, sums: _Sums, frame: _Frame, *, least: float, sigma2: float, draws: int
+) -> tuple[Floats, Floats, Floats]:
+    """Draw gamma and alpha that the release is compatible with, and gamma's privacy covariance."""
+    rng = default_rng(np.frombuffer(sums.levels.tobytes(), dtype=np.uint32))
+    k = len(frame.centre) - 1
+    step = max(1, _CELLS_AT_ONCE // sums.levels.size)
+    gammas, alphas, privately = [], [], []
+    for start in range(0, draws, step):
+        number = min(step, draws - start)
+        redrawn = _without_noise(noisy, sums, frame, number, rng)
+        h, z, counts = frame.reduced(redrawn, 2)
+        values, vectors = np.linalg.eigh(h[:, :k, :k])
+        values = np.maximum(np.abs(values), least)
+        turned = (np.swapaxes(vectors, 1, 2) @ h[:, :k, k, None])[..., 0] / values
+        errors = rng.standard_normal((number, k)) * np.sqrt(sigma2 / values)
+        private = (vectors @ turned[..., None])[..., 0]
+        gamma = private - (vectors @ errors[..., None])[..., 0]
+        within = z[..., k] - (z[..., :k] @ gamma[..., None])[..., 0]
+        centred = frame.centre[k] - gamma @ frame.centre[:k]
+        noise = rng.standard_normal(counts.shape) * np.sqrt(sigma2 / counts)
+        gammas.append(gamma)
+        alphas.append(within / counts + centred[:, None] - noise)
+        privately.append(private)
+    privacy = np.cov(np.concatenate(privately), rowvar=False).reshape(k, k)
+    return np.concatenate(gammas), np.concatenate(alphas), privacy
+
+
+def _without_noise(
+    noisy: NoisyGram, sums: _Sums, frame: _Frame, number: int, rng: Generator
+) -> _Sums:
+    """Take freshly drawn noise off the released cells, `number` times."""
+    size = len(sums.whole)
+    upper = np.triu_indices(size)
+    cells = standard_noise(noisy.mechanism, (number, len(upper[0]) + sums.levels.size), rng)
+    whole = np.empty((number, size, size))
+    whole[:, upper[0], upper[1]] = cells[:, : len(upper[0])]
+    whole[:, upper[1], upper[0]] = cells[:, : len(upper[0])]
+    inner = cells[:, len(upper[0]) :].reshape(number, *sums.levels.shape)
+    return _Sums(
+        sums.whole - whole * np.sqrt(frame.whole), sums.levels - inner * np.sqrt(frame.levels)
+    )

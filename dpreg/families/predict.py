@@ -1,0 +1,137 @@
+r"""What the last look at a family would say, before there are any data: for planning.
+
+The looks are gone through with made-up rows: normal columns of a given spread, a predictor of a
+given mean and spread. No noise is drawn, but clips and noise are chosen by the rules of a call, and
+`dpreg.families.estimate` reads the expected look as it reads a released one: errors, and whether
+intervals are earned at all.
+
+Tested in `tests/planning/test_glm.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+
+from dpreg.arrays import Floats
+from dpreg.families.estimate import FamilyEstimate, estimate
+from dpreg.families.family import Family
+from dpreg.families.law import working_rows
+from dpreg.families.locate import Fit, Offsets
+from dpreg.families.looks import FamilyLook, FamilyLooked
+from dpreg.families.plan import FIRST, MORE, MOVED, SECOND, FamilyPlan
+from dpreg.families.tight import tightened
+from dpreg.families.working import light_draws
+
+__all__ = ["Supposed", "predict_family"]
+
+_START: Final = 0.3
+"""Mean square of what the start lacks, in units of the residual's: about what the box leaves."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Supposed:
+    """What is taken for true.
+
+    Attributes
+    ----------
+    covariance : (p, p) array
+        Of the stored columns, whose means are taken for 0.
+    mean : float
+        Of the response.
+    spread : float
+        Standard deviation of the linear predictor, all columns having an equal part in it.
+    dispersion : float
+        phi.
+    """
+
+    covariance: Floats
+    mean: float
+    spread: float
+    dispersion: float
+
+
+def predict_family(
+    family: Family, plan: FamilyPlan, rows: float, supposed: Supposed, names: tuple[str, ...]
+) -> tuple[FamilyEstimate, Floats]:
+    """Predict what a call would say of its coefficients.
+
+    Parameters
+    ----------
+    family : Family
+    plan : FamilyPlan
+    rows : float
+        Complete rows.
+    supposed : Supposed
+    names : tuple of str
+        Of the d coefficients.
+
+    Returns
+    -------
+    FamilyEstimate
+        Its errors are the expected ones, in stored units; its coefficients say nothing.
+    (d,) array
+        Standard errors without privacy.
+    """
+    fit, d = _true(family, rows, supposed), len(names)
+    left, share, moved = 1 - FIRST, SECOND, _START
+    for place, (more, still) in enumerate(zip(MORE, MOVED, strict=True)):
+        error = tightened(plan, fit, share)[1].clips.error
+        missing, signal = d * error / supposed.dispersion, d * (error + supposed.dispersion / rows)
+        fit = replace(fit, misfit=min(missing, fit.misfit), signal=min(signal, fit.signal))
+        left, moved = left - share, fit.misfit * supposed.dispersion / fit.mean_weight
+        if moved <= still or place == len(MORE) - 1:
+            break
+        share = more
+    look, plain = _expected(plan, fit, left, moved)
+    box = np.zeros((d + 1, d + 1))
+    seen = FamilyLooked(plan, box, box, (look,), fit)
+    return estimate(seen, names), plain
+
+
+def _true(family: Family, rows: float, supposed: Supposed) -> Fit:
+    """Return the fit that the working law takes for the truth."""
+    p = len(supposed.covariance)
+    lower = cholesky(supposed.covariance, lower=True)
+    whitening = solve_triangular(lower, np.eye(p), lower=True)
+    along = np.full(p, supposed.spread / np.sqrt(p))
+    middle = family.centre(supposed.mean, supposed.spread**2)
+    fit = Fit(
+        family=family,
+        whitening=whitening,
+        center=np.zeros(p),
+        intercept=middle,
+        slopes=whitening.T @ along,
+        offsets=Offsets(np.zeros(0)),
+        mean_weight=1.0,
+        dispersion=supposed.dispersion,
+        spread=np.ones(p),
+        misfit=_START,
+        signal=_START,
+        rows=rows,
+        mean=supposed.mean,
+    )
+    weight = float(family.moments(fit.situation().eta)[1].mean())
+    return replace(fit, mean_weight=weight)
+
+
+def _expected(
+    plan: FamilyPlan, fit: Fit, share: Fraction, moved: float
+) -> tuple[FamilyLook, Floats]:
+    """Return a look without noise that expects it, and the errors that rows alone would leave."""
+    (fit, at), size = tightened(plan, fit, share), len(fit.slopes) + 1
+    cells = np.zeros((size + 1, size + 1))
+    look = FamilyLook(at.location, at.clips, cells, at.noise.sd * at.units, share, fit, moved)
+    law = working_rows(look, light_draws(size - 1))
+    weight, scale = law.weight / at.location.mean_weight, fit.rows / len(law.rows)
+    lengths = np.einsum("ij,ij->i", law.rows, law.rows)
+    cells[:size, :size] = scale * law.rows.T @ (law.rows * (law.omega * weight)[:, None])
+    cells[size, size] = scale * fit.dispersion * float((law.omega**2 * weight * lengths).sum())
+    whole = scale * law.rows.T @ (law.rows * weight[:, None])
+    back = at.location.transform
+    plain = fit.dispersion * np.diag(back @ np.linalg.inv(whole) @ back.T)
+    return look, np.sqrt(plain)

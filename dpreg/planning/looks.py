@@ -1,0 +1,75 @@
+"""Which method a call would take at a planned size, and the looks that it would make.
+
+The rules are those of `dpreg.dp_select` and `dpreg.dp_ols`: public numbers decide, before a row is
+read.
+
+Tested in `tests/planning/test_staged_plan.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.protection import Protection
+from dpreg.staged.plan import FRESH, LookPlan, plan_looks
+
+__all__ = ["Asked"]
+
+_LARGEST_EPS: Final = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What decides on looks, apart from n and eps.
+
+    Attributes
+    ----------
+    columns : int
+        p, stored columns without the constant.
+    exclusive : tuple of tuples of int
+        z indices of the 0/1 columns of each factor.
+    delta : Fraction
+    protection : Protection
+    fit : str or None
+        Of a selection; None for a regression too.
+    """
+
+    columns: int
+    exclusive: tuple[Sequence[int], ...]
+    delta: Fraction
+    protection: Protection
+    fit: str | None = None
+
+    def looks(self, eps: float) -> LookPlan:
+        """Return the looks of a call that costs eps."""
+        return plan_looks(
+            self.columns,
+            Budget(Fraction(eps), self.delta),
+            self.protection,
+            exclusive=self.exclusive,
+            later=FRESH if self.fit == "fresh" else Fraction(0),
+            split=self.fit == "split",
+        )
+
+    def rows(self, n: float) -> float:
+        """Return how many rows the looks read: half of them where the other half fits."""
+        return n / 2 if self.fit == "split" else n
+
+    def rows_needed(self, eps: float) -> float:
+        """Return the least n at which "auto" looks at the rows."""
+        return self.looks(eps).rows_needed * (2 if self.fit == "split" else 1)
+
+    def eps_needed(self, n: float) -> float:
+        """Return the least eps at which "auto" looks at n rows, to a part in a thousand."""
+        eps = 1.0
+        for _ in range(40):  # the need falls about like 1/eps
+            ratio = self.rows_needed(eps) / n
+            if abs(ratio - 1) < 5e-4 or eps * ratio > _LARGEST_EPS:
+                break
+            eps *= ratio
+        return eps * max(ratio, 1.0) if math.isfinite(ratio) else _LARGEST_EPS

@@ -1,0 +1,217 @@
+"""`RegressionPlan`: how near private coefficients would come to those of least squares.
+
+The looks are gone through on made-up rows without drawing noise (`dpreg.staged.predict`), or the
+one look of ``method="gram"``; `dpreg.planning.measures` says what the errors mean for a reader.
+
+Tested in `tests/planning/test_regression_plan.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from dpreg.arrays import Floats
+from dpreg.planning.arguments import rows_of_table, sized
+from dpreg.planning.assumed import Assumed
+from dpreg.planning.looks import Asked
+from dpreg.planning.measures import Measures, measures
+from dpreg.planning.sizes import Stated
+from dpreg.results.summary import Summary
+from dpreg.staged.predict import PredictedFit, predict_fit, predict_one_look
+
+__all__ = ["Errors", "RegressionCall", "RegressionPlan"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Errors:
+    """Predicted errors of the stated coefficients, in their own units; arrays of shape (m,).
+
+    Attributes
+    ----------
+    exact : array
+        Standard errors of least squares.
+    sampling, privacy : array
+        The two parts of the private ones.
+    measures : Measures
+    """
+
+    exact: Floats
+    sampling: Floats
+    privacy: Floats
+    measures: Measures
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionCall:
+    """The checked arguments of a plan of `dpreg.dp_ols`."""
+
+    stated: Stated
+    places: tuple[int, ...]
+    assumed: Assumed
+    asked: Asked
+    n: int
+    eps: float
+    chance: float
+    method: str
+
+    @property
+    def staged(self) -> bool:
+        """Whether the call looks at the rows three times: the rule of `dpreg.dp_ols`."""
+        if self.method != "auto":
+            return self.method == "staged"
+        return self.n >= self.asked.rows_needed(self.eps)
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """Given arguments of another method: none."""
+        return ()
+
+    def fit(self) -> PredictedFit:
+        """Return what the release is expected to tell, in stored units."""
+        looks, x = self.asked.looks(self.eps), self.assumed.x
+        y = self.assumed.response(self.stated.beta, self.stated.sigma)
+        if self.staged:
+            return predict_fit(looks, x, y, self.n)
+        return predict_one_look(looks, x, y, self.n)
+
+    def predict(self) -> Errors:
+        """Predict the errors of the stated coefficients."""
+        found = self.fit()
+        ratio = (self.assumed.deviations() / self.assumed.stated()) ** 2
+        units = (self.stated.scales**2 * ratio)[list(self.places)]
+
+        def own(covariance: Floats) -> Floats:
+            return np.asarray(np.diag(covariance)[1:][list(self.places)] * units)
+
+        exact = own(found.least_squares)
+        sampling, privacy = own(found.fit.sampling), own(found.fit.privacy)
+        beta = (self.stated.beta * self.stated.scales)[list(self.places)]
+        told = measures(beta, exact, sampling, privacy, found.fit.degrees)
+        return Errors(np.sqrt(exact), np.sqrt(sampling), np.sqrt(privacy), told)
+
+    def reached(self) -> bool:
+        """Whether every effect would be significant with the chance that is wanted."""
+        beta = self.stated.beta[list(self.places)]
+        return bool((self.predict().measures.power[beta != 0] >= self.chance).all())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RegressionPlan:
+    """What a private regression would tell beside an ordinary one: a prediction, from no data.
+
+    Attributes
+    ----------
+    call : RegressionCall
+    solved : {"n", "eps", None}
+        Which of them was found.
+    """
+
+    call: RegressionCall
+    solved: str | None
+
+    @property
+    def n(self) -> int:
+        """Rows of the table."""
+        return self.call.n
+
+    @property
+    def eps(self) -> float:
+        """What the call would cost."""
+        return self.call.eps
+
+    @property
+    def method(self) -> str:
+        """The method that the call would take: "staged" or "gram"."""
+        return "staged" if self.call.staged else "gram"
+
+    @property
+    def rows_needed(self) -> int:
+        """The rows from which on ``method="auto"`` takes "staged", at this eps."""
+        return math.ceil(self.call.asked.rows_needed(self.eps))
+
+    @property
+    def eps_needed(self) -> float:
+        """The eps from which on ``method="auto"`` takes "staged", with these rows."""
+        return self.call.asked.eps_needed(self.n)
+
+    @cached_property
+    def errors(self) -> Errors:
+        """Predicted errors and measures, as arrays."""
+        return self.call.predict()
+
+    @property
+    def coefficients(self) -> pd.DataFrame:
+        """What is predicted of each stated coefficient.
+
+        Columns: ``coef`` as stated; ``std err`` of the private estimate, and its parts
+        ``sampling error`` and ``privacy noise``; ``least squares``, the standard error without
+        privacy; ``width``, of the private interval over the ordinary one; ``overlap``, the expected
+        interval overlap of Karr et al. (2006); ``same decision``, the chance that both or neither
+        is significant at 5%; ``power`` and ``least squares power``, the chances that they are.
+        """
+        found, stated, places = self.errors, self.call.stated, list(self.call.places)
+        told = found.measures
+        return pd.DataFrame(
+            {
+                "coef": (stated.beta * stated.scales)[places],
+                "std err": np.hypot(found.sampling, found.privacy),
+                "sampling error": found.sampling,
+                "privacy noise": found.privacy,
+                "least squares": found.exact,
+                "width": told.width,
+                "overlap": told.overlap,
+                "same decision": told.same,
+                "power": told.power,
+                "least squares power": told.power_exact,
+            },
+            index=[stated.labels[j] for j in places],
+        )
+
+    @property
+    def each(self) -> pd.Series[float]:
+        """The chance that each coefficient is significant at 5% in the private table."""
+        return self.coefficients["power"]
+
+    @property
+    def overlap(self) -> float:
+        """Expected interval overlap, in the mean over the stated coefficients."""
+        return float(self.errors.measures.overlap.mean())
+
+    @property
+    def same(self) -> float:
+        """Share of the stated coefficients whose decision at 5% would be the same, expected."""
+        return float(self.errors.measures.same.mean())
+
+    def at(self, *, n: int | None = None, eps: float | None = None) -> RegressionPlan:
+        """Return the plan at another n or eps."""
+        call = replace(
+            self.call,
+            n=self.n if n is None else rows_of_table(n),
+            eps=self.eps if eps is None else sized(eps, "eps"),
+        )
+        return RegressionPlan(call, None)
+
+    def summary(self) -> Summary:
+        """Return the printable page of the plan."""
+        from dpreg.planning import views
+
+        return Summary(views.regression_report(self))
+
+    def __repr__(self) -> str:
+        """Say what is predicted."""
+        return (
+            f"<RegressionPlan: n={self.n:,}, eps={self.eps:g}, {self.method}: overlap "
+            f"{self.overlap:.2f}, same decision {self.same:.2f}>"
+        )
+
+    def __str__(self) -> str:
+        """Return the page as text."""
+        return self.summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()

@@ -1,0 +1,90 @@
+"""Transactions of SQLite, and what its errors are called here.
+
+Tested in `tests/privacy/ledger/test_sqlite.py` and `tests/privacy/ledger/test_files.py`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from dpreg.errors import LedgerError
+from dpreg.privacy.ledger.store import Run
+
+__all__ = ["as_ledger_errors", "transaction"]
+
+_BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, begin: str, deadline: float) -> Iterator[Run]:
+    """Begin, waiting until a deadline; commit at the end of the block, undo if it raises."""
+
+    def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with as_ledger_errors():
+            return connection.execute(statement, values).fetchall()
+
+    with as_ledger_errors():
+        _retry(connection, begin, deadline)
+    try:
+        yield run
+        with as_ledger_errors():
+            _retry(connection, "COMMIT", deadline)
+    except BaseException:
+        if connection.in_transaction:
+            with as_ledger_errors():
+                connection.execute("ROLLBACK")
+        raise
+
+
+def _retry(connection: sqlite3.Connection, statement: str, deadline: float) -> None:
+    """Run a statement that may find the database locked, until a deadline."""
+    while True:
+        try:
+            connection.execute(statement)
+            return
+        except sqlite3.OperationalError as fault:
+            if _primary(fault) not in _BUSY:
+                raise
+            if time.monotonic() > deadline:
+                raise LedgerError(
+                    "the ledger has been held by another process all the time that this call may "
+                    "wait (its timeout); nothing was charged: try again, or look for a process "
+                    "that is stopped"
+                ) from None
+
+
+@contextmanager
+def as_ledger_errors() -> Iterator[None]:
+    """Raise what SQLite says as a LedgerError."""
+    try:
+        yield
+    except sqlite3.Error as fault:
+        raise LedgerError(_told(fault)) from None
+
+
+def _told(fault: sqlite3.Error) -> str:
+    match _primary(fault):
+        case sqlite3.SQLITE_FULL:
+            return "the disk is full: nothing was charged"
+        case sqlite3.SQLITE_READONLY:
+            return "the ledger or its folder may not be written to: nothing was charged"
+        case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
+            return "the ledger may not be opened by this user: its folder must be writable, too"
+        case sqlite3.SQLITE_IOERR:
+            return "the disk failed, and nothing was released"
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return "the ledger is held by another process: nothing was charged"
+        case sqlite3.SQLITE_NOTADB:
+            return (
+                "this file is no ledger; one of dpreg 0.1 is taken over by `dpreg ledger migrate`"
+            )
+        case _:
+            return "the ledger is damaged, or no ledger; no charge is possible"
+
+
+def _primary(fault: sqlite3.Error) -> int:
+    return getattr(fault, "sqlite_errorcode", 0) & 0xFF

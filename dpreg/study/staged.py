@@ -1,0 +1,160 @@
+"""Staged selections, simulated on the curator's own rows: what a choice by looks would report.
+
+No closed form gives the law of three looks at given rows, so they are made again and again, with
+seeded noise of the very law of a private call. All that leaves this room is curator-only.
+
+Tested in `tests/study/test_staged.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dpreg.arrays import Bools, Floats
+from dpreg.formula.design import Design
+from dpreg.moments import Moments, Vectors, read_moments
+from dpreg.privacy.account import Account
+from dpreg.request import SelectionRequest
+from dpreg.selection.space import Space
+from dpreg.sources.reader import Reader
+from dpreg.staged.choice.choose import choose
+from dpreg.staged.looks import look
+from dpreg.staged.opened import open_looks
+from dpreg.staged.plan import LookPlan
+from dpreg.study.bic import bic_by_tree, bic_choice, rsquared
+
+__all__ = ["Drawn", "StagedLaw", "simulate_choices"]
+
+_LISTED: Final = 2**16
+"""Spaces up to this size are listed for the choice by BIC."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """What the draws under one setting gave; K draws over q terms on offer.
+
+    Attributes
+    ----------
+    reported : bool array, shape (K, q)
+        Terms beyond doubt.
+    best : bool array, shape (K, q)
+        Terms of the best model.
+    rivals : bool array, shape (K, q)
+        Terms that might stand for one that is in doubt.
+    rsquared : float array, shape (K,)
+        Of the best model's least squares fit.
+    """
+
+    reported: Bools
+    best: Bools
+    rivals: Bools
+    rsquared: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StagedLaw:
+    """All settings, and the choice that needs no privacy.
+
+    Attributes
+    ----------
+    drawn : tuple of Drawn
+        One a setting.
+    bic : bool array, shape (q,)
+        The terms that least squares with BIC chooses.
+    bic_rsquared : float
+    rows : int
+        Rows read, complete or not.
+    """
+
+    drawn: tuple[Drawn, ...]
+    bic: Bools
+    bic_rsquared: float
+    rows: int
+
+
+def simulate_choices(
+    settings: Sequence[tuple[SelectionRequest, LookPlan]],
+    design: Design,
+    space: Space,
+    reader: Reader,
+    *,
+    draws: int,
+    seed: int,
+    progress: bool,
+) -> StagedLaw:
+    """Make the looks `draws` times under each setting, and choose from each.
+
+    Parameters
+    ----------
+    settings : sequence of (SelectionRequest, LookPlan)
+        They share formula and space.
+    design : Design
+    space : Space
+    reader : Reader
+        Of rows that can be read again: three passes a draw.
+    draws, seed : int
+    progress : bool
+        Whether to show a bar over the draws.
+    """
+    (moments,) = read_moments(reader, design)
+    bic = _bic(design, space, moments, seed)
+    bar = _bar(len(settings) * draws) if progress else None
+    drawn = []
+    for place, (request, plan) in enumerate(settings):
+        rng = np.random.default_rng([seed, place])
+        reported, best, rivals = (np.zeros((draws, len(space.units)), np.bool_) for _ in range(3))
+        for k in range(draws):
+            own = _choose(request, plan, design, space, reader, rng)
+            for table, units in zip((reported, best, rivals), own, strict=True):
+                table[k, sorted(units)] = True
+            if bar is not None:
+                bar.update()
+        models, back = np.unique(best, axis=0, return_inverse=True)
+        fits = rsquared(space.columns(models), design, moments)
+        drawn.append(Drawn(reported, best, rivals, fits[back.ravel()]))
+    if bar is not None:
+        bar.close()
+    fit = float(rsquared(space.columns(bic[None]), design, moments)[0])
+    return StagedLaw(tuple(drawn), bic, fit, moments.rows)
+
+
+def _choose(
+    request: SelectionRequest,
+    plan: LookPlan,
+    design: Design,
+    space: Space,
+    reader: Reader,
+    rng: np.random.Generator,
+) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
+    """Look once with seeded noise; return the terms reported, the best model's, and rivals."""
+    account = Account(request.protection, request.budget, rng)
+    opened = open_looks(plan, account)
+    account.charge(None, "a study")
+
+    def read(vectors: Vectors) -> Moments:
+        return read_moments(reader, vectors)[0]
+
+    seen = look(read, design, opened, public=request.protection.n_is_public, choosing=True)
+    law, alpha = seen.law(choosing=True), float(request.false_inclusions)
+    _, _, verdict = choose(law, space, false_inclusions=alpha, again=False)
+    rivals = frozenset(u for one in verdict.alternatives for m in one.instead for u in m)
+    return verdict.reported, verdict.model, rivals - verdict.model
+
+
+def _bic(design: Design, space: Space, moments: Moments, seed: int) -> Bools:
+    if space.size <= _LISTED:
+        models = space.models()
+        return np.asarray(models[bic_choice(space.columns(models), design, moments)[0]])
+    out = np.zeros(len(space.units), dtype=np.bool_)
+    out[list(bic_by_tree(space, moments, np.random.default_rng(seed)))] = True
+    return out
+
+
+def _bar(total: int):  # type: ignore[no-untyped-def]
+    from tqdm import tqdm
+
+    return tqdm(total=total, unit=" draws")

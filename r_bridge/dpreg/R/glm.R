@@ -1,0 +1,115 @@
+#' Fit a logistic or a Poisson regression with differential privacy
+#'
+#' A first look releases the moments of rows in the box of their bounds; each later one the information and the
+#' score at the fit that the looks before gave. There are three to five looks, each a pass over the rows. Standard
+#' errors hold sampling error and privacy noise together. [dp_select()] explains formulas, schemas and conditions.
+#'
+#' @inheritParams dp_select
+#' @param formula An R formula with an intercept. For `binomial()` the response is a column of 0 and 1, one that
+#'   is declared as `logical()`, a comparison such as `visits > 0`, or a column with two declared levels, of which
+#'   the second counts as 1; for counts it is one with bounds from 0 up. What is larger than its upper bound
+#'   counts as that: tight bounds make little noise. `offset()` is read as [glm()] reads it.
+#' @param family `binomial()`, `poisson()` or `quasipoisson()`, as [glm()] takes it: a family, its function or its
+#'   name. Links are the canonical ones, logit and log. Standard errors allow for another spread than the
+#'   family's; `quasipoisson()` reports it.
+#' @param offset What is added to the linear predictor with coefficient 1: an expression of columns, such as
+#'   `log(years)`, as [glm()] takes it, or the same as text or in a one-sided formula. Its bounds must be
+#'   declared.
+#' @param exposure For rates: a positive column whose logarithm is the offset, by its name.
+#' @param response_cap For counts that the schema leaves out: the largest that matters, from public knowledge.
+#' @param trials For `binomial()`: the column with a row's number of trials, of which the response counts the successes;
+#'   its upper bound has to be declared. The response `cbind(won, played - won)` says the same.
+#' @param noise `"gaussian"` (needs `delta`) or `"matrix-laplace"`; `NULL` takes the first where `delta` is above 0.
+#' @param shares A named list: the part of `eps` for `bounds`, where the schema leaves some out.
+#' @returns An object of classes `dp_glm` and `dp_ols`: a plain list with, among others, `coefficients`, `vcov`,
+#'   `family` and `link` (their names), `dispersion`, `converged`, `success` (the level that counts as 1),
+#'   `looks`, `budget` and `privacy`. It has the methods that [dp_select()] lists; [predict.dp_glm()] is as that of
+#'   a [glm()]. Where rows are too few for the budget, responses nearly separated, events rare or the fit still
+#'   moves, there are coefficients without standard errors and intervals, and a note with what would be needed.
+#'   Where the number of rows is public and too small, a warning says so before the charge.
+#' @seealso [predict.dp_glm()]; [tidiers] for `exponentiate = TRUE`.
+#' @examplesIf isTRUE(dpreg::dpreg_available())
+#' set.seed(1)
+#' visits <- data.frame(age = runif(5000, 20, 80), years = runif(5000, 1, 3))
+#' visits$number <- with(visits, rpois(5000, years * exp(-2 + 0.03 * age)))
+#' facts <- list(number = c(0, 12), age = c(20, 80), years = c(1, 3))
+#' rates <- dp_glm(number ~ age, visits, eps = 4, delta = 1e-6, family = poisson(), offset = log(years),
+#'                 schema = facts)
+#' tidy(rates, exponentiate = TRUE, conf.int = TRUE)
+#' predict(rates, data.frame(age = 50, years = 1), type = "response")
+#' any <- dp_glm(number > 0 ~ age, visits, eps = 4, delta = 1e-6, schema = facts)
+#' summary(any, ratios = TRUE)
+#' @export
+dp_glm <- function(formula, data, eps, delta = 0, family = stats::binomial(), schema = NULL, offset = NULL,
+                   exposure = NULL, response_cap = NULL, trials = NULL, noise = NULL, neighbors = "replace-one",
+                   contributions = 1, person = NULL, shares = NULL, budget = NULL, analyst = NULL,
+                   progress = NULL, unsafe_seed = NULL) {
+  call <- match.call()
+  list(formula, data, eps)
+  wanted <- family_name(family)
+  added <- added_parts(
+    list(offset = substitute(offset), exposure = substitute(exposure), trials = substitute(trials)),
+    list(offset = function() offset, exposure = function() exposure, trials = function() trials)
+  )
+  call <- with_family(call, wanted)
+  arguments <- given_arguments(call[!names(call) %in% c(added_names, "family")])
+  model_call("dp_glm", formula, data, c(arguments, family = wanted), call, new_glm, added)
+}
+
+# A family that the call holds itself, or by a name of the caller's, by its own call.
+with_family <- function(call, wanted) {
+  if (!is.null(call$family) && !is.call(call$family) && !is.character(call$family)) call$family <- call(wanted)
+  call
+}
+
+# From Python's view; new_regression() knows all but what belongs to families.
+new_glm <- function(view, translation, call) {
+  call[names(translation$added)] <- translation$added
+  fit <- new_regression(view, translation, call)
+  fit$formula <- add_offsets(fit$formula, translation$in_formula)
+  fit[c("family", "link", "converged")] <- view[c("family", "link", "converged")]
+  fit$dispersion <- view$residual_variance
+  fit["success"] <- list(view$success)
+  fit["trials"] <- list(if (!is.null(translation$added$trials)) label_of(translation$added$trials))
+  fit$design$offset <- offset_recipe(view$offset, translation$offset, fit$schema)
+  fit$looks <- glm_looks(fit$looks)
+  structure(fit, class = c("dp_glm", "dp_ols", "dp_result"))
+}
+
+# A look at a family limits the information and the score of each row.
+glm_looks <- function(looks) {
+  data.frame(look = looks$look, rows = ifelse(looks$rows == "box", "box", "at a fit"),
+             looks[c("mechanism", "share")], information.limit = looks$radius^2,
+             score.limit = ifelse(is.na(looks$radius), NA, looks$residual.clip), relative.weight = looks$mean.weight)
+}
+
+# Links of the families that are offered.
+glm_links <- c(binomial = "logit", poisson = "log", quasipoisson = "log")
+
+# The name of a family that is given as glm() takes it.
+family_name <- function(family) {
+  refuse <- function(...) dpreg_stop("argument_error", "family", ...)
+  if (is.function(family)) {
+    family <- tryCatch(family(), error = function(cond) refuse(": the function makes no family; write binomial(), say."))
+  }
+  name <- if (inherits(family, "family")) family$family else family
+  if (!is.character(name) || length(name) != 1 || is.na(name)) {
+    refuse(" must be a family such as binomial(), its function or its name; got an object of class ",
+           quoted(class(family)[1]), ".")
+  }
+  if (!name %in% names(glm_links)) {
+    refuse(": ", quoted(name), " is not offered; binomial(), poisson() and quasipoisson() are.", switch(name,
+      gaussian = " dp_ols() fits a linear model.",
+      quasibinomial = " Standard errors of binomial() allow for another spread already."
+    ))
+  }
+  if (inherits(family, "family") && !identical(family$link, glm_links[[name]])) {
+    refuse(": ", name, "() has the link ", quoted(glm_links[[name]]), " alone here; got ", quoted(family$link), ".")
+  }
+  name
+}
+
+# The family, made anew: a fit holds its name, and no function.
+made_family <- function(fit) {
+  switch(fit$family, binomial = stats::binomial(), poisson = stats::poisson(), quasipoisson = stats::quasipoisson())
+}

@@ -1,0 +1,147 @@
+# Offsets of a model of a family, what is added to its linear predictor, and its numbers of trials.
+#
+# glm() takes them in the formula, offset(log(x)), or as an argument that it evaluates among the columns. The
+# sum of all goes to Python as one expression.
+
+added_names <- c("offset", "exposure", "trials")
+
+# From these arguments as they were written, and functions that evaluate them, a function of the columns' names
+# that gives their expressions.
+added_parts <- function(written, values) {
+  function(columns) {
+    found <- Map(row_expression, written, names(written), list(columns), values)
+    for (name in c("exposure", "trials")) {
+      if (!is.null(found[[name]]) && !is.name(found[[name]])) {
+        dpreg_stop("argument_error", name, " must be the name of a column", if (name == "exposure") {
+          "; offset = takes expressions"
+        }, ".")
+      }
+    }
+    found
+  }
+}
+
+# glm()'s response of successes and failures, cbind(won, played - won), is won out of trials = played.
+parted_response <- function(formula, added) {
+  left <- if (inherits(formula, "formula") && length(formula) == 3) formula[[2]]
+  if (!is.call(left) || !identical(left[[1]], quote(cbind))) return(list(formula = formula, added = added))
+  failures <- if (length(left) == 3) left[[3]]
+  if (!is.call(failures) || !identical(failures[[1]], quote(`-`)) || length(failures) != 3 ||
+      !identical(failures[[3]], left[[2]]) || !(is.null(added$trials) || identical(added$trials, failures[[2]]))) {
+    refuse_term(label_of(left), "write the successes as the response and trials = the column of their number")
+  }
+  added$trials <- failures[[2]]
+  formula[[2]] <- left[[2]]
+  list(formula = formula, added = added)
+}
+
+# An argument that glm() would evaluate among the columns: an expression of them, or such a one as text or in a
+# one-sided formula. Where it names no column, `value()` evaluates it where the call was made.
+row_expression <- function(e, argument, columns, value) {
+  refuse <- function(...) dpreg_stop("argument_error", argument, ...)
+  if (is.language(e) && !is_formula(e) && !all(all.vars(e) %in% columns)) {
+    e <- tryCatch(value(), error = function(cond) {
+      refuse(": ", listed(setdiff(all.vars(e), columns)), " is no column of data; it has ", listed(columns), ".")
+    })
+  }
+  if (is_formula(e)) {
+    if (length(e) != 2) refuse(" must be a one-sided formula, such as ~ log(x).")
+    e <- e[[2]]
+  }
+  if (is.character(e) && length(e) == 1 && !is.na(e)) {
+    check_text(e, argument)
+    if (e %in% columns) return(as.name(e))
+    e <- tryCatch(str2lang(e), error = function(cond) refuse(": the text is no expression of columns."))
+  }
+  if (is.null(e)) return(NULL)
+  if (!is.language(e) || !length(all.vars(e))) {
+    refuse(" must be an expression of columns, such as log(x), and no numbers: those of the rows are in data.")
+  }
+  e
+}
+
+is_formula <- function(e) inherits(e, "formula") || is.call(e) && identical(e[[1]], quote(`~`))
+
+# The translation with what Python gets (`sent`, as arguments); `offset`, a list of its code, label and
+# expression, or NULL; `in_formula`, the offset() terms; and `added`, the arguments as they go into the call.
+with_offset <- function(translation, added, known) {
+  parts <- c(lapply(added$formula, function(term) term[[2]]), added$offset)
+  translation["in_formula"] <- list(added$formula)
+  translation$added <- Filter(Negate(is.null), added[added_names])
+  code_of <- function(e) translate_variable(e, label_of(e), known)
+  translation$sent <- list()
+  if (!is.null(added$exposure)) translation$sent$exposure <- code_of(added$exposure)
+  if (!is.null(added$trials)) {
+    translation$sent$trials <- code_of(added$trials)
+    translation$columns <- unique(c(translation$columns, all.vars(added$trials)))
+  }
+  if (length(parts)) {
+    expression <- Reduce(function(a, b) call("+", a, b), parts)
+    translation$sent$offset <- code_of(expression)
+  } else if (!is.null(added$exposure)) {
+    expression <- call("log", added$exposure)
+  } else {
+    return(translation)
+  }
+  code <- code_of(expression)
+  translation$offset <- list(code = code, label = label_of(expression), expression = expression)
+  translation$labels <- c(translation$labels, stats::setNames(translation$offset$label, code))
+  translation$columns <- unique(c(translation$columns, all.vars(expression)))
+  translation
+}
+
+# Of a saved fit: its offset is one of the formula's terms, however it was given, and a comparison is the
+# response again.
+saved_model <- function(translation, offset, trials) {
+  if (!is.null(trials)) translation$added <- list(trials = str2lang(trials))
+  if (!is.null(offset)) {
+    expression <- str2lang(offset$text)
+    translation$offset <- list(code = offset$code, label = label_of(expression), expression = expression)
+    translation$in_formula <- list(call("offset", expression))
+  }
+  number <- translation$expressions[[translation$response]]
+  if (is.call(number) && identical(number[[1]], quote(I)) && identical(number[[2]][1:2], quote(`*`(1))[1:2])) {
+    truth <- number[[2]][[3]][[2]]
+    place <- match(translation$response, names(translation$expressions))
+    translation$expressions[[place]] <- truth
+    names(translation$expressions)[place] <- translation$response <- label_of(truth)
+  }
+  translation
+}
+
+# The offset's column, as a recipe for new rows; Python's name of it, or NULL.
+offset_recipe <- function(name, offset, schema) {
+  if (is.null(name)) return(NULL)
+  label <- offset$label
+  design_recipe(name, list(factors = list(offset = offset$code), terms = list(offset = label),
+                           labels = stats::setNames(label, offset$code),
+                           expressions = stats::setNames(list(offset$expression), label)), schema)
+}
+
+# What the offset adds to the linear predictors of new rows.
+offset_part <- function(fit, newdata) {
+  recipe <- fit$design$offset
+  rows <- .row_names_info(newdata, 2L)
+  if (is.null(recipe)) return(numeric(rows))
+  design_column(recipe$columns[[1]], design_values(recipe, newdata, fit$schema), rows)
+}
+
+# What the offset() terms of a formula compute, by their labels.
+parts_of_offset <- function(terms) {
+  found <- as.list(attr(terms, "variables"))[-1][attr(terms, "offset")]
+  stats::setNames(lapply(found, `[[`, 2), vapply(found, label_of, ""))
+}
+
+add_offsets <- function(formula, offsets) {
+  for (term in offsets) formula[[3]] <- call("+", formula[[3]], term)
+  formula
+}
+
+# A comparison as a response is a number to Python: y > 0 is I(1 * (y > 0)).
+number_of_truth <- function(code, variable) {
+  while (is.call(variable) && (identical(variable[[1]], quote(I)) || identical(variable[[1]], quote(`(`)))) {
+    variable <- variable[[2]]
+  }
+  comparison <- is.call(variable) && as.character(variable[[1]])[1] %in% c("<", "<=", ">", ">=", "==", "!=")
+  if (comparison) paste0("I(1 * (", substring(code, 3, nchar(code) - 1), "))") else code
+}

@@ -1,0 +1,332 @@
+"""dp_select for families: what is found, charged, refused before the charge, and shown."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+
+import dpreg
+from dpreg.errors import ArgumentError, BudgetError, DpregWarning, FormulaError, NotReleased
+from dpreg.reporting import report_html
+from dpreg.results.glm import GLMResults
+from dpreg.results.glm_selection import GLMSelectionResults
+from dpreg.results.load import from_json
+
+SCHEMA = {
+    "a": (-1, 1),
+    "b": (-1, 1),
+    "c": (-1, 1),
+    "copy": (-1, 1),
+    "g": ["u", "v", "w"],
+    "o": (0, 4),
+    "days": (1, 30),
+    "y": (0, 1),
+    "word": ["no", "yes"],
+    "visits": (0, 30),
+}
+RIGHT = "g + a + b + c"
+TRUTH = {"Intercept": -0.5, "g[T.v]": 0.0, "g[T.w]": 1.0, "a": 1.5, "b": -1.0}
+
+
+def table(rows: int = 20_000, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    a, b, c = rng.uniform(-1, 1, (3, rows))
+    g, days = rng.choice(["u", "v", "w"], rows), rng.integers(1, 31, rows).astype(float)
+    o = rng.uniform(0, 4, rows)
+    eta = -0.5 + 1.5 * a - b + 1.0 * (g == "w")
+    y = (rng.random(rows) < 1 / (1 + np.exp(-eta))) * 1
+    visits = rng.poisson(np.exp(0.3 + eta / 2))
+    copy = np.clip(a + rng.normal(0, 0.001, rows), -1, 1)
+    word = np.where(y == 1, "yes", "no")
+    return pd.DataFrame(
+        {"a": a, "b": b, "c": c, "copy": copy, "g": g, "o": o, "days": days}
+    ).assign(y=y, word=word, visits=visits)
+
+
+def select(formula=f"y ~ {RIGHT}", data=None, eps=2, **more):
+    data = table() if data is None else data
+    arguments = {"family": "binomial", "delta": 1e-6, "schema": SCHEMA, **more}
+    return dpreg.dp_select(formula, data, eps, **arguments)
+
+
+# ---- what is found ----
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"delta": 0, "eps": 4},
+        {"neighbors": "add-remove"},
+        {"contributions": 3, "eps": 6},
+        {"fit": None},
+        {"fit": "fresh"},
+        {"fit": "split", "eps": 3},
+        {"formula": f"word ~ {RIGHT}"},
+        {"formula": f"visits ~ {RIGHT}", "family": "poisson"},
+        {"formula": f"visits ~ {RIGHT}", "family": "quasipoisson", "delta": 0, "eps": 6},
+    ],
+)
+def test_the_terms_of_a_clear_model_are_found(options):
+    options = {"formula": f"y ~ {RIGHT}", **options}
+    result = select(false_inclusions="1e-4", unsafe_seed=5, **options)
+    assert result.selected == ["Intercept", "g", "a", "b"]
+    response = options["formula"].partition(" ~")[0]
+    assert result.selected_formula == f"{response} ~ g + a + b"
+    assert result.best == tuple(result.selected)
+    assert (result.alternatives, result.certified) == ({}, True)
+    assert result.stability["a"] == 1
+    assert result.stability["c"] < 0.5
+    assert result.selection_frequencies.to_dict() == {"g": 1.0, "a": 1.0, "b": 1.0, "c": 0.0}
+    assert result.family == options.get("family", "binomial")
+    assert (result.regression is None) == (options.get("fit", "") is None)
+
+
+@pytest.mark.parametrize("fit", ["same", "fresh", "split"])
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_intervals_hold_the_truth(fit, delta):
+    missed = 0
+    for seed in range(5):
+        result = select(data=table(seed=seed), delta=delta, false_inclusions="1e-4", fit=fit, eps=4)
+        assert result.regression.fit == fit
+        assert bool(result.regression.conditional) == (fit == "same")
+        ends = result.conf_int(0.001)
+        assert list(ends.index) == list(TRUTH)
+        missed += sum(not ends.loc[k, 0] <= v <= ends.loc[k, 1] for k, v in TRUTH.items())
+    assert missed <= 1
+
+
+@pytest.mark.parametrize("fit", ["same", "fresh"])
+def test_coefficients_tend_to_those_of_the_chosen_model_as_the_noise_vanishes(fit):
+    data = table()
+    result = select(eps=1e6, fit=fit, data=data)
+    formula = result.selected_formula
+    theirs = smf.glm(formula, data, family=sm.families.Binomial()).fit()
+    ours = result.regression
+    np.testing.assert_allclose(ours.coefficients, theirs.params, atol=0.05 * theirs.bse.min())
+    np.testing.assert_allclose(result.bse, theirs.bse, rtol=0.05)
+
+
+def test_one_more_look_has_fresh_errors_of_the_stated_size():
+    data, gaps = table(), []
+    for seed in range(20):
+        fit = select(data=data, fit="fresh", false_inclusions="1e-4", unsafe_seed=seed).regression
+        theirs = smf.glm("y ~ g + a + b", data, family=sm.families.Binomial()).fit()
+        gaps.append((fit.coefficients - theirs.params) / fit.bse_privacy)
+    assert 0.75 < np.sqrt(np.mean(np.square(gaps))) < 1.3
+
+
+def test_a_copy_is_an_alternative_and_never_dropped():
+    result = select("y ~ a + b + copy", unsafe_seed=1)
+    assert not {"a", "copy"} & set(result.selected)
+    (doubtful,) = result.alternatives
+    other = {"a": "copy", "copy": "a"}[doubtful]
+    assert (other,) in result.alternatives[doubtful]
+    assert doubtful in result.best
+    assert doubtful in result.params.index
+    assert f"one of {{{doubtful}, {other}" in " ".join(str(result).split())
+
+
+def test_hierarchy_units_max_terms_and_keep():
+    data = table()
+    rng = np.random.default_rng(1)
+    eta = -0.5 + data["a"] + data["b"] + 2 * data["a"] * data["c"]
+    data["y"] = (rng.random(len(data)) < 1 / (1 + np.exp(-eta))) * 1
+    tied = select("y ~ b + a:c + a + c", data, hierarchy="strong", unsafe_seed=2)
+    assert {"a", "c", "a:c"} <= set(tied.best)
+    by_column = select(units="column", unsafe_seed=3)
+    assert by_column.selected == ["Intercept", "g[T.w]", "a", "b"]
+    assert by_column.columns["g[T.w]"] == ("g[T.w]",)
+    assert select(max_terms=1, unsafe_seed=3).best == ("Intercept", "a")
+    assert "c" in select(keep=("Intercept", "c"), unsafe_seed=3).selected
+
+
+def test_an_offset_is_in_every_model_and_no_candidate():
+    data = table()
+    rng = np.random.default_rng(7)
+    data["visits"] = rng.poisson(data["days"] * np.exp(-2 + 0.5 * data["a"]))
+    rates = select(
+        "visits ~ b * c + a", data, family="poisson", exposure="days", unsafe_seed=1, eps=8
+    )
+    assert set(rates.candidates) == {"b", "c", "a", "b:c"}
+    assert "np.log(days)" not in rates.columns
+    assert rates.selected_formula == "visits ~ a"
+    assert rates.params["a"] == pytest.approx(0.5, abs=0.1)
+    theirs = rates.predict(data, which="linear") - np.log(data["days"])
+    expected = rates.regression.coefficients @ [np.ones(len(data)), data["a"]]
+    np.testing.assert_allclose(theirs, expected, atol=1e-9)
+
+
+def test_nothing_is_found_in_noise():
+    data = table()
+    data["y"] = np.random.default_rng(1).integers(0, 2, len(data))
+    for fit in ("same", "fresh", "split"):
+        result = select(data=data, fit=fit, false_inclusions="1e-3", unsafe_seed=4)
+        assert result.selected == ["Intercept"]
+        assert result.selected_formula == "y ~ 1"
+        assert list(result.params.index) == ["Intercept"]
+        assert abs(result.params["Intercept"]) < 0.15
+        assert any("No candidate was selected" in remark for remark in result.remarks)
+
+
+def test_where_no_intervals_are_earned_there_are_none_and_the_choice_says_so():
+    with pytest.warns(DpregWarning, match="Terms may be missed"):
+        result = select(data=table(500), eps="0.5", unsafe_seed=1)
+    assert result.bse.isna().all()
+    assert result.regression.conditional == ()
+    assert any("false_inclusions is not promised" in note for note in result.notes)
+    assert "none" in str(result)
+
+
+def test_a_fit_that_noise_threw_off_reports_no_candidate(monkeypatch):
+    monkeypatch.setattr("dpreg.families.estimate._ASTRAY", 0.5)
+    result = select(unsafe_seed=2)
+    assert result.selected == ["Intercept"]
+    assert result.alternatives == {}
+    assert "a" in result.best
+    assert any("No candidate is reported" in note for note in result.notes)
+    assert any("has thrown the fit off" in note for note in result.notes)
+    assert result.bse.isna().all()
+
+
+def test_rare_events_and_little_eps_do_not_choose_useless_terms():
+    useless = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        data = pd.DataFrame(rng.uniform(-1, 1, (10_000, 4)), columns=list("abcd"))
+        data["y"] = (rng.random(10_000) < 1 / (1 + np.exp(3 - 2 * data["a"]))) * 1
+        schema = {**dict.fromkeys("abcd", (-1, 1)), "y": (0, 1)}
+        result = select("y ~ a + b + c + d", data, "0.3", schema=schema, unsafe_seed=seed, fit=None)
+        useless.append(len({"b", "c", "d"} & set(result.selected)))
+    assert sum(useless) <= 4
+
+
+# ---- what is charged ----
+
+
+def test_the_choice_costs_nothing_beside_the_looks():
+    ledger = dpreg.Ledger(dpreg.Budget(20, "1e-4"))
+    same = select(fit="same", budget=ledger)
+    assert (same.budget["step"].tolist(), str(ledger.spent)) == (["looks"], "eps=2, delta=0.000001")
+    fresh = select(delta=0, fit="fresh", shares={"fit": "0.25"}, budget=ledger)
+    assert fresh.budget["step"].tolist() == ["looks", "look at the chosen columns"]
+    assert fresh.budget["eps"].tolist() == ["1.5", "0.5"]
+    split = select(fit="split", budget=ledger)
+    assert split.budget["rows"].tolist() == ["half 1", "half 2"]
+    assert split.regression.nobs is None
+    assert ledger.spent == dpreg.Budget(6, "0.000002")
+    with pytest.raises(BudgetError):
+        select(eps=100, budget=ledger)
+    assert sum(look.share for look in fresh.looks) == pytest.approx(0.75)
+    assert sum(look.share for look in fresh.regression.looks) == pytest.approx(0.25)
+
+
+def test_bounds_that_are_bought_take_their_share():
+    partly = {name: how for name, how in SCHEMA.items() if name != "a"}
+    with pytest.warns(DpregWarning, match="leaves out a"):
+        result = select(schema=partly, eps=4, shares={"bounds": "0.25"}, fit=None)
+    assert result.budget["eps"].tolist() == ["1", "3"]
+    assert result.bounds["a"] == "private"
+
+
+# ---- what is refused, before a row is read ----
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"family": "gamma"}, "family"),
+        ({"family": None, "offset": "o"}, "offset needs family="),
+        ({"family": None, "response_cap": 3}, "response_cap needs family="),
+        ({"method": "pcls"}, 'method="pcls" is for linear models'),
+        ({"method": "pcpl"}, 'method="pcpl" is for linear models'),
+        ({"mechanism": "laplace"}, "mechanism: a family is chosen for by looks"),
+        ({"radius": 2}, "radius: a family"),
+        ({"draws": 3}, "draws: a family"),
+        ({"sigma2": 1}, "sigma2: a family"),
+        ({"penalty": "bic", "sigma2": 1}, "penalty, sigma2: a family"),
+        ({"engine": "tree"}, "engine: a family"),
+        ({"shares": {"count": "0.1"}}, "shares"),
+        ({"shares": {"bounds": "0.1"}}, "shares names bounds"),
+        ({"fit": "same", "shares": {"fit": "0.1"}}, "shares"),
+        ({"fit": "share"}, 'fit="share" belongs to linear models'),
+        ({"clip": "0.5"}, "clip and center"),
+        ({"center": False}, "clip and center"),
+        ({"keep": ("a",)}, "the intercept is in every model"),
+        ({"keep": ("Intercept", "nix")}, "is not a term"),
+        ({"offset": "a"}, "offset must be one column"),
+        ({"exposure": "days"}, "exposure is for counts"),
+        ({"response_cap": 3}, "response_cap is for counts"),
+        ({"formula": "visits ~ a"}, "must lie between 0 and 1"),
+        ({"formula": "y ~ a + b - 1", "keep": ()}, "the intercept is in every model"),
+        ({"formula": "y ~ a + b - 1"}, "needs an intercept"),
+        ({"formula": "y ~ 1"}, "needs a column beside the intercept"),
+        ({"hierarchy": "strong", "formula": "y ~ a + a:b"}, "lacks b"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_nothing_is_charged(options, says, monkeypatch):
+    ledger = dpreg.Ledger(10)
+    monkeypatch.setattr("dpreg.api.select_family.look_at_family", None)
+    with pytest.raises((ArgumentError, FormulaError, dpreg.errors.SchemaError), match=says):
+        select(budget=ledger, **options)
+    assert not ledger.entries
+
+
+def test_halves_on_a_cluster_need_persons():
+    import dask.dataframe as dd
+
+    data = dd.from_pandas(table(300), npartitions=3)
+    with pytest.raises(ArgumentError, match='fit="split": on a cluster'):
+        select(data=data, fit="split")
+
+
+# ---- what is shown ----
+
+
+def test_views_and_saved_results(tmp_path):
+    result = select(fit="same", unsafe_seed=3)
+    assert isinstance(result, GLMSelectionResults)
+    assert isinstance(result.regression, GLMResults)
+    again = from_json(result.to_json())
+    assert again == result
+    assert isinstance(again, GLMSelectionResults)
+    assert json.loads(result.to_json())["kind"] == "glm-selection"
+    pd.testing.assert_frame_equal(again.ratios(0.1), result.ratios(0.1))
+    assert result.ratios().columns[0] == "odds ratio"
+    rows = table(5)
+    mean, linear = result.predict(rows), result.predict(rows, which="linear")
+    np.testing.assert_allclose(mean, 1 / (1 + np.exp(-linear)))
+    with pytest.raises(NotReleased, match="get_prediction is not released"):
+        result.get_prediction(rows)
+    frame = select(fit="fresh", unsafe_seed=3).get_prediction(rows).summary_frame()
+    assert (frame["mean_ci_lower"] < frame["mean_ci_upper"]).all()
+    page = " ".join(str(result.summary(ratios=True)).split())
+    for words in ("binomial regression: y", "given the choice", "odds ratio", "stability"):
+        assert words in page
+    assert "linear model" not in page
+    report = report_html(result)
+    assert "Standard errors and intervals rest on independent rows whose mean" in report
+    assert "linear model" not in report
+    renamed = str(result.summary(xname=["one", "two", "three", "four", "five"], yname="told"))
+    assert "told" in renamed
+    assert "five" in renamed
+    with pytest.raises(NotReleased, match="cov_params"):
+        result.cov_params()
+    with pytest.raises(NotReleased):
+        _ = result.rsquared
+    with pytest.raises(NotReleased, match="fit=None"):
+        select(fit=None, unsafe_seed=3).ratios()
+
+
+def test_pictures_are_in_units_of_the_linear_predictor():
+    pytest.importorskip("matplotlib")
+    axes = select(unsafe_seed=3).plot()
+    assert "log odds of y" in axes.get_xlabel()
+    counts = select(f"visits ~ {RIGHT}", family="poisson", unsafe_seed=3)
+    assert "logarithms of the mean of visits" in counts.plot().get_xlabel()
+    assert "frequencies" not in counts.plot("frequencies").get_xlabel()

@@ -1,0 +1,64 @@
+"""Made-up rows have the moments that were asked for; given rows are taken as they are."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpreg.errors import ArgumentError
+from dpreg.formula.design import build_design
+from dpreg.planning.assumed import of_formula, of_numbers
+
+SCHEMA = {"y": (-2, 2), "a": (0, 10), "flag": (0, 1), "g": ["u", "v", "w"]}
+
+
+def test_numbers_have_their_deviations_given_the_others():
+    found = of_numbers(4, {0: 0.1, 2: 0.2}, 0.5)
+    np.testing.assert_allclose(found.deviations()[[0, 2]], [0.1, 0.2], rtol=0.05)
+    correlations = np.corrcoef(found.x.T)[np.triu_indices(4, 1)]
+    np.testing.assert_allclose(correlations, 0.5, atol=0.04)
+    plain = of_numbers(3, {}, 0.0)
+    np.testing.assert_allclose(plain.x.std(axis=0), 3**-0.5, rtol=0.02)
+    assert np.abs(plain.x).max() <= 1
+
+
+def test_residuals_are_uncorrelated_with_the_columns_and_have_the_size_asked_for():
+    found = of_numbers(3, {}, 0.3)
+    y = found.response(np.array([0.1, 0.0, -0.1]), 0.05)
+    fitted = np.linalg.lstsq(np.column_stack([np.ones(len(y)), found.x]), y, rcond=None)
+    np.testing.assert_allclose(fitted[0][1:], [0.1, 0, -0.1], atol=1e-9)
+    assert fitted[1][0] / len(y) == pytest.approx(0.05**2, rel=1e-6)
+
+
+def test_a_formula_makes_its_own_columns_of_made_up_ones():
+    design = build_design("y ~ a + I(a ** 2) + g", SCHEMA)
+    found = of_formula(design, {}, 0.0)
+    linear, square = found.x[:, 2], found.x[:, 3]  # levels come first
+    np.testing.assert_allclose(square, (linear + 1) ** 2 / 2 - 1, atol=1e-9)
+    np.testing.assert_allclose(found.x[:, :2].mean(axis=0), 1 / 3, atol=0.01)
+
+
+def test_deviations_say_how_rare_levels_and_flags_are():
+    design = build_design("y ~ flag + g", SCHEMA)
+    shares = {"u": 0.6, "v": 0.3, "w": 0.1}
+    sd = {level: (1 / share + 1 / shares["u"]) ** -0.5 for level, share in shares.items()}
+    given = {1: sd["v"], 2: sd["w"], 3: (0.05 * 0.95) ** 0.5 / 0.5}
+    x = of_formula(design, given, 0.0).x
+    assert (x[:, 2] > 0).mean() == pytest.approx(0.05, abs=0.01)
+    np.testing.assert_allclose(x[:, :2].mean(axis=0), [0.3, 0.1], atol=0.02)
+    np.testing.assert_allclose(of_formula(design, given, 0.0).stated(), list(given.values()))
+
+
+def test_like_gives_columns_and_where_it_has_them_residuals():
+    design = build_design("y ~ a + g", SCHEMA)
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame({"a": rng.normal(4, 1, 500), "g": rng.choice(list("uvw"), 500)})
+    without = of_formula(design, {}, 0.0, rows)
+    np.testing.assert_allclose(without.x[:, 2], (rows["a"] - 5) / 5)
+    skewed = rng.exponential(0.2, 500)
+    found = of_formula(design, {}, 0.0, rows.assign(y=skewed))
+    assert (without.shape**3).mean() == pytest.approx(0, abs=0.4)
+    assert (found.shape**3).mean() > 1
+    with pytest.raises(ArgumentError, match="lacks columns of the formula: g"):
+        of_formula(design, {}, 0.0, rows[["a"]])
+    with pytest.raises(ArgumentError, match="complete rows"):
+        of_formula(design, {}, 0.0, rows.head(4))

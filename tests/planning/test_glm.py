@@ -1,0 +1,107 @@
+"""plan_glm: errors near those of calls, and verdicts that calls bear out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpreg
+from dpreg import plan_glm
+from dpreg.errors import ArgumentError, FormulaError, SchemaError
+
+SCHEMA = {"a": (-1, 1), "b": (0, 10), "g": ["u", "v", "w"], "y": bool, "k": (0, 20)}
+FORMULA = "y ~ a + b + g"
+
+
+def table(n, seed=0):
+    rng = np.random.default_rng(seed)
+    a, b, g = rng.uniform(-1, 1, n), rng.uniform(0, 10, n), rng.choice(["u", "v", "w"], n)
+    eta = 0.8 * a + 0.16 * (b - 5) + 0.9 * (g == "w") - 0.3
+    k = np.minimum(rng.poisson(np.exp(0.5 + eta / 2)), 20)
+    y = rng.random(n) < 1 / (1 + np.exp(-eta))
+    return pd.DataFrame({"a": a, "b": b, "g": g, "y": y, "k": k})
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "mean", "eps", "delta"),
+    [
+        (FORMULA, "binomial", 0.5, 1, 1e-6),
+        (FORMULA, "binomial", 0.5, 4, 0),
+        ("k ~ a + b + g", "poisson", 2.1, 2, 1e-6),
+    ],
+)
+def test_errors_are_near_those_of_a_call(formula, family, mean, eps, delta):
+    told = plan_glm(
+        formula, schema=SCHEMA, mean=mean, n=20_000, eps=eps, delta=delta, family=family
+    )
+    assert told.enough
+    assert told.notes == ()
+    asked = {"delta": delta, "family": family, "schema": SCHEMA}
+    fits = [dpreg.dp_glm(formula, table(20_000), eps, **asked) for _ in range(3)]
+    seen = np.mean([fit.bse.to_numpy() for fit in fits], axis=0)
+    predicted = told.errors["std err"].to_numpy()
+    assert told.errors.index.tolist() == fits[0].params.index.tolist()
+    ratio = predicted[1:] / seen[1:]
+    assert 0.7 < np.exp(np.log(ratio).mean()) < 1.4
+    assert (told.errors["without privacy"] <= told.errors["sampling"] * 1.05).all()
+
+
+def test_the_least_n_and_eps_are_met_by_calls():
+    rows = plan_glm(FORMULA, schema=SCHEMA, mean=0.5, eps=1, delta=1e-6)
+    assert (rows.solved, rows.enough) == ("n", True)
+    assert not plan_glm(
+        FORMULA, schema=SCHEMA, mean=0.5, eps=1, delta=1e-6, n=int(0.9 * rows.n)
+    ).enough
+    plenty = table(4 * rows.n)
+    fits = [dpreg.dp_glm(FORMULA, plenty, 1, delta=1e-6, schema=SCHEMA) for _ in range(5)]
+    assert sum(fit.bse.notna().all() for fit in fits) >= 4
+    eps = plan_glm(FORMULA, schema=SCHEMA, mean=0.5, n=rows.n, delta=1e-6)
+    assert eps.solved == "eps"
+    assert float(eps.eps) == pytest.approx(1, rel=0.1)
+
+
+def test_too_few_rows_and_rare_outcomes_are_told_with_what_is_needed():
+    few = plan_glm(FORMULA, schema=SCHEMA, mean=0.5, n=300, eps="0.5", delta=1e-6)
+    assert not few.enough
+    assert few.errors["std err"].isna().all()
+    assert few.errors["without privacy"].notna().all()
+    assert "too few" in few.notes[0]
+    rare = plan_glm(FORMULA, schema=SCHEMA, mean=0.001, n=20_000, eps=1, delta=1e-6)
+    assert not rare.enough
+    assert "rare" in rare.notes[0]
+    more = plan_glm(FORMULA, schema=SCHEMA, mean=0.001, eps=1, delta=1e-6)
+    assert more.n > 50_000
+    page = str(few)
+    for words in ("No data were used", "none", "too few"):
+        assert words in page
+    assert "no intervals" in repr(few)
+    assert "<table" in few._repr_html_()
+
+
+def test_smaller_spread_makes_larger_errors():
+    asked = {"schema": SCHEMA, "mean": 0.5, "n": 20_000, "eps": 1, "delta": 1e-6}
+    wide, narrow = plan_glm(FORMULA, **asked), plan_glm(FORMULA, **asked, sd={"b": 0.5})
+    assert narrow.errors.loc["b", "std err"] > 3 * wide.errors.loc["b", "std err"]
+    added = plan_glm(FORMULA, **asked, neighbors="add-remove")
+    assert added.errors.loc["a", "privacy"] < wide.errors.loc["a", "privacy"]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"n": None, "eps": None}, "give n, eps or both"),
+        ({"mean": 1.5}, "mean must lie"),
+        ({"mean": 0}, "mean"),
+        ({"sd": {"nix": 1}}, "sd names 'nix'"),
+        ({"family": "gamma"}, "family"),
+        ({"noise": "gaussian"}, "needs delta"),
+        ({"formula": "k ~ a"}, "between 0 and 1"),
+        ({"formula": "y ~ a + nix"}, "nix"),
+        ({"formula": "y ~ 1"}, "beside the intercept"),
+    ],
+)
+def test_refusals(options, says):
+    asked = {"formula": FORMULA, "schema": SCHEMA, "mean": 0.5, "n": 1000, "eps": 1, **options}
+    with pytest.raises((ArgumentError, FormulaError, SchemaError), match=says):
+        plan_glm(asked.pop("formula"), **asked)

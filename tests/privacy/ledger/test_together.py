@@ -1,0 +1,324 @@
+"""Charges that one process makes for several: each once, each checked alone, in order.
+
+Processes stop where a test tells them to: at a gate that lies between two steps of the one that
+holds the ledger.
+"""
+
+import multiprocessing
+import os
+import signal
+import sqlite3
+import sys
+import time
+
+import pytest
+
+from dpreg.errors import BudgetError, LedgerError
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.ledger import Ledger, store, together
+from dpreg.privacy.ledger.chain import Position
+from dpreg.privacy.ledger.queue import Queue, Turn
+from dpreg.privacy.ledger.slots import PLACES, Slots
+from dpreg.privacy.ledger.sqlite import SqliteDatabase
+
+CONTEXT = multiprocessing.get_context("fork")
+TENTH = Budget("0.1")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the queue is Linux's")
+
+
+def asks(path, what, answers, *, cost=TENTH, analyst=None, timeout=60, seen=None):
+    """Start a process that charges; `answers` gets its label and the entry or the error."""
+
+    def inside():
+        try:
+            ledger = Ledger.open(path, timeout=timeout)
+            ledger._seen = ledger._seen if seen is None else seen
+            answers.put((what, ledger.charge(cost, what, analyst=analyst).head))
+        except BudgetError as fault:
+            answers.put((what, fault))
+
+    process = CONTEXT.Process(target=inside)
+    process.start()
+    return process
+
+
+def drawn(path):
+    """How many tickets have been drawn."""
+    file = os.open(f"{path}-queue", os.O_RDONLY)
+    try:
+        return Slots(file).given
+    finally:
+        os.close(file)
+
+
+def until(count, path):
+    deadline = time.monotonic() + 30
+    while drawn(path) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+class Line:
+    """A queue whose first place this process holds, and the charges of others behind it."""
+
+    def __init__(self, path):
+        self.path, self.answers, self.processes = path, CONTEXT.Queue(), []
+        self.queue = Queue(path)
+        self.place = self.queue.turn(time.monotonic() + 60)
+
+    def __enter__(self):
+        self.turn = self.place.__enter__()
+        self.count = drawn(self.path)
+        return self
+
+    def add(self, what, **options):
+        self.processes.append(asks(self.path, what, self.answers, **options))
+        self.count += 1
+        until(self.count, self.path)
+
+    def __exit__(self, *fault):
+        self.place.__exit__(*fault)
+        self.queue.close()
+
+    def told(self, count=None):
+        found = dict(self.answers.get(timeout=60) for _ in range(count or len(self.processes)))
+        for process in self.processes:
+            process.join()
+        return found
+
+
+@pytest.fixture
+def path(tmp_path):
+    Ledger(5, tmp_path / "ledger.db").close()
+    return tmp_path / "ledger.db"
+
+
+def labels(path):
+    with Ledger.open(path)._reading() as run:
+        lines = list(store.lines(run))
+    assert Ledger.open(path).verify().entries == len(lines)
+    return [line.what for line in lines]
+
+
+def counting(monkeypatch):
+    """Count how often the ledger's lock is taken, in all processes."""
+    count = CONTEXT.Value("i", 0)
+    honest = SqliteDatabase.locked
+
+    def locked(database, deadline):
+        with count.get_lock():
+            count.value += 1
+        return honest(database, deadline)
+
+    monkeypatch.setattr(SqliteDatabase, "locked", locked)
+    return count
+
+
+def test_one_transaction_makes_the_charges_of_all_who_wait_in_their_order(path, monkeypatch):
+    count = counting(monkeypatch)
+    with Line(path) as line:
+        for number in range(8):
+            line.add(f"charge {number}")
+    told = line.told()
+    assert labels(path) == [f"charge {number}" for number in range(8)]
+    assert count.value == 1
+    heads = [entry.head for entry in Ledger.open(path).entries]
+    assert [told[f"charge {number}"] for number in range(8)] == heads
+
+
+def test_each_is_checked_as_if_it_had_come_alone(tmp_path):
+    path = tmp_path / "ledger.db"
+    Ledger("0.6", path, analyst_cap={"ada": "0.2", "bob": "0.3"}).close()
+    with Line(path) as line:
+        line.add("first", analyst="ada")
+        line.add("second", analyst="ada")
+        line.add("third", analyst="ada")  # beyond ada's
+        line.add("stranger", analyst="eve")
+        line.add("nobody")
+        line.add("large", analyst="bob", cost=Budget("0.5"))
+        line.add("small", analyst="bob", cost=Budget("0.2"))
+        line.add("larger", analyst="bob", cost=Budget("0.2"))
+    told = line.told()
+    assert labels(path) == ["first", "second", "small"]
+    assert str(told["third"]) == "third asks for eps=0.1, but only eps=0 of ada's eps=0.2 is left"
+    assert "not one of the analysts" in str(told["stranger"])
+    assert "say who asks" in str(told["nobody"])
+    assert "large asks for eps=0.5, but only" in str(told["large"])
+    assert "larger asks for eps=0.2, but only eps=0.1 of bob's" in str(told["larger"])
+
+
+def test_a_message_that_is_too_long_waits_for_its_own_turn(path, monkeypatch):
+    count = counting(monkeypatch)
+    long = "long " * 1000
+    with Line(path) as line:
+        for what in ("before", long, "after"):
+            line.add(what)
+    line.told()
+    assert labels(path) == ["before", long, "after"]
+    assert count.value == 2  # the long one serves who is behind it
+
+
+def test_a_message_of_another_ledger_or_none_is_left_to_its_sender(path, monkeypatch):
+    count = counting(monkeypatch)
+    monkeypatch.setattr(together, "_message", lambda *_: b'["another", 1]')
+    with Line(path) as line:
+        line.add("one")
+        line.add("two")
+    line.told()
+    assert labels(path) == ["one", "two"]
+    assert count.value == 2
+
+
+def test_who_saw_a_later_state_is_refused_and_holds_nobody_up(path):
+    with Line(path) as line:
+        line.add("before")
+        line.add("from the future", seen=Position(7, "0" * 64))
+        line.add("after")
+    told = line.told()
+    assert labels(path) == ["before", "after"]
+    assert "rolled back" in str(told["from the future"])
+
+
+def dies(at, monkeypatch):
+    """Let the first process that comes to a step of serving be killed there."""
+    once = CONTEXT.Value("i", 0)
+
+    def fatal(*_):
+        with once.get_lock():
+            once.value += 1
+            first = once.value == 1
+        if first:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    if at == "before the commit":
+        honest = together._those_behind
+
+        def serve(*given):
+            answers = honest(*given)
+            fatal()
+            return answers
+
+        monkeypatch.setattr(together, "_those_behind", serve)
+    else:
+        tell = Turn.tell
+
+        def told(turn, answers):
+            fatal()
+            tell(turn, answers)
+
+        monkeypatch.setattr(Turn, "tell", told)
+
+
+def killed(path):
+    with Line(path) as line:
+        for number in range(6):
+            line.add(f"charge {number}")
+    told = line.told(5)
+    assert "charge 0" not in told
+    return told
+
+
+@pytest.mark.parametrize("at", ["before the commit", "after the commit"])
+def test_each_charge_is_made_once_though_who_serves_is_killed(path, monkeypatch, at):
+    dies(at, monkeypatch)
+    told = killed(path)
+    made = [f"charge {number}" for number in range(at == "before the commit", 6)]
+    assert labels(path) == made
+    heads = {entry.what: entry.head for entry in Ledger.open(path).entries}
+    assert all(heads[what] == head for what, head in told.items())
+
+
+def test_mutant_that_leaves_no_note_charges_twice(path, monkeypatch):
+    dies("after the commit", monkeypatch)
+    monkeypatch.setattr(Turn, "take", lambda *_: True)
+    killed(path)
+    assert len(labels(path)) > 6
+
+
+def gives_up(path):
+    """Let one give up while its turn is far; return what it and the ledger say."""
+    with Line(path) as line:
+        line.add("patient")
+        line.add("hasty", timeout=0.3)
+        blocker = sqlite3.connect(path, isolation_level=None)
+        blocker.execute("BEGIN IMMEDIATE")
+        what, fault = line.answers.get(timeout=60)
+        assert what == "hasty"
+        blocker.execute("ROLLBACK")
+        blocker.close()
+    return line, fault
+
+
+def test_who_gives_up_is_not_charged_afterwards(path):
+    line, fault = gives_up(path)
+    assert "nothing was charged" in str(fault)
+    line.told(1)
+    assert labels(path) == ["patient"]
+
+
+@pytest.mark.parametrize("withdraws", [True, False])
+def test_a_place_that_is_given_up_while_its_ticket_is_held(path, monkeypatch, withdraws):
+    """The moment between giving up and leaving; without the mark it would be served there."""
+    if not withdraws:
+        monkeypatch.setattr(Slots, "withdraw", lambda *_: None)
+    gate = CONTEXT.Event()
+    honest = Queue.leave
+
+    def slow(queue, ticket, served, *, wake):
+        if not served and not wake:
+            gate.wait(30)
+        honest(queue, ticket, served, wake=wake)
+
+    monkeypatch.setattr(Queue, "leave", slow)
+    with Line(path) as line:
+        line.add("patient")
+        blocker = Ledger.open(path)
+        with blocker._database.locked(time.monotonic() + 5):
+            line.add("hasty", timeout=0.2)
+            time.sleep(0.8)
+    told = line.answers.get(timeout=60)
+    assert told[0] == "patient"
+    gate.set()
+    assert isinstance(line.told(1)["hasty"], LedgerError)
+    assert labels(path) == (["patient"] if withdraws else ["patient", "hasty"])
+
+
+def test_who_gives_up_while_being_served_is_told_that_it_may_be_charged(path, monkeypatch):
+    gate = CONTEXT.Event()
+    honest = together._those_behind
+
+    def slow(book, turn):
+        answers = honest(book, turn)
+        gate.wait(30)
+        return answers
+
+    monkeypatch.setattr(together, "_those_behind", slow)
+    with Line(path) as line:
+        line.add("patient")
+        line.add("hasty", timeout=1)
+    what, fault = line.answers.get(timeout=60)
+    assert what == "hasty"
+    assert "may or may not have been written" in str(fault)
+    gate.set()
+    line.told(1)
+    assert labels(path) == ["patient", "hasty"]
+
+
+def test_slots_belong_to_one_ticket_and_say_so(tmp_path):
+    file = os.open(tmp_path / "queue", os.O_RDWR | os.O_CREAT)
+    slots = Slots(file)
+    assert (slots.given, slots.served, slots.of(1)) == (0, 0, None)
+    slots.post(1, 9, b"message")
+    slots.note(1, 3)
+    slots.answer(1, 4)
+    slots.withdraw(1)
+    found = slots.of(1)
+    assert (found.bell, found.message, found.note, found.answer) == (9, b"message", 3, 4)
+    assert found.withdrawn
+    slots.post(1 + PLACES, 8, b"x" * 5000)
+    assert slots.of(1) is None
+    assert slots.of(1 + PLACES).message == b""
+    assert slots.of(1 + PLACES).note == 0
+    slots.given, slots.served = 5, 8  # a machine that stopped may keep one of two counters
+    assert slots.given == 8
+    os.close(file)
