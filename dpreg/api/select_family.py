@@ -121,8 +121,9 @@ def select_family(
     public, split = request.protection.n_is_public, request.fit == "split"
     if split and not reader.keeps_order:
         raise ArgumentError(
-            'fit="split": on a cluster rows may change places between passes, and so from half to '
-            'half. Name the column of persons, or use fit="same".'
+            'fit="split": on a cluster, and of a query or a function that each pass runs again, '
+            "rows may change places between passes, and so from half to half. Name the column of "
+            'persons, or use fit="same".'
         )
     passes = check_table(reader, trial.types, unbounded, counted=public and bool(unbounded))
     reader.require(passes + MOST_LOOKS + (request.fit in ("fresh", "split")), public)

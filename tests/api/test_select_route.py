@@ -245,6 +245,12 @@ def test_rows_of_a_query_have_no_halves_without_persons(kind):
     assert kept.method == "staged"
 
 
+def test_nor_have_they_for_a_family():
+    formula = "I(1 * (y > 0)) ~ a + b"
+    with pytest.raises(ArgumentError, match="change places"):
+        select(lambda: table(50), formula=formula, family="binomial", fit="split")
+
+
 # ---- halves stay halves ----
 
 
