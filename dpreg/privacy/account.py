@@ -70,7 +70,7 @@ class Account:
         For seeded runs, which are **not private**; they open and charge the same lines.
     """
 
-    __slots__ = ("_lines", "_seal", "_taken", "_ways", "budget")
+    __slots__ = ("_closed", "_lines", "_seal", "_taken", "_ways", "budget")
 
     def __init__(
         self, protection: Protection, budget: Budget, rng: Generator | None = None
@@ -80,6 +80,7 @@ class Account:
         self._lines: list[Line] = []
         self._ways: tuple[Account, ...] = ()
         self._taken: Account | None = None
+        self._closed = False
 
     @property
     def protection(self) -> Protection:
@@ -148,7 +149,7 @@ class Account:
             Makes it a line of adaptive Gaussian looks of this size together. Without it parts are
             of (eps, delta), and add up.
         """
-        if self.charged:
+        if self.charged or self._closed:
             raise AccountError(f"internal error: the step {step!r} is opened after the charge")
         made = Line(self._seal, step, mechanism, cost, rows, note, by, mu_squared)
         self._lines.append(made)
@@ -162,7 +163,7 @@ class Account:
         BudgetError
             If the ledger has no room for it; nothing was read or drawn.
         """
-        if self.charged:
+        if self.charged or self._closed:
             raise AccountError("internal error: a call is charged once")
         if not self.budget.covers(self.total):
             raise AccountError(
@@ -171,6 +172,8 @@ class Account:
         protection = self.protection
         charge(ledger, self.total, label, protection.unit)
         self._seal.charged = True
+        for way in self._ways:
+            way._closed = True
 
     @property
     def total(self) -> Budget:
@@ -209,7 +212,7 @@ class Account:
 
         Each is an account for the same protection, with its lines opened and not charged.
         """
-        if self.charged or self._ways or any(way.charged for way in ways):
+        if self.charged or self._ways or any(way.charged or way._closed for way in ways):
             raise AccountError("internal error: ways are opened once, before the charge")
         if any(way.protection != self.protection or way._ways for way in ways):
             raise AccountError("internal error: a way protects as the whole does")

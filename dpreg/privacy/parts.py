@@ -288,5 +288,9 @@ class Line:
             self._refuse("holds more mu^2 than its looks took")
         return Spend(self.step, self.mechanism, self.cost.eps, self.cost.delta, note, self.rows)
 
+    def __reduce__(self) -> NoReturn:
+        """Reject pickling and copying: each copy could give what is left once more."""
+        self._refuse("may not be copied")
+
     def _refuse(self, why: str) -> NoReturn:
         raise AccountError(f"internal error: the budget of the step {self.step!r} {why}")

@@ -24,7 +24,9 @@ Tested in `tests/sources/test_files.py`.
 from __future__ import annotations
 
 import math
+import os
 import re
+import stat
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -69,13 +71,14 @@ class CsvSource(LocalSource):
     ------
     DataError
         If a file cannot be opened, or its first line looks like a row. While rows are read, if a
-        file is damaged: the ledger stays charged.
+        file is damaged, or not what it was when it was opened: the ledger stays charged.
     """
 
-    __slots__ = ("_headers", "_paths")
+    __slots__ = ("_headers", "_paths", "_stamps")
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = tuple(paths)
+        self._stamps = tuple(_stamp(path) for path in self._paths)
         self._headers = tuple(_header(path) for path in self._paths)
 
     @property
@@ -128,6 +131,8 @@ class CsvSource(LocalSource):
     def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
         missing = partial(_missing_chunk, columns)
         for part, (path, header) in enumerate(zip(self._paths, self._headers, strict=True)):
+            if _stamp(path) not in (None, self._stamps[part]):
+                raise DataError(f"{path} has been written anew since it was opened")
             malformed, read, schema = _Malformed(), None, None
             for batch in _batches(path, header, _Columns.of(columns), malformed):
                 if read is None or batch.schema != schema:
@@ -252,6 +257,17 @@ def _ahead(
         finally:
             for one in waiting:
                 one.cancel()
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    """Return what tells that a file is still the same; None where it cannot be told."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _header(path: str) -> tuple[str, ...]:

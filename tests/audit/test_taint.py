@@ -82,6 +82,33 @@ def test_no_view_differs_on_five_tables(
     assert _differing(cell, tmp_path, monkeypatch) == {}
 
 
+def _of_other_lengths(numbers_only: bool = False) -> list[pd.DataFrame]:
+    many, fitted, alike, *_ = _tables(True)
+    return [many, fitted.iloc[:131], alike.iloc[:1], many.iloc[:0]]
+
+
+_tables = constant.tables
+OWNED = {"contributions": 2, "person": "who", "eps": 30}
+PRIVATE_N: dict[str, tuple[str, dict[str, Any]]] = {
+    "ols": ("ols", {"neighbors": "add-remove", "method": "staged", "eps": 30}),
+    "select": ("select", {"neighbors": "add-remove", "method": "auto", "eps": 30}),
+    "halves": ("select", {**OWNED, "method": "staged", "fit": "split"}),
+    "glm": ("glm", {"neighbors": "add-remove", "delta": "1e-6", "eps": 30}),
+    "glm of persons": ("glm", {**OWNED, "family": "poisson"}),
+}
+
+
+@pytest.mark.parametrize("cell", PRIVATE_N)
+def test_no_view_tells_a_private_number_of_rows(
+    cell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tables above are of one length; where that is private, no length shows anywhere."""
+    constant.constant(monkeypatch)
+    monkeypatch.setitem(MATRIX, cell, PRIVATE_N[cell])
+    monkeypatch.setattr(constant, "tables", _of_other_lengths)
+    assert _differing(cell, tmp_path, monkeypatch) == {}
+
+
 # ---- mutants: a field fed from exact moments ---------------------------------------------------
 
 

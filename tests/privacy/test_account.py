@@ -241,6 +241,25 @@ def test_there_is_no_table_before_the_charge_and_no_copy():
         copy.deepcopy(call)
 
 
+def test_a_line_is_not_copied_either():
+    """Each copy could give all that is left once more."""
+    line = account().joint("looks", "gaussian", Budget(1, "1e-6"), mu_squared=Fraction(1))
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(AccountError, match="may not be copied"):
+            copied(line)
+
+
+def test_no_way_is_widened_once_the_whole_is_charged():
+    call, _, (one, _), _ = ways()
+    call.charge(None, "a call")
+    with pytest.raises(AccountError, match="opened after the charge"):
+        one.line("unpaid", "laplace", HALF)
+    with pytest.raises(AccountError, match="charged once"):
+        one.charge(None, "a way")
+    with pytest.raises(AccountError, match="opened once"):
+        account().either(one)
+
+
 def ways(delta="1e-6"):
     call = account(Budget(1, "1e-5"))
     count = call.line("count", "laplace", Budget("0.1"))

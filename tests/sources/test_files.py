@@ -576,6 +576,18 @@ def test_a_file_that_changes_between_passes_is_refused(tmp_path):
     fails(lambda: read(source), "t.parquet cannot be read")
 
 
+def test_a_csv_file_that_changes_between_passes_is_refused(tmp_path):
+    """Rows that have other places, by which halves go, must not be taken for the same."""
+    rows = table(10).to_pandas()
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    source = as_source(tmp_path / "t.csv")
+    read(source)
+    rows.iloc[::-1].to_csv(tmp_path / "t.csv", index=False)
+    fails(lambda: read(source), "t.csv has been written anew since it was opened")
+    (tmp_path / "t.csv").unlink()
+    fails(lambda: read(source), "t.csv cannot be read")
+
+
 def test_an_error_in_a_thread_is_the_same(tmp_path):
     pq.write_table(secret_table(200_000), tmp_path / "t.parquet", row_group_size=1 << 20)
     raw = (tmp_path / "t.parquet").read_bytes()
