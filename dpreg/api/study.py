@@ -9,7 +9,7 @@ Tested in `tests/study/test_selection.py` and `tests/study/test_simulation.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from typing import Any, Final
@@ -24,6 +24,7 @@ from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms import MECHANISMS
 from dpreg.privacy.protection import NEIGHBORS
 from dpreg.request import SelectionRequest, choice, count, inclusions, names
+from dpreg.signatures import Amount, Amounts, SchemaLike, Table, Texts
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
 from dpreg.study.results import SelectionStudy
@@ -34,7 +35,6 @@ from dpreg.study.staged_results import StagedStudy
 from dpreg.study.stamp import SIMULATED, marked
 
 __all__ = ["selection_study", "simulation_study"]
-
 
 _MOST_COLUMNS: Final = 12
 _SCALES: Final = ("range", "paper")
@@ -52,25 +52,25 @@ _STUDIED: Final = {
 
 def selection_study(
     formula: str,
-    data: Any,
+    data: Table,
     *,
-    schema: Any,
-    eps: Any = (1,),
-    delta: Any = (0,),
+    schema: SchemaLike,
+    eps: Amounts = (1,),
+    delta: Amounts = (0,),
     method: str = "pcls",
-    radius: Any = None,
-    penalty: Any = ("auto",),
-    mechanism: Any = ("permute-and-flip",),
+    radius: Amounts | None = None,
+    penalty: Amounts = ("auto",),
+    mechanism: Texts = ("permute-and-flip",),
     neighbors: str = "replace-one",
     contributions: int = 1,
     units: str = "term",
     keep: Iterable[str] = ("Intercept",),
     max_terms: int | None = None,
     hierarchy: str = "none",
-    clip: Any = 1.0,
+    clip: Amount = 1.0,
     center: bool = True,
-    sigma2: Any = None,
-    false_inclusions: Any = 0.1,
+    sigma2: Amount | None = None,
+    false_inclusions: Amount = 0.1,
     engine: str = "auto",
     draws: int = 200,
     seed: int = 0,
@@ -195,18 +195,18 @@ false_inclusions
 
 
 def simulation_study(
-    beta: Any,
-    n: Any = (100, 1000),
+    beta: Sequence[float] | NDArray[np.floating],
+    n: int | Sequence[int] = (100, 1000),
     *,
-    radius: Any = (1, 2.5, 3.5, 10),
-    eps: Any = (0.1, 1, 5, 10),
-    penalty: Any = None,
-    mechanism: Any = ("laplace",),
-    neighbors: Any = ("replace-one",),
-    bound: Any = (OBSERVED,),
-    scale: Any = ("range",),
-    false_inclusions: Any = None,
-    sigma: Any = 1,
+    radius: Amounts = (1, 2.5, 3.5, 10),
+    eps: Amounts = (0.1, 1, 5, 10),
+    penalty: Amounts | None = None,
+    mechanism: Texts = ("laplace",),
+    neighbors: Texts = ("replace-one",),
+    bound: Amounts = (OBSERVED,),
+    scale: Texts = ("range",),
+    false_inclusions: Amount | None = None,
+    sigma: Amount = 1,
     empty: bool = False,
     datasets: int = 500,
     seed: int = 0,
