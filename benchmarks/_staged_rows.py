@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dpreg.staged.again import locate_again
-from dpreg.staged.clips import heaviness_of, open_clips, wide_cut
+from dpreg.staged.clips import allowed, heaviness_of, open_clips, wide_cut
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate, noise_unit
 from dpreg.staged.predict import located_rows
@@ -34,6 +34,8 @@ class Setting:
     neighbors: str = "replace-one"
     contributions: int = 1
     groups: int = 0
+    levels: tuple[int, ...] = ()
+    """Columns that are 0/1 columns of factors."""
     whole: float = 1.0
     """Share of eps, or of mu^2, that these looks have together."""
 
@@ -144,7 +146,9 @@ def staged(x, y, setting: Setting, n: int, rng, *, choosing: bool = False) -> Ru
         if step == 1:
             tails = release_squares(x, y, look, setting, shares[4], run.located[-1], count, rng)
         if step < 2:
-            run.located.append(locate(look, count))
+            run.located.append(
+                locate(look, run.located[-1] if run.located else None, setting.levels)
+            )
     run.tail = release_tail(x, y, at, setting, shares[3], run.located[-1], count, tails, rng)
     run.law = law(run.looks[-1], count, run.tail)
     return run
@@ -158,10 +162,15 @@ def drawn_like(setting, size, rng):
 
 def release_squares(x, y, look, setting, share, found, count, rng) -> Heaviness:
     strength = setting.strength(share)
-    sd = 1 / strength if setting.delta else math.sqrt(2) / strength
+    sd = math.sqrt(2) / strength if setting.delta else math.sqrt(2) * 2 / strength
     wide = wide_cut(found, look.coordinates, sd, squares=True)
-    t = located_rows(x, y, replace(look.coordinates, width=wide))[:, -1]
-    return heaviness_of(look, t @ t + sd * drawn_like(setting, 1, rng)[0], sd, wide, count)
+    at = look.coordinates
+    z = located_rows(x, y, replace(at, width=wide))
+    t = z[:, -1]
+    e = (y - at.intercept - x @ at.slopes) / wide
+    o = ((1 - z[:, 0] ** 2) * np.clip(e, -1, 1) ** 2).sum()
+    d = sd * drawn_like(setting, 2, rng)
+    return heaviness_of(look, t @ t + d[0], sd, wide, count, found, o + d[1])
 
 
 def again(x, y, columns, setting: Setting, before: Run, n: int | None, rng) -> LookLaw:
@@ -197,4 +206,7 @@ def release_tail(x, y, at, setting, share, found, count, tails, rng) -> Tail:
     sds = sd * np.array([1, 1, 2 * at.squared_radius if setting.delta else 4 * at.squared_radius])
     cells = np.array([(c * t).sum(), (t * t).sum(), (c * c * norm * f * f).sum()])
     total, squares, leverage = map(float, cells + sds * drawn_like(setting, 3, rng))
-    return Tail(total, squares, float(sds[0]), float(sds[1]), width, leverage, float(sds[2]), tails)
+    bent = allowed(found, at, tails)
+    return Tail(
+        total, squares, float(sds[0]), float(sds[1]), width, leverage, float(sds[2]), tails, bent
+    )

@@ -1,6 +1,8 @@
 """Coverage and width of 95% intervals of the staged release, over a grid of settings.
 
-    python -m benchmarks.coverage [--runs N] [--only TEXT] [--out FILE]
+    python -m benchmarks.coverage staged [--runs N] [--only TEXT] [--out FILE]
+
+With --out each cell is kept as a line of JSON, and cells that the file has are not run again.
 
 Each cell is a design, a sample size and a budget. Reported: coverage of slopes and of the
 intercept, the median width of slopes relative to OLS, how often a run is flagged and why.
@@ -14,6 +16,7 @@ import argparse
 import json
 import time
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -134,7 +137,8 @@ def ols_errors(x, y, intercept: bool):
 def measure(cell: Cell, runs: int, seed: int = 1) -> dict:
     rng = np.random.default_rng([seed, cell.p, cell.n])
     design = Design(cell, rng)
-    setting = Setting(cell.eps, cell.delta, cell.neighbors, cell.contributions, 0)
+    levels = tuple(range(4)) if cell.x == "factor" else ()
+    setting = Setting(cell.eps, cell.delta, cell.neighbors, cell.contributions, 0, levels)
     columns = None if cell.intercept else list(range(1, cell.p + 1))
     first = 1 if cell.intercept else 0
     truth = design.truth if cell.intercept else design.truth[1:]
@@ -166,7 +170,14 @@ def measure(cell: Cell, runs: int, seed: int = 1) -> dict:
         )
         marks = flagged(run.law, fit, names, needed=needed)
         kinds = {mark.kind for mark in marks}
-        flags.append(["rows" in kinds or "unseen" in kinds, "heavy-residuals" in kinds])
+        heavy = {j for mark in marks if mark.kind == "heavy-residuals" for j in mark.columns}
+        flags.append(
+            [
+                "rows" in kinds or "unseen" in kinds,
+                first == 1 and 0 in heavy,
+                max(heavy, default=-1) >= first,
+            ]
+        )
     hits, zs, widths = np.array(hits), np.array(zs), np.array(widths)
     info = np.median(np.array(info), axis=0)
     slopes = hits[:, first:]
@@ -190,6 +201,7 @@ def measure(cell: Cell, runs: int, seed: int = 1) -> dict:
         "over": cell.n / needed,
         "flagged": float(np.mean([mark[0] for mark in flags])),
         "iflagged": float(np.mean([mark[1] for mark in flags])),
+        "sflagged": float(np.mean([mark[2] for mark in flags])),
         "runs": runs,
         "seed": seed,
     }
@@ -204,7 +216,8 @@ def line(found: dict) -> str:
         f"[{found['worst']:.3f}, {found['best']:.3f}] width {found['width']:6.2f} | "
         f"intercept {intercept} width {width} | n/nu {found['over']:6.1f} "
         f"lam/nu {found['least']:6.2f} weight {found['weight']:.2f} heavy {found['heavy']:.2f} | "
-        f"flagged {found['flagged']:.2f}, intercept {found['iflagged']:.2f} | "
+        f"flagged {found['flagged']:.2f}, tails: slopes {found['sflagged']:.2f} "
+        f"intercept {found['iflagged']:.2f} | "
         f"{found['seconds']:.0f} s"
     )
 
@@ -250,22 +263,30 @@ def grid() -> list[Cell]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("method", nargs="?", default="staged", choices=["staged"])
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--only", default="")
     parser.add_argument("--most", type=int, default=10**9, help="leave out cells with more rows")
-    parser.add_argument("--out")
+    parser.add_argument("--out", type=Path, help="a line of JSON for each cell")
     parser.add_argument("--part", default="0/1", help="k/K: the k-th of K parts of the cells")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     k, parts = map(int, given.part.split("/"))
     cells = [c for c in grid() if given.only in c.name and c.n <= given.most][k::parts]
+    cells.sort(key=lambda cell: cell.n)
+    done = set()
+    if given.out and given.out.exists():
+        kept = map(json.loads, given.out.read_text(encoding="utf-8").splitlines())
+        done = {(one["cell"], one["runs"], one["seed"]) for one in kept}
     for cell in cells:
+        if (cell.name, given.runs, given.seed) in done:
+            continue
         start = time.time()
         found = measure(cell, given.runs, given.seed)
         found["seconds"] = time.time() - start
         print(line(found), flush=True)
         if given.out:
-            with open(given.out, "a") as file:
+            with given.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(found) + "\n")
 
 

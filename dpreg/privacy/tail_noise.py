@@ -25,12 +25,16 @@ derivative 2 (2 - q) (2 q - 2 q^2 - 1) is negative: at most 4. L1: p (1 + q) <= 
 most 9/4. Incomplete rows are s = l = 0. k rows: the triangle inequality. With l free all are
 attained: (1, 1, 1) and (-1, 1, 0) for L2, (1, 1, 1) and (-1/2, 1/4, 0) for L1. QED
 
-An earlier look releases the second cell alone, to tell how heavy the residuals' tails are.
+An earlier look releases sum t^2 and sum o^2, to tell how heavy the residuals' tails are and how
+much larger they are far out: o = (1 - c^2)^(1/2) min(|e|, 1), e the residual in units of the wider
+cut, is stored as an integer k_o with 0 <= k_o <= 2**20.
 
-*Statement.* Between neighbours the sum of b moves by at most k, under either relation.
+*Statement.* Between neighbours the sums of (b, k_o^2 / 2**40) move by at most 2^(1/2) k in the L2
+norm and by 2 k in the L1 norm, under either relation.
 
-*Proof.* 0 <= b <= 1 in every row, and b = 0 in an incomplete one: a row added or replaced moves the
-sum by at most 1, and k of them by k. Attained by s = 1 and s = 0. QED
+*Proof.* Both lie in [0, 1] in every row and are 0 in an incomplete one: a row added or replaced
+moves each of the sums by at most 1, and k of them by k. With b and o free, (1, 1) and (0, 0) attain
+both. QED
 
 Gaussian noise is a look of its own in the sense of `dpreg.privacy.looks`; it may be planned with
 what earlier looks released. At pure eps the cells get discrete Laplace noise.
@@ -84,14 +88,14 @@ def tail_l1(protection: Protection) -> Fraction:
 
 
 def squares_reach(protection: Protection) -> Fraction:
-    """Return the sensitivity of sum t^2 alone, in units of one."""
+    """Return how far either of sum t^2 and sum o^2 moves between neighbours, in units of one."""
     return Fraction(protection.contributions)
 
 
 def squares_sd(strength: Fraction, protection: Protection, *, gaussian: bool) -> float:
-    """Return about the standard deviation of the noise of sum t^2 alone, in units of one."""
+    """Return about the standard deviation of the noise of either, in units of one."""
     reach = float(squares_reach(protection))
-    return reach / math.sqrt(strength) if gaussian else math.sqrt(2) * reach / float(strength)
+    return reach * (math.sqrt(2 / strength) if gaussian else 2 * math.sqrt(2) / float(strength))
 
 
 def tail_sd(strength: Fraction, protection: Protection, *, gaussian: bool) -> float:
@@ -106,14 +110,14 @@ def tail_sd(strength: Fraction, protection: Protection, *, gaussian: bool) -> fl
 
 @dataclass(frozen=True, slots=True)
 class TailNoise:
-    """Noise fitted to the three cells, or to the second alone.
+    """Noise fitted to the three cells of a last look, or to the two of an earlier one.
 
     Attributes
     ----------
     mechanism : {"gaussian", "laplace"}
     scales : tuple of floats
         Of sum c t, sum t^2 and sum v^2, in their integer units: 1/(r 2**20), 2**-40 and 2**-40; or
-        of sum t^2.
+        of sum t^2 and sum o^2, in units of 2**-40.
     strength : Fraction
         The mu^2 or eps that it costs.
     protection : Protection
@@ -174,7 +178,7 @@ def tail_noise(
 
 
 def squares_noise(strength: Fraction, protection: Protection, *, gaussian: bool) -> TailNoise:
-    """Fit noise to sum t^2 alone.
+    """Fit noise to (sum t^2, sum o^2).
 
     Parameters
     ----------
@@ -185,8 +189,10 @@ def squares_noise(strength: Fraction, protection: Protection, *, gaussian: bool)
     """
     reach = squares_reach(protection) * CELL_UNITS
     if gaussian:
-        return TailNoise("gaussian", (look_scale(reach**2, strength),), strength, protection)
-    return TailNoise("laplace", (_up(reach / strength),), strength, protection)
+        scale = look_scale(2 * reach**2, strength)
+        return TailNoise("gaussian", (scale, scale), strength, protection)
+    scale = _up(2 * reach / strength)
+    return TailNoise("laplace", (scale, scale), strength, protection)
 
 
 def _up(wanted: Fraction) -> float:

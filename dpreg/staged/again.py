@@ -74,4 +74,6 @@ def locate_again(law: LookLaw, columns: Sequence[int], width: float) -> Located:
         expected_square=float((floored * error).sum()) / tau**2 + 1.0 / law.count,
         eigenvalues=np.linalg.eigvalsh(moments),
         noise_norm=float(np.trace(noise)) / max(len(at), 1),
+        lengths=np.zeros(len(at)),
+        spread=whitening @ moments @ whitening.T,
     )

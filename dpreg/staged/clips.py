@@ -5,10 +5,12 @@ error, and open R by a factor r and tau by t. In units of a coefficient's sampli
 
 - noise costs (ratio r t)^2 / (1 - 2 nu r^2 / n)^2, nu that of the columns' moments at R: rows that
   reach farther also blur the columns, and a direction is seen where n stands above nu;
-- shortened rows move coefficients where the model is not linear: by .01 r^-3 omega a direction,
-  between what they do on drawn data and on real sets, and more where residuals have heavy tails;
+- shortened rows move coefficients where the model is not linear, and so do residuals that are cut
+  far out: with q the outer excess of `tails.Heaviness`, as a second look released it, by the square
+  roots of .016 q^2 r^-4 and .0025 q^2 t^-3, in units of omega a direction; q^2 has its usual size
+  where noise hides it;
 - residuals that are cut move slopes where they are skewed and their spread changes with a column:
-  by .45 of `tails.beyond`, as a second look released their heaviness.
+  by .45 of `tails.beyond`, as the second look released their heaviness.
 
 The last two count n times their squares. `open_clips` takes the r and t of the least sum: clips
 open where noise is small anyway, wider where residuals have heavy tails, and stop at the corner of
@@ -27,21 +29,25 @@ from dpreg.staged.locate import CUT, Located
 from dpreg.staged.released import Coordinates, NoisyLook
 from dpreg.staged.tails import NORMAL, Heaviness, beyond, heaviness
 
-__all__ = ["heaviness_of", "open_clips", "wide_cut"]
+__all__ = ["allowed", "heaviness_of", "open_clips", "wide_cut"]
 
 _SHORTENED: Final = 1e-4
-"""Squared move of a coefficient, in units of omega and of its direction, by rows shortened to R."""
-_WRONG: Final = 40.0
-"""How much more for each unit of excess: where residuals had heavy tails, models were less linear
-and rows farther out, too."""
+"""Squared move, in units of omega and of a direction, by rows shortened to R: falls with r^6."""
+_BENT: Final = (0.016, 0.0025)
+"""The same of rows shortened and of residuals cut, for each unit of squared outer excess: means of
+designs with curves that the model leaves out. They fall with r^4 and t^3."""
 _SKEWED: Final = 0.45
 """Share of what is cut that moves a slope: .3 to .5 on skewed residuals whose spread grows with the
 fit, 0 on all others."""
 _HARDLY: Final = 0.05
 """Least part of the columns' moments that counts as seen: below it R stays as located."""
-_FREE: Final = 0.6
-"""A ratio below this hardly widens intervals: half of what is left to it always goes to R, as the
-model may be less linear than the above takes it for."""
+_LEFT: Final = 0.02
+"""Least share of rows' squared weights that counts as taken from them."""
+_OWN: Final = 0.5
+"""Share of what the error of an earlier fit adds to residuals far out that is taken off: a model
+that is wrong makes fits differ, too."""
+_NEARLY: Final = 0.99
+"""Clips are rounded: from this share of the box's corner on they bind no row."""
 _STEPS: Final = 61
 _RADII: Final = np.geomspace(1.0, 64.0, _STEPS)
 _WIDTHS: Final = np.geomspace(1.0, 16.0, _STEPS)
@@ -66,18 +72,16 @@ def open_clips(located: Located, unit: float, tails: Heaviness = NORMAL) -> Coor
     at = located.coordinates
     sampling = math.sqrt(located.count * located.residual)
     ratio = unit * math.sqrt(at.squared_radius) * at.width / sampling
-    corner = 1.0 + float(((np.abs(at.whitening).sum(axis=1) + np.abs(at.offset)) ** 2).sum())
-    farthest = 1.0 + abs(at.intercept) + float(np.abs(at.slopes).sum())
-    wrong = _SHORTENED * (1 + _WRONG * tails.likely)
-    shortened = np.where(at.squared_radius * _RADII**2 >= corner, 0.0, wrong * _RADII**-6.0)
-    moved = np.array([_SKEWED * beyond(tails.possible, CUT * t) for t in _WIDTHS])
+    corner, farthest = _ends(at)
+    shortened = _SHORTENED * _RADII**-6 + _BENT[0] * tails.perhaps_bent * _RADII**-4
+    shortened[at.squared_radius * _RADII**2 >= corner] = 0.0
+    moved = np.array([(_SKEWED * beyond(tails.possible, CUT * t)) ** 2 for t in _WIDTHS])
+    moved += _BENT[1] * tails.perhaps_bent * _WIDTHS**-3
     moved[at.width * _WIDTHS >= farthest] = 0.0
     blurred = 4 * unit * at.squared_radius * math.sqrt(len(at.offset) + 2) / located.count
     seen = np.maximum(1 - blurred * _RADII**2, _HARDLY)
     noise = ratio**2 * np.outer((_RADII / seen) ** 2, _WIDTHS**2)
-    loss = noise + located.count * (shortened[:, None] + np.square(moved))
-    least = min(math.sqrt(max(_FREE / ratio, 1.0)), float(_RADII[-1]))
-    loss[least * (1 - 1e-9) > _RADII] = np.inf
+    loss = noise + located.count * (shortened[:, None] + moved)
     radius, width = np.unravel_index(int(np.argmin(loss)), loss.shape)
     return replace(
         at,
@@ -111,7 +115,13 @@ def wide_cut(located: Located, at: Coordinates, sd: float, *, squares: bool = Fa
 
 
 def heaviness_of(
-    look: NoisyLook, squares: float, sd: float, wide: float, count: float
+    look: NoisyLook,
+    squares: float,
+    sd: float,
+    wide: float,
+    count: float,
+    located: Located | None = None,
+    outer: float = 0.0,
 ) -> Heaviness:
     """Return the heaviness of a look's residuals.
 
@@ -125,13 +135,58 @@ def heaviness_of(
         The wider cut, in box units of the response.
     count : float
         Released number of complete rows.
+    located : Located, optional
+        Where the look was located from; without it the outer excess stays unknown.
+    outer : float
+        Sum of (1 - c^2) min(e^2, wide^2), in the same units and with the same noise.
     """
     size = look.size
     weights = min(max(float(look.cells[0, 0]), 0.2 * count), count)
     ratio = (wide / look.coordinates.width) ** 2
-    return heaviness(
+    found = heaviness(
         float(look.cells[size, size]) / weights,
         float(look.noise_sd[size, size]) / weights,
         squares * ratio / weights,
         sd * ratio / weights,
     )
+    left = max(count - weights, _LEFT * count) * max(squares, sd) / weights
+    if located is None:
+        return found
+    far = outer - _OWN * _mislocated(look, located, count) / ratio
+    return replace(found, outer=far / left - 1, outer_noise=sd / left)
+
+
+def _mislocated(look: NoisyLook, located: Located, count: float) -> float:
+    """Return what the error of the fit that residuals are taken from adds to them, far out.
+
+    That is theta' (sum (1 - c^2) (1, u)(1, u)') theta: theta by the look's own cells, the moments
+    of all rows as expected when it was located, less those of the rows as they count.
+    """
+    size = look.size
+    cells = look.cells[:size, :size]
+    values, vectors = np.linalg.eigh(cells)
+    along = vectors.T @ look.cells[:size, size]
+    theta = vectors @ (along / (np.maximum(values, 0.0) + look.noise_norm))
+    whole = np.zeros((size, size))
+    whole[0, 0], whole[1:, 1:] = count, count * located.spread
+    values, vectors = np.linalg.eigh(whole - cells)
+    return float((np.maximum(values, 0.0) * (vectors.T @ theta) ** 2).sum())
+
+
+def allowed(located: Located, at: Coordinates, tails: Heaviness) -> float:
+    """Return the squared move that clips leave where a model is wrong, as in the module.
+
+    In units of omega^2, a direction of the columns, for what was seen of the outer excess.
+    """
+    before = located.coordinates
+    corner, farthest = _ends(before)
+    radius, width = at.squared_radius / before.squared_radius, at.width / before.width
+    shortened = _BENT[0] * radius**-2 * (at.squared_radius < corner * _NEARLY)
+    cut = _BENT[1] * width**-3 * (at.width < farthest * _NEARLY)
+    return tails.bent * (shortened + cut)
+
+
+def _ends(at: Coordinates) -> tuple[float, float]:
+    """Return the largest |(1, u)|^2 and |e| of the box."""
+    corner = 1.0 + float(((np.abs(at.whitening).sum(axis=1) + np.abs(at.offset)) ** 2).sum())
+    return corner, 1.0 + abs(at.intercept) + float(np.abs(at.slopes).sum())

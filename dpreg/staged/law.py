@@ -238,7 +238,7 @@ def _beyond(tail: Tail | None, look: NoisyLook, scatter: float, weights: float) 
             heavy,
             beyond(most, 1 / own) * own,
             _ONE_SIDED * beyond(likely, wide / own) * own,
-            (_SLOPES * beyond(likely, 1 / own)) ** 2 * weights,
+            ((_SLOPES * beyond(likely, 1 / own)) ** 2 + tail.bent) * weights,
         )
     most = _SKEW * 4 * full * own
     moved = min(most, (max(excess, 0.0) + noise) / (2 * math.sqrt(3)))

@@ -15,6 +15,7 @@ error of b leaves unexplained), so that the cut tau = 2 omega seldom binds by an
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +32,12 @@ _RESOLVED: Final = 2.0
 """Where the least eigenvalue is so many nu, b needs no ridge."""
 _LEAST: Final = 0.1
 """Least eigenvalue that the ridge takes for true, as a share of nu."""
+_TWO_VALUED: Final = 0.7
+"""Share of the largest variance at a column's mean from where on it counts as having two values:
+only a column of two values has all of it."""
+_REACH: Final = 2.0
+"""Largest squared length of u along a row's rarer value, in units of d: rows of a rare level are
+then hardly shortened, and what is not whitened costs little."""
 CUT: Final = 1.7
 """tau in units of omega. Noise grows with tau, and the law knows what cutting costs: from 1.4 to 2
 errors differ by a few percent."""
@@ -76,6 +83,11 @@ class Located:
         Of S_xx in the coordinates of the look that was located from.
     noise_norm : float
         nu of S_xx, in the same units.
+    lengths : (p,) array
+        How far a row can lie from a column's mean, in box units, where a column has two values; 0
+        for other columns.
+    spread : (p, p) array
+        Expected covariance of u.
     """
 
     coordinates: Coordinates
@@ -84,6 +96,8 @@ class Located:
     expected_square: float
     eigenvalues: Floats
     noise_norm: float
+    lengths: Floats
+    spread: Floats
 
     @property
     def resolved(self) -> int:
@@ -118,15 +132,19 @@ def centred_at(
     return moments, variances
 
 
-def locate(look: NoisyLook, most: float | None = None) -> Located:
+def locate(look: NoisyLook, before: Located | None = None, levels: Sequence[int] = ()) -> Located:
     """Return the coordinates that the next look should use.
 
     Parameters
     ----------
     look : NoisyLook
-    most : float, optional
-        The number of complete rows that an earlier look released.
+    before : Located, optional
+        Where the look was located from; it holds the number of complete rows, and which columns
+        have two values, from the first look.
+    levels : sequence of int
+        For a first look: which of the p columns are 0/1 columns of factors, as the formula tells.
     """
+    most = None if before is None else before.count
     found = centred(look, most)
     size = len(found.means) - 1
     moments, variances = found.moments, found.variances
@@ -146,22 +164,65 @@ def locate(look: NoisyLook, most: float | None = None) -> Located:
     residual = _residual(found, slopes, noise, shrunk, turned, positive, vectors, total)
     scale = look.coordinates.width**2
     whitening = (vectors / np.sqrt(floored)).T
+    lengths = np.zeros(size) if before is None else before.lengths
+    if look.coordinates.boxed:
+        lengths = _lengths(found, levels)
+    turn = _shortening(whitening @ look.coordinates.whitening, lengths)
+    whitening = turn @ whitening
+    back = np.linalg.inv(turn)
     inner = Coordinates(
         whitening=whitening,
         offset=-whitening @ found.means[:size],
         intercept=float(found.means[size] - found.means[:size] @ slopes),
         slopes=slopes,
         width=CUT * math.sqrt(residual),
-        squared_radius=1.0 + float((positive / floored).sum()),
+        squared_radius=1.0 + float((turn**2 @ (positive / floored)).sum()),
     )
+    error = float((back**2 * (floored * turned)[:, None]).sum())
     return Located(
         coordinates=_composed(look.coordinates, inner),
         count=found.count if most is None else most,
         residual=residual * scale,
-        expected_square=float((floored * turned).sum()) / inner.width**2 + 1.0 / found.count,
+        expected_square=error / inner.width**2 + 1.0 / found.count,
+        lengths=lengths,
+        spread=(turn * (positive / floored)) @ turn.T,
         eigenvalues=values,
         noise_norm=norm,
     )
+
+
+def _lengths(found: Centred, levels: Sequence[int]) -> Floats:
+    """Return for each column how far from its mean a row can lie, if it has two values; else 0.
+
+    A column of the box with the mean m has at most the variance 1 - m^2, and only one of the values
+    -1 and 1 has so much. Noise is given the benefit of the doubt: what it hides is better left
+    unwhitened.
+    """
+    means = found.means[:-1]
+    spread = np.diag(found.moments + np.sqrt(found.variances))[:-1]
+    signed = spread >= _TWO_VALUED * (1 - means**2)
+    lengths = np.where(signed, 1 + np.abs(means), 0.0)
+    lengths[list(levels)] = np.maximum(1 - means, means)[list(levels)]
+    return lengths
+
+
+def _shortening(whitening: Floats, lengths: Floats) -> Floats:
+    """Return a map of u that draws rows of a rare level in, (p, p).
+
+    In whitened coordinates they lie far out: they would be shortened, and lose their residuals by
+    the same factor. A column of two values needs no whitening to be bounded. Along L e_j the
+    coordinates are scaled until a row of its rarer value has at most the squared length d times
+    `_REACH`.
+    """
+    size = len(lengths)
+    turn, reach = np.eye(size), _REACH * (size + 1.0)
+    for j in np.flatnonzero(lengths):
+        along = turn @ whitening[:, j]
+        square = float(along @ along)
+        if square * lengths[j] ** 2 > reach:
+            shorter = math.sqrt(reach / square) / lengths[j]
+            turn -= (1 - shorter) / square * np.outer(along, along @ turn)
+    return turn
 
 
 def _shrunk(values: Floats, norm: float, total: float, variances: Floats) -> Floats:

@@ -17,7 +17,7 @@ from dpreg.moments import CELL_BITS, Moments, Vectors
 from dpreg.privacy.account import Part
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
-from dpreg.staged.clips import heaviness_of, open_clips, wide_cut
+from dpreg.staged.clips import allowed, heaviness_of, open_clips, wide_cut
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate
 from dpreg.staged.location import Location
@@ -117,7 +117,8 @@ def look(
     noise = plan.box_noise()
     columns = plan.size - 2
     first = _release(moments, noise, opened.part(0), box(columns), 1.0, rows)
-    located = locate(first)
+    levels = [place - 1 for group in plan.triangle.groups for place in group]
+    located = locate(first, levels=levels)
     looks, wider, count = [first], [False], located.count
     tails = NORMAL
     for place in range(1, len(plan.shares) - 1):
@@ -125,13 +126,13 @@ def look(
         coordinates = Coordinates.rounded(location)
         wide = wide_cut(located, coordinates, plan.squares_sd, squares=True)
         noise = plan.located_noise(place, located.expected_square * coordinates.squared_radius)
-        moments = read(LocatedRows(design, location, wide=wide))
+        moments = read(LocatedRows(design, location, wide=wide, outer=True))
         part, radius = opened.part(place), location.radius
         looks.append(_release(moments, noise, part, coordinates, radius, rows))
         wider.append(False)
-        squares, sd = _release_squares(moments, plan, opened.squares())
-        tails = heaviness_of(looks[-1], squares, sd, wide, count)
-        located = locate(looks[-1], count)
+        squares, outer, sd = _release_squares(moments, plan, opened.squares())
+        tails = heaviness_of(looks[-1], squares, sd, wide, count, located, outer)
+        located = locate(looks[-1], located)
     last = look_at(read, design, opened, located, tails=tails, public=public, choosing=choosing)
     return Looked(plan, (*looks, *last.looks), (*wider, *last.opened), located, count, last.tail)
 
@@ -171,14 +172,17 @@ def look_at(
     rows = moments.rows if public else None
     one = _release(moments, noise, opened.part(place), coordinates, location.radius, rows)
     tail = _release_tail(moments, plan, opened.tail(), location, wide, tails)
+    tail = replace(tail, bent=allowed(located, coordinates, tails))
     return Looked(plan, (one,), (wider,), located, count, tail)
 
 
-def _release_squares(moments: Moments, plan: LookPlan, part: Part) -> tuple[float, float]:
-    """Add the noise to the sum of squares of residuals at the wider cut; return it and its sd."""
+def _release_squares(moments: Moments, plan: LookPlan, part: Part) -> tuple[float, float, float]:
+    """Add the noise to both sums of squares at the wider cut; return them and the noise's sd."""
     noise = plan.squares_noise()
-    (drawn,) = noise.draw(part, moments.group)
-    return (moments.cells[-2][-2] + drawn) / CELL_UNITS, noise.sds[0] / CELL_UNITS
+    drawn = noise.draw(part, moments.group)
+    exact = moments.cells[-2][-2], moments.cells[-1][-1]
+    squares, outer = ((cell + own) / CELL_UNITS for cell, own in zip(exact, drawn, strict=True))
+    return squares, outer, noise.sds[0] / CELL_UNITS
 
 
 def _release_tail(

@@ -50,7 +50,7 @@ class OpenLooks:
         return self.parts[place] if self.line is None else self.line.look(self.plan.tail_strength)
 
     def squares(self) -> Part:
-        """Take the part of the second look's sum of squares, once."""
+        """Take the part of the second look's sums of squares, once."""
         return self.parts[-1] if self.line is None else self.line.look(self.plan.squares_strength)
 
     def at_chosen(self, columns: int) -> OpenLooks:

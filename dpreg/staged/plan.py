@@ -6,8 +6,9 @@ they release.
 A call spends .15 of its budget on a first look in the box, .20 and .56 on two located ones, and .05
 on three cells that the last one's residuals fill with a wider cut (`dpreg.privacy.tail_noise`): of
 eps (matrix-Laplace noise, pure), or of mu^2 (Gaussian noise, whose looks compose as
-`dpreg.privacy.looks` proves). Another .04 buys the sum of squares of the second look's residuals,
-cut farther out: it tells how far the last look's clips should reach (`dpreg.staged.clips`). More
+`dpreg.privacy.looks` proves). Another .04 buys two sums of squares of the second look's residuals,
+cut farther out, of all rows and of those far out: they tell how far the last look's clips should
+reach (`dpreg.staged.clips`). More
 for the first look leaves too little for the last, which alone the coefficients come from; less, and
 few rows do not even locate it.
 
@@ -93,7 +94,7 @@ class LookPlan:
     tail_strength : Fraction
         mu^2 or eps of the last look's tail.
     squares_strength : Fraction
-        mu^2 or eps of the sum of squares of the look before it.
+        mu^2 or eps of the sums of squares of the look before it.
     cost : Budget
         Of all looks together; with halves that of each half.
     protection : Protection
@@ -179,12 +180,12 @@ class LookPlan:
         return tail_sd(self.tail_strength, self.protection, gaussian=self.gaussian)
 
     def squares_noise(self) -> TailNoise:
-        """Return the noise of the second look's sum of squares."""
+        """Return the noise of the second look's sums of squares."""
         return squares_noise(self.squares_strength, self.protection, gaussian=self.gaussian)
 
     @property
     def squares_sd(self) -> float:
-        """About the standard deviation of the noise in that sum."""
+        """About the standard deviation of the noise in either sum."""
         return squares_sd(self.squares_strength, self.protection, gaussian=self.gaussian)
 
     @property
@@ -261,7 +262,7 @@ def plan_looks(
             spent = Budget(cost.eps, cost.delta / 2) if halved else cost
             located = len(SHARES) - 1 + (split or later > 0)
             cells = len(triangle.cells) + located * (columns + 2) * (columns + 3) // 2
-            cells += 7 if split or later else 4
+            cells += 8 if split or later else 5
             whole = Fraction(looks_ratio(spent.eps, spent.delta, cells)) ** 2
         return LookPlan(
             triangle,

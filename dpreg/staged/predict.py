@@ -18,7 +18,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
-from dpreg.staged.clips import heaviness_of, open_clips, wide_cut
+from dpreg.staged.clips import allowed, heaviness_of, open_clips, wide_cut
 from dpreg.staged.coefficients import Coefficients, coefficients
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import locate
@@ -165,10 +165,13 @@ def predict_fit(
         z = located_rows(x, y, replace(at, width=wide))
         squares = scale * float(np.square(z[:, -1]).sum())
         if place < last:
-            tails = heaviness_of(look, squares, own, wide, count)
-            located = locate(look, count)
+            e = np.clip((y - at.intercept - x @ at.slopes) / wide, -1, 1)
+            outer = scale * float(((1 - z[:, 0] ** 2) * e**2).sum())
+            tails = heaviness_of(look, squares, own, wide, count, located, outer)
+            located = locate(look, located)
     total = scale * float(z[:, 0] @ z[:, -1])
     tail = Tail(total, squares, tail_sd, tail_sd, wide, heaviness=None if choosing else tails)
+    tail = replace(tail, bent=allowed(located, at, tails))
     released = law(look, count, tail)
     return PredictedFit(released, coefficients(released), _least_squares(x, y) / scale)
 

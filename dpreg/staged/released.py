@@ -157,6 +157,8 @@ class Tail:
         Not released where the noise is infinite.
     heaviness : Heaviness, optional
         Of the residuals, as an earlier look released it.
+    bent : float
+        The squared move that clips leave where the model is wrong; see `clips.allowed`.
     """
 
     total: float
@@ -167,3 +169,4 @@ class Tail:
     leverage: float = 0.0
     leverage_sd: float = math.inf
     heaviness: Heaviness | None = None
+    bent: float = 0.0

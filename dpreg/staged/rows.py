@@ -5,8 +5,9 @@ A complete row (1, x, y) of cells in units of 2**-20 becomes, with u and e of it
     z = (c / R, c u / R, clip(c e / tau, -1, 1)),    c = min(1, R / |(1, u)|),
 
 again in units of 2**-20. Where a second, wider cut tau' is asked for, two places follow:
-clip(c e / tau', -1, 1) and (|c (1, u)| / R) |clip(c e / tau, -1, 1)|. A row with a missing or
-undeclared cell becomes 0, as in the design.
+clip(c e / tau', -1, 1) and (|c (1, u)| / R) |clip(c e / tau, -1, 1)|, or in place of the latter
+(1 - c^2)^(1/2) |clip(e / tau', -1, 1)|. A row with a missing or undeclared cell becomes 0, as in
+the design.
 
 Statement. For every table, chunk, order of rows, engine, number of threads and BLAS:
 
@@ -66,12 +67,15 @@ class LocatedRows:
     wide : float, optional
         tau', at least tau: adds a place for residuals that are cut there, and one for residuals
         times the length of their columns.
+    outer : bool
+        Whether the last of these holds what shortening takes from a row's residual instead.
     """
 
     design: Vectors
     location: Location
     columns: tuple[int, ...]
     wide: float | None
+    outer: bool
     _forms: Floats = field(repr=False, compare=False)
 
     def __init__(
@@ -80,6 +84,7 @@ class LocatedRows:
         location: Location,
         columns: Sequence[int] | None = None,
         wide: float | None = None,
+        outer: bool = False,
     ) -> None:
         """See the class."""
         chosen = tuple(range(1, design.size - 1)) if columns is None else tuple(columns)
@@ -92,6 +97,7 @@ class LocatedRows:
         if wide is not None and not wide >= location.tau:
             raise ArgumentError("the wider cut must be at least the location's tau")
         object.__setattr__(self, "wide", wide)
+        object.__setattr__(self, "outer", outer)
         object.__setattr__(self, "design", design)
         object.__setattr__(self, "location", location)
         object.__setattr__(self, "columns", chosen)
@@ -113,7 +119,7 @@ class LocatedRows:
 
     def __reduce__(self) -> tuple[type[LocatedRows], tuple[object, ...]]:
         """Keep the arguments only: what they make can be made again."""
-        return LocatedRows, (self.design, self.location, self.columns, self.wide)
+        return LocatedRows, (self.design, self.location, self.columns, self.wide, self.outer)
 
     def block(self, chunk: Chunk) -> Floats:
         """Make located rows, (rows, D) in units of 1, each from its own row alone."""
@@ -122,7 +128,8 @@ class LocatedRows:
         out = np.empty((self.size, len(rows)))
         for start in range(0, len(rows), PIECE):
             piece = slice(start, start + PIECE)
-            _locate(cells[:, piece], self._forms, self.location, self.wide, out[:, piece])
+            located = out[:, piece]
+            _locate(cells[:, piece], self._forms, self.location, self.wide, located, self.outer)
         return out.T
 
 
@@ -134,7 +141,12 @@ def _matrix(location: Location, columns: tuple[int, ...], size: int) -> Floats:
 
 
 def _locate(
-    cells: Floats, forms: Floats, location: Location, wide: float | None, out: Floats
+    cells: Floats,
+    forms: Floats,
+    location: Location,
+    wide: float | None,
+    out: Floats,
+    outer: bool,
 ) -> None:
     """Write the located rows of gridded cells (D, rows) to `out`, (places, rows)."""
     places = len(forms)
@@ -145,19 +157,22 @@ def _locate(
         np.multiply(coordinate, coordinate, out=square)
         np.add(norm, square, out=norm)
     np.sqrt(norm, out=norm)
-    length = norm.copy() if wide is not None else norm
+    length = norm.copy() if wide is not None and not outer else norm
     np.divide(_ONE, norm, out=norm)
     np.minimum(norm, location.radius_units, out=norm)  # c / R in units of 2**-20
     np.multiply(u, norm, out=u)
     np.trunc(norm, out=weight)
     np.trunc(u, out=u)
     hold_norm(out[: places - 1])
+    if wide is not None and outer:
+        _cut(e, _ONE / wide, out[places + 1])
+        _take(norm / location.radius_units, out[places + 1])
     np.multiply(e, norm, out=e)
     if wide is not None:
-        np.multiply(length, norm, out=length)  # |c (1, u)| / R in units of 2**-20
         _cut(e, _ONE / (wide * location.radius_units), out[places])
     _cut(e, _ONE / (location.tau * location.radius_units), e)
-    if wide is not None:
+    if wide is not None and not outer:
+        np.multiply(length, norm, out=length)  # |c (1, u)| / R in units of 2**-20
         np.multiply(np.abs(e), length / _ONE, out=out[places + 1])
         np.minimum(np.trunc(out[places + 1]), _ONE, out=out[places + 1])
     out[:, cells[0] == 0.0] = 0.0
@@ -169,6 +184,12 @@ def _cut(residual: Floats, units: float, out: Floats) -> None:
     np.multiply(residual, units, out=out)
     np.clip(out, -_ONE, _ONE, out=out)
     np.rint(out, out=out)
+
+
+def _take(weight: Floats, residual: Floats) -> None:
+    """Turn a cut residual f into (1 - c^2)^(1/2) |f|, in whole units: what shortening takes."""
+    np.multiply(np.abs(residual), np.sqrt(1 - weight * weight), out=residual)
+    np.minimum(np.trunc(residual), _ONE, out=residual)
 
 
 def hold_norm(whole: Floats) -> None:

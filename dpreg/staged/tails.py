@@ -38,6 +38,12 @@ _LEAST: Final = 0.02
 _UNSEEN: Final = 0.06
 """Excess that may hide beside what is likely, where an intercept is concerned: all of what is cut
 off skewed residuals moves it."""
+_SURE: Final = 1.5
+"""So many standard deviations of its noise an outer excess must be to count."""
+_USUAL: Final = 0.3
+"""Outer excess of made-up designs whose models were a little wrong, a root mean square."""
+_MOST: Final = 0.7
+"""Outer excess beyond which the lines of such designs were no farther from those of all rows."""
 _SHARE: Final = 0.4
 _FALL: Final = 0.6
 _FULL: Final = 2.0
@@ -45,18 +51,41 @@ _FULL: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Heaviness:
-    """The excess D of residuals that an earlier look released.
+    """What an earlier look released of the residuals: how heavy their tails are, and where.
 
     Parameters
     ----------
     found : float
-        D as released: it may be negative.
+        The excess D as released: it may be negative.
     noise : float
         The standard deviation of the noise in it.
+    outer : float
+        The *outer excess*: mean square of residuals of rows that the look shortened, over that of
+        all rows, less 1. It is 0 where the spread is equal; where the model is wrong, residuals are
+        larger far out.
+    outer_noise : float
+        The standard deviation of the noise in it; infinite where nothing was released.
     """
 
     found: float
     noise: float
+    outer: float = 0.0
+    outer_noise: float = math.inf
+
+    @property
+    def bent(self) -> float:
+        """The square of the outer excess, as far as it is seen: see `dpreg.staged.clips`."""
+        noise = _SURE * self.outer_noise
+        if self.outer <= noise:
+            return 0.0
+        known = 1 - (noise / self.outer) ** 2
+        return min(known * self.outer, _MOST) ** 2
+
+    @property
+    def perhaps_bent(self) -> float:
+        """The same, with its usual size where the noise hides it."""
+        unknown = 1 / (1 + (_MOST / max(_SURE * self.outer_noise, 1e-12)) ** 2)
+        return self.bent + unknown * _USUAL**2
 
     @property
     def likely(self) -> float:
@@ -75,7 +104,7 @@ class Heaviness:
         return self.likely + self.noise + _UNSEEN
 
 
-NORMAL: Final = Heaviness(0.0, 0.0)
+NORMAL: Final = Heaviness(0.0, 0.0, 0.0, 0.0)
 
 
 def heaviness(narrow: float, narrow_sd: float, wide: float, wide_sd: float) -> Heaviness:

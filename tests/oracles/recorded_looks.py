@@ -54,30 +54,31 @@ def looks(
 def _three(
     draws: Iterator[Draw], asked: Asked, columns: int, released: tuple[Any, ...]
 ) -> list[Cost]:
-    """Three looks, the second with a sum of squares and the last with a tail."""
+    """Three looks, the second with two sums of squares and the last with a tail."""
     if released[0].mechanism == "matrix-laplace":
         found = [wishart(next(draws), asked, columns, f"look {i}", located=i > 1) for i in (1, 2)]
-        squares = next(draws)
+        squares = [next(draws) for _ in range(2)]
         found.append(wishart(next(draws), asked, columns, "look 3", located=True))
         tail = [next(draws) for _ in range(3)]
         found.append(Cost(TAIL, tuple(tail), (_tail(tail, asked, released, 1),)))
-        loss = asked.k * _squares(squares)
-        return [*found, Cost(SQUARES, (squares,), (loss,))]
+        loss = asked.k * sum(map(_square, squares))
+        return [*found, Cost(SQUARES, tuple(squares), (loss,))]
     drawn, total = [], 0.0
     for place in range(3):
         pools = _pools(draws, columns + 2)
         total += _box(pools, asked, columns) if place == 0 else _located(pools, asked, columns)
         drawn += pools
         if place == 1:
-            drawn.append(next(draws))
-            total += _squares(drawn[-1]) ** 2
+            squares = [next(draws) for _ in range(2)]
+            drawn += squares
+            total += sum(_square(one) ** 2 for one in squares)
     tail = [next(draws) for _ in range(3)]
     total += _tail(tail, asked, released, 2)
     return [Cost("looks 1-3", (*drawn, *tail), mu=asked.k * math.sqrt(total))]
 
 
-def _squares(draw: Draw) -> float:
-    """What one row adds to sum t^2, at most 1, in scales of its noise."""
+def _square(draw: Draw) -> float:
+    """What one row adds to sum t^2 or sum o^2, at most 1, in scales of its noise."""
     assert draw.size == 1
     return 2.0**40 / draw.scale
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpreg.staged.clips import heaviness_of, open_clips, wide_cut
+from dpreg.staged.clips import allowed, heaviness_of, open_clips, wide_cut
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.law import law
 from dpreg.staged.locate import locate
@@ -35,13 +35,16 @@ def simulate(x, y, plan, rng):
             sd = plan.squares_sd
             wide = wide_cut(found, at, sd, squares=True)
             t = located_rows(x, y, replace(at, width=wide))[:, -1]
-            tails = heaviness_of(looks[-1], t @ t + rng.normal(0, sd), sd, wide, found.count)
+            e = np.clip((y - at.intercept - x @ at.slopes) / wide, -1, 1)
+            inner, outer = t @ t, ((1 - z[:, 0] ** 2) * e**2).sum()
+            inner, outer = (one + rng.normal(0, sd) for one in (inner, outer))
+            tails = heaviness_of(looks[-1], inner, sd, wide, found.count, found, outer)
         if place < len(plan.shares) - 1:
-            count = found.count if found else None
-            found = locate(looks[-1], count)
+            found = locate(looks[-1], found)
     sd = plan.tail_sd
     wide = wide_cut(found, at, sd)
     t = located_rows(x, y, replace(at, width=wide))[:, -1]
     first, second = rng.normal(0, sd, 2)
     tail = Tail(z[:, 0] @ t + first, t @ t + second, sd, sd, wide, heaviness=tails)
+    tail = replace(tail, bent=allowed(found, at, tails))
     return coefficients(law(looks[-1], found.count, tail))

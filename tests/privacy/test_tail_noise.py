@@ -117,26 +117,45 @@ def test_it_is_drawn_once_and_as_charged():
         tail_noise(Fraction(1, 2), Protection("replace-one"), 2**20, gaussian=False).draw(part)
 
 
+def square_moves(neighbors):
+    """Moves of (k_t^2, k_o^2) in units of one, k_t and k_o any integers up to 2**20."""
+    cells = [k / ONE for k in (0, 1, ONE // 3, ONE // 2, ONE - 1, ONE)]
+    rows = [(t * t, o * o) for t in cells for o in cells]
+    for one, other in itertools.product(rows, rows if neighbors == "replace-one" else [(0, 0)]):
+        yield abs(one[0] - other[0]), abs(one[1] - other[1])
+
+
+def spent_by_squares(noise, neighbors, k):
+    ratios = np.array([*square_moves(neighbors)]) * k * 2.0**40 / noise.scales
+    return float((ratios**2 if noise.mechanism == "gaussian" else ratios).sum(axis=1).max())
+
+
 @pytest.mark.parametrize("gaussian", [True, False])
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
-def test_squares_alone_move_by_one_a_row(neighbors, k, gaussian):
+def test_two_squares_move_by_one_a_row_each(neighbors, k, gaussian):
     strength, protection = Fraction(1, 50), Protection(neighbors, k)
-    worst = max(y for _, y, _ in moves(neighbors)) * k
-    assert worst == squares_reach(protection)
+    assert max(max(move) for move in square_moves(neighbors)) * k == squares_reach(protection)
     noise = squares_noise(strength, protection, gaussian=gaussian)
-    ratio = worst * 2.0**40 / noise.scales[0]
-    spent = ratio**2 if gaussian else ratio
+    spent = spent_by_squares(noise, neighbors, k)
     assert spent == pytest.approx(float(strength), rel=1e-6)
     assert spent <= strength * (1 + 1e-12)
     expected = squares_sd(strength, protection, gaussian=gaussian)
-    assert noise.sds[0] / 2.0**40 == pytest.approx(expected, rel=1e-6)
-    assert len(noise.simulate(np.random.default_rng(0))) == 1
+    assert np.array(noise.sds) / 2.0**40 == pytest.approx(expected, rel=1e-6)
+    assert len(noise.simulate(np.random.default_rng(0))) == 2
 
 
 @pytest.mark.parametrize("gaussian", [True, False])
 def test_squares_with_half_their_noise_are_caught(monkeypatch, gaussian):
     monkeypatch.setattr(module, "squares_reach", lambda _: Fraction(1, 2))
     noise = squares_noise(Fraction(1, 50), Protection("replace-one"), gaussian=gaussian)
-    ratio = 2.0**40 / noise.scales[0]
-    assert (ratio**2 if gaussian else ratio) > Fraction(1, 50) * 1.9
+    assert spent_by_squares(noise, "replace-one", 1) > Fraction(1, 50) * 1.9
+
+
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_squares_with_noise_for_one_of_them_are_caught(monkeypatch, gaussian):
+    """As if the second of them moved nothing."""
+    honest = module.squares_reach
+    monkeypatch.setattr(module, "squares_reach", lambda who: honest(who) * Fraction(71, 100))
+    noise = squares_noise(Fraction(1, 50), Protection("add-remove"), gaussian=gaussian)
+    assert spent_by_squares(noise, "add-remove", 1) > Fraction(1, 50) * 1.3

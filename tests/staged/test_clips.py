@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpreg.staged.clips import heaviness_of, open_clips, wide_cut
+from dpreg.staged.clips import allowed, heaviness_of, open_clips, wide_cut
 from dpreg.staged.locate import CUT, locate, noise_unit
 from dpreg.staged.predict import located_rows
 from dpreg.staged.released import NoisyLook, box
@@ -95,3 +95,41 @@ def test_the_heaviness_is_that_of_the_residuals(draw, low, high):
     assert low < found.found < high
     own = np.hypot(20.0 * 9, 10.0 * CUT**2) / n  # over s^2, at most 1 and a half of it if heavy
     assert own * 0.98 < found.noise < 2 * own
+
+
+def test_residuals_larger_far_out_open_both_clips():
+    found = found_in(*table())
+    usual = open_clips(found, unit(3.0), Heaviness(0.0, 0.01, 0.0, 0.05))
+    bent = Heaviness(0.0, 0.01, 0.6, 0.05)
+    wider = open_clips(found, unit(3.0), bent)
+    assert wider.squared_radius > usual.squared_radius
+    assert wider.width > usual.width
+    # what the noise hides may be there: between both
+    hidden = open_clips(found, unit(3.0), Heaviness(0.0, 0.01, 0.0, 10.0))
+    assert usual.squared_radius <= hidden.squared_radius <= wider.squared_radius
+    # the law allows for what is left, and for nothing where no row is bound
+    left = allowed(found, found.coordinates, bent)
+    assert left > allowed(found, wider, bent) > 0
+    assert allowed(found, usual, Heaviness(0.0, 0.01, 0.05, 0.05)) == 0
+    assert allowed(found, open_clips(found, unit(1e15), bent), bent) == 0
+
+
+@pytest.mark.parametrize(("curve", "low", "high"), [(0.0, -0.1, 0.1), (0.5, 0.3, 3.0)])
+def test_the_outer_excess_is_that_of_rows_far_out(curve, low, high):
+    rng = np.random.default_rng(3)
+    n = 200_000
+    x = np.clip(rng.standard_normal((n, 3)) / 4, -1, 1)
+    y = 0.3 * x[:, 0] + curve * (x[:, 0] ** 2 - x[:, 0].var()) + rng.normal(0, 0.05, n)
+    found = found_in(x, y, sd=1e-6)
+    at = found.coordinates
+    z = located_rows(x, y, at)
+    wide = 3 * np.sqrt(found.residual)
+    look = NoisyLook(z.T @ z, np.full((5, 5), 1e-6), at, None, n)
+    t = located_rows(x, y, replace(at, width=wide))[:, -1]
+    e = np.clip((y - at.intercept - x @ at.slopes) / wide, -1, 1)
+    outer = ((1 - z[:, 0] ** 2) * e**2).sum()
+    tails = heaviness_of(look, t @ t, 1.0, wide, n, found, outer)
+    assert low < tails.outer < high
+    assert tails.outer_noise < 0.01
+    assert (tails.bent > 0.01) == (curve > 0)
+    assert heaviness_of(look, t @ t, 1.0, wide, n).bent == 0

@@ -94,3 +94,37 @@ def test_the_noise_unit_is_that_of_balanced_looks():
         assert gaussian.sd[0, 4] == pytest.approx(noise_unit(0.5, neighbors, None), rel=1e-6)
         laplace = located_matrix_laplace(5, Fraction(1, 2), Fraction(1, 2), neighbors)
         assert laplace.sd[0, 4] == pytest.approx(noise_unit(0.5, neighbors, 6), rel=1e-6)
+
+
+def rare(n=20_000, share=0.01, seed=0):
+    rng = np.random.default_rng(seed)
+    x = np.clip(rng.standard_normal((n, 3)) / 4, -1, 1)
+    x[:, 1] = np.where(rng.random(n) < share, 1.0, -1.0)
+    return x, 0.3 * x[:, 0] + 0.1 * x[:, 1] + rng.normal(0, 0.1, n)
+
+
+@pytest.mark.parametrize("factor", [False, True])
+def test_rows_of_a_rare_level_stay_near_and_others_where_they_were(factor):
+    x, y = rare()
+    if factor:
+        x[:, 1] = (x[:, 1] + 1) / 2
+    first = locate(seen(x, y, box(3), 1e-6), levels=[1] if factor else [])
+    assert (first.lengths > 0).tolist() == [False, True, False]
+    at = first.coordinates
+    u = x @ at.whitening.T + at.offset
+    square = 1 + (u**2).sum(axis=1)
+    level = x[:, 1] == 1
+    assert square[level].mean() < 2.0 * 4 + 4  # whitened they were at about 1/share = 100
+    assert (u**2).sum(axis=1).mean() + 1 == pytest.approx(at.squared_radius, rel=1e-6)
+    assert np.cov(u.T, bias=True) == pytest.approx(first.spread, abs=1e-6)
+    along = np.abs(np.linalg.eigvalsh(np.cov(u.T, bias=True)))
+    assert along[1:] == pytest.approx([1, 1], rel=1e-4)
+    again = locate(seen(x, y, at, 1e-6), first)
+    v = x @ again.coordinates.whitening.T + again.coordinates.offset
+    assert (v[level] ** 2).sum(axis=1).mean() < 2.0 * 4 + 4
+
+
+def test_columns_of_many_values_are_whitened_as_before():
+    x, y = table()
+    first = locate(seen(x, y, box(3), 20.0))
+    assert not first.lengths.any()

@@ -71,7 +71,7 @@ def test_the_plan_spends_the_whole_and_no_more(noise, cost, neighbors, k):
     plan = plan_looks(4, cost, Protection(neighbors, k), exclusive=[(3, 4)], noise=noise)
     spent = sum(plan.strengths, plan.tail_strength + plan.squares_strength)
     if noise == "gaussian":
-        cells = len(plan.triangle.cells) + 2 * 21 + 4
+        cells = len(plan.triangle.cells) + 2 * 21 + 5
         assert spent == Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2
     else:
         assert spent == cost.eps

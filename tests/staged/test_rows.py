@@ -341,3 +341,58 @@ def test_located_rows_are_sent_to_workers_as_public_facts():
     assert again == rows
     assert (again._forms == rows._forms).all()
     assert repr(rows).startswith("<LocatedRows: 1 columns, R=")
+
+
+def outer_rows(location, z, wide):
+    rows = LocatedRows(Stored(np.shape(z)[1]), location, wide=wide, outer=True)
+    return rows, rows.block(chunk(z))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_shortening_takes_is_what_the_formula_says(seed):
+    rng = np.random.default_rng(seed)
+    z = some_rows(rng, 500, 3)
+    location = some_location(rng, 3, size=2.0, radius=2.5, tau=0.4)
+    _, out = outer_rows(location, z, 0.9)
+    cells = to_grid(z.copy()) / ONE
+    u = cells[:, 1:4] @ location.whitening.T + location.offset
+    e = cells[:, 4] - location.intercept - cells[:, 1:4] @ location.slopes
+    c = np.minimum(1, location.radius / np.sqrt(1 + (u**2).sum(axis=1)))
+    taken = np.sqrt(1 - c * c) * np.minimum(np.abs(e) / 0.9, 1) * (cells[:, 0] > 0)
+    np.testing.assert_allclose(out[:, -1], taken, atol=1e-5)
+    cut = np.clip(c * e / 0.9, -1, 1) * (cells[:, 0] > 0)
+    np.testing.assert_allclose(out[:, -2], cut, atol=1e-5)
+    plain = located(location, z)
+    assert out[:, :-2].tobytes() == plain.tobytes()
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 3))
+def test_what_shortening_takes_is_the_rows_own_and_at_most_one(seed):
+    rng = np.random.default_rng(seed)
+    p, n = int(rng.integers(1, 6)), 60
+    z, location = some_rows(rng, n, p), some_location(rng, p)
+    z[rng.random(n) < 0.2, 1:] = rng.choice([-1, 1, 0, 2.0**-20, np.nan], p + 1)
+    wide = min(location.tau * 10 ** rng.uniform(0, 2), 1e6)
+    rows, out = outer_rows(location, z, wide)
+    assert ((out[:, -1] >= 0) & (out[:, -1] <= 1)).all()
+    assert (out * ONE == np.rint(out * ONE)).all()
+    assert max(squared_norms(out[:, : p + 2])) <= ONE**2
+    for j in range(0, n, 7):
+        assert rows.block(chunk(z[j : j + 1])).tobytes() == out[j : j + 1].tobytes()
+    shuffled = rng.permutation(n)
+    assert rows.block(chunk(z[shuffled])).tobytes() == out[shuffled].tobytes()
+    assert pickle.loads(pickle.dumps(rows)) == rows
+
+
+def test_a_residual_that_is_not_cut_is_caught(monkeypatch):
+    """The same search, with a place that forgets its limit."""
+
+    def uncut(residual, units, out):
+        np.rint(residual * units, out=out)
+
+    monkeypatch.setattr(module, "_cut", uncut)
+    monkeypatch.setattr(module, "_take", lambda c, f: np.multiply(f, np.sqrt(1 - c * c), out=f))
+    rng = np.random.default_rng(0)
+    location = some_location(rng, 2, size=2.0, radius=1.5, tau=0.2)
+    _, out = outer_rows(location, some_rows(rng, 100, 2), 0.2)
+    assert np.abs(out[:, -1]).max() > 1
