@@ -133,7 +133,7 @@ test_that("regressions and models of families are planned by R's names", {
   expect_equal(plan$coefficients$std.err^2, with(plan$coefficients, sampling.error^2 + privacy.noise^2))
   expect_true(plan$overlap > 0.5 && plan$overlap < 1)
   expect_output(print(plan), "gb ")
-  like <- data.frame(y = runif(200, 0, 10), x = runif(200) / 10, g = "a")
+  like <- data.frame(y = runif(200, 0, 10), x = runif(200) / 10, g = c("a", "b", "c", "a"))
   narrow <- dp_plan(c(x = 1), sigma = 2, n = 5000, formula = y ~ x + g, schema = schema, eps = 1, like = like)
   wide <- dp_plan(c(x = 1), sigma = 2, n = 5000, formula = y ~ x + g, schema = schema, eps = 1)
   expect_lt(narrow$found, wide$found)
