@@ -1,7 +1,7 @@
-#' Plan a private selection
+#' Plan a private selection or regression
 #'
-#' Predicts from no data at all what [dp_select()] would find: the chance of finding effects of a given
-#' size, or the least `n` or `eps` at which they are found.
+#' Predicts from no data at all what [dp_select()] would find, or [dp_ols()] tell: the chance of finding
+#' effects of a given size, or the least `n` or `eps` at which they are found.
 #'
 #' @inheritParams dp_select
 #' @param effects Named numbers. With a formula and a schema: coefficients in the columns' own units, by
@@ -9,28 +9,35 @@
 #'   numbers in scaled units, by any names.
 #' @param sigma The standard deviation of the errors, in units of the response.
 #' @param n,eps Give both for the chance, or one for the least other.
-#' @param chance The chance with which all effects are to be found.
+#' @param of `"select"` for [dp_select()], where an effect is found if its term is chosen, or `"ols"` for
+#'   [dp_ols()], where it is found if it is significant at 5 percent.
+#' @param chance The chance with which all effects are to be found, or each of them with `of = "ols"`.
 #' @param candidates The number of terms that could be chosen, where there is no formula.
 #' @param formula An R formula, or `NULL`; `.` stands for the columns of the schema.
 #' @param schema The public facts about its columns; see [dp_select()].
 #' @param sd Named numbers: standard deviations of columns given the others, named as the effects.
+#' @param correlation The correlation between any two columns of numbers.
+#' @param like A data frame of rows like those to come, which count as public: an earlier year's, a
+#'   synthetic file.
 #' @param x A plan.
 #' @param ... Not used.
 #' @returns An object of class `dp_plan`: a plain list with `n`, `eps`, `solved` (which of them was
-#'   found), `found`, `right`, `useless`, `each` and `rule_of_thumb`.
+#'   found), `method`, `rows_needed`, `found`, `right`, `useless`, `each` and `rule_of_thumb`; with
+#'   `of = "ols"`, in place of the last but `each`, `overlap`, `same` and the data frame `coefficients`.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(price = c(0, 1000), bsqft = c(300, 4000), age = c(0, 100), county = c("ala", "cc"))
 #' dp_plan(c(bsqft = 0.1, countycc = 70), sigma = 80, n = 5000,
 #'         formula = price ~ bsqft + age + county, schema = schema)
 #' @export
-dp_plan <- function(effects, sigma, n = NULL, eps = NULL, chance = 0.8, candidates = NULL,
-                    formula = NULL, schema = NULL, sd = NULL, mechanism = "auto",
+dp_plan <- function(effects, sigma, n = NULL, eps = NULL, delta = 0, of = "select", chance = 0.8,
+                    candidates = NULL, formula = NULL, schema = NULL, sd = NULL, correlation = 0,
+                    like = NULL, method = "auto", mechanism = "auto",
                     neighbors = "replace-one", contributions = 1, keep = "(Intercept)",
                     max_terms = NULL, radius = NULL, clip = 1, center = TRUE, penalty = "auto",
-                    sigma2 = NULL, false_inclusions = 0.1, fit = "split") {
+                    sigma2 = NULL, false_inclusions = 0.1, fit = "auto") {
   call <- match.call()
   list(effects, sigma)
-  given <- setdiff(names(call), c("", "formula"))
+  given <- setdiff(names(call), c("", "formula", "like"))
   arguments <- stats::setNames(lapply(given, get, envir = environment()), given)
   arguments["schema"] <- list(plain_schema(schema))
   translation <- NULL
@@ -52,12 +59,29 @@ dp_plan <- function(effects, sigma, n = NULL, eps = NULL, chance = 0.8, candidat
     for (name in intersect(c("effects", "sd"), given)) {
       names(arguments[[name]]) <- python_columns(names(arguments[[name]]), known, translation, declared, name)
     }
-    arguments$labels <- as.list(translation$terms)
+    shown <- stats::setNames(vapply(known, column_name, "", translation, declared, USE.NAMES = FALSE), known)
+    labels <- c(translation$terms, shown[!names(shown) %in% names(translation$terms)])
+    arguments$labels <- as.list(labels)
   }
   for (name in intersect(c("effects", "sd"), given)) arguments[[name]] <- as.list(arguments[[name]])
-  view <- python_call("plan", arguments)
-  terms <- if (is.null(translation)) view$terms else from_python(view$terms, translation)
+  view <- if (is.null(like)) {
+    python_call("plan", arguments)
+  } else {
+    if (is.null(translation)) dpreg_stop("argument_error", "like needs a formula and a schema.")
+    if (!is.data.frame(like)) not_a_table(like)
+    if (length(translation$derived)) {
+      like <- add_derived(like, written_schema(plain_schema(schema)), translation)$data
+    }
+    used <- c(translation$columns, names(translation$derived))
+    missing <- setdiff(used, names(like))
+    if (length(missing)) dpreg_stop("data_error", "like has no column ", quoted(missing[1]), ".")
+    python_call("plan", arguments, like, used)
+  }
+  terms <- if (is.null(translation)) view$terms else from_python(view$terms, labels)
   view$each <- stats::setNames(view$each, terms)
+  if (!is.null(view$coefficients)) {
+    view$coefficients <- data.frame(view$coefficients, row.names = terms)
+  }
   structure(c(list(call = public_call(call)), view[setdiff(names(view), "terms")]),
             class = "dp_plan")
 }
@@ -78,8 +102,8 @@ python_columns <- function(names, known, translation, schema, argument) {
   }, "", USE.NAMES = FALSE)
 }
 
-from_python <- function(names, translation) {
-  found <- unname(translation$terms[names])
+from_python <- function(names, labels) {
+  found <- unname(labels[names])
   ifelse(is.na(found), names, found)
 }
 

@@ -6,7 +6,10 @@
 #'
 #' @inheritParams dp_select
 #' @param eps,radius,penalty,mechanism Values to combine.
-#' @param draws,seed Used where there are too many models to list.
+#' @param delta Values to combine with eps, for `method = "staged"` alone.
+#' @param method `"pcls"` for exact laws, or `"staged"` to look at these rows `draws` times with seeded
+#'   noise; the latter has no radius, penalty, mechanism, sigma2 or engine.
+#' @param draws,seed Used where there are too many models to list, and for `method = "staged"`.
 #' @param x A study.
 #' @param digits The number of digits after the point.
 #' @param ... Not used.
@@ -14,12 +17,15 @@
 #'   logical matrix, models by terms), and by setting `probabilities` (models by settings),
 #'   `frequencies` (terms by settings), `agreement` and `relative_rsquared` (data frames). Terms, or
 #'   columns where `units = "column"`, have the names that [coef()] gives them. `as.data.frame()` is
-#'   `agreement`, without the models' names, beside the frequencies. See [plot.selection_study()].
+#'   `agreement`, without the models' names, beside the frequencies. With `method = "staged"` an object of
+#'   class `staged_study`: a list of `settings`, `outcomes` (a data frame: terms found, useless, in doubt),
+#'   `frequencies`, `alternatives` (both terms by settings) and `bic`, the choice without privacy. See [plot.selection_study()].
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400))
 #' selection_study(mpg ~ wt + hp, mtcars, schema, eps = c(1, 10, 100))
 #' @export
-selection_study <- function(formula, data, schema, eps = 1, radius = NULL, penalty = "auto",
+selection_study <- function(formula, data, schema, eps = 1, delta = 0, method = "pcls", radius = NULL,
+                            penalty = "auto",
                             mechanism = "permute-and-flip", neighbors = "replace-one",
                             contributions = 1, units = "term", keep = "(Intercept)",
                             max_terms = NULL, hierarchy = "none", clip = 1, center = TRUE,
@@ -35,6 +41,7 @@ new_study <- function(view, translation, call) {
   named <- function(names) vapply(names, unit_name, "", translation, schema, USE.NAMES = FALSE)
   place <- formula_order(view$candidates, translation, schema)
   terms <- named(view$candidates)[place]
+  if (!is.null(view$alternatives)) return(new_staged_study(view, translation, call, place, terms))
   settings <- as.data.frame(view$settings, stringsAsFactors = FALSE)
   models <- matrix(view$models == 1, ncol = length(terms))[, place, drop = FALSE]
   colnames(models) <- terms
@@ -60,6 +67,46 @@ new_study <- function(view, translation, call) {
     ),
     class = "selection_study"
   )
+}
+
+new_staged_study <- function(view, translation, call, place, terms) {
+  settings <- as.data.frame(view$settings, stringsAsFactors = FALSE)
+  by_term <- function(x) {
+    structure(matrix(x, length(terms))[place, , drop = FALSE], dimnames = list(terms, NULL))
+  }
+  structure(
+    list(
+      call = public_call(call), formula = full_formula(translation), privacy = view$privacy,
+      settings = settings, outcomes = marked(cbind(settings, as.data.frame(view$outcomes)), view$privacy),
+      frequencies = by_term(view$frequencies), alternatives = by_term(view$alternatives),
+      bic = terms[view$bic[place] == 1]
+    ),
+    class = "staged_study"
+  )
+}
+
+#' @rdname selection_study
+#' @export
+print.staged_study <- function(x, digits = 3, ...) {
+  warn <- paste0("*** ", x$privacy, " ***\n")
+  cat(warn, "Study of staged selection: ", deparse1(x$formula), "\n\n",
+      "Reported terms on average, beside those that BIC chooses on these rows, and the chance that a term",
+      " is reported:\n", sep = "")
+  print(cbind(round_numbers(x$outcomes, digits), round(t(x$frequencies), digits)), row.names = FALSE)
+  cat(warn)
+  invisible(x)
+}
+
+#' @rdname selection_study
+#' @export
+as.data.frame.staged_study <- function(x, row.names = NULL, optional = FALSE, ...) {
+  marked(cbind(x$outcomes, t(x$frequencies)), x$privacy)
+}
+
+round_numbers <- function(table, digits) {
+  numbers <- vapply(table, is.numeric, NA) & !names(table) %in% c("eps", "delta")
+  table[numbers] <- lapply(table[numbers], round, digits)
+  table
 }
 
 #' @rdname selection_study

@@ -12,8 +12,9 @@ from dpreg.schema import Schema
 from dpreg_bridge.aggregate import close_run, open_run, send_estimates
 from dpreg_bridge.files import dataset, load, report
 from dpreg_bridge.ledgers import adopt, charged_to, ledger, verify
+from dpreg_bridge.plans import plan_view
 from dpreg_bridge.sources import close_source, new_stream, open_source
-from dpreg_bridge.views import plan_view, view
+from dpreg_bridge.views import view
 
 __all__ = ["VERBS", "library_verb"]
 
@@ -47,6 +48,8 @@ def _plan(labels: Mapping[str, str] | None = None, **arguments: Any) -> dict[str
     """Plan, and print the plan with R's names of terms."""
     if "keep" in arguments:
         arguments["keep"] = tuple(arguments["keep"] or ())
+    if "data" in arguments:
+        arguments["like"] = arguments.pop("data")
     return plan_view(dpreg.plan(**arguments), labels or {})
 
 

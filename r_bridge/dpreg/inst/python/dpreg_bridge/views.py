@@ -9,15 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
 from dpreg.errors import NotReleased
-from dpreg.planning import Plan
-from dpreg.planning.views import report
 from dpreg.privacy.budget import decimal_string
 from dpreg.results.classic import ClassicResults, Estimates
 from dpreg.results.glm import GLMResults
@@ -26,15 +24,14 @@ from dpreg.results.histogram import HistogramResults
 from dpreg.results.looks import Look
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
-from dpreg.results.report import Grid, Report
 from dpreg.results.selection import SelectionResults
-from dpreg.results.summary import Summary
 from dpreg.study.results import SelectionStudy
 from dpreg.study.simulated import SimulationStudy
 from dpreg.study.simulation import OBSERVED
+from dpreg.study.staged_results import StagedStudy
 from dpreg.study.stamp import SIMULATED
 
-__all__ = ["plan_view", "view"]
+__all__ = ["frame", "view"]
 
 
 def view(result: Any) -> dict[str, Any]:
@@ -268,6 +265,23 @@ def _study(result: SelectionStudy) -> dict[str, Any]:
     }
 
 
+def _staged_study(result: StagedStudy) -> dict[str, Any]:
+    eps, delta, mechanism = zip(*result.index, strict=True)
+    return {
+        "privacy": result.privacy,
+        "candidates": result.candidates,
+        "settings": {
+            "eps": np.array(eps, dtype=np.float64),
+            "delta": np.array(delta, dtype=np.float64),
+            "mechanism": tuple(mechanism),
+        },
+        "outcomes": frame(result.outcomes),
+        "frequencies": result.frequencies.to_numpy(dtype=np.float64),
+        "alternatives": result.alternatives.to_numpy(dtype=np.float64),
+        "bic": result.law.bic.astype(np.float64),
+    }
+
+
 def _simulation(result: SimulationStudy) -> dict[str, Any]:
     design = result.design
     leak = OBSERVED in design.bounds and len(design.bounds) > 1
@@ -277,13 +291,13 @@ def _simulation(result: SimulationStudy) -> dict[str, Any]:
         "sigma": design.sigma,
         "datasets": design.datasets,
         "n_models": 2 ** len(design.beta) - (not design.empty),
-        "proportions": _frame(result.proportions),
-        "best": _frame(result.best.reset_index()),
-        "leak": _frame(result.price_of_the_leak.reset_index()) if leak else None,
+        "proportions": frame(result.proportions),
+        "best": frame(result.best.reset_index()),
+        "leak": frame(result.price_of_the_leak.reset_index()) if leak else None,
     }
 
 
-def _frame(table: pd.DataFrame) -> dict[str, Any]:
+def frame(table: pd.DataFrame) -> dict[str, Any]:
     """Lay out columns by R's manner of naming; a penalty that is "auto" is a missing number."""
     return {
         re.sub(r"[ /]", ".", str(name)): _cells(table.iloc[:, place])
@@ -296,32 +310,6 @@ def _cells(column: pd.Series[Any]) -> Any:
     if any(isinstance(value, str) for value in values):
         return tuple(value if isinstance(value, str) else f"{value:g}" for value in values)
     return np.array(values, dtype=np.float64)
-
-
-def plan_view(result: Plan, labels: Mapping[str, str]) -> dict[str, Any]:
-    """Lay a plan out for R, with R's `labels` of Python's terms in its page."""
-    return {
-        "n": result.n,
-        "eps": float(result.eps),
-        "solved": result.solved,
-        "found": float(result.found),
-        "right": float(result.right),
-        "useless": float(result.useless),
-        "terms": tuple(map(str, result.each.index)),
-        "each": result.each.to_numpy(dtype=np.float64),
-        "rule_of_thumb": int(result.rule_of_thumb),
-        "text": Summary(_labelled(report(result), labels)).as_text(),
-    }
-
-
-def _labelled(page: Report, labels: Mapping[str, str]) -> Report:
-    blocks = [
-        replace(block, rows=tuple((labels.get(row[0], row[0]), *row[1:]) for row in block.rows))
-        if isinstance(block, Grid)
-        else block
-        for block in page.blocks
-    ]
-    return replace(page, blocks=tuple(blocks))
 
 
 def _or_none(result: Any, name: str) -> Any:
@@ -340,5 +328,6 @@ _VIEWS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
     ClassicResults: _classic,
     HistogramResults: _histogram,
     SelectionStudy: _study,
+    StagedStudy: _staged_study,
     SimulationStudy: _simulation,
 }
