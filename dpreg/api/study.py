@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.api.study_staged import staged_study
+from dpreg.api.study_staged import OF_ALL, staged_study
 from dpreg.errors import ArgumentError
 from dpreg.planning.arguments import sized
 from dpreg.privacy.budget import exact
@@ -38,16 +38,8 @@ __all__ = ["selection_study", "simulation_study"]
 
 _MOST_COLUMNS: Final = 12
 _SCALES: Final = ("range", "paper")
-_STUDIED: Final = {
-    "delta": 0,
-    "method": "pcls",
-    "shares": None,
-    "draws": 1,
-    "fit": None,
-    "expected_rows": None,
-    "unsafe_seed": None,
-}
-"""Arguments of `dp_select` that are the same in every study of a selection."""
+_STUDIED: Final = {"delta": 0, "method": "pcls", **OF_ALL}
+"""Arguments of `dp_select` that are the same in every study of the paper's method."""
 
 
 def selection_study(

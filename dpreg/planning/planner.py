@@ -131,7 +131,7 @@ false_inclusions, fit
     --------
     >>> import dpreg
     >>> dpreg.plan({"dose": 0.2, "age": 0.1}, sigma=0.25, eps=1, candidates=10, chance=0.9).n
-    0
+    4351
     """
     facts = Facts.of_call(locals())
     stated, assumed = _settled(facts)

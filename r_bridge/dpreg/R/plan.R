@@ -11,9 +11,9 @@
 #'   numbers in scaled units, by any names.
 #' @param sigma The standard deviation of the errors, in units of the response.
 #' @param n,eps Give both for the chance, or one for the least other.
-#' @param of `"select"` or `"ols"`.
-#' @param chance The chance with which all effects are to be found; with `of = "ols"`, the mean overlap of the private
-#'   intervals with the ordinary ones.
+#' @param of `"select"` for [dp_select()], where an effect is found if its term is chosen, or `"ols"` for
+#'   [dp_ols()], where it is found if it is significant at 5 percent.
+#' @param chance The chance with which all effects are to be found, or each of them with `of = "ols"`.
 #' @param correlation Of the columns with each other.
 #' @param like A data frame of rows like those to come, which are public: an earlier year's, or synthetic ones.
 #' @param candidates The number of terms that could be chosen, where there is no formula.
