@@ -100,7 +100,7 @@ def picture(sums: Sums, cells: list[Cell], path: Path) -> None:
     """Draw terms found against rows, p = 8, correlation .5, eps = 1, without and with delta."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.4), sharey=True, layout="constrained")
     for ax, delta in zip(axes, (0.0, 1e-6), strict=True):
         some = [c for c in cells if (c.p, c.rho, c.eps, c.delta) == (8, 0.5, 1.0, delta)]
         some = sorted((c for c in some if c.design == "equal"), key=lambda c: c.n)
@@ -122,5 +122,6 @@ def picture(sums: Sums, cells: list[Cell], path: Path) -> None:
                 ax.plot(*zip(*points, strict=True), style, label=label, markersize=4)
         ax.set(xscale="log", xlabel="rows", title=f"eps = 1, delta = {delta:g}")
     axes[0].set_ylabel("true terms reported, of 5")
-    axes[1].legend(fontsize=8)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", fontsize=8)
     figure.savefig(path, dpi=110)

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
-from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.schema import Schema
+from dpreg.signatures import Amount, Amounts, SchemaLike, Table
 
 __all__ = ["Amount", "Amounts", "Bins", "Bounds", "Cells", "SchemaLike", "Table"]
 
-Amount: TypeAlias = int | float | str | Decimal | Fraction
-"""A number that is taken exactly as typed: 0.1, "0.1", "1e-6", Fraction(1, 3)."""
-
-Amounts: TypeAlias = Amount | Sequence[Amount]
-"""One such number, or several."""
-
 Bins: TypeAlias = int | str | Sequence[float] | NDArray[np.floating]
 """A number of equal bins, edges, or "private"."""
-
-Table: TypeAlias = object
-"""What `dpreg.sources.as_source` takes; many of these have no type that could be named without
-importing their library."""
 
 Cells: TypeAlias = object
 """A column's name, a list of names, or the cells themselves: an array, list, Series or table."""
@@ -35,6 +22,3 @@ Pair: TypeAlias = Sequence[float] | tuple[float, float] | NDArray[np.floating]
 
 Bounds: TypeAlias = Pair | Mapping[str, Pair] | None
 """(lowest, highest) for every column, or a mapping of names to such pairs."""
-
-SchemaLike: TypeAlias = Schema | Mapping[str, object] | str | os.PathLike[str] | None
-"""A schema, a mapping of columns to declarations, or the path of a TOML or JSON file."""

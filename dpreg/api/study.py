@@ -9,7 +9,7 @@ Tested in `tests/study/test_selection.py` and `tests/study/test_simulation.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from typing import Any, Final
@@ -17,13 +17,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.api.study_staged import staged_study
+from dpreg.api.study_staged import OF_ALL, staged_study
 from dpreg.errors import ArgumentError
 from dpreg.planning.arguments import sized
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms import MECHANISMS
 from dpreg.privacy.protection import NEIGHBORS
 from dpreg.request import SelectionRequest, choice, count, inclusions, names
+from dpreg.signatures import Amount, Amounts, SchemaLike, Table, Texts
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
 from dpreg.study.results import SelectionStudy
@@ -35,42 +36,33 @@ from dpreg.study.stamp import SIMULATED, marked
 
 __all__ = ["selection_study", "simulation_study"]
 
-
 _MOST_COLUMNS: Final = 12
 _SCALES: Final = ("range", "paper")
-_STUDIED: Final = {
-    "delta": 0,
-    "method": "pcls",
-    "shares": None,
-    "draws": 1,
-    "fit": None,
-    "expected_rows": None,
-    "unsafe_seed": None,
-}
-"""Arguments of `dp_select` that are the same in every study of a selection."""
+_STUDIED: Final = {"delta": 0, "method": "pcls", **OF_ALL}
+"""Arguments of `dp_select` that are the same in every study of the paper's method."""
 
 
 def selection_study(
     formula: str,
-    data: Any,
+    data: Table,
     *,
-    schema: Any,
-    eps: Any = (1,),
-    delta: Any = (0,),
+    schema: SchemaLike,
+    eps: Amounts = (1,),
+    delta: Amounts = (0,),
     method: str = "pcls",
-    radius: Any = None,
-    penalty: Any = ("auto",),
-    mechanism: Any = ("permute-and-flip",),
+    radius: Amounts | None = None,
+    penalty: Amounts = ("auto",),
+    mechanism: Texts = ("permute-and-flip",),
     neighbors: str = "replace-one",
     contributions: int = 1,
     units: str = "term",
     keep: Iterable[str] = ("Intercept",),
     max_terms: int | None = None,
     hierarchy: str = "none",
-    clip: Any = 1.0,
+    clip: Amount = 1.0,
     center: bool = True,
-    sigma2: Any = None,
-    false_inclusions: Any = 0.1,
+    sigma2: Amount | None = None,
+    false_inclusions: Amount = 0.1,
     engine: str = "auto",
     draws: int = 200,
     seed: int = 0,
@@ -195,18 +187,18 @@ false_inclusions
 
 
 def simulation_study(
-    beta: Any,
-    n: Any = (100, 1000),
+    beta: Sequence[float] | NDArray[np.floating],
+    n: int | Sequence[int] = (100, 1000),
     *,
-    radius: Any = (1, 2.5, 3.5, 10),
-    eps: Any = (0.1, 1, 5, 10),
-    penalty: Any = None,
-    mechanism: Any = ("laplace",),
-    neighbors: Any = ("replace-one",),
-    bound: Any = (OBSERVED,),
-    scale: Any = ("range",),
-    false_inclusions: Any = None,
-    sigma: Any = 1,
+    radius: Amounts = (1, 2.5, 3.5, 10),
+    eps: Amounts = (0.1, 1, 5, 10),
+    penalty: Amounts | None = None,
+    mechanism: Texts = ("laplace",),
+    neighbors: Texts = ("replace-one",),
+    bound: Amounts = (OBSERVED,),
+    scale: Texts = ("range",),
+    false_inclusions: Amount | None = None,
+    sigma: Amount = 1,
     empty: bool = False,
     datasets: int = 500,
     seed: int = 0,

@@ -21,7 +21,7 @@ from dpreg.sources.reader import Reader, showing
 from dpreg.study.staged import simulate_choices
 from dpreg.study.staged_results import StagedStudy
 
-__all__ = ["staged_study"]
+__all__ = ["OF_ALL", "staged_study"]
 
 _PAPERS: Final[Mapping[str, Any]] = {
     "radius": None,
@@ -31,6 +31,14 @@ _PAPERS: Final[Mapping[str, Any]] = {
     "engine": "auto",
 }
 """Arguments of the paper's method in a study, and their defaults."""
+OF_ALL: Final[Mapping[str, Any]] = {
+    "shares": None,
+    "draws": 1,
+    "fit": None,
+    "expected_rows": None,
+    "unsafe_seed": None,
+}
+"""Arguments of `dp_select` that are the same in every study of a selection."""
 _SAME: Final[Mapping[str, Any]] = {
     "method": "staged",
     "mechanism": "auto",
@@ -38,11 +46,7 @@ _SAME: Final[Mapping[str, Any]] = {
     "penalty": "auto",
     "sigma2": None,
     "engine": "auto",
-    "shares": None,
-    "draws": 1,
-    "fit": None,
-    "expected_rows": None,
-    "unsafe_seed": None,
+    **OF_ALL,
 }
 
 

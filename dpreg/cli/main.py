@@ -81,10 +81,10 @@ def check(
 @click.option("--effect", "effects", multiple=True, required=True, metavar="NAME=NUMBER")
 @call_options(dpreg.plan)
 def plan(effects: tuple[str, ...], **given: Any) -> None:
-    """Tell the chance of finding effects, before there are data."""
+    """Tell the chance of finding effects, or how near coefficients come, before there are data."""
     named = {name: _real(value) for name, value in pairs(effects, "--effect").items()}
     values = call_values(dpreg.plan, given)
-    for name in ("sigma", "chance"):
+    for name in ("sigma", "chance", "correlation"):
         values = values | {name: _real(values[name])} if name in values else values
     if "sd" in values:
         values["sd"] = {name: _real(value) for name, value in values["sd"].items()}

@@ -2,15 +2,13 @@ r"""A smaller cap for the counts of one look, where few counts come near the pub
 
 A row's score may reach as far as its response does from the mean, and the noise with it. Counts
 above a cap C are taken as C; that moves the score by the mean excess E(y - C)+, here that of a
-gamma law of the released dispersion, for normal columns. Of a few caps
-up to the public one the look takes that of least
+gamma law of the released dispersion, for normal columns. Of a few caps up to the public one the
+look takes that of least
 
     d error(C) + CAUTION |E (y - C)+ (1, u)|^2 / wbar,
 
 error(C) the predicted variance of a coefficient, so that what is cut off is small beside the error.
 All of it follows from released numbers, and what a row may add is bounded as before.
-
-Tested in `tests/families/test_tight.py`.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@ r"""Successes of several trials: what the look at the box says of them. Released
 With y successes of m trials, p = E y / E m, the cells of y are replaced by those of y - p m: were m
 independent of the columns, its covariance with them is E m times that of the probability, and
 otherwise nearly so. What is left is as for one trial, E m times as large.
-
-Tested in `tests/families/test_trials.py`.
 """
 
 from __future__ import annotations

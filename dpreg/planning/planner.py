@@ -8,7 +8,7 @@ coefficients come (`regression`). Nothing here reads confidential rows or spends
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,37 +22,38 @@ from dpreg.planning.regression import RegressionCall, RegressionPlan
 from dpreg.planning.results import Call, Plan
 from dpreg.planning.sizes import Stated, from_formula, from_numbers
 from dpreg.planning.solve import least_eps, least_rows
+from dpreg.signatures import Amount, SchemaLike, Table
 
 __all__ = ["plan"]
 
 
 def plan(
-    effects: Any,
+    effects: Mapping[str, float] | float | Sequence[float],
     *,
     sigma: float,
     n: int | None = None,
-    eps: Any = None,
-    delta: Any = 0,
+    eps: Amount | None = None,
+    delta: Amount = 0,
     of: str = "select",
     chance: float = 0.8,
     candidates: int | None = None,
     formula: str | None = None,
-    schema: Any = None,
+    schema: SchemaLike = None,
     sd: Mapping[str, float] | None = None,
     correlation: float = 0.0,
-    like: Any = None,
+    like: Table | None = None,
     method: str = "auto",
     mechanism: str = "auto",
     neighbors: str = "replace-one",
     contributions: int = 1,
     keep: Iterable[str] = ("Intercept",),
     max_terms: int | None = None,
-    radius: Any = None,
-    clip: Any = 1.0,
+    radius: Amount | None = None,
+    clip: Amount = 1.0,
     center: bool = True,
-    penalty: Any = "auto",
-    sigma2: Any = None,
-    false_inclusions: Any = 0.1,
+    penalty: Amount = "auto",
+    sigma2: Amount | None = None,
+    false_inclusions: Amount = 0.1,
     fit: str | None = "auto",
 ) -> Plan | RegressionPlan:
     """Predict what `dpreg.dp_select` would find, or `dpreg.dp_ols` tell. Spends nothing.
@@ -130,7 +131,7 @@ false_inclusions, fit
     --------
     >>> import dpreg
     >>> dpreg.plan({"dose": 0.2, "age": 0.1}, sigma=0.25, eps=1, candidates=10, chance=0.9).n
-    0
+    4351
     """
     facts = Facts.of_call(locals())
     stated, assumed = _settled(facts)

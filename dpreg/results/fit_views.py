@@ -115,7 +115,8 @@ def coefficients(fit: RegressionResults, alpha: float) -> Grid:
     rows = tuple(
         (name, *numbers(values)) for name, *values in zip(fit.exog_names, *columns, strict=True)
     )
-    sampling = "sampling\nand cut" if fit.method == "staged" else "sampling\nerror"
+    cut = fit.method == "staged" and fit.kind == "regression"  # a family's looks cut no residuals
+    sampling = "sampling\nand cut" if cut else "sampling\nerror"
     headers = ("", *estimate_headers(alpha), sampling, "privacy\nnoise")
     return Grid(headers, rows, "lrrrrrrrr")
 

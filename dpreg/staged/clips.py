@@ -31,7 +31,7 @@ from dpreg.staged.tails import NORMAL, Heaviness, beyond, heaviness
 
 __all__ = ["allowed", "heaviness_of", "open_clips", "wide_cut"]
 
-_SHORTENED: Final = 3e-5
+_SHORTENED: Final = 1e-4
 """Squared move, in units of omega and of a direction, by rows shortened to R: falls with r^6."""
 _BENT: Final = (0.016, 0.0025)
 """The same of rows shortened and of residuals cut, for each unit of squared outer excess: means of

@@ -170,16 +170,8 @@ def predict_fit(
             tails = heaviness_of(look, squares, own, wide, count, located, outer)
             located = locate(look, located)
     total = scale * float(z[:, 0] @ z[:, -1])
-    bent = allowed(located, at, tails)
-    tail = Tail(
-        total,
-        squares,
-        tail_sd,
-        tail_sd,
-        wide,
-        heaviness=None if choosing else tails,
-        bent=0.0 if choosing else bent,
-    )
+    tail = Tail(total, squares, tail_sd, tail_sd, wide, heaviness=None if choosing else tails)
+    tail = replace(tail, bent=allowed(located, at, tails))
     released = law(look, count, tail)
     return PredictedFit(released, coefficients(released), _least_squares(x, y) / scale)
 

@@ -309,6 +309,8 @@ def test_views_and_saved_results(tmp_path):
     for words in ("binomial regression: y", "given the choice", "odds ratio", "stability"):
         assert words in page
     assert "linear model" not in page
+    assert "sampling and cut" not in page
+    assert "sampling privacy" in page
     report = report_html(result)
     assert "Standard errors and intervals rest on independent rows whose mean" in report
     assert "linear model" not in report

@@ -7,10 +7,12 @@ import pytest
 
 import dpreg
 from dpreg.planning import Plan
+from dpreg.planning.glm import GLMPlan
 from dpreg.privacy.ledger import Caps, Entry, Verified
 from dpreg.results.classic import ClassicResults
 from dpreg.results.contrast import Contrast, Prediction
 from dpreg.results.glm import GLMPrediction, GLMResults
+from dpreg.results.glm_selection import GLMSelectionResults
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
@@ -58,10 +60,11 @@ KINDS = [
     *(kind for kind in map(dpreg.__dict__.get, dpreg.__all__) if inspect.isclass(kind)),
     *(ClassicResults, GLMResults, HistogramResults, RegressionResults, SelectionResults, Summary),
     *(Contrast, GLMPrediction, Prediction, Plan, SelectionStudy, SimulationStudy),
-    *(Caps, Entry, Skeleton, Verified),
+    *(Caps, Entry, GLMPlan, GLMSelectionResults, Skeleton, Verified),
 ]
 LOADERS = map(dpreg.datasets.__dict__.get, dpreg.datasets.__all__)
-FUNCTIONS = [dpreg.load, dpreg.write_report, *LOADERS]
+STUDIES = [dpreg.plan, dpreg.plan_glm, dpreg.selection_study, dpreg.simulation_study]
+FUNCTIONS = [dpreg.load, dpreg.write_report, *STUDIES, *LOADERS]
 
 
 def public_parts(kind):

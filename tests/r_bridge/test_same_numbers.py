@@ -78,6 +78,16 @@ CALLS = {
         {"eps": 2, "delta": 1e-6, "family": "quasipoisson", "exposure": "years"}
         | {"person": "family", "contributions": 2, "unsafe_seed": 5},
     ),
+    "terms of counts": (
+        "dp_select",
+        "mdvis ~ lncoins + idp + physlm",
+        {"eps": 2, "delta": 1e-6, "family": "poisson", "exposure": "years", "unsafe_seed": 9},
+    ),
+    "successes": (
+        "dp_glm",
+        "any ~ disea + physlm",
+        {"eps": 2, "delta": 1e-6, "trials": "years", "unsafe_seed": 9},
+    ),
     "of persons": (
         "dp_select",
         "mdvis ~ lncoins + idp + disea",

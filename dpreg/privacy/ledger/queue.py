@@ -233,10 +233,13 @@ class Queue:
                 pause = min(2 * pause, _LONG / 10)
             try:
                 ticket = self.slots.given + 1
+                self.slots.given = ticket
                 _try_lock(file, fcntl.F_WRLCK, _BYTES + ticket)
                 if ticket <= PLACES or not self.is_waiting(ticket - PLACES):
-                    self.slots.post(ticket, self._number, message)
-                self.slots.given = ticket
+                    with suppress(OSError):  # a full disk: this one waits for its own turn
+                        self.slots.post(ticket, self._number, message)
+            except OSError:
+                return 0
             finally:
                 _try_lock(file, fcntl.F_UNLCK, 0)
             return ticket

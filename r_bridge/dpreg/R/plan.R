@@ -1,7 +1,9 @@
-#' Plan a private selection
+#' Plan a private selection or regression
 #'
 #' Predicts from no data at all what [dp_select()] would find: the chance of finding effects of a given
-#' size, or the least `n` or `eps` at which they are found.
+#' size, or the least `n` or `eps` at which they are found. With `of = "ols"`, how near the coefficients and
+#' decisions of [dp_ols()] would come to those of [lm()]. `dp_plan_glm()` predicts the standard errors of
+#' [dp_glm()], or the least `n` or `eps` at which it gives intervals.
 #'
 #' @inheritParams dp_select
 #' @param effects Named numbers. With a formula and a schema: coefficients in the columns' own units, by
@@ -9,36 +11,41 @@
 #'   numbers in scaled units, by any names.
 #' @param sigma The standard deviation of the errors, in units of the response.
 #' @param n,eps Give both for the chance, or one for the least other.
-#' @param chance The chance with which all effects are to be found.
+#' @param of `"select"` for [dp_select()], where an effect is found if its term is chosen, or `"ols"` for
+#'   [dp_ols()], where it is found if it is significant at 5 percent.
+#' @param chance The chance with which all effects are to be found, or each of them with `of = "ols"`.
+#' @param correlation Of the columns with each other.
+#' @param like A data frame of rows like those to come, which are public: an earlier year's, or synthetic ones.
 #' @param candidates The number of terms that could be chosen, where there is no formula.
 #' @param formula An R formula, or `NULL`; `.` stands for the columns of the schema.
 #' @param schema The public facts about its columns; see [dp_select()].
 #' @param sd Named numbers: standard deviations of columns given the others, named as the effects.
 #' @param x A plan.
 #' @param ... Not used.
-#' @returns An object of class `dp_plan`: a plain list with `n`, `eps`, `solved` (which of them was
-#'   found), `found`, `right`, `useless`, `each` and `rule_of_thumb`.
+#' @returns An object of class `dp_plan`: a plain list with `n`, `eps` and `solved` (which of them was found). Of a
+#'   selection also `found`, `right`, `useless`, `each` and `rule_of_thumb`; of a regression `overlap`, `same`
+#'   and `coefficients`, a data frame; of a model of a family `enough` (are intervals expected?),
+#'   `coefficients` and `notes`.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(price = c(0, 1000), bsqft = c(300, 4000), age = c(0, 100), county = c("ala", "cc"))
 #' dp_plan(c(bsqft = 0.1, countycc = 70), sigma = 80, n = 5000,
 #'         formula = price ~ bsqft + age + county, schema = schema)
 #' @export
-dp_plan <- function(effects, sigma, n = NULL, eps = NULL, chance = 0.8, candidates = NULL,
-                    formula = NULL, schema = NULL, sd = NULL, mechanism = "auto",
-                    neighbors = "replace-one", contributions = 1, keep = "(Intercept)",
+dp_plan <- function(effects, sigma, n = NULL, eps = NULL, delta = 0, of = "select", chance = 0.8, candidates = NULL,
+                    formula = NULL, schema = NULL, sd = NULL, correlation = 0, like = NULL, method = "auto",
+                    mechanism = "auto", neighbors = "replace-one", contributions = 1, keep = "(Intercept)",
                     max_terms = NULL, radius = NULL, clip = 1, center = TRUE, penalty = "auto",
-                    sigma2 = NULL, false_inclusions = 0.1, fit = "split") {
+                    sigma2 = NULL, false_inclusions = 0.1, fit = "auto") {
   call <- match.call()
   list(effects, sigma)
-  given <- setdiff(names(call), c("", "formula"))
+  given <- setdiff(names(call), c("", "formula", "like"))
   arguments <- stats::setNames(lapply(given, get, envir = environment()), given)
   arguments["schema"] <- list(plain_schema(schema))
   translation <- NULL
   if (!is.null(formula)) {
     if (is.null(schema)) dpreg_stop("schema_error", "a plan with a formula needs a schema.")
     declared <- r_schema(python_call("schema", arguments["schema"]))
-    columns <- as.data.frame(stats::setNames(rep(list(numeric()), length(declared)), names(declared)),
-                             optional = TRUE)
+    columns <- declared_columns(declared)
     translation <- translate_formula(formula, columns, function(name) declared[[name]])
     if (length(translation$derived)) {
       arguments$schema <- add_derived(columns, written_schema(arguments$schema), translation)$schema
@@ -52,14 +59,72 @@ dp_plan <- function(effects, sigma, n = NULL, eps = NULL, chance = 0.8, candidat
     for (name in intersect(c("effects", "sd"), given)) {
       names(arguments[[name]]) <- python_columns(names(arguments[[name]]), known, translation, declared, name)
     }
-    arguments$labels <- as.list(translation$terms)
+    arguments$labels <- plan_labels(known, translation, declared)
   }
   for (name in intersect(c("effects", "sd"), given)) arguments[[name]] <- as.list(arguments[[name]])
-  view <- python_call("plan", arguments)
-  terms <- if (is.null(translation)) view$terms else from_python(view$terms, translation)
-  view$each <- stats::setNames(view$each, terms)
-  structure(c(list(call = public_call(call)), view[setdiff(names(view), "terms")]),
-            class = "dp_plan")
+  view <- if (is.null(like)) python_call("plan", arguments) else {
+    if (!is.data.frame(like)) dpreg_stop("argument_error", "like must be a data frame.")
+    if (is.null(translation)) dpreg_stop("argument_error", "like needs a formula and a schema.")
+    if (length(translation$derived)) dpreg_stop("argument_error", "like: make the bins of cut() beforehand.")
+    python_call("plan", arguments, like, translation$columns)
+  }
+  new_plan(view, call, translation, arguments$labels)
+}
+
+#' @rdname dp_plan
+#' @param mean The mean of the response, about: a chance, or a count.
+#' @param delta,noise,response_cap As for [dp_glm()].
+#' @param family `binomial()`, `poisson()` or `quasipoisson()`.
+#' @param spread The standard deviation of the linear predictor, or `NULL`.
+#' @param scatter Of counts: their variance over that of the family.
+#' @export
+dp_plan_glm <- function(formula, schema, mean, n = NULL, eps = NULL, delta = 0, family = stats::binomial(),
+                        spread = NULL, scatter = 1, sd = NULL, response_cap = NULL, noise = NULL,
+                        neighbors = "replace-one", contributions = 1) {
+  call <- match.call()
+  list(formula, schema, mean)
+  given <- setdiff(names(call), c("", "formula", "family"))
+  arguments <- stats::setNames(lapply(given, get, envir = environment()), given)
+  arguments$family <- family_name(family)
+  arguments["schema"] <- list(plain_schema(schema))
+  declared <- r_schema(python_call("schema", arguments["schema"]))
+  known_columns <- declared_columns(declared, all.vars(formula))
+  translation <- translate_formula(formula, known_columns, function(name) declared[[name]], list())
+  if (length(translation$derived)) {
+    arguments$schema <- add_derived(known_columns, written_schema(arguments$schema), translation)$schema
+    declared <- r_schema(python_call("schema", arguments["schema"]))
+  }
+  if (length(translation$in_formula)) refuse_term(label_of(translation$in_formula[[1]]), "a plan has no offset")
+  arguments$formula <- translation$patsy
+  known <- python_call("columns", list(formula = arguments$formula, schema = arguments$schema))
+  if (!is.null(sd)) {
+    names(arguments$sd) <- python_columns(names(sd), known, translation, declared, "sd")
+    arguments$sd <- as.list(arguments$sd)
+  }
+  arguments$labels <- plan_labels(known, translation, declared)
+  new_plan(python_call("plan_glm", arguments), with_family(call, arguments$family), translation, arguments$labels)
+}
+
+# Columns without rows, of which a formula may be made.
+declared_columns <- function(declared, more = character()) {
+  names <- union(names(declared), more)
+  as.data.frame(stats::setNames(rep(list(numeric()), length(names)), names), optional = TRUE)
+}
+
+# R's names of Python's terms and columns.
+plan_labels <- function(known, translation, declared) {
+  shown <- lapply(known, column_name, translation, declared)
+  labels <- c(as.list(translation$terms), stats::setNames(shown, known))
+  labels[!duplicated(names(labels))]
+}
+
+new_plan <- function(view, call, translation, labels) {
+  terms <- if (is.null(translation)) view$terms else {
+    vapply(view$terms, function(name) labels[[name]] %||% name, "", USE.NAMES = FALSE)
+  }
+  if (!is.null(view$each)) view$each <- stats::setNames(view$each, terms)
+  if (!is.null(view$coefficients)) view$coefficients <- as.data.frame(view$coefficients, row.names = terms)
+  structure(c(list(call = public_call(call)), view[setdiff(names(view), "terms")]), class = "dp_plan")
 }
 
 # Python's names of columns for R's, or for those of terms that are one column.
@@ -76,11 +141,6 @@ python_columns <- function(names, known, translation, schema, argument) {
     dpreg_stop("argument_error", argument, ": ", quoted(name), " is not a coefficient of the formula; ",
                "these are ", listed(listed_names), ".")
   }, "", USE.NAMES = FALSE)
-}
-
-from_python <- function(names, translation) {
-  found <- unname(translation$terms[names])
-  ifelse(is.na(found), names, found)
 }
 
 #' @rdname dp_plan

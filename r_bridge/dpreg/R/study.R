@@ -5,7 +5,9 @@
 #' and nothing may be released**: the probabilities are functions of the confidential rows.
 #'
 #' @inheritParams dp_select
-#' @param eps,radius,penalty,mechanism Values to combine.
+#' @param eps,delta,radius,penalty,mechanism Values to combine; `delta` with `method = "staged"`.
+#' @param method `"pcls"`, whose law is exact where the models can be listed, or `"staged"`, whose looks are made
+#'   anew in each of the `draws`.
 #' @param draws,seed Used where there are too many models to list.
 #' @param x A study.
 #' @param digits The number of digits after the point.
@@ -14,13 +16,16 @@
 #'   logical matrix, models by terms), and by setting `probabilities` (models by settings),
 #'   `frequencies` (terms by settings), `agreement` and `relative_rsquared` (data frames). Terms, or
 #'   columns where `units = "column"`, have the names that [coef()] gives them. `as.data.frame()` is
-#'   `agreement`, without the models' names, beside the frequencies. See [plot.selection_study()].
+#'   `agreement`, without the models' names, beside the frequencies. See [plot.selection_study()]. With
+#'   `method = "staged"` an object of class `staged_study`: by setting `outcomes` (a data frame of means over
+#'   the draws, and their standard errors), and `reported`, `in_doubt` and `best`, shares of the draws
+#'   (terms by settings); `bic` is what least squares with BIC chooses.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400))
 #' selection_study(mpg ~ wt + hp, mtcars, schema, eps = c(1, 10, 100))
 #' @export
-selection_study <- function(formula, data, schema, eps = 1, radius = NULL, penalty = "auto",
-                            mechanism = "permute-and-flip", neighbors = "replace-one",
+selection_study <- function(formula, data, schema, eps = 1, delta = 0, method = "pcls", radius = NULL,
+                            penalty = "auto", mechanism = "permute-and-flip", neighbors = "replace-one",
                             contributions = 1, units = "term", keep = "(Intercept)",
                             max_terms = NULL, hierarchy = "none", clip = 1, center = TRUE,
                             sigma2 = NULL, false_inclusions = 0.1, engine = "auto", draws = 200,
@@ -31,6 +36,7 @@ selection_study <- function(formula, data, schema, eps = 1, radius = NULL, penal
 }
 
 new_study <- function(view, translation, call) {
+  if (!is.null(view$outcomes)) return(new_staged_study(view, translation, call))
   schema <- r_schema(view$schema)
   named <- function(names) vapply(names, unit_name, "", translation, schema, USE.NAMES = FALSE)
   place <- formula_order(view$candidates, translation, schema)
@@ -60,6 +66,48 @@ new_study <- function(view, translation, call) {
     ),
     class = "selection_study"
   )
+}
+
+new_staged_study <- function(view, translation, call) {
+  schema <- r_schema(view$schema)
+  place <- formula_order(view$candidates, translation, schema)
+  terms <- vapply(view$candidates[place], unit_name, "", translation, schema, USE.NAMES = FALSE)
+  settings <- as.data.frame(view$settings, stringsAsFactors = FALSE)
+  by_term <- function(x) structure(matrix(x, length(terms))[place, , drop = FALSE], dimnames = list(terms, NULL))
+  structure(
+    list(
+      call = public_call(call), formula = full_formula(translation), privacy = view$privacy,
+      n_models = as.double(view$n_models), draws = view$draws, settings = settings,
+      bic = terms[view$bic[place] == 1], reported = by_term(view$reported), in_doubt = by_term(view$in_doubt),
+      best = by_term(view$best), outcomes = cbind(settings, as.data.frame(view$outcomes))
+    ),
+    class = "staged_study"
+  )
+}
+
+#' @rdname selection_study
+#' @export
+print.staged_study <- function(x, digits = 3, ...) {
+  warn <- paste0("*** ", x$privacy, " ***\n")
+  cat(warn, "Study of staged selection: ", deparse1(x$formula), "\n", format(x$n_models), " models, ", x$draws,
+      " draws of each setting; BIC chooses ", paste(x$bic, collapse = " + "), "\n\n", sep = "")
+  cat("Terms found, useless and in doubt, and the share of draws that report BIC's terms:\n")
+  errors <- endsWith(names(x$outcomes), ".se")
+  print(x$outcomes[!errors], digits = digits, row.names = FALSE)
+  cat("\nShare of draws that report each term:\n")
+  print(cbind(x$settings["eps"], round(t(x$reported), digits)), row.names = FALSE)
+  cat(warn)
+  invisible(x)
+}
+
+#' @rdname selection_study
+#' @export
+as.data.frame.staged_study <- function(x, row.names = NULL, optional = FALSE, ...) marked(x$outcomes, x$privacy)
+
+#' @rdname selection_study
+#' @exportS3Method knitr::knit_print
+knit_print.staged_study <- function(x, digits = 3, ...) {
+  knit_page(x$privacy, knit_table(x$outcomes, paste0("Staged selection: ", deparse1(x$formula)), digits = digits))
 }
 
 #' @rdname selection_study

@@ -322,3 +322,19 @@ def test_slots_belong_to_one_ticket_and_say_so(tmp_path):
     slots.given, slots.served = 5, 8  # a machine that stopped may keep one of two counters
     assert slots.given == 8
     os.close(file)
+
+
+@pytest.mark.parametrize("fails", ["post", "given"])
+def test_a_disk_that_takes_no_ticket_or_no_message_holds_nobody_up(path, monkeypatch, fails):
+    def full(*_):
+        raise OSError(28, "no space")
+
+    if fails == "post":
+        monkeypatch.setattr(Slots, "post", full)
+    else:
+        monkeypatch.setattr(Slots, "given", property(lambda _: 0, full))
+    processes = [asks(path, f"charge {number}", CONTEXT.Queue()) for number in range(3)]
+    for process in processes:
+        process.join(30)
+        assert process.exitcode == 0
+    assert sorted(labels(path)) == ["charge 0", "charge 1", "charge 2"]

@@ -95,10 +95,11 @@ test_that("the functions have Python's arguments and defaults", {
     if (identical(value, "(Intercept)")) "Intercept" else value
   }
   functions <- c("dp_select", "dp_ols", "dp_glm", "dp_mean", "dp_quantile", "dp_histogram", "dp_suffstats", "sample_aggregate",
-                 "simulation_study", "selection_study", "dp_plan", "dp_ledger")
-  in_python <- c(dp_plan = "plan", dp_ledger = "Ledger")
+                 "simulation_study", "selection_study", "dp_plan", "dp_plan_glm", "dp_ledger")
+  in_python <- c(dp_plan = "plan", dp_plan_glm = "plan_glm", dp_ledger = "Ledger")
   required <- list(simulation_study = "beta", selection_study = c("formula", "data", "schema"),
                    sample_aggregate = c("estimator", "data", "eps", "bounds"), dp_plan = c("effects", "sigma"),
+                   dp_plan_glm = c("formula", "schema", "mean"),
                    # A cap is eps and delta; without one an account that exists is opened.
                    dp_ledger = c("path", "eps", "delta"))
   for (name in functions) {
@@ -125,7 +126,7 @@ test_that("an error is also of the classes that it is a case of", {
 
 test_that("whatever Python has, R has under a name of its own", {
   ours <- c(Ledger = "dp_ledger", plan = "dp_plan", load = "dp_load", write_report = "dp_report",
-            Schema = "schema_skeleton", datasets = "load_randhie")
+            plan_glm = "dp_plan_glm", Schema = "schema_skeleton", datasets = "load_randhie")
   for (name in setdiff(python_call("public_names"), "Budget")) { # a budget is two arguments, eps and delta
     expect_true((if (name %in% names(ours)) ours[[name]] else name) %in% getNamespaceExports("dpreg"), info = name)
   }

@@ -47,7 +47,14 @@ def _plan(labels: Mapping[str, str] | None = None, **arguments: Any) -> dict[str
     """Plan, and print the plan with R's names of terms."""
     if "keep" in arguments:
         arguments["keep"] = tuple(arguments["keep"] or ())
+    if "data" in arguments:
+        arguments["like"] = arguments.pop("data")
     return plan_view(dpreg.plan(**arguments), labels or {})
+
+
+def _plan_glm(labels: Mapping[str, str] | None = None, **arguments: Any) -> dict[str, Any]:
+    """Plan a model of a family, and print the plan with R's names of columns."""
+    return plan_view(dpreg.plan_glm(**arguments), labels or {})
 
 
 def _selection_study(**arguments: Any) -> dict[str, Any]:
@@ -69,6 +76,7 @@ VERBS: Final[dict[str, Callable[..., Any]]] = {
     "schema": _schema,
     "columns": _columns,
     "plan": _plan,
+    "plan_glm": _plan_glm,
     "load": load,
     "report": report,
     "dataset": dataset,

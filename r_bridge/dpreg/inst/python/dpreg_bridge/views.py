@@ -16,8 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.errors import NotReleased
-from dpreg.planning import Plan
-from dpreg.planning.views import report
+from dpreg.planning import GLMPlan, Plan, RegressionPlan
 from dpreg.privacy.budget import decimal_string
 from dpreg.results.classic import ClassicResults, Estimates
 from dpreg.results.glm import GLMResults
@@ -32,6 +31,7 @@ from dpreg.results.summary import Summary
 from dpreg.study.results import SelectionStudy
 from dpreg.study.simulated import SimulationStudy
 from dpreg.study.simulation import OBSERVED
+from dpreg.study.staged_results import StagedStudy
 from dpreg.study.stamp import SIMULATED
 
 __all__ = ["plan_view", "view"]
@@ -268,6 +268,27 @@ def _study(result: SelectionStudy) -> dict[str, Any]:
     }
 
 
+def _staged_study(result: StagedStudy) -> dict[str, Any]:
+    eps, delta, mechanism = zip(*result.settings, strict=True)
+    return {
+        "privacy": result.privacy,
+        "n_models": str(result.n_models),
+        "draws": result.draws,
+        "candidates": result.candidates,
+        "kept": result.kept,
+        "settings": {
+            "eps": np.array(eps, dtype=np.float64),
+            "delta": np.array(delta, dtype=np.float64),
+            "mechanism": tuple(mechanism),
+        },
+        "bic": np.array(result.law.bic, dtype=np.float64),
+        "reported": result.frequencies.to_numpy(dtype=np.float64),
+        "in_doubt": result.alternatives.to_numpy(dtype=np.float64),
+        "best": result.best.to_numpy(dtype=np.float64),
+        "outcomes": _frame(result.outcomes),
+    }
+
+
 def _simulation(result: SimulationStudy) -> dict[str, Any]:
     design = result.design
     leak = OBSERVED in design.bounds and len(design.bounds) > 1
@@ -298,19 +319,42 @@ def _cells(column: pd.Series[Any]) -> Any:
     return np.array(values, dtype=np.float64)
 
 
-def plan_view(result: Plan, labels: Mapping[str, str]) -> dict[str, Any]:
-    """Lay a plan out for R, with R's `labels` of Python's terms in its page."""
-    return {
+def plan_view(result: Plan | RegressionPlan | GLMPlan, labels: Mapping[str, str]) -> dict[str, Any]:
+    """Lay a plan out for R, with R's `labels` of Python's terms and columns in its page."""
+    common: dict[str, Any] = {
         "n": result.n,
         "eps": float(result.eps),
         "solved": result.solved,
+        "text": Summary(_labelled(result.summary().report, labels)).as_text(),
+    }
+    if isinstance(result, GLMPlan):
+        return common | {
+            "of": "glm",
+            "enough": result.enough,
+            "mechanism": result.mechanism,
+            "notes": result.notes,
+            "terms": tuple(map(str, result.errors.index)),
+            "coefficients": _frame(result.errors),
+        }
+    common |= {
+        "method": result.method,
+        "terms": tuple(map(str, result.each.index)),
+        "each": result.each.to_numpy(dtype=np.float64),
+        "rows_needed": result.rows_needed,
+    }
+    if isinstance(result, RegressionPlan):
+        return common | {
+            "of": "ols",
+            "overlap": result.overlap,
+            "same": result.same,
+            "coefficients": _frame(result.coefficients),
+        }
+    return common | {
+        "of": "select",
         "found": float(result.found),
         "right": float(result.right),
         "useless": float(result.useless),
-        "terms": tuple(map(str, result.each.index)),
-        "each": result.each.to_numpy(dtype=np.float64),
         "rule_of_thumb": int(result.rule_of_thumb),
-        "text": Summary(_labelled(report(result), labels)).as_text(),
     }
 
 
@@ -340,5 +384,6 @@ _VIEWS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
     ClassicResults: _classic,
     HistogramResults: _histogram,
     SelectionStudy: _study,
+    StagedStudy: _staged_study,
     SimulationStudy: _simulation,
 }
