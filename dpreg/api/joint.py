@@ -1,7 +1,4 @@
-"""From a design, exact moments and a budget to released coefficients in the user's units.
-
-Tested in `tests/api/test_regression.py`.
-"""
+"""From a design, exact moments and a budget to released coefficients in the user's units."""
 
 from __future__ import annotations
 

@@ -10,8 +10,6 @@ the same every time.
 
 With ``like=``, rows of another table take their place: an earlier year's, a synthetic file. Where
 it has the response, its residuals give theirs their shape.
-
-Tested in `tests/planning/test_assumed.py`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 No closed form gives the law of three looks at given rows, so they are made again and again, with
 seeded noise of the very law of a private call. All that leaves this room is curator-only.
-
-Tested in `tests/study/test_staged.py`.
 """
 
 from __future__ import annotations
