@@ -95,7 +95,7 @@ def test_a_copy_is_an_alternative_and_never_dropped():
     assert doubtful in result.params.index
     text = " ".join(str(result.summary()).split())
     assert f"one of {{{doubtful}, {other}" in text
-    assert "no probability that the term belongs" in text
+    assert "not the probability that the term belongs" in text
 
 
 def test_an_interaction_comes_with_its_main_effects():
