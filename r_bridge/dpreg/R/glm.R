@@ -33,8 +33,8 @@
 #' visits <- data.frame(age = runif(5000, 20, 80), years = runif(5000, 1, 3))
 #' visits$number <- with(visits, rpois(5000, years * exp(-2 + 0.03 * age)))
 #' facts <- list(number = c(0, 12), age = c(20, 80), years = c(1, 3))
-#' rates <- dp_glm(number ~ age, visits, eps = 4, delta = 1e-6, family = poisson(), offset = log(years),
-#'                 schema = facts)
+#' rates <- dp_glm(number ~ age, visits, eps = 4, delta = 1e-6, family = poisson(),
+#'                 offset = log(years), schema = facts)
 #' tidy(rates, exponentiate = TRUE, conf.int = TRUE)
 #' predict(rates, data.frame(age = 50, years = 1), type = "response")
 #' any <- dp_glm(number > 0 ~ age, visits, eps = 4, delta = 1e-6, schema = facts)
