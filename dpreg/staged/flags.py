@@ -90,8 +90,9 @@ def flags(
             Flag(
                 "heavy-residuals",
                 moved,
-                "Residuals have heavy tails, and three looks cut them. If they are skewed, the "
-                "intercept moves; if their spread changes with a column, its slope moves too. The "
+                "Residuals have heavy tails, or are larger far from the centre, and three looks "
+                "cut them. If they are skewed, the intercept moves; if their spread changes with a "
+                "column, or the model is not linear, slopes move too. The "
                 "intervals allow for what is usual, and may still miss the least squares line: "
                 'compare method="gram", which cuts nothing within the declared bounds.',
             )

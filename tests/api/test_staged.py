@@ -46,7 +46,7 @@ def test_errors_are_of_the_stated_size(delta):
     z = np.array([(run.params - truth) / run.bse_privacy for run in runs])
     assert 0.75 < np.sqrt((z[:, 1:] ** 2).mean()) < 1.3
     gram = staged(data=data, delta=delta, method="gram")
-    assert np.median([run.bse.iloc[1:] / gram.bse.iloc[1:] for run in runs]) < 0.55
+    assert np.median([run.bse.iloc[1:] / gram.bse.iloc[1:] for run in runs]) < 0.6
 
 
 def test_pure_eps_is_charged_look_by_look_and_gaussian_looks_jointly():
