@@ -259,7 +259,8 @@ def _with_term(formula: str, wanted: str, what: str) -> tuple[str, str]:
     """Return the formula with one more term, and its name."""
     before, after = read_terms(formula), read_terms(f"{formula} + {wanted}")
     added = [term for term in after.terms if term not in before.terms]
-    if len(added) != 1 or len(added[0]) != 1 or after.response != before.response:
+    same = after.response == before.response and set(before.terms) <= set(after.terms)
+    if not same or len(added) != 1 or len(added[0]) != 1:
         raise ArgumentError(
             f"{what} must be one column or expression that is not a term of the formula, such as "
             f'"x"; got {wanted!r}.'
