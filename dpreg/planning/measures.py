@@ -33,6 +33,8 @@ __all__ = ["LEVEL", "Measures", "measures"]
 LEVEL: Final = 0.05
 """At which decisions are made, and one less the confidence of intervals."""
 _POINTS: Final = 512
+_TINY: Final = 1e-9
+"""Least spread of d beside a half-width: quotients stay finite where nothing is added."""
 _DENSITY: Final = 1 / np.sqrt(2 * np.pi)
 
 
@@ -99,7 +101,7 @@ def measures(
 
 def _mean_excess(reach: Floats, scales: Floats) -> Floats:
     """Return the mean over d, and over the scales, of max(reach - |d|, 0)."""
-    unit = np.maximum(scales, np.finfo(float).tiny)
+    unit = np.maximum(scales, _TINY * np.maximum(reach, np.finfo(float).tiny)[:, None])
     c = reach[:, None] / unit
     inner = c * (2 * ndtr(c) - 1) - 2 * _DENSITY * (1 - np.exp(-(np.minimum(c, 40.0) ** 2) / 2))
     return np.asarray((unit * inner).mean(axis=1))
@@ -107,7 +109,7 @@ def _mean_excess(reach: Floats, scales: Floats) -> Floats:
 
 def _beyond(centers: Floats, reach: Floats, scale: Floats) -> Floats:
     """Return P(|b1| > reach) given b0 at each of the centers, (m, points)."""
-    unit = np.maximum(scale, np.finfo(float).tiny)[:, None]
+    unit = np.maximum(scale, _TINY * reach)[:, None]
     return np.asarray(
         ndtr((-reach[:, None] - centers) / unit) + ndtr((centers - reach[:, None]) / unit)
     )
