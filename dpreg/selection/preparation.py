@@ -27,6 +27,9 @@ from dpreg.sources.reader import Reader
 
 __all__ = ["Parts", "Preparation", "design_of", "divided_eps", "prepare", "space_of"]
 
+_MOST_COLUMNS = 2_000
+"""Columns of all candidates: beyond half a minute, time grows with their cube."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
@@ -128,10 +131,24 @@ def _check_eps(request: SelectionRequest, eps: Fraction) -> None:
 
 
 def design_of(request: SelectionRequest, schema: Schema) -> Design:
-    """Build the request's design from the schema alone."""
-    return build_design(
+    """Build the request's design from the schema alone.
+
+    Raises
+    ------
+    ArgumentError
+        If it has more columns than a choice can weigh in minutes.
+    """
+    design = build_design(
         request.formula, schema, keep=request.keep, clip=request.clip, center=request.center
     )
+    if len(design.columns) > _MOST_COLUMNS:
+        wide = max(design.terms, key=lambda term: len(term.columns))
+        raise ArgumentError(
+            f"the candidates have {len(design.columns):,} columns, {len(wide.columns):,} of them "
+            f"{wide.name}'s: dp_select weighs up to {_MOST_COLUMNS:,} against each other. Merge "
+            "levels in the schema, or fit a fixed formula with dp_ols."
+        )
+    return design
 
 
 def space_of(request: SelectionRequest, design: Design) -> Space:
