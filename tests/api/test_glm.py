@@ -359,7 +359,7 @@ def test_intervals_of_counts_hold(spread):
 def test_an_offset_takes_no_term_out_of_the_formula():
     rows = pd.DataFrame({"x": [0.0, 1.0], "z": [1.0, 0.0], "w": [1.0, 2.0], "y": [0, 1]})
     schema = {"x": (0, 1), "z": (0, 1), "w": (1, 2), "y": (0, 1)}
-    for offset in ("w - z", "w - 1", "w + z"):
+    for offset in ("w - z", "w + z"):
         with pytest.raises(ArgumentError, match="offset must be one column"):
             dpreg.dp_glm("y ~ x + z", rows, 1, schema=schema, offset=offset)
 

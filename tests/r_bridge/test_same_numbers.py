@@ -182,7 +182,7 @@ def test_coefficients_given_the_choice_are_the_same(rscript, tmp_path: Path) -> 
         """
         library(dpreg)
         fit <- dp_select(mdvis ~ lncoins + idp + lpi + physlm + disea + hlthg, read.csv("data.csv"),
-                         eps = 0.7, schema = "schema.json", method = "staged")
+                         eps = 0.7, schema = "schema.json", method = "staged", fit = "same")
         cat(fit$python$json, "\n")
         table <- tidy(fit, conf.int = TRUE, conf.level = 0.9)
         cat(table$term, "\n")
