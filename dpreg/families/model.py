@@ -259,8 +259,9 @@ def _with_term(formula: str, wanted: str, what: str) -> tuple[str, str]:
     """Return the formula with one more term, and its name."""
     before, after = read_terms(formula), read_terms(f"{formula} + {wanted}")
     added = [term for term in after.terms if term not in before.terms]
-    same = after.response == before.response and set(before.terms) <= set(after.terms)
-    if not same or len(added) != 1 or len(added[0]) != 1:
+    written = "".join(wanted.split())
+    alone = [[name.replace(" ", "") for name in term] for term in added]
+    if alone != [[written]] or after.response != before.response:
         raise ArgumentError(
             f"{what} must be one column or expression that is not a term of the formula, such as "
             f'"x"; got {wanted!r}.'
