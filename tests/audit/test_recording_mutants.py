@@ -342,7 +342,7 @@ MUTANTS = {
         staged_reads, "_read", "names)[group]", "names)[0]", SPLIT_LOOKS, refused=True,
     ),
     "both halves' deltas in full with several rows a person": Mutant(
-        plan, "plan_looks", "split and protection.contributions > 1", "False",
+        plan, "plan_looks", "split and protection.apart > 1", "False",
         cell("select", "fit='split'", "0.05", REPLACE, K3), refused=True,
     ),
     "a fresh look beside looks at the whole": Mutant(
@@ -421,7 +421,7 @@ MUTANTS = {
         " group=names[group])", cell("select", *FAMILY, "eps=30, fit='split'"),
     ),
     "both halves' deltas of a family in full with several rows a person": Mutant(
-        family_plan, "plan_family", "split and protection.contributions > 1", "False",
+        family_plan, "plan_family", "split and protection.apart > 1", "False",
         cell("select", *FAMILY, "delta='1e-6', fit='split'"), refused=True,
     ),
     "looks at a family beside bounds at the whole eps": Mutant(
