@@ -1,7 +1,4 @@
-"""The choice that needs no privacy: least squares with BIC, over the same models. Curator only.
-
-Tested in `tests/study/test_selection.py`.
-"""
+"""The choice that needs no privacy: least squares with BIC, over the same models. Curator only."""
 
 from __future__ import annotations
 
@@ -15,33 +12,56 @@ from dpreg.arrays import Bools, Floats
 from dpreg.formula.design import Design
 from dpreg.moments import MOMENT_BITS, Moments
 from dpreg.selection.scoring import constrained
-from dpreg.selection.scoring.problem import Problem
-from dpreg.selection.scoring.profile import profile_grid, profile_scores, residual_offset
 from dpreg.selection.space import Space
-from dpreg.selection.tree.noise import Bits
-from dpreg.selection.tree.sampler import Tree
 
-__all__ = ["NOISELESS", "bic_by_tree", "bic_choice", "complete", "rsquared", "total_squares"]
+__all__ = ["NOISELESS", "bic_by_steps", "bic_choice", "complete", "rsquared", "total_squares"]
 
+_LEAST: Final = 1e-12
+"""Relative changes smaller than this are rounding."""
 NOISELESS: Final = Fraction(2**20)
 """A rate per grid unit at which the tree's noise decides nothing but ties."""
-_UNBOUND: Final = Fraction(64)
-"""A radius, in stored units, that stands for none where models cannot be listed."""
 
 
-def bic_by_tree(space: Space, moments: Moments, rng: np.random.Generator) -> tuple[int, ...]:
-    """Search the least n log Q + columns log n, at a radius that binds in no usual table."""
-    rows = complete(moments)
-    offset = residual_offset(moments, _UNBOUND)
-    tree = Tree(
-        Problem(moments, _UNBOUND),
-        space,
-        mechanism="permute-and-flip",
-        t=NOISELESS,
-        phi_int=round(math.log(max(rows, 2)) / float(profile_grid(rows))),
-        transform=lambda q: profile_scores(q + offset, rows),
-    )
-    return tree.draw(Bits(rng)).units
+def bic_by_steps(space: Space, moments: Moments) -> tuple[int, ...]:
+    """Return units that no add, drop or swap improves: of low n log Q + columns log n.
+
+    For spaces that are too large to list. The walk starts from the least model; a unit brings
+    what it needs, and takes along what needs it.
+    """
+    units = frozenset(range(len(space.units)))
+    needs = [frozenset(need) for need in space.requires] or [frozenset[int]()] * len(units)
+    most = len(units) if space.max_units is None else space.max_units
+
+    def added(model: frozenset[int]) -> set[frozenset[int]]:
+        grown = {model | {u} | needs[u] for u in units - model}
+        return {one for one in grown if len(one) <= most}
+
+    def dropped(model: frozenset[int]) -> set[frozenset[int]]:
+        return {model - {v for v in model if v == u or u in needs[v]} for u in model}
+
+    def least(models: set[frozenset[int]]) -> tuple[float, frozenset[int]]:
+        listed = sorted(models, key=sorted)
+        table = np.zeros((len(listed), len(units)), np.bool_)
+        for row, model in zip(table, listed, strict=True):
+            row[sorted(model)] = True
+        values = _criterion(space.columns(table), moments)
+        return float(values.min()), listed[int(values.argmin())]
+
+    model = frozenset[int]()
+    while len(model) < space.min_units:
+        model = least(added(model))[1]
+    value = least({model})[0]
+    while True:
+        shorter = dropped(model)
+        swaps = (one for fewer in shorter for one in added(fewer) if len(one) <= len(model))
+        for steps in (added(model) | shorter, set(swaps)):
+            near = {one for one in steps if len(one) >= space.min_units} - {model}
+            found, step = least(near) if near else (value, model)
+            if found < value - _LEAST * abs(value):
+                value, model = found, step
+                break
+        else:
+            return tuple(sorted(model))
 
 
 def complete(moments: Moments) -> int:
@@ -59,18 +79,22 @@ def total_squares(design: Design, moments: Moments) -> float:
 
 def bic_choice(columns: Bools, design: Design, moments: Moments) -> tuple[int, float]:
     """Return the row of `columns` with the least BIC by least squares, and its R-squared."""
-    residual = _residual(columns, moments)
-    rows = max(complete(moments), 2)
-    floor = max(float(moments.as_float()[-1, -1]), 1.0) * 1e-15
-    criterion = rows * np.log(np.maximum(residual, floor)) + math.log(rows) * columns.sum(axis=1)
-    best = int(criterion.argmin())
-    return best, float(1 - residual[best] / max(total_squares(design, moments), 1e-300))
+    best = int(_criterion(columns, moments).argmin())
+    return best, float(rsquared(columns[best : best + 1], design, moments)[0])
 
 
 def rsquared(columns: Bools, design: Design, moments: Moments) -> Floats:
     """Return the R-squared of each model's least squares fit, (K,)."""
     residual = _residual(columns, moments)
     return np.asarray(1 - residual / max(total_squares(design, moments), 1e-300))
+
+
+def _criterion(columns: Bools, moments: Moments) -> Floats:
+    """Return n log Q + columns log n of each model, (K,)."""
+    rows = max(complete(moments), 2)
+    floor = max(float(moments.as_float()[-1, -1]), 1.0) * 1e-15
+    fits = rows * np.log(np.maximum(_residual(columns, moments), floor))
+    return np.asarray(fits + math.log(rows) * columns.sum(axis=1))
 
 
 def _residual(columns: Bools, moments: Moments) -> Floats:

@@ -32,7 +32,7 @@ from dpreg.selection.space import Space
 from dpreg.selection.tree.noise import Bits
 from dpreg.selection.tree.sampler import Tree
 from dpreg.sources.reader import Reader
-from dpreg.study.bic import NOISELESS, bic_by_tree, bic_choice, total_squares
+from dpreg.study.bic import NOISELESS, bic_by_steps, bic_choice, total_squares
 from dpreg.study.law import Law, Setting
 
 __all__ = ["Studied", "StudyPlan", "study"]
@@ -203,7 +203,7 @@ def _drawn_law(
         tree = _tree(case, space, case.rate)
         found.append([tree.draw(bits).units for _ in range(draws)])
         best.append(_tree(case, space, NOISELESS, "permute-and-flip").draw(bits).units)
-    bic_units = bic_by_tree(space, moments, rng)
+    bic_units = bic_by_steps(space, moments)
     distinct = sorted({*best, bic_units, *(units for drawn in found for units in drawn)})
     place = {units: i for i, units in enumerate(distinct)}
     models = np.zeros((len(distinct), len(space.units)), dtype=np.bool_)

@@ -23,7 +23,7 @@ from dpreg.staged.choice.choose import choose
 from dpreg.staged.looks import look
 from dpreg.staged.opened import open_looks
 from dpreg.staged.plan import LookPlan
-from dpreg.study.bic import bic_by_tree, bic_choice, rsquared
+from dpreg.study.bic import bic_by_steps, bic_choice, rsquared
 
 __all__ = ["Drawn", "StagedLaw", "simulate_choices"]
 
@@ -99,7 +99,7 @@ def simulate_choices(
         Whether to show a bar over the draws.
     """
     (moments,) = read_moments(reader, design)
-    bic = _bic(design, space, moments, seed)
+    bic = _bic(design, space, moments)
     bar = _bar(len(settings) * draws) if progress else None
     drawn = []
     for place, (request, plan) in enumerate(settings):
@@ -143,12 +143,12 @@ def _choose(
     return verdict.reported, verdict.model, rivals - verdict.model
 
 
-def _bic(design: Design, space: Space, moments: Moments, seed: int) -> Bools:
+def _bic(design: Design, space: Space, moments: Moments) -> Bools:
     if space.size <= _LISTED:
         models = space.models()
         return np.asarray(models[bic_choice(space.columns(models), design, moments)[0]])
     out = np.zeros(len(space.units), dtype=np.bool_)
-    out[list(bic_by_tree(space, moments, np.random.default_rng(seed)))] = True
+    out[list(bic_by_steps(space, moments))] = True
     return out
 
 
