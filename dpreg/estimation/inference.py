@@ -70,6 +70,7 @@ __all__ = [
     "equation_noise",
     "fit_gram",
     "noise_norm",
+    "seeded_by",
     "to_user_units",
 ]
 
@@ -176,7 +177,7 @@ def fit_gram(noisy: NoisyGram, *, rows: int | None = None, draws: int | None = N
     privacy = inverse @ noise[:size, :size] @ inverse
     draws_of_truth = None
     if size and (ridged or noisy.mechanism != "gaussian"):
-        generator = _generator(noisy)
+        generator = seeded_by(noisy.cells)
         least = _least_eigenvalue(noisy, norm)
         number = draws_for(size) if draws is None else draws
         privately, sampled, error = draw_truth(noisy, least, sigma2, number, generator)
@@ -329,6 +330,6 @@ def _residual_variance(
     return sigma2, explained
 
 
-def _generator(noisy: NoisyGram) -> Generator:
-    """Seed a generator by the released numbers, so that intervals repeat."""
-    return default_rng(np.frombuffer(noisy.cells.tobytes(), dtype=np.uint32))
+def seeded_by(released: Floats) -> Generator:
+    """Seed a generator by released numbers, so that intervals repeat."""
+    return default_rng(np.frombuffer(released.tobytes(), dtype=np.uint32))

@@ -35,11 +35,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.random import Generator, default_rng
+from numpy.random import Generator
 
 from dpreg.arrays import Floats, Places
 from dpreg.estimation.gram import NoisyGram
-from dpreg.estimation.inference import BELIEVED, FLOOR
+from dpreg.estimation.inference import BELIEVED, FLOOR, seeded_by
 from dpreg.estimation.level_fit import Back, LevelsFit
 from dpreg.estimation.redraws import standard_noise
 
@@ -238,7 +238,7 @@ def _drawn(
     noisy: NoisyGram, sums: _Sums, frame: _Frame, *, least: float, sigma2: float, draws: int
 ) -> tuple[Floats, Floats, Floats]:
     """Draw gamma and alpha that the release is compatible with, and gamma's privacy covariance."""
-    rng = default_rng(np.frombuffer(sums.levels.tobytes(), dtype=np.uint32))
+    rng = seeded_by(sums.levels)
     k = len(frame.centre) - 1
     step = max(1, _CELLS_AT_ONCE // sums.levels.size)
     gammas, alphas, privately = [], [], []

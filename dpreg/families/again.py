@@ -14,20 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
 
 from dpreg.families.locate import Fit
 from dpreg.families.looks import FamilyLooked
+from dpreg.staged.again import column_mass, spread_at
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.law import LookLaw
 
 __all__ = ["locate_chosen"]
-
-_LEAST: Final = 1e-9
-"""Least centred moment of a column, in stored units: whitening stays finite."""
 
 
 def locate_chosen(seen: FamilyLooked, law: LookLaw, places: Sequence[int]) -> Fit:
@@ -43,19 +39,12 @@ def locate_chosen(seen: FamilyLooked, law: LookLaw, places: Sequence[int]) -> Fi
     """
     at, old = list(places), seen.fit
     found = coefficients(law, [0, *at])
-    mass = max(float(law.moments[0, 0]), _LEAST)
-    means = np.clip(law.moments[0, at] / mass, -1.0, 1.0)
-    moments = law.moments[np.ix_(at, at)] / mass - np.outer(means, means)
-    values, vectors = np.linalg.eigh((moments + moments.T) / 2)
-    moments = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    size = law.noise_norm / (law.count * law.weight * mass)
-    noise = size * (law.located.T @ law.located)[np.ix_(at, at)]
-    floored = moments + noise / 2 + _LEAST * np.eye(len(at))
-    lower = cholesky(floored, lower=True)
-    whitening = solve_triangular(lower, np.eye(len(at)), lower=True)
+    size = law.noise_norm / (law.count * law.weight * column_mass(law))
+    spread = spread_at(law, at, size)
+    means, moments, whitening = spread.means, spread.moments, spread.whitening
     error, ahead = found.covariance, np.append(1.0, means)
     lacking = float((law.moments[np.ix_([0, *at], [0, *at])] * error).sum())
-    expected = float(ahead @ error @ ahead) + float((floored * error[1:, 1:]).sum())
+    expected = float(ahead @ error @ ahead) + float((spread.floored * error[1:, 1:]).sum())
     return replace(
         old,
         whitening=whitening,

@@ -12,15 +12,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 from dpreg.staged.plan import FRESH, LookPlan, plan_looks
 
-__all__ = ["Asked"]
+if TYPE_CHECKING:
+    from dpreg.results.summary import Summary
+
+__all__ = ["Asked", "Looking", "Planned"]
 
 _LARGEST_EPS: Final = 1e6
+_C = TypeVar("_C", bound="Looking")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +77,56 @@ class Asked:
                 break
             eps *= ratio
         return eps * max(ratio, 1.0) if math.isfinite(ratio) else _LARGEST_EPS
+
+
+class Looking(Protocol):
+    """A call with a rows rule: what `Planned` needs of it."""
+
+    @property
+    def n(self) -> int:
+        """Rows of the table."""
+
+    @property
+    def eps(self) -> float:
+        """What the whole call costs."""
+
+    @property
+    def asked(self) -> Asked:
+        """What decides how it looks."""
+
+
+class Planned(Generic[_C]):
+    """What plans of calls that may look at the rows have in common."""
+
+    call: _C
+
+    @property
+    def n(self) -> int:
+        """Rows of the table."""
+        return self.call.n
+
+    @property
+    def eps(self) -> float:
+        """What the whole call would cost."""
+        return self.call.eps
+
+    @property
+    def rows_needed(self) -> int:
+        """The rows from which on ``method="auto"`` takes "staged", at this eps."""
+        return math.ceil(self.call.asked.rows_needed(self.eps))
+
+    @property
+    def eps_needed(self) -> float:
+        """The eps from which on ``method="auto"`` takes "staged", with these rows."""
+        return self.call.asked.eps_needed(self.n)
+
+    def summary(self) -> Summary:
+        """Return the printable page of the plan."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        """Return the page as text."""
+        return self.summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()

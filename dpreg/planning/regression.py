@@ -8,7 +8,6 @@ Tested in `tests/planning/test_regression_plan.py`.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,7 +17,7 @@ import pandas as pd
 from dpreg.arrays import Floats
 from dpreg.planning.arguments import rows_of_table, sized
 from dpreg.planning.assumed import Assumed
-from dpreg.planning.looks import Asked
+from dpreg.planning.looks import Asked, Planned
 from dpreg.planning.measures import Measures, measures
 from dpreg.planning.sizes import Stated
 from dpreg.results.summary import Summary
@@ -101,7 +100,7 @@ class RegressionCall:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RegressionPlan:
+class RegressionPlan(Planned[RegressionCall]):
     """What a private regression would tell beside an ordinary one: a prediction, from no data.
 
     Attributes
@@ -115,29 +114,9 @@ class RegressionPlan:
     solved: str | None
 
     @property
-    def n(self) -> int:
-        """Rows of the table."""
-        return self.call.n
-
-    @property
-    def eps(self) -> float:
-        """What the call would cost."""
-        return self.call.eps
-
-    @property
     def method(self) -> str:
         """The method that the call would take: "staged" or "gram"."""
         return "staged" if self.call.staged else "gram"
-
-    @property
-    def rows_needed(self) -> int:
-        """The rows from which on ``method="auto"`` takes "staged", at this eps."""
-        return math.ceil(self.call.asked.rows_needed(self.eps))
-
-    @property
-    def eps_needed(self) -> float:
-        """The eps from which on ``method="auto"`` takes "staged", with these rows."""
-        return self.call.asked.eps_needed(self.n)
 
     @cached_property
     def errors(self) -> Errors:
@@ -208,10 +187,3 @@ class RegressionPlan:
             f"<RegressionPlan: n={self.n:,}, eps={self.eps:g}, {self.method}: overlap "
             f"{self.overlap:.2f}, same decision {self.same:.2f}>"
         )
-
-    def __str__(self) -> str:
-        """Return the page as text."""
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()

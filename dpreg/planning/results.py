@@ -16,7 +16,7 @@ from dpreg.planning.arguments import rows_of_table, sized
 from dpreg.planning.assumed import Assumed
 from dpreg.planning.choice import Gains, gains, reported
 from dpreg.planning.detection import Detection, detect, rule_rows
-from dpreg.planning.looks import Asked
+from dpreg.planning.looks import Asked, Planned
 from dpreg.planning.sizes import Stated
 from dpreg.planning.theorems import Promise, Situation, theorem_41, theorem_42
 from dpreg.privacy.protection import Protection
@@ -163,7 +163,7 @@ class Call:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan:
+class Plan(Planned[Call]):
     """What a private selection would find: a prediction, from no data.
 
     Attributes
@@ -179,16 +179,6 @@ class Plan:
     detection: Detection
 
     @property
-    def n(self) -> int:
-        """Rows of the table."""
-        return self.call.n
-
-    @property
-    def eps(self) -> float:
-        """What the whole call would cost."""
-        return self.call.eps
-
-    @property
     def staged(self) -> bool:
         """Whether the call would look at the rows three times."""
         return self.call.staged
@@ -197,16 +187,6 @@ class Plan:
     def method(self) -> str:
         """The method that the call would take: "staged" or "pcls"."""
         return "staged" if self.staged else "pcls"
-
-    @property
-    def rows_needed(self) -> int:
-        """The rows from which on ``method="auto"`` takes "staged", at this eps."""
-        return math.ceil(self.call.asked.rows_needed(self.eps))
-
-    @property
-    def eps_needed(self) -> float:
-        """The eps from which on ``method="auto"`` takes "staged", with these rows."""
-        return self.call.asked.eps_needed(self.n)
 
     @property
     def found(self) -> float:
@@ -284,10 +264,3 @@ class Plan:
     def __repr__(self) -> str:
         """Say what is predicted."""
         return f"<Plan: n={self.n:,}, eps={self.eps:g}: all effects found with {self.found:.3f}>"
-
-    def __str__(self) -> str:
-        """Return the page as text."""
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()

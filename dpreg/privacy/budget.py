@@ -300,8 +300,7 @@ class Spend:
 class BudgetTable:
     """The spends of one call, in order, and their exact total.
 
-    `contributions`, the rows of one person that may lie in different groups of rows, matters where
-    these compose in parallel (`dpreg.privacy.protection.Protection.apart`).
+    `contributions` is `Protection.apart`: rows of a person that may lie in different groups.
     """
 
     spends: tuple[Spend, ...] = ()

@@ -13,8 +13,7 @@ import pandas as pd
 
 from dpreg.results import glm_views, inference, remarks
 from dpreg.results.glm import GLMPrediction, GLMResults
-from dpreg.results.named import renamed
-from dpreg.results.old_names import replaced
+from dpreg.results.named import renamed_selection
 from dpreg.results.selection import SelectionResults
 from dpreg.results.summary import Summary
 
@@ -78,12 +77,7 @@ class GLMSelectionResults(SelectionResults):
         `yname`, `xname` and `title` replace the response's name, the names of the fitted columns
         and the title.
         """
-        shown = self
-        if xname is not None or yname is not None:
-            fit = None if self.regression is None else renamed(self.regression, yname, xname)
-            shown = replaced(
-                self, response=yname or self.response, regression=cast("GLMResults | None", fit)
-            )
+        shown = renamed_selection(self, yname, xname)
         page = glm_views.selection(shown, inference.level(alpha), ratios=ratios)
         return Summary(page.titled(title))
 

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -28,9 +28,12 @@ from dpreg.results.withheld import NeverReleased, WithoutRows
 
 if TYPE_CHECKING:
     from dpreg.results.regression import RegressionResults
+    from dpreg.results.selection import SelectionResults
     from dpreg.results.summary import Summary
 
-__all__ = ["PublicModel", "StatsmodelsNames", "renamed"]
+__all__ = ["PublicModel", "StatsmodelsNames", "renamed", "renamed_selection"]
+
+_S = TypeVar("_S", bound="SelectionResults")
 
 
 @contextmanager
@@ -224,3 +227,11 @@ def renamed(
     new = dict(zip(fit.exog_names, names, strict=True))
     weak = {new[name]: why for name, why in fit.weak.items()}
     return replaced(fit, endog_names=yname or fit.endog_names, exog_names=names, weak=weak)
+
+
+def renamed_selection(result: _S, yname: str | None, xname: Sequence[str] | None) -> _S:
+    """Return the same selection under other names of the response and of the fitted columns."""
+    if xname is None and yname is None:
+        return result
+    fit = None if result.regression is None else renamed(result.regression, yname, xname)
+    return replaced(result, response=yname or result.response, regression=fit)

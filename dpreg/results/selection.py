@@ -21,8 +21,8 @@ from dpreg.results.codecs import HUGE, SCHEMA, plain_mapping, plain_schema
 from dpreg.results.constraints import Constraints
 from dpreg.results.contrast import Contrast, Prediction
 from dpreg.results.looks import Look
-from dpreg.results.named import StatsmodelsNames, renamed
-from dpreg.results.old_names import old_names, replaced, stored
+from dpreg.results.named import StatsmodelsNames, renamed_selection
+from dpreg.results.old_names import old_names, stored
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.summary import Summary
@@ -308,10 +308,7 @@ class SelectionResults(StatsmodelsNames):
         `yname`, `xname` and `title` replace the response's name, the names of the fitted columns
         and the title.
         """
-        shown = self
-        if xname is not None or yname is not None:
-            fit = None if self.regression is None else renamed(self.regression, yname, xname)
-            shown = replaced(self, response=yname or self.response, regression=fit)
+        shown = renamed_selection(self, yname, xname)
         return Summary(views.selection(shown, inference.level(alpha)).titled(title))
 
     def plot(self, kind: str | None = None, ax: Axes | None = None) -> Axes:

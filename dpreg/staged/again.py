@@ -16,20 +16,66 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+from dpreg.arrays import Floats
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.law import LookLaw
 from dpreg.staged.locate import CUT, Located
 from dpreg.staged.released import Coordinates
 
-__all__ = ["locate_again"]
+__all__ = ["Spread", "column_mass", "locate_again", "spread_at"]
 
 _LEAST: Final = 1e-9
 """Least centred moment of a column, in box units: whitening stays finite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How some columns lie, as a law knows it.
+
+    Attributes
+    ----------
+    means : (k,) array
+    moments, noise : (k, k) arrays
+        Centred moments, and about the noise in them.
+    floored : (k, k) array
+        Moments and half of the noise: a direction that is not seen has some length.
+    whitening : (k, k) array
+        L with L floored L' = 1.
+    """
+
+    means: Floats
+    moments: Floats
+    noise: Floats
+    floored: Floats
+    whitening: Floats
+
+
+def spread_at(law: LookLaw, columns: Sequence[int], size: float) -> Spread:
+    """Return how columns lie, with noise of `size` in the law's own coordinates."""
+    at = list(columns)
+    mass = column_mass(law)
+    means = np.clip(law.moments[0, at] / mass, -1.0, 1.0)
+    moments = law.moments[np.ix_(at, at)] / mass - np.outer(means, means)
+    values, vectors = np.linalg.eigh((moments + moments.T) / 2)
+    moments = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    noise = size * (law.located.T @ law.located)[np.ix_(at, at)]
+    floored = moments + noise / 2 + _LEAST * np.eye(len(at))
+    whitening = np.zeros((0, 0))
+    if at:
+        lower = cholesky(floored, lower=True)
+        whitening = solve_triangular(lower, np.eye(len(at)), lower=True)
+    return Spread(means, moments, noise, floored, whitening)
+
+
+def column_mass(law: LookLaw) -> float:
+    """Return the moment of the constant, kept from zero."""
+    return max(float(law.moments[0, 0]), _LEAST)
 
 
 def locate_again(law: LookLaw, columns: Sequence[int], width: float) -> Located:
@@ -45,18 +91,8 @@ def locate_again(law: LookLaw, columns: Sequence[int], width: float) -> Located:
     """
     at = list(columns)
     fit = coefficients(law, [0, *at])
-    mass = max(float(law.moments[0, 0]), _LEAST)
-    means = np.clip(law.moments[0, at] / mass, -1.0, 1.0)
-    moments = law.moments[np.ix_(at, at)] / mass - np.outer(means, means)
-    values, vectors = np.linalg.eigh((moments + moments.T) / 2)
-    moments = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    size = law.noise_norm * width**2 / (law.count * law.weight)
-    noise = size * (law.located.T @ law.located)[np.ix_(at, at)]
-    floored = moments + noise / 2 + _LEAST * np.eye(len(at))
-    whitening = np.zeros((0, 0))
-    if at:
-        lower = cholesky(floored, lower=True)
-        whitening = solve_triangular(lower, np.eye(len(at)), lower=True)
+    seen = spread_at(law, at, law.noise_norm * width**2 / (law.count * law.weight))
+    means, moments, whitening = seen.means, seen.moments, seen.whitening
     error = fit.covariance[1:, 1:]
     residual = max(fit.residual + float((moments * error).sum()), 1e-12)
     tau = CUT * math.sqrt(residual)
@@ -71,9 +107,9 @@ def locate_again(law: LookLaw, columns: Sequence[int], width: float) -> Located:
         ),
         count=law.count,
         residual=residual,
-        expected_square=float((floored * error).sum()) / tau**2 + 1.0 / law.count,
-        eigenvalues=np.linalg.eigvalsh(moments),
-        noise_norm=float(np.trace(noise)) / max(len(at), 1),
+        expected_square=float((seen.floored * error).sum()) / tau**2 + 1.0 / law.count,
+        eigenvalues=np.asarray(np.linalg.eigvalsh(moments), dtype=np.float64),
+        noise_norm=float(np.trace(seen.noise)) / max(len(at), 1),
         lengths=np.zeros(len(at)),
         spread=whitening @ moments @ whitening.T,
     )
