@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
 from math import sqrt
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import numpy as np
 from scipy.stats import chi2
 
 from benchmarks._power_cells import Cell
+from dpreg.planning.looks import Asked
+from dpreg.privacy.protection import Protection
 
 Sums = dict[tuple[str, str], Counter[str]]
 
@@ -71,12 +74,19 @@ def _shown(own: Counter[str] | None) -> str:
     return f"{own['found'] / own['runs']:.2f} / {own['useless'] / own['runs']:.2f}"
 
 
+def needed(cell: Cell) -> float:
+    """Return the rows from which on ``method="auto"`` looks, the choice alone wanted."""
+    delta = Fraction(cell.delta).limit_denominator(10**9)
+    columns = sum(map(len, cell.space.unit_columns))
+    return Asked(columns, (), delta, Protection("replace-one", 1), None).rows_needed(cell.eps)
+
+
 def markdown(sums: Sums, cells: list[Cell]) -> str:
     """Return a table: found / useless of each method, a row for each cell that was run."""
     rows = [
-        "| cell | runs | looks | useless below | in doubt | copies | 0.1, default "
+        "| cell | rows needed | runs | looks | useless below | in doubt | copies | 0.1, default "
         "| 0.1, best radius | stepwise | noisy moments | BIC, not private |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for cell in cells:
         own = sums.get((cell.name, "staged"))
@@ -87,7 +97,7 @@ def markdown(sums: Sums, cells: list[Cell]) -> str:
         if cell.design in ("copies", "sums"):
             copies = f"{own['copies'] / runs:.2f}, {own['copies_doubted'] / runs:.2f} in doubt"
         cols = [
-            cell.name, f"{runs:.0f}", _shown(own), f"{useless(own)[1]:.2f}",
+            cell.name, f"{needed(cell):,.0f}", f"{runs:.0f}", _shown(own), f"{useless(own)[1]:.2f}",
             f"{own['ambiguous'] / runs:.2f}", copies,
             *(_shown(best(sums, cell, peer)) for peer in PEERS),
             _shown(sums.get((cell.name, "bic"))),

@@ -14,7 +14,7 @@ from dpreg.selection.space import Space
 from dpreg.staged.choice.coefficients import ModelFit, fit_model
 from dpreg.staged.choice.conditional import condition
 from dpreg.staged.choice.guard import Verdict, guard_margin, judge
-from dpreg.staged.choice.problem import Problem, ReleasedLaw, build_problem
+from dpreg.staged.choice.problem import Problem, ReleasedLaw, build_problem, resolved
 from dpreg.staged.choice.stability import stability
 from dpreg.staged.choice.truncated import Truncated
 
@@ -128,7 +128,7 @@ def choose(
     problem = build_problem(law, space, false_inclusions)
     verdict = judge(problem, guard_margin(false_inclusions), nodes=nodes)
     shares = stability(law, problem, verdict.model) if again else np.zeros(0)
-    resolved = int((law.eigenvalues > law.noise_norm).sum())
+    seen = resolved(law)
     names = space.units
     choice = Choice(
         model=tuple(names[u] for u in sorted(verdict.model)),
@@ -142,9 +142,9 @@ def choose(
         criterion=verdict.criterion,
         certified=verdict.certified,
         stability=MappingProxyType(dict(zip(names, map(float, shares), strict=False))),
-        resolved=resolved,
+        resolved=seen,
         directions=len(law.eigenvalues),
-        notes=_notes(verdict, resolved, len(law.eigenvalues)),
+        notes=_notes(problem, verdict, seen, len(law.eigenvalues)),
     )
     return choice, problem, verdict
 
@@ -175,13 +175,15 @@ def conditional_fit(
     return ConditionalFit(plain.columns, plain, tuple(laws))
 
 
-def _notes(verdict: Verdict, resolved: int, directions: int) -> tuple[str, ...]:
+def _notes(problem: Problem, verdict: Verdict, seen: int, directions: int) -> tuple[str, ...]:
     notes = []
     if not verdict.certified:
         notes.append("The model is the best one found; that no other is better was not proved.")
-    if resolved < directions:
+    hidden = f"The noise hides {directions - seen} of {directions} directions of the columns: "
+    if problem.silent:
+        notes.append(hidden + "no term is reported. It takes more rows, or a larger eps.")
+    elif seen < directions:
         notes.append(
-            f"The noise hides {directions - resolved} of {directions} directions of the columns: "
-            "terms along them may be missing, and false_inclusions is not promised."
+            hidden + "terms along them may be missing, and false_inclusions is not promised."
         )
     return tuple(notes)

@@ -70,9 +70,11 @@ def condition(problem: Problem, verdict: Verdict, fit: ModelFit, margin: float) 
     Returns
     -------
     list of Truncated
-        One for each of `fit.columns`. A column of keep is conditioned on the model alone.
+        One for each of `fit.columns`. A column of keep is conditioned on the model alone, and so
+        are all columns of a silent problem: its moments decide that nothing is reported.
     """
-    unit_of = {c: u for u in verdict.model for c in problem.space.unit_columns[u]}
+    judged = verdict.model if not problem.silent else ()
+    unit_of = {c: u for u in judged for c in problem.space.unit_columns[u]}
     shared = _first_pool(problem, verdict, margin)
     out = []
     for place, column in enumerate(fit.columns):

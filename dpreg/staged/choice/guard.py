@@ -14,6 +14,8 @@ from being reported, each with the margin 2 ln(1/alpha), odds of 1/alpha:
    it is far from the best, and still a better reason for what is seen than a few useless terms
    between them.
 
+Where the noise hides most directions (`Problem.silent`), no term is reported at all.
+
 The quarter was chosen on drawn rows, 30 runs each. In a chain of 20 columns, each correlated by .9
 with the next and every other one with an effect (10,000 rows, eps = 1, delta = 1e-6), rules 1 and 2
 reported .17 useless terms and 3.13 of 10 true ones; with a half of the prices .07 and 2.97, with a
@@ -75,7 +77,7 @@ class Verdict:
     ----------
     model, reported : sets of units
     alternatives : tuple of Alternative
-        One for each unit of the model that is not reported.
+        One for each unit of the model that is not reported; none where the problem is silent.
     criterion : float
     certified : bool
         Whether it is proved that no model is better, and none that would unseat a reported term by
@@ -123,7 +125,7 @@ def judge(
     near = _rivals(listing, margin)
     model, certified = listing.best, listing.complete
     alternatives = []
-    for unit in sorted(model):
+    for unit in sorted(model) if not problem.silent else ():
         rivals = near.get(unit)
         if rivals is None and not is_needed(problem, response, unit, listing.criterion + margin):
             without = near_best(problem, response, nodes=nodes, forbidden=frozenset({unit}))
@@ -135,7 +137,7 @@ def judge(
             alternatives.append(Alternative(unit, instead, rivals[0][1]))
     return Verdict(
         model=model,
-        reported=model - {a.unit for a in alternatives},
+        reported=frozenset() if problem.silent else model - {a.unit for a in alternatives},
         alternatives=tuple(alternatives),
         criterion=listing.criterion,
         certified=certified,

@@ -27,7 +27,7 @@ from dpreg.arrays import Floats
 from dpreg.selection.space import Space
 from dpreg.staged.choice.prices import prices
 
-__all__ = ["Model", "Problem", "ReleasedLaw", "Response", "build_problem", "factor"]
+__all__ = ["Model", "Problem", "ReleasedLaw", "Response", "build_problem", "factor", "resolved"]
 
 Model = frozenset[int]
 """The units of a model, by their numbers in the space."""
@@ -36,6 +36,11 @@ RIDGE: Final = 1e-10
 """Added to the diagonal of a Gram matrix whose columns have length 1."""
 _DEPENDENT: Final = 1e-7
 """A column of which less than this share is left beside the kept ones counts as one of them."""
+_SEEN: Final = 0.25
+"""Where less than this share of the directions stands clear of the noise, the released moments are
+noise and little else. With 100 columns, 1,000 rows and eps = 1 (3 of 101 directions), one release
+in 100 reported seven useless terms; releases with a quarter of their directions found .05 of five
+true terms at the most."""
 
 
 class ReleasedLaw(Protocol):
@@ -103,6 +108,8 @@ class Problem:
         The released left-hand side in these coordinates.
     response : Response
         Its products.
+    silent : bool
+        Whether the noise hides so many directions that no term is reported.
     """
 
     space: Space
@@ -113,6 +120,7 @@ class Problem:
     slices: tuple[slice, ...]
     turned: Floats
     response: Response
+    silent: bool = False
 
     @property
     def size(self) -> int:
@@ -222,7 +230,13 @@ def build_problem(law: ReleasedLaw, space: Space, false_inclusions: float) -> Pr
         slices=slices,
         turned=turned,
         response=Response(design.T @ turned, float(turned @ turned)),
+        silent=resolved(law) < _SEEN * len(law.eigenvalues),
     )
+
+
+def resolved(law: ReleasedLaw) -> int:
+    """Return how many directions of the released moments stand clear of the noise."""
+    return int((law.eigenvalues > law.noise_norm).sum())
 
 
 def _orthonormal(columns: Floats) -> Floats:

@@ -1,5 +1,7 @@
 """The whole choice, by name; stability and notes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from staged.choice.made_up import law_of, make_law, plain_space
@@ -32,6 +34,30 @@ def test_a_drowned_release_reports_nothing_and_says_so(rng):
     assert choice.reported == ()
     assert choice.resolved < choice.directions
     assert "hides" in choice.notes[-1]
+
+
+@pytest.mark.parametrize("seen", [4, 5])
+def test_no_term_is_reported_where_less_than_a_quarter_of_the_directions_is_seen(rng, seen):
+    law = make_law(rng, np.array([0.5, *[0.3] * 3, *[0.0] * 14]), noise=2.0)
+    hidden = np.where(
+        np.arange(18) < 18 - seen, 0.0, np.maximum(law.eigenvalues, 2 * law.noise_norm)
+    )
+    law = replace(law, eigenvalues=hidden)
+    choice, problem, verdict = choose(law, plain_space(17), again=False)
+    assert choice.model == ("x1", "x2", "x3")
+    assert (choice.resolved, choice.directions) == (seen, 18)
+    if seen == 5:
+        assert choice.reported == choice.model
+        assert "false_inclusions is not promised" in choice.notes[-1]
+        return
+    assert choice.reported == ()
+    assert choice.alternatives == {}
+    assert choice.notes[-1] == (
+        "The noise hides 14 of 18 directions of the columns: no term is reported. It takes more "
+        "rows, or a larger eps."
+    )
+    given = conditional_fit(law, problem, verdict)
+    assert np.isfinite(given.intervals()).all()
 
 
 def test_stand_ins_are_named_both_ways_round(rng):
