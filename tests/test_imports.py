@@ -1,5 +1,7 @@
 """No module needs itself to be imported: not at the top of files, and not within functions."""
 
+import subprocess
+import sys
 from graphlib import CycleError, TopologicalSorter
 
 import grimp
@@ -20,3 +22,11 @@ def test_no_import_is_circular() -> None:
 def test_a_circle_is_found() -> None:
     with pytest.raises(CycleError, match="cycle"):
         order({"a": {"b"}, "b": {"c"}, "c": {"a"}})
+
+
+def test_what_is_slow_to_import_waits_until_it_is_needed() -> None:
+    """The first fit in a fresh Python, or R, waits for the imports of `import dpreg`."""
+    slow = ["scipy.stats", "scipy.optimize", "scipy.interpolate", "statsmodels", "matplotlib"]
+    code = f"import sys, dpreg; print([name for name in {slow} if name in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"

@@ -6,7 +6,6 @@ Tested in `tests/datasets/test_datasets.py`.
 from __future__ import annotations
 
 import pandas as pd
-from statsmodels.datasets import randhie as _randhie
 
 from dpreg.datasets.dataset import Dataset
 from dpreg.schema import Schema
@@ -44,7 +43,9 @@ def load_randhie() -> Dataset:
     >>> load_randhie().formula
     'mdvis ~ lncoins + idp + lpi + fmde + physlm + disea + hlthg + hlthf + hlthp'
     """
-    frame = _randhie.load_pandas().data
+    from statsmodels.datasets import randhie  # slow to import, and seldom needed
+
+    frame = randhie.load_pandas().data
     return Dataset(
         data=pd.DataFrame(frame),
         schema=Schema(

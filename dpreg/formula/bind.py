@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import splev
 
 from dpreg.errors import FormulaError, SchemaError
 from dpreg.formula.check import Labels, Literal, Spec, Spline, Values, shown
@@ -240,6 +239,8 @@ def _spline(code: str, spec: Spline, columns: tuple[str, ...], types: Types) -> 
     bases = np.eye(len(knots) - order)[first:]
 
     def values(cells: Cells) -> list[NDArray[np.float64]]:
+        from scipy.interpolate import splev  # slow to import, and seldom needed
+
         x = np.asarray(operand.values(cells))
         inside = (x >= spec.lower - slack) & (x <= spec.upper + slack)
         x = np.where(inside, np.clip(x, spec.lower, spec.upper), spec.lower)

@@ -34,8 +34,7 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import chi2, ncx2
+from scipy.special import chdtr, chdtri, gammaincinv, ndtri
 
 from dpreg.arrays import Floats
 from dpreg.planning.detection import Detection
@@ -91,7 +90,7 @@ class Gains:
         """What each effect has to gain: its price, or the margin above the likely best rival."""
         effects = len(self.shares)
         rivals = max(len(self.prices) - effects, 1)
-        best = self.margin + float(chi2.ppf(0.5 ** (1 / rivals), 1))
+        best = self.margin + 2 * float(gammaincinv(0.5, 0.5 ** (1 / rivals)))
         return np.maximum(self.prices[:effects], best)
 
     def rows_for(self, chance: float) -> float:
@@ -200,8 +199,10 @@ def _no_rival(
 def _below(x: Floats, size: float, around: Floats) -> Floats:
     """Return P(chi2_size about `around` < x)."""
     central = around < _LEAST
-    found = np.where(central, chi2.cdf(x, size), 0.0)
+    found = np.where(central, chdtr(size, x), 0.0)
     if not central.all():
+        from scipy.stats import ncx2  # slow to import, and seldom needed
+
         found = np.where(central, found, ncx2.cdf(x, size, np.maximum(around, _LEAST)))
     return np.asarray(np.nan_to_num(found))
 
@@ -213,13 +214,15 @@ def _quantiles(size: float, strength: float) -> Floats:
     places = (np.arange(_POINTS) + 0.5) / _POINTS
     if size == 1:
         return np.asarray((math.sqrt(strength) + ndtri(places)) ** 2)
+    from scipy.stats import ncx2  # slow to import, and seldom needed
+
     return np.asarray(ncx2.ppf(places, size, strength))
 
 
 @lru_cache(maxsize=64)
 def _useless_gains(size: float) -> Floats:
     """Return finer quantiles of chi2_size: what matters lies far out."""
-    return np.asarray(chi2.isf((np.arange(_FINE) + 0.5) / _FINE, size))
+    return np.asarray(chdtri(size, (np.arange(_FINE) + 0.5) / _FINE))
 
 
 def _useless(found: Gains, effects: int) -> float:

@@ -49,7 +49,6 @@ from typing import Final
 
 import numpy as np
 from flint import arb, ctx
-from scipy.stats import binom
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.balls import ball, round_up
@@ -181,6 +180,8 @@ def _tails(each: Fraction, draws: int, eps: Fraction) -> Iterator[arb]:
 
 def _rough_delta(each: float, draws: int, eps: float) -> float:
     """Return the same in floats, to start the search from; no claim rests on it."""
+    from scipy.stats import binom  # slow to import, and seldom needed
+
     l = np.arange(draws)  # noqa: E741
     t = (eps + (l + 1) * each) / (draws + 1)
     l, t = l[t < each], t[t < each]  # noqa: E741

@@ -73,7 +73,7 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
@@ -184,12 +184,14 @@ def quadratic_survival(q: float, df: int, nu: int) -> float:
     if q <= 0:
         return 1.0
     y, mass = _nodes(2 * nu)
-    return float(np.sum(mass * chi2.sf(2 * nu * q / y, df)))
+    return float(np.sum(mass * chdtrc(df, 2 * nu * q / y)))
 
 
 @lru_cache(maxsize=64)
 def _nodes(df: int) -> tuple[Floats, Floats]:
     """Return points y and weights of a chi2_df expectation: equal steps in log y."""
+    from scipy.stats import chi2  # slow to import, and seldom needed
+
     log_y = np.linspace(math.log(df) - 60.0 / math.sqrt(df) - 4.0, math.log(df + 400.0) + 4.0, 2000)
     y = np.exp(log_y)
     mass = chi2.pdf(y, df) * y * (log_y[1] - log_y[0])

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
-from typing import Any, Final
-
-from statsmodels.iolib.table import SimpleTable
-from statsmodels.iolib.tableformatting import fmt_base
+from typing import TYPE_CHECKING, Any, Final
 
 from dpreg.results.lines import clean, fold
 from dpreg.results.report import Facts, Grid, Paragraph, Report
+
+if TYPE_CHECKING:
+    from statsmodels.iolib.table import SimpleTable
 
 __all__ = ["Summary"]
 
@@ -177,6 +177,10 @@ def _aligns(block: Facts | Grid) -> str:
 
 def _table(block: Facts | Grid, rows: list[list[str]] | None = None, **text: Any) -> SimpleTable:
     """Return a statsmodels table, its formats copied."""
+    # Printing alone needs them, and they are slow to import.
+    from statsmodels.iolib.table import SimpleTable
+    from statsmodels.iolib.tableformatting import fmt_base
+
     aligns = _aligns(block)
     base = {**copy.deepcopy(fmt_base), "data_aligns": aligns}
     plain = {"table_dec_above": None, "table_dec_below": None, "data_fmts": ["%s"]}

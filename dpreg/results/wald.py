@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 from scipy.special import chdtrc
-from statsmodels.stats.multitest import multipletests
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
@@ -167,6 +166,8 @@ def pairwise(
     contrast: Contrast, labels: Sequence[str], method: str | Sequence[str], alpha: float
 ) -> PairwiseTests:
     """Correct the p-values of a contrast, by statsmodels' `multipletests`."""
+    from statsmodels.stats.multitest import multipletests  # slow to import, and seldom needed
+
     frame = contrast.summary_frame(xname=labels)
     for each in [method] if isinstance(method, str) else method:
         try:

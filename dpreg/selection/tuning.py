@@ -40,7 +40,6 @@ from typing import Final
 
 import flint
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import expit, gammaln
 
 from dpreg.arrays import Floats, Ints
@@ -128,6 +127,7 @@ def _charge(units: int, alpha: float, mechanism: str) -> float:
     """Return x = t psi with U(x) <= alpha < units / 2, and not much less."""
     if mechanism == "exponential":
         return max(0.0, math.log(units / alpha))
+    from scipy.optimize import brentq  # slow to import, and seldom needed
 
     def excess(x: float) -> float:
         return math.log(expected_useless_units(x, units, mechanism) / alpha)

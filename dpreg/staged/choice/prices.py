@@ -14,9 +14,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import gammaln
-from scipy.stats import chi2
+from scipy.special import chdtrc, chdtri, gammaln
 
 __all__ = ["gain_tail", "prices", "term_price"]
 
@@ -52,9 +50,11 @@ def term_price(width: int, level: float, degrees: int | None) -> float:
     """Return the upper `level` quantile of the gain of a useless term of `width` columns."""
     if level >= 1.0:
         return 0.0
-    gaussian = float(chi2.isf(level, width))
+    gaussian = float(chdtri(width, level))
     if degrees is None:
         return gaussian
+    from scipy.optimize import brentq  # slow to import, and seldom needed
+
     top = gaussian
     while gain_tail(top, width, degrees) > level:
         top *= 2.0
@@ -70,9 +70,9 @@ def gain_tail(gain: float, width: int, degrees: int | None) -> float:
     smooth and falls off on both sides, where the rule converges faster than any power of the step.
     """
     if degrees is None:
-        return float(chi2.sf(gain, width))
+        return float(chdtrc(width, gain))
     nodes, weights = _mixing(degrees)
-    return float(weights @ chi2.sf(gain / nodes, width))
+    return float(weights @ chdtrc(width, gain / nodes))
 
 
 @lru_cache(maxsize=256)

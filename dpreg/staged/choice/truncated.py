@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from dpreg.arrays import Floats
@@ -57,6 +56,8 @@ class Truncated:
 
     def solve(self, probability: float) -> float:
         """Return the beta at which `below` is the probability; infinite if none is in reach."""
+        from scipy.optimize import brentq  # slow to import, and seldom needed
+
         reach = 1.0
         while reach <= _FARTHEST:
             low, high = self.estimate - reach * self.se, self.estimate + reach * self.se

@@ -13,7 +13,8 @@ from dpreg_bridge.aggregate import close_run, open_run, send_estimates
 from dpreg_bridge.files import dataset, load, report
 from dpreg_bridge.ledgers import adopt, charged_to, ledger, verify
 from dpreg_bridge.sources import close_source, new_stream, open_source
-from dpreg_bridge.views import plan_view, view
+from dpreg_bridge.unreleased import plan_view
+from dpreg_bridge.views import view
 
 __all__ = ["VERBS", "library_verb"]
 
