@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import wraps
@@ -16,7 +17,6 @@ from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.ledger.receipts import Receipt, kept
-from dpreg.results.old_names import replaced
 from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.running import restore_interrupts
 from dpreg.schema import Schema
@@ -60,7 +60,7 @@ def recorded(call: Callable[_P, _R]) -> Callable[_P, _R]:
         record = ReleaseRecord(
             call=call.__name__, arguments=public_arguments(told), ledger=position(receipt)
         )
-        return replaced(result, record=record)
+        return replace(result, record=record)
 
     return wrapped
 

@@ -289,7 +289,7 @@ def _results(
         kept=design.keep,
         columns=columns_of_terms(design, space, request.units),
         models=tuple(named(design, space, units) for units in selection.models),
-        chosen=named(design, space, drawn),
+        reported=named(design, space, drawn),
         selected_formula=facts.formula,
         n_models=space.size,
         nobs=facts.rows,

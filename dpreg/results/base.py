@@ -10,6 +10,7 @@ Tested in `tests/results/test_serialize.py`.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dpreg.paths import write_text
@@ -32,6 +33,8 @@ class Released:
 
     __slots__ = ()
     kind: ClassVar[str]
+    saved_as: ClassVar[Mapping[str, str]] = {}
+    """Keys in files, of fields whose name is not their key."""
 
     if TYPE_CHECKING:
 

@@ -17,7 +17,7 @@ from dpreg.privacy.budget import exact
 from dpreg.results import classic_views, inference, remarks
 from dpreg.results.base import Released
 from dpreg.results.claim import PrivacyClaim
-from dpreg.results.old_names import old_names, stored
+from dpreg.results.old_names import old_names
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
 
@@ -38,11 +38,11 @@ class Estimates(Released):
             """The released numbers."""
 
         @property
-        def se_sampling(self) -> Vector:
+        def sampling_errors(self) -> Vector:
             """Standard errors from sampling."""
 
         @property
-        def se_privacy(self) -> Vector:
+        def privacy_errors(self) -> Vector:
             """Standard errors from the privacy noise."""
 
         @property
@@ -71,12 +71,12 @@ class Estimates(Released):
     @property
     def bse_sampling(self) -> pd.Series:
         """Standard errors that sampling alone would give."""
-        return self._series(stored(self, "se_sampling"))
+        return self._series(self.sampling_errors)
 
     @property
     def bse_privacy(self) -> pd.Series:
         """Standard errors that the privacy noise alone would give."""
-        return self._series(stored(self, "se_privacy"))
+        return self._series(self.privacy_errors)
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return intervals of level 1 - alpha, columns 0 and 1, sampling and noise included."""
@@ -99,19 +99,21 @@ class Estimates(Released):
         return self.claim.marked_series(pd.Series(values, self._index(), copy=True))
 
     def _errors(self) -> Vector:
-        sampling: Vector = stored(self, "se_sampling")
-        privacy: Vector = stored(self, "se_privacy")
+        sampling: Vector = self.sampling_errors
+        privacy: Vector = self.privacy_errors
         return np.hypot(sampling, privacy)
 
     def _check_lengths(self, names: tuple[str, ...]) -> None:
         size = max(len(self.groups), 1) * len(self.labels)
         for name in names:
-            array = stored(self, name)
+            array = getattr(self, name)
             if array is not None and array.shape != (size,):
                 raise ArgumentError(f"{name} must hold {size} numbers, one for each estimate")
 
 
-@old_names(se_sampling="bse_sampling", se_privacy="bse_privacy")
+@old_names(
+    se_sampling=("sampling_errors", "bse_sampling"), se_privacy=("privacy_errors", "bse_privacy")
+)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ClassicResults(Estimates):
     """Means, quantiles, parameters of a family, or an aggregated estimate.
@@ -125,7 +127,7 @@ class ClassicResults(Estimates):
     by : str or None
         The grouping column; `groups` are its levels, in their declared order.
     groups : tuple of str
-    estimates, se_sampling, se_privacy : arrays
+    estimates, sampling_errors, privacy_errors : arrays
         Group by group, in the order of `names`.
     lower, upper : arrays or None
         Released ends of intervals of level 1 - `alpha`, where these are not normal ones.
@@ -156,8 +158,8 @@ class ClassicResults(Estimates):
     by: str | None = None
     groups: tuple[str, ...] = ()
     estimates: Vector
-    se_sampling: Vector
-    se_privacy: Vector
+    sampling_errors: Vector
+    privacy_errors: Vector
     lower: Vector | None = None
     upper: Vector | None = None
     alpha: float | None = None
@@ -185,9 +187,9 @@ class ClassicResults(Estimates):
         )
         for name in ("eps", "delta"):
             put(name, exact(getattr(self, name), name))
-        arrays = ("estimates", "se_sampling", "se_privacy", "lower", "upper")
+        arrays = ("estimates", "sampling_errors", "privacy_errors", "lower", "upper")
         for name in (*arrays, "counts", "sufficient"):
-            if (array := stored(self, name)) is not None:
+            if (array := getattr(self, name)) is not None:
                 put(name, inference.read_only(array, 1, name))
         self._check_lengths(arrays)
         if (self.lower is None) != (self.upper is None) or (self.lower is None) != (

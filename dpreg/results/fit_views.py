@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dpreg.privacy.budget import decimal_string
-from dpreg.results.old_names import stored
 from dpreg.results.report import Block, Facts, Grid, Paragraph
 
 if TYPE_CHECKING:
@@ -82,9 +81,9 @@ def fit_facts(fit: RegressionResults) -> Facts:
     if fit.complete_rows is not None:
         left.append(("Complete, noisy", f"{fit.complete_rows:,.0f}"))
     right = []
-    if (share := stored(fit, "r_squared")) is not None:
+    if (share := fit.explained) is not None:
         right.append(("R-squared", fixed(share)))
-    if (variance := stored(fit, "residual_variance")) is not None:
+    if (variance := fit.error_variance) is not None:
         right.append(("Residual sd", fixed(math.sqrt(max(variance, 0)), 4)))
     kind = fit.interval_method + (", ridged" if fit.ridged else "")
     kind = "given the choice" if fit.conditional else kind

@@ -82,7 +82,7 @@ class GLMResults(RegressionResults):
     trials : str or None
         Of a number of successes: the term with the number of trials. Predictions are of a
         probability.
-    residual_variance : float
+    error_variance : float
         The dispersion phi; read it as `scale`: 1 for "binomial" and "poisson". Standard errors
         allow for another one.
     looks : tuple of Look

@@ -19,7 +19,7 @@ from dpreg.privacy.budget import exact
 from dpreg.results import classic_views, inference
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import Estimates
-from dpreg.results.old_names import old_names, stored
+from dpreg.results.old_names import old_names
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
 
@@ -31,7 +31,9 @@ __all__ = ["HistogramResults"]
 Vector = NDArray[np.float64]
 
 
-@old_names(se_sampling="bse_sampling", se_privacy="bse_privacy")
+@old_names(
+    se_sampling=("sampling_errors", "bse_sampling"), se_privacy=("privacy_errors", "bse_privacy")
+)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class HistogramResults(Estimates):
     """Shares, counts and density of the bins of a column.
@@ -49,7 +51,7 @@ class HistogramResults(Estimates):
         Where the bins come from.
     by, groups
         As in `ClassicResults`.
-    estimates, se_sampling, se_privacy : arrays
+    estimates, sampling_errors, privacy_errors : arrays
         Shares, group by group.
     bin_counts : array
         Released counts, group by group.
@@ -73,8 +75,8 @@ class HistogramResults(Estimates):
     by: str | None = None
     groups: tuple[str, ...] = ()
     estimates: Vector
-    se_sampling: Vector
-    se_privacy: Vector
+    sampling_errors: Vector
+    privacy_errors: Vector
     bin_counts: Vector
     probabilities: Vector
     nobs: int | None = None
@@ -93,9 +95,9 @@ class HistogramResults(Estimates):
             put(name, tuple(getattr(self, name)))
         for name in ("eps", "delta"):
             put(name, exact(getattr(self, name), name))
-        arrays = ("estimates", "se_sampling", "se_privacy", "bin_counts", "probabilities")
+        arrays = ("estimates", "sampling_errors", "privacy_errors", "bin_counts", "probabilities")
         for name in (*arrays, "edges"):
-            if (array := stored(self, name)) is not None:
+            if (array := getattr(self, name)) is not None:
                 put(name, inference.read_only(array, 1, name))
         if (self.edges is None) != bool(self.levels):
             raise ArgumentError("a histogram has either edges or levels")

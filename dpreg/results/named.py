@@ -12,7 +12,7 @@ import itertools
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
@@ -22,7 +22,6 @@ from dpreg.errors import ArgumentError, NotReleased
 from dpreg.results import designs, given_choice, inference
 from dpreg.results.base import Released
 from dpreg.results.constraints import Constraints, linear_constraints
-from dpreg.results.old_names import replaced
 from dpreg.results.wald import PairwiseTests, WaldTerms, WaldTest, level_rows, pairwise, wald
 from dpreg.results.withheld import NeverReleased, WithoutRows
 
@@ -226,7 +225,7 @@ def renamed(
         raise ArgumentError(f"xname must hold {len(fit.exog_names)} names, got {len(names)}.")
     new = dict(zip(fit.exog_names, names, strict=True))
     weak = {new[name]: why for name, why in fit.weak.items()}
-    return replaced(fit, endog_names=yname or fit.endog_names, exog_names=names, weak=weak)
+    return replace(fit, endog_names=yname or fit.endog_names, exog_names=names, weak=weak)
 
 
 def renamed_selection(result: _S, yname: str | None, xname: Sequence[str] | None) -> _S:
@@ -234,4 +233,4 @@ def renamed_selection(result: _S, yname: str | None, xname: Sequence[str] | None
     if xname is None and yname is None:
         return result
     fit = None if result.regression is None else renamed(result.regression, yname, xname)
-    return replaced(result, response=yname or result.response, regression=fit)
+    return replace(result, response=yname or result.response, regression=fit)

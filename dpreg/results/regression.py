@@ -21,7 +21,7 @@ from dpreg.results.constraints import Constraints, linear_constraints
 from dpreg.results.contrast import Combinations, Contrast, Prediction
 from dpreg.results.looks import Look
 from dpreg.results.named import StatsmodelsNames, renamed
-from dpreg.results.old_names import old_names, stored
+from dpreg.results.old_names import old_names
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
 from dpreg.staged.choice.truncated import Truncated
@@ -35,19 +35,24 @@ Vector = NDArray[np.float64]
 
 INTERVAL_METHODS: Final = ("noise-aware", "bootstrap")
 _WHY: Final = 'method="{}" does not release it'
-_OLD: Final = {"residual_variance": "scale", "r_squared": "rsquared", "residual_df": "df_resid"}
 _ARRAYS: Final = {
     "coefficients": 1,
     "covariance": 2,
     "privacy_covariance": 2,
-    "se_sampling": 1,
-    "se_privacy": 1,
+    "sampling_errors": 1,
+    "privacy_errors": 1,
     "interval_draws": 2,
     "column_widths": 1,
 }
 
 
-@old_names(se_sampling="bse_sampling", se_privacy="bse_privacy", **_OLD)
+@old_names(
+    se_sampling=("sampling_errors", "bse_sampling"),
+    se_privacy=("privacy_errors", "bse_privacy"),
+    residual_variance=("error_variance", "scale"),
+    r_squared=("explained", "rsquared"),
+    residual_df=("error_df", "df_resid"),
+)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class RegressionResults(StatsmodelsNames):
     """Coefficients of a linear model, released with differential privacy.
@@ -66,15 +71,15 @@ class RegressionResults(StatsmodelsNames):
         In the user's units.
     covariance : (p, p) array
         Of the coefficients: sampling error and privacy noise together.
-    se_sampling, se_privacy : (p,) arrays
+    sampling_errors, privacy_errors : (p,) arrays
         What each source alone would give; after looks the first also holds what cutting may move.
-    residual_variance, r_squared : float or None
+    error_variance, explained : float or None
         Read them as `scale` (in squared units of the response) and as `rsquared`.
     nobs : int or None
         Rows, where they are public (replace-one); None under add-remove.
     complete_rows : float or None
         The released, noisy count of complete rows.
-    residual_df : float or None
+    error_df : float or None
         n less the columns, where n is public; None under add-remove. Read it as `df_resid`.
     method, noise, scaling : str
         How it was fitted ("staged", "gram", "ssp", "adassp"), its noise, and the scaling of rows.
@@ -125,12 +130,12 @@ class RegressionResults(StatsmodelsNames):
     exog_names: tuple[str, ...]
     coefficients: Vector
     covariance: Vector
-    se_sampling: Vector
-    se_privacy: Vector
-    residual_variance: float | None
-    r_squared: float | None
+    sampling_errors: Vector
+    privacy_errors: Vector
+    error_variance: float | None
+    explained: float | None
     nobs: int | None
-    residual_df: float | None
+    error_df: float | None
     method: str
     noise: str
     scaling: str
@@ -170,14 +175,14 @@ class RegressionResults(StatsmodelsNames):
         for name in ("eps", "delta", "clip"):
             put(name, exact(getattr(self, name), name))
         for name, ndim in _ARRAYS.items():
-            if (array := stored(self, name)) is not None:
+            if (array := getattr(self, name)) is not None:
                 put(name, inference.read_only(array, ndim, name))
         self._check()
 
     def _check(self) -> None:
         p = len(self.exog_names)
         for name in _ARRAYS:
-            array = stored(self, name)
+            array = getattr(self, name)
             if array is not None and array.shape[-1] != p:
                 raise ArgumentError(f"{name} does not match the {p} names in exog_names")
         if self.covariance.shape != (p, p):
@@ -207,13 +212,13 @@ class RegressionResults(StatsmodelsNames):
 
     @property
     def bse_sampling(self) -> pd.Series:
-        """Standard errors that sampling alone would give; see `se_sampling`."""
-        return self._series(stored(self, "se_sampling"))
+        """Standard errors that sampling alone would give; see `sampling_errors`."""
+        return self._series(self.sampling_errors)
 
     @property
     def bse_privacy(self) -> pd.Series:
         """Standard errors that the privacy noise alone would give."""
-        return self._series(stored(self, "se_privacy"))
+        return self._series(self.privacy_errors)
 
     @property
     def tvalues(self) -> pd.Series:
@@ -231,12 +236,12 @@ class RegressionResults(StatsmodelsNames):
     @property
     def rsquared(self) -> float:
         """R-squared, computed from the released matrix."""
-        return _released(stored(self, "r_squared"), "rsquared", _WHY.format(self.method))
+        return _released(self.explained, "rsquared", _WHY.format(self.method))
 
     @property
     def scale(self) -> float:
         """The residual variance, in squared units of the response."""
-        return _released(stored(self, "residual_variance"), "scale", _WHY.format(self.method))
+        return _released(self.error_variance, "scale", _WHY.format(self.method))
 
     @property
     def df_model(self) -> float:
@@ -246,7 +251,7 @@ class RegressionResults(StatsmodelsNames):
     @property
     def df_resid(self) -> float:
         """The number of rows less the columns, where the number of rows is public."""
-        return _released(stored(self, "residual_df"), "df_resid", "the number of rows is private")
+        return _released(self.error_df, "df_resid", "the number of rows is private")
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -308,7 +313,7 @@ class RegressionResults(StatsmodelsNames):
     def get_prediction(self, exog: pd.DataFrame | None = None) -> Prediction:
         """Return predicted means with standard errors; see `Prediction.summary_frame`."""
         given_choice.refuse(self.conditional, "get_prediction")
-        rows, variance = designs.design_rows(self, exog), stored(self, "residual_variance")
+        rows, variance = designs.design_rows(self, exog), self.error_variance
         combinations = self.combinations(rows.to_numpy(dtype=np.float64))
         scale = float("nan") if variance is None else variance
         return Prediction(combinations, rows.index, scale, self.claim)

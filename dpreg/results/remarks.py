@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dpreg.privacy.budget import decimal_string
-from dpreg.results.old_names import stored
 from dpreg.schema import Boolean, Categorical, Numeric, Schema
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def _gaps(complete: float, rows: float, schema: Schema) -> str:
 
 def _residual(fit: RegressionResults) -> list[str]:
     response = Schema(fit.schema).get(fit.endog_names)
-    variance = stored(fit, "residual_variance")
+    variance = fit.error_variance
     if variance is None or not isinstance(response, Numeric):
         return []
     sd, width = float(np.sqrt(max(variance, 0.0))), response.hi - response.lo

@@ -22,7 +22,7 @@ from dpreg.results.constraints import Constraints
 from dpreg.results.contrast import Contrast, Prediction
 from dpreg.results.looks import Look
 from dpreg.results.named import StatsmodelsNames, renamed_selection
-from dpreg.results.old_names import old_names, stored
+from dpreg.results.old_names import old_names
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.summary import Summary
@@ -35,7 +35,7 @@ __all__ = ["SelectionResults"]
 Number = Fraction | float
 
 
-@old_names(chosen="selected", chosen_again="stability")
+@old_names(chosen=("reported", "selected"), chosen_again=("stabilities", "stability"))
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SelectionResults(StatsmodelsNames):
     """Variables of a linear model, selected with differential privacy.
@@ -57,7 +57,7 @@ class SelectionResults(StatsmodelsNames):
         Term (or column) to the names of its design columns, for kept and candidates.
     models : tuple of tuples of str
         The K released draws, in order; each holds the kept terms too.
-    chosen : tuple of str
+    reported : tuple of str
         The reported model: the most frequent draw, kept terms first. Read it as `selected`.
     selected_formula : str
     n_models : int
@@ -93,11 +93,11 @@ class SelectionResults(StatsmodelsNames):
     passes : int
         How often the rows were gone through for this call; counting them alone is no pass.
     best : tuple of str
-        "staged": the best model, which `params` describe: `chosen` and the terms for which others
+        "staged": the best model, which `params` describe: `reported` and the terms for which others
         could stand.
     alternatives : mapping of str to tuple of tuples of str
         "staged": each of those terms, and what might come in for it, the nearest first.
-    chosen_again : mapping of str to float
+    stabilities : mapping of str to float
         "staged": read it as `stability`.
     certified : bool or None
         "staged": whether it is proved that no model is better by the released numbers.
@@ -114,7 +114,7 @@ class SelectionResults(StatsmodelsNames):
     kept: tuple[str, ...]
     columns: Mapping[str, tuple[str, ...]]
     models: tuple[tuple[str, ...], ...]
-    chosen: tuple[str, ...]
+    reported: tuple[str, ...]
     selected_formula: str
     n_models: Annotated[int, HUGE]
     nobs: int | None
@@ -142,20 +142,20 @@ class SelectionResults(StatsmodelsNames):
     record: ReleaseRecord | None = None
     best: tuple[str, ...] = ()
     alternatives: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
-    chosen_again: Mapping[str, float] = field(default_factory=dict)
+    stabilities: Mapping[str, float] = field(default_factory=dict)
     certified: bool | None = None
     looks: tuple[Look, ...] = ()
 
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values and check that they fit together."""
         put = partial(object.__setattr__, self)
-        for name in ("candidates", "kept", "chosen", "notes", "best", "looks"):
-            put(name, tuple(stored(self, name)))
+        for name in ("candidates", "kept", "reported", "notes", "best", "looks"):
+            put(name, tuple(getattr(self, name)))
         put("models", tuple(tuple(model) for model in self.models))
         put("columns", {term: tuple(names) for term, names in self.columns.items()})
         others = self.alternatives.items()
         put("alternatives", {term: tuple(tuple(each) for each in sets) for term, sets in others})
-        put("chosen_again", plain_mapping(stored(self, "chosen_again")))
+        put("stabilities", plain_mapping(self.stabilities))
         put("schema", plain_schema(self.schema))
         put("bounds", plain_mapping(self.bounds))
         for name in ("eps", "delta", "clip"):
@@ -172,9 +172,9 @@ class SelectionResults(StatsmodelsNames):
         if not self.models:
             raise ArgumentError("models must hold at least one released draw")
         if set(self.selected) not in [set(model) for model in self.models]:
-            raise ArgumentError("chosen must be one of the released models")
+            raise ArgumentError("reported must be one of the released models")
         named = {term for model in self.models for term in model} | set(self.columns)
-        named |= {*self.best, *self.alternatives, *stored(self, "chosen_again")}
+        named |= {*self.best, *self.alternatives, *self.stabilities}
         named |= {term for sets in self.alternatives.values() for each in sets for term in each}
         if not named <= terms:
             strange = ", ".join(sorted(named - terms))
@@ -183,7 +183,7 @@ class SelectionResults(StatsmodelsNames):
     @property
     def selected(self) -> list[str]:
         """The terms of the reported model, kept ones included."""
-        return list(stored(self, "chosen"))
+        return list(self.reported)
 
     @property
     def draws(self) -> int:
@@ -209,7 +209,7 @@ class SelectionResults(StatsmodelsNames):
         It counts the noise twice, so a useless term near the threshold gets about a half: it is not
         the probability that a term belongs to the model.
         """
-        if not (again := stored(self, "chosen_again")):
+        if not (again := self.stabilities):
             raise NotReleased(f'stability needs method="staged"; this was method="{self.method}".')
         return self._series(np.array([again[term] for term in self.candidates]))
 

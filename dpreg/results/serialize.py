@@ -24,7 +24,6 @@ from dpreg.results.codecs import (
     list_of,
     read_fields,
 )
-from dpreg.results.old_names import stored
 from dpreg.staged.choice.truncated import Truncated
 
 if TYPE_CHECKING:
@@ -92,8 +91,9 @@ def encode(result: Any) -> dict[str, Any]:
     """Return the mapping that stands for a result."""
     claim: PrivacyClaim = result.claim
     head = dict(zip(HEAD, (VERSION, result.kind, claim.stamp, claim.sentence), strict=True))
-    codecs = fields_of(type(result))
-    return head | {name: codec.encode(stored(result, name)) for name, codec in codecs.items()}
+    keys, codecs = result.saved_as, fields_of(type(result))
+    told = {name: codec.encode(getattr(result, name)) for name, codec in codecs.items()}
+    return head | {keys.get(name, name): value for name, value in told.items()}
 
 
 def decode(payload: Mapping[str, Any], kind: type[Released]) -> dict[str, Any]:
@@ -106,7 +106,9 @@ def decode(payload: Mapping[str, Any], kind: type[Released]) -> dict[str, Any]:
         fields = {name: value for name, value in payload.items() if name not in HEAD}
         if payload.get("dpreg") in _OLDER:
             fields = {"record": None, **_SINCE.get(kind.kind, {}), **fields}
-        return read_fields(fields, fields_of(kind))
+        keys, codecs = kind.saved_as, fields_of(kind)
+        found = read_fields(fields, {keys.get(n, n): codec for n, codec in codecs.items()})
+        return {name: found[keys.get(name, name)] for name in codecs}
     except Unreadable as problem:
         where = ".".join(reversed(problem.path)) or "it"
         raise ArgumentError(f"the saved result is damaged: {where} must be {problem}") from None

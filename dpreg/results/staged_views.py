@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dpreg.results.fit_views import LOOKS_NOTE
-from dpreg.results.old_names import stored
 from dpreg.results.report import Block, Paragraph
 
 if TYPE_CHECKING:
@@ -54,5 +53,5 @@ def ambiguous(result: SelectionResults) -> list[Block]:
 def notes(result: SelectionResults, about_looks: str = LOOKS_NOTE) -> list[str]:
     """Return the remarks of a staged selection, those of the call included."""
     doubts = [_AMBIGUOUS] if result.alternatives else []
-    stable = [_STABILITY] if stored(result, "chosen_again") else []
+    stable = [_STABILITY] if result.stabilities else []
     return [*doubts, *stable, about_looks, *result.notes]

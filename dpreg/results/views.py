@@ -19,7 +19,6 @@ from dpreg.results.fit_views import (
     looks,
     numbers,
 )
-from dpreg.results.old_names import stored
 from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
 
 if TYPE_CHECKING:
@@ -197,7 +196,7 @@ def _selection_table(result: SelectionResults) -> list[Block]:
     shares = dict(result.selection_frequencies)
     errors = dict(result.frequency_errors)
     several = result.draws > 1
-    again = stored(result, "chosen_again")
+    again = result.stabilities
     headers = ("term", "role", "selected", "columns") + ("frequency (se)",) * several
     headers += ("stability",) * bool(again)
     rows, absent = [], []

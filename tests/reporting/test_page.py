@@ -1,6 +1,7 @@
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,7 +13,6 @@ from dpreg.errors import ArgumentError, DataError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger
 from dpreg.reporting import report_html, write_report
-from dpreg.results.old_names import replaced
 
 SCHEMA = {"y": (-1, 1), "a<b>": (-1, 1), "c": (-1, 1)}
 
@@ -132,7 +132,7 @@ def test_without_matplotlib_the_page_says_so(results, monkeypatch):
 
 
 def test_a_result_of_0_1_has_a_report(results):
-    text = report_html(replaced(results["ols"], record=None))
+    text = report_html(replace(results["ols"], record=None))
     assert "The call was not recorded" in text
 
 

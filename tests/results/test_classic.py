@@ -26,8 +26,8 @@ def classic(seeded=False, **changes):
         "statistic": "mean",
         "names": ("a", "b"),
         "estimates": [1.0, -2.0],
-        "se_sampling": [0.3, 0.6],
-        "se_privacy": [0.4, 0.8],
+        "sampling_errors": [0.3, 0.6],
+        "privacy_errors": [0.4, 0.8],
         "bounds": {"a": [0, 9], "b": [-5, 5]},
         "counts": [99.5],
         "nobs": 100,
@@ -45,8 +45,8 @@ def histogram(seeded=False, **changes):
         "edges": [0.0, 1.0, 3.0],
         "binning": "given",
         "estimates": [0.25, 0.75],
-        "se_sampling": [0.03, 0.03],
-        "se_privacy": [0.04, 0.04],
+        "sampling_errors": [0.03, 0.03],
+        "privacy_errors": [0.04, 0.04],
         "bin_counts": [25.0, 75.0],
         "probabilities": [0.25, 0.75],
         "noise": "laplace",
@@ -61,8 +61,8 @@ GROUPED = {
     "by": "g",
     "groups": ("u", "v"),
     "estimates": [1.0, 2.0, 3.0, 4.0],
-    "se_sampling": [1.0] * 4,
-    "se_privacy": [1.0] * 4,
+    "sampling_errors": [1.0] * 4,
+    "privacy_errors": [1.0] * 4,
     "counts": [5.0, 6.0],
 }
 
@@ -123,8 +123,8 @@ def test_groups_are_an_index():
     assert result.params["v", "a"] == 3.0
     assert list(result.params.index.names) == ["g", None]
     assert result.complete_rows["v"] == 6.0
-    one = classic(**(GROUPED | {"names": ("a",), "estimates": [1, 2], "se_sampling": [1, 1],
-                                "se_privacy": [1, 1]}))  # fmt: skip
+    one = classic(**(GROUPED | {"names": ("a",), "estimates": [1, 2], "sampling_errors": [1, 1],
+                                "privacy_errors": [1, 1]}))  # fmt: skip
     assert one.params["v"] == 2.0
     assert one.params.index.name == "g"
 
@@ -193,7 +193,7 @@ def test_density_divides_by_widths():
         {**GROUPED, "counts": None, "bin_counts": [1, 2, 3, 4], "probabilities": [0.5] * 4},
         {
             "edges": np.linspace(0, 1, 91), "estimates": np.full(90, 1 / 90),
-            "se_sampling": np.zeros(90), "se_privacy": np.zeros(90),
+            "sampling_errors": np.zeros(90), "privacy_errors": np.zeros(90),
             "bin_counts": np.ones(90), "probabilities": np.full(90, 1 / 90),
         },
     ],
@@ -212,8 +212,9 @@ def test_pictures(changes, seeded):
 
 def test_a_summary_of_many_numbers_is_a_page():
     names = tuple(f"x{i}" for i in range(5))
-    result = classic(names=names, estimates=np.arange(5), se_sampling=np.ones(5),
-                     se_privacy=np.ones(5), blocks=40, counts=None, notes=("Public.",))  # fmt: skip
+    result = classic(names=names, estimates=np.arange(5), sampling_errors=np.ones(5),
+                     privacy_errors=np.ones(5), blocks=40, counts=None,
+                     notes=("Public.",))  # fmt: skip
     text = str(result)
     assert "x4" in text
     assert "Blocks:" in text

@@ -34,12 +34,12 @@ def ours(theirs, make_regression):
         names,
         coefficients=theirs.params,
         covariance=theirs.cov_params(),
-        se_sampling=theirs.bse,
-        se_privacy=np.zeros(4),
-        residual_variance=theirs.scale,
-        r_squared=theirs.rsquared,
+        sampling_errors=theirs.bse,
+        privacy_errors=np.zeros(4),
+        error_variance=theirs.scale,
+        explained=theirs.rsquared,
         nobs=200,
-        residual_df=196.0,
+        error_df=196.0,
         formula="price ~ bsqft + lat + age",
     )
 
@@ -157,7 +157,7 @@ def test_withheld_names_are_real_names_of_statsmodels(theirs):
 
 
 def test_what_the_method_or_relation_cannot_give_is_not_released(make_regression):
-    bare = make_regression(residual_variance=None, r_squared=None, nobs=None, residual_df=None)
+    bare = make_regression(error_variance=None, explained=None, nobs=None, error_df=None)
     assert bare.nobs is None
     for name in ("rsquared", "scale", "df_resid"):
         with pytest.raises(NotReleased, match=f"{name} is not released"):

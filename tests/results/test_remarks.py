@@ -65,9 +65,9 @@ def test_a_rare_level_that_made_the_fit_ridged_is_named():
 
 
 def test_a_residual_as_wide_as_the_schema_is_told(make_regression):
-    fit = make_regression(residual_variance=400.0**2)
+    fit = make_regression(error_variance=400.0**2)
     assert any("The residual sd, 400, is about half the declared range" in r for r in fit.remarks)
-    assert not make_regression(residual_variance=100.0**2).remarks
+    assert not make_regression(error_variance=100.0**2).remarks
 
 
 def test_a_z_in_the_thousands_asks_for_a_copy(make_regression):
@@ -96,12 +96,12 @@ def test_a_mean_at_the_end_of_its_bounds_is_told():
 
 
 def test_a_null_selection_says_what_it_does_not_say(make_selection):
-    none = make_selection(models=[("Intercept",)], chosen=("Intercept",), psi=1.0)
+    none = make_selection(models=[("Intercept",)], reported=("Intercept",), psi=1.0)
     said = " ".join(none.remarks)
     assert "No candidate was selected. With 20,190 rows and eps = 1" in said
     assert "it does not say that there is none" in said
     assert "dpreg.plan()" in said
-    some = make_selection(models=[("Intercept", "lat")], chosen=("Intercept", "lat"), psi=1.0)
+    some = make_selection(models=[("Intercept", "lat")], reported=("Intercept", "lat"), psi=1.0)
     assert "No candidate" not in " ".join(some.remarks)
 
 
@@ -152,13 +152,13 @@ def test_a_page_opens_with_what_was_found_what_is_unclear_and_the_cost(make_regr
 
 
 def test_a_selection_opens_with_its_terms(make_selection):
-    result = make_selection(models=[("Intercept", "lat")], chosen=("Intercept", "lat"))
+    result = make_selection(models=[("Intercept", "lat")], reported=("Intercept", "lat"))
     found, unclear, cost = opening.selection(result)
     assert found.text == "lat."
     assert unclear.text.startswith("bsqft and county. That does not show")
     assert cost.label == "Cost"
     either = make_selection(
-        models=[("Intercept", "lat")], chosen=("Intercept", "lat"),
+        models=[("Intercept", "lat")], reported=("Intercept", "lat"),
         alternatives={"bsqft": (("county",),)}, method="staged",
     )  # fmt: skip
     assert (

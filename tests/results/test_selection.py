@@ -11,7 +11,7 @@ MODELS = [("Intercept", "lat"), ("Intercept", "bsqft", "lat"), ("Intercept", "la
 
 
 def test_frequencies_are_shares_of_the_released_draws(make_selection):
-    result = make_selection(models=MODELS, chosen=MODELS[0])
+    result = make_selection(models=MODELS, reported=MODELS[0])
     pd.testing.assert_series_equal(
         result.selection_frequencies, pd.Series({"bsqft": 0.25, "lat": 0.75, "county": 0.0})
     )
@@ -20,7 +20,7 @@ def test_frequencies_are_shares_of_the_released_draws(make_selection):
 
 
 def test_one_draw_has_frequencies_of_zero_and_one_and_no_errors(make_selection):
-    result = make_selection(models=MODELS[:1], chosen=MODELS[0])
+    result = make_selection(models=MODELS[:1], reported=MODELS[0])
     assert result.selection_frequencies.to_dict() == {"bsqft": 0, "lat": 1, "county": 0}
     assert result.frequency_errors.isna().all()
     assert result.selected == ["Intercept", "lat"]
@@ -70,8 +70,8 @@ def test_without_a_fit_methods_say_what_to_do(make_selection, name):
 def test_fields_that_do_not_fit_together_are_refused(make_selection):
     for changes, match in [
         ({"models": []}, "at least one"),
-        ({"chosen": ("lat",)}, "one of the released"),
-        ({"models": [("age",)], "chosen": ("age",)}, "neither kept nor candidates: age"),
+        ({"reported": ("lat",)}, "one of the released"),
+        ({"models": [("age",)], "reported": ("age",)}, "neither kept nor candidates: age"),
         ({"kept": ("Intercept", "lat")}, "twice"),
         ({"clip": "one"}, "clip"),
     ]:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from dpreg.errors import ArgumentError, DataError
 from dpreg.results.claim import STAMP
 from dpreg.results.load import from_json, load
-from dpreg.results.old_names import replaced
 from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
@@ -66,8 +65,8 @@ def test_any_regression_survives(make_regression, names, data, rational, value, 
         tuple(names),
         coefficients=data.draw(row),
         covariance=data.draw(square),
-        se_privacy=data.draw(row),
-        residual_variance=value,
+        privacy_errors=data.draw(row),
+        error_variance=value,
         complete_rows=value,
         eps=rational,
         notes=tuple(notes),
@@ -209,7 +208,7 @@ def test_a_record_survives_and_makes_no_two_results_differ(make_regression):
         spent_delta="0",
     )  # fmt: skip
     record = ReleaseRecord(call="dp_ols", arguments={"eps": "1", "keep": ["a"]}, ledger=position)
-    result = replaced(make_regression(), record=record)
+    result = dataclasses.replace(make_regression(), record=record)
     again = from_json(result.to_json())
     assert again.record == record
     assert pickle.loads(pickle.dumps(result)).record == record

@@ -1,11 +1,11 @@
 """What stands on a page, before it is drawn; `test_summary.py` reads the drawn pages."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from dpreg.results import fit_views, views
-from dpreg.results.old_names import replaced
 from dpreg.results.report import Facts, Grid, Paragraph
 
 
@@ -53,7 +53,7 @@ def test_coefficients_have_both_errors_in_their_columns(make_regression):
 
 def test_after_looks_sampling_says_what_else_it_holds(make_regression):
     result = make_regression()
-    staged = replaced(result, method="staged")
+    staged = replace(result, method="staged")
     *_, table, _ = grids(views.regression(staged, 0.05))
     assert table.headers[-2] == "sampling\nand cut"
     assert "cutting heavy-tailed residuals" in str(staged.summary()).replace("\n    ", " ")
