@@ -43,6 +43,7 @@ _MANY_TERMS: Final = 40
 """A selection table longer than this gathers the terms that no draw holds in a paragraph."""
 
 _LONG_FORMULA: Final = 600  # characters
+_METHODS: Final = {"pcls": "PCLS", "pcpl": "PCPL"}
 
 
 class Called(Protocol):
@@ -137,7 +138,7 @@ def one_line(result: SelectionResults | RegressionResults) -> str:
 def _selection_facts(result: SelectionResults) -> Facts:
     kept, free = len(result.kept), len(result.candidates)
     left = (
-        ("Method", result.method.upper()),
+        ("Method", _METHODS.get(result.method, result.method)),
         ("Mechanism", result.mechanism),
         ("Engine", result.engine),
         *staged_views.facts(result),
