@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +24,6 @@ from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import corrected, evaluations
 from dpreg.privacy.ledger.receipts import kept
 from dpreg.results.classic import ClassicResults
-from dpreg.results.old_names import replaced
 from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.sources.persons import Persons
 from dpreg_bridge.ledgers import charged_to
@@ -111,7 +110,7 @@ def send_estimates(run: int, data: pd.DataFrame) -> dict[str, Any]:
     except StopIteration as end:
         close_run(run)
         record = ReleaseRecord(call="sample_aggregate", arguments=going.told, ledger=going.place)
-        return {"result": view(replaced(end.value, record=record))}
+        return {"result": view(replace(end.value, record=record))}
     return _asking(run, going)
 
 
