@@ -90,42 +90,6 @@ xtable.dp_result <- function(x, caption = NULL, label = NULL, align = NULL, digi
                  display = display, auto = auto, ...)
 }
 
-# insight would look for the rows in the call's data.
-#' @rdname other_packages
-#' @exportS3Method insight::get_data
-get_data.dp_result <- function(x, ...) NULL
-
-#' @rdname other_packages
-#' @exportS3Method insight::get_statistic
-get_statistic.dp_result <- function(x, ...) {
-  table <- coefficient_table(fitted_part(x, "get_statistic()"))
-  structure(data.frame(Parameter = rownames(table), Statistic = unname(table[, "z value"])),
-            statistic = "z-statistic", class = c("insight_statistic", "data.frame"))
-}
-
-# insight knows models by a list of its own, and parameters asks it: the table is made here.
-#' @rdname other_packages
-#' @param model A result of [dp_select()], [dp_ols()] or [dp_glm()].
-#' @param ci The level of the intervals.
-#' @param exponentiate Give exp of the coefficients, odds ratios or ratios of rates?
-#' @exportS3Method parameters::model_parameters
-model_parameters.dp_result <- function(model, ci = 0.95, exponentiate = FALSE, ...) {
-  frame <- unstamped(as.data.frame(tidy.dp_result(model, conf.int = TRUE, conf.level = ci, type = "coefficients",
-                                                  exponentiate = exponentiate)))
-  # parameters gives standard errors on the scale of the estimates.
-  if (exponentiate) frame$std.error <- frame$std.error * frame$estimate
-  stamped(data.frame(Parameter = frame$term, Coefficient = frame$estimate, SE = frame$std.error, CI = ci,
-                     CI_low = frame$conf.low, CI_high = frame$conf.high, z = frame$statistic, p = frame$p.value),
-          model$seeded)
-}
-
-#' @rdname other_packages
-#' @exportS3Method parameters::p_value
-p_value.dp_result <- function(model, ...) {
-  fit <- fitted_part(model, "p_value()")
-  stamped(data.frame(Parameter = names(fit$coefficients), p = unname(error_pvalues(fit))), model$seeded)
-}
-
 # car asks for the rows' model matrix; the tests are those of anova().
 #' @rdname other_packages
 #' @param mod A result of [dp_select()], [dp_ols()] or [dp_glm()].

@@ -124,6 +124,20 @@ test_that("xtable, autoplot, parameters and insight show the fit", {
   expect_null(insight::get_data(fit))
 })
 
+test_that("what insight and parameters ask beyond tables is answered, or refused with the reason", {
+  skip_if_not_installed("parameters")
+  limits <- parameters::ci(fit, ci = 0.9)
+  expect_identical(limits$Parameter, names(coef(fit)))
+  expect_equal(limits$CI_low, unname(confint(fit, level = 0.9)[, 1]))
+  expect_identical(insight::get_df(fit), Inf)
+  expect_identical(parameters::degrees_of_freedom(fit), Inf)
+  for (f in list(insight::get_deviance, insight::get_residuals, insight::get_predicted, insight::get_loglikelihood)) {
+    expect_error(f(fit), class = "dpreg_not_released")
+  }
+  expect_identical(insight::get_predicted(fit, mtcars), predict(fit, mtcars))
+  expect_error(parameters::ci(bare), "fit = NULL", class = "dpreg_not_released")
+})
+
 test_that("lmtest tests what is released, and says that a refit costs", {
   skip_if_not_installed("lmtest")
   fit <- dp_ols(mpg ~ wt * am, mtcars, eps = 1e6, method = "gram", schema = list(mpg = c(5, 40), wt = c(1, 6), am = logical()))
