@@ -8,20 +8,17 @@ Tested in `tests/study/test_selection.py`.
 
 from __future__ import annotations
 
-import io
-import os
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
 
-from dpreg.errors import ArgumentError
 from dpreg.request import count
-from dpreg.results.summary import Summary
+from dpreg.results.report import Report
 from dpreg.study import views
+from dpreg.study.base import Study
 from dpreg.study.law import Law, Setting
 from dpreg.study.stamp import CURATOR_ONLY, marked
 
@@ -31,47 +28,28 @@ if TYPE_CHECKING:
 __all__ = ["SelectionStudy"]
 
 _KEYS: Final = ["eps", "radius", "penalty", "mechanism"]
-_TABLES: Final = ("probabilities", "frequencies", "agreement", "relative_rsquared")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SelectionStudy:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class SelectionStudy(Study):
     """Selection under many settings, exactly. Curator only: not private, do not release.
 
     Attributes
     ----------
-    formula, response : str
-    kept, candidates : tuple of str
-        Terms (or columns) in every model, and those that enter or leave.
-    n_models : int
-        Models of the space.
+    formula, response, kept, candidates, n_models, neighbors, contributions, units
+        As in `Study`, like `hierarchy` and `max_terms`.
     rows : int
         Rows read, complete or not.
-    neighbors, contributions, units, hierarchy, max_terms
-        As in the call.
     settings : tuple of Setting
     law : Law
         Models and their probabilities under each setting.
     """
 
-    formula: str
-    response: str
-    kept: tuple[str, ...]
-    candidates: tuple[str, ...]
-    n_models: int
     rows: int
-    neighbors: str
-    contributions: int
-    units: str
-    hierarchy: str
-    max_terms: int | None
     settings: tuple[Setting, ...]
     law: Law
 
-    @property
-    def privacy(self) -> str:
-        """What may be done with any of this."""
-        return CURATOR_ONLY
+    tables = ("agreement", "frequencies", "probabilities", "relative_rsquared")
 
     @property
     def exact(self) -> bool:
@@ -182,38 +160,8 @@ class SelectionStudy:
         """
         from dpreg.study import plots
 
-        if kind not in _TABLES:
-            raise ArgumentError(f"kind must be one of {', '.join(_TABLES)}; got {kind!r}.")
-        figure: Figure = getattr(plots, kind)(self, **options)
+        figure: Figure = getattr(plots, self._known(kind, "kind"))(self, **options)
         return figure
-
-    def to_csv(self, path: str | os.PathLike[str] | None = None, table: str = "agreement") -> str:
-        """Write a table as CSV; its first line says that it is for the curator only.
-
-        Parameters
-        ----------
-        path : path, optional
-            Written where given.
-        table : {"agreement", "frequencies", "probabilities", "relative_rsquared"}
-
-        Returns
-        -------
-        str
-            What was, or would be, written. Read it back with ``pandas.read_csv(..., comment="#")``.
-        """
-        if table not in _TABLES:
-            raise ArgumentError(f"table must be one of {', '.join(_TABLES)}; got {table!r}.")
-        frame: pd.DataFrame = getattr(self, table)
-        text = io.StringIO()
-        text.write(f"# {CURATOR_ONLY}\n")
-        frame.to_csv(text, lineterminator="\n")
-        if path is not None:
-            Path(path).write_text(text.getvalue(), encoding="utf-8")
-        return text.getvalue()
-
-    def summary(self) -> Summary:
-        """Return the printable page of the study."""
-        return Summary(views.report(self))
 
     def __repr__(self) -> str:
         """Say what it is and that it must not be released."""
@@ -223,13 +171,5 @@ class SelectionStudy:
             f"{len(self.settings)} settings, {kind}; {CURATOR_ONLY}>"
         )
 
-    def __str__(self) -> str:
-        """Return the page as text."""
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
-
-    def _terms(self, values: np.ndarray[Any, np.dtype[np.float64]]) -> pd.DataFrame:
-        frame = pd.DataFrame(values, index=list(self.candidates), columns=self.index)
-        return marked(frame.rename_axis(index="term"))
+    def _report(self) -> Report:
+        return views.report(self)

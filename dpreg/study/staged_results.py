@@ -7,68 +7,45 @@ Tested in `tests/study/test_staged.py`.
 
 from __future__ import annotations
 
-import io
-import os
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Bools
-from dpreg.errors import ArgumentError
 from dpreg.results.report import Facts, Grid, Paragraph, Report
-from dpreg.results.summary import Summary
+from dpreg.study.base import Study
 from dpreg.study.staged import StagedLaw
 from dpreg.study.stamp import CURATOR_ONLY, marked
 from dpreg.study.views import share
 
 __all__ = ["StagedStudy"]
 
-_TABLES: Final = ("outcomes", "frequencies", "alternatives", "best")
 _COLUMNS: Final = 8
 _TERMS: Final = 24
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class StagedStudy:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class StagedStudy(Study):
     """Staged selection under several budgets, simulated. Curator only: do not release.
 
     Attributes
     ----------
-    formula, response : str
-    kept, candidates : tuple of str
-        Terms (or columns) in every model, and those that enter or leave.
-    n_models : int
-        Models of the space.
-    neighbors, contributions, units, hierarchy, max_terms
-        As in the call.
+    formula, response, kept, candidates, n_models, neighbors, contributions, units
+        As in `Study`, like `hierarchy` and `max_terms`.
     settings : tuple of (eps, delta, mechanism)
     draws : int
         How often the looks were made under each.
     law : StagedLaw
     """
 
-    formula: str
-    response: str
-    kept: tuple[str, ...]
-    candidates: tuple[str, ...]
-    n_models: int
-    neighbors: str
-    contributions: int
-    units: str
-    hierarchy: str
-    max_terms: int | None
     settings: tuple[tuple[Fraction, Fraction, str], ...]
     draws: int
     law: StagedLaw
 
-    @property
-    def privacy(self) -> str:
-        """What may be done with any of this."""
-        return CURATOR_ONLY
+    tables = ("outcomes", "frequencies", "alternatives", "best")
 
     @property
     def rows(self) -> int:
@@ -89,18 +66,18 @@ class StagedStudy:
     @property
     def frequencies(self) -> pd.DataFrame:
         """The share of draws that report each term: terms x settings."""
-        return self._terms([one.reported for one in self.law.drawn])
+        return self._shares([one.reported for one in self.law.drawn])
 
     @property
     def alternatives(self) -> pd.DataFrame:
         """The share of draws that leave each term in doubt: it, or another in its place."""
         drawn = self.law.drawn
-        return self._terms([(one.best & ~one.reported) | one.rivals for one in drawn])
+        return self._shares([(one.best & ~one.reported) | one.rivals for one in drawn])
 
     @property
     def best(self) -> pd.DataFrame:
         """The share of draws in whose best model each term is, reported or in doubt."""
-        return self._terms([one.best for one in self.law.drawn])
+        return self._shares([one.best for one in self.law.drawn])
 
     @property
     def outcomes(self) -> pd.DataFrame:
@@ -129,34 +106,6 @@ class StagedStudy:
             rows.append(row | spread)
         return marked(pd.DataFrame(rows, index=self.index))
 
-    def to_csv(self, path: str | os.PathLike[str] | None = None, table: str = "outcomes") -> str:
-        """Write a table as CSV; its first line says that it is for the curator only.
-
-        Parameters
-        ----------
-        path : path, optional
-            Written where given.
-        table : {"outcomes", "frequencies", "alternatives", "best"}
-
-        Returns
-        -------
-        str
-            What was, or would be, written.
-        """
-        if table not in _TABLES:
-            raise ArgumentError(f"table must be one of {', '.join(_TABLES)}; got {table!r}.")
-        frame: pd.DataFrame = getattr(self, table)
-        text = io.StringIO()
-        text.write(f"# {CURATOR_ONLY}\n")
-        frame.to_csv(text, lineterminator="\n")
-        if path is not None:
-            Path(path).write_text(text.getvalue(), encoding="utf-8")
-        return text.getvalue()
-
-    def summary(self) -> Summary:
-        """Return the printable page of the study."""
-        return Summary(self._report())
-
     def __repr__(self) -> str:
         """Say what it is and that it must not be released."""
         return (
@@ -164,17 +113,8 @@ class StagedStudy:
             f"each; {CURATOR_ONLY}>"
         )
 
-    def __str__(self) -> str:
-        """Return the page as text."""
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
-
-    def _terms(self, tables: list[Bools]) -> pd.DataFrame:
-        values = np.stack([table.mean(axis=0) for table in tables], axis=1)
-        frame = pd.DataFrame(values, index=list(self.candidates), columns=self.index)
-        return marked(frame.rename_axis(index="term"))
+    def _shares(self, tables: list[Bools]) -> pd.DataFrame:
+        return self._terms(np.stack([table.mean(axis=0) for table in tables], axis=1))
 
     def _report(self) -> Report:
         outcomes, frequencies, doubts = self.outcomes, self.frequencies, self.alternatives
