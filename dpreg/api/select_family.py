@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from dpreg.api.coefficients import CallFacts, exclusive_groups
 from dpreg.api.glm_fit import at_fit, few_rows, glm_results, to_user_units, written
-from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named
+from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named, of_choice
 from dpreg.api.staged import reads_of
 from dpreg.errors import ArgumentError, DpregWarning
 from dpreg.families.again import locate_chosen
@@ -233,46 +233,19 @@ def _results(
     request, model, seen, verdict = call.request, call.model, told.seen, told.verdict
     silent = astray(told.seen)
     reported = frozenset[int]() if silent else verdict.reported
-    chosen = named(design, space, reported)
     columns = (0, *model.places(design)[0])
     at = [columns[place] for place in columns_of_units(space, reported)]
     family = seen.fit.family
     return GLMSelectionResults(
+        **of_choice(request, design, space, facts, told.choice, reported),
         formula=request.formula,
-        schema=design.schema.to_dict(),
         response=model.response,
-        candidates=space.units,
-        kept=design.keep,
         columns=_columns(call, design, space),
-        models=(chosen,),
-        reported=chosen,
         selected_formula=_formula(model, design, at),
-        n_models=space.size,
-        nobs=facts.rows,
-        passes=facts.passes,
-        method="staged",
         mechanism=seen.plan.mechanism,
-        engine="search",
-        units=request.units,
-        hierarchy=request.hierarchy,
-        max_terms=request.max_terms,
-        eps=request.budget.eps,
-        delta=request.budget.delta,
-        radius=None,
-        radius_source="none",
-        clip=request.clip,
-        center=design.center,
-        penalty="auto",
-        phi=None,
-        psi=None,
-        sigma2=None,
-        bounds=facts.bounds,
-        claim=facts.claim,
         notes=_notes(told),
         best=named(design, space, verdict.model),
         alternatives={} if silent else told.choice.alternatives,
-        stabilities=told.choice.stability,
-        certified=told.choice.certified,
         looks=written(seen),
         regression=told.regression,
         family=family.name,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dpreg.api.coefficients import CallFacts
 from dpreg.api.select_route import StagedCall, Way
-from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named
+from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named, of_choice
 from dpreg.api.staged import fit_of, reads_of, written
 from dpreg.formula.bounds import bounds_sources, buy_bounds
 from dpreg.formula.design import Design
@@ -70,43 +70,16 @@ def select_staged(
         regression = fit_of(design, columns, seen, facts, conditional=given.laws)
     elif later is not None:
         regression = _fresh_fit(design, columns, later, facts)
-    chosen = named(design, space, verdict.reported)
     return SelectionResults(
+        **of_choice(request, design, space, facts, choice, verdict.reported),
         formula=design.formula,
-        schema=design.schema.to_dict(),
         response=design.response.name,
-        candidates=space.units,
-        kept=design.keep,
         columns=columns_of_terms(design, space, request.units),
-        models=(chosen,),
-        reported=chosen,
         selected_formula=formula_of(design, columns_of_units(space, verdict.reported)),
-        n_models=space.size,
-        nobs=facts.rows,
-        passes=facts.passes,
-        method="staged",
         mechanism=seen.plan.mechanism,
-        engine="search",
-        units=request.units,
-        hierarchy=request.hierarchy,
-        max_terms=request.max_terms,
-        eps=request.budget.eps,
-        delta=request.budget.delta,
-        radius=None,
-        radius_source="none",
-        clip=request.clip,
-        center=design.center,
-        penalty="auto",
-        phi=None,
-        psi=None,
-        sigma2=None,
-        bounds=facts.bounds,
-        claim=facts.claim,
         notes=(*way.notes, *choice.notes),
         best=named(design, space, verdict.model),
         alternatives=choice.alternatives,
-        stabilities=choice.stability,
-        certified=choice.certified,
         looks=written(seen),
         regression=regression,
     )

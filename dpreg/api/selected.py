@@ -1,4 +1,4 @@
-"""How results of every selection name terms, columns and models.
+"""What results of every selection hold, and how they name terms, columns and models.
 
 Tested in `tests/api/test_select_staged.py`.
 """
@@ -6,11 +6,15 @@ Tested in `tests/api/test_select_staged.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+from dpreg.api.coefficients import CallFacts
 from dpreg.formula.design import Design
+from dpreg.request import SelectionRequest
 from dpreg.selection.space import Space
+from dpreg.staged.choice.choose import Choice
 
-__all__ = ["columns_of_terms", "columns_of_units", "formula_of", "named"]
+__all__ = ["columns_of_terms", "columns_of_units", "formula_of", "named", "of_choice"]
 
 
 def columns_of_units(space: Space, units: Iterable[int]) -> list[int]:
@@ -44,3 +48,44 @@ def formula_of(design: Design, columns: Sequence[int]) -> str:
     constant = 0 in columns
     right = " + ".join(inside) or ("1" if constant else "0")
     return f"{design.response.name} ~ {right}{'' if constant or not inside else ' - 1'}"
+
+
+def of_choice(
+    request: SelectionRequest,
+    design: Design,
+    space: Space,
+    facts: CallFacts,
+    choice: Choice,
+    reported: Iterable[int],
+) -> dict[str, Any]:
+    """Return the fields that every selection by looks has; `reported` are units of the space."""
+    chosen = named(design, space, reported)
+    return {
+        "schema": design.schema.to_dict(),
+        "candidates": space.units,
+        "kept": design.keep,
+        "models": (chosen,),
+        "reported": chosen,
+        "n_models": space.size,
+        "nobs": facts.rows,
+        "passes": facts.passes,
+        "method": "staged",
+        "engine": "search",
+        "units": request.units,
+        "hierarchy": request.hierarchy,
+        "max_terms": request.max_terms,
+        "eps": request.budget.eps,
+        "delta": request.budget.delta,
+        "radius": None,
+        "radius_source": "none",
+        "clip": request.clip,
+        "center": design.center,
+        "penalty": "auto",
+        "phi": None,
+        "psi": None,
+        "sigma2": None,
+        "bounds": facts.bounds,
+        "claim": facts.claim,
+        "stabilities": choice.stability,
+        "certified": choice.certified,
+    }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dpreg.errors import ArgumentError
+from dpreg.results.plots import plotting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,11 +73,6 @@ def chances(plan: Plan, over: str, ax: Axes | None = None) -> Axes:
 def _axes(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise ArgumentError(
-            "plot() needs matplotlib, which is an extra: run `pip install dpreg[plot]`"
-        ) from None
-    _, made = pyplot.subplots(figsize=(7.0, 3.4), layout="constrained")
+    made: Axes
+    _, made = plotting().subplots(figsize=(7.0, 3.4), layout="constrained")
     return made

@@ -103,9 +103,21 @@ class Estimates(Released):
         privacy: Vector = self.privacy_errors
         return np.hypot(sampling, privacy)
 
-    def _check_lengths(self, names: tuple[str, ...]) -> None:
+    def _freeze(
+        self, tuples: tuple[str, ...], arrays: tuple[str, ...], others: tuple[str, ...]
+    ) -> None:
+        """Make fields immutable; `arrays` have a number for each estimate, `others` need not."""
+        put = partial(object.__setattr__, self)
+        for name in (*tuples, "notes"):
+            put(name, tuple(getattr(self, name)))
+        for name in ("eps", "delta"):
+            put(name, exact(getattr(self, name), name))
+        arrays = ("estimates", "sampling_errors", "privacy_errors", *arrays)
+        for name in (*arrays, *others):
+            if (array := getattr(self, name)) is not None:
+                put(name, inference.read_only(array, 1, name))
         size = max(len(self.groups), 1) * len(self.labels)
-        for name in names:
+        for name in arrays:
             array = getattr(self, name)
             if array is not None and array.shape != (size,):
                 raise ArgumentError(f"{name} must hold {size} numbers, one for each estimate")
@@ -179,19 +191,11 @@ class ClassicResults(Estimates):
 
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values and check that they fit together."""
-        put = partial(object.__setattr__, self)
-        for name in ("names", "groups", "sufficient_names", "notes"):
-            put(name, tuple(getattr(self, name)))
-        put(
-            "bounds", {n: inference.read_only(pair, 1, "bounds") for n, pair in self.bounds.items()}
+        self._freeze(
+            ("names", "groups", "sufficient_names"), ("lower", "upper"), ("counts", "sufficient")
         )
-        for name in ("eps", "delta"):
-            put(name, exact(getattr(self, name), name))
-        arrays = ("estimates", "sampling_errors", "privacy_errors", "lower", "upper")
-        for name in (*arrays, "counts", "sufficient"):
-            if (array := getattr(self, name)) is not None:
-                put(name, inference.read_only(array, 1, name))
-        self._check_lengths(arrays)
+        bounds = {n: inference.read_only(pair, 1, "bounds") for n, pair in self.bounds.items()}
+        object.__setattr__(self, "bounds", bounds)
         if (self.lower is None) != (self.upper is None) or (self.lower is None) != (
             self.alpha is None
         ):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +14,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.budget import exact
 from dpreg.results import classic_views, inference
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import Estimates
@@ -90,22 +88,13 @@ class HistogramResults(Estimates):
 
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values and check that they fit together."""
-        put = partial(object.__setattr__, self)
-        for name in ("levels", "groups", "notes"):
-            put(name, tuple(getattr(self, name)))
-        for name in ("eps", "delta"):
-            put(name, exact(getattr(self, name), name))
-        arrays = ("estimates", "sampling_errors", "privacy_errors", "bin_counts", "probabilities")
-        for name in (*arrays, "edges"):
-            if (array := getattr(self, name)) is not None:
-                put(name, inference.read_only(array, 1, name))
+        self._freeze(("levels", "groups"), ("bin_counts", "probabilities"), ("edges",))
         if (self.edges is None) != bool(self.levels):
             raise ArgumentError("a histogram has either edges or levels")
         if self.edges is not None and not (
             self.edges.size >= 2 and (np.diff(self.edges) > 0).all()
         ):
             raise ArgumentError("edges must be at least two numbers, ascending")
-        self._check_lengths(arrays)
 
     @property
     def labels(self) -> tuple[str, ...]:

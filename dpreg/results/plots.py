@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -141,16 +141,22 @@ def _unit(result: RegressionResults) -> str:
     return _UNITS[getattr(result, "link", "identity")].format(literal(result.endog_names))
 
 
-def new_axes(ax: Axes | None, rows: int) -> Axes:
-    if ax is not None:
-        return ax
+def plotting() -> Any:
+    """Import matplotlib's pyplot, or tell how to get it."""
     try:
         from matplotlib import pyplot
     except ImportError:
         raise ArgumentError(
             "plot() needs matplotlib, which is an extra: run `pip install dpreg[plot]`"
         ) from None
-    _, made = pyplot.subplots(figsize=(7.5, 1.6 + 0.27 * max(rows, 3)), layout="constrained")
+    return pyplot
+
+
+def new_axes(ax: Axes | None, rows: int) -> Axes:
+    if ax is not None:
+        return ax
+    made: Axes
+    _, made = plotting().subplots(figsize=(7.5, 1.6 + 0.27 * max(rows, 3)), layout="constrained")
     return made
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 from dpreg.arrays import Bools, Ints
 from dpreg.errors import ArgumentError
 from dpreg.request import count
+from dpreg.results.plots import plotting
 from dpreg.study.simulation import KEYS
 from dpreg.study.stamp import CURATOR_ONLY, SIMULATED
 
@@ -210,13 +211,7 @@ def _lines(
 
 
 def _subplots(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, Any]:
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise ArgumentError(
-            "plot() needs matplotlib, which is an extra: run `pip install dpreg[plot]`"
-        ) from None
-    figure, axes = pyplot.subplots(
+    figure, axes = plotting().subplots(
         rows,
         columns,
         figsize=(max(size[0], 4.8), max(size[1], 2.6)),
