@@ -48,3 +48,17 @@ def test_the_archive_runs_its_demo(unpacked: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Private variable selection: mdvis" in done.stdout
+
+
+def test_the_archive_runs_its_tests(unpacked: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        + ["tests/privacy/test_budget.py", "tests/test_schema.py", "tests/test_mirrors.py"],
+        cwd=unpacked,
+        env={**os.environ, "PYTHONPATH": str(unpacked), "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
