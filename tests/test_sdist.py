@@ -51,9 +51,9 @@ def test_the_archive_runs_its_demo(unpacked: Path) -> None:
 
 
 def test_the_archive_runs_its_tests(unpacked: Path) -> None:
+    some = ["tests/privacy/test_budget.py", "tests/test_schema.py", "tests/test_mirrors.py"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-        + ["tests/privacy/test_budget.py", "tests/test_schema.py", "tests/test_mirrors.py"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *some],
         cwd=unpacked,
         env={**os.environ, "PYTHONPATH": str(unpacked), "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,

@@ -275,7 +275,13 @@ def test_a_saved_result_is_the_same_number_for_number(tmp_path):
 def test_the_summary_and_the_picture():
     result = staged("y ~ a + b + copy", fit="same")
     text = " ".join(str(result.summary()).split())
-    for words in ("Method: staged", "Certified: yes", "stability", "look 3 located", "given the choice"):
+    for words in (
+        "Method: staged",
+        "Certified: yes",
+        "stability",
+        "look 3 located",
+        "given the choice",
+    ):
         assert words in text
     pyplot = pytest.importorskip("matplotlib.pyplot")
     for kind in ("frequencies", "coefficients"):
