@@ -17,7 +17,7 @@ from dpreg.privacy.budget import exact
 from dpreg.results import classic_views, inference, remarks
 from dpreg.results.base import Released
 from dpreg.results.claim import PrivacyClaim
-from dpreg.results.old_names import old_names
+from dpreg.results.old_names import ERRORS, old_names
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
 
@@ -123,9 +123,7 @@ class Estimates(Released):
                 raise ArgumentError(f"{name} must hold {size} numbers, one for each estimate")
 
 
-@old_names(
-    se_sampling=("sampling_errors", "bse_sampling"), se_privacy=("privacy_errors", "bse_privacy")
-)
+@old_names(**ERRORS)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ClassicResults(Estimates):
     """Means, quantiles, parameters of a family, or an aggregated estimate.

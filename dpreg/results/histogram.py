@@ -17,7 +17,7 @@ from dpreg.errors import ArgumentError
 from dpreg.results import classic_views, inference
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import Estimates
-from dpreg.results.old_names import old_names
+from dpreg.results.old_names import ERRORS, old_names
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
 
@@ -29,9 +29,7 @@ __all__ = ["HistogramResults"]
 Vector = NDArray[np.float64]
 
 
-@old_names(
-    se_sampling=("sampling_errors", "bse_sampling"), se_privacy=("privacy_errors", "bse_privacy")
-)
+@old_names(**ERRORS)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class HistogramResults(Estimates):
     """Shares, counts and density of the bins of a column.

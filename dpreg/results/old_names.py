@@ -9,9 +9,15 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-__all__ = ["GONE_IN", "old_names"]
+__all__ = ["ERRORS", "GONE_IN", "old_names"]
 
 GONE_IN: Final = "0.3"
+ERRORS: Final = {
+    "se_sampling": ("sampling_errors", "bse_sampling"),
+    "se_privacy": ("privacy_errors", "bse_privacy"),
+}
+"""The old names of standard errors, in whatever has some."""
+
 _C = TypeVar("_C", bound=type)
 
 

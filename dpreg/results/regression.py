@@ -21,7 +21,7 @@ from dpreg.results.constraints import Constraints, linear_constraints
 from dpreg.results.contrast import Combinations, Contrast, Prediction
 from dpreg.results.looks import Look
 from dpreg.results.named import StatsmodelsNames, renamed
-from dpreg.results.old_names import old_names
+from dpreg.results.old_names import ERRORS, old_names
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
 from dpreg.staged.choice.truncated import Truncated
@@ -47,8 +47,7 @@ _ARRAYS: Final = {
 
 
 @old_names(
-    se_sampling=("sampling_errors", "bse_sampling"),
-    se_privacy=("privacy_errors", "bse_privacy"),
+    **ERRORS,
     residual_variance=("error_variance", "scale"),
     r_squared=("explained", "rsquared"),
     residual_df=("error_df", "df_resid"),
@@ -73,14 +72,12 @@ class RegressionResults(StatsmodelsNames):
         Of the coefficients: sampling error and privacy noise together.
     sampling_errors, privacy_errors : (p,) arrays
         What each source alone would give; after looks the first also holds what cutting may move.
-    error_variance, explained : float or None
-        Read them as `scale` (in squared units of the response) and as `rsquared`.
+    error_variance, explained, error_df : float or None
+        Read them as `scale` (in squared units of the response), `rsquared` and `df_resid`.
     nobs : int or None
         Rows, where they are public (replace-one); None under add-remove.
     complete_rows : float or None
         The released, noisy count of complete rows.
-    error_df : float or None
-        n less the columns, where n is public; None under add-remove. Read it as `df_resid`.
     method, noise, scaling : str
         How it was fitted ("staged", "gram", "ssp", "adassp"), its noise, and the scaling of rows.
     fit : {"fixed", "split", "share", "same", "fresh"}
@@ -165,13 +162,11 @@ class RegressionResults(StatsmodelsNames):
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values and check that they fit together."""
         put = partial(object.__setattr__, self)
-        put("exog_names", tuple(self.exog_names))
+        for name in ("exog_names", "notes", "looks", "conditional"):
+            put(name, tuple(getattr(self, name)))
         put("schema", plain_schema(self.schema))
-        put("bounds", plain_mapping(self.bounds))
-        put("notes", tuple(self.notes))
-        put("looks", tuple(self.looks))
-        put("conditional", tuple(self.conditional))
-        put("weak", plain_mapping(self.weak))
+        for name in ("bounds", "weak"):
+            put(name, plain_mapping(getattr(self, name)))
         for name in ("eps", "delta", "clip"):
             put(name, exact(getattr(self, name), name))
         for name, ndim in _ARRAYS.items():
@@ -182,8 +177,7 @@ class RegressionResults(StatsmodelsNames):
     def _check(self) -> None:
         p = len(self.exog_names)
         for name in _ARRAYS:
-            array = getattr(self, name)
-            if array is not None and array.shape[-1] != p:
+            if (array := getattr(self, name)) is not None and array.shape[-1] != p:
                 raise ArgumentError(f"{name} does not match the {p} names in exog_names")
         if self.covariance.shape != (p, p):
             raise ArgumentError(f"covariance must be {p} x {p}")
@@ -350,6 +344,6 @@ class RegressionResults(StatsmodelsNames):
 
 
 def _released(value: float | None, name: str, reason: str) -> float:
-    if value is None:
-        raise NotReleased(f"{name} is not released: {reason}.")
-    return value
+    if value is not None:
+        return value
+    raise NotReleased(f"{name} is not released: {reason}.")
