@@ -90,9 +90,10 @@ def test_seeds_repeat_and_are_stamped_and_no_seed_does_not_repeat(call):
     assert first == second
     assert STAMP in str(first)
     assert first.seeded
-    private = [call(data, eps=1) for _ in range(2)]
-    assert private[0] != private[1]
-    assert STAMP not in str(private[0])
+    private = call(data, eps=1)
+    # Two draws of a quantile agree once in 500 times: three more all do once in 10^8.
+    assert any(call(data, eps=1) != private for _ in range(3))
+    assert STAMP not in str(private)
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
