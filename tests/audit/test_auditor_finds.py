@@ -67,6 +67,7 @@ def _width(seeds: Iterator[int]) -> Any:
         eps="0.2",
         bounds=(1, 4),
         blocks=160,
+        correct_bias=False,
         aggregation="mean",
         budget=ledger,
         unsafe_seed=next(seeds),

@@ -118,6 +118,7 @@ def test_a_restart_in_the_middle_loses_and_doubles_nothing(server, base):
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
+
     def some_more(than):
         until = time.monotonic() + 60
         while len(done) < than + 20 and time.monotonic() < until:
