@@ -6,7 +6,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# Tests that share a cluster form a group, which one worker runs.
+# Tests that share a cluster form a group, which one worker runs. There is a worker for each core, so
+# each takes one thread for its linear algebra.
 PYTEST_ARGS ?= -n auto --dist loadgroup
 
 # The folder of real data that some tests and examples read; they skip or say so without it.
@@ -88,7 +89,7 @@ unit: $(VENV)/.dpreg-test
 	@command -v java >/dev/null || scripts/apt_packages.sh java
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || scripts/apt_packages.sh postgres
 	@command -v pdflatex >/dev/null || scripts/apt_packages.sh latex
-	$(BIN)/python -m pytest --doctest-modules tests dpreg --ignore=tests/r_bridge $(PYTEST_ARGS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --doctest-modules tests dpreg --ignore=tests/r_bridge $(PYTEST_ARGS)
 
 lint: $(VENV)/.dpreg-test
 	$(BIN)/ruff check .
@@ -115,7 +116,7 @@ mutants: $(VENV)/.dpreg-test  ## apply each known mutant to a copy and see the t
 	PYTHONPATH=tests $(BIN)/python -m mutants
 
 coverage: $(VENV)/.dpreg-test  ## measure which lines of dpreg the tests run
-	$(BIN)/python -m pytest tests --ignore=tests/r_bridge --ignore=tests/mutants $(PYTEST_ARGS) --cov=dpreg --cov-report=term:skip-covered
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests --ignore=tests/r_bridge --ignore=tests/mutants $(PYTEST_ARGS) --cov=dpreg --cov-report=term:skip-covered
 
 bench: $(VENV)/.dpreg-test  ## time dpreg against its peers
 	for name in $(patsubst benchmarks/%.py,%,$(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))); do \

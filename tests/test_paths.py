@@ -32,7 +32,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path, kind):
         for call in (ordinary, read_text, lambda path, error: write_text(path, "x", error)):
             with pytest.raises(error):
                 call(places[kind], error)
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < 30  # a pipe would be waited for, for ever
 
 
 def test_writing_replaces_and_keeps_mode_and_links(tmp_path):

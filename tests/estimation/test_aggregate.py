@@ -28,7 +28,7 @@ def test_every_row_is_in_one_block_in_its_order():
     assert len(blocks) == 7
     assert sorted(np.concatenate(blocks)) == list(range(1_000))
     assert all((np.diff(block) > 0).all() for block in blocks)
-    assert min(map(len, blocks)) > 90
+    assert min(map(len, blocks)) > 75  # 143 expected, six standard deviations
     assert [len(block) for block in aggregate.draw_blocks(0, 3)] == [0, 0, 0]
     assert aggregate.draw_blocks(50, 4)[0].tolist() != aggregate.draw_blocks(50, 4)[0].tolist()
 

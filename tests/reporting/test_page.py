@@ -146,6 +146,6 @@ def test_it_prints_to_a4_pages(results, tmp_path):
             "--disable-sync", f"--user-data-dir={tmp_path / 'user'}", "--no-pdf-header-footer",
             f"--print-to-pdf={tmp_path / 'r.pdf'}", (tmp_path / "r.html").as_uri(),
         ],
-        check=True, capture_output=True, timeout=60,
+        check=True, capture_output=True, timeout=300,
     )  # fmt: skip
     assert (tmp_path / "r.pdf").read_bytes()[:5] == b"%PDF-"

@@ -170,10 +170,10 @@ class Tree:
         """Return how many nats the root's separable bound lies below likely models (low quantile).
 
         It is what weights are made from. Where it misses much, strata of uniform weight do better;
-        both have the same law.
+        both have the same law. The probes are the same each time, so that a seeded draw repeats.
         """
         view = self.bounds.state(0).views[-1]
-        bits, missed = Bits(), []
+        bits, missed = Bits.fixed(), []
         for _ in range(_PROBES):
             model = weights.draw(weights.root(), bits)
             out = members(((1 << weights.units) - 1) & ~model)

@@ -299,14 +299,14 @@ def test_eight_processes_never_overspend(tmp_path):
 def test_mutant_without_a_transaction_is_caught(tmp_path, monkeypatch):
     """Two handles that both read before either writes: what the lock is there to prevent."""
 
-    def most_inside(path):
+    def most_inside(path, patience):
         handles = [Ledger("0.1", path), Ledger("0.1", path)]
         meet, met = threading.Barrier(2), []
         honest = store.write
 
         def slow(run, line):
             with contextlib.suppress(threading.BrokenBarrierError):
-                meet.wait(timeout=0.3)  # both arrive only if both were let in at once
+                meet.wait(patience)  # both arrive only if both were let in at once
                 met.append(1)
             honest(run, line)
 
@@ -325,10 +325,10 @@ def test_mutant_without_a_transaction_is_caught(tmp_path, monkeypatch):
 
         yield run
 
-    assert most_inside(tmp_path / "honest.db") == 0
+    assert most_inside(tmp_path / "honest.db", 0.3) == 0
     monkeypatch.setattr(sqlite.SqliteDatabase, "locked", autocommit)
     monkeypatch.setattr(sqlite, "Queue", lambda file: queue.Queue(file / "no folder"))
-    assert most_inside(tmp_path / "mutant.db") == 2
+    assert most_inside(tmp_path / "mutant.db", 30) == 2
 
 
 # The order of events

@@ -98,7 +98,7 @@ def test_a_held_lock_is_a_clear_error_after_the_timeout(base):
         start = time.monotonic()
         with pytest.raises(LedgerError, match="held by another connection"):
             Ledger.open(base, timeout=0.5).charge(TENTH, "waits")
-        assert time.monotonic() - start < 3
+        assert time.monotonic() - start < 15
 
 
 def test_a_restart_in_the_middle_loses_and_doubles_nothing(server, base):
@@ -108,7 +108,7 @@ def test_a_restart_in_the_middle_loses_and_doubles_nothing(server, base):
     running.set()
 
     def work(number):
-        mine = Ledger.open(base)
+        mine = Ledger.open(base, timeout=120)
         while running.is_set():
             try:
                 done.append(mine.charge(TENTH, f"by {number}").head)
@@ -118,29 +118,39 @@ def test_a_restart_in_the_middle_loses_and_doubles_nothing(server, base):
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
-    for _ in range(2):
-        time.sleep(0.5)
-        before = len(done)
-        server.stop("immediate")
-        server.start()
-    time.sleep(0.7)
-    running.clear()
-    for thread in threads:
-        thread.join()
+
+    def some_more(than):
+        until = time.monotonic() + 60
+        while len(done) < than + 20 and time.monotonic() < until:
+            time.sleep(0.01)
+        assert len(done) >= than + 20
+        return len(done)
+
+    before = 0
+    try:
+        for _ in range(2):
+            before = some_more(before)
+            server.stop("immediate")
+            server.start()
+        some_more(before)
+    finally:
+        running.clear()
+        for thread in threads:
+            thread.join()
     assert faults == []
-    assert len(done) > before > 0
     assert sorted(done) == sorted(entry.head for entry in ledger.entries)
     assert ledger.verify().spent == Budget(len(done)) * "0.1"
 
 
 def test_a_server_that_stays_away_is_a_clear_error(server, base):
-    ledger = Ledger(1, base, timeout=1)
+    Ledger(1, base)
+    ledger = Ledger.open(base, timeout=3)
     server.stop("fast")
     try:
         with pytest.raises(LedgerError, match="did not come back"):
             ledger.charge(TENTH, "x")
         with pytest.raises(LedgerError, match="cannot be reached"):
-            Ledger.open(base, timeout=1)
+            Ledger.open(base, timeout=3)
     finally:
         server.start()
     ledger.charge(TENTH, "x")

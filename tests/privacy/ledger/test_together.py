@@ -31,7 +31,8 @@ def asks(path, what, answers, *, cost=TENTH, analyst=None, timeout=60, seen=None
 
     def inside():
         try:
-            ledger = Ledger.open(path, timeout=timeout)
+            ledger = Ledger.open(path, timeout=60)
+            ledger._timeout = timeout  # for the wait alone: a busy machine may be slow to open
             ledger._seen = ledger._seen if seen is None else seen
             answers.put((what, ledger.charge(cost, what, analyst=analyst).head))
         except BudgetError as fault:
@@ -261,12 +262,13 @@ def test_a_place_that_is_given_up_while_its_ticket_is_held(path, monkeypatch, wi
     """The moment between giving up and leaving; without the mark it would be served there."""
     if not withdraws:
         monkeypatch.setattr(Slots, "withdraw", lambda *_: None)
-    gate = CONTEXT.Event()
+    gate, leaving = CONTEXT.Event(), CONTEXT.Event()
     honest = Queue.leave
 
     def slow(queue, ticket, served, *, wake):
         if not served and not wake:
-            gate.wait(30)
+            leaving.set()
+            gate.wait(60)
         honest(queue, ticket, served, wake=wake)
 
     monkeypatch.setattr(Queue, "leave", slow)
@@ -275,7 +277,7 @@ def test_a_place_that_is_given_up_while_its_ticket_is_held(path, monkeypatch, wi
         blocker = Ledger.open(path)
         with blocker._database.locked(time.monotonic() + 5):
             line.add("hasty", timeout=0.2)
-            time.sleep(0.8)
+            assert leaving.wait(60)
     told = line.answers.get(timeout=60)
     assert told[0] == "patient"
     gate.set()
@@ -289,13 +291,13 @@ def test_who_gives_up_while_being_served_is_told_that_it_may_be_charged(path, mo
 
     def slow(book, turn):
         answers = honest(book, turn)
-        gate.wait(30)
+        gate.wait(60)
         return answers
 
     monkeypatch.setattr(together, "_those_behind", slow)
     with Line(path) as line:
         line.add("patient")
-        line.add("hasty", timeout=1)
+        line.add("hasty", timeout=3)  # long enough to be taken before it gives up
     what, fault = line.answers.get(timeout=60)
     assert what == "hasty"
     assert "may or may not have been written" in str(fault)

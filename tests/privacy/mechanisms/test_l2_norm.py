@@ -45,7 +45,7 @@ def test_length_and_direction_in_three_dimensions():
     scale = 2**60
     drawn = np.array([l2_norm_noise(3, scale) for _ in range(5000)], dtype=float)
     assert min(sphere_p_values(drawn, scale)) > ALPHA
-    assert drawn.var() / l2_norm_variance(3, scale) == pytest.approx(1, abs=0.1)
+    assert drawn.var() / l2_norm_variance(3, scale) == pytest.approx(1, abs=0.15)
     seeded = np.random.default_rng(1)
     drawn = np.array([l2_norm_noise(3, scale, rng=seeded) for _ in range(5000)])
     assert min(sphere_p_values(drawn.astype(float), scale)) > ALPHA
@@ -61,7 +61,7 @@ def test_mutants_are_caught(monkeypatch):
         return [2 * u - 1 for u in uniforms]  # a cube's directions
 
     monkeypatch.setattr(l2_norm, "normals", uniform_directions)
-    drawn = np.array([l2_norm_noise(3, scale) for _ in range(12_000)], dtype=float)
+    drawn = np.array([l2_norm_noise(3, scale) for _ in range(30_000)], dtype=float)
     assert min(sphere_p_values(drawn, scale)) < ALPHA
     monkeypatch.setattr(l2_norm, "normals", honest)
 

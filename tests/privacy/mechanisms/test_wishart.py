@@ -57,7 +57,7 @@ def test_two_places_have_their_joint_law():
         assert floor_p_value(values, diagonal, 16.0) > ALPHA
     sizes = np.abs(drawn[:, 0, 0]) / 2**40, np.abs(drawn[:, 1, 1]) / 2**44
     product = (drawn[:, 0, 1] / 2**42) ** 2
-    assert np.corrcoef(sizes[0], product)[0, 1] > 0.1  # uncorrelated cells, not independent ones
+    assert np.corrcoef(sizes[0], product)[0, 1] > 0.08  # uncorrelated cells, not independent ones
 
 
 def test_the_seeded_law_is_the_same():

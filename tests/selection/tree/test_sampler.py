@@ -76,6 +76,13 @@ def test_draws_follow_the_exact_law(number: int, monkeypatch: pytest.MonkeyPatch
     assert p_value(case, CELLS[number]["mechanism"], 3_000, number) > ALPHA
 
 
+def test_no_chance_decides_how_models_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A seeded draw would not repeat where it did."""
+    monkeypatch.setattr("os.urandom", lambda _: pytest.fail("entropy was used"))
+    for number, cell in enumerate(WEIGHTED):
+        sampler(make_case(cell, seed=number), cell["mechanism"])
+
+
 @pytest.mark.parametrize("number", range(len(WEIGHTED)))
 @pytest.mark.parametrize("deep", [False, True])
 def test_draws_by_weight_follow_the_exact_law(
