@@ -43,9 +43,9 @@ def columns_table(p: int) -> tuple[pd.DataFrame, list[str]]:
     """Simulate normal rows, nobody's."""
     rng = np.random.default_rng(0)
     names = [f"x{j}" for j in range(p)]
-    values = rng.normal(size=(ROWS, p + 1))
-    values[:, -1] += values[:, 0]
-    return pd.DataFrame(values, columns=[*names, "y"]), names
+    values = rng.normal(size=(p + 1, ROWS))  # column by column, as files and mappings come
+    values[-1] += values[0]
+    return pd.DataFrame(values.T, columns=[*names, "y"], copy=False), names
 
 
 def levels_table(levels: int) -> pd.DataFrame:

@@ -19,20 +19,20 @@ Nothing here raises, warns or branches on a value: a NaN counts as a zero cell, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dgemm
 
-from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.grouped.cells import GroupedCells
 from dpreg.grouped.grid import CELL_BITS, MOMENT_BITS, to_grid
 from dpreg.grouped.layout import CodedRows, Layout, plain_layout
 from dpreg.grouped.sums import GroupSums
+from dpreg.grouped.vectors import CodedVectors, Vectors, layout_of
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms import Coins, groups_of_coins
 from dpreg.sources import Chunk, Integers
@@ -54,6 +54,7 @@ __all__ = [
 
 _BLOCK_ROWS = 8192  # 2**13 products of at most 2**40 stay within float64's 2**53 integers
 _FLUSH_BLOCKS = 512  # 2**9 blocks of at most 2**53 stay within int64
+_NARROW = 15  # columns up to which half a block is multiplied sooner, and by dgemm than by dsyrk
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,36 +143,6 @@ def unpack(vector: Integers, layout: Layout) -> tuple[Moments, ...]:
     )
 
 
-class Vectors(Protocol):
-    """What makes row vectors, from public facts: a `Design`, for one. It is sent to the rows."""
-
-    @property
-    def types(self) -> Mapping[str, ColumnType]:
-        """What is read, and how."""
-
-    @property
-    def size(self) -> int:
-        """D, the cells of a row vector."""
-
-    def block(self, chunk: Chunk, /) -> NDArray[np.float64]:
-        """Make the vectors of some rows, (rows, D), each from its own row alone.
-
-        The array is fresh: who asked for it may write to it.
-        """
-
-
-@runtime_checkable
-class CodedVectors(Vectors, Protocol):
-    """Vectors that can leave wide factors as codes: the same moments, sooner."""
-
-    @property
-    def layout(self) -> Layout:
-        """Which columns are given by codes."""
-
-    def coded(self, chunk: Chunk, /) -> CodedRows:
-        """Make the same rows as `block`. The arrays are fresh."""
-
-
 @dataclass(frozen=True, slots=True)
 class _MomentTally:
     """Adds up the moments of each group of rows; see `dpreg.sources.Tally`.
@@ -197,23 +168,29 @@ class _MomentTally:
         self, chunks: Iterable[tuple[int, Chunk]], sums: GroupSums
     ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64] | None]]:
         """Put rows on the grid; what stands as codes goes to `sums`, the rest on."""
+        coded = self.vectors.coded if isinstance(self.vectors, CodedVectors) else self._plain
         for start, chunk in chunks:
-            coded = self._coded(chunk)
-            for slots in coded.slots:
-                if slots.values is not None:
-                    to_grid(slots.values, out=slots.values)
-            labels = self._labels(start, chunk, len(coded.dense))
-            if coded.slots:
-                to_grid(coded.dense, out=coded.dense)
-                sums.add(coded.dense, coded.slots, labels)
-                yield coded.dense, labels
-                continue
-            for cells, some in _split([(coded.dense, labels)], coded.dense.shape[1]):
-                yield to_grid(cells, out=cells), some  # a block at a time stays in the cache
+            rows = len(next(iter(chunk.values())))
+            labels = self._labels(start, chunk, rows)
+            for part in self._parts(rows):
+                found = coded({name: column[part] for name, column in chunk.items()})
+                for slots in found.slots:
+                    if slots.values is not None:
+                        to_grid(slots.values, out=slots.values)
+                cells = to_grid(found.dense, out=found.dense)
+                some = None if labels is None else labels[part]
+                if found.slots:
+                    sums.add(cells, found.slots, some)
+                yield cells, some
 
-    def _coded(self, chunk: Chunk) -> CodedRows:
-        if isinstance(self.vectors, CodedVectors):
-            return self.vectors.coded(chunk)
+    def _parts(self, rows: int) -> Iterator[slice]:
+        """Cut a chunk, so that what is made of some rows stays in the cache until it is summed."""
+        step = _BLOCK_ROWS // 2 if self.vectors.size <= _NARROW else _BLOCK_ROWS
+        if layout_of(self.vectors).groups:  # each sum is as large as the groups are
+            step = max(rows, 1)
+        return (slice(start, start + step) for start in range(0, rows, step))
+
+    def _plain(self, chunk: Chunk) -> CodedRows:
         return CodedRows(self.vectors.block(chunk), ())
 
     def _labels(self, start: int, chunk: Chunk, rows: int) -> NDArray[np.int64] | None:
@@ -222,11 +199,6 @@ class _MomentTally:
         if COIN in chunk:
             return groups_of_coins(chunk[COIN], self.coins.groups)
         return self.coins.labels(start, rows)
-
-
-def layout_of(vectors: Vectors) -> Layout:
-    """Return where the moments of rows lie in a pass's vector."""
-    return vectors.layout if isinstance(vectors, CodedVectors) else plain_layout(vectors.size)
 
 
 def read_moments(
@@ -311,7 +283,7 @@ def _summed(
     pending = 0
     for cells, labels in _split(blocks, D):
         if labels is None:
-            partial[0] += (cells.T @ cells).ravel()[flat].astype(np.int64)
+            partial[0] += _product(cells).ravel()[flat].astype(np.int64)
             rows[0] += len(cells)
         else:
             rows += np.bincount(labels, minlength=groups)
@@ -332,10 +304,16 @@ def _products(
     if groups == 2:  # gathering one group's rows is enough: the difference of integers is exact
         second = np.take(cells.T, np.flatnonzero(labels), axis=1)
         product = second @ second.T
-        return cells.T @ cells - product, product
+        return _product(cells) - product, product
     ends = np.cumsum(np.bincount(labels, minlength=groups))[:-1]
     parts = np.split(cells[np.argsort(labels, kind="stable")], ends)
     return (part.T @ part for part in parts)
+
+
+def _product(cells: NDArray[np.float64]) -> NDArray[np.float64]:
+    if cells.shape[1] <= _NARROW and cells.flags.f_contiguous:
+        return np.asarray(dgemm(1.0, cells, cells, trans_a=True))
+    return cells.T @ cells
 
 
 def _split(

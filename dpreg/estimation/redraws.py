@@ -18,7 +18,7 @@ __all__ = ["draw_truth", "draws_for", "redraw_noise", "standard_noise"]
 
 
 _CELLS_AT_ONCE: Final = 2_000_000
-"""Redrawn cells in memory at once."""
+"""Redrawn cells in memory at once; a quarter of them in wide models, whose tables are large."""
 _MOST_DRAWS: Final = 2000
 _LEAST_DRAWS: Final = 200
 """So few still give intervals at 99%: their ends are the extreme draws."""
@@ -46,7 +46,7 @@ def draw_truth(
     is its mean given the noise. (A covariance of few draws would not have full rank.)
     """
     size = len(noisy.columns)
-    step = max(1, _CELLS_AT_ONCE // (size + 1) ** 2)
+    step = max(1, _CELLS_AT_ONCE // (4 if size > _FULL_DRAWS_TO else 1) // (size + 1) ** 2)
     error = np.zeros((size, size)) if draws < _MOST_DRAWS and size > _FULL_DRAWS_TO else None
     parts: list[Floats] = []
     redrawn = _Redrawn.of(noisy)

@@ -147,7 +147,8 @@ def bind(code: str, spec: Spec, types: Types) -> Factor:
         )
     if isinstance(expression, Comparison | LevelTest):
         return Coded(code, columns, (False, True), "treatment", None, truth_places(expression))
-    return Measure(code, columns, (interval,), lambda cells: [expression.values(cells)])
+    plain = isinstance(expression, Name) and isinstance(types[expression.column], Numeric)
+    return Measure(code, columns, (interval,), lambda cells: [expression.values(cells)], plain)
 
 
 def _listed(columns: Iterable[str]) -> str:

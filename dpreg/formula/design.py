@@ -31,6 +31,7 @@ from dpreg.formula.groups import coded_columns, layout_of_columns
 from dpreg.formula.intervals import Interval, NotFiniteError
 from dpreg.formula.matrix import Design
 from dpreg.formula.rows import Product
+from dpreg.formula.straight import short_way
 from dpreg.formula.terms import CodedTerm, FormulaTerms, code_terms, read_terms
 from dpreg.schema import Declaration, Schema
 from dpreg.sources import Source
@@ -121,15 +122,14 @@ def build_design(
     ]
     products = tuple(column for term in coded for column in term.columns)
     groups = coded_columns(products, columns[1:], regressors)
+    scaled = scaled_response(parsed.response, response.intervals[0], clip=clip, center=centered)
     return Design(
         formula=formula,
         schema=schema,
         keep=kept,
         clip=clip,
         center=centered,
-        response=scaled_response(
-            parsed.response, response.intervals[0], clip=clip, center=centered
-        ),
+        response=scaled,
         columns=tuple(columns),
         terms=tuple(terms),
         needed=tuple(types),
@@ -139,6 +139,7 @@ def build_design(
         layout=layout_of_columns(len(columns) + 1, groups),
         _products=products,
         _groups=groups,
+        _short=short_way(products, columns[1:], regressors, (response, scaled), types),
         _rebuilt=_rebuilt,
     )
 

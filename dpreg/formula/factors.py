@@ -38,12 +38,15 @@ class Measure:
         Bounds of each of its columns: one, or as many as a spline has.
     values : callable
         Cells of a chunk to one float64 array a column; NaN or infinite where it has no value.
+    plain : bool
+        Whether it is a raw column as it stands.
     """
 
     code: str
     columns: tuple[str, ...]
     intervals: tuple[Interval, ...]
     values: Callable[[Cells], list[NDArray[np.float64]]]
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

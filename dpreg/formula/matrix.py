@@ -23,6 +23,7 @@ from dpreg.formula.columns import INTERCEPT, Column, Term
 from dpreg.formula.factors import Coded, Factor, Measure
 from dpreg.formula.groups import CodedColumns
 from dpreg.formula.rows import Product, clean_cells, factor_values, multiplied, scale, store
+from dpreg.formula.straight import ShortWay
 from dpreg.grouped.layout import CodedRows, Layout
 from dpreg.schema import ColumnType, Schema
 from dpreg.sources import LocalSource, as_source
@@ -79,6 +80,7 @@ class Design:
     layout: Layout = field(compare=False)
     _products: tuple[Product, ...] = field(compare=False)
     _groups: tuple[CodedColumns, ...] = field(compare=False)
+    _short: ShortWay = field(compare=False)
     _rebuilt: Callable[..., Design] = field(compare=False)
 
     @property
@@ -121,27 +123,39 @@ class Design:
         ndarray, shape (rows, D), float64, Fortran order
             Stored units, not yet on the grid.
         """
-        return self._made(chunk, range(self.size), ()).dense
+        long = ShortWay({}, self.types, tuple(self._factors.values()))
+        return self._made(chunk, range(self.size), (), long).dense
 
     def coded(self, chunk: Mapping[str, NDArray[Any]]) -> CodedRows:
-        """Make the same vectors with wide factors left as codes: see `layout`."""
-        return self._made(chunk, self.layout.dense.tolist(), self._groups)
+        """Make the same vectors for the grid, with wide factors left as codes: see `layout`.
+
+        A cell may lie beyond [-1, 1] where the grid's clip is the only one that it needs: see
+        `dpreg.formula.straight`.
+        """
+        return self._made(chunk, self.layout.dense.tolist(), self._groups, self._short)
 
     def _made(
         self,
         chunk: Mapping[str, NDArray[Any]],
         places: Sequence[int],
         groups: Sequence[CodedColumns],
+        way: ShortWay,
     ) -> CodedRows:
         with np.errstate(all="ignore"):
-            cells, complete = clean_cells(chunk, self.types, clipped=True)
-            values = factor_values(self._factors.values(), cells, complete)
-            (response,) = factor_values([self._response], cells, complete).values()
+            cells, complete = clean_cells(chunk, way.types, clipped=True)
+            values = factor_values(way.factors, cells, complete)
             out = np.empty((len(places), len(complete)))
             out[0] = 1.0
-            for row, place in zip(out[1:-1], places[1:-1], strict=True):
-                store(self._products[place - 1], values, self.columns[place], row)
-            scale(response[0], self.response, out[-1])
+            for row, place in zip(out[1:], places[1:], strict=True):
+                if (straight := way.columns.get(place)) is not None:
+                    raw = chunk[straight.raw]
+                    complete &= raw == raw
+                    straight.store(raw, row)
+                elif place < len(self.columns):
+                    store(self._products[place - 1], values, self.columns[place], row)
+                else:
+                    (response,) = factor_values([self._response], cells, complete).values()
+                    scale(response[0], self.response, row)
             out[:, ~complete] = 0.0
             slots = tuple(group.slots(values, complete) for group in groups)
         return CodedRows(out.T, slots)

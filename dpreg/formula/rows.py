@@ -61,9 +61,9 @@ def clean_cells(
     Parameters
     ----------
     chunk : mapping of str to ndarray
-        As a `dpreg.sources.Source` gives it. Not written to.
+        As a `dpreg.sources.Source` gives it, one column at least. Not written to.
     types : mapping of str to ColumnType
-        One column at least.
+        Those to clean.
     clipped : bool
         Whether to clip numbers to their bounds.
 
@@ -74,7 +74,7 @@ def clean_cells(
     complete : ndarray of bool
         False for the rows that held such a cell.
     """
-    complete = np.ones(len(chunk[next(iter(types))]), dtype=np.bool_)
+    complete = np.ones(len(next(iter(chunk.values()))), dtype=np.bool_)
     cells: dict[str, Array] = {}
     for name, kind in types.items():
         column = chunk[name]

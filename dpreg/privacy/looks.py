@@ -166,6 +166,7 @@ def look_scale(
     return max(_root_up(Fraction(sensitivity_squared) / mu_squared), least_scale)
 
 
+@lru_cache(maxsize=256)  # most of a look's thousands of cells have the same weight
 def weighted_scale(
     scale: float, weight_squared: Fraction | int, *, least_scale: float = LEAST_SCALE
 ) -> float:

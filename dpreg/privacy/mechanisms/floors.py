@@ -65,8 +65,9 @@ def floors(
     known = [source(bits) for _ in range(count)]
     while True:
         with ctx.workprec(bits + _GUARD):
-            radius = arb((1, -bits - 1))
-            balls = [arb(arb((2 * number + 1, -bits - 1)), radius) for number in known]
+            unit, half = arb((1, -bits)), arb((1, -bits - 1))
+            first = arb(half, half)  # the ball of the numbers whose bits are all 0
+            balls = [number * unit + first for number in known]  # exact: bits to spare
             found = [value.floor().unique_fmpz() for value in formula(balls)]
         decided = [int(floor) for floor in found if floor is not None]
         if len(decided) == len(found):

@@ -67,9 +67,10 @@ def wishart_noise(
         numbers = normals(uniforms)
         half = nu * size
         product = arb_mat(size, nu, numbers[:half]) * arb_mat(nu, size, numbers[half:])
-        return [
-            arb(scales[i] * scales[j]).sqrt() * (product[i, j] + product[j, i]) for i, j in cells
-        ]
+        both = (product + product.transpose()).entries()
+        squares = {scales[i] * scales[j] for i, j in cells}  # a few, of thousands of cells
+        roots = {square: arb(square).sqrt() for square in squares}
+        return [roots[scales[i] * scales[j]] * both[i * size + j] for i, j in cells]
 
     bits = SPARE_BITS + max(scales).bit_length()
     drawn_floors = floors(values, 2 * nu * size, bits=bits, source=source)
