@@ -44,7 +44,7 @@ class Numeric:
     ----------
     lo, hi : float
         Lowest and highest legal value, both finite, ``lo < hi``. Cells outside are clipped to
-        them by the design; they are no error.
+        them by the design; they are not an error.
 
     Raises
     ------

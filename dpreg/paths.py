@@ -25,7 +25,7 @@ def reason(fault: OSError | ValueError) -> str:
     """Say why the system refused, without the name it was given: "no space left on device"."""
     if isinstance(fault, OSError) and fault.strerror:
         return fault.strerror[:1].lower() + fault.strerror[1:]
-    return "the name holds a null character" if "null" in str(fault) else "it is no path"
+    return "the name holds a null character" if "null" in str(fault) else "it is not a path"
 
 
 def ordinary(path: str | os.PathLike[str], error: type[DpregError] = DataError) -> Path | None:

@@ -71,7 +71,7 @@ def sample_aggregate(
         order, for levels (any other label is missing).
 
         Blocks of a *Series* are Series, of float64 or as `schema` declares its name. Blocks of an
-        *array* are arrays of float64; cells that are no numbers are NaN. Blocks of a *list* are
+        *array* are arrays of float64; cells that are not numbers are NaN. Blocks of a *list* are
         lists of its items.
 
         Dask and Spark DataFrames are refused: bring the columns here by ``.compute()`` or

@@ -164,7 +164,7 @@ def _is_spread(data: object) -> bool:
 
 
 class _Held(BlockTable):
-    """A list or an array, whose items or rows are no columns of a table."""
+    """A list or an array, whose items or rows are not columns of a table."""
 
     def __init__(self, data: Any, schema: Schema) -> None:
         if schema:

@@ -190,7 +190,9 @@ def columns_of(
         raise ArgumentError(f"by={by!r} is one of the columns itself: leave it out of one.")
     if isinstance(bounds, Mapping) and (strange := [n for n in bounds if n not in names]):
         near = did_you_mean(strange[0], names, f" ({', '.join(names)}).")
-        raise ArgumentError(f"bounds names {strange[0]!r}, which is no column of this call{near}")
+        raise ArgumentError(
+            f"bounds names {strange[0]!r}, which is not a column of this call{near}"
+        )
     how: dict[str, ColumnType] = {}
     pairs: dict[str, Pair] = {}
     for name in names:
@@ -300,7 +302,9 @@ def public_count(complete: object, choices: Choices, columns: Columns) -> bool:
             'complete=True needs neighbors="replace-one" without person, where n is public.'
         )
     if complete and columns.by is not None:
-        raise ArgumentError("complete=True and by exclude each other: a group's size is private.")
+        raise ArgumentError(
+            "complete=True and by cannot be used together: a group's size is private."
+        )
     return complete
 
 

@@ -173,7 +173,7 @@ def _joined(lines: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return what a result's JSON holds, or the value itself where it is no result."""
+    """Return what a result's JSON holds, or the value itself where it is not a result."""
     written = getattr(value, "to_dict", None)
     if isinstance(value, pd.DataFrame | pd.Series):
         return value.to_dict()

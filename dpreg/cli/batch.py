@@ -80,7 +80,7 @@ def _read(path: str) -> tuple[dict[str, Any], list[Call]]:
     try:
         content = tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as fault:
-        raise ArgumentError(f"the batch is no TOML file: {fault}") from None
+        raise ArgumentError(f"the batch is not a TOML file: {fault}") from None
     lines = content.pop("call", [])
     if strange := sorted(set(content) - set(_SHARED)):
         raise ArgumentError(

@@ -47,7 +47,7 @@ def init(
     analysts: Any = None
     if named:
         if caps["analyst_eps"] is not None:
-            raise ArgumentError("--analyst and --analyst-eps exclude each other.")
+            raise ArgumentError("--analyst and --analyst-eps cannot be used together.")
         analysts = {}
         for name, text in pairs(named, "--analyst").items():
             one, _, other = text.partition(",")

@@ -6,7 +6,7 @@ variable ``DPREG_DATA`` names, and check that they are the very files. ``make_ba
 
 The rows of these sets are public, but the schemas are written as a curator of confidential rows
 has to write them: round bounds from the codebook, the design of the study or common knowledge,
-never the smallest and largest row. Values beyond a bound are clipped, which is no error. Columns
+never the smallest and largest row. Values beyond a bound are clipped without an error. Columns
 coded 0 and 1 are declared as the numbers they are, so that coefficients carry plain names.
 """
 

@@ -134,7 +134,7 @@ def resolve_keep(terms: Sequence[Term], keep: Iterable[str]) -> tuple[str, ...]:
     Raises
     ------
     ArgumentError
-        If a name is no term of the formula; the message lists those that are.
+        If a name is not a term of the formula; the message lists those that are.
     """
     if isinstance(keep, str):
         raise ArgumentError(f"keep must be a tuple of term names, such as ({keep!r},).")

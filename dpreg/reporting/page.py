@@ -44,7 +44,7 @@ def write_report(result: Released, path: str | os.PathLike[str]) -> None:
 def report_html(result: Released) -> str:
     """Return the report as the text of an HTML file."""
     if not isinstance(result, Released):
-        raise ArgumentError(f"a report is made of a result; got {type(result).__name__}.")
+        raise ArgumentError(f"a report is made from a result; got {type(result).__name__}.")
     title = sections.title(result)
     body = "\n".join(
         f"<section>\n{section}\n</section>"

@@ -108,7 +108,7 @@ class Released:
         """Write the result to a JSON file; `dpreg.load` reads it.
 
         The file is written whole or not at all: where that fails (a full disk, no permission, a
-        name that is no file), a DataError says why and an earlier file is as it was.
+        name that is not a file), a DataError says why and an earlier file is as it was.
         """
         write_text(path, serialize.dumps(self.to_dict(), lines=True))
 

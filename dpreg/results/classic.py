@@ -150,7 +150,7 @@ class ClassicResults(Estimates):
     nobs : int or None
         Rows, where they are public (replace-one).
     passes : int
-        How often the rows were gone through for this call; counting them alone is no pass.
+        How often the rows were gone through for this call; counting them alone is not a pass.
     blocks : int or None
         Number of blocks of sample-and-aggregate.
     bounds : mapping of str to (lo, hi) array

@@ -44,7 +44,7 @@ def from_json(text: str) -> Result:
     """
     kind = serialize.loads(text)["kind"]
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise ArgumentError(f"this dpreg knows no saved results of kind {kind!r}")
+        raise ArgumentError(f"this version of dpreg knows no saved results of kind {kind!r}")
     return _KINDS[kind].from_json(text)
 
 

@@ -110,7 +110,7 @@ class RegressionResults(StatsmodelsNames):
         For ``fit="same"``: each coefficient's law given the choice, for `params`, `pvalues` and
         `conf_int`; all else is as if the terms had been given beforehand.
     passes : int
-        How often the rows were gone through; counting them alone is no pass.
+        How often the rows were gone through; counting them alone is not a pass.
     notes : tuple of str
         Public remarks, printed under the summary.
     record : ReleaseRecord or None

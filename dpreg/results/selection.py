@@ -91,7 +91,7 @@ class SelectionResults(StatsmodelsNames):
     regression : RegressionResults or None
         The coefficients of the selected model; None with `fit=None`.
     passes : int
-        How often the rows were gone through for this call; counting them alone is no pass.
+        How often the rows were gone through for this call; counting them alone is not a pass.
     best : tuple of str
         "staged": the best model, which `params` describe: `reported` and the terms for which others
         could stand.

@@ -64,7 +64,7 @@ MISTAKES = {
     ),
     "bounds of a column that is none": (
         mean(bounds={"agee": (0, 1)}),
-        r"bounds names 'agee', which is no column of this call; did you mean 'age'\?",
+        r"bounds names 'agee', which is not a column of this call; did you mean 'age'\?",
     ),
     "a kept term that is none": (
         select(keep=("Intercept", "towm")),

@@ -122,7 +122,7 @@ def test_a_report_is_written_whole_or_not_at_all(results, tmp_path):
     assert (tmp_path / "r.html").read_text() == report_html(results["mean"])
     with pytest.raises(DataError):
         write_report(results["mean"], tmp_path)
-    with pytest.raises(ArgumentError, match="made of a result"):
+    with pytest.raises(ArgumentError, match="made from a result"):
         write_report("r.json", tmp_path / "x.html")
 
 

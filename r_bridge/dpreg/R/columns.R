@@ -124,7 +124,7 @@ check_cells <- function(texts, refuse) {
 }
 
 labels_column <- function(x, refuse) {
-  broken <- "is no factor that R can read: its codes and levels do not fit together; make it anew by factor()."
+  broken <- "is not a factor that R can read: its codes and levels do not fit together; make it anew by factor()."
   codes <- as.integer(unclass(x))
   levels <- attr(x, "levels")
   if (!is.character(levels) || !typeof(x) %in% c("integer", "double")) refuse(broken)

@@ -152,7 +152,7 @@ translate_expression <- function(e, known, refuse) {
   if (is.name(e)) return(translate_name(as.character(e), known, refuse))
   if (is.numeric(e)) return(python_number(e))
   if (is.character(e)) return(python_text(e))
-  if (!is.call(e)) refuse("it holds ", quoted(deparse1(e)), ", which is no number, text or column")
+  if (!is.call(e)) refuse("it holds ", quoted(deparse1(e)), ", which is not a number, text or column")
   name <- function_name(e, refuse)
   arguments <- as.list(e)[-1]
   one <- function() {

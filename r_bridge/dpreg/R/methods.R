@@ -3,7 +3,7 @@
 # The regression inside: of a dp_select its own, which fit = NULL leaves out.
 fitted_part <- function(object, what) {
   if (inherits(object, "dp_ols")) return(object)
-  if (inherits(object, "dp_estimate")) refuse_release(what, "this is no regression")
+  if (inherits(object, "dp_estimate")) refuse_release(what, "this is not a regression")
   if (is.null(object$regression)) {
     dpreg_stop(
       "not_released", what, " is not released: this call had fit = NULL, which selects and fits ",

@@ -41,7 +41,7 @@ row_expression <- function(e, argument, columns, value) {
   refuse <- function(...) dpreg_stop("argument_error", argument, ...)
   if (is.language(e) && !is_formula(e) && !all(all.vars(e) %in% columns)) {
     e <- tryCatch(value(), error = function(cond) {
-      refuse(": ", listed(setdiff(all.vars(e), columns)), " is no column of data; it has ", listed(columns), ".")
+      refuse(": ", listed(setdiff(all.vars(e), columns)), " is not a column of data; it has ", listed(columns), ".")
     })
   }
   if (is_formula(e)) {
@@ -51,7 +51,7 @@ row_expression <- function(e, argument, columns, value) {
   if (is.character(e) && length(e) == 1 && !is.na(e)) {
     check_text(e, argument)
     if (e %in% columns) return(as.name(e))
-    e <- tryCatch(str2lang(e), error = function(cond) refuse(": the text is no expression of columns."))
+    e <- tryCatch(str2lang(e), error = function(cond) refuse(": the text is not an expression of columns."))
   }
   if (is.null(e)) return(NULL)
   if (!is.language(e) || !length(all.vars(e))) {

@@ -112,7 +112,7 @@ predicted_terms <- function(fit, newdata, wanted, rows) {
   labels <- labels[labels %in% own]
   unknown <- setdiff(wanted, labels)
   if (length(unknown)) {
-    dpreg_stop("argument_error", "terms: ", listed(unknown), " is no term of the fit; its terms are ",
+    dpreg_stop("argument_error", "terms: ", listed(unknown), " is not a term of the fit; its terms are ",
                listed(labels), ".")
   }
   values <- design_values(fit$design, newdata, fit$schema)

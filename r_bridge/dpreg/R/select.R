@@ -196,7 +196,7 @@ person_column <- function(person, data, used) {
     dpreg_stop("data_error", "person: data has no column ", quoted(person), "; it has ", listed(names), ".")
   }
   if (person %in% used) {
-    dpreg_stop("data_error", "person: column ", quoted(person), " says whose row it is, and is no number or label: ",
+    dpreg_stop("data_error", "person: column ", quoted(person), " says whose row it is, and is neither a number nor a label: ",
                "leave it out of the formula, the columns and the schema, or name another.")
   }
   person

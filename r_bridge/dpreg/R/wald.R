@@ -41,7 +41,7 @@ drop1.dp_result <- function(object, scope, ..., test = "Chisq") {
     }
     unknown <- setdiff(asked, known)
     if (length(unknown)) {
-      dpreg_stop("argument_error", "scope: ", listed(unknown), " is no term of the fit; its terms are ",
+      dpreg_stop("argument_error", "scope: ", listed(unknown), " is not a term of the fit; its terms are ",
                  listed(known), ".")
     }
     may_go <- asked

@@ -122,7 +122,7 @@ test_that("an offset may be given in each of glm's ways", {
   two <- fit_to(number ~ age + offset(log(years)), poisson(), offset = I(age / 100))
   near(predict(two, own), predict(glm(number ~ age + offset(log(years)), poisson(), rows, offset = age / 100), own))
   refused <- function(text, ...) expect_error(fit_to(number ~ age, poisson(), ...), text, class = "dpreg_error")
-  refused("offset: 'yers' is no column of data", offset = log(yers))
+  refused("offset: 'yers' is not a column of data", offset = log(yers))
   refused("no numbers", offset = rows$years)
   refused("give offset or exposure, not both", offset = log(years), exposure = years)
   refused("name of a column", exposure = log(years))

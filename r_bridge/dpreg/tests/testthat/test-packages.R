@@ -34,7 +34,7 @@ test_that("anova and drop1 are Wald tests", {
   expect_equal(drop1(fit)[["Chisq"]] / drop1(fit)[["Df"]], drop1(exact, test = "F")[-1, "F value"], tolerance = 0.15)
   expect_identical(rownames(drop1(fit)), c("factor(gear)", "wt:am"))
   expect_identical(rownames(drop1(fit, ~ wt)), "wt")
-  expect_error(drop1(fit, "hp"), "'hp' is no term", class = "dpreg_argument_error")
+  expect_error(drop1(fit, "hp"), "'hp' is not a term", class = "dpreg_argument_error")
   expect_error(anova(fit, fit), "noise of its own", class = "dpreg_not_released")
   expect_error(anova(bare), "fit = NULL", class = "dpreg_not_released")
   expect_identical(anova(fit, test = "Chisq"), table)

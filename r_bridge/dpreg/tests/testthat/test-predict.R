@@ -65,7 +65,7 @@ test_that("terms add up to the prediction", {
   theirs <- predict(exact, transform(mtcars, am = am == 1), type = "terms")
   ours <- predict(fit, mtcars, type = "terms")
   expect_equal(scale(ours, scale = FALSE), theirs, tolerance = 0.05, ignore_attr = TRUE)
-  expect_error(predict(fit, ahead, type = "terms", terms = "hp"), "'hp' is no term", class = "dpreg_argument_error")
+  expect_error(predict(fit, ahead, type = "terms", terms = "hp"), "'hp' is not a term", class = "dpreg_argument_error")
   expect_error(predict(fit, ahead, type = "terms", se.fit = TRUE), class = "dpreg_argument_error")
 })
 
