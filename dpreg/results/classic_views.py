@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dpreg.results import opening
+from dpreg.results.fit_views import ERRORS
 from dpreg.results.report import Block, Facts, Grid, Report
 from dpreg.results.views import closing, fixed, privacy_facts
 
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["classic", "histogram", "one_line"]
 
-_ERRORS: Final = (
-    "std err holds sampling error and privacy noise together; the last two columns tell how large "
-    "each would be alone."
-)
 _NORMAL: Final = "The interval uses std err and the normal law."
 _MANY_BINS: Final = 20
 """A histogram of more bins is printed as a picture; `conf_int` has its intervals."""
@@ -40,7 +37,7 @@ def classic(result: ClassicResults, alpha: float) -> Report:
     if result.counts is not None and not result.groups:
         left.append(("Complete, noisy", f"{result.counts[0]:,.0f}"))
     law = _NORMAL if result.lower is None else _RANKS
-    notes = [*result.remarks, _ERRORS, law, *result.notes]
+    notes = [*result.remarks, ERRORS, law, *result.notes]
     facts = Facts(tuple(left), privacy_facts(result))
     blocks: list[Block] = [*opening.estimates(result, alpha), facts, _table(result, "coef", alpha)]
     title = f"Private {result.statistic}"
@@ -60,7 +57,7 @@ def histogram(result: HistogramResults, alpha: float) -> Report:
     table = _picture(result) if picture else _table(result, "share", alpha)
     blocks = (opening.cost(result.claim), Facts(tuple(left), privacy_facts(result)), table)
     title = f"Private histogram: {result.column}"
-    notes = [_ERRORS, _NORMAL, *result.notes]
+    notes = [ERRORS, _NORMAL, *result.notes]
     return Report(title, result.claim.stamp, (*blocks, *_closing(result, notes)))
 
 

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from dpreg.results.regression import RegressionResults
 
 __all__ = [
+    "ERRORS",
     "GIVEN",
     "GIVEN_CHOICE",
     "LOOKS_NOTE",
+    "NORMAL",
     "coefficients",
     "estimate_headers",
     "fit_facts",
@@ -29,15 +31,15 @@ __all__ = [
     "numbers",
 ]
 
-_ERRORS: Final = (
-    "std err holds sampling error and privacy noise together; the last two columns tell how large "
-    "each would be alone. "
+ERRORS: Final = (
+    "std err holds sampling error and privacy noise together; the last two columns show how large "
+    "each would be alone."
 )
+NORMAL: Final = "z, P>|z| and the interval use std err and the normal law."
 _CUT: Final = (
-    "That of sampling holds, beside sampling error, how far cutting heavy-tailed residuals may "
-    "have moved a coefficient. "
+    " That of sampling holds, beside sampling error, how far cutting heavy-tailed residuals may "
+    "have moved a coefficient."
 )
-_NORMAL: Final = "z, P>|z| and the interval use std err and the normal law."
 _MIXTURE: Final = (
     "P>|z| and the interval use the law of sampling error and matrix-Laplace noise together, whose "
     "tails are heavier than normal ones."
@@ -147,13 +149,13 @@ def fit_notes(fit: RegressionResults) -> list[str]:
     if not _has_errors(fit):
         return []
     if fit.conditional:
-        return [f"{GIVEN_CHOICE} {_CUT}".rstrip(), f"{_MODEL}."]
-    intervals = _NORMAL if fit.noise_degrees is None else _MIXTURE
+        return [GIVEN_CHOICE + _CUT, f"{_MODEL}."]
+    intervals = NORMAL if fit.noise_degrees is None else _MIXTURE
     if fit.interval_method == "bootstrap":
         intervals = _BOOTSTRAP + _DRAWN * fit.ridged
     staged = [LOOKS_NOTE] if fit.looks else []
     return [
-        _ERRORS + _CUT * (fit.method == "staged") + intervals,
+        f"{ERRORS}{_CUT * (fit.method == 'staged')} {intervals}",
         _MODEL + GIVEN.get(fit.fit, "."),
         *[_RIDGED] * fit.ridged,
         *staged,

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpreg.privacy.budget import decimal_string
 from dpreg.results import staged_views, views
-from dpreg.results.fit_views import GIVEN, GIVEN_CHOICE, coefficients, fixed
+from dpreg.results.fit_views import ERRORS, GIVEN, GIVEN_CHOICE, NORMAL, coefficients, fixed
 from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
 
 if TYPE_CHECKING:
@@ -24,15 +24,10 @@ __all__ = ["RATIOS", "glm", "selection"]
 
 RATIOS: Final = {"logit": "odds ratio", "log": "rate ratio"}
 
-_ERRORS: Final = (
-    "std err holds sampling error and privacy noise together; the last two columns tell how large "
-    "each would be alone. {law}"
-)
 _MODEL: Final = (
     "Intervals hold for independent rows whose mean is that of the model (the spread may be "
     "another)"
 )
-_NORMAL: Final = "z, P>|z| and the interval use std err and the normal law."
 _MIXTURE: Final = (
     "P>|z| and the interval use the law of sampling error and noise of pure eps together, whose "
     "tails are heavier than normal ones."
@@ -81,8 +76,8 @@ def _errors(result: GLMResults) -> list[str]:
         return []
     if result.conditional:
         return [GIVEN_CHOICE, f"{_MODEL}."]
-    law = _NORMAL if result.noise_degrees is None else _MIXTURE
-    return [_ERRORS.format(law=law), _MODEL + GIVEN.get(result.fit, ".")]
+    law = NORMAL if result.noise_degrees is None else _MIXTURE
+    return [f"{ERRORS} {law}", _MODEL + GIVEN.get(result.fit, ".")]
 
 
 def _coefficients(result: GLMResults, alpha: float, *, ratios: bool) -> list[Block]:
