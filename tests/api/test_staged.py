@@ -157,7 +157,7 @@ def test_a_private_number_of_rows_is_declared_or_not_used():
     fit = staged(neighbors="add-remove")
     assert fit.method == "gram"
     assert "expected_rows" in fit.notes[0]
-    fit = staged(neighbors="add-remove", expected_rows=4000)
+    fit = staged(neighbors="add-remove", expected_rows=4000, unsafe_seed=1)
     assert (fit.method, fit.nobs, fit.notes) == ("staged", None, ())
     assert staged(neighbors="add-remove", method="staged").method == "staged"
     assert staged(neighbors="add-remove", expected_rows=5).method == "gram"

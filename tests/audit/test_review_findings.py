@@ -203,8 +203,8 @@ def test_predictions_without_an_intercept_are_not_shifted(keep: tuple[str, ...])
     rng = np.random.default_rng(1)
     x = rng.uniform(0, 10, 4000)
     data = pd.DataFrame({"x": x, "y": 2 * x + rng.normal(0, 0.1, 4000)})
-    schema = {"x": (0, 10), "y": (0, 40)}
-    result = dpreg.dp_select("y ~ x - 1", data, eps=1000, delta=1e-6, schema=schema, keep=keep)
+    call = {"delta": 1e-6, "schema": {"x": (0, 10), "y": (0, 40)}, "keep": keep, "unsafe_seed": 1}
+    result = dpreg.dp_select("y ~ x - 1", data, eps=1000, **call)
     assert result.predict(pd.DataFrame({"x": [5.0]})).iloc[0] == pytest.approx(10, abs=0.3)
     assert not result.center
 
