@@ -15,14 +15,16 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dpreg.staged.again import locate_again
-from dpreg.staged.clips import allowed, heaviness_of, open_clips, wide_cut
+from dpreg.staged.clips import allowed, heaviness_of, open_clips, spread_sums, wide_cut
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate, noise_unit
 from dpreg.staged.predict import located_rows
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
 from dpreg.staged.tails import NORMAL, Heaviness
 
-SHARES = (0.15, 0.20, 0.56, 0.05, 0.04)
+SHARES = {True: (0.07, 0.15, 0.69, 0.05, 0.04), False: (0.15, 0.20, 0.56, 0.05, 0.04)}
+"""Of the looks, the tail and the squares: of mu^2 with Gaussian noise, of eps without."""
+TAIL = 0.05
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ def staged(x, y, setting: Setting, n: int, rng, *, choosing: bool = False) -> Ru
 
     `choosing` is as in `dpreg.staged.looks.look`; the run's law is still that of an estimate.
     """
-    run, shares = Run(), SHARES
+    run, shares = Run(), SHARES[setting.delta > 0]
     public = n if setting.neighbors == "replace-one" else None
     at, expected, count = box(x.shape[1]), 0.25, None
     tails = NORMAL
@@ -161,16 +163,13 @@ def drawn_like(setting, size, rng):
 
 
 def release_squares(x, y, look, setting, share, found, count, rng) -> Heaviness:
-    strength = setting.strength(share)
-    sd = math.sqrt(2) / strength if setting.delta else math.sqrt(2) * 2 / strength
+    strength, replaced = setting.strength(share), setting.neighbors == "replace-one"
+    reach = 3 if replaced else 2
+    sd = math.sqrt(reach) / strength if setting.delta else math.sqrt(2) * reach / strength
     wide = wide_cut(found, look.coordinates, sd, squares=True)
-    at = look.coordinates
-    z = located_rows(x, y, replace(at, width=wide))
-    t = z[:, -1]
-    e = (y - at.intercept - x @ at.slopes) / wide
-    o = ((1 - z[:, 0] ** 2) * np.clip(e, -1, 1) ** 2).sum()
-    d = sd * drawn_like(setting, 2, rng)
-    return heaviness_of(look, t @ t + d[0], sd, wide, count, found, o + d[1])
+    exact = spread_sums(x, y, look.coordinates, wide)
+    above, below, outer, far = np.array(exact) + sd * drawn_like(setting, 4, rng)
+    return heaviness_of(look, (above, below, outer, far), sd, wide, count, found)
 
 
 def again(x, y, columns, setting: Setting, before: Run, n: int | None, rng) -> LookLaw:
@@ -180,14 +179,14 @@ def again(x, y, columns, setting: Setting, before: Run, n: int | None, rng) -> L
     located = locate_again(before.law, columns, before.looks[-1].coordinates.width)
     tails = before.tail.heaviness or NORMAL
     degrees = None if setting.delta else len(columns) + 3
-    unit = noise_unit(setting.strength(1 - SHARES[3]), setting.neighbors, degrees)
+    unit = noise_unit(setting.strength(1 - TAIL), setting.neighbors, degrees)
     at = open_clips(located, unit, tails)
     part = x[:, [j - 1 for j in columns]]
     public = n if setting.neighbors == "replace-one" else None
     expected = located.expected_square
-    look = release(part, y, at, setting, 1 - SHARES[3], expected, public, rng)
+    look = release(part, y, at, setting, 1 - TAIL, expected, public, rng)
     count = located.count
-    tail = release_tail(part, y, at, setting, SHARES[3], located, count, tails, rng)
+    tail = release_tail(part, y, at, setting, TAIL, located, count, tails, rng)
     return law(look, count, tail)
 
 

@@ -143,7 +143,7 @@ def measure(cell: Cell, runs: int, seed: int = 1) -> dict:
     first = 1 if cell.intercept else 0
     truth = design.truth if cell.intercept else design.truth[1:]
     names = [f"x{j}" for j in range(len(truth))]
-    last = setting.strength(SHARES[2])
+    last = setting.strength(SHARES[cell.delta > 0][2])
     needed = rows_needed(cell.p + 1, last, cell.neighbors, gaussian=bool(cell.delta))
     hits, widths, excess, zs, info, flags = [], [], [], [], [], []
     for _ in range(runs):

@@ -24,7 +24,7 @@ from dpreg.staged.flags import Flag, flags
 from dpreg.staged.law import LookLaw
 from dpreg.staged.looks import Looked, Read, look
 from dpreg.staged.opened import OpenLooks
-from dpreg.staged.plan import SHARES, LookPlan, plan_looks
+from dpreg.staged.plan import LOOKS, LookPlan, plan_looks
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -77,7 +77,7 @@ def looks_or_reason(
         going to count, and to ask `too_few`.
     """
     columns = len(design.columns) - 1
-    wanted = passes + len(SHARES) + (split or later > 0)
+    wanted = passes + LOOKS + (split or later > 0)
     if method == "auto":
         if not reader.source.rereadable and reader.persons is None:
             return f"the rows can be read once, and looks would read them {wanted} times"

@@ -25,16 +25,22 @@ derivative 2 (2 - q) (2 q - 2 q^2 - 1) is negative: at most 4. L1: p (1 + q) <= 
 most 9/4. Incomplete rows are s = l = 0. k rows: the triangle inequality. With l free all are
 attained: (1, 1, 1) and (-1, 1, 0) for L2, (1, 1, 1) and (-1/2, 1/4, 0) for L1. QED
 
-An earlier look releases sum t^2 and sum o^2, to tell how heavy the residuals' tails are and how
-much larger they are far out: o = (1 - c^2)^(1/2) min(|e|, 1), e the residual in units of the wider
-cut, is stored as an integer k_o with 0 <= k_o <= 2**20.
+An earlier look releases four sums, to tell how heavy and how skewed the residuals' tails are, how
+much larger they are far out, and how far rows lie out. With f = min(|e|, 1), e the residual in
+units of the wider cut, c a row's weight and c' = min(1, 2 c), a row has the squares
 
-*Statement.* Between neighbours the sums of (b, k_o^2 / 2**40) move by at most 2^(1/2) k in the L2
-norm and by 2 k in the L1 norm, under either relation.
+    b+ or b- = (c f)^2, by the sign of e,    o = (1 - c^2) f^2,    l = 1 - c'^2,
 
-*Proof.* Both lie in [0, 1] in every row and are 0 in an incomplete one: a row added or replaced
-moves each of the sums by at most 1, and k of them by k. With b and o free, (1, 1) and (0, 0) attain
-both. QED
+stored as integers with k+^2 + k-^2 + k_o^2 <= 2**40 and k_l <= 2**20; b+ = k+^2 / 2**40, and so on.
+
+*Statement.* Between neighbours the sums of (b+, b-, o, l) move by at most r k in the L1 norm and by
+r^(1/2) k in the L2 norm, r = 3 under replace-one and 2 under add-remove.
+
+*Proof.* All four are at least 0, b+ + b- + o <= 1 and l <= 1, and all are 0 in an incomplete row.
+One row added: at most 2 in L1, and in L2^2 no more than in L1, as each is at most 1. One replaced:
+in (b+, b-, o) the two rows have L1 norms of at most 1, so that these move by at most 2 in L1; and
+|v - v'|^2 = |v|^2 + |v'|^2 - 2 v'v <= |v|^2 + |v'|^2 <= 2, as v'v >= 0. l adds at most 1 to either.
+k rows: the triangle inequality. (1, 0, 0, 1) and (0, 1, 0, 0), or no row, attain all. QED
 
 Gaussian noise is a look of its own in the sense of `dpreg.privacy.looks`; it may be planned with
 what earlier looks released. At pure eps the cells get discrete Laplace noise.
@@ -61,7 +67,9 @@ if TYPE_CHECKING:
     from dpreg.privacy.account import Part
 
 __all__ = [
+    "SQUARES",
     "TailNoise",
+    "squares_l2_squared",
     "squares_noise",
     "squares_reach",
     "squares_sd",
@@ -71,6 +79,8 @@ __all__ = [
     "tail_sd",
 ]
 
+SQUARES: Final = 4
+"""Sums of squares that an earlier look releases."""
 _LEVERAGE: Final = {"gaussian": 2, "laplace": 4}
 """The noise of sum v^2, as a multiple of that of the other cells."""
 
@@ -88,14 +98,20 @@ def tail_l1(protection: Protection) -> Fraction:
 
 
 def squares_reach(protection: Protection) -> Fraction:
-    """Return how far either of sum t^2 and sum o^2 moves between neighbours, in units of one."""
-    return Fraction(protection.contributions)
+    """Return how far the four sums move together between neighbours, in the L1 norm."""
+    return Fraction(3 if protection.neighbors == "replace-one" else 2) * protection.contributions
+
+
+def squares_l2_squared(protection: Protection) -> Fraction:
+    """Return the squared L2 sensitivity of the four sums, in units of one."""
+    return squares_reach(protection) * protection.contributions
 
 
 def squares_sd(strength: Fraction, protection: Protection, *, gaussian: bool) -> float:
-    """Return about the standard deviation of the noise of either, in units of one."""
-    reach = float(squares_reach(protection))
-    return reach * (math.sqrt(2 / strength) if gaussian else 2 * math.sqrt(2) / float(strength))
+    """Return about the standard deviation of the noise of each, in units of one."""
+    if gaussian:
+        return math.sqrt(squares_l2_squared(protection) / strength)
+    return math.sqrt(2) * float(squares_reach(protection) / strength)
 
 
 def tail_sd(strength: Fraction, protection: Protection, *, gaussian: bool) -> float:
@@ -110,14 +126,14 @@ def tail_sd(strength: Fraction, protection: Protection, *, gaussian: bool) -> fl
 
 @dataclass(frozen=True, slots=True)
 class TailNoise:
-    """Noise fitted to the three cells of a last look, or to the two of an earlier one.
+    """Noise fitted to the three cells of a last look, or to the four of an earlier one.
 
     Attributes
     ----------
     mechanism : {"gaussian", "laplace"}
     scales : tuple of floats
         Of sum c t, sum t^2 and sum v^2, in their integer units: 1/(r 2**20), 2**-40 and 2**-40; or
-        of sum t^2 and sum o^2, in units of 2**-40.
+        of the four sums of squares, in units of 2**-40.
     strength : Fraction
         The mu^2 or eps that it costs.
     protection : Protection
@@ -178,7 +194,7 @@ def tail_noise(
 
 
 def squares_noise(strength: Fraction, protection: Protection, *, gaussian: bool) -> TailNoise:
-    """Fit noise to (sum t^2, sum o^2).
+    """Fit noise to the four sums of squares of an earlier look.
 
     Parameters
     ----------
@@ -187,12 +203,11 @@ def squares_noise(strength: Fraction, protection: Protection, *, gaussian: bool)
     protection : Protection
     gaussian : bool
     """
-    reach = squares_reach(protection) * CELL_UNITS
     if gaussian:
-        scale = look_scale(2 * reach**2, strength)
-        return TailNoise("gaussian", (scale, scale), strength, protection)
-    scale = _up(2 * reach / strength)
-    return TailNoise("laplace", (scale, scale), strength, protection)
+        scale = look_scale(squares_l2_squared(protection) * CELL_UNITS**2, strength)
+        return TailNoise("gaussian", (scale,) * SQUARES, strength, protection)
+    scale = _up(squares_reach(protection) * CELL_UNITS / strength)
+    return TailNoise("laplace", (scale,) * SQUARES, strength, protection)
 
 
 def _up(wanted: Fraction) -> float:

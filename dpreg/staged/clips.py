@@ -5,14 +5,15 @@ error, and open R by a factor r and tau by t. In units of a coefficient's sampli
 
 - noise costs (ratio r t)^2 / (1 - 2 nu r^2 / n)^2, nu that of the columns' moments at R: rows that
   reach farther also blur the columns, and a direction is seen where n stands above nu;
-- shortened rows move coefficients where the model is not linear, and so do residuals that are cut
-  far out: with q the outer excess of `tails.Heaviness`, as a second look released it, by the square
-  roots of .016 q^2 r^-4 and .0025 q^2 t^-3, in units of omega a direction; q^2 has its usual size
-  where noise hides it;
+- shortened rows move coefficients where the model is not linear: by the square root of
+  .0005 + .016 q^2 times `Heaviness.left` of r, in units of omega a direction, with q the outer
+  excess as far as a second look showed it. What makes a model wrong enough to matter hides in any
+  outer excess; how far rows lie out does not, so R opens until little is left out;
+- residuals that are cut far out move them too there: by the square root of .0025 q^2 t^-3;
 - residuals that are cut move slopes where they are skewed and their spread changes with a column:
-  by .45 of `tails.beyond`, as the second look released their heaviness.
+  by `Heaviness.slope`, as the second look released their skew.
 
-The last two count n times their squares. `open_clips` takes the r and t of the least sum: clips
+The last three count n times their squares. `open_clips` takes the r and t of the least sum: clips
 open where noise is small anyway, wider where residuals have heavy tails, and stop at the corner of
 the box, beyond which they bind no row. With more rows the fit so tends to least squares.
 """
@@ -25,20 +26,24 @@ from typing import Final
 
 import numpy as np
 
+from dpreg.arrays import Floats
 from dpreg.staged.locate import CUT, Located
 from dpreg.staged.released import Coordinates, NoisyLook
-from dpreg.staged.tails import NORMAL, Heaviness, beyond, heaviness
+from dpreg.staged.tails import NORMAL, Heaviness, heaviness, normal_cut
 
-__all__ = ["allowed", "heaviness_of", "open_clips", "wide_cut"]
+__all__ = ["Sums", "allowed", "heaviness_of", "open_clips", "spread_sums", "wide_cut"]
 
-_SHORTENED: Final = 1e-4
-"""Squared move, in units of omega and of a direction, by rows shortened to R: falls with r^6."""
+Sums = tuple[float, float, float, float]
+"""Of squared residuals above and below 0, of what shortening takes, and of weight lost at 2 R."""
+
+_SHORTENED: Final = 5e-4
+"""Squared move, in units of omega and of a direction, by rows shortened to R: 1e-5 to 1e-3 on
+drawn tables whose model leaves out a curve that least squares hardly shows."""
+_ALLOWED: Final = 0.2
+"""Share of it that intervals allow for: most models are less wrong."""
 _BENT: Final = (0.016, 0.0025)
 """The same of rows shortened and of residuals cut, for each unit of squared outer excess: means of
-designs with curves that the model leaves out. They fall with r^4 and t^3."""
-_SKEWED: Final = 0.45
-"""Share of what is cut that moves a slope: .3 to .5 on skewed residuals whose spread grows with the
-fit, 0 on all others."""
+designs with curves that the model leaves out."""
 _HARDLY: Final = 0.05
 """Least part of the columns' moments that counts as seen: below it R stays as located."""
 _LEFT: Final = 0.02
@@ -46,6 +51,8 @@ _LEFT: Final = 0.02
 _OWN: Final = 0.5
 """Share of what the error of an earlier fit adds to residuals far out that is taken off: a model
 that is wrong makes fits differ, too."""
+_MEAN_SIZE: Final = 1.6
+"""What E[e |e|] changes by where the mean of e does: 2 E|e|, of normal residuals."""
 _NEARLY: Final = 0.99
 """Clips are rounded: from this share of the box's corner on they bind no row."""
 _STEPS: Final = 61
@@ -73,9 +80,10 @@ def open_clips(located: Located, unit: float, tails: Heaviness = NORMAL) -> Coor
     sampling = math.sqrt(located.count * located.residual)
     ratio = unit * math.sqrt(at.squared_radius) * at.width / sampling
     corner, farthest = _ends(at)
-    shortened = _SHORTENED * _RADII**-6 + _BENT[0] * tails.perhaps_bent * _RADII**-4
+    left = np.array([tails.left(radius) for radius in _RADII])
+    shortened = (_SHORTENED + _BENT[0] * tails.bent) * left
     shortened[at.squared_radius * _RADII**2 >= corner] = 0.0
-    moved = np.array([(_SKEWED * beyond(tails.possible, CUT * t)) ** 2 for t in _WIDTHS])
+    moved = np.array([tails.slope(tails.possible_skew, CUT * t) ** 2 for t in _WIDTHS])
     moved += _BENT[1] * tails.perhaps_bent * _WIDTHS**-3
     moved[at.width * _WIDTHS >= farthest] = 0.0
     blurred = 4 * unit * at.squared_radius * math.sqrt(len(at.offset) + 2) / located.count
@@ -105,7 +113,7 @@ def wide_cut(located: Located, at: Coordinates, sd: float, *, squares: bool = Fa
     sd : float
         Of the noise in a sum of residuals, in units of the wider cut.
     squares : bool
-        Whether only their sum of squares is released, for `heaviness_of`.
+        Whether only their squares are released, for `heaviness_of`.
     """
     units = _WIDE * math.cbrt(located.count / sd)
     if squares:
@@ -115,45 +123,65 @@ def wide_cut(located: Located, at: Coordinates, sd: float, *, squares: bool = Fa
 
 
 def heaviness_of(
-    look: NoisyLook,
-    squares: float,
-    sd: float,
-    wide: float,
-    count: float,
-    located: Located | None = None,
-    outer: float = 0.0,
+    look: NoisyLook, sums: Sums, sd: float, wide: float, count: float, located: Located
 ) -> Heaviness:
-    """Return the heaviness of a look's residuals.
+    """Return the heaviness of a look's residuals, and how far its rows lie out.
 
     Parameters
     ----------
     look : NoisyLook
         Its last diagonal cell holds squares of residuals at the narrow cut.
-    squares, sd : float
-        Sum of squares at the wider cut, in its units, and its noise.
+    sums : tuple of four floats
+        As `spread_sums` returns them, with noise.
+    sd : float
+        Standard deviation of the noise in each.
     wide : float
         The wider cut, in box units of the response.
     count : float
         Released number of complete rows.
-    located : Located, optional
-        Where the look was located from; without it the outer excess stays unknown.
-    outer : float
-        Sum of (1 - c^2) min(e^2, wide^2), in the same units and with the same noise.
+    located : Located
+        Where the look was located from.
     """
-    size = look.size
+    above, below, outer, far = sums
+    size, both = look.size, math.sqrt(2) * sd
     weights = min(max(float(look.cells[0, 0]), 0.2 * count), count)
-    ratio = (wide / look.coordinates.width) ** 2
-    found = heaviness(
-        float(look.cells[size, size]) / weights,
-        float(look.noise_sd[size, size]) / weights,
-        squares * ratio / weights,
-        sd * ratio / weights,
+    ratio = (wide / look.coordinates.width) ** 2 / weights
+    scatter, scatter_sd = (
+        float(cells[size, size]) / weights for cells in (look.cells, look.noise_sd)
     )
-    left = max(count - weights, _LEFT * count) * max(squares, sd) / weights
-    if located is None:
-        return found
-    far = outer - _OWN * _mislocated(look, located, count) / ratio
-    return replace(found, outer=far / left - 1, outer_noise=sd / left)
+    found = heaviness(scatter, scatter_sd, (above + below) * ratio, both * ratio)
+    cut = normal_cut(max(scatter, scatter_sd))
+    moved, moved_sd = (
+        _MEAN_SIZE * cut * float(cells[0, size]) / weights for cells in (look.cells, look.noise_sd)
+    )
+    taken = max(count - weights, _LEFT * count) * max(above + below, both) / weights
+    own = _OWN * _mislocated(look, located, count) / (ratio * weights)
+    return replace(
+        found,
+        outer=(outer - own) / taken - 1,
+        outer_noise=sd / taken,
+        skew=(above - below) * ratio * cut**2 - moved,
+        skew_noise=math.hypot(both * ratio * cut**2, moved_sd),
+        far=far / count,
+        far_noise=sd / count,
+    )
+
+
+def spread_sums(x: Floats, y: Floats, at: Coordinates, wide: float) -> Sums:
+    """Return what a second look releases of its residuals' spread, in floats, for predictions.
+
+    With f the residual cut at `wide`, in its units, and c a row's weight: the sums of (c f)^2 of
+    positive and of negative f, of (1 - c^2) f^2, and of 1 - c'^2, c' the weight at twice R. What a
+    call releases is made by `dpreg.staged.rows`, in integers.
+    """
+    residual = np.clip((y - at.intercept - x @ at.slopes) / wide, -1, 1)
+    u = x @ at.whitening.T + at.offset
+    share = at.squared_radius / (1 + np.einsum("ij,ij->i", u, u))
+    weight, square = np.minimum(share, 1.0), residual**2
+    above = float((weight * square)[residual > 0].sum())
+    below = float((weight * square)[residual < 0].sum())
+    far = float((1 - np.minimum(4 * share, 1.0)).sum())
+    return above, below, float(((1 - weight) * square).sum()), far
 
 
 def _mislocated(look: NoisyLook, located: Located, count: float) -> float:
@@ -176,14 +204,17 @@ def _mislocated(look: NoisyLook, located: Located, count: float) -> float:
 def allowed(located: Located, at: Coordinates, tails: Heaviness) -> float:
     """Return the squared move that clips leave where a model is wrong, as in the module.
 
-    In units of omega^2, a direction of the columns, for what was seen of the outer excess.
+    In units of omega^2, a direction of the columns: for what was seen of the outer excess, and a
+    part of what may hide.
     """
     before = located.coordinates
     corner, farthest = _ends(before)
-    radius, width = at.squared_radius / before.squared_radius, at.width / before.width
-    shortened = _BENT[0] * radius**-2 * (at.squared_radius < corner * _NEARLY)
-    cut = _BENT[1] * width**-3 * (at.width < farthest * _NEARLY)
-    return tails.bent * (shortened + cut)
+    radius = math.sqrt(at.squared_radius / before.squared_radius)
+    cut = _BENT[1] * (at.width / before.width) ** -3 * (at.width < farthest * _NEARLY)
+    if at.squared_radius >= corner * _NEARLY:
+        return tails.bent * cut
+    wrong = _ALLOWED * _SHORTENED + _BENT[0] * tails.bent
+    return wrong * tails.left(radius) + tails.bent * cut
 
 
 def _ends(at: Coordinates) -> tuple[float, float]:

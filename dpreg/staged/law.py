@@ -24,7 +24,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.staged.released import NoisyLook, Tail
-from dpreg.staged.tails import beyond, kept, normal_cut
+from dpreg.staged.tails import kept, normal_cut
 
 __all__ = ["LookLaw", "law", "solved"]
 
@@ -33,11 +33,9 @@ _PRIOR: Final = 0.25
 _SKEW: Final = 0.05
 """What cutting at 2 sigma moves the mean by, in sigma: .050 for exponential residuals, .063 for
 lognormal ones. At k sigma it is taken for (2/k)^2 times that: between the two for k = 3..5."""
-_SLOPES: Final = 0.25
-"""How far what is cut off may move a slope, as a share of what it may move the mean by: a standard
-deviation. .3 to .5 where residuals are skewed and spread more as the fit grows, 0 elsewhere."""
-_ONE_SIDED: Final = 0.8
-"""The same of the intercept at the wider cut: all of it where residuals are skewed."""
+_SLOPES: Final = 0.6
+"""Standard deviation of what cuts move slopes by, over `Heaviness.slope`, which is what they move
+where the spread changes by a quarter with a column; often it changes less."""
 _SPREAD: Final = 0.2
 """How far the leverage of residuals is expected to differ from the usual one."""
 _ROUNDS: Final = 4
@@ -232,13 +230,14 @@ def _beyond(tail: Tail | None, look: NoisyLook, scatter: float, weights: float) 
     full = scatter + usual + (max(excess, 0.0) - usual) * known
     heavy, own = scatter + excess - 2 * noise, math.sqrt(full)
     if tail.heaviness is not None:
-        likely, most = tail.heaviness.likely, tail.heaviness.most
+        tails = tail.heaviness
+        likely, most = tails.likely_skew, tails.most_skew
         return _Beyond(
             full,
             heavy,
-            beyond(most, 1 / own) * own,
-            _ONE_SIDED * beyond(likely, wide / own) * own,
-            ((_SLOPES * beyond(likely, 1 / own)) ** 2 + tail.bent) * weights,
+            tails.beyond(most, 1 / own) * own,
+            tails.beyond(most, wide / own) * own,
+            ((_SLOPES * tails.slope(likely, 1 / own)) ** 2 + tail.bent) * weights,
         )
     most = _SKEW * 4 * full * own
     moved = min(most, (max(excess, 0.0) + noise) / (2 * math.sqrt(3)))

@@ -17,7 +17,7 @@ from dpreg.moments import CELL_BITS, Moments, Vectors
 from dpreg.privacy.account import Part
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
-from dpreg.staged.clips import allowed, heaviness_of, open_clips, wide_cut
+from dpreg.staged.clips import Sums, allowed, heaviness_of, open_clips, wide_cut
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate
 from dpreg.staged.location import Location
@@ -130,8 +130,8 @@ def look(
         part, radius = opened.part(place), location.radius
         looks.append(_release(moments, noise, part, coordinates, radius, rows))
         wider.append(False)
-        squares, outer, sd = _release_squares(moments, plan, opened.squares())
-        tails = heaviness_of(looks[-1], squares, sd, wide, count, located, outer)
+        sums, sd = _release_squares(moments, plan, opened.squares())
+        tails = heaviness_of(looks[-1], sums, sd, wide, count, located)
         located = locate(looks[-1], located)
     last = look_at(read, design, opened, located, tails=tails, public=public, choosing=choosing)
     return Looked(plan, (*looks, *last.looks), (*wider, *last.opened), located, count, last.tail)
@@ -176,13 +176,15 @@ def look_at(
     return Looked(plan, (one,), (wider,), located, count, tail)
 
 
-def _release_squares(moments: Moments, plan: LookPlan, part: Part) -> tuple[float, float, float]:
-    """Add the noise to both sums of squares at the wider cut; return them and the noise's sd."""
+def _release_squares(moments: Moments, plan: LookPlan, part: Part) -> tuple[Sums, float]:
+    """Add the noise to the second look's four sums; return them and the noise's sd."""
     noise = plan.squares_noise()
     drawn = noise.draw(part, moments.group)
-    exact = moments.cells[-2][-2], moments.cells[-1][-1]
-    squares, outer = ((cell + own) / CELL_UNITS for cell, own in zip(exact, drawn, strict=True))
-    return squares, outer, noise.sds[0] / CELL_UNITS
+    exact = (moments.cells[place][place] for place in range(-4, 0))
+    above, below, outer, far = (
+        (cell + own) / CELL_UNITS for cell, own in zip(exact, drawn, strict=True)
+    )
+    return (above, below, outer, far), noise.sds[0] / CELL_UNITS
 
 
 def _release_tail(

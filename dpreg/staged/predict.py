@@ -18,7 +18,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
-from dpreg.staged.clips import allowed, heaviness_of, open_clips, wide_cut
+from dpreg.staged.clips import allowed, heaviness_of, open_clips, spread_sums, wide_cut
 from dpreg.staged.coefficients import Coefficients, coefficients
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import locate
@@ -151,7 +151,7 @@ def predict_fit(
     look = _expected(x, y, at, plan.box_noise().sd, plan.degrees, scale)
     located = locate(look)
     count, last, tails = located.count, len(plan.shares) - 1, NORMAL
-    tail_sd, wide, squares = plan.tail_sd, 1.0, 0.0
+    tail_sd = plan.tail_sd
     for place in range(1, last + 1):
         at = located.coordinates
         if place == last:
@@ -160,15 +160,15 @@ def predict_fit(
         units = np.append(np.full(plan.size - 1, math.sqrt(at.squared_radius)), 1.0)
         sd = plan.located_noise(place, signal).sd * np.outer(units, units)
         look = _expected(x, y, at, sd, plan.degrees, scale)
-        own = tail_sd if place == last else plan.squares_sd
-        wide = wide_cut(located, at, own, squares=place < last)
-        z = located_rows(x, y, replace(at, width=wide))
-        squares = scale * float(np.square(z[:, -1]).sum())
         if place < last:
-            e = np.clip((y - at.intercept - x @ at.slopes) / wide, -1, 1)
-            outer = scale * float(((1 - z[:, 0] ** 2) * e**2).sum())
-            tails = heaviness_of(look, squares, own, wide, count, located, outer)
+            wide = wide_cut(located, at, plan.squares_sd, squares=True)
+            above, below, outer, far = (scale * one for one in spread_sums(x, y, at, wide))
+            sums = above, below, outer, far
+            tails = heaviness_of(look, sums, plan.squares_sd, wide, count, located)
             located = locate(look, located)
+    wide = wide_cut(located, at, tail_sd)
+    z = located_rows(x, y, replace(at, width=wide))
+    squares = scale * float(np.square(z[:, -1]).sum())
     total = scale * float(z[:, 0] @ z[:, -1])
     tail = Tail(total, squares, tail_sd, tail_sd, wide, heaviness=None if choosing else tails)
     tail = replace(tail, bent=allowed(located, at, tails))

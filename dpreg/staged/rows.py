@@ -5,15 +5,18 @@ A complete row (1, x, y) of cells in units of 2**-20 becomes, with u and e of it
     z = (c / R, c u / R, clip(c e / tau, -1, 1)),    c = min(1, R / |(1, u)|),
 
 again in units of 2**-20. Where a second, wider cut tau' is asked for, two places follow:
-clip(c e / tau', -1, 1) and (|c (1, u)| / R) |clip(c e / tau, -1, 1)|, or in place of the latter
-(1 - c^2)^(1/2) |clip(e / tau', -1, 1)|. A row with a missing or undeclared cell becomes 0, as in
-the design.
+clip(c e / tau', -1, 1) and (|c (1, u)| / R) |clip(c e / tau, -1, 1)|. Or four, with
+f = clip(e / tau', -1, 1) and c' = min(1, 2 c),
+
+    max(c f, 0),    max(-c f, 0),    (1 - c^2)^(1/2) |f|,    (1 - c'^2)^(1/2).
+
+A row with a missing or undeclared cell becomes 0, as in the design.
 
 Statement. For every table, chunk, order of rows, engine, number of threads and BLAS:
 
 1. a row's z depends on that row and on public facts alone, bit for bit;
-2. its integers k of (c/R, c u/R) satisfy sum k_i**2 <= 2**40, and those that follow are at most
-   2**20.
+2. its integers k of (c/R, c u/R) satisfy sum k_i**2 <= 2**40, and so do the first three of the
+   four places; all that follow (c/R, c u/R) are at most 2**20.
 
 Proof. 1. u and e come from one product with a matrix of whole multiples of powers of two, which
 `dpreg.staged.location` proves exact in any order. All else is done to each row cell by cell by
@@ -68,7 +71,7 @@ class LocatedRows:
         tau', at least tau: adds a place for residuals that are cut there, and one for residuals
         times the length of their columns.
     outer : bool
-        Whether the last of these holds what shortening takes from a row's residual instead.
+        Whether the four places of an earlier look are made instead.
     """
 
     design: Vectors
@@ -110,8 +113,8 @@ class LocatedRows:
 
     @property
     def size(self) -> int:
-        """D: the weight, the located columns, the response, and the two places of a wider cut."""
-        return len(self.columns) + 2 + 2 * (self.wide is not None)
+        """D: the weight, the located columns, the response, and the places of a wider cut."""
+        return len(self.columns) + 2 + (4 if self.outer else 2) * (self.wide is not None)
 
     def __repr__(self) -> str:
         """Show public facts only."""
@@ -165,10 +168,10 @@ def _locate(
     np.trunc(u, out=u)
     hold_norm(out[: places - 1])
     if wide is not None and outer:
-        _cut(e, _ONE / wide, out[places + 1])
-        _take(norm / location.radius_units, out[places + 1])
+        _cut(e, _ONE / wide, out[places])
+        _spread(norm / location.radius_units, out[places:])
     np.multiply(e, norm, out=e)
-    if wide is not None:
+    if wide is not None and not outer:
         _cut(e, _ONE / (wide * location.radius_units), out[places])
     _cut(e, _ONE / (location.tau * location.radius_units), e)
     if wide is not None and not outer:
@@ -186,10 +189,18 @@ def _cut(residual: Floats, units: float, out: Floats) -> None:
     np.rint(out, out=out)
 
 
-def _take(weight: Floats, residual: Floats) -> None:
-    """Turn a cut residual f into (1 - c^2)^(1/2) |f|, in whole units: what shortening takes."""
-    np.multiply(np.abs(residual), np.sqrt(1 - weight * weight), out=residual)
-    np.minimum(np.trunc(residual), _ONE, out=residual)
+def _spread(weight: Floats, out: Floats) -> None:
+    """Turn cut residuals f in the first of four places into all four, in whole units."""
+    above, below, taken, far = out
+    np.multiply(np.abs(above), np.sqrt(1 - weight * weight), out=taken)
+    np.multiply(above, weight, out=above)
+    np.maximum(-above, 0.0, out=below)
+    np.maximum(above, 0.0, out=above)
+    further = np.minimum(2 * weight, 1.0)
+    np.multiply(np.sqrt(1 - further * further), _ONE, out=far)
+    np.trunc(out, out=out)
+    np.minimum(far, _ONE, out=far)
+    hold_norm(out[:3])
 
 
 def hold_norm(whole: Floats) -> None:

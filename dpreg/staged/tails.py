@@ -1,17 +1,25 @@
-r"""What lies beyond a cut of the residuals, told by released sums of squares at two cuts.
+r"""What lies beyond a look's clips, told by released sums of squares.
 
 With s^2 the variance of normal residuals whose mean square at the narrow cut is the released one,
-the *excess* is
+and e a residual cut at the wider cut, the *excess* and the *skew* are
 
-    D = (E[min(e, wide)^2] - s^2) / s^2:
+    D = (E[e^2] - s^2) / s^2,    A = E[e |e|] / s^2.
 
-0 for normal residuals; about .2 for exponential ones, for counts and for prices, cut at 1.7 s and
-3 s. What is cut off at k s moves means by at most E[max(|e| - k s, 0)], which beyond that of normal
-residuals was
+Normal residuals have D = 0; exponential ones, counts and prices about .1, as looks find it. Only
+what is cut off on one side more than on the other moves a mean: on drawn gamma, Gumbel, lognormal
+and count residuals and on mixtures, cutting at k s moved it by about
 
-    .4 D exp(-.6 max(k - 2, 0)) s
+    M(k) = .16 |A| exp(-rho (k - 1.7)) s,
 
-on drawn exponential, lognormal, count and price residuals, within a factor of 1.7.
+within a third at k = 1.7, with rho from .45 (lognormal, very heavy) to 1.6 (hardly skewed), roughly
+1.6 - 2.5 D. All of it moves an intercept, which is allowed the slowest fall. Residuals of two
+values, which have A and no tails, have D below 0 and move nothing. Where the spread s grows with a
+column as exp(kappa u), the slope along it moves by kappa (M - k M') = kappa (1 + rho k) M.
+
+How far rows lie out decides what shortening them costs. The looks' rule for R leaves a share of
+about .14 of the rows' squared weights out, for columns of any kind; at twice that length it would
+leave out L, which is released. Taken for a power law, the share at r R is .14 r^-a with
+a = log2(.14/L): normal columns have a near 10, squares of skewed ones 2.5.
 """
 
 from __future__ import annotations
@@ -23,7 +31,7 @@ from typing import Final
 import numpy as np
 from scipy.special import ndtr
 
-__all__ = ["NORMAL", "Heaviness", "beyond", "heaviness", "kept", "normal_cut"]
+__all__ = ["NORMAL", "Heaviness", "heaviness", "kept", "normal_cut"]
 
 _CUTS: Final = np.linspace(8.0, 0.8, 721)
 """Cuts k in units of sigma, for the two tables."""
@@ -34,19 +42,33 @@ _SCATTERS: Final = (
 """E min(Z^2, k^2) / k^2."""
 
 _LEAST: Final = 0.02
-"""The least excess that is thought possible: residuals are never quite normal."""
-_UNSEEN: Final = 0.06
-"""Excess that may hide beside what is likely, where an intercept is concerned: all of what is cut
+"""The least skew that is thought possible: residuals are never quite normal."""
+_UNSEEN: Final = 0.03
+"""Skew that may hide beside what is likely, where an intercept is concerned: all of what is cut
 off skewed residuals moves it."""
 _SURE: Final = 1.5
 """So many standard deviations of its noise an outer excess must be to count."""
-_USUAL: Final = 0.3
-"""Outer excess of made-up designs whose models were a little wrong, a root mean square."""
+_USUAL: Final = 0.1
+"""Outer excess that counts where noise hides it, a root mean square. It opens the cut alone, and
+cuts far out moved lines of made-up designs little."""
 _MOST: Final = 0.7
 """Outer excess beyond which the lines of such designs were no farther from those of all rows."""
-_SHARE: Final = 0.4
-_FALL: Final = 0.6
-_FULL: Final = 2.0
+_SHARE: Final = 0.16
+_NARROW: Final = 1.7
+_RATE: Final = 1.6
+_HEAVIER: Final = 2.5
+_SLOWEST: Final = 0.45
+"""Least rho: that of lognormal residuals with a sigma of 1.2."""
+_LIGHT: Final = 0.1
+"""D at which bounded residuals, which hardly reach a cut, are thought to have no tails: -.1."""
+_CHANGE: Final = 0.25
+"""kappa that clips allow for: the logarithm of the spread changes by this much for a column's
+standard deviation."""
+_FAR: Final = 0.14
+"""Share of squared weights that R as located leaves out: .12 to .15 on drawn columns, from normal
+to lognormal."""
+_FALLS: Final = (1.5, 9.0)
+"""Least and largest a that is thought possible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +87,20 @@ class Heaviness:
         larger far out.
     outer_noise : float
         The standard deviation of the noise in it; infinite where nothing was released.
+    skew, skew_noise : float
+        A, and the standard deviation of the noise in it.
+    far, far_noise : float
+        L: the share of squared weights that rows would lose at twice the radius; and its noise.
     """
 
     found: float
     noise: float
     outer: float = 0.0
     outer_noise: float = math.inf
+    skew: float = 0.0
+    skew_noise: float = 0.0
+    far: float = 0.01
+    far_noise: float = 0.0
 
     @property
     def bent(self) -> float:
@@ -94,17 +124,51 @@ class Heaviness:
         return self.found * known
 
     @property
-    def possible(self) -> float:
-        """D that clips allow for: at least its noise, and never 0."""
-        return max(self.found, self.noise, _LEAST)
+    def fall(self) -> float:
+        """The exponent a, with half of its noise where L is less."""
+        far = max(self.far, self.far_noise / 2, 1e-12)
+        return min(max(math.log2(_FAR / far), _FALLS[0]), _FALLS[1])
 
     @property
-    def most(self) -> float:
-        """D that the intercept allows for: a standard deviation above the likely one."""
-        return self.likely + self.noise + _UNSEEN
+    def likely_skew(self) -> float:
+        """The size of A, drawn to 0 where it is hardly more than its noise."""
+        known = max(0.0, 1 - (self.skew_noise / self.skew) ** 2) if self.skew else 0.0
+        return abs(self.skew) * known
+
+    @property
+    def possible_skew(self) -> float:
+        """The size of A that clips allow for: the likely one, and half of its noise."""
+        return max(math.hypot(self.likely_skew, self.skew_noise / 2), _LEAST)
+
+    @property
+    def most_skew(self) -> float:
+        """The size of A that the intercept allows for: its noise above the likely one."""
+        return self.likely_skew + self.skew_noise + _UNSEEN
+
+    def beyond(self, skew: float, cut: float) -> float:
+        """Return M(cut) for a skew of this size where it falls slowly, in units of s."""
+        return self._cut_off(skew, cut, _SLOWEST)
+
+    def slope(self, skew: float, cut: float) -> float:
+        """Return what cutting so may move a slope by, in units of s a direction of the columns."""
+        rate = max(_SLOWEST, _RATE - _HEAVIER * (self.likely + self.noise))
+        return _CHANGE * (1 + rate * cut) * self._cut_off(skew, cut, rate)
+
+    def _cut_off(self, skew: float, cut: float, rate: float) -> float:
+        light = min(max(1 + (self.found + self.noise) / _LIGHT, 0.0), 1.0)
+        return _SHARE * light * skew * math.exp(-rate * (cut - _NARROW))
+
+    def left(self, radius: float) -> float:
+        """Return what shortening to `radius` R still moves, squared, over what R itself moves.
+
+        The share of weight that it takes is radius^-a as large, and the rows that it takes it from
+        lie `radius` times as far out.
+        """
+        return float(radius ** (2 - 2 * self.fall))
 
 
-NORMAL: Final = Heaviness(0.0, 0.0, 0.0, 0.0)
+NORMAL: Final = Heaviness(0.0, 0.0, 0.0, 0.0, far=0.01)
+"""Residuals and columns of which nothing was released."""
 
 
 def heaviness(narrow: float, narrow_sd: float, wide: float, wide_sd: float) -> Heaviness:
@@ -119,11 +183,6 @@ def heaviness(narrow: float, narrow_sd: float, wide: float, wide_sd: float) -> H
     """
     normal = normal_cut(max(narrow, narrow_sd)) ** -2
     return Heaviness((wide - normal) / normal, math.hypot(wide_sd, narrow_sd) / normal)
-
-
-def beyond(excess: float, cut: float) -> float:
-    """Return how far cutting at `cut` times s may move a mean, in units of s (see the module)."""
-    return _SHARE * excess * math.exp(-_FALL * max(cut - _FULL, 0.0))
 
 
 def normal_cut(scatter: float) -> float:

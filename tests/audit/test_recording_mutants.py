@@ -388,7 +388,7 @@ MUTANTS = {
         tail_noise, "tail_l1", "rows * protection.contributions", "rows", LOOKS
     ),
     "the squares forget contributions": Mutant(
-        tail_noise, "squares_reach", "Fraction(protection.contributions)", "Fraction(1)", LOOKS
+        tail_noise, "squares_reach", "2) * protection.contributions", "2)", LOOKS
     ),
     "the squares at the whole": Mutant(
         plan, "plan_looks", "whole * SQUARES", "whole", LOOKS, refused=True,

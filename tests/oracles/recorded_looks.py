@@ -54,14 +54,14 @@ def looks(
 def _three(
     draws: Iterator[Draw], asked: Asked, columns: int, released: tuple[Any, ...]
 ) -> list[Cost]:
-    """Three looks, the second with two sums of squares and the last with a tail."""
+    """Three looks, the second with four sums of squares and the last with a tail."""
     if released[0].mechanism == "matrix-laplace":
         found = [wishart(next(draws), asked, columns, f"look {i}", located=i > 1) for i in (1, 2)]
-        squares = [next(draws) for _ in range(2)]
+        squares = [next(draws) for _ in range(4)]
         found.append(wishart(next(draws), asked, columns, "look 3", located=True))
         tail = [next(draws) for _ in range(3)]
         found.append(Cost(TAIL, tuple(tail), (_tail(tail, asked, released, 1),)))
-        loss = asked.k * sum(map(_square, squares))
+        loss = asked.k * _squares(squares, asked, 1)
         return [*found, Cost(SQUARES, tuple(squares), (loss,))]
     drawn, total = [], 0.0
     for place in range(3):
@@ -69,18 +69,25 @@ def _three(
         total += _box(pools, asked, columns) if place == 0 else _located(pools, asked, columns)
         drawn += pools
         if place == 1:
-            squares = [next(draws) for _ in range(2)]
+            squares = [next(draws) for _ in range(4)]
             drawn += squares
-            total += sum(_square(one) ** 2 for one in squares)
+            total += _squares(squares, asked, 2)
     tail = [next(draws) for _ in range(3)]
     total += _tail(tail, asked, released, 2)
     return [Cost("looks 1-3", (*drawn, *tail), mu=asked.k * math.sqrt(total))]
 
 
-def _square(draw: Draw) -> float:
-    """What one row adds to sum t^2 or sum o^2, at most 1, in scales of its noise."""
-    assert draw.size == 1
-    return 2.0**40 / draw.scale
+def _squares(draws: list[Draw], asked: Asked, power: int) -> float:
+    """What one row moves four sums by, in scales of their noise: of |move|^power, the largest.
+
+    Three of its squares add up to at most 1, the fourth is at most 1. A row replaced may move two
+    of the three and the fourth by 1 each, a row added one and the fourth.
+    """
+    assert all(draw.size == 1 for draw in draws)
+    *three, fourth = ((2.0**40 / draw.scale) ** power for draw in draws)
+    largest = sorted(three)
+    moved = largest[-1] + (largest[-2] if asked.relation == "replace-one" else 0.0)
+    return moved + fourth
 
 
 def family_looks(

@@ -34,11 +34,12 @@ def simulate(x, y, plan, rng):
         if place == 1:
             sd = plan.squares_sd
             wide = wide_cut(found, at, sd, squares=True)
-            t = located_rows(x, y, replace(at, width=wide))[:, -1]
-            e = np.clip((y - at.intercept - x @ at.slopes) / wide, -1, 1)
-            inner, outer = t @ t, ((1 - z[:, 0] ** 2) * e**2).sum()
-            inner, outer = (one + rng.normal(0, sd) for one in (inner, outer))
-            tails = heaviness_of(looks[-1], inner, sd, wide, found.count, found, outer)
+            f = np.clip((y - at.intercept - x @ at.slopes) / wide, -1, 1)
+            further = located_rows(x, y, replace(at, squared_radius=4 * at.squared_radius))[:, 0]
+            t, lost = z[:, 0] * f, 1 - z[:, 0] ** 2
+            exact = (t[t > 0] @ t[t > 0], t[t < 0] @ t[t < 0], lost @ f**2, (1 - further**2).sum())
+            sums = tuple(one + rng.normal(0, sd) for one in exact)
+            tails = heaviness_of(looks[-1], sums, sd, wide, found.count, found)
         if place < len(plan.shares) - 1:
             found = locate(looks[-1], found)
     sd = plan.tail_sd

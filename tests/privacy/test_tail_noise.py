@@ -13,6 +13,8 @@ from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.tail_noise import (
+    SQUARES,
+    squares_l2_squared,
     squares_noise,
     squares_reach,
     squares_sd,
@@ -21,8 +23,6 @@ from dpreg.privacy.tail_noise import (
     tail_noise,
     tail_sd,
 )
-
-ONE = 2**20
 
 
 def rows():
@@ -117,12 +117,22 @@ def test_it_is_drawn_once_and_as_charged():
         tail_noise(Fraction(1, 2), Protection("replace-one"), 2**20, gaussian=False).draw(part)
 
 
+def square_rows():
+    """(b+, b-, o, l) in units of one: at the corners of what a row may hold, and on the way."""
+    shares = (0.0, 0.3, 1.0)
+    found = []
+    for above, taken, far in itertools.product(shares, shares, shares):
+        if above + taken <= 1:
+            found += [(above, 0.0, taken, far), (0.0, above, taken, far)]
+    return found
+
+
 def square_moves(neighbors):
-    """Moves of (k_t^2, k_o^2) in units of one, k_t and k_o any integers up to 2**20."""
-    cells = [k / ONE for k in (0, 1, ONE // 3, ONE // 2, ONE - 1, ONE)]
-    rows = [(t * t, o * o) for t in cells for o in cells]
-    for one, other in itertools.product(rows, rows if neighbors == "replace-one" else [(0, 0)]):
-        yield abs(one[0] - other[0]), abs(one[1] - other[1])
+    nobody = [(0.0,) * 4]
+    for one, other in itertools.product(
+        square_rows(), square_rows() if neighbors == "replace-one" else nobody
+    ):
+        yield tuple(abs(x - y) for x, y in zip(one, other, strict=True))
 
 
 def spent_by_squares(noise, neighbors, k):
@@ -133,29 +143,32 @@ def spent_by_squares(noise, neighbors, k):
 @pytest.mark.parametrize("gaussian", [True, False])
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
-def test_two_squares_move_by_one_a_row_each(neighbors, k, gaussian):
+def test_four_squares_move_by_as_much_as_stated(neighbors, k, gaussian):
     strength, protection = Fraction(1, 50), Protection(neighbors, k)
-    assert max(max(move) for move in square_moves(neighbors)) * k == squares_reach(protection)
+    assert max(map(sum, square_moves(neighbors))) * k == squares_reach(protection)
+    squared = max(sum(x * x for x in move) for move in square_moves(neighbors)) * k * k
+    assert squared == squares_l2_squared(protection)
     noise = squares_noise(strength, protection, gaussian=gaussian)
     spent = spent_by_squares(noise, neighbors, k)
     assert spent == pytest.approx(float(strength), rel=1e-6)
     assert spent <= strength * (1 + 1e-12)
     expected = squares_sd(strength, protection, gaussian=gaussian)
     assert np.array(noise.sds) / 2.0**40 == pytest.approx(expected, rel=1e-6)
-    assert len(noise.simulate(np.random.default_rng(0))) == 2
+    assert len(noise.simulate(np.random.default_rng(0))) == SQUARES
 
 
 @pytest.mark.parametrize("gaussian", [True, False])
 def test_squares_with_half_their_noise_are_caught(monkeypatch, gaussian):
-    monkeypatch.setattr(module, "squares_reach", lambda _: Fraction(1, 2))
+    honest = module.squares_reach
+    monkeypatch.setattr(module, "squares_reach", lambda who: honest(who) / 2)
     noise = squares_noise(Fraction(1, 50), Protection("replace-one"), gaussian=gaussian)
     assert spent_by_squares(noise, "replace-one", 1) > Fraction(1, 50) * 1.9
 
 
 @pytest.mark.parametrize("gaussian", [True, False])
-def test_squares_with_noise_for_one_of_them_are_caught(monkeypatch, gaussian):
-    """As if the second of them moved nothing."""
+def test_squares_whose_reach_forgets_one_of_them_are_caught(monkeypatch, gaussian):
+    """As if what rows lose of their weight moved nothing."""
     honest = module.squares_reach
-    monkeypatch.setattr(module, "squares_reach", lambda who: honest(who) * Fraction(71, 100))
+    monkeypatch.setattr(module, "squares_reach", lambda who: honest(who) - 1)
     noise = squares_noise(Fraction(1, 50), Protection("add-remove"), gaussian=gaussian)
     assert spent_by_squares(noise, "add-remove", 1) > Fraction(1, 50) * 1.3

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpreg.staged.clips import allowed, heaviness_of, open_clips, wide_cut
+from dpreg.staged.clips import allowed, heaviness_of, open_clips, spread_sums, wide_cut
 from dpreg.staged.locate import CUT, locate, noise_unit
 from dpreg.staged.predict import located_rows
 from dpreg.staged.released import NoisyLook, box
 from dpreg.staged.tails import NORMAL, Heaviness
 
-HEAVY = Heaviness(0.3, 0.01)
+HEAVY = Heaviness(0.2, 0.01, skew=0.4)
 
 
 def table(n=4_000, seed=0):
@@ -56,13 +56,23 @@ def test_nothing_opens_where_the_noise_is_large():
     assert at.width == found.coordinates.width
 
 
-def test_heavy_tails_open_the_cut():
+def test_skewed_tails_open_the_cut():
     found = found_in(*table())
     usual, wide = (open_clips(found, unit(1.0), tails) for tails in (NORMAL, HEAVY))
     assert wide.width > 1.3 * usual.width
-    assert wide.squared_radius >= usual.squared_radius  # the model is less trusted, too
-    # a heaviness that is all noise is possible, and allowed for
-    assert open_clips(found, unit(1.0), Heaviness(-0.1, 0.3)).width >= wide.width
+    assert open_clips(found, unit(1.0), Heaviness(0.2, 0.01)).width < wide.width
+    # a skew that is all noise is possible, and allowed for
+    hidden = Heaviness(0.2, 0.01, skew_noise=0.8)
+    assert open_clips(found, unit(1.0), hidden).width >= wide.width
+
+
+def test_rows_far_out_open_the_radius():
+    found = found_in(*table())
+    near, far = (Heaviness(0.0, 0.01, 0.0, 0.1, far=share) for share in (1e-4, 0.03))
+    radii = [open_clips(found, unit(1.0), tails).squared_radius for tails in (near, far)]
+    assert radii[1] > 1.2 * radii[0]
+    at = replace(found.coordinates, squared_radius=1.5 * found.coordinates.squared_radius)
+    assert allowed(found, at, far) > 2 * allowed(found, at, near) > 0
 
 
 def test_the_wider_cut_grows_with_the_rows_and_stays_in_the_box():
@@ -76,41 +86,47 @@ def test_the_wider_cut_grows_with_the_rows_and_stays_in_the_box():
     assert wide_cut(found, at, sd, squares=True) == pytest.approx(3 * omega)
 
 
-@pytest.mark.parametrize(("draw", "low", "high"), [
-    (lambda rng, n: rng.standard_normal(n), -0.02, 0.02),
-    (lambda rng, n: rng.exponential(size=n) - 1, 0.12, 0.25),
-    (lambda rng, n: rng.standard_t(3, n) / np.sqrt(3), 0.12, 0.25),
+@pytest.mark.parametrize(("draw", "low", "high", "skew"), [
+    (lambda rng, n: rng.standard_normal(n), -0.02, 0.02, 0.0),
+    (lambda rng, n: rng.exponential(size=n) - 1, 0.12, 0.3, 0.55),
+    (lambda rng, n: 1 - rng.exponential(size=n), 0.12, 0.3, -0.55),
+    (lambda rng, n: rng.standard_t(3, n) / np.sqrt(3), 0.12, 0.25, 0.0),
 ])  # fmt: skip
-def test_the_heaviness_is_that_of_the_residuals(draw, low, high):
+def test_the_heaviness_is_that_of_the_residuals(draw, low, high, skew):
     rng = np.random.default_rng(2)
     n = 400_000
-    e = 0.1 * draw(rng, n)
-    at = found_in(*table()).coordinates
-    omega, one = 0.1, np.ones(n)
-    f, t = np.clip(e / (CUT * omega), -1, 1), np.clip(e / (3 * omega), -1, 1)
-    cells = np.zeros((5, 5))
-    cells[0, 0], cells[4, 4] = one.sum(), f @ f
-    look = NoisyLook(cells, np.full((5, 5), 10.0), replace(at, width=CUT * omega), None, n)
-    found = heaviness_of(look, t @ t, 20.0, 3 * omega, n)
-    assert low < found.found < high
-    own = np.hypot(20.0 * 9, 10.0 * CUT**2) / n  # over s^2, at most 1 and a half of it if heavy
-    assert own * 0.98 < found.noise < 2 * own
+    found = found_in(*table())
+    x, e = np.zeros((n, 3)), 0.1 * draw(rng, n)
+    at = replace(found.coordinates, width=CUT * 0.1)
+    y = at.intercept + x @ at.slopes + e
+    z = located_rows(x, y, at)
+    noise = np.full((5, 5), 10.0)
+    look = NoisyLook(z.T @ z, noise, at, None, n)
+    tails = heaviness_of(look, spread_sums(x, y, at, 0.3), 20.0, 0.3, n, found)
+    assert low < tails.found < high
+    assert abs(tails.skew - skew) < 0.12
+    assert tails.far == 0.0
+    own = np.hypot(20.0 * np.sqrt(2) * 9, 10.0 * CUT**2) / n  # over s^2, from 1 to half of it
+    assert own * 0.98 < tails.noise < 2 * own
+    assert 20.0 * np.sqrt(2) * 9 / n < tails.skew_noise < 3 * own
 
 
 def test_residuals_larger_far_out_open_both_clips():
     found = found_in(*table())
-    usual = open_clips(found, unit(3.0), Heaviness(0.0, 0.01, 0.0, 0.05))
+    usual = open_clips(found, unit(1.0), Heaviness(0.0, 0.01, 0.0, 0.05))
     bent = Heaviness(0.0, 0.01, 0.6, 0.05)
-    wider = open_clips(found, unit(3.0), bent)
-    assert wider.squared_radius > usual.squared_radius
+    wider = open_clips(found, unit(1.0), bent)
+    assert wider.squared_radius * wider.width**2 > 1.2 * usual.squared_radius * usual.width**2
     assert wider.width > usual.width
     # what the noise hides may be there: between both
-    hidden = open_clips(found, unit(3.0), Heaviness(0.0, 0.01, 0.0, 10.0))
-    assert usual.squared_radius <= hidden.squared_radius <= wider.squared_radius
-    # the law allows for what is left, and for nothing where no row is bound
+    hidden = open_clips(found, unit(1.0), Heaviness(0.0, 0.01, 0.0, 10.0))
+    assert usual.width <= hidden.width <= wider.width
+    # the law allows for what is left, for less where nothing was seen, and for nothing where no
+    # row is bound
     left = allowed(found, found.coordinates, bent)
+    unseen = allowed(found, found.coordinates, Heaviness(0.0, 0.01, 0.05, 0.05))
     assert left > allowed(found, wider, bent) > 0
-    assert allowed(found, usual, Heaviness(0.0, 0.01, 0.05, 0.05)) == 0
+    assert left > unseen > 0
     assert allowed(found, open_clips(found, unit(1e15), bent), bent) == 0
 
 
@@ -125,11 +141,10 @@ def test_the_outer_excess_is_that_of_rows_far_out(curve, low, high):
     z = located_rows(x, y, at)
     wide = 3 * np.sqrt(found.residual)
     look = NoisyLook(z.T @ z, np.full((5, 5), 1e-6), at, None, n)
-    t = located_rows(x, y, replace(at, width=wide))[:, -1]
-    e = np.clip((y - at.intercept - x @ at.slopes) / wide, -1, 1)
-    outer = ((1 - z[:, 0] ** 2) * e**2).sum()
-    tails = heaviness_of(look, t @ t, 1.0, wide, n, found, outer)
+    tails = heaviness_of(look, spread_sums(x, y, at, wide), 1.0, wide, n, found)
     assert low < tails.outer < high
     assert tails.outer_noise < 0.01
     assert (tails.bent > 0.01) == (curve > 0)
-    assert heaviness_of(look, t @ t, 1.0, wide, n).bent == 0
+    weights = located_rows(x, y, replace(at, squared_radius=4 * at.squared_radius))[:, 0]
+    assert tails.far == pytest.approx(1 - (weights**2).mean(), abs=1e-12)
+    assert tails.far < 0.01 < 1 - (z[:, 0] ** 2).mean()

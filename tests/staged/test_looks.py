@@ -25,7 +25,7 @@ from dpreg.sources.reader import Reader
 from dpreg.staged.looks import look
 from dpreg.staged.need import rows_needed
 from dpreg.staged.opened import open_looks
-from dpreg.staged.plan import SHARES, SQUARES, TAIL, plan_looks
+from dpreg.staged.plan import LOOKS, SHARES, SQUARES, TAIL, plan_looks
 from dpreg.staged.rows import LocatedRows
 
 ONE_ROW = Protection("replace-one")
@@ -71,11 +71,12 @@ def test_the_plan_spends_the_whole_and_no_more(noise, cost, neighbors, k):
     plan = plan_looks(4, cost, Protection(neighbors, k), exclusive=[(3, 4)], noise=noise)
     spent = sum(plan.strengths, plan.tail_strength + plan.squares_strength)
     if noise == "gaussian":
-        cells = len(plan.triangle.cells) + 2 * 21 + 5
+        cells = len(plan.triangle.cells) + 2 * 21 + 7
         assert spent == Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2
     else:
         assert spent == cost.eps
-    assert sum(SHARES, TAIL + SQUARES) == 1
+    assert sum(SHARES[noise], TAIL + SQUARES) == 1
+    assert len(SHARES[noise]) == LOOKS
     assert plan.cost == cost
     noises = [plan.box_noise(), *(plan.located_noise(look, 0.5) for look in (1, 2))]
     drawn = [one.mu_squared if noise == "gaussian" else one.eps for one in noises]

@@ -349,33 +349,48 @@ def outer_rows(location, z, wide):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_shortening_takes_is_what_the_formula_says(seed):
+def test_the_four_places_are_what_the_formulas_say(seed):
     rng = np.random.default_rng(seed)
     z = some_rows(rng, 500, 3)
     location = some_location(rng, 3, size=2.0, radius=2.5, tau=0.4)
     _, out = outer_rows(location, z, 0.9)
     cells = to_grid(z.copy()) / ONE
+    complete = cells[:, 0] > 0
     u = cells[:, 1:4] @ location.whitening.T + location.offset
     e = cells[:, 4] - location.intercept - cells[:, 1:4] @ location.slopes
     c = np.minimum(1, location.radius / np.sqrt(1 + (u**2).sum(axis=1)))
-    taken = np.sqrt(1 - c * c) * np.minimum(np.abs(e) / 0.9, 1) * (cells[:, 0] > 0)
-    np.testing.assert_allclose(out[:, -1], taken, atol=1e-5)
-    cut = np.clip(c * e / 0.9, -1, 1) * (cells[:, 0] > 0)
-    np.testing.assert_allclose(out[:, -2], cut, atol=1e-5)
+    f = np.clip(e / 0.9, -1, 1)
+    places = [
+        np.maximum(c * f, 0),
+        np.maximum(-c * f, 0),
+        np.sqrt(1 - c * c) * np.abs(f),
+        np.sqrt(1 - np.minimum(2 * c, 1) ** 2),
+    ]
+    for place, wanted in enumerate(places, -4):
+        np.testing.assert_allclose(out[:, place], wanted * complete, atol=1e-5)
+        assert 0.02 < (out[:, place] > 0).mean() < 1
     plain = located(location, z)
-    assert out[:, :-2].tobytes() == plain.tobytes()
+    assert out[:, :-4].tobytes() == plain.tobytes()
+
+
+def hold_the_four_places(out):
+    """They are whole, at most 2**20 each, and three of them have a norm of at most that."""
+    whole = out[:, -4:] * ONE
+    assert (whole == np.rint(whole)).all()
+    assert ((whole >= 0) & (whole <= ONE)).all()
+    assert not (whole[:, 0] * whole[:, 1]).any()
+    assert max(squared_norms(out[:, -4:])) <= ONE**2
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 3))
-def test_what_shortening_takes_is_the_rows_own_and_at_most_one(seed):
+def test_the_four_places_are_the_rows_own_and_hold_their_bound(seed):
     rng = np.random.default_rng(seed)
     p, n = int(rng.integers(1, 6)), 60
     z, location = some_rows(rng, n, p), some_location(rng, p)
     z[rng.random(n) < 0.2, 1:] = rng.choice([-1, 1, 0, 2.0**-20, np.nan], p + 1)
     wide = min(location.tau * 10 ** rng.uniform(0, 2), 1e6)
     rows, out = outer_rows(location, z, wide)
-    assert ((out[:, -1] >= 0) & (out[:, -1] <= 1)).all()
-    assert (out * ONE == np.rint(out * ONE)).all()
+    hold_the_four_places(out)
     assert max(squared_norms(out[:, : p + 2])) <= ONE**2
     for j in range(0, n, 7):
         assert rows.block(chunk(z[j : j + 1])).tobytes() == out[j : j + 1].tobytes()
@@ -384,15 +399,25 @@ def test_what_shortening_takes_is_the_rows_own_and_at_most_one(seed):
     assert pickle.loads(pickle.dumps(rows)) == rows
 
 
-def test_a_residual_that_is_not_cut_is_caught(monkeypatch):
-    """The same search, with a place that forgets its limit."""
+@pytest.mark.parametrize("mutant", ["no cut", "no share"])
+def test_places_that_forget_their_bound_are_caught(monkeypatch, mutant):
+    """The same search, with a residual that is not cut, or what shortening leaves counted twice."""
+    honest = module._spread
 
-    def uncut(residual, units, out):
-        np.rint(residual * units, out=out)
+    def whole_residual(weight, out):
+        residual = np.abs(out[0])
+        honest(weight, out)
+        out[2] = residual * (weight < 1)
 
-    monkeypatch.setattr(module, "_cut", uncut)
-    monkeypatch.setattr(module, "_take", lambda c, f: np.multiply(f, np.sqrt(1 - c * c), out=f))
+    if mutant == "no cut":
+        monkeypatch.setattr(
+            module, "_cut", lambda residual, units, out: np.rint(residual * units, out=out)
+        )
+        monkeypatch.setattr(module, "hold_norm", lambda _: None)
+    else:
+        monkeypatch.setattr(module, "_spread", whole_residual)
     rng = np.random.default_rng(0)
     location = some_location(rng, 2, size=2.0, radius=1.5, tau=0.2)
-    _, out = outer_rows(location, some_rows(rng, 100, 2), 0.2)
-    assert np.abs(out[:, -1]).max() > 1
+    _, out = outer_rows(location, some_rows(rng, 400, 2), 0.2)
+    with pytest.raises(AssertionError):
+        hold_the_four_places(out)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpreg.staged.tails import Heaviness, beyond, heaviness, kept, normal_cut
+from dpreg.staged.tails import Heaviness, heaviness, kept, normal_cut
 
 
 @pytest.mark.parametrize("k", [1.0, 1.7, 3.0, 5.0])
@@ -16,14 +16,32 @@ def test_normal_residuals_tell_their_cut(k):
 
 
 def test_what_is_hardly_more_than_noise_counts_as_none_and_may_be_some():
-    faint, clear = Heaviness(0.1, 0.2), Heaviness(0.4, 0.02)
-    assert (faint.likely, faint.possible) == (0.0, 0.2)
-    assert clear.likely == pytest.approx(0.4, rel=0.01)
-    assert clear.possible == 0.4
+    faint, clear = (
+        Heaviness(value, noise, skew=-value, skew_noise=noise) for value, noise in
+        ((0.1, 0.2), (0.4, 0.02))
+    )  # fmt: skip
+    assert (faint.likely, faint.likely_skew, faint.possible_skew) == (0.0, 0.0, 0.1)
+    assert clear.likely == clear.likely_skew == pytest.approx(0.4, rel=0.01)
+    assert clear.possible_skew == pytest.approx(0.4, rel=0.01)
     assert Heaviness(-1.0, 0.0).likely == 0.0
-    assert Heaviness(-1.0, 0.0).possible > 0.0
+    assert Heaviness(-1.0, 0.0).possible_skew > 0.0
     for one in (faint, clear):
-        assert one.most > max(one.likely, one.noise)
+        assert one.most_skew > max(one.likely_skew, one.skew_noise)
+
+
+def test_light_tails_and_far_cuts_move_less():
+    light, heavy = Heaviness(-0.3, 0.01), Heaviness(0.2, 0.01)
+    assert light.beyond(0.4, 1.7) == 0.0
+    moved = [heavy.beyond(0.4, k) for k in (1.7, 3.5, 5.5)]
+    assert moved[0] > 2 * moved[1] > 4 * moved[2] > 0
+    assert heavy.slope(0.4, 3.0) > Heaviness(0.0, 0.0).slope(0.4, 3.0) > 0
+
+
+def test_rows_that_lie_far_out_lose_weight_at_any_radius():
+    near, far = Heaviness(0.0, 0.0, far=1e-4), Heaviness(0.0, 0.0, far=0.03)
+    hidden = Heaviness(0.0, 0.0, far=-0.01, far_noise=0.02)
+    assert near.left(1.0) == far.left(1.0) == 1.0
+    assert near.left(1.5) < hidden.left(1.5) < far.left(1.5) < 1.0
 
 
 SKEWED = {
@@ -35,13 +53,20 @@ SKEWED = {
 
 @pytest.mark.parametrize("name", SKEWED)
 def test_the_rule_meets_the_mean_that_is_cut_off(name):
+    """With the cuts of a look whose omega is a tenth too large, as it is with noise."""
     e = SKEWED[name](np.random.default_rng(4), 1_000_000)
-    e = e - e.mean()
-    e /= e.std()
-    cut, wide = 1.7, 3.0
-    narrow, full = (np.square(np.clip(e, -k, k)).mean() / cut**2 for k in (cut, wide))
+    e = (e - e.mean()) / (1.1 * e.std())
+    narrow, full = (np.square(np.clip(e, -k, k)).mean() / 1.7**2 for k in (1.7, 3.0))
     found = heaviness(float(narrow), 0.0, float(full), 0.0)
-    s = cut / normal_cut(float(narrow))
-    for k in (2.5, 3.0, 4.0):
-        own = np.maximum(np.abs(e) / s - k, 0).mean() - 2 * (norm.pdf(k) - k * norm.sf(k))
-        assert 0.5 < beyond(found.likely, k) / own < 3.0
+    s = 1.7 / normal_cut(float(narrow))
+    cut = np.clip(e, -3.0, 3.0)
+    skew = float((cut * np.abs(cut)).mean()) / s**2
+    for k in (1.7, 2.5, 3.0, 4.0):  # beyond errs on the large side
+        moved = (e - np.clip(e, -k * s, k * s)).mean() / s
+        assert 0.6 < found.beyond(skew, k) / moved < 4.0
+
+
+def test_symmetric_residuals_move_nothing_however_heavy():
+    e = np.random.default_rng(5).standard_t(3, 1_000_000)
+    skew = float((np.clip(e, -4, 4) * np.minimum(np.abs(e), 4)).mean())
+    assert Heaviness(0.25, 0.0).beyond(abs(skew), 1.7) < 0.003
