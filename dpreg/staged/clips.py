@@ -6,9 +6,9 @@ error, and open R by a factor r and tau by t. In units of a coefficient's sampli
 - noise costs (ratio r t)^2 / (1 - 2 nu r^2 / n)^2, nu that of the columns' moments at R: rows that
   reach farther also blur the columns, and a direction is seen where n stands above nu;
 - shortened rows move coefficients where the model is not linear: by the square root of
-  .0005 + .016 q^2 times `Heaviness.left` of r, in units of omega a direction, with q the outer
-  excess as far as a second look showed it. What makes a model wrong enough to matter hides in any
-  outer excess; how far rows lie out does not, so R opens until little is left out;
+  .01/d + .016 q^2 times `Heaviness.left` of r, in units of omega a direction, d of them, with q
+  the outer excess as far as a second look showed it. A model that is wrong enough to matter may
+  show no outer excess; how far rows lie out is seen, and R opens until little is left out;
 - residuals that are cut far out move them too there: by the square root of .0025 q^2 t^-3;
 - residuals that are cut move slopes where they are skewed and their spread changes with a column:
   by `Heaviness.slope`, as the second look released their skew.
@@ -36,10 +36,10 @@ __all__ = ["Sums", "allowed", "heaviness_of", "open_clips", "spread_sums", "wide
 Sums = tuple[float, float, float, float]
 """Of squared residuals above and below 0, of what shortening takes, and of weight lost at 2 R."""
 
-_SHORTENED: Final = 5e-4
-"""Squared move, in units of omega and of a direction, by rows shortened to R: 1e-5 to 1e-3 on
-drawn tables whose model leaves out a curve that least squares hardly shows."""
-_ALLOWED: Final = 0.2
+_SHORTENED: Final = 0.01
+"""Squared move, in units of omega and over all directions, by rows shortened to R: from .0005 to
+.005 on drawn tables whose model leaves out a curve that least squares hardly shows."""
+_ALLOWED: Final = 0.1
 """Share of it that intervals allow for: most models are less wrong."""
 _BENT: Final = (0.016, 0.0025)
 """The same of rows shortened and of residuals cut, for each unit of squared outer excess: means of
@@ -80,13 +80,15 @@ def open_clips(located: Located, unit: float, tails: Heaviness = NORMAL) -> Coor
     sampling = math.sqrt(located.count * located.residual)
     ratio = unit * math.sqrt(at.squared_radius) * at.width / sampling
     corner, farthest = _ends(at)
+    directions = len(at.offset) + 1
     left = np.array([tails.left(radius) for radius in _RADII])
-    shortened = (_SHORTENED + _BENT[0] * tails.bent) * left
+    shortened = (_SHORTENED / directions + _BENT[0] * tails.bent) * left
     shortened[at.squared_radius * _RADII**2 >= corner] = 0.0
-    moved = np.array([tails.slope(tails.possible_skew, CUT * t) ** 2 for t in _WIDTHS])
+    skew = tails.possible_skew
+    moved = np.array([tails.slope(skew, CUT * t, directions) ** 2 for t in _WIDTHS])
     moved += _BENT[1] * tails.perhaps_bent * _WIDTHS**-3
     moved[at.width * _WIDTHS >= farthest] = 0.0
-    blurred = 4 * unit * at.squared_radius * math.sqrt(len(at.offset) + 2) / located.count
+    blurred = 4 * unit * at.squared_radius * math.sqrt(directions + 1) / located.count
     seen = np.maximum(1 - blurred * _RADII**2, _HARDLY)
     noise = ratio**2 * np.outer((_RADII / seen) ** 2, _WIDTHS**2)
     loss = noise + located.count * (shortened[:, None] + moved)
@@ -213,7 +215,7 @@ def allowed(located: Located, at: Coordinates, tails: Heaviness) -> float:
     cut = _BENT[1] * (at.width / before.width) ** -3 * (at.width < farthest * _NEARLY)
     if at.squared_radius >= corner * _NEARLY:
         return tails.bent * cut
-    wrong = _ALLOWED * _SHORTENED + _BENT[0] * tails.bent
+    wrong = _ALLOWED * _SHORTENED / (len(at.offset) + 1) + _BENT[0] * tails.bent
     return wrong * tails.left(radius) + tails.bent * cut
 
 

@@ -33,9 +33,9 @@ _PRIOR: Final = 0.25
 _SKEW: Final = 0.05
 """What cutting at 2 sigma moves the mean by, in sigma: .050 for exponential residuals, .063 for
 lognormal ones. At k sigma it is taken for (2/k)^2 times that: between the two for k = 3..5."""
-_SLOPES: Final = 0.6
+_SLOPES: Final = 0.8
 """Standard deviation of what cuts move slopes by, over `Heaviness.slope`, which is what they move
-where the spread changes by a quarter with a column; often it changes less."""
+where the spread grows by half with a column; often it changes less."""
 _SPREAD: Final = 0.2
 """How far the leverage of residuals is expected to differ from the usual one."""
 _ROUNDS: Final = 4
@@ -237,7 +237,7 @@ def _beyond(tail: Tail | None, look: NoisyLook, scatter: float, weights: float) 
             heavy,
             tails.beyond(most, 1 / own) * own,
             tails.beyond(most, wide / own) * own,
-            ((_SLOPES * tails.slope(likely, 1 / own)) ** 2 + tail.bent) * weights,
+            ((_SLOPES * tails.slope(likely, 1 / own, size)) ** 2 + tail.bent) * weights,
         )
     most = _SKEW * 4 * full * own
     moved = min(most, (max(excess, 0.0) + noise) / (2 * math.sqrt(3)))

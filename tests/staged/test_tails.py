@@ -34,7 +34,8 @@ def test_light_tails_and_far_cuts_move_less():
     assert light.beyond(0.4, 1.7) == 0.0
     moved = [heavy.beyond(0.4, k) for k in (1.7, 3.5, 5.5)]
     assert moved[0] > 2 * moved[1] > 4 * moved[2] > 0
-    assert heavy.slope(0.4, 3.0) > Heaviness(0.0, 0.0).slope(0.4, 3.0) > 0
+    assert heavy.slope(0.4, 3.0, 4) > Heaviness(0.0, 0.0).slope(0.4, 3.0, 4) > 0
+    assert heavy.slope(0.4, 3.0, 16) == heavy.slope(0.4, 3.0, 4) / 2
 
 
 def test_rows_that_lie_far_out_lose_weight_at_any_radius():
