@@ -25,7 +25,10 @@ from dpreg.sources.local import LocalSource, Piece
 __all__ = ["ParquetSource"]
 
 _BUFFER = 1 << 18  # bytes read ahead in each column
-_DECODED = 1 << 15  # rows decoded at a time
+_BUFFERS = 1 << 25  # and in all of them together, where they are more than a hundred or so
+_LEAST_BUFFER = 1 << 14
+_DECODED = 1 << 15  # rows decoded at a time, or as many as a chunk of many columns has
+_LEAST_DECODED = 1 << 12
 _SMALL_DICTIONARY = 1 << 16  # bytes; beyond, decoding text as text is sooner done
 
 
@@ -130,19 +133,19 @@ class ParquetSource(LocalSource):
 
 def _opened(path: str) -> _File:
     def work() -> _File:
-        with _parquet_file(path, []) as file:
+        with _parquet_file(path, [], 1) as file:
             return _File(path, file.schema_arrow, file.metadata)
 
     return guarded(work, _failed(path))
 
 
-def _parquet_file(path: str, labels: list[str]) -> Any:
+def _parquet_file(path: str, labels: list[str], columns: int) -> Any:
     from pyarrow.parquet import ParquetFile
 
     return ParquetFile(
         path,
         read_dictionary=labels,
-        buffer_size=_BUFFER,
+        buffer_size=max(_LEAST_BUFFER, min(_BUFFER, _BUFFERS // columns)),
         pre_buffer=False,
         page_checksum_verification=True,  # where the writer left any
     )
@@ -157,14 +160,15 @@ def _file_pieces(
 ) -> Iterator[Piece]:
     failed = _failed(known.path)
     labels = [name for name, how in columns.items() if _is_cheap_dictionary(known, name, how)]
-    file = guarded(lambda: _parquet_file(known.path, labels), failed)
+    file = guarded(lambda: _parquet_file(known.path, labels, len(columns)), failed)
     try:
         if not file.metadata.equals(known.metadata):
             raise DataError(f"{known.path} has been written anew since it was opened")
         read = None
+        decoded = max(_LEAST_DECODED, min(_DECODED, size))
         for group in range(known.metadata.num_row_groups):
             rows = 0
-            batches = file.iter_batches(_DECODED, [group], list(columns), use_threads=False)
+            batches = file.iter_batches(decoded, [group], list(columns), use_threads=False)
             for batch in guarded_batches(batches, failed):
                 read = read or batch_reader(batch.schema, columns)
                 yield from batch_pieces(batch, read, size, before + group)
