@@ -117,7 +117,7 @@ def _counts(
     return found
 
 
-@pytest.mark.parametrize("draws", [600, pytest.param(40_000, marks=pytest.mark.audit)])
+@pytest.mark.parametrize("draws", [300, pytest.param(40_000, marks=pytest.mark.audit)])
 @pytest.mark.parametrize(("relation", "changed"), [("replace-one", 1), ("add-remove", 3)])
 def test_the_whole_mechanism_keeps_eps_and_delta(
     relation: str, changed: int, draws: int, record: Callable[..., None]
@@ -135,7 +135,7 @@ def test_mutant_a_quarter_of_the_range_is_caught(monkeypatch: pytest.MonkeyPatch
         return replace(bound, width=bound.width // 4)
 
     monkeypatch.setattr(contest, "profile_range", quartered)
-    assert _worst_excess("replace-one", 1, 600) > 0
+    assert _worst_excess("replace-one", 1, 300) > 0.05
 
 
 def test_a_bound_at_or_below_zero_draws_uniformly(monkeypatch: pytest.MonkeyPatch) -> None:

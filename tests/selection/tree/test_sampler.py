@@ -73,7 +73,7 @@ def test_draws_follow_the_exact_law(number: int, monkeypatch: pytest.MonkeyPatch
     """The audit tries every pair of circumstances with 20,000 draws each."""
     uniform_strata(monkeypatch)
     case = make_case(CELLS[number], seed=number)
-    assert p_value(case, CELLS[number]["mechanism"], 3_000, number) > ALPHA
+    assert p_value(case, CELLS[number]["mechanism"], 1_500, number) > ALPHA
 
 
 def test_no_chance_decides_how_models_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
