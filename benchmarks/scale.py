@@ -7,6 +7,7 @@ CPU seconds travel better between machines than the clock's, on a shared one abo
 - columns: `dp_ols(method="gram")` of p columns, beside NumPy's Gram matrix and one solve;
 - levels: exact moments of a factor and two numbers, and the whole `dp_ols(method="gram")` of them,
   both beside pandas' group-by sums of the same;
+- candidates: exact moments of 1,000 columns of a Parquet file, as `dp_select` reads them;
 - csv, parquet: exact moments of 14 columns (and a factor of 20 levels, "text"), beside DuckDB's and
   Polars' sums and sums of products of all pairs; "decode" is pyarrow's reading of the file alone.
 
@@ -117,6 +118,13 @@ def file_ours(path: str) -> Callable[[], object]:
     return moments(formula, path, schema)
 
 
+def candidates_ours(path: str) -> Callable[[], object]:
+    import pyarrow.parquet
+
+    names = [name for name in pyarrow.parquet.read_schema(path).names if name != "y"]
+    return moments("y ~ " + " + ".join(names), path, dict.fromkeys([*names, "y"], (-4, 4)))
+
+
 def file_duckdb(path: str) -> Callable[[], object]:
     import duckdb
 
@@ -158,6 +166,8 @@ JOBS: dict[str, Callable[[Any], Callable[[], object]]] = {
     "levels pandas": levels_pandas,
     "ols dpreg": levels_ols,
     "ols pandas": levels_pandas,
+    "candidates dpreg": candidates_ours,
+    "candidates decode": file_decode,
     "file dpreg": file_ours,
     "file duckdb": file_duckdb,
     "file polars": file_polars,
@@ -188,6 +198,19 @@ def write(path: Path, rows: int) -> None:
             writer.write_table(pa.table(columns, schema=schema))
 
 
+def write_candidates(path: Path, rows: int) -> None:
+    """Write 1,000 columns and a response."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    rng = np.random.default_rng(0)
+    schema = pa.schema([(name, pa.float64()) for name in [*(f"x{j}" for j in range(1000)), "y"]])
+    with pyarrow.parquet.ParquetWriter(str(path), schema) as writer:
+        for start in range(0, rows, GROUP_ROWS // 10):
+            values = rng.normal(size=(len(schema), min(GROUP_ROWS // 10, rows - start)))
+            writer.write_table(pa.table([*values], schema=schema))
+
+
 def peak_megabytes() -> float:
     """Peak memory of this program. (`getrusage` would count its parent's, from before it began.)"""
     status = Path("/proc/self/status").read_text(encoding="ascii")
@@ -197,7 +220,7 @@ def peak_megabytes() -> float:
 
 def run(job: str, size: str) -> None:
     """Do one job in this process, and print its CPU seconds and the memory before and after."""
-    call = JOBS[job](size if job.startswith("file") else int(size))
+    call = JOBS[job](size if job.startswith(("file", "candidates")) else int(size))
     before, started = peak_megabytes(), time.process_time()
     call()
     print(time.process_time() - started, before, peak_megabytes())
@@ -250,6 +273,11 @@ def main(only: list[str], rows: list[int], rounds: int) -> None:
             write(path, CSV_ROWS)
             compare("file", path, f"csv {kind} {CSV_ROWS:,}", ["duckdb", "polars"], rounds)
             path.unlink()
+        for count in (50_000, 200_000) if "candidates" in only else ():
+            path = Path(folder) / f"candidates-{count}.parquet"
+            write_candidates(path, count)
+            compare("candidates", path, f"1,000 columns of {count:,}", ["decode"], rounds)
+            path.unlink()
         for count in rows if "parquet" in only else ():
             path = Path(folder) / f"{count}.parquet"
             write(path, count)
@@ -259,7 +287,7 @@ def main(only: list[str], rows: list[int], rounds: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    kinds = ["levels", "columns", "csv", "parquet"]
+    kinds = ["levels", "columns", "candidates", "csv", "parquet"]
     parser.add_argument("--only", nargs="+", choices=kinds, default=kinds)
     parser.add_argument("--rows", nargs="+", type=int, default=[1_000_000, 10_000_000])
     parser.add_argument("--rounds", type=int, default=3)

@@ -21,7 +21,8 @@ _CELLS_AT_ONCE: Final = 2_000_000
 """Redrawn cells in memory at once; a quarter of them in wide models, whose tables are large."""
 _MOST_DRAWS: Final = 2000
 _LEAST_DRAWS: Final = 200
-"""So few still give intervals at 99%: their ends are the extreme draws."""
+"""So few still give intervals at 99%: their ends are the extreme draws. Their coverage is measured
+by ``benchmarks.wide``."""
 _FULL_DRAWS_TO: Final = 80
 """Columns up to which most draws are made; the cost of one grows with their cube."""
 

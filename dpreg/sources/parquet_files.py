@@ -25,6 +25,8 @@ from dpreg.sources.local import LocalSource, Piece
 __all__ = ["ParquetSource"]
 
 _BUFFER = 1 << 18  # bytes read ahead in each column
+_BUFFERS = 1 << 25  # and in all of them together, where they are more than a hundred or so
+_LEAST_BUFFER = 1 << 14
 _DECODED = 1 << 15  # rows decoded at a time
 _SMALL_DICTIONARY = 1 << 16  # bytes; beyond, decoding text as text is sooner done
 
@@ -130,19 +132,19 @@ class ParquetSource(LocalSource):
 
 def _opened(path: str) -> _File:
     def work() -> _File:
-        with _parquet_file(path, []) as file:
+        with _parquet_file(path, [], 1) as file:
             return _File(path, file.schema_arrow, file.metadata)
 
     return guarded(work, _failed(path))
 
 
-def _parquet_file(path: str, labels: list[str]) -> Any:
+def _parquet_file(path: str, labels: list[str], columns: int) -> Any:
     from pyarrow.parquet import ParquetFile
 
     return ParquetFile(
         path,
         read_dictionary=labels,
-        buffer_size=_BUFFER,
+        buffer_size=max(_LEAST_BUFFER, min(_BUFFER, _BUFFERS // columns)),
         pre_buffer=False,
         page_checksum_verification=True,  # where the writer left any
     )
@@ -157,7 +159,7 @@ def _file_pieces(
 ) -> Iterator[Piece]:
     failed = _failed(known.path)
     labels = [name for name, how in columns.items() if _is_cheap_dictionary(known, name, how)]
-    file = guarded(lambda: _parquet_file(known.path, labels), failed)
+    file = guarded(lambda: _parquet_file(known.path, labels, len(columns)), failed)
     try:
         if not file.metadata.equals(known.metadata):
             raise DataError(f"{known.path} has been written anew since it was opened")

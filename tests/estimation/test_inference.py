@@ -9,7 +9,7 @@ import statsmodels.api as sm
 from oracles.accounts import release_gram
 from oracles.gram import equation_noise as slow_noise
 
-from dpreg.estimation import redraws
+from dpreg.estimation import drawn, redraws
 from dpreg.estimation.gram import NoisyGram
 from dpreg.estimation.inference import (
     equation_noise,
@@ -220,6 +220,31 @@ def test_wide_models_make_fewer_draws():
     assert [draws_for(columns) for columns in (0, 1, 80, 100, 300, 5000)] == [
         2000, 2000, 2000, 1024, 200, 200,
     ]  # fmt: skip
+
+
+def coverage_of_few_draws(draws):
+    """Slopes of unridged fits under pure noise, whose intervals are quantiles of draws."""
+    rng, truth = np.random.default_rng(11), np.linspace(0.4, -0.2, 5)
+    inside = []
+    for seed in range(250):
+        noisy = noisy_of(table(2000, seed, p=5), "40", noise="matrix-laplace", rng=rng)
+        fit = fit_gram(noisy, draws=draws)
+        assert not fit.ridged
+        low, high = fit.conf_int()[1:].T
+        inside.append(((low <= truth) & (truth <= high)).mean())
+    return np.mean(inside)
+
+
+def test_few_draws_cover_as_often_as_many():
+    assert coverage_of_few_draws(40) == pytest.approx(0.95, abs=0.02)
+
+
+def test_mutant_quantiles_that_forget_how_few_draws_there_are_are_caught(monkeypatch):
+    def linear(draws, tail):
+        return np.quantile(draws, tail, axis=0)
+
+    monkeypatch.setattr(drawn, "_quantile", linear)
+    assert coverage_of_few_draws(40) < 0.93
 
 
 def test_few_draws_give_a_covariance_of_full_rank_and_the_same_size(monkeypatch):
