@@ -46,8 +46,8 @@ from dpreg.estimation.redraws import standard_noise
 __all__ = ["WIDE", "fit_levels", "hidden_levels"]
 
 WIDE: Final = 8
-"""Columns of a factor from which on its levels are solved for one by one. Factors of 8 to 19 columns
-are closer to the truth this way, by up to a half, in tables of 20,000 rows and more at eps = 1. Of
+"""Columns of a factor from which on its levels are solved for one by one. Factors of 8 to 19 are
+closer to the truth this way, by up to a half, in tables of 20,000 rows and more at eps = 1. Of
 5,000 rows neither way says much, and a ridge over all columns, which draws them to 0, errs less."""
 
 _MOST_DRAWS: Final = 2000

@@ -27,7 +27,8 @@ __all__ = ["ParquetSource"]
 _BUFFER = 1 << 18  # bytes read ahead in each column
 _BUFFERS = 1 << 25  # and in all of them together, where they are more than a hundred or so
 _LEAST_BUFFER = 1 << 14
-_DECODED = 1 << 15  # rows decoded at a time
+_DECODED = 1 << 15  # rows decoded at a time, or as many as a chunk of many columns has
+_LEAST_DECODED = 1 << 12
 _SMALL_DICTIONARY = 1 << 16  # bytes; beyond, decoding text as text is sooner done
 
 
@@ -164,9 +165,10 @@ def _file_pieces(
         if not file.metadata.equals(known.metadata):
             raise DataError(f"{known.path} has been written anew since it was opened")
         read = None
+        decoded = max(_LEAST_DECODED, min(_DECODED, size))
         for group in range(known.metadata.num_row_groups):
             rows = 0
-            batches = file.iter_batches(_DECODED, [group], list(columns), use_threads=False)
+            batches = file.iter_batches(decoded, [group], list(columns), use_threads=False)
             for batch in guarded_batches(batches, failed):
                 read = read or batch_reader(batch.schema, columns)
                 yield from batch_pieces(batch, read, size, before + group)
