@@ -94,7 +94,7 @@ def open_looks(plan: LookPlan, account: Account) -> OpenLooks:
         note=f"share {decimal_string(plan.share(plan.tail_strength))}",
     )
     squares = account.line(
-        "spread of the residuals",
+        "spread of residuals and rows",
         "discrete laplace",
         Budget(plan.squares_strength),
         rows=plan.rows,
@@ -117,7 +117,10 @@ def _gaussian(plan: LookPlan, account: Account) -> OpenLooks:
     looks = len(plan.shares)
     sizes = (*plan.strengths, plan.tail_strength, plan.squares_strength)
     parts = ", ".join(decimal_string(plan.share(size)) for size in sizes)
-    note = f"shares {parts} of mu^2; the last two are for residuals beyond the clip"
+    note = (
+        f"shares {parts} of mu^2; the last two are for residuals beyond the clip, and for the "
+        "spread of residuals and rows"
+    )
     whole = plan.looking
     if plan.later and not plan.split:
         whole, looks = whole + plan.later, looks + 1

@@ -192,7 +192,7 @@ class LookPlan:
 
     @property
     def squares_sd(self) -> float:
-        """About the standard deviation of the noise in either sum."""
+        """About the standard deviation of the noise in each of the four sums."""
         return squares_sd(self.squares_strength, self.protection, gaussian=self.gaussian)
 
     @property

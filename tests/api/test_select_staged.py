@@ -132,7 +132,13 @@ def test_randhie_finds_what_a_statistician_expects():
 def test_looks_are_charged_as_dp_ols_charges_them():
     ledger = dpreg.Ledger(dpreg.Budget(5, "1e-5"))
     pure = staged(eps=1, budget=ledger, fit="same")
-    steps = ["look 1", "look 2", "look 3", "residuals beyond the clip", "spread of the residuals"]
+    steps = [
+        "look 1",
+        "look 2",
+        "look 3",
+        "residuals beyond the clip",
+        "spread of residuals and rows",
+    ]
     assert pure.budget["step"].tolist()[:5] == steps
     assert pure.budget["eps"].tolist()[:5] == ["0.15", "0.2", "0.56", "0.05", "0.04"]
     both = staged(eps=1, delta="1e-6", budget=ledger, fit=None)

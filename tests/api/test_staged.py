@@ -59,7 +59,7 @@ def test_pure_eps_is_charged_look_by_look_and_gaussian_looks_jointly():
             "look 2",
             "look 3",
             "residuals beyond the clip",
-            "spread of the residuals",
+            "spread of residuals and rows",
             "total",
         ][: len(pure.budget)]
     )

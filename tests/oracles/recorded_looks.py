@@ -15,7 +15,7 @@ import numpy as np
 from oracles.recorded_steps import Asked, Cost
 from oracles.recording import UNIT, Draw, moment_changes
 
-TAIL, SQUARES = "residuals beyond the clip", "spread of the residuals"
+TAIL, SQUARES = "residuals beyond the clip", "spread of residuals and rows"
 CHOSEN = "look at the chosen columns"
 
 
