@@ -76,6 +76,11 @@ class FamilyEstimate:
     doubts: bool
     notes: tuple[str, ...]
 
+    @property
+    def doubted(self) -> tuple[str, ...]:
+        """Why no intervals are earned; nothing where they are."""
+        return self.notes[: int(self.doubts)]
+
 
 def estimate(
     seen: FamilyLooked, names: Sequence[str], places: Sequence[int] | None = None
