@@ -8,10 +8,10 @@ a polynomial in theta: of theta_j it has (b'(a) - a b''(a) - y) x_j, of theta_j 
 b''(a) x_j x_k, of theta_j^2 b''(a) x_j^2 / 2. The coefficients, summed over rows, are released with
 Laplace noise of scale Delta / eps, and what they make is minimised.
 
-Sensitivity. A row's coefficients have an absolute sum of at most c |x|_1 + b''(a) |x|_1^2 / 2, c the
-largest |b'(a) - a b''(a) - y| over y in [0, cap]; |x_j| <= 1, so |x|_1 <= d. A replaced row moves
-the sum by at most twice that (theorem 1 of the paper; for yes/no at a = 0 it is d + d^2/4, where
-the paper allows d^2/4 + 3 d):
+Sensitivity. A row's coefficients have an absolute sum of at most c |x|_1 + b''(a) |x|_1^2 / 2, c
+the largest |b'(a) - a b''(a) - y| over y in [0, cap]; |x_j| <= 1, so |x|_1 <= d. A replaced row
+moves the sum by at most twice that (theorem 1 of the paper; for yes/no at a = 0 it is d + d^2/4,
+where the paper allows d^2/4 + 3 d):
 
     Delta = 2 (c d + b''(a) d^2 / 2).
 
@@ -20,8 +20,7 @@ most c^2 d + b''(a)^2 (d/4 + d (d - 1)/2), so a replaced one moves them by at mo
 
 The released quadratic may have no minimum. As in the paper, lambda is added to its diagonal, a
 multiple of the noise's standard deviation, and directions that are still not convex are left out.
-In its favour: the multiple, and for counts the point a, are the best with hindsight, and rows may
-be scaled to a smaller box of theta.
+In its favour: the multiple, and for counts the point a, are the best with hindsight.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from scipy.optimize import minimize
 from benchmarks.peers.glm._rows import GLMRows, mean, potential
 from benchmarks.peers.objective import perturbation
 
-SCALES, SHARES, MEANS = (1.0, 1.6), (0.1, 0.4), (0.3, 1.0)
+SCALES, SHARES, MEANS = (1.0, 1.6, 2.6), (0.1, 0.4), (0.3, 1.0)
 
 
 def settings(family: str, eps: float, delta: float) -> list[tuple[float, ...]]:
