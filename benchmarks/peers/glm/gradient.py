@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.peers._rows import gdp
 from benchmarks.peers.glm._rows import GLMRows, mean
 
-STEPS, CUTS, RATES = (10, 30, 100), (0.5, 1.0, 3.0), (1.0, 3.0, 6.0, 12.0)
+STEPS, CUTS, RATES = (30, 100, 300), (0.3, 1.0, 3.0), (0.1, 0.3, 1.0, 3.0, 10.0)
 UNIT = {"binomial": 1.0, "poisson": 3.0}
 
 
