@@ -30,7 +30,6 @@ from dpreg.families.family import Poisson
 from dpreg.families.locate import Fit
 from dpreg.families.location import FamilyLocation
 from dpreg.families.plan import FamilyPlan
-from dpreg.families.weighted import weighted_rows
 from dpreg.families.working import light_draws
 
 __all__ = ["excess", "restored", "tightened"]
@@ -56,9 +55,7 @@ def tightened(
     family = fit.family
     if not isinstance(family, Poisson):
         return fit, aimed(plan, fit, share, most_trials)
-    most, sample = family.most, light_draws(len(fit.slopes))
-    mean = family.moments(fit.situation(sample).eta)[0]
-    rows = np.column_stack([np.ones(len(sample)), sample[:, :-1] * fit.spread])
+    most, (rows, mean) = family.most, _placed(fit)
     least = min(max(_LEAST * fit.mean, 3.0), most)
     best, lowest = (fit, aimed(plan, replace(fit, family=family), share)), np.inf
     for cap in np.geomspace(most, least, _TRIED):
@@ -91,13 +88,31 @@ def restored(fit: Fit, location: FamilyLocation, cells: Floats) -> Floats:
     family = fit.family
     if not isinstance(family, Poisson) or family.cap == family.most:
         return cells
-    law = weighted_rows(fit, location, light_draws(len(fit.slopes)))
-    above = law.omega * excess(law.mean, family.cap, fit.dispersion)
-    cut = law.rows.T @ above / len(law.rows) * fit.rows / math.sqrt(location.mean_weight)
+    (rows, mean), wbar = _placed(fit), location.mean_weight
+    square = np.einsum("ij,ij->i", rows, rows)
+    reach = np.maximum(mean, family.cap - mean) * np.sqrt(square)
+    omega = np.minimum(location.score * math.sqrt(wbar) / reach, 1.0)
+    omega = np.minimum(omega, location.information * wbar / (mean * square))
+    above = omega * excess(mean, family.cap, fit.dispersion)
+    cut = rows.T @ above / len(rows) * fit.rows / math.sqrt(wbar)
     whole, size = cells.copy(), len(cut)
     whole[:size, size] += cut
     whole[size, :size] += cut
     return whole
+
+
+def _placed(fit: Fit) -> tuple[Floats, Floats]:
+    """Return normal rows (1, u) and their means, placed where the mean of all is the released one.
+
+    Once columns are centred in the information's weights, which grow with the mean, most rows lie
+    below the centre: by the variance of the predictor, if columns are normal.
+    """
+    sample = light_draws(len(fit.slopes))
+    mean = fit.family.moments(fit.situation(sample).eta)[0]
+    variance = fit.predicted_variance
+    below = min(max(math.log(float(mean.mean()) / fit.mean_weight), 0.0), variance)
+    u = sample[:, :-1] * fit.spread - below / max(variance, 1e-12) * fit.spread**2 * fit.along
+    return np.column_stack([np.ones(len(u)), u]), mean * math.exp(-below)
 
 
 def excess(mean: Floats, cap: float, scatter: float) -> Floats:

@@ -41,7 +41,10 @@ def test_the_mean_excess_is_that_of_counts():
 
 
 def test_what_a_cap_cuts_off_is_added_back_on_average():
-    z, _ = counted(200_000)
+    rng = np.random.default_rng(2)
+    x = np.clip(rng.standard_normal((200_000, 3)) / 4, -1, 1)
+    y = np.minimum(rng.poisson(np.exp(0.5 + x @ [1.0, -0.8, 0.0])), 20)
+    z = np.column_stack([np.ones(len(x)), x, y / 10 - 1])
     seen, _ = looked(z, 10**6, 3, family=Poisson(20.0), response=(10.0, 10.0))
     look = seen.looks[-1]
     fit = replace(look.fit, family=replace(Poisson(20.0), cap=5.0, declared=20.0), dispersion=1.0)
@@ -49,13 +52,14 @@ def test_what_a_cap_cuts_off_is_added_back_on_average():
     back = restored(fit, location, zero)[:-1, -1]
     u = np.column_stack([np.ones(len(z)), (z[:, 1:-1] - fit.center) @ fit.whitening.T])
     mean = np.exp(fit.intercept + z[:, 1:-1] @ fit.slopes)
-    length, y = np.sqrt((u * u).sum(axis=1)), 10 + 10 * z[:, -1]
+    length = np.sqrt((u * u).sum(axis=1))
     unit = np.sqrt(location.mean_weight)
     farthest = np.maximum(mean, 5 - mean) * length / unit
     norms = mean * length**2 / location.mean_weight
     omega = np.minimum(np.minimum(location.score / farthest, location.information / norms), 1)
     cut = u.T @ (omega * np.maximum(y - 5, 0)) / unit
-    np.testing.assert_allclose(back, cut, atol=0.15 * cut[0])
+    assert cut[0] > 1000
+    np.testing.assert_allclose(back, cut, atol=0.1 * cut[0])
     uncapped = replace(fit, family=Poisson(20.0))
     assert (restored(uncapped, location, look.cells) == look.cells).all()
 
@@ -65,7 +69,8 @@ def test_a_cap_far_above_the_counts_is_lowered_and_one_that_cuts_is_not(delta):
     z, _ = counted()
     seen, account = looked(z, 2, 3, family=Poisson(20.0), response=(10.0, 10.0), delta=delta)
     caps = [look.location.family.cap for look in seen.looks]
-    assert all(5 < cap < 20 for cap in caps)
+    assert all(cap > 4 for cap in caps)
+    assert min(caps) < 18
     assert all(look.location.family.most == 20 for look in seen.looks)
     assert account.table().total == Budget(Fraction(2), delta)
     fit = seen.looks[-1].fit
