@@ -94,6 +94,8 @@ def plan_of_family(call: Mapping[str, Any]) -> GLMPlan | GLMSelectionPlan:
         raise ArgumentError(f"chance must lie between 0 and 1; got {call['chance']!r}.")
     most = call["max_terms"]
     keep = arguments.names(call["keep"], "keep")
+    if "Intercept" not in keep:
+        raise ArgumentError('with family= the intercept is in every model: keep "Intercept".')
     return plan_choice(
         {str(name): sized(value, "effects", signed=True) for name, value in effects.items()},
         given | dict.fromkeys(_FITTING) | {"keep": keep},
