@@ -2,8 +2,6 @@
 
 The looks are gone through without noise (`dpreg.families.predict`); the law of the last one gives
 the chances of the choice by the same formulas as for a linear model (`dpreg.planning.choice`).
-
-Tested in `tests/planning/test_glm_choice.py`.
 """
 
 from __future__ import annotations
