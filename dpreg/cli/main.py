@@ -78,17 +78,18 @@ def check(
 
 
 @commands.command()
-@click.option("--effect", "effects", multiple=True, required=True, metavar="NAME=NUMBER")
+@click.option("--effect", "effects", multiple=True, metavar="NAME=NUMBER")
+@click.option("--formula", metavar="TEXT", help="With it, units and candidates are the schema's.")
 @call_options(dpreg.plan)
-def plan(effects: tuple[str, ...], **given: Any) -> None:
+def plan(effects: tuple[str, ...], formula: str | None, **given: Any) -> None:
     """Tell the chance of finding effects, or how near coefficients come, before there are data."""
     named = {name: _real(value) for name, value in pairs(effects, "--effect").items()}
     values = call_values(dpreg.plan, given)
-    for name in ("sigma", "chance", "correlation"):
+    for name in ("sigma", "chance", "correlation", "mean", "spread", "scatter"):
         values = values | {name: _real(values[name])} if name in values else values
     if "sd" in values:
         values["sd"] = {name: _real(value) for name, value in values["sd"].items()}
-    click.echo(str(dpreg.plan(named, **values)))
+    click.echo(str(dpreg.plan(named or None, formula=formula, **values)))
 
 
 @commands.command("plan-glm")

@@ -29,7 +29,9 @@ _RESOLVED: Final = 2.0
 """Least eigenvalue of the information over the norm of its noise: below it intervals have been seen
 to miss the intercept."""
 _SHRUNK: Final = 1.0
-"""The same below which not even coefficients are worth giving."""
+"""The same below which it is not told what would be needed."""
+_NOT_EVEN: Final = 1.4
+"""Rows needed over rows from where on not even coefficients are worth giving."""
 _AT_REST: Final = 0.25
 """Mean square of the predictor's change at the last look beyond which one step was too long."""
 _STEEP: Final = 0.95
@@ -76,6 +78,11 @@ class FamilyEstimate:
     doubts: bool
     notes: tuple[str, ...]
 
+    @property
+    def doubted(self) -> tuple[str, ...]:
+        """Why no intervals are earned; nothing where they are."""
+        return self.notes[: int(self.doubts)]
+
 
 def estimate(
     seen: FamilyLooked, names: Sequence[str], places: Sequence[int] | None = None
@@ -99,7 +106,7 @@ def estimate(
     notes = list(doubts)
     if doubts:
         sampling, privacy = (np.full(sampling.shape, np.nan) for _ in range(2))
-        params, how = _fallback(seen, _resolution(law), found.params, part=places is not None)
+        params, how = _fallback(seen, found.params, part=places is not None)
         notes.append(f"No intervals are given. {how}")
     elif weak:
         listed = ", ".join(names[j] for j in weak)
@@ -121,15 +128,13 @@ def estimate(
     )
 
 
-def _fallback(
-    seen: FamilyLooked, resolution: float, params: Floats, *, part: bool
-) -> tuple[Floats, str]:
+def _fallback(seen: FamilyLooked, params: Floats, *, part: bool) -> tuple[Floats, str]:
     """Return coefficients that stand where intervals do not, and what they are.
 
     Those of a part of the columns are not drawn as far: the others are set to zero already.
     """
     fit = seen.fit
-    if resolution >= _SHRUNK:
+    if seen.plan.rows_needed <= _NOT_EVEN * fit.rows:
         how = "The coefficients are drawn towards zero as far as the noise asks for."
         return (params if part else np.append(fit.intercept, fit.slopes)), how
     intercept = fit.family.predictor(fit.mean) - fit.offsets.mean

@@ -18,17 +18,16 @@ Tested in `tests/families/test_looks.py`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.families.looks import FamilyLook
-from dpreg.families.working import draws
+from dpreg.families.weighted import WorkingRows, weighted_rows
 from dpreg.staged.law import LookLaw, equation_noise, solved
 
-__all__ = ["WorkingRows", "family_law", "working_rows"]
+__all__ = ["family_law", "working_rows"]
 
 _ROUNDS: Final = 4
 _STEPS: Final = 12
@@ -86,31 +85,12 @@ def family_law(look: FamilyLook, degrees: int | None = None) -> LookLaw:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WorkingRows:
-    """Rows (1, u) of the working law, with their predictors, means, weights and omega."""
-
-    rows: Floats
-    eta: Floats
-    mean: Floats
-    weight: Floats
-    omega: Floats
-
-
 def working_rows(look: FamilyLook, sample: Floats | None = None) -> WorkingRows:
     """Return the working law's rows as a look would weight them; its cells are not read.
 
     `sample` are other draws, (rows, p + 1), than those that looks are planned with.
     """
-    fit, location = look.fit, look.location
-    family, at = fit.family, look.fit.situation(sample)
-    u = (draws(len(fit.slopes)) if sample is None else sample)[:, :-1] * fit.spread
-    mean, weight = family.moments(at.eta)
-    wbar, farthest = location.mean_weight, np.maximum(mean, family.cap - mean)
-    omega = location.score * math.sqrt(wbar) / (farthest * np.sqrt(at.length))
-    omega = np.minimum(omega, location.information * wbar / (weight * at.length))
-    rows = np.column_stack([np.ones(len(u)), u])
-    return WorkingRows(rows, at.eta, mean, weight, np.minimum(omega, 1.0))
+    return weighted_rows(look.fit, look.location, sample)
 
 
 def _middle(look: FamilyLook, working: WorkingRows, values: Floats, vectors: Floats) -> Floats:

@@ -30,7 +30,7 @@ from dpreg.families.plan import (
     OpenFamilyLooks,
 )
 from dpreg.families.rows import FamilyRows, Trials
-from dpreg.families.tight import tightened
+from dpreg.families.tight import restored, tightened
 from dpreg.families.trials import of_trials
 from dpreg.families.working import Clips
 from dpreg.moments import Moments, Vectors
@@ -216,6 +216,7 @@ def _look(
     fit, at = tightened(opened.plan, fit, share, max(times, 1.0))
     moments = read(FamilyRows(design, at.location, columns, offsets, response, trials))
     cells, sd = _release(moments, at.noise, opened.part(share), at.units)
+    cells = restored(fit, at.location, cells)
     seen = FamilyLook(at.location, at.clips, cells, sd, share, fit, 0.0)
     new, moved = relocated(fit, cells, sd, seen.middle, at.clips.efficiency)
     return replace(seen, moved=moved), new

@@ -27,7 +27,7 @@ from dpreg.families.plan import FIRST, MORE, MOVED, SECOND, FamilyPlan
 from dpreg.families.tight import tightened
 from dpreg.families.working import light_draws
 
-__all__ = ["Supposed", "predict_family"]
+__all__ = ["Supposed", "expected_again", "expected_looks", "predict_family"]
 
 _START: Final = 0.3
 """Mean square of what the start lacks, in units of the residual's: about what the box leaves."""
@@ -47,12 +47,15 @@ class Supposed:
         Standard deviation of the linear predictor, all columns having an equal part in it.
     dispersion : float
         phi.
+    slopes : (p,) array, optional
+        Of the stored columns; they take the place of `spread`.
     """
 
     covariance: Floats
     mean: float
     spread: float
     dispersion: float
+    slopes: Floats | None = None
 
 
 def predict_family(
@@ -62,11 +65,8 @@ def predict_family(
 
     Parameters
     ----------
-    family : Family
-    plan : FamilyPlan
-    rows : float
-        Complete rows.
-    supposed : Supposed
+    family, plan, rows, supposed
+        As for `expected_looks`.
     names : tuple of str
         Of the d coefficients.
 
@@ -77,20 +77,65 @@ def predict_family(
     (d,) array
         Standard errors without privacy.
     """
-    fit, d = _true(family, rows, supposed), len(names)
+    seen, plain = expected_looks(family, plan, rows, supposed)
+    return estimate(seen, names), plain
+
+
+def expected_looks(
+    family: Family, plan: FamilyPlan, rows: float, supposed: Supposed
+) -> tuple[FamilyLooked, Floats]:
+    """Go through the looks of a call without noise.
+
+    Parameters
+    ----------
+    family : Family
+    plan : FamilyPlan
+    rows : float
+        Complete rows.
+    supposed : Supposed
+
+    Returns
+    -------
+    FamilyLooked
+        Of the last look alone, as it is expected.
+    (d,) array
+        Standard errors without privacy, in stored units.
+    """
+    fit = _true(family, rows, supposed)
     left, share, moved = 1 - FIRST, SECOND, _START
     for place, (more, still) in enumerate(zip(MORE, MOVED, strict=True)):
-        error = tightened(plan, fit, share)[1].clips.error
-        missing, signal = d * error / supposed.dispersion, d * (error + supposed.dispersion / rows)
-        fit = replace(fit, misfit=min(missing, fit.misfit), signal=min(signal, fit.signal))
-        left, moved = left - share, fit.misfit * supposed.dispersion / fit.mean_weight
+        fit = _nearer(fit, tightened(plan, fit, share)[1].clips.error)
+        left, moved = left - share, fit.misfit * fit.dispersion / fit.mean_weight
         if moved <= still or place == len(MORE) - 1:
             break
         share = more
-    look, plain = _expected(plan, fit, left, moved)
-    box = np.zeros((d + 1, d + 1))
-    seen = FamilyLooked(plan, box, box, (look,), fit)
-    return estimate(seen, names), plain
+    return _looked(plan, *_expected(plan, fit, left, moved))
+
+
+def expected_again(
+    family: Family, seen: FamilyLooked, plan: FamilyPlan, rows: float, supposed: Supposed
+) -> tuple[FamilyLooked, Floats]:
+    """Go through one more look, at chosen columns; `supposed` is of these.
+
+    Parameters and returns are as for `expected_looks`; `seen` are the looks before, and `plan` is
+    of the one more.
+    """
+    before = seen.looks[-1].clips.error
+    fit = _nearer(_true(family, rows, supposed), before)
+    moved = fit.misfit * fit.dispersion / fit.mean_weight
+    return _looked(plan, *_expected(plan, fit, Fraction(1), moved))
+
+
+def _looked(plan: FamilyPlan, look: FamilyLook, plain: Floats) -> tuple[FamilyLooked, Floats]:
+    box = np.zeros_like(look.cells)
+    return FamilyLooked(plan, box, box, (look,), look.fit), plain
+
+
+def _nearer(fit: Fit, error: float) -> Fit:
+    """Return the fit after a look that left each coefficient such an error."""
+    d = len(fit.slopes) + 1
+    missing, signal = d * error / fit.dispersion, d * (error + fit.dispersion / fit.rows)
+    return replace(fit, misfit=min(missing, fit.misfit), signal=min(signal, fit.signal))
 
 
 def _true(family: Family, rows: float, supposed: Supposed) -> Fit:
@@ -99,7 +144,9 @@ def _true(family: Family, rows: float, supposed: Supposed) -> Fit:
     lower = cholesky(supposed.covariance, lower=True)
     whitening = solve_triangular(lower, np.eye(p), lower=True)
     along = np.full(p, supposed.spread / np.sqrt(p))
-    middle = family.centre(supposed.mean, supposed.spread**2)
+    if supposed.slopes is not None:
+        along = lower.T @ supposed.slopes
+    middle = family.centre(supposed.mean, float(along @ along))
     fit = Fit(
         family=family,
         whitening=whitening,

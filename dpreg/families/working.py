@@ -11,6 +11,7 @@ I2 and I4 the mean of omega and omega^2 times the information of a direction, an
 clips: rows that are weighted down change what is estimated where the model is not quite true. N is
 the noise variance of an equation: D^2 (1/g + |theta|^2 (1 + 1/d)/2) / mu^2 for Gaussian noise, and
 (d + 1) (b^2 + 2 |theta|^2 c^2 (1 + 1/d)) at pure eps, b and c the scales of score and information.
+Beside that, the relative noise of Q, the size of single rows' scores, is kept small.
 
 Tested in `tests/families/test_looks.py`.
 """
@@ -26,6 +27,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.families.family import Family
+from dpreg.privacy.block_noise import MIDDLE
 
 __all__ = ["Clips", "Situation", "choose_clips", "draws", "light_draws"]
 
@@ -33,9 +35,9 @@ _DRAWS: Final = 1500
 _LIGHT: Final = 4096
 _FREEDOM: Final = 5
 _SEED: Final = 20240917
-_MISFIT: Final = 0.07
-_SCORES: Final = (0.05, 0.2, 0.4, 0.6, 0.75, 0.87, 0.95, 1.0, 1.15)
-_ROWS: Final = (0.2, 0.4, 0.6, 0.75, 0.87, 0.95, 0.99, 1.0, 1.5)
+_MISFIT: Final = 0.02
+_SCORES: Final = (0.05, 0.2, 0.4, 0.6, 0.75, 0.87, 0.95, 0.98, 0.99, 0.997, 1.0, 1.15)
+_ROWS: Final = (0.2, 0.4, 0.6, 0.75, 0.87, 0.95, 0.98, 0.99, 0.997, 1.0, 1.5)
 """Clips tried: quantiles of what rows reach under the working law; beyond 1, multiples of the
 largest."""
 _WEIGHTS: Final = np.exp(np.linspace(math.log(1e-2), math.log(3e3), 60))
@@ -44,6 +46,9 @@ _SHARES: Final = np.array([0.25, 0.35, 0.5, 0.6, 0.7, 0.8])
 """Parts of eps that the score may take."""
 _QUIET: Final = 0.35
 """Noise in the information, as a share of it, from where on it is penalised."""
+_SIZED: Final = 10.0
+"""What relative noise in Q, squared, counts beside the error: the size of single rows' scores is
+the dispersion and scales all sampling errors."""
 
 
 @lru_cache(maxsize=16)
@@ -156,7 +161,9 @@ def choose_clips(at: Situation, ratio: float, replaced: bool, *, pure: bool = Fa
     added = noise.min(axis=-1) / ratio**2
     error = (sampling + added) / (at.rows * second) ** 2
     error = error + (_MISFIT * (1 - second / whole)) ** 2
-    i, j = np.unravel_index(int(np.argmin(error)), error.shape)
+    middle = _middle_noise(S, ratio, pure=pure) / (at.dispersion * at.rows * at.size * fourth)
+    chosen = int(np.argmin(error * (1 + _SIZED * middle**2)))
+    i, j = np.unravel_index(chosen, error.shape)
     best = int(np.argmin(noise[i, j]))
     return Clips(
         information=float(A[i, j]),
@@ -166,6 +173,13 @@ def choose_clips(at: Situation, ratio: float, replaced: bool, *, pure: bool = Fa
         efficiency=float(fourth[i, j] / second[i, j]),
         loudness=float(added[i, j] / sampling[i, j]),
     )
+
+
+def _middle_noise(S: Floats, ratio: float, *, pure: bool) -> Floats:
+    """Return the standard deviation of the noise in Q, of which a row has at most S^2."""
+    own = MIDDLE / (1 - MIDDLE)
+    scale = math.sqrt(2) / float(own) if pure else 1 / math.sqrt(own)
+    return np.asarray(S * S * scale / ratio)
 
 
 def _limits(reached: Floats, shares: tuple[float, ...]) -> Floats:

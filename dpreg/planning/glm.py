@@ -7,27 +7,19 @@ spends budget.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Floats
-from dpreg.errors import ArgumentError
-from dpreg.families.family import Family
-from dpreg.families.model import FAMILIES, Asked
-from dpreg.families.plan import plan_family
-from dpreg.families.predict import Supposed, predict_family
-from dpreg.formula.design import Design
-from dpreg.planning.arguments import rows_of_table, sized
-from dpreg.planning.sizes import column_variance
-from dpreg.privacy.budget import Budget, decimal_string, exact
-from dpreg.privacy.protection import NEIGHBORS, Protection
-from dpreg.request import choice, count, positive
+from dpreg.families.estimate import FamilyEstimate
+from dpreg.families.predict import predict_family
+from dpreg.planning.glm_call import GLMCall, least_eps, least_rows
+from dpreg.privacy.budget import decimal_string
 from dpreg.results.fit_views import fixed
 from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
 from dpreg.results.summary import Summary
@@ -37,57 +29,7 @@ __all__ = ["GLMPlan", "plan_glm"]
 
 SchemaLike = Schema | Mapping[str, object] | str
 """A schema, what makes one, or the path of its file."""
-_MOST_ROWS: Final = 10**10
-_MOST_EPS: Final = 10.0**5
-_SPREAD: Final = {"binomial": 1.0}
-"""The predictor's usual standard deviation, by family; .5 for counts."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """The checked arguments of `plan_glm`."""
-
-    formula: str
-    name: str
-    family: Family
-    names: tuple[str, ...]
-    widths: Floats
-    exclusive: tuple[tuple[int, ...], ...]
-    supposed: Supposed
-    delta: Fraction
-    noise: str | None
-    protection: Protection
-    n: int
-    eps: Fraction
-
-    def predict(self) -> GLMPlan:
-        plan = plan_family(
-            len(self.names) - 1,
-            Budget(self.eps, self.delta),
-            self.protection,
-            exclusive=self.exclusive,
-            noise=self.noise,
-        )
-        found, plain = predict_family(self.family, plan, float(self.n), self.supposed, self.names)
-        sampling, privacy = (
-            np.sqrt(np.maximum(np.diag(part), 0.0)) / self.widths
-            for part in (found.sampling, found.privacy)
-        )
-        return GLMPlan(
-            formula=self.formula,
-            family=self.name,
-            n=self.n,
-            eps=self.eps,
-            delta=self.delta,
-            solved=None,
-            enough=not found.doubts,
-            mechanism=plan.mechanism,
-            names=self.names,
-            sampling=sampling,
-            privacy=privacy,
-            without_privacy=plain / self.widths,
-            notes=tuple(f"A call would say: {doubt}" for doubt in found.notes[: found.doubts]),
-        )
+_WANTED: Final = "is enough for intervals"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -133,13 +75,7 @@ class GLMPlan:
     @property
     def errors(self) -> pd.DataFrame:
         """Predicted standard errors: in all, of each source, and without privacy."""
-        columns = {
-            "std err": np.hypot(self.sampling, self.privacy),
-            "sampling": self.sampling,
-            "privacy": self.privacy,
-            "without privacy": self.without_privacy,
-        }
-        return pd.DataFrame(columns, index=list(self.names))
+        return errors_frame(self)
 
     def summary(self) -> Summary:
         """Return the printable page of the plan."""
@@ -151,15 +87,10 @@ class GLMPlan:
                 ("Intervals", "expected" if self.enough else "none"),
             ),
         )
-        rows = tuple(
-            (str(name), *(fixed(value) for value in values))
-            for name, values in zip(self.names, self.errors.to_numpy(), strict=True)
-        )
-        heads = ("", "std err", "sampling\nerror", "privacy\nnoise", "without\nprivacy")
         blocks: list[Block] = [
             Paragraph("Formula", self.formula),
             facts,
-            Grid(heads, rows, "lrrrr"),
+            errors_grid(self),
         ]
         blocks += [Paragraph(f"[{i}]", note) for i, note in enumerate(self.notes, 1)]
         blocks.append(Paragraph("Cost", "No data were used and nothing was spent."))
@@ -232,99 +163,84 @@ def plan_glm(
     Assumed: columns without correlation (but levels of a factor), in the middle of their bounds on
     average, with equal parts in the predictor, and a model that holds.
     """
-    if n is None and eps is None:
-        raise ArgumentError("give n, eps or both: the other one is what is planned.")
-    asked = Asked.of(
-        {
-            "family": family,
-            "response_cap": response_cap,
-            **dict.fromkeys(("offset", "exposure", "trials")),
-        }
-    )
-    known, model = asked.model(formula, Schema.from_any(schema))
-    design = model.design(known)
-    model.check(design, (), family, call="plan_glm")
-    made = FAMILIES[family](design)
-    call = _Call(
-        formula=formula,
-        name=family,
-        family=made,
-        names=tuple(column.name for column in design.columns),
-        widths=np.array([column.width for column in design.columns]),
-        exclusive=_exclusive(design),
-        supposed=Supposed(
-            covariance=_covariance(design, sd or {}),
-            mean=_mean(mean, made),
-            spread=sized(_SPREAD.get(family, 0.5) if spread is None else spread, "spread"),
-            dispersion=sized(scatter, "scatter"),
-        ),
-        delta=exact(delta, "delta"),
-        noise=choice(noise, "noise", ("gaussian", "matrix-laplace", None)),
-        protection=Protection(
-            choice(neighbors, "neighbors", NEIGHBORS), count(contributions, "contributions"), None
-        ),
-        n=2 if n is None else rows_of_table(n),
-        eps=Fraction(1) if eps is None else positive(eps, "eps"),
-    )
-    if call.noise == "gaussian" and not call.delta:
-        raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
+    call = GLMCall.of(locals())
     if n is None:
-        rows = _least(lambda rows: replace(call, n=round(rows)), 64.0, _MOST_ROWS, "n")
-        return replace(replace(call, n=math.ceil(rows)).predict(), solved="n")
+        rows = least_rows(lambda n: _predicted(replace(call, n=n)).enough, _WANTED)
+        return replace(_predicted(replace(call, n=rows)), solved="n")
     if eps is None:
-        found = _least(lambda eps: replace(call, eps=_three(eps)), 1e-3, _MOST_EPS, "eps")
-        return replace(replace(call, eps=_three(found)).predict(), solved="eps")
-    return call.predict()
+        found = least_eps(lambda eps: _predicted(replace(call, eps=eps)).enough, _WANTED)
+        return replace(_predicted(replace(call, eps=found)), solved="eps")
+    return _predicted(call)
 
 
-def _mean(mean: float, family: Family) -> float:
-    value = sized(mean, "mean")
-    if not value < family.cap:
-        raise ArgumentError(f"mean must lie between 0 and {family.cap:g}; got {mean!r}.")
-    return value
+def _predicted(call: GLMCall) -> GLMPlan:
+    plan = call.looks()
+    found, plain = predict_family(call.family, plan, float(call.n), call.supposed, call.names)
+    return GLMPlan(
+        formula=call.formula,
+        family=call.name,
+        n=call.n,
+        eps=call.eps,
+        delta=call.delta,
+        solved=None,
+        enough=not found.doubts,
+        mechanism=plan.mechanism,
+        names=call.names,
+        **errors_of(found, plain, call.widths),
+        notes=told(found),
+    )
 
 
-def _exclusive(design: Design) -> tuple[tuple[int, ...], ...]:
-    return tuple(t.columns for t in design.terms if t.exclusive and len(t.columns) > 1)
+def errors_of(found: FamilyEstimate, plain: Floats, widths: Floats) -> dict[str, Floats]:
+    """Return standard errors in the user's units."""
+    return {
+        "sampling": np.sqrt(np.maximum(np.diag(found.sampling), 0.0)) / widths,
+        "privacy": np.sqrt(np.maximum(np.diag(found.privacy), 0.0)) / widths,
+        "without_privacy": plain / widths,
+    }
 
 
-def _covariance(design: Design, sd: Mapping[str, float]) -> Floats:
-    """Return the supposed covariance of the stored columns; levels of a factor exclude another."""
-    place = {column.name: j for j, column in enumerate(design.columns) if j}
-    unknown = [name for name in sd if name not in place]
-    if unknown:
-        listed = ", ".join(place)
-        raise ArgumentError(f"sd names {', '.join(map(repr, unknown))}; the columns are {listed}.")
-    known = {place[name]: sized(value, "sd") for name, value in sd.items()}
-    size = len(design.columns) - 1
-    found = np.diag([column_variance(design, j + 1, known) for j in range(size)])
-    for group in _exclusive(design):
-        for i in group:
-            for j in group:
-                if i != j and not {i, j} & set(known):
-                    found[i - 1, j - 1] = -1 / (len(group) + 1) ** 2
-    return found
+class WithErrors(Protocol):
+    """A plan that predicts standard errors."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the coefficients."""
+
+    @property
+    def sampling(self) -> Floats:
+        """Of the rows as the looks weight them."""
+
+    @property
+    def privacy(self) -> Floats:
+        """Of the noise."""
+
+    @property
+    def without_privacy(self) -> Floats:
+        """Of the same model without privacy."""
 
 
-def _three(eps: float) -> Fraction:
-    """Return three digits of an eps, upwards."""
-    step = 10.0 ** (math.floor(math.log10(eps)) - 2)
-    return exact(f"{math.ceil(eps / step - 1e-9) * step:.3g}", "eps")
+def errors_frame(plan: WithErrors) -> pd.DataFrame:
+    """Return predicted standard errors: in all, of each source, and without privacy."""
+    columns = {
+        "std err": np.hypot(plan.sampling, plan.privacy),
+        "sampling": plan.sampling,
+        "privacy": plan.privacy,
+        "without privacy": plan.without_privacy,
+    }
+    return pd.DataFrame(columns, index=list(plan.names))
 
 
-def _least(at: Callable[[float], _Call], first: float, last: float, name: str) -> float:
-    """Return the least n or eps at which intervals can be expected, to half a percent."""
-    high = first
-    while not at(high).predict().enough:
-        high *= 2
-        if high > last:
-            other = "eps" if name == "n" else "n"
-            raise ArgumentError(
-                f"no {name} up to {last:.0e} is enough for intervals: raise {other}, or use fewer "
-                "columns."
-            )
-    low = high / 2
-    while high / low > 1.005:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if at(middle).predict().enough else (middle, high)
-    return high
+def errors_grid(plan: WithErrors) -> Grid:
+    """Return the same as a part of a printed page."""
+    rows = tuple(
+        (str(name), *(fixed(value) for value in values))
+        for name, values in zip(plan.names, errors_frame(plan).to_numpy(), strict=True)
+    )
+    heads = ("", "std err", "sampling\nerror", "privacy\nnoise", "without\nprivacy")
+    return Grid(heads, rows, "lrrrr")
+
+
+def told(found: FamilyEstimate) -> tuple[str, ...]:
+    """Return why a call would give no intervals, as it would say it."""
+    return tuple(f"A call would say: {doubt}" for doubt in found.doubted)

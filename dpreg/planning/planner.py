@@ -17,7 +17,10 @@ import numpy as np
 from dpreg.errors import ArgumentError
 from dpreg.planning.assumed import Assumed, of_formula, of_numbers
 from dpreg.planning.facts import Facts
+from dpreg.planning.glm import GLMPlan
+from dpreg.planning.glm_choice import GLMSelectionPlan
 from dpreg.planning.looks import Asked
+from dpreg.planning.of_family import check_without, plan_of_family
 from dpreg.planning.regression import RegressionCall, RegressionPlan
 from dpreg.planning.results import Call, Plan
 from dpreg.planning.sizes import Stated, from_formula, from_numbers
@@ -28,9 +31,9 @@ __all__ = ["plan"]
 
 
 def plan(
-    effects: Mapping[str, float] | float | Sequence[float],
+    effects: Mapping[str, float] | float | Sequence[float] | None = None,
     *,
-    sigma: float,
+    sigma: float | None = None,
     n: int | None = None,
     eps: Amount | None = None,
     delta: Amount = 0,
@@ -55,8 +58,14 @@ def plan(
     sigma2: Amount | None = None,
     false_inclusions: Amount = 0.1,
     fit: str | None = "auto",
-) -> Plan | RegressionPlan:
-    """Predict what `dpreg.dp_select` would find, or `dpreg.dp_ols` tell. Spends nothing.
+    family: str | None = None,
+    mean: float | None = None,
+    spread: float | None = None,
+    scatter: float | None = None,
+    response_cap: Amount | None = None,
+    noise: str | None = None,
+) -> Plan | RegressionPlan | GLMPlan | GLMSelectionPlan:
+    """Predict what `dpreg.dp_select`, `dpreg.dp_ols` or `dpreg.dp_glm` would find. Spends nothing.
 
     Give `n` and `eps` for the chances; give one of them for the least other one at which all
     effects are found with chance `chance`. No confidential row is read.
@@ -67,17 +76,19 @@ def plan(
         Coefficients by column. With `formula` and `schema`: of design columns, in their own units
         (``{"bsqft": 0.12, "county[T.cc]": 70}``; a term of one column may be named as it is).
         Without: in scaled units, columns and response in [-1, 1], by any names. Zero is allowed
-        with ``of="ols"``.
+        with ``of="ols"``. With `family`: on the scale of the linear predictor; none with
+        ``of="glm"``.
     sigma : float
         Standard deviation of the errors, in the units of the response (scaled units without a
-        formula).
+        formula). A family has none.
     n : int, optional
         Rows of the table.
     eps, delta : number, optional
         The most that the whole call may cost.
-    of : {"select", "ols"}
+    of : {"select", "ols", "glm"}
         The call: `dpreg.dp_select`, where an effect is found if its term is in the chosen model, or
-        `dpreg.dp_ols`, where it is found if it is significant at 5%.
+        `dpreg.dp_ols`, where it is found if it is significant at 5%. With `family`:
+        `dpreg.dp_select` or `dpreg.dp_glm`, and whether their intervals can be expected.
     chance : float
         Wanted where n or eps is to be found: of all effects with "select", of each with "ols".
     candidates : int, optional
@@ -99,13 +110,16 @@ def plan(
     mechanism, neighbors, contributions, keep, max_terms, radius, clip, center, penalty, sigma2, \
 false_inclusions, fit
         As for the call.
+    family, mean, spread, scatter, response_cap, noise
+        Of a generalised linear model, as for `dpreg.plan_glm`, which ``of="glm"`` calls.
 
     Returns
     -------
-    Plan or RegressionPlan
+    Plan, RegressionPlan, GLMPlan or GLMSelectionPlan
         Printable. With "select": ``.found``, ``.each``, ``.n``, ``.eps``, ``.plot()``. With "ols":
         ``.coefficients``, a table of predicted standard errors, interval overlap, power and the
-        chance of the same decision. Both: ``.method``, ``.rows_needed``, ``.eps_needed``.
+        chance of the same decision. Both: ``.method``, ``.rows_needed``, ``.eps_needed``. With
+        `family`: ``.enough``, ``.errors``, ``.notes`` and, of a choice, ``.found`` and ``.each``.
 
     Raises
     ------
@@ -133,6 +147,9 @@ false_inclusions, fit
     >>> dpreg.plan({"dose": 0.2, "age": 0.1}, sigma=0.25, eps=1, candidates=10, chance=0.9).n
     4351
     """
+    if family is not None:
+        return plan_of_family(locals())
+    check_without(locals())
     facts = Facts.of_call(locals())
     stated, assumed = _settled(facts)
     if facts.of == "ols":

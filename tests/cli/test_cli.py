@@ -306,6 +306,11 @@ def test_a_family_is_planned_from_the_shell(run, desk):
     assert "Plan of a private regression" in found
     assert "sqft" in found
     run(*asked, "--mean", 3, "--eps", 1, code=2)
+    named = ("plan", "--formula", asked[1], *asked[2:], "--family", "binomial", "--delta", "1e-6")
+    named = (*named, "--mean", "0.3", "--eps", 1, "--sd", "sqft=800")
+    assert run(*named, "--of", "glm")[0] == found
+    assert "chance of" in run(*named, "--effect", "sqft=0.001")[0]
+    run("plan", "--eps", 1, "--n", 100, "--sigma", 1, code=2)
 
 
 def test_a_batch_knows_the_arguments_of_staged_calls(run, desk, owned):

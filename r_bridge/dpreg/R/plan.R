@@ -2,17 +2,18 @@
 #'
 #' Predicts from no data at all what [dp_select()] would find: the chance of finding effects of a given
 #' size, or the least `n` or `eps` at which they are found. With `of = "ols"`, how near the coefficients and
-#' decisions of [dp_ols()] would come to those of [lm()]. `dp_plan_glm()` predicts the standard errors of
-#' [dp_glm()], or the least `n` or `eps` at which it gives intervals.
+#' decisions of [dp_ols()] would come to those of [lm()]. With a `family`, what [dp_select()] would find among
+#' the terms of a generalised linear model, or with `of = "glm"` the standard errors of [dp_glm()], or the
+#' least `n` or `eps` at which it gives intervals: the same as `dp_plan_glm()`.
 #'
 #' @inheritParams dp_select
 #' @param effects Named numbers. With a formula and a schema: coefficients in the columns' own units, by
 #'   the names that [coef()] gives them, such as `countycc` for the level `cc` of the factor `county`. Else
-#'   numbers in scaled units, by any names.
-#' @param sigma The standard deviation of the errors, in units of the response.
+#'   numbers in scaled units, by any names. With a family they are on the scale of the linear predictor.
+#' @param sigma The standard deviation of the errors, in units of the response; a family has none.
 #' @param n,eps Give both for the chance, or one for the least other.
 #' @param of `"select"` for [dp_select()], where an effect is found if its term is chosen, or `"ols"` for
-#'   [dp_ols()], where it is found if it is significant at 5 percent.
+#'   [dp_ols()], where it is found if it is significant at 5 percent. With a family `"select"` or `"glm"`.
 #' @param chance The chance with which all effects are to be found, or each of them with `of = "ols"`.
 #' @param correlation Of the columns with each other.
 #' @param like A data frame of rows like those to come, which are public: an earlier year's, or synthetic ones.
@@ -25,27 +26,32 @@
 #' @returns An object of class `dp_plan`: a plain list with `n`, `eps` and `solved` (which of them was found). Of a
 #'   selection also `found`, `right`, `useless`, `each` and `rule_of_thumb`; of a regression `overlap`, `same`
 #'   and `coefficients`, a data frame; of a model of a family `enough` (are intervals expected?),
-#'   `coefficients` and `notes`.
+#'   `coefficients` and `notes`, and of a choice of its terms `found`, `right`, `useless` and `each`.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(price = c(0, 1000), bsqft = c(300, 4000), age = c(0, 100), county = c("ala", "cc"))
 #' dp_plan(c(bsqft = 0.1, countycc = 70), sigma = 80, n = 5000,
 #'         formula = price ~ bsqft + age + county, schema = schema)
 #' @export
-dp_plan <- function(effects, sigma, n = NULL, eps = NULL, delta = 0, of = "select", chance = 0.8, candidates = NULL,
+dp_plan <- function(effects = NULL, sigma = NULL, n = NULL, eps = NULL, delta = 0, of = "select", chance = 0.8, candidates = NULL,
                     formula = NULL, schema = NULL, sd = NULL, correlation = 0, like = NULL, method = "auto",
                     mechanism = "auto", neighbors = "replace-one", contributions = 1, keep = "(Intercept)",
                     max_terms = NULL, radius = NULL, clip = 1, center = TRUE, penalty = "auto",
-                    sigma2 = NULL, false_inclusions = 0.1, fit = "auto") {
+                    sigma2 = NULL, false_inclusions = 0.1, fit = "auto", family = NULL, mean = NULL, spread = NULL,
+                    scatter = NULL, response_cap = NULL, noise = NULL) {
   call <- match.call()
-  list(effects, sigma)
-  given <- setdiff(names(call), c("", "formula", "like"))
+  none <- c("effects", "sd", "family")[c(is.null(effects), is.null(sd), is.null(family))]
+  given <- setdiff(names(call), c("", "formula", "like", none))
   arguments <- stats::setNames(lapply(given, get, envir = environment()), given)
+  if (!is.null(family)) {
+    arguments$family <- family_name(family)
+    call <- with_family(call, arguments$family)
+  }
   arguments["schema"] <- list(plain_schema(schema))
   translation <- NULL
   if (!is.null(formula)) {
     if (is.null(schema)) dpreg_stop("schema_error", "a plan with a formula needs a schema.")
     declared <- r_schema(python_call("schema", arguments["schema"]))
-    columns <- declared_columns(declared)
+    columns <- declared_columns(declared, if (!is.null(family)) setdiff(all.vars(formula), "."))
     translation <- translate_formula(formula, columns, function(name) declared[[name]])
     if (length(translation$derived)) {
       arguments$schema <- add_derived(columns, written_schema(arguments$schema), translation)$schema
@@ -74,7 +80,7 @@ dp_plan <- function(effects, sigma, n = NULL, eps = NULL, delta = 0, of = "selec
 #' @rdname dp_plan
 #' @param mean The mean of the response, about: a chance, or a count.
 #' @param delta,noise,response_cap As for [dp_glm()].
-#' @param family `binomial()`, `poisson()` or `quasipoisson()`.
+#' @param family `binomial()`, `poisson()` or `quasipoisson()`; in `dp_plan()` `NULL` for a linear model.
 #' @param spread The standard deviation of the linear predictor, or `NULL`.
 #' @param scatter Of counts: their variance over that of the family.
 #' @export
@@ -119,12 +125,15 @@ plan_labels <- function(known, translation, declared) {
 }
 
 new_plan <- function(view, call, translation, labels) {
-  terms <- if (is.null(translation)) view$terms else {
-    vapply(view$terms, function(name) labels[[name]] %||% name, "", USE.NAMES = FALSE)
+  labelled <- function(names) {
+    if (is.null(translation)) return(names)
+    vapply(names, function(name) labels[[name]] %||% name, "", USE.NAMES = FALSE)
   }
-  if (!is.null(view$each)) view$each <- stats::setNames(view$each, terms)
-  if (!is.null(view$coefficients)) view$coefficients <- as.data.frame(view$coefficients, row.names = terms)
-  structure(c(list(call = public_call(call)), view[setdiff(names(view), "terms")]), class = "dp_plan")
+  if (!is.null(view$each)) view$each <- stats::setNames(view$each, labelled(view$terms))
+  if (!is.null(view$coefficients)) {
+    view$coefficients <- as.data.frame(view$coefficients, row.names = labelled(view$columns %||% view$terms))
+  }
+  structure(c(list(call = public_call(call)), view[setdiff(names(view), c("terms", "columns"))]), class = "dp_plan")
 }
 
 # Python's names of columns for R's, or for those of terms that are one column.

@@ -98,7 +98,7 @@ test_that("the functions have Python's arguments and defaults", {
                  "simulation_study", "selection_study", "dp_plan", "dp_plan_glm", "dp_ledger")
   in_python <- c(dp_plan = "plan", dp_plan_glm = "plan_glm", dp_ledger = "Ledger")
   required <- list(simulation_study = "beta", selection_study = c("formula", "data", "schema"),
-                   sample_aggregate = c("estimator", "data", "eps", "bounds"), dp_plan = c("effects", "sigma"),
+                   sample_aggregate = c("estimator", "data", "eps", "bounds"), dp_plan = character(),
                    dp_plan_glm = c("formula", "schema", "mean"),
                    # A cap is eps and delta; without one an account that exists is opened.
                    dp_ledger = c("path", "eps", "delta"))

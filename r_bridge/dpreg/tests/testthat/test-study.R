@@ -142,6 +142,16 @@ test_that("regressions and models of families are planned by R's names", {
                       sd = c(`log(x + 1)` = 0.1))
   expect_identical(rownames(odds$coefficients), c("(Intercept)", "gb", "gc", "log(x + 1)"))
   expect_true(odds$enough)
+  named <- dp_plan(formula = y > 5 ~ log(x + 1) + g, schema = schema, mean = 0.3, n = 5000, eps = 1, delta = 1e-6,
+                   sd = c(`log(x + 1)` = 0.1), family = binomial(), of = "glm")
+  expect_identical(named[names(named) != "call"], odds[names(odds) != "call"])
+  chosen <- dp_plan(c(gb = 0.8), formula = y > 5 ~ x + g, schema = schema, mean = 0.3, n = 20000, eps = 1, delta = 1e-6,
+                    family = binomial)
+  expect_named(chosen$each, "g")
+  expect_identical(rownames(chosen$coefficients), c("(Intercept)", "gb", "gc"))
+  expect_true(chosen$enough)
+  expect_gt(chosen$found, 0.5)
+  expect_error(dp_plan(n = 10, eps = 1), "effects", class = "dpreg_argument_error")
   least <- dp_plan_glm(y ~ x + g, schema, mean = 2, n = 5000, delta = 1e-6, family = poisson)
   expect_identical(least$solved, "eps")
   few <- dp_plan_glm(y ~ x + g, schema, mean = 2, n = 50, eps = 0.1, family = "poisson")

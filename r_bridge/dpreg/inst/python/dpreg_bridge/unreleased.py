@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpreg.planning import GLMPlan, Plan, RegressionPlan
+from dpreg.planning import GLMPlan, GLMSelectionPlan, Plan, RegressionPlan
 from dpreg.results.report import Grid, Report
 from dpreg.results.summary import Summary
 from dpreg.study.results import SelectionStudy
@@ -102,7 +102,9 @@ def _cells(column: pd.Series[Any]) -> Any:
     return np.array(values, dtype=np.float64)
 
 
-def plan_view(result: Plan | RegressionPlan | GLMPlan, labels: Mapping[str, str]) -> dict[str, Any]:
+def plan_view(
+    result: Plan | RegressionPlan | GLMPlan | GLMSelectionPlan, labels: Mapping[str, str]
+) -> dict[str, Any]:
     """Lay a plan out for R, with R's `labels` of Python's terms and columns in its page."""
     common: dict[str, Any] = {
         "n": result.n,
@@ -110,15 +112,18 @@ def plan_view(result: Plan | RegressionPlan | GLMPlan, labels: Mapping[str, str]
         "solved": result.solved,
         "text": Summary(_labelled(result.summary().report, labels)).as_text(),
     }
-    if isinstance(result, GLMPlan):
-        return common | {
+    if isinstance(result, GLMPlan | GLMSelectionPlan):
+        common |= {
             "of": "glm",
             "enough": result.enough,
             "mechanism": result.mechanism,
             "notes": result.notes,
-            "terms": tuple(map(str, result.errors.index)),
+            "columns": tuple(map(str, result.errors.index)),
             "coefficients": _frame(result.errors),
         }
+        if isinstance(result, GLMPlan):
+            return common
+        return common | _found(result)
     common |= {
         "method": result.method,
         "terms": tuple(map(str, result.each.index)),
@@ -132,12 +137,18 @@ def plan_view(result: Plan | RegressionPlan | GLMPlan, labels: Mapping[str, str]
             "same": result.same,
             "coefficients": _frame(result.coefficients),
         }
-    return common | {
+    return common | _found(result) | {"rule_of_thumb": int(result.rule_of_thumb)}
+
+
+def _found(result: Plan | GLMSelectionPlan) -> dict[str, Any]:
+    """Lay out what a choice is expected to find."""
+    return {
         "of": "select",
+        "terms": tuple(map(str, result.each.index)),
+        "each": result.each.to_numpy(dtype=np.float64),
         "found": float(result.found),
         "right": float(result.right),
         "useless": float(result.useless),
-        "rule_of_thumb": int(result.rule_of_thumb),
     }
 
 
