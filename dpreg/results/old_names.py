@@ -29,14 +29,20 @@ def old_names(**names: tuple[str, str]) -> Callable[[_C], _C]:
 
     def mark(kind: _C) -> _C:
         for old, (field, new) in names.items():
-            setattr(kind, old, property(_reader(old, field, new)))
+            setattr(kind, old, property(_reader(old, field, new, _annotation(kind, field))))
         kind.saved_as = {field: old for old, (field, _) in names.items()}  # type: ignore[attr-defined]
         return kind
 
     return mark
 
 
-def _reader(old: str, field: str, new: str) -> Callable[[object], Any]:
+def _annotation(kind: type, field: str) -> object:
+    """Return the type that a class, or one it comes from, declares for a field."""
+    declared = (vars(base).get("__annotations__", {}) for base in kind.__mro__)
+    return next(names[field] for names in declared if field in names)
+
+
+def _reader(old: str, field: str, new: str, annotation: object) -> Callable[[object], Any]:
     told = f"{old} is now called {new}; the old name goes in dpreg {GONE_IN}"
 
     def read(result: object) -> Any:
@@ -44,4 +50,5 @@ def _reader(old: str, field: str, new: str) -> Callable[[object], Any]:
         return getattr(result, field)
 
     read.__doc__ = f"Old name of `{new}`."
+    read.__annotations__["return"] = annotation
     return read

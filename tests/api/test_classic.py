@@ -155,7 +155,7 @@ BAD = [
     (lambda **o: dp_mean([1.0], bounds=(0, 1), eps=True, **o), ArgumentError, "eps"),
     (lambda **o: dp_mean([1.0], bounds=(1, 0), eps=1, **o), ArgumentError, "bounds"),
     (lambda **o: dp_mean([1.0], bounds=3, eps=1, **o), ArgumentError, "bounds"),
-    (lambda **o: dp_mean([1.0], bounds={"y": (0, 1)}, eps=1, **o), ArgumentError, "no column"),
+    (lambda **o: dp_mean([1.0], bounds={"y": (0, 1)}, eps=1, **o), ArgumentError, "not a column"),
     (lambda **o: dp_mean("a", eps=1, **o), ArgumentError, "second argument"),
     (lambda **o: dp_mean(3.0, bounds=(0, 1), eps=1, **o), ArgumentError, "float"),
     (lambda **o: dp_mean("zz", frame(), bounds=(0, 1), eps=1, **o), DataError, "no column"),

@@ -31,8 +31,10 @@ def _planned(n, eps=1, delta=1e-6, **more):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("n", "eps", "delta"), [(4_000, 1, 1e-6), (10_000, 1, 0)])
-def test_errors_are_those_that_calls_report(n, eps, delta):
+@pytest.mark.parametrize(
+    ("n", "eps", "delta", "off"), [(4_000, 1, 1e-6, 0.25), (10_000, 1, 0, 0.15)]
+)
+def test_errors_are_those_that_calls_report(n, eps, delta, off):
     table = _planned(n, eps, delta).coefficients
     rng, private, exact = np.random.default_rng(5), [], []
     for seed in range(8):
@@ -42,7 +44,7 @@ def test_errors_are_those_that_calls_report(n, eps, delta):
         exact.append(smf.ols(FORMULA, rows).fit().bse)
     names = list(EFFECTS)
     np.testing.assert_allclose(table["std err"], np.mean(private, axis=0)[_at(private, names)],
-                               rtol=0.15)  # fmt: skip
+                               rtol=off)  # fmt: skip
     np.testing.assert_allclose(table["least squares"], np.mean(exact, axis=0)[_at(exact, names)],
                                rtol=0.05)  # fmt: skip
 
