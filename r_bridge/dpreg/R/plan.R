@@ -52,7 +52,8 @@ dp_plan <- function(effects = NULL, sigma = NULL, n = NULL, eps = NULL, delta = 
     if (is.null(schema)) dpreg_stop("schema_error", "a plan with a formula needs a schema.")
     declared <- r_schema(python_call("schema", arguments["schema"]))
     columns <- declared_columns(declared, if (!is.null(family)) setdiff(all.vars(formula), "."))
-    translation <- translate_formula(formula, columns, function(name) declared[[name]])
+    translation <- translate_formula(formula, columns, function(name) declared[[name]], if (!is.null(family)) list())
+    if (length(translation$in_formula)) refuse_term(label_of(translation$in_formula[[1]]), "a plan has no offset")
     if (length(translation$derived)) {
       arguments$schema <- add_derived(columns, written_schema(arguments$schema), translation)$schema
       declared <- r_schema(python_call("schema", arguments["schema"]))

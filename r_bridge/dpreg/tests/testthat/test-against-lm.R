@@ -139,7 +139,7 @@ test_that("columns that cannot be used are refused by name", {
   expect_length(coef(fit(y ~ z)), 2)
 })
 
-# Staged fits at an eps so large that their clips open to the corner of the box, as least squares has them.
+# Staged fits at an eps so large that their clips open until hardly a row is shortened.
 test_that("a staged fit tends to lm's", {
   set.seed(7)
   for (type in c("factor", "double", "logical")) {
@@ -150,7 +150,7 @@ test_that("a staged fit tends to lm's", {
     expect_identical(fit$settings$method, "staged")
     expect_identical(names(coef(fit)), names(coef(ols)))
     error <- summary(ols)$coefficients[, "Std. Error"]
-    expect_lt(max(abs(coef(fit) - coef(ols)) / error), 0.5)
+    expect_lt(max(abs(coef(fit) - coef(ols)) / error), 0.8)
     expect_equal(sqrt(diag(vcov(fit))), error, tolerance = 0.1)
     expect_equal(is.na(predict(fit, table[1:50, ])), is.na(predict(ols, exact[1:50, ])))
     expect_lt(max(abs(predict(fit, table[1:50, ]) - predict(ols, exact[1:50, ])), na.rm = TRUE), 0.02)
