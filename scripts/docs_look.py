@@ -13,11 +13,17 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Page, sync_playwright
 from tqdm import tqdm
 
 WIDTHS = (1400, 1024, 390)
+
+_SCHEMES: tuple[tuple[Literal["light", "dark"], tuple[int, ...]], ...] = (
+    ("light", WIDTHS),
+    ("dark", WIDTHS[:1]),
+)
 
 # What sticks out of the window although no box around it scrolls or cuts it off.
 _OVERFLOWING = """() => {
@@ -58,14 +64,14 @@ def look(site: Path, pictures: Path, pages: list[Path]) -> list[str]:
         browser = browsers.chromium.launch(executable_path=chromium, args=flags)
         for file in tqdm(pages, desc="looking", disable=None):
             name = file.relative_to(site).with_suffix("").as_posix().replace("/", "-")
-            for width, scheme in [*((width, "light") for width in WIDTHS), (WIDTHS[0], "dark")]:
-                page = browser.new_page(
-                    viewport={"width": width, "height": 900}, color_scheme=scheme
-                )
+            for scheme, widths in _SCHEMES:
+                page = browser.new_page(color_scheme=scheme)
                 page.goto(file.resolve().as_uri())
-                page.screenshot(path=pictures / f"{name}-{width}-{scheme}.png", full_page=True)
-                if scheme == "light" and (found := overflows(page)):
-                    wrong.append(f"{name} at {width}: {'; '.join(found[:3])}")
+                for width in widths:
+                    page.set_viewport_size({"width": width, "height": 900})
+                    page.screenshot(path=pictures / f"{name}-{width}-{scheme}.png", full_page=True)
+                    if scheme == "light" and (found := overflows(page)):
+                        wrong.append(f"{name} at {width}: {'; '.join(found[:3])}")
                 page.close()
         browser.close()
     return wrong
