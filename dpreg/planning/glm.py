@@ -9,31 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Final, Protocol
 
-import numpy as np
-import pandas as pd
-
-from dpreg.arrays import Floats
-from dpreg.families.estimate import FamilyEstimate
 from dpreg.families.predict import predict_family
-from dpreg.planning.glm_call import GLMCall, least_eps, least_rows
-from dpreg.privacy.budget import decimal_string
-from dpreg.results.fit_views import fixed
-from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
+from dpreg.planning.glm_base import PlanOfFamily, predicted_fields, solve
+from dpreg.planning.glm_call import GLMCall
+from dpreg.results.report import Facts
 from dpreg.results.summary import Summary
-from dpreg.schema import Schema
+from dpreg.signatures import Amount, SchemaLike
 
 __all__ = ["GLMPlan", "plan_glm"]
 
-SchemaLike = Schema | Mapping[str, object] | str
-"""A schema, what makes one, or the path of its file."""
-_WANTED: Final = "is enough for intervals"
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class GLMPlan:
+class GLMPlan(PlanOfFamily):
     """What a call of `dp_glm` would give: a prediction, from no data.
 
     Attributes
@@ -58,53 +46,15 @@ class GLMPlan:
         Why not, and what would be needed, as a call would say it.
     """
 
-    formula: str
-    family: str
-    n: int
-    eps: Fraction
-    delta: Fraction
-    solved: str | None
-    enough: bool
-    mechanism: str
-    names: tuple[str, ...]
-    sampling: Floats
-    privacy: Floats
-    without_privacy: Floats
-    notes: tuple[str, ...]
-
-    @property
-    def errors(self) -> pd.DataFrame:
-        """Predicted standard errors: in all, of each source, and without privacy."""
-        return errors_frame(self)
-
     def summary(self) -> Summary:
         """Return the printable page of the plan."""
-        mark = {self.solved: " (found)"}
-        facts = Facts(
-            (("Rows n", f"{self.n:,}{mark.get('n', '')}"), ("Family", self.family)),
-            (
-                ("eps", f"{decimal_string(self.eps)}{mark.get('eps', '')}"),
-                ("Intervals", "expected" if self.enough else "none"),
-            ),
-        )
-        blocks: list[Block] = [
-            Paragraph("Formula", self.formula),
-            facts,
-            errors_grid(self),
-        ]
-        blocks += [Paragraph(f"[{i}]", note) for i, note in enumerate(self.notes, 1)]
-        blocks.append(Paragraph("Cost", "No data were used and nothing was spent."))
-        return Summary(Report("Plan of a private regression", None, tuple(blocks)))
+        facts = self._facts()
+        shown = Facts((facts["Rows n"], facts["Family"]), (facts["eps"], facts["Intervals"]))
+        return self._page("Plan of a private regression", shown)
 
     def __repr__(self) -> str:
         told = "intervals" if self.enough else "no intervals"
         return f"<GLMPlan: n={self.n:,}, eps={float(self.eps):g}: {told}>"
-
-    def __str__(self) -> str:
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
 
 def plan_glm(
@@ -113,13 +63,13 @@ def plan_glm(
     schema: SchemaLike,
     mean: float,
     n: int | None = None,
-    eps: str | float | None = None,
-    delta: str | float = 0,
+    eps: Amount | None = None,
+    delta: Amount = 0,
     family: str = "binomial",
     spread: float | None = None,
     scatter: float = 1.0,
     sd: Mapping[str, float] | None = None,
-    response_cap: str | float | None = None,
+    response_cap: Amount | None = None,
     noise: str | None = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
@@ -163,84 +113,21 @@ def plan_glm(
     Assumed: columns without correlation (but levels of a factor), in the middle of their bounds on
     average, with equal parts in the predictor, and a model that holds.
     """
-    call = GLMCall.of(locals())
-    if n is None:
-        rows = least_rows(lambda n: _predicted(replace(call, n=n)).enough, _WANTED)
-        return replace(_predicted(replace(call, n=rows)), solved="n")
-    if eps is None:
-        found = least_eps(lambda eps: _predicted(replace(call, eps=eps)).enough, _WANTED)
-        return replace(_predicted(replace(call, eps=found)), solved="eps")
-    return _predicted(call)
+    given = locals()
+    call = GLMCall.of(given)
+    return solve(
+        lambda **at: _predicted(replace(call, **at)),
+        given,
+        lambda plan: plan.enough,
+        "is enough for intervals",
+    )
 
 
 def _predicted(call: GLMCall) -> GLMPlan:
     plan = call.looks()
     found, plain = predict_family(call.family, plan, float(call.n), call.supposed, call.names)
     return GLMPlan(
-        formula=call.formula,
-        family=call.name,
-        n=call.n,
-        eps=call.eps,
-        delta=call.delta,
-        solved=None,
+        **predicted_fields(call, plan, found, plain, range(len(call.names))),
         enough=not found.doubts,
-        mechanism=plan.mechanism,
-        names=call.names,
-        **errors_of(found, plain, call.widths),
-        notes=told(found),
+        notes=tuple(f"A call would say: {doubt}" for doubt in found.doubted),
     )
-
-
-def errors_of(found: FamilyEstimate, plain: Floats, widths: Floats) -> dict[str, Floats]:
-    """Return standard errors in the user's units."""
-    return {
-        "sampling": np.sqrt(np.maximum(np.diag(found.sampling), 0.0)) / widths,
-        "privacy": np.sqrt(np.maximum(np.diag(found.privacy), 0.0)) / widths,
-        "without_privacy": plain / widths,
-    }
-
-
-class WithErrors(Protocol):
-    """A plan that predicts standard errors."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the coefficients."""
-
-    @property
-    def sampling(self) -> Floats:
-        """Of the rows as the looks weight them."""
-
-    @property
-    def privacy(self) -> Floats:
-        """Of the noise."""
-
-    @property
-    def without_privacy(self) -> Floats:
-        """Of the same model without privacy."""
-
-
-def errors_frame(plan: WithErrors) -> pd.DataFrame:
-    """Return predicted standard errors: in all, of each source, and without privacy."""
-    columns = {
-        "std err": np.hypot(plan.sampling, plan.privacy),
-        "sampling": plan.sampling,
-        "privacy": plan.privacy,
-        "without privacy": plan.without_privacy,
-    }
-    return pd.DataFrame(columns, index=list(plan.names))
-
-
-def errors_grid(plan: WithErrors) -> Grid:
-    """Return the same as a part of a printed page."""
-    rows = tuple(
-        (str(name), *(fixed(value) for value in values))
-        for name, values in zip(plan.names, errors_frame(plan).to_numpy(), strict=True)
-    )
-    heads = ("", "std err", "sampling\nerror", "privacy\nnoise", "without\nprivacy")
-    return Grid(heads, rows, "lrrrr")
-
-
-def told(found: FamilyEstimate) -> tuple[str, ...]:
-    """Return why a call would give no intervals, as it would say it."""
-    return tuple(f"A call would say: {doubt}" for doubt in found.doubted)

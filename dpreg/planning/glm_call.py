@@ -5,8 +5,7 @@ Tested in `tests/planning/test_glm.py`.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
@@ -27,10 +26,8 @@ from dpreg.privacy.protection import NEIGHBORS, Protection
 from dpreg.request import choice, count, positive
 from dpreg.schema import Schema
 
-__all__ = ["GLMCall", "least_eps", "least_rows"]
+__all__ = ["GLMCall"]
 
-_MOST_ROWS: Final = 10**10
-_MOST_EPS: Final = 10.0**5
 _SPREAD: Final = {"binomial": 1.0}
 """The predictor's usual standard deviation, by family; .5 for counts."""
 
@@ -162,37 +159,3 @@ def _covariance(design: Design, sd: Mapping[str, float]) -> Floats:
                 if i != j and not {i, j} & set(known):
                     found[i - 1, j - 1] = -1 / (len(group) + 1) ** 2
     return found
-
-
-def least_rows(reached: Callable[[int], bool], wanted: str) -> int:
-    """Return the least n for which `reached` is true, to half a percent; `wanted` says of what."""
-    return math.ceil(_least(lambda n: reached(round(n)), 64.0, _MOST_ROWS, "n", wanted))
-
-
-def least_eps(reached: Callable[[Fraction], bool], wanted: str) -> Fraction:
-    """Return the least eps for which `reached` is true, to half a percent, in three digits."""
-    return _three(_least(lambda eps: reached(_three(eps)), 1e-3, _MOST_EPS, "eps", wanted))
-
-
-def _three(eps: float) -> Fraction:
-    """Return three digits of an eps, upwards."""
-    step = 10.0 ** (math.floor(math.log10(eps)) - 2)
-    return exact(f"{math.ceil(eps / step - 1e-9) * step:.3g}", "eps")
-
-
-def _least(
-    reached: Callable[[float], bool], first: float, last: float, name: str, wanted: str
-) -> float:
-    high = first
-    while not reached(high):
-        high *= 2
-        if high > last:
-            other = "eps" if name == "n" else "n"
-            raise ArgumentError(
-                f"no {name} up to {last:.0e} {wanted}: raise {other}, or use fewer columns."
-            )
-    low = high / 2
-    while high / low > 1.005:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high

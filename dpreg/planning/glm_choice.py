@@ -14,18 +14,16 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dpreg.arrays import Floats
 from dpreg.families.estimate import estimate
 from dpreg.families.law import family_law
 from dpreg.families.predict import Supposed, expected_again, expected_looks
 from dpreg.planning.choice import gains, reported
 from dpreg.planning.detection import Detection
-from dpreg.planning.glm import errors_frame, errors_grid, errors_of
-from dpreg.planning.glm_call import GLMCall, least_eps, least_rows
+from dpreg.planning.glm_base import PlanOfFamily, predicted_fields, solve
+from dpreg.planning.glm_call import GLMCall
 from dpreg.planning.sizes import Stated, from_formula
-from dpreg.privacy.budget import decimal_string
 from dpreg.results.fit_views import fixed
-from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
+from dpreg.results.report import Facts, Grid
 from dpreg.results.summary import Summary
 from dpreg.staged.plan import FRESH
 
@@ -34,68 +32,8 @@ __all__ = ["GLMSelectionPlan", "plan_choice"]
 _NOT_SO: Final = "A call would say: {} The same holds for the choice."
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """The checked arguments: what is supposed, and what is to be found."""
-
-    call: GLMCall
-    stated: Stated
-    chance: float
-    false_inclusions: float
-    fit: str | None
-
-    def predict(self) -> GLMSelectionPlan:
-        call, stated, split = self.call, self.stated, self.fit == "split"
-        plan = call.looks(FRESH if self.fit == "fresh" else Fraction(0), split=split)
-        rows = call.n / 2 if split else float(call.n)
-        seen, plain = expected_looks(call.family, plan, rows, call.supposed)
-        doubts = [_NOT_SO.format(doubt) for doubt in estimate(seen, call.names).doubted]
-        effects, law = len(stated.names), family_law(seen.looks[-1], plan.degrees)
-        slopes = call.supposed.slopes
-        assert slopes is not None
-        found = gains(law, slopes, stated.units, effects, self.false_inclusions)
-        offered = {j for unit in stated.units[effects:] for j in unit}
-        chosen = [j for j in range(len(call.names)) if j not in offered]
-        own = _of_columns(call.supposed, chosen)
-        if self.fit in ("fresh", "split"):
-            later = plan.at_chosen(len(chosen) - 1)
-            again, plain = expected_again(call.family, seen, later, rows, own)
-            fitted = estimate(again, [call.names[j] for j in chosen])
-        else:
-            fitted, plain = estimate(seen, [call.names[j] for j in chosen], chosen), plain[chosen]
-        doubts += [f"Of the coefficients a call would say: {doubt}" for doubt in fitted.doubted]
-        return GLMSelectionPlan(
-            formula=call.formula,
-            family=call.name,
-            n=call.n,
-            eps=call.eps,
-            delta=call.delta,
-            solved=None,
-            enough=not doubts,
-            mechanism=plan.mechanism,
-            terms=stated.names,
-            detection=reported(found),
-            names=tuple(call.names[j] for j in chosen),
-            **errors_of(fitted, plain, call.widths[chosen]),
-            notes=tuple(dict.fromkeys(doubts)),
-        )
-
-    def reached(self, **at: Any) -> bool:
-        found = replace(self, call=replace(self.call, **at)).predict()
-        return found.enough and found.found >= self.chance
-
-
-def _of_columns(supposed: Supposed, chosen: list[int]) -> Supposed:
-    """Return what is supposed of a part of the columns; 0 is the intercept."""
-    at = np.array(chosen[1:], dtype=int) - 1
-    assert supposed.slopes is not None
-    return replace(
-        supposed, covariance=supposed.covariance[np.ix_(at, at)], slopes=supposed.slopes[at]
-    )
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class GLMSelectionPlan:
+class GLMSelectionPlan(PlanOfFamily):
     """What a call of `dp_select` with a family would find: a prediction, from no data.
 
     Attributes
@@ -121,21 +59,8 @@ class GLMSelectionPlan:
         Why not enough, and what would be needed.
     """
 
-    formula: str
-    family: str
-    n: int
-    eps: Fraction
-    delta: Fraction
-    solved: str | None
-    enough: bool
-    mechanism: str
     terms: tuple[str, ...]
     detection: Detection
-    names: tuple[str, ...]
-    sampling: Floats
-    privacy: Floats
-    without_privacy: Floats
-    notes: tuple[str, ...]
 
     @property
     def found(self) -> float:
@@ -157,48 +82,26 @@ class GLMSelectionPlan:
         """The expected number of terms without an effect in the chosen model."""
         return float(self.detection.useless)
 
-    @property
-    def errors(self) -> pd.DataFrame:
-        """Predicted standard errors of the right model, as `dpreg.planning.GLMPlan.errors`."""
-        return errors_frame(self)
-
     def summary(self) -> Summary:
         """Return the printable page of the plan."""
-        mark = {self.solved: " (found)"}
-        facts = Facts(
-            (
-                ("Rows n", f"{self.n:,}{mark.get('n', '')}"),
-                ("eps", f"{decimal_string(self.eps)}{mark.get('eps', '')}"),
-                ("Family", self.family),
-            ),
+        facts = self._facts()
+        shown = Facts(
+            (facts["Rows n"], facts["eps"], facts["Family"]),
             (
                 ("All effects found", fixed(self.found)),
                 ("Nothing else", fixed(self.right)),
-                ("Intervals", "expected" if self.enough else "none"),
+                facts["Intervals"],
             ),
         )
         chances = tuple((str(name), fixed(value)) for name, value in self.each.items())
-        blocks: list[Block] = [
-            Paragraph("Formula", self.formula),
-            facts,
-            Grid(("effect", "chance of\nbeing found"), chances, "lr"),
-            errors_grid(self),
-        ]
-        blocks += [Paragraph(f"[{i}]", note) for i, note in enumerate(self.notes, 1)]
-        blocks.append(Paragraph("Cost", "No data were used and nothing was spent."))
-        return Summary(Report("Plan of a private selection", None, tuple(blocks)))
+        grid = Grid(("effect", "chance of\nbeing found"), chances, "lr")
+        return self._page("Plan of a private selection", shown, grid)
 
     def __repr__(self) -> str:
         return (
             f"<GLMSelectionPlan: n={self.n:,}, eps={float(self.eps):g}: "
             f"all effects found with {self.found:.3f}>"
         )
-
-    def __str__(self) -> str:
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
 
 def plan_choice(
@@ -235,12 +138,49 @@ def plan_choice(
     )
     slopes = stated.beta * supposed.design.response.width
     looked = replace(supposed, supposed=replace(supposed.supposed, slopes=slopes))
-    asked = _Call(looked, stated, chance, false_inclusions, "fresh" if fit == "auto" else fit)
-    wanted = f"finds all effects with chance {chance:g} and is enough for intervals"
-    if call["n"] is None:
-        rows = least_rows(lambda n: asked.reached(n=n), wanted)
-        return replace(replace(asked, call=replace(looked, n=rows)).predict(), solved="n")
-    if call["eps"] is None:
-        least = least_eps(lambda eps: asked.reached(eps=eps), wanted)
-        return replace(replace(asked, call=replace(looked, eps=least)).predict(), solved="eps")
-    return asked.predict()
+    fit = "fresh" if fit == "auto" else fit
+    return solve(
+        lambda **at: _predicted(replace(looked, **at), stated, false_inclusions, fit),
+        call,
+        lambda plan: plan.enough and plan.found >= chance,
+        f"finds all effects with chance {chance:g} and is enough for intervals",
+    )
+
+
+def _predicted(
+    call: GLMCall, stated: Stated, false_inclusions: float, fit: str | None
+) -> GLMSelectionPlan:
+    split = fit == "split"
+    plan = call.looks(FRESH if fit == "fresh" else Fraction(0), split=split)
+    rows = call.n / 2 if split else float(call.n)
+    seen, plain = expected_looks(call.family, plan, rows, call.supposed)
+    doubts = [_NOT_SO.format(doubt) for doubt in estimate(seen, call.names).doubted]
+    effects, law = len(stated.names), family_law(seen.looks[-1], plan.degrees)
+    slopes = call.supposed.slopes
+    assert slopes is not None
+    found = gains(law, slopes, stated.units, effects, false_inclusions)
+    offered = {j for unit in stated.units[effects:] for j in unit}
+    chosen = [j for j in range(len(call.names)) if j not in offered]
+    if fit in ("fresh", "split"):
+        later, own = plan.at_chosen(len(chosen) - 1), _of_columns(call.supposed, chosen)
+        again, plain = expected_again(call.family, seen, later, rows, own)
+        fitted = estimate(again, [call.names[j] for j in chosen])
+    else:
+        fitted, plain = estimate(seen, [call.names[j] for j in chosen], chosen), plain[chosen]
+    doubts += [f"Of the coefficients a call would say: {doubt}" for doubt in fitted.doubted]
+    return GLMSelectionPlan(
+        **predicted_fields(call, plan, fitted, plain, chosen),
+        enough=not doubts,
+        notes=tuple(dict.fromkeys(doubts)),
+        terms=stated.names,
+        detection=reported(found),
+    )
+
+
+def _of_columns(supposed: Supposed, chosen: list[int]) -> Supposed:
+    """Return what is supposed of a part of the columns; 0 is the intercept."""
+    at = np.array(chosen[1:], dtype=int) - 1
+    assert supposed.slopes is not None
+    return replace(
+        supposed, covariance=supposed.covariance[np.ix_(at, at)], slopes=supposed.slopes[at]
+    )

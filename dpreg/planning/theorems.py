@@ -26,6 +26,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from dpreg.planning.solve import bracket, narrowed
+
 __all__ = ["Promise", "Situation", "least_rows", "theorem_41", "theorem_42"]
 
 
@@ -122,19 +124,12 @@ def least_rows(theorem: Callable[[Situation], Promise], at: Situation, chance: f
 
     Its condition on R is ignored; infinity where no n up to 1e15 suffices.
     """
-    high = 16.0
-    while theorem(replace(at, rows=high)).right < chance:
-        high *= 2
-        if high > 1e15:
-            return math.inf
-    low = high / 2
-    while high / low > 1.001:
-        middle = math.sqrt(low * high)
-        if theorem(replace(at, rows=middle)).right < chance:
-            low = middle
-        else:
-            high = middle
-    return high
+
+    def reached(rows: float) -> bool:
+        return theorem(replace(at, rows=rows)).right >= chance
+
+    found = bracket(reached, 16.0, 1e15)
+    return math.inf if found is None else narrowed(reached, *found, 1.001)
 
 
 def _union(models: int, exponent: float) -> float:
