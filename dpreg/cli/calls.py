@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 
 import dpreg
-from dpreg.cli.options import call_options, call_values
+from dpreg.cli.options import AS_JSON, call_options, call_values
 from dpreg.cli.running import printed, say
 from dpreg.errors import ArgumentError, DataError
 from dpreg.paths import check_writable
@@ -21,7 +21,7 @@ from dpreg.privacy.ledger.quote import Quotation, quote
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 
-__all__ = ["CALLS", "Call", "add_calls"]
+__all__ = ["CALLS", "Call", "add_calls", "opened", "show_price", "told"]
 
 CALLS: Final[dict[str, Callable[..., Any]]] = {
     "select": dpreg.dp_select,
@@ -128,7 +128,7 @@ def _command(name: str, call: Callable[..., Any]) -> click.Command:
         account = opened(ledger, analyst)
         price = told(ready.quotation(), account)
         if check:
-            _show_price(price, as_json)
+            show_price(price, as_json)
             return
         if account is None:
             say("dpreg: no ledger is charged: nobody adds up what such releases tell together")
@@ -165,7 +165,8 @@ def _one_column(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_list
 
 
-def _show_price(price: dict[str, str], as_json: bool) -> None:
+def show_price(price: dict[str, str], as_json: bool) -> None:
+    """Print a price."""
     if as_json:
         printed(price)
     else:
@@ -178,6 +179,6 @@ _SHARED: Final = (
     click.option("--analyst", metavar="NAME", help="Whose part of the ledger is charged."),
     click.option("--out", metavar="FILE", help="Save the result here, as JSON."),
     click.option("--check", is_flag=True, help="Refuse what can be refused, tell the cost, stop."),
-    click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    AS_JSON,
     click.option("--quiet", is_flag=True, help="Show no bars."),
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from dpreg.cli.options import pairs
+from dpreg.cli.options import AS_JSON, pairs
 from dpreg.cli.running import printed
 from dpreg.errors import ArgumentError, LedgerError
 from dpreg.privacy.budget import Budget, exact
@@ -18,8 +18,6 @@ from dpreg.privacy.ledger.chain import PERIODS
 from dpreg.results.load import load
 
 __all__ = ["ledger"]
-
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group()
@@ -69,7 +67,7 @@ def init(
 
 @ledger.command()
 @click.argument("place")
-@_JSON
+@AS_JSON
 def show(place: str, as_json: bool) -> None:
     """Show caps, what is spent, and the entries."""
     account = Ledger.open(place, read_only=True)
@@ -103,7 +101,7 @@ def export(place: str) -> None:
 @click.argument("place")
 @click.option("--head", help="A head that you kept: the ledger must still hold it.")
 @click.option("--result", metavar="FILE", help="A saved result: its entry must still be there.")
-@_JSON
+@AS_JSON
 def verify(place: str, head: str | None, result: str | None, as_json: bool) -> None:
     """Go through the whole ledger: hashes, sums, caps, and a head kept elsewhere.
 

@@ -11,11 +11,10 @@ import click
 
 import dpreg
 from dpreg.cli.batch import run_batch
-from dpreg.cli.calls import OF_FORMULA, Call, add_calls, opened, told
+from dpreg.cli.calls import OF_FORMULA, Call, add_calls, opened, show_price, told
 from dpreg.cli.ledgers import ledger
-from dpreg.cli.options import call_options, call_values, pairs
-from dpreg.cli.running import ended, printed
-from dpreg.errors import ArgumentError
+from dpreg.cli.options import AS_JSON, call_options, call_values, number, pairs
+from dpreg.cli.running import ended
 from dpreg.reporting import write_report
 from dpreg.results.load import load
 from dpreg.schema import Schema
@@ -27,7 +26,6 @@ _EPILOG = (
     "Exit codes: 0 done; 1 unforeseen; 2 option or argument; 3 formula; 4 schema; 5 table or file; "
     "6 budget; 7 ledger; 130 interrupted."
 )
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group(epilog=_EPILOG)
@@ -52,7 +50,7 @@ def skeleton(table: str) -> None:
 @click.option("--call", "name", type=click.Choice(OF_FORMULA), default="select", show_default=True)
 @click.option("--ledger", "place", metavar="PLACE", help="See also that it covers the cost.")
 @click.option("--analyst", metavar="NAME")
-@_JSON
+@AS_JSON
 def check(
     formula: str,
     table: str,
@@ -70,11 +68,7 @@ def check(
     """
     arguments = {"formula": formula, "data": table, "schema": schema, "eps": eps, "delta": delta}
     price = told(Call(name, arguments).quotation(), opened(place, analyst))
-    if as_json:
-        printed(price)
-    else:
-        click.echo(f"{price['call']}\n  costs eps = {price['eps']}, delta = {price['delta']}")
-        click.echo(f"  protects: {price['protects']}\n  nothing was charged, and no row read")
+    show_price(price, as_json)
 
 
 @commands.command()
@@ -83,13 +77,8 @@ def check(
 @call_options(dpreg.plan)
 def plan(effects: tuple[str, ...], formula: str | None, **given: Any) -> None:
     """Tell the chance of finding effects, or how near coefficients come, before there are data."""
-    named = {name: _real(value) for name, value in pairs(effects, "--effect").items()}
-    values = call_values(dpreg.plan, given)
-    for name in ("sigma", "chance", "correlation", "mean", "spread", "scatter"):
-        values = values | {name: _real(values[name])} if name in values else values
-    if "sd" in values:
-        values["sd"] = {name: _real(value) for name, value in values["sd"].items()}
-    click.echo(str(dpreg.plan(named or None, formula=formula, **values)))
+    named = {name: number(text, "--effect") for name, text in pairs(effects, "--effect").items()}
+    click.echo(str(dpreg.plan(named or None, formula=formula, **call_values(dpreg.plan, given))))
 
 
 @commands.command("plan-glm")
@@ -97,15 +86,12 @@ def plan(effects: tuple[str, ...], formula: str | None, **given: Any) -> None:
 @call_options(dpreg.plan_glm)
 def plan_glm(formula: str, **given: Any) -> None:
     """Tell the standard errors of a regression of a family, or what they need, without data."""
-    values = call_values(dpreg.plan_glm, given)
-    if "sd" in values:
-        values["sd"] = {name: _real(value) for name, value in values["sd"].items()}
-    click.echo(str(dpreg.plan_glm(formula, **values)))
+    click.echo(str(dpreg.plan_glm(formula, **call_values(dpreg.plan_glm, given))))
 
 
 @commands.command()
 @click.argument("result")
-@_JSON
+@AS_JSON
 def show(result: str, as_json: bool) -> None:
     """Print a saved result."""
     found = load(result)
@@ -124,7 +110,7 @@ def report(result: str, out: str) -> None:
 @click.argument("file")
 @click.option("--check", is_flag=True, help="Check all calls, tell the cost, stop.")
 @click.option("--quiet", is_flag=True, help="Show no bars.")
-@_JSON
+@AS_JSON
 def batch(file: str, check: bool, quiet: bool, as_json: bool) -> None:
     """Run the calls of a TOML file: all are checked before the first is charged."""
     run_batch(file, check=check, as_json=as_json, quiet=quiet)
@@ -137,10 +123,3 @@ add_calls(commands)
 def main() -> None:
     """Run the command and leave the process."""
     ended(lambda: commands.main(prog_name="dpreg", standalone_mode=False))
-
-
-def _real(value: Any) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise ArgumentError(f"a number is needed; got {value!r}.") from None

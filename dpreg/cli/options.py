@@ -14,13 +14,14 @@ import click
 
 from dpreg.errors import ArgumentError
 
-__all__ = ["call_options", "call_values", "pairs"]
+__all__ = ["AS_JSON", "call_options", "call_values", "number", "pairs"]
 
 OWN: Final = (
     "formula", "x", "q", "data", "estimator", "budget", "analyst", "progress", "unsafe_seed",
     "effects",
 )  # fmt: skip
 """Parameters that a command gives itself, or that are not for it."""
+AS_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def call_options(call: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -84,12 +85,14 @@ def _value(parameter: inspect.Parameter, value: Any) -> Any:
     name, kind = parameter.name, str(parameter.annotation)
     if name == "bounds":
         return _bounds(value)
+    if "Mapping[str, float]" in kind:
+        return {key: number(text, f"--{name}") for key, text in pairs(value, f"--{name}").items()}
     if "Mapping" in kind:
         return pairs(value, f"--{name}")
     if _is_list(parameter):
         return tuple(value)
     if name == "bins" and value != "private":
-        edges = [_number(part, "--bins") for part in value.split(",")]
+        edges = [number(part, "--bins") for part in value.split(",")]
         return edges if len(edges) > 1 else int(edges[0])
     if value == "none" and "None" in kind:
         return None
@@ -104,18 +107,19 @@ def _is_list(parameter: inspect.Parameter) -> bool:
 
 def _bounds(texts: tuple[str, ...]) -> Any:
     def pair(text: str) -> tuple[float, ...]:
-        return tuple(_number(part, "--bounds") for part in text.split(","))
+        return tuple(number(part, "--bounds") for part in text.split(","))
 
     if len(texts) == 1 and "=" not in texts[0]:
         return pair(texts[0])
     return {name: pair(text) for name, text in pairs(texts, "--bounds").items()}
 
 
-def _number(text: str, option: str) -> float:
+def number(text: str, option: str) -> float:
+    """Read a number."""
     try:
         return float(text)
     except ValueError:
-        raise ArgumentError(f"{option} takes numbers with commas between; got {text!r}.") from None
+        raise ArgumentError(f"{option} needs a number; got {text!r}.") from None
 
 
 def _descriptions(call: Callable[..., Any]) -> dict[str, str]:
