@@ -14,7 +14,7 @@ from numpy.random import Generator
 from dpreg.arrays import Floats, Places
 from dpreg.estimation.gram import NoisyGram
 
-__all__ = ["draw_truth", "draws_for", "redraw_noise", "standard_noise"]
+__all__ = ["Redrawn", "draw_truth", "draws_for", "standard_noise"]
 
 
 _CELLS_AT_ONCE: Final = 2_000_000
@@ -50,7 +50,7 @@ def draw_truth(
     step = max(1, _CELLS_AT_ONCE // (4 if size > _FULL_DRAWS_TO else 1) // (size + 1) ** 2)
     error = np.zeros((size, size)) if draws < _MOST_DRAWS and size > _FULL_DRAWS_TO else None
     parts: list[Floats] = []
-    redrawn = _Redrawn.of(noisy)
+    redrawn = Redrawn.of(noisy)
     for start in range(0, draws, step):
         number = min(step, draws - start)
         matrices = noisy.cells - redrawn.matrices(number, rng)
@@ -66,13 +66,8 @@ def draw_truth(
     return back[0], back[1], error
 
 
-def redraw_noise(noisy: NoisyGram, size: int, rng: Generator) -> Floats:
-    """Draw `size` fresh noise matrices by the release's public law, shape (size, d + 1, d + 1)."""
-    return _Redrawn.of(noisy).matrices(size, rng)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class _Redrawn:
+class Redrawn:
     """What is drawn anew, chunk by chunk: standard deviations of cells, and the entries they fill.
 
     Attributes
@@ -90,7 +85,8 @@ class _Redrawn:
     filled: Places
 
     @classmethod
-    def of(cls, noisy: NoisyGram) -> _Redrawn:
+    def of(cls, noisy: NoisyGram) -> Redrawn:
+        """Find which cells of a release are to be drawn anew."""
         places = [cell for cell in noisy.triangle.cells if cell != (-1, -1)]
         size = len(noisy.cells)
         filled = np.full((size, size), len(places), dtype=np.intp)
@@ -101,6 +97,7 @@ class _Redrawn:
         return cls(noisy, places, noisy.noise_sd[rows, columns], filled.ravel())
 
     def matrices(self, size: int, rng: Generator) -> Floats:
+        """Draw `size` noise matrices by the release's public law, (size, d + 1, d + 1)."""
         noisy = self.noisy
         if noisy.mechanism == "matrix-laplace" and len(noisy.columns) <= _FULL_DRAWS_TO:
             return _redraw_wishart(noisy, self.places, size, rng)

@@ -69,11 +69,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from scipy.special import chdtrc
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
@@ -84,7 +82,6 @@ __all__ = [
     "degrees",
     "matrix_laplace_scales",
     "matrix_laplace_variance",
-    "quadratic_survival",
     "response_share",
 ]
 
@@ -170,30 +167,3 @@ def matrix_laplace_variance(scales: Sequence[int]) -> Floats:
     variance: Floats = 2.0 * degrees(len(c)) * np.outer(c, c)
     variance[np.diag_indices(len(c))] *= 2.0
     return variance
-
-
-@lru_cache(maxsize=4096)
-def quadratic_survival(q: float, df: int, nu: int) -> float:
-    """Return P(chi2_df chi2_(2 nu)/(2 nu) > q): the law of the module's quadratic form.
-
-    The expectation over y = chi2_(2 nu) by the trapezoidal rule in log y, where the integrand is
-    smooth and dies out on both sides: 16 digits or so, tails included.
-    """
-    if df < 1 or nu < 1:
-        raise ArgumentError("the quadratic form needs at least one direction and one degree")
-    if q <= 0:
-        return 1.0
-    y, mass = _nodes(2 * nu)
-    return float(np.sum(mass * chdtrc(df, 2 * nu * q / y)))
-
-
-@lru_cache(maxsize=64)
-def _nodes(df: int) -> tuple[Floats, Floats]:
-    """Return points y and weights of a chi2_df expectation: equal steps in log y."""
-    from scipy.stats import chi2  # slow to import, and seldom needed
-
-    log_y = np.linspace(math.log(df) - 60.0 / math.sqrt(df) - 4.0, math.log(df + 400.0) + 4.0, 2000)
-    y = np.exp(log_y)
-    mass = chi2.pdf(y, df) * y * (log_y[1] - log_y[0])
-    keep = mass > 1e-300
-    return y[keep], mass[keep] / math.fsum(mass[keep])

@@ -17,7 +17,7 @@ from dpreg.estimation.inference import (
     noise_norm,
     to_user_units,
 )
-from dpreg.estimation.redraws import draws_for, redraw_noise
+from dpreg.estimation.redraws import Redrawn, draws_for
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy.gram_sensitivity import layout
 
@@ -84,7 +84,7 @@ def test_redrawn_noise_has_the_release_law(noise):
     noisy = release_gram(
         Moments.zero(6), (0, 1, 2, 3), exclusive=[(2, 3)], eps=Fraction(1), delta=DELTA, noise=noise
     )
-    drawn = redraw_noise(noisy, 20_000, np.random.default_rng(2))
+    drawn = Redrawn.of(noisy).matrices(20_000, np.random.default_rng(2))
     np.testing.assert_allclose(drawn.std(axis=0), noisy.noise_sd, rtol=0.08)
     assert (drawn == drawn.transpose(0, 2, 1)).all()
     assert (drawn[:, 0, 2] == drawn[:, 2, 2]).all()
