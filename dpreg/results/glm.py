@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, cast
+from typing import ClassVar, Final, cast
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from dpreg.results.contrast import Combinations
 from dpreg.results.named import renamed
 from dpreg.results.regression import RegressionResults
 from dpreg.results.summary import Summary
-from dpreg.results.withheld import Withheld
+from dpreg.results.withheld import withholding
 
 __all__ = ["LINKS", "GLMPrediction", "GLMResults", "inverse_link"]
 
@@ -40,6 +40,10 @@ _SUMS: Final = (
     "it is an exact sum over the rows, and no look releases it. Compare models by intervals of "
     "their coefficients"
 )
+_TABLE: Final = (
+    "it is of the table's own rows. Use predict() or get_prediction() on a table that you may see"
+)
+_SEARCH: Final = "no search goes over the rows. `looks` holds what each look released"
 
 
 def inverse_link(link: str, eta: Floats) -> Floats:
@@ -62,6 +66,22 @@ def _slope(link: str, mean: Floats) -> Floats:
     return mean if link == "log" else np.asarray(mean * (1 - mean))
 
 
+@withholding(
+    {
+        _SUMS: (
+            "deviance null_deviance llnull pseudo_rsquared llf llf_scaled aic bic bic_llf "
+            "bic_deviance info_criteria score_test"
+        ),
+        "it is an exact sum over the rows. `scale` estimates the dispersion": "pearson_chi2",
+        _ROWS: (
+            "null get_hat_matrix_diag plot_added_variable plot_ceres_residuals "
+            "plot_partial_residuals mu resid_response resid_deviance resid_working resid_anscombe "
+            "resid_anscombe_scaled resid_anscombe_unscaled"
+        ),
+        _TABLE: "get_distribution get_margeff",
+        _SEARCH: "fit_history mle_settings",
+    }
+)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class GLMResults(RegressionResults):
     """Coefficients of a generalised linear model, released with differential privacy.
@@ -101,48 +121,8 @@ class GLMResults(RegressionResults):
     success: str | None = None
     trials: str | None = None
 
-    deviance = Withheld(_SUMS)
-    null_deviance = Withheld(_SUMS)
-    pearson_chi2: ClassVar[Any] = Withheld(
-        "it is an exact sum over the rows. `scale` estimates the dispersion"
-    )
-    llnull = Withheld(_SUMS)
-    pseudo_rsquared = Withheld(_SUMS)
-    llf = Withheld(_SUMS)
-    llf_scaled = Withheld(_SUMS)
-    aic = Withheld(_SUMS)
-    bic = Withheld(_SUMS)
-    bic_llf = Withheld(_SUMS)
-    bic_deviance = Withheld(_SUMS)
-    info_criteria = Withheld(_SUMS)
-    score_test = Withheld(_SUMS)
-    null = Withheld(_ROWS)
-    get_hat_matrix_diag = Withheld(_ROWS)
-    get_margeff = Withheld(
-        "it averages over the rows of the table. Use get_prediction() on rows of your own"
-    )
-    get_distribution = Withheld(
-        "it is of the table's own rows. Use predict() on a table that you may see, and `scale`"
-    )
-    plot_added_variable = Withheld(_ROWS)
-    plot_ceres_residuals = Withheld(_ROWS)
-    plot_partial_residuals = Withheld(_ROWS)
-    fit_history = Withheld(
-        "there is no search over the rows to tell of. `looks` has what each look released"
-    )
-    mle_settings = Withheld(
-        "there is no search over the rows to set up. `looks` has what each look released"
-    )
-    mu = Withheld(_ROWS)
-    resid_response = Withheld(_ROWS)
-    resid_deviance = Withheld(_ROWS)
-    resid_working = Withheld(_ROWS)
-    resid_anscombe = Withheld(_ROWS)
-    resid_anscombe_scaled = Withheld(_ROWS)
-    resid_anscombe_unscaled = Withheld(_ROWS)
-
     def __post_init__(self) -> None:
-        """Check what a linear model has not."""
+        """Check the fields that a linear model does not have."""
         RegressionResults.__post_init__(self)
         if self.link not in LINKS:
             raise ArgumentError(f"link must be one of {LINKS}")

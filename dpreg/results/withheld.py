@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
 from dpreg.errors import NotReleased
 
-__all__ = ["NeverReleased", "Withheld", "WithoutRows"]
+__all__ = ["NeverReleased", "Withheld", "WithoutRows", "withholding"]
+
+_T = TypeVar("_T")
 
 _ROWS = (
     "there is one number for each row, and each would disclose that row. Use predict() on a table "
@@ -43,13 +48,9 @@ class Withheld:
 
     __slots__ = ("name", "reason")
 
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        self.name = "this attribute"
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        """Remember the attribute's name for the message."""
+    def __init__(self, name: str, reason: str) -> None:
         self.name = name
+        self.reason = reason
 
     def __get__(self, instance: object, owner: type | None = None) -> Withheld:
         """Raise, unless looked up on the class."""
@@ -58,57 +59,46 @@ class Withheld:
         raise NotReleased(f"{self.name} is not released: {self.reason}.")
 
 
+def withholding(reasons: Mapping[str, str]) -> Callable[[type[_T]], type[_T]]:
+    """Return a class decorator that withholds names, listed with blanks between by their reason."""
+
+    def decorate(owner: type[_T]) -> type[_T]:
+        for reason, names in reasons.items():
+            for name in names.split():
+                setattr(owner, name, Withheld(name, reason))
+        return owner
+
+    return decorate
+
+
+@withholding(
+    {
+        _ROWS: "resid wresid resid_pearson fittedvalues",
+        _INFLUENCE: "influence get_influence outlier_test",
+        _LIKELIHOOD: "llf aic bic info_criteria",
+        _SUMS: "ssr ess centered_tss uncentered_tss mse_model mse_total",
+        _TESTS: "fvalue f_pvalue f_test compare_f_test compare_lr_test compare_lm_test",
+        _ROBUST: (
+            "get_robustcov_results HC0_se HC1_se HC2_se HC3_se cov_HC0 cov_HC1 cov_HC2 cov_HC3"
+        ),
+        _MOMENTS: "condition_number eigenvals normalized_cov_params",
+        _EMPIRICAL: "el_test conf_int_el",
+        "it attaches a model with its raw rows to a result": "initialize",
+    }
+)
 class NeverReleased:
     """What statsmodels' results of a linear model offer and dpreg's never will."""
 
     __slots__ = ()
 
-    resid = Withheld(_ROWS)
-    wresid = Withheld(_ROWS)
-    resid_pearson = Withheld(_ROWS)
-    fittedvalues = Withheld(_ROWS)
-    influence = Withheld(_INFLUENCE)
-    get_influence = Withheld(_INFLUENCE)
-    outlier_test = Withheld(_INFLUENCE)
-    llf = Withheld(_LIKELIHOOD)
-    aic = Withheld(_LIKELIHOOD)
-    bic = Withheld(_LIKELIHOOD)
-    info_criteria = Withheld(_LIKELIHOOD)
-    ssr = Withheld(_SUMS)
-    ess = Withheld(_SUMS)
-    centered_tss = Withheld(_SUMS)
-    uncentered_tss = Withheld(_SUMS)
-    mse_model = Withheld(_SUMS)
-    mse_total = Withheld(_SUMS)
-    fvalue = Withheld(_TESTS)
-    f_pvalue = Withheld(_TESTS)
-    f_test = Withheld(_TESTS)
-    compare_f_test = Withheld(_TESTS)
-    compare_lr_test = Withheld(_TESTS)
-    compare_lm_test = Withheld(_TESTS)
-    get_robustcov_results = Withheld(_ROBUST)
-    HC0_se = Withheld(_ROBUST)
-    HC1_se = Withheld(_ROBUST)
-    HC2_se = Withheld(_ROBUST)
-    HC3_se = Withheld(_ROBUST)
-    cov_HC0 = Withheld(_ROBUST)
-    cov_HC1 = Withheld(_ROBUST)
-    cov_HC2 = Withheld(_ROBUST)
-    cov_HC3 = Withheld(_ROBUST)
-    condition_number = Withheld(_MOMENTS)
-    eigenvals = Withheld(_MOMENTS)
-    normalized_cov_params = Withheld(_MOMENTS)
-    el_test = Withheld(_EMPIRICAL)
-    conf_int_el = Withheld(_EMPIRICAL)
-    initialize = Withheld("it attaches a model with its raw rows to a result")
 
-
+@withholding(
+    {
+        _ROWS: "endog exog data",
+        _FITTING: "fit",
+    }
+)
 class WithoutRows:
     """What statsmodels' models hold and the public part of one does not: the rows."""
 
     __slots__ = ()
-
-    endog = Withheld(_ROWS)
-    exog = Withheld(_ROWS)
-    data = Withheld(_ROWS)
-    fit = Withheld(_FITTING)
