@@ -27,6 +27,7 @@ from dpreg.request import SelectionRequest, choice, count, inclusions, names
 from dpreg.signatures import Amount, Amounts, SchemaLike, Table, Texts
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
+from dpreg.study.base import facts_of
 from dpreg.study.results import SelectionStudy
 from dpreg.study.selection import study
 from dpreg.study.simulated import SimulationStudy
@@ -170,17 +171,8 @@ false_inclusions
     )
     first = requests[0]
     return SelectionStudy(
-        formula=done.design.formula,
-        response=done.design.response.name,
-        kept=done.design.keep,
-        candidates=done.space.units,
-        n_models=done.space.size,
+        **facts_of(done.design, done.space, first),
         rows=done.rows,
-        neighbors=first.protection.neighbors,
-        contributions=first.protection.contributions,
-        units=first.units,
-        hierarchy=first.hierarchy,
-        max_terms=first.max_terms,
         settings=done.settings,
         law=done.law,
     )
@@ -209,7 +201,7 @@ def simulation_study(
     The columns are independent and uniform on [-1, 1], without an intercept; y = x'beta + sigma z,
     z standard normal. Per data set the chance of the right model is exact, so that 500 data sets
     give what took the paper 500 runs of the mechanism each, with a far smaller error. The defaults
-    are the paper's, but for `scale` and `bound`.
+    are the paper's, except `scale` and `bound`.
 
     Parameters
     ----------
@@ -338,6 +330,6 @@ def several(value: Any, name: str) -> tuple[Any, ...]:
 
 def _check_public(requests: list[SelectionRequest]) -> None:
     if any(request.radius is None for request in requests):
-        raise ArgumentError('a study buys nothing: radius must be a number, not "private".')
+        raise ArgumentError('a study spends no budget: radius must be a number, not "private".')
     if any(request.sigma2 == "private" for request in requests):
-        raise ArgumentError('a study buys nothing: sigma2 must be a number, not "private".')
+        raise ArgumentError('a study spends no budget: sigma2 must be a number, not "private".')

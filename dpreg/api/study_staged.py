@@ -18,6 +18,7 @@ from dpreg.schema import Schema
 from dpreg.selection.preparation import design_of, space_of
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
+from dpreg.study.base import facts_of
 from dpreg.study.staged import simulate_choices
 from dpreg.study.staged_results import StagedStudy
 
@@ -102,16 +103,7 @@ def staged_study(
         settings.append((request, plan))
     law = simulate_choices(settings, design, space, reader, draws=draws, seed=seed, progress=shown)
     return StagedStudy(
-        formula=design.formula,
-        response=design.response.name,
-        kept=design.keep,
-        candidates=space.units,
-        n_models=space.size,
-        neighbors=first.protection.neighbors,
-        contributions=first.protection.contributions,
-        units=first.units,
-        hierarchy=first.hierarchy,
-        max_terms=first.max_terms,
+        **facts_of(design, space, first),
         settings=tuple((r.budget.eps, r.budget.delta, plan.mechanism) for r, plan in settings),
         draws=draws,
         law=law,

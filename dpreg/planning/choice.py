@@ -12,8 +12,8 @@ explain a share r^2 of k's direction. Given D_k = m^2,
 
     D_u = (1 - r^2) chi2_(d_u) about (r m + s_u)^2 / (1 - r^2),
 
-s_u^2 = lambda_u what u explains by itself; u is no rival where it is in the model beside k, that is
-where what it explains by itself is above its price. So
+s_u^2 = lambda_u what u explains by itself; u is not a rival where it is in the model beside k, that
+is where what it explains by itself is above its price. So
 
     P(k reported) = E[ D_k > price_k;  prod_u P(D_u < D_k - price_k + price_u - margin, or u in) ],
 

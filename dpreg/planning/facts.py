@@ -81,7 +81,7 @@ class Facts:
             raise ArgumentError(f"chance must lie between 0 and 1; got {call['chance']!r}.")
         n, eps = call["n"], call["eps"]
         if n is None and eps is None:
-            raise ArgumentError("give n, eps or both: the other one is what is planned.")
+            raise ArgumentError("give n, eps or both: the one left out is what is found.")
         clip = positive(call["clip"], "clip", Fraction(1))
         if clip < _LEAST_CLIP:
             raise ArgumentError(
@@ -130,7 +130,7 @@ def _method(call: Mapping[str, Any], of: str) -> tuple[str, tuple[str, ...]]:
     given = [name for name, usual in _SELECTING.items() if call[name] != usual]
     if of == "ols":
         if given:
-            raise ArgumentError(f'of="ols" has no {", ".join(given)}: a selection has.')
+            raise ArgumentError(f'of="ols" has no {", ".join(given)}: only a selection has.')
         return method, ()
     papers = tuple(name for name in given if name in _PAPERS)
     if call["fit"] == "share":
@@ -163,7 +163,7 @@ def _named(effects: Any, of: str) -> dict[str, float]:
         raise ArgumentError(f"effects must hold 1 to {_MOST_EFFECTS[of]} coefficients.")
     numbers = {name: exact(value, "effects") for name, value in named.items()}
     if of == "select" and not all(numbers.values()):
-        raise ArgumentError("an effect of zero is none: count it among the candidates.")
+        raise ArgumentError("an effect of zero is not an effect: count it among the candidates.")
     return {
         name: sized(value, "effects", signed=True) if numbers[name] else 0.0
         for name, value in named.items()

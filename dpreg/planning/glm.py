@@ -37,7 +37,7 @@ class GLMPlan(PlanOfFamily):
         Whether intervals can be expected.
     mechanism : str
     names : tuple of str
-        Of the coefficients, in the user's units but for the intercept: its columns are taken for
+        Of the coefficients, in the user's units, except the intercept: it is that of columns
         centred at the middle of their bounds.
     sampling, privacy, without_privacy : arrays
         Predicted standard errors: of the rows as the looks weight them, of the noise, and of the
@@ -110,8 +110,8 @@ def plan_glm(
 
     Notes
     -----
-    Assumed: columns without correlation (but levels of a factor), in the middle of their bounds on
-    average, with equal parts in the predictor, and a model that holds.
+    Assumed: columns without correlation (except levels of a factor), in the middle of their bounds
+    on average, with equal parts in the predictor, and a model that holds.
     """
     given = locals()
     call = GLMCall.of(given)

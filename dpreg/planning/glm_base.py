@@ -6,7 +6,6 @@ Tested in `tests/planning/test_glm.py` and `tests/planning/test_glm_choice.py`.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -22,6 +21,7 @@ from dpreg.planning.glm_call import GLMCall
 from dpreg.planning.solve import least, rounded_up
 from dpreg.privacy.budget import decimal_string, exact
 from dpreg.results.fit_views import fixed
+from dpreg.results.printed import Printed
 from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
 from dpreg.results.summary import Summary
 
@@ -34,7 +34,7 @@ _P = TypeVar("_P", bound="PlanOfFamily")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PlanOfFamily(ABC):
+class PlanOfFamily(Printed):
     """What a call with a family would give: a prediction, from no data.
 
     Attributes
@@ -82,10 +82,6 @@ class PlanOfFamily(ABC):
         }
         return pd.DataFrame(columns, index=list(self.names))
 
-    @abstractmethod
-    def summary(self) -> Summary:
-        """Return the printable page of the plan."""
-
     def _page(self, title: str, facts: Facts, *found: Block) -> Summary:
         rows = tuple(
             (str(name), *(fixed(value) for value in values))
@@ -113,12 +109,6 @@ class PlanOfFamily(ABC):
             "Intervals": "expected" if self.enough else "none",
         }
         return {name: (name, value) for name, value in facts.items()}
-
-    def __str__(self) -> str:
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
 
 def predicted_fields(

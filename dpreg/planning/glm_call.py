@@ -73,7 +73,7 @@ class GLMCall:
         """Check every argument; errors say which to change, and how."""
         n, eps, family = call["n"], call["eps"], call["family"]
         if n is None and eps is None:
-            raise ArgumentError("give n, eps or both: the other one is what is planned.")
+            raise ArgumentError("give n, eps or both: the one left out is what is found.")
         known = ("family", "response_cap")
         missing = dict.fromkeys(("offset", "exposure", "trials"))
         asked = Asked.of({**{name: call[name] for name in known}, **missing})

@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
+from dpreg.planning.arguments import rows_of_table, sized
+from dpreg.planning.assumed import Assumed
+from dpreg.planning.sizes import Stated
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
+from dpreg.results.printed import Printed
 from dpreg.staged.plan import FRESH, LookPlan, plan_looks
 
-if TYPE_CHECKING:
-    from dpreg.results.summary import Summary
-
-__all__ = ["Asked", "Looking", "Planned"]
+__all__ = ["Asked", "Planned", "PlannedCall"]
 
 _LARGEST_EPS: Final = 1e6
-_C = TypeVar("_C", bound="Looking")
+_C = TypeVar("_C", bound="PlannedCall")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,23 +80,42 @@ class Asked:
         return eps * max(ratio, 1.0) if math.isfinite(ratio) else _LARGEST_EPS
 
 
-class Looking(Protocol):
-    """A call with a rows rule: what `Planned` needs of it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCall:
+    """The checked arguments that plans of linear models share, in stored units.
+
+    Attributes
+    ----------
+    stated : Stated
+    assumed : Assumed
+    asked : Asked
+    n : int
+    eps : float
+        What the whole call costs.
+    chance : float
+    method : str
+    papers : tuple of str
+        Given arguments that only the paper's methods have.
+    """
+
+    stated: Stated
+    assumed: Assumed
+    asked: Asked
+    n: int
+    eps: float
+    chance: float
+    method: str
+    papers: tuple[str, ...] = ()
 
     @property
-    def n(self) -> int:
-        """Rows of the table."""
-
-    @property
-    def eps(self) -> float:
-        """What the whole call costs."""
-
-    @property
-    def asked(self) -> Asked:
-        """What decides how it looks."""
+    def staged(self) -> bool:
+        """Whether the call looks at the rows three times: the rule of the call itself."""
+        if self.method != "auto":
+            return self.method == "staged"
+        return not self.papers and self.n >= self.asked.rows_needed(self.eps)
 
 
-class Planned(Generic[_C]):
+class Planned(Printed, Generic[_C]):
     """What plans of calls that may look at the rows have in common."""
 
     call: _C
@@ -120,13 +140,7 @@ class Planned(Generic[_C]):
         """The eps from which on ``method="auto"`` takes "staged", with these rows."""
         return self.call.asked.eps_needed(self.n)
 
-    def summary(self) -> Summary:
-        """Return the printable page of the plan."""
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        """Return the page as text."""
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
+    def _moved(self, n: int | None, eps: float | None) -> _C:
+        """Return the call at another n or eps."""
+        n = self.n if n is None else rows_of_table(n)
+        return replace(self.call, n=n, eps=self.eps if eps is None else sized(eps, "eps"))

@@ -58,7 +58,7 @@ def check_without(call: Mapping[str, Any]) -> None:
         )
     for name in ("effects", "sigma"):
         if call[name] is None:
-            raise ArgumentError(f"{name} is needed: only a plan with family= has none.")
+            raise ArgumentError(f"{name} is needed: only a plan with family= does without it.")
 
 
 def plan_of_family(call: Mapping[str, Any]) -> GLMPlan | GLMSelectionPlan:

@@ -8,18 +8,15 @@ Tested in `tests/planning/test_regression_plan.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Floats
-from dpreg.planning.arguments import rows_of_table, sized
-from dpreg.planning.assumed import Assumed
-from dpreg.planning.looks import Asked, Planned
+from dpreg.planning.looks import Planned, PlannedCall
 from dpreg.planning.measures import Measures, measures
-from dpreg.planning.sizes import Stated
 from dpreg.results.summary import Summary
 from dpreg.staged.predict import PredictedFit, predict_fit, predict_one_look
 
@@ -45,30 +42,11 @@ class Errors:
     measures: Measures
 
 
-@dataclass(frozen=True, slots=True)
-class RegressionCall:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegressionCall(PlannedCall):
     """The checked arguments of a plan of `dpreg.dp_ols`."""
 
-    stated: Stated
     places: tuple[int, ...]
-    assumed: Assumed
-    asked: Asked
-    n: int
-    eps: float
-    chance: float
-    method: str
-
-    @property
-    def staged(self) -> bool:
-        """Whether the call looks at the rows three times: the rule of `dpreg.dp_ols`."""
-        if self.method != "auto":
-            return self.method == "staged"
-        return self.n >= self.asked.rows_needed(self.eps)
-
-    @property
-    def papers(self) -> tuple[str, ...]:
-        """Given arguments of another method: none."""
-        return ()
 
     def fit(self) -> PredictedFit:
         """Return what the release is expected to tell, in stored units."""
@@ -168,12 +146,7 @@ class RegressionPlan(Planned[RegressionCall]):
 
     def at(self, *, n: int | None = None, eps: float | None = None) -> RegressionPlan:
         """Return the plan at another n or eps."""
-        call = replace(
-            self.call,
-            n=self.n if n is None else rows_of_table(n),
-            eps=self.eps if eps is None else sized(eps, "eps"),
-        )
-        return RegressionPlan(call, None)
+        return RegressionPlan(self._moved(n, eps), None)
 
     def summary(self) -> Summary:
         """Return the printable page of the plan."""

@@ -6,18 +6,15 @@ Tested in `tests/planning/test_planner.py`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from dpreg.planning.arguments import rows_of_table, sized
-from dpreg.planning.assumed import Assumed
 from dpreg.planning.choice import Gains, gains, reported
 from dpreg.planning.detection import Detection, detect, rule_rows
-from dpreg.planning.looks import Asked, Planned
-from dpreg.planning.sizes import Stated
+from dpreg.planning.looks import Planned, PlannedCall
 from dpreg.planning.theorems import Promise, Situation, theorem_41, theorem_42
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.sensitivity import score_grid, score_range
@@ -32,18 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["Call", "Plan"]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """The checked arguments of `plan`, in stored units."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(PlannedCall):
+    """The checked arguments of a plan of `dpreg.dp_select`."""
 
-    stated: Stated
-    assumed: Assumed
-    asked: Asked
-    n: int
-    eps: float
-    chance: float
-    method: str
-    papers: tuple[str, ...]
     mechanism: str
     rho: Fraction
     clip: Fraction
@@ -56,13 +45,6 @@ class Call:
     def protection(self) -> Protection:
         """Whom the call protects."""
         return self.asked.protection
-
-    @property
-    def staged(self) -> bool:
-        """Whether the call looks at the rows: the rule of `dpreg.dp_select`."""
-        if self.method != "auto":
-            return self.method == "staged"
-        return not self.papers and self.n >= self.asked.rows_needed(self.eps)
 
     @property
     def way_of_fitting(self) -> str | None:
@@ -235,11 +217,7 @@ class Plan(Planned[Call]):
 
     def at(self, *, n: int | None = None, eps: float | None = None) -> Plan:
         """Return the plan at another n or eps."""
-        call = replace(
-            self.call,
-            n=self.n if n is None else rows_of_table(n),
-            eps=self.eps if eps is None else sized(eps, "eps"),
-        )
+        call = self._moved(n, eps)
         return Plan(call, None, call.predict())
 
     def plot(self, over: str | None = None, ax: Axes | None = None) -> Axes:

@@ -145,7 +145,7 @@ def _way(plan: Plan | RegressionPlan, instead: str) -> Paragraph:
         )
     elif plan.call.method == "auto" and plan.call.papers:
         given = ", ".join(plan.call.papers)
-        text = f'method="auto" takes "{instead}": {given} can be given to it alone.'
+        text = f'method="auto" takes "{instead}": only it takes {given}.'
     else:
         text = (
             f"Looks at the rows would need n = {plan.rows_needed:,} at this eps, or "

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from dpreg.paths import write_text
 from dpreg.results import serialize
 from dpreg.results.codecs import Unreadable
+from dpreg.results.printed import Printed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,12 +24,11 @@ if TYPE_CHECKING:
     from dpreg.privacy.budget import Budget
     from dpreg.results.claim import PrivacyClaim
     from dpreg.results.record import ReleaseRecord
-    from dpreg.results.summary import Summary
 
 __all__ = ["Released"]
 
 
-class Released:
+class Released(Printed):
     """The part that selection and regression results share."""
 
     __slots__ = ()
@@ -75,10 +75,6 @@ class Released:
     def seeded(self) -> bool:
         """Whether the noise was seeded; then nothing is private."""
         return self.claim.seeded
-
-    def summary(self) -> Summary:
-        """Return the printable tables of the result."""
-        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds: plain mappings, lists, strings and numbers."""
@@ -132,12 +128,6 @@ class Released:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
-
-    def __str__(self) -> str:
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
     def _repr_latex_(self) -> str:
         return self.summary().as_latex()

@@ -9,22 +9,42 @@ import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
+from dpreg.formula.design import Design
+from dpreg.request import SelectionRequest
+from dpreg.results.printed import Printed
 from dpreg.results.report import Report
 from dpreg.results.summary import Summary
+from dpreg.selection.space import Space
 from dpreg.study.stamp import CURATOR_ONLY, marked
 
-__all__ = ["Study"]
+__all__ = ["Study", "facts_of"]
+
+
+def facts_of(design: Design, space: Space, request: SelectionRequest) -> dict[str, Any]:
+    """Return the fields of `Study`; `request` is any of those that were studied together."""
+    return {
+        "formula": design.formula,
+        "response": design.response.name,
+        "kept": design.keep,
+        "candidates": space.units,
+        "n_models": space.size,
+        "neighbors": request.protection.neighbors,
+        "contributions": request.protection.contributions,
+        "units": request.units,
+        "hierarchy": request.hierarchy,
+        "max_terms": request.max_terms,
+    }
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Study:
+class Study(Printed):
     """A selection under several settings. Curator only: not private, do not release.
 
     Attributes
@@ -88,12 +108,6 @@ class Study:
     def summary(self) -> Summary:
         """Return the printable page of the study."""
         return Summary(self._report())
-
-    def __str__(self) -> str:
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
     def _report(self) -> Report:
         raise NotImplementedError

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 
 from dpreg.errors import ArgumentError
+from dpreg.results.printed import Printed
 from dpreg.results.report import Facts, Grid, Paragraph, Report
 from dpreg.results.summary import Summary
 from dpreg.study.simulation import KEYS, OBSERVED, SimulationDesign
@@ -26,7 +27,7 @@ _ROWS: Final = 40
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SimulationStudy:
+class SimulationStudy(Printed):
     """Chance of the right model over simulated data sets, under many settings.
 
     Attributes
@@ -131,13 +132,6 @@ class SimulationStudy:
             f"<SimulationStudy: beta = ({beta}), {d.datasets} data sets, "
             f"{len(self.proportions):,} settings; {SIMULATED}>"
         )
-
-    def __str__(self) -> str:
-        """Return the page as text."""
-        return self.summary().as_text()
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
     @property
     def _numeric(self) -> pd.DataFrame:
