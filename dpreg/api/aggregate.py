@@ -98,8 +98,8 @@ def sample_aggregate(
     neighbors : {"replace-one", "add-remove"}
     contributions : int
     person : str, optional
-        The column that says whose row it is, which `schema` does not declare. Of each person
-        `contributions` rows are used, drawn by lot. They are in one block, so that
+        The column that says whose row it is, which `schema` does not declare. At most
+        `contributions` rows of each person are used, drawn at random. They are in one block, so
         `contributions` costs nothing without `by`.
     by : str, optional
         A column of a table whose levels `schema` declares: an
@@ -133,7 +133,7 @@ def sample_aggregate(
     ArgumentError, SchemaError, DataError, BudgetError
         From public facts alone and before anything is charged or read. After the charge, which
         stands: where an engine fails while it reads, DataError; where n is public and `blocks` are
-        too many for a stream that can be read but once, ArgumentError. Exceptions raised by
+        too many for a stream that can be read only once, ArgumentError. Exceptions raised by
         the estimator are suppressed, except KeyboardInterrupt.
 
     Notes

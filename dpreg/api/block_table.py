@@ -1,16 +1,16 @@
-"""What blocks are taken of: lists, arrays, or declared columns of a table, brought here once.
+"""What blocks are taken from: lists, arrays, or declared columns of a table, brought here once.
 
 *Statement.* What the estimator gets of one block is a function of that block's rows, of the schema
 and of the type of `data`: so one person's rows change the values of the blocks that they are in,
-and of no other. It is what `dpreg.estimation.aggregate` rests on.
+and no others. `dpreg.estimation.aggregate` rests on this.
 
-*Proof.* Of a table, a frame or a mapping only declared columns come. Each cell is read on its own,
-as declared (`dpreg.cells`); a column's type follows from its declaration; categories are the
-schema's levels; the frame that blocks are taken of is made here, without ``attrs``, and its labels
-are 0, 1, 2, ... in every block. A Series comes as float64, or as `schema` declares its name. An
-array comes as float64, cell by cell; an item of a list is handed over as it is.
+*Proof.* Only declared columns are taken from a table, a frame or a mapping. Each cell is read on
+its own, as declared (`dpreg.cells`); a column's type follows from its declaration; categories are
+the schema's levels; the frame that blocks are taken from is made here, without ``attrs``, and its
+labels are 0, 1, 2, ... in every block. A Series comes as float64, or as `schema` declares its name.
+An array comes as float64, cell by cell; an item of a list is handed over as it is.
 
-The container's own types would not do: pandas makes a column of integers one of floats, or of
+The container's own types would not do: pandas turns a column of integers into one of floats, or of
 objects, as soon as one cell is missing, and a category that a single row has is listed in every
 block.
 """
@@ -105,7 +105,7 @@ def block_table(
     progress: bool | None = None,
     persons: Persons | None = None,
 ) -> BlockTable:
-    """Settle from public facts what blocks are taken of; read no row.
+    """Settle from public facts what blocks are taken from; read no row.
 
     Parameters
     ----------

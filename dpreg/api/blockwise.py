@@ -1,4 +1,4 @@
-"""The steps of `sample_aggregate` but for the estimator: check, charge, draw the blocks, release.
+"""The steps of `sample_aggregate` except the estimator: check, charge, draw the blocks, release.
 
 Whoever runs the estimator sends the blocks' values in between: `dpreg.api.aggregate` for Python,
 and the R package for functions of R, which must not run inside a call of Python's.
@@ -69,7 +69,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """What a call asks for, but for the estimator and the rows.
+    """What a call asks for, except the estimator and the rows.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class Aggregate:
     def steps(
         self, table: BlockTable, budget: Ledger | None
     ) -> Generator[list[Indices], Floats, ClassicResults]:
-        """Run the call but for the estimator, which is its caller's to run.
+        """Run the call, except the estimator, which the caller runs.
 
         The first `next` charges the ledger, and only then is a row read or noise drawn; nor are
         the rows counted before, unless their number is public and `blocks` is given.
@@ -136,8 +136,8 @@ class Aggregate:
         Raises
         ------
         ArgumentError, BudgetError
-            Before the charge; save that `blocks` are too many for a stream, whose (public) number
-            of rows is known when it has been read.
+            Before the charge, except where `blocks` are too many for a stream, whose (public)
+            number of rows is known only once it has been read.
         """
         choices = self.choices
         groups, lines = table.groups, table.groups.lines

@@ -1,17 +1,18 @@
-"""What results of every fit repeat, what is told before one, and the published alternatives."""
+"""What the results of every fit repeat, warnings before a fit, and the published alternatives."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from fractions import Fraction
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.columns import ColumnType
-from dpreg.errors import DpregWarning
+from dpreg.errors import ArgumentError, DpregWarning
 from dpreg.estimation.gram import planned_noise
 from dpreg.estimation.perturbed import release_sums, to_ball
 from dpreg.estimation.scaling import RowScaling, row_scaling
@@ -21,6 +22,7 @@ from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.gram_sensitivity import layout
 from dpreg.privacy.protection import Protection
+from dpreg.request import SHARES, positive
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.regression import RegressionResults
 from dpreg.sources import Chunk
@@ -29,13 +31,16 @@ __all__ = [
     "CallFacts",
     "UnitBallRows",
     "announce_wide_factors",
+    "eps_for",
     "exclusive_groups",
     "perturbed_fit",
     "released",
+    "share_of_bounds",
     "unit_ball_rows",
 ]
 
-
+_R = TypeVar("_R", bound=RegressionResults)
+_LARGEST_EPS = 1e6
 _MANY_LEVELS = 20
 
 
@@ -80,25 +85,28 @@ class CallFacts:
 
 
 def released(
-    design: Design, columns: Sequence[int], facts: CallFacts, **fitted: Any
-) -> RegressionResults:
+    kind: type[_R], design: Design, columns: Sequence[int], facts: CallFacts, **fitted: Any
+) -> _R:
     """Make a result of what was fitted and of the public facts that every fit repeats."""
-    return RegressionResults(
-        formula=facts.formula,
-        design_formula=design.formula,
-        schema=design.schema.to_dict(),
-        endog_names=design.response.name,
-        exog_names=tuple(design.columns[j].name for j in columns),
-        fit=facts.fit,
-        eps=facts.budget.eps,
-        delta=facts.budget.delta,
-        clip=design.clip,
-        center=design.center,
-        bounds=facts.bounds,
-        passes=facts.passes,
-        claim=facts.claim,
-        **fitted,
-    )
+    public = {
+        "formula": facts.formula,
+        "design_formula": design.formula,
+        "schema": design.schema.to_dict(),
+        "endog_names": design.response.name,
+        "exog_names": tuple(design.columns[j].name for j in columns),
+        "column_widths": np.array([design.columns[j].width for j in columns]),
+        "fit": facts.fit,
+        "nobs": facts.rows if facts.fit != "split" else None,
+        "eps": facts.budget.eps,
+        "delta": facts.budget.delta,
+        "clip": design.clip,
+        "center": design.center,
+        "bounds": facts.bounds,
+        "passes": facts.passes,
+        "claim": facts.claim,
+        "notes": facts.notes,
+    }
+    return kind(**(public | fitted))
 
 
 def exclusive_groups(design: Design, columns: Sequence[int]) -> list[tuple[int, ...]]:
@@ -108,6 +116,36 @@ def exclusive_groups(design: Design, columns: Sequence[int]) -> list[tuple[int, 
         tuple(j for j in term.columns if j in chosen) for term in design.terms if term.exclusive
     ]
     return [group for group in groups if len(group) > 1]
+
+
+def share_of_bounds(shares: Mapping[str, Any] | None, unbounded: tuple[str, ...]) -> Fraction:
+    """Return the part of eps that buys the bounds of undeclared columns: `shares` as checked."""
+    given = dict(shares or {})
+    share = positive(given.pop("bounds", SHARES["bounds"]), "shares['bounds']")
+    if given or (shares and not unbounded):
+        raise ArgumentError("shares may name 'bounds', where the schema leaves some out.")
+    if share >= 1:
+        raise ArgumentError("shares['bounds'] must be below 1: the coefficients need the rest.")
+    return share if unbounded else Fraction(0)
+
+
+def eps_for(rows: int, eps: Fraction, needed_at: Callable[[Fraction], float]) -> float:
+    """Return about the eps at which so many rows would do; above a million only roughly.
+
+    Parameters
+    ----------
+    rows : int
+    eps : Fraction
+        At which they do not.
+    needed_at : callable
+        How many rows an eps needs: about in proportion to 1/eps, so that a few steps meet it.
+    """
+    found = float(eps)
+    for _ in range(6):
+        found *= max(needed_at(Fraction(found)), 1.0) / max(rows, 1)
+        if found > _LARGEST_EPS:
+            break
+    return found
 
 
 def announce_wide_factors(
@@ -226,16 +264,17 @@ def perturbed_fit(
         )
     unknown = np.full(len(chosen), np.nan)
     return released(
+        RegressionResults,
         design,
         chosen,
         facts,
+        column_widths=None,
         coefficients=params,
         covariance=np.full((len(chosen), len(chosen)), np.nan),
         sampling_errors=unknown,
         privacy_errors=unknown,
         error_variance=None,
         explained=None,
-        nobs=facts.rows,
         error_df=None if facts.rows is None else float(facts.rows - len(chosen)),
         method=method,
         noise=noise,

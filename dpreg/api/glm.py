@@ -5,11 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpreg.api.coefficients import CallFacts, exclusive_groups
+from dpreg.api.coefficients import CallFacts, exclusive_groups, share_of_bounds
 from dpreg.api.glm_fit import few_rows, glm_results, written
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
@@ -29,7 +28,7 @@ from dpreg.formula.bounds import (
 from dpreg.formula.design import undeclared
 from dpreg.moments import read_moments
 from dpreg.privacy.budget import Budget
-from dpreg.request import SHARES, Request, choice, positive, text
+from dpreg.request import Request, choice, text
 from dpreg.results.glm import GLMResults
 from dpreg.schema import Schema
 from dpreg.sources import as_source
@@ -50,31 +49,21 @@ class GLMRequest(Request):
     formula: str
     asked: Asked
     noise: str | None
-    bounds_share: Fraction
+    shares: Mapping[str, Any] | None
 
     @classmethod
     def of(cls, call: Mapping[str, Any]) -> GLMRequest:
-        """Check every argument; errors name the argument and the mend."""
+        """Check every argument; errors name the argument and say how to fix it."""
         request = cls(
             **cls.common(call),
             formula=text(call["formula"], "formula"),
             asked=Asked.of(call),
             noise=choice(call["noise"], "noise", (*NOISES, None)),
-            bounds_share=_bounds_share(call["shares"]),
+            shares=call["shares"],
         )
         if request.noise == "gaussian" and request.budget.delta == 0:
             raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
         return request
-
-
-def _bounds_share(shares: Mapping[str, Any] | None) -> Fraction:
-    given = dict(shares or {})
-    share = positive(given.pop("bounds", SHARES["bounds"]), "shares['bounds']")
-    if given:
-        raise ArgumentError("shares may name only 'bounds'.")
-    if share >= 1:
-        raise ArgumentError("shares['bounds'] must be below 1: the coefficients need the rest.")
-    return share
 
 
 @recorded
@@ -189,9 +178,7 @@ def dp_glm(
     )
     reader.require(passes + MOST_LOOKS, request.protection.n_is_public)
     check_known_rows(reader, request.protection.n_is_public, columns=len(trial.columns))
-    share = request.bounds_share if unbounded else Fraction(0)
-    if request.bounds_share != SHARES["bounds"] and not unbounded:
-        raise ArgumentError("shares may name 'bounds', where the schema leaves some out.")
+    share = share_of_bounds(request.shares, unbounded)
     account = request.account()
     bounds = open_bounds(account, unbounded, share)
     cost = Budget(request.budget.eps * (1 - share), request.budget.delta)

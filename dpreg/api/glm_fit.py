@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Final
 
 import numpy as np
 
-from dpreg.api.coefficients import CallFacts
+from dpreg.api.coefficients import CallFacts, eps_for, released
 from dpreg.arrays import Floats
 from dpreg.families.estimate import estimate
 from dpreg.families.looks import FamilyLook, FamilyLooked
@@ -24,9 +23,6 @@ from dpreg.results.looks import Look
 from dpreg.staged.choice.truncated import Truncated
 
 __all__ = ["at_fit", "few_rows", "glm_results", "to_user_units", "written"]
-
-_LARGEST_EPS: Final = 1e6
-"""Beyond this the eps that few rows need is only told roughly."""
 
 
 def few_rows(
@@ -46,18 +42,15 @@ def few_rows(
     then : str
         What the call will do.
     """
-    trial = planned(cost=cost)
-    halves = 2 if trial.split else 1
-    needed = halves * trial.rows_needed
+
+    def needed_at(eps: Fraction) -> float:
+        trial = planned(cost=Budget(eps, cost.delta))
+        return trial.rows_needed * (2 if trial.split else 1)
+
+    needed = needed_at(cost.eps)
     if rows >= needed:
         return None
-    eps, times = float(cost.eps), needed / max(rows, 1)
-    for _ in range(6):  # the need falls about like 1/eps: a few steps meet it
-        eps *= times
-        if eps > _LARGEST_EPS:
-            break
-        trial = planned(cost=Budget(Fraction(eps), cost.delta))
-        times = halves * trial.rows_needed / max(rows, 1)
+    eps = eps_for(rows, cost.eps, needed_at)
     return (
         f"{rows:,} rows are too few for intervals at this budget: about {needed:,.0f} would do, or "
         f"an eps of about {eps:.2g}. {then}"
@@ -102,18 +95,18 @@ def glm_results(
     chosen = (0, *model.places(design)[0]) if columns is None else tuple(columns)
     names = tuple(design.columns[j].name for j in chosen)
     found = estimate(seen, names, places)
-    widths = np.array([design.columns[j].width for j in chosen])
     transform, shift = to_user_units(model, design, chosen)
     sampling = transform @ found.sampling @ transform.T
     privacy = transform @ found.privacy @ transform.T
     rows = facts.rows if facts.fit != "split" else None
     family, offsets = seen.fit.family, model.places(design)[1]
-    return GLMResults(
-        formula=facts.formula,
+    return released(
+        GLMResults,
+        design,
+        chosen,
+        facts,
         design_formula=model.formula,
-        schema=design.schema.to_dict(),
         endog_names=model.response,
-        exog_names=names,
         coefficients=transform @ found.params + shift,
         covariance=sampling + privacy,
         privacy_covariance=privacy,
@@ -121,22 +114,12 @@ def glm_results(
         privacy_errors=np.sqrt(np.maximum(np.diag(privacy), 0.0)),
         error_variance=found.dispersion,
         explained=None,
-        nobs=rows,
         complete_rows=found.count,
         error_df=None if rows is None else max(found.count - len(chosen), 1.0),
         method="staged",
         noise=seen.plan.mechanism,
         noise_degrees=seen.plan.degrees,
         scaling="box",
-        fit=facts.fit,
-        eps=facts.budget.eps,
-        delta=facts.budget.delta,
-        clip=design.clip,
-        center=design.center,
-        bounds=facts.bounds,
-        passes=facts.passes,
-        claim=facts.claim,
-        column_widths=widths,
         looks=tuple(looks),
         weak={names[place]: "hidden direction" for place in found.weak},
         conditional=() if found.doubts else tuple(conditional),

@@ -326,7 +326,7 @@ def _equal(columns: Columns, size: int) -> _Bins:
     lo, hi = columns.bounds[columns.names[0]]
     edges = np.linspace(lo, hi, size + 1)
     if not (np.diff(edges) > 0).all():
-        raise ArgumentError("bins: so many would have no width in float64 between these bounds.")
+        raise ArgumentError("bins: that many would be too narrow for float64 between these bounds.")
     return _Bins(edges)
 
 

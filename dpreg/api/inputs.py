@@ -53,7 +53,7 @@ class Choices(Request):
 
     @classmethod
     def common(cls, call: Mapping[str, Any]) -> dict[str, Any]:
-        """Check the arguments that all classic calls have; errors name the argument and the mend.
+        """Check the arguments that all classic calls have; errors name one and say how to fix it.
 
         A call without `delta` or `noise` has neither.
         """
@@ -66,7 +66,7 @@ class Choices(Request):
 
     @classmethod
     def of(cls, call: Mapping[str, Any]) -> Choices:
-        """Check the arguments of a call that has no more of its own."""
+        """Check the arguments of a call that has no others."""
         return cls(**cls.common(call))
 
     @property
@@ -260,7 +260,7 @@ def _declared(name: str, bounds: Any, schema: Schema, levels_allowed: bool) -> C
     if isinstance(found, Categorical):
         if levels_allowed:
             return found
-        raise ArgumentError(f"column {name!r} holds labels: it has counts (dp_histogram) alone.")
+        raise ArgumentError(f"column {name!r} holds labels: only dp_histogram takes it.")
     raise ArgumentError(
         f"column {name!r} has no bounds: give bounds=(lowest, highest) or declare them in schema. "
         "They must be public knowledge, not taken from the rows."

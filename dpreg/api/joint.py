@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -75,9 +76,11 @@ def joint_fit(
     exclusive = exclusive_groups(design, chosen)
     wide = max(exclusive, key=len, default=())
     fit_of = _with_wide_factor if len(wide) >= WIDE else _plain
-    fitted = fit_of(design, chosen, exclusive, moments, facts.rows, part, noise)
+    release = partial(release_gram, part=part, noise=noise)
+    fitted = fit_of(design, chosen, exclusive, moments, facts.rows, release)
     fit = fitted.fit
     return released(
+        RegressionResults,
         design,
         chosen,
         facts,
@@ -87,7 +90,6 @@ def joint_fit(
         privacy_errors=fitted.errors[1],
         error_variance=fit.sigma2,
         explained=fit.rsquared,
-        nobs=facts.rows if facts.fit != "split" else None,
         complete_rows=fit.nobs,
         error_df=fit.df_resid if facts.rows is not None else None,
         method="gram",
@@ -97,9 +99,7 @@ def joint_fit(
         ridge=fit.ridge if fit.ridged else None,
         interval_method=fit.interval_method,
         interval_draws=fit.draws,
-        column_widths=np.array([design.columns[j].width for j in chosen]),
         weak=fitted.weak if fit.ridged else {},
-        notes=facts.notes,
     )
 
 
@@ -118,11 +118,10 @@ def _plain(
     exclusive: Sequence[tuple[int, ...]],
     moments: Moments,
     rows: int | None,
-    part: Part,
-    noise: str | None,
+    release: Callable[..., NoisyGram],
 ) -> _Fitted:
     """Fit all columns as one matrix."""
-    noisy = release_gram(moments, columns, exclusive=exclusive, part=part, noise=noise)
+    noisy = release(moments, columns, exclusive=exclusive)
     fit = to_user_units(
         fit_gram(noisy, rows=rows),
         *design.to_user_units(columns),
@@ -138,8 +137,7 @@ def _with_wide_factor(
     exclusive: Sequence[tuple[int, ...]],
     moments: Moments,
     rows: int | None,
-    part: Part,
-    noise: str | None,
+    release: Callable[..., NoisyGram],
 ) -> _Fitted:
     """Fit a model whose widest factor is solved for level by level.
 
@@ -150,12 +148,10 @@ def _with_wide_factor(
     if 0 in columns:
         rest = len(moments.cells) - 1
         exclusive = [(*group, rest) if group == wide else group for group in exclusive]
-        noisy = release_gram(
-            WithRest(moments, wide), (*columns, rest), exclusive=exclusive, part=part, noise=noise
-        )
+        noisy = release(WithRest(moments, wide), (*columns, rest), exclusive=exclusive)
         levels.append(len(columns))
     else:
-        noisy = release_gram(moments, columns, exclusive=exclusive, part=part, noise=noise)
+        noisy = release(moments, columns, exclusive=exclusive)
     fit = fit_levels(noisy, levels, rows=rows)
     transform, shift = design.to_user_units(columns)
     fit = fit.in_user_units(

@@ -1,8 +1,8 @@
-"""Rows that are elsewhere, where somebody else takes blocks of them: R of its own objects.
+"""Rows that are held elsewhere, by whoever takes the blocks: R, of its own objects.
 
 Here are only each row's group and the person whose row it is.
 
-*Statement.* With `persons` the rows that blocks are taken of are a set of persons' kept rows, at
+*Statement.* With `persons` the rows that blocks are taken from are a set of persons' kept rows, at
 most k of each, and each person has one coin: what `dpreg.sources.persons` asks for.
 
 *Proof.* A person's rows are numbered in the order in which they stand, missing and blank ids left
@@ -38,7 +38,7 @@ _LEFT_OUT = -1
 def labelled_rows(
     data: pd.DataFrame, by: str | None, schema: Any, persons: Persons | None = None
 ) -> BlockTable:
-    """Take rows whose blocks somebody else takes.
+    """Return rows of which somebody else takes the blocks.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ def check_schema_names(schema: Schema, source: Source) -> None:
     SchemaError
         If a key is spelt nearly like a column of the table, which it names.
     DataError
-        If a key is like no column, so that the table rather lacks one.
+        If no column has a similar name: then the table seems to lack one.
     """
     names = source.names
     for name in schema:
@@ -36,7 +36,7 @@ def check_schema_names(schema: Schema, source: Source) -> None:
             )
         raise DataError(
             f"the table has no column {name!r}, which the schema declares: leave it out of the "
-            "schema, or bring the column."
+            "schema, or add the column to the table."
         )
 
 
@@ -53,7 +53,7 @@ def check_known_rows(reader: Reader, n_is_public: bool, *, columns: int | None =
     Raises
     ------
     DataError
-        If there is no row.
+        If there are no rows.
     ArgumentError
         If there are fewer rows than columns.
     """

@@ -12,6 +12,7 @@ from dpreg.api.coefficients import (
     CallFacts,
     announce_wide_factors,
     perturbed_fit,
+    share_of_bounds,
     unit_ball_rows,
 )
 from dpreg.api.joint import joint_fit, too_wide
@@ -34,7 +35,7 @@ from dpreg.formula.bounds import (
 from dpreg.formula.design import Design, build_design, undeclared
 from dpreg.moments import read_moments
 from dpreg.privacy.budget import Budget
-from dpreg.request import SHARES, Request, choice, count, positive, text, truth
+from dpreg.request import Request, choice, count, positive, text, truth
 from dpreg.results.regression import RegressionResults
 from dpreg.schema import Schema
 from dpreg.sources import as_source
@@ -59,7 +60,7 @@ _NOISES = {
 }
 
 _GRAM_ALONE = frozenset(NOISES) - frozenset(LOOK_NOISES)
-"""Noises that looks do not have: whoever asks "auto" for one means "gram"."""
+"""Noises that looks do not have: under "auto" they mean "gram"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,7 @@ class OLSRequest(Request):
 
     @classmethod
     def of(cls, call: Mapping[str, Any]) -> OLSRequest:
-        """Check every argument; errors name the argument and the mend."""
+        """Check every argument; errors name the argument and say how to fix it."""
         formula = text(call["formula"], "formula")
         center = truth(call["center"], "center")
         common = cls.common(call)
@@ -115,7 +116,7 @@ def _check_together(request: OLSRequest) -> None:
     if not request.perturbed:
         if request.scaling != "box":
             raise ArgumentError(
-                f'method="{request.method}" has scaling="box" alone: columns by their bounds.'
+                f'method="{request.method}" takes only scaling="box": columns by their bounds.'
             )
         if request.noise == "gaussian" and without:
             raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
@@ -244,7 +245,7 @@ def dp_ols(
         reader, trial.types, unbounded, counted=request.protection.n_is_public and bool(unbounded)
     )
     check_known_rows(reader, request.protection.n_is_public, columns=len(trial.columns))
-    share = _bounds_share(request.shares, unbounded)
+    share = share_of_bounds(request.shares, unbounded)
     account = request.account()
     bounds = open_bounds(account, unbounded, share)
     cost = Budget(request.budget.eps * (1 - share), request.budget.delta)
@@ -327,13 +328,3 @@ def _check_claim(request: OLSRequest, cost: Budget) -> None:
             f'delta={float(cost.delta):g} here, more than is charged: use noise="analytic", '
             "or a larger eps."
         )
-
-
-def _bounds_share(shares: Mapping[str, Any] | None, unbounded: tuple[str, ...]) -> Fraction:
-    given = dict(shares or {})
-    share = positive(given.pop("bounds", SHARES["bounds"]), "shares['bounds']")
-    if given or (shares and not unbounded):
-        raise ArgumentError("shares may name 'bounds', where the schema leaves some out.")
-    if share >= 1:
-        raise ArgumentError("shares['bounds'] must be below 1: the coefficients need the rest.")
-    return share if unbounded else Fraction(0)

@@ -19,7 +19,7 @@ from dpreg.api.recorded import recorded
 from dpreg.api.select_family import select_family
 from dpreg.api.select_route import route
 from dpreg.api.select_staged import select_staged
-from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named
+from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named, of_call
 from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.families.model import family_asked
 from dpreg.formula.bounds import bounds_sources, buy_bounds
@@ -282,36 +282,21 @@ def _results(
     clip = request.clip
     squared = clip**2 if request.method == "pcls" else 1
     return SelectionResults(
+        **of_call(request, design, space, facts, drawn),
         formula=design.formula,
-        schema=design.schema.to_dict(),
         response=design.response.name,
-        candidates=space.units,
-        kept=design.keep,
         columns=columns_of_terms(design, space, request.units),
         models=tuple(named(design, space, units) for units in selection.models),
-        reported=named(design, space, drawn),
         selected_formula=facts.formula,
-        n_models=space.size,
-        nobs=facts.rows,
-        passes=facts.passes,
         method=request.method,
         mechanism=preparation.draws.mechanism,
         engine=preparation.engine,
-        units=request.units,
-        hierarchy=request.hierarchy,
-        max_terms=request.max_terms,
-        eps=request.budget.eps,
-        delta=request.budget.delta,
         radius=tuning.rho * clip,
         radius_source=request.radius_source,
-        clip=clip,
-        center=design.center,
         penalty=request.penalty if isinstance(request.penalty, str) else "given",
         phi=selection.phi * squared,
         psi=selection.psi * squared,
         sigma2=None if tuning.sigma2 is None else tuning.sigma2 * clip**2,
-        bounds=facts.bounds,
-        claim=facts.claim,
         notes=facts.notes,
         regression=regression,
     )

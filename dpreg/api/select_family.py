@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from dpreg.api.coefficients import CallFacts, exclusive_groups
 from dpreg.api.glm_fit import at_fit, few_rows, glm_results, to_user_units, written
+from dpreg.api.select_route import HALVES_MOVE
 from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named, of_choice
 from dpreg.api.staged import reads_of
 from dpreg.errors import ArgumentError, DpregWarning
@@ -120,11 +121,7 @@ def select_family(
     model.check(trial, unbounded, asked.family, call="dp_select")
     public, split = request.protection.n_is_public, request.fit == "split"
     if split and not reader.keeps_order:
-        raise ArgumentError(
-            'fit="split": on a cluster, and of a query or a function that each pass runs again, '
-            "rows may change places between passes, and so from half to half. Name the column of "
-            'persons, or use fit="same".'
-        )
+        raise ArgumentError(HALVES_MOVE)
     passes = check_table(reader, trial.types, unbounded, counted=public and bool(unbounded))
     reader.require(passes + MOST_LOOKS + (request.fit in ("fresh", "split")), public)
     if "bounds" in request.shares and not unbounded:

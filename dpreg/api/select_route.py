@@ -1,9 +1,9 @@
 """Which method a selection takes: a public rule, or where n is private a noisy count of the rows.
 
-"auto" looks at the rows where they are enough for it, and else takes "pcls". Under add-remove, and
-with persons, the number of rows is private. Where `expected_rows` does not declare it, a share of
-eps buys a noisy count first. Both ways are opened before the charge, at all that is left, and what
-is charged covers either; the count then decides which of them draws.
+"auto" looks at the rows where there are enough of them, and takes "pcls" otherwise. Under
+add-remove, and with persons, the number of rows is private. Where `expected_rows` does not declare
+it, a share of eps buys a noisy count first. Both ways are opened before the charge, at all that is
+left, and what is charged covers either; the count then decides which of them draws.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dpreg.api.staged import looks_or_reason, too_few
 from dpreg.errors import ArgumentError
@@ -31,7 +31,14 @@ from dpreg.staged.plan import FRESH, LookPlan
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
 
-__all__ = ["Route", "StagedCall", "Way", "route"]
+__all__ = ["HALVES_MOVE", "Route", "StagedCall", "Way", "route"]
+
+REORDERED: Final = (
+    "on a cluster, or where each pass runs a query or a function again, rows may come in another "
+    "order and so move from one half to the other"
+)
+HALVES_MOVE: Final = f'fit="split": {REORDERED}. Name the column of persons, or use fit="same".'
+"""Why such rows are not split."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,7 @@ class StagedCall:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to select: of both fields one is None.
+    """One way to select: one of the two fields is None.
 
     Attributes
     ----------
@@ -234,9 +241,9 @@ def _reason(request: SelectionRequest) -> str:
     if request.method == "staged":
         return ""
     if request.papers:
-        return f"{', '.join(request.papers)} can be given to it alone"
+        return f"only it takes {', '.join(request.papers)}"
     if request.fit == "share":
-        return 'fit="share" can be asked of it alone'
+        return 'only it takes fit="share"'
     return ""
 
 
@@ -258,13 +265,9 @@ def _planned(
     if "bounds" in request.shares and not unbounded:
         raise ArgumentError("shares names bounds, which this call does not need.")
     if split and not reader.keeps_order:
-        lost = (
-            "on a cluster, and of a query or a function that each pass runs again, rows may change "
-            "places between passes, and so from half to half"
-        )
         if request.method == "auto":
-            return lost
-        raise ArgumentError(f'fit="split": {lost}. Name the column of persons, or use fit="same".')
+            return REORDERED
+        raise ArgumentError(HALVES_MOVE)
     share = request.shares.get("bounds", SHARES["bounds"]) if unbounded else Fraction(0)
     later = request.shares.get("fit", FRESH) if _fit(request) == "fresh" else Fraction(0)
     cost = Budget(request.budget.eps * (1 - counted_at) * (1 - share), request.budget.delta)
@@ -304,8 +307,8 @@ def _notes_of_paper(request: SelectionRequest, reason: str) -> tuple[str, ...]:
     fit = _fit_of_paper(request)
     if fit != request.fit:
         note += {
-            "split": ' Coefficients are those of other rows than selected the terms (fit="split").',
-            "share": ' Coefficients are from the same rows, with a share of eps (fit="share").',
+            "split": ' Coefficients come from rows that did not select the terms (fit="split").',
+            "share": ' Coefficients come from the same rows, with a share of eps (fit="share").',
         }[str(fit)]
     if request.radius_source != "default":
         return (note,)

@@ -14,7 +14,7 @@ from dpreg.request import SelectionRequest
 from dpreg.selection.space import Space
 from dpreg.staged.choice.choose import Choice
 
-__all__ = ["columns_of_terms", "columns_of_units", "formula_of", "named", "of_choice"]
+__all__ = ["columns_of_terms", "columns_of_units", "formula_of", "named", "of_call", "of_choice"]
 
 
 def columns_of_units(space: Space, units: Iterable[int]) -> list[int]:
@@ -50,6 +50,34 @@ def formula_of(design: Design, columns: Sequence[int]) -> str:
     return f"{design.response.name} ~ {right}{'' if constant or not inside else ' - 1'}"
 
 
+def of_call(
+    request: SelectionRequest,
+    design: Design,
+    space: Space,
+    facts: CallFacts,
+    reported: Iterable[int],
+) -> dict[str, Any]:
+    """Return the fields that every selection has; `reported` are units of the space."""
+    return {
+        "schema": design.schema.to_dict(),
+        "candidates": space.units,
+        "kept": design.keep,
+        "reported": named(design, space, reported),
+        "n_models": space.size,
+        "nobs": facts.rows,
+        "passes": facts.passes,
+        "units": request.units,
+        "hierarchy": request.hierarchy,
+        "max_terms": request.max_terms,
+        "eps": request.budget.eps,
+        "delta": request.budget.delta,
+        "clip": request.clip,
+        "center": design.center,
+        "bounds": facts.bounds,
+        "claim": facts.claim,
+    }
+
+
 def of_choice(
     request: SelectionRequest,
     design: Design,
@@ -58,34 +86,18 @@ def of_choice(
     choice: Choice,
     reported: Iterable[int],
 ) -> dict[str, Any]:
-    """Return the fields that every selection by looks has; `reported` are units of the space."""
-    chosen = named(design, space, reported)
-    return {
-        "schema": design.schema.to_dict(),
-        "candidates": space.units,
-        "kept": design.keep,
-        "models": (chosen,),
-        "reported": chosen,
-        "n_models": space.size,
-        "nobs": facts.rows,
-        "passes": facts.passes,
+    """Return the fields that every selection by looks has."""
+    fields = of_call(request, design, space, facts, reported)
+    return fields | {
+        "models": (fields["reported"],),
         "method": "staged",
         "engine": "search",
-        "units": request.units,
-        "hierarchy": request.hierarchy,
-        "max_terms": request.max_terms,
-        "eps": request.budget.eps,
-        "delta": request.budget.delta,
         "radius": None,
         "radius_source": "none",
-        "clip": request.clip,
-        "center": design.center,
         "penalty": "auto",
         "phi": None,
         "psi": None,
         "sigma2": None,
-        "bounds": facts.bounds,
-        "claim": facts.claim,
         "stabilities": choice.stability,
         "certified": choice.certified,
     }

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpreg.api.coefficients import CallFacts, exclusive_groups, released
+from dpreg.api.coefficients import CallFacts, eps_for, exclusive_groups, released
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design
 from dpreg.moments import Moments, Vectors, read_moments
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 __all__ = ["fit_of", "looks_or_reason", "reads_of", "staged_fit", "too_few", "written"]
-
-_LARGEST_EPS: Final = 1e6
-"""Beyond this the eps that few rows need is only told roughly."""
 
 
 def looks_or_reason(
@@ -123,27 +120,26 @@ def too_few(
     counted : str
         What a sentence says before the number of rows.
     """
-    halves = 2 if plan.split else 1
-    if rows >= halves * plan.rows_needed:
+    halves, columns = 2 if plan.split else 1, plan.size - 2
+    needed = halves * plan.rows_needed
+    if rows >= needed:
         return ""
-    columns, eps, needed = plan.size - 2, float(cost.eps), plan.rows_needed
-    exclusive = exclusive_groups(design, range(len(design.columns)))
-    trial = plan
-    for _ in range(6):  # the need falls about like 1/eps: a few steps meet it
-        eps *= max(halves * trial.rows_needed, 1.0) / max(rows, 1)
-        if eps > _LARGEST_EPS:
-            break
+
+    def needed_at(eps: Fraction) -> float:
         trial = plan_looks(
             columns,
-            Budget(Fraction(eps), cost.delta),
+            Budget(eps, cost.delta),
             plan.protection,
-            exclusive=exclusive,
+            exclusive=exclusive_groups(design, range(len(design.columns))),
             noise=noise,
             later=later,
             split=plan.split,
         )
+        return halves * trial.rows_needed
+
+    eps = eps_for(rows, cost.eps, needed_at)
     return (
-        f"looks at {columns} columns need about {halves * needed:,.0f} rows at this eps and "
+        f"looks at {columns} columns need about {needed:,.0f} rows at this eps and "
         f"delta, and {counted} {rows:,}; with so many, eps must be about {eps:.2g}"
     )
 
@@ -233,6 +229,7 @@ def fit_of(
         needed=seen.plan.rows_needed,
     )
     return released(
+        RegressionResults,
         design,
         columns,
         facts,
@@ -243,7 +240,6 @@ def fit_of(
         privacy_errors=np.sqrt(np.maximum(np.diag(privacy), 0.0)),
         error_variance=box.residual * freedom * design.response.width**2,
         explained=_rsquared(seen, law, places, box),
-        nobs=rows,
         complete_rows=seen.count,
         error_df=None if rows is None else max(seen.count - len(columns), 1.0),
         method="staged",
@@ -251,7 +247,6 @@ def fit_of(
         noise_degrees=law.degrees,
         scaling="box",
         weak=_weak(design, columns, seen, found),
-        column_widths=np.array([design.columns[j].width for j in columns]),
         notes=(*facts.notes, *(flag.text for flag in found)),
         **more,
     )

@@ -205,9 +205,9 @@ def test_halves_need_twice_the_rows():
 def test_rows_on_a_cluster_have_no_halves_without_persons():
     dd = pytest.importorskip("dask.dataframe")
     spread = dd.from_pandas(table(), npartitions=3)
-    with pytest.raises(ArgumentError, match="change places"):
+    with pytest.raises(ArgumentError, match="move from one half"):
         select(spread, fit="split", method="staged")
-    assert "change places" in select(spread, fit="split").notes[0]
+    assert "move from one half" in select(spread, fit="split").notes[0]
     owned = select(spread, fit="split", method="staged", person="id", eps=6)
     assert (owned.method, owned.regression.fit) == ("staged", "split")
 
@@ -236,11 +236,11 @@ def test_rows_of_a_query_have_no_halves_without_persons(kind):
     """Grouping in several threads gives them in another order each time: see coins.py."""
     data = rerun(kind, table())
     declared = {"fit": "split", "expected_rows": 20_000}
-    with pytest.raises(ArgumentError, match="change places"):
+    with pytest.raises(ArgumentError, match="move from one half"):
         select(data, method="staged", **declared)
     fallen = select(data, **declared)
     assert fallen.method == "pcls"
-    assert "change places" in fallen.notes[0]
+    assert "move from one half" in fallen.notes[0]
     owned = select(data, method="staged", person="id", eps=6, **declared)
     assert (owned.method, owned.regression.fit) == ("staged", "split")
     kept = select(data, method="staged", fit="fresh", expected_rows=20_000)
@@ -249,7 +249,7 @@ def test_rows_of_a_query_have_no_halves_without_persons(kind):
 
 def test_nor_have_they_for_a_family():
     formula = "I(1 * (y > 0)) ~ a + b"
-    with pytest.raises(ArgumentError, match="change places"):
+    with pytest.raises(ArgumentError, match="move from one half"):
         select(lambda: table(50), formula=formula, family="binomial", fit="split")
 
 

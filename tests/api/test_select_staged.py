@@ -232,10 +232,10 @@ def test_auto_is_staged_where_rows_are_enough_and_says_why_where_not():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"radius": 1}, "radius can be given"),
-        ({"penalty": "0.1", "draws": 2}, "penalty, draws can be given"),
-        ({"shares": {"fit": "0.4"}, "fit": "share"}, "shares['fit'] can be given"),
-        ({"fit": "share"}, 'fit="share" can be asked'),
+        ({"radius": 1}, "only it takes radius"),
+        ({"penalty": "0.1", "draws": 2}, "only it takes penalty, draws"),
+        ({"shares": {"fit": "0.4"}, "fit": "share"}, "only it takes shares['fit']"),
+        ({"fit": "share"}, 'only it takes fit="share"'),
     ],
 )
 def test_an_argument_of_the_paper_means_its_method(options, says):

@@ -188,7 +188,7 @@ def test_missing_rows_contributions_and_passes():
     [
         ({"method": "staged", "noise": "knorm"}, "noise"),
         ({"noise": "gaussian"}, "delta above 0"),
-        ({"method": "staged", "scaling": "max-norm"}, 'scaling="box" alone'),
+        ({"method": "staged", "scaling": "max-norm"}, 'only scaling="box"'),
         ({"method": "steps"}, "method"),
     ],
 )
