@@ -341,10 +341,10 @@ def test_formulas_that_are_none(formula):
     ids=range(24),
 )
 def test_bombs_are_refused_soon(formula):
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises((FormulaError, SchemaError)) as raised:
         build_design(formula, SCHEMA)
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
     assert len(str(raised.value)) < 1_000
 
 
