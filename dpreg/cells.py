@@ -27,7 +27,7 @@ As one of several levels that are text (`LevelCoder`)
     missing.
 As the name of a person (`spelling`)
     what a level of text would have to be to mean the cell: text as it is, true and false "True" and
-    "False", numbers as above but for whole ones, which keep all their digits. Two cells name one
+    "False", numbers as above, except whole ones, which keep all their digits. Two cells name one
     person where they spell the same. Blank text is missing, and so is all else.
 """
 

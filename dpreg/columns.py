@@ -59,7 +59,7 @@ class Numeric:
         """Turn the bounds into floats and refuse an interval that cannot be scaled."""
         lo, hi = _bound(self.lo), _bound(self.hi)
         if not lo < hi:
-            raise SchemaError("the lower bound must be below the upper bound: mend the two bounds")
+            raise SchemaError("the lower bound must be below the upper bound: correct them")
         if not math.isfinite(hi - lo):
             raise SchemaError("the bounds lie too far apart for float64: narrow them")
         if not lo < lo + (hi - lo) / 2 < hi:
@@ -146,12 +146,12 @@ def _bound(value: Any) -> float:
     if value is None:
         raise SchemaError(
             "a bound is None: both the lowest and the highest value must be given, from public "
-            "knowledge; a wide bound costs accuracy and no privacy"
+            "knowledge; a wide bound costs accuracy, not privacy"
         )
     if isinstance(value, DATES):
         raise SchemaError(f"a bound is a date: {DATES_MEND}")
     if not is_number(value) or not math.isfinite(number(value)):
-        raise SchemaError("a bound must be a finite number: mend the two bounds")
+        raise SchemaError("a bound must be a finite number: correct the two bounds")
     return number(value)
 
 

@@ -63,7 +63,7 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
     Raises
     ------
     SchemaError
-        Names the column and says how to mend its declaration.
+        Names the column and says how to correct its declaration.
 
     Notes
     -----
@@ -249,7 +249,7 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
 
 def _name(name: object) -> str:
     if not isinstance(name, str) or not name.strip():
-        raise SchemaError("a column's name must be text and not blank: mend the schema's keys")
+        raise SchemaError("a column's name must be text and not blank: correct the schema's keys")
     return name
 
 

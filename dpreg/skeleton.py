@@ -89,7 +89,7 @@ class Skeleton:
             blank, advice = _TEMPLATE[kind]
             key = json.dumps(name).replace(
                 "\x7f", "\\u007f"
-            )  # JSON's spelling is TOML's, but for DEL
+            )  # JSON's spelling is TOML's, except for DEL
             word = "bool" if kind == "bool" else "fill in"
             entry = f'{key} = "{word}"' if blank else f"# {key}:"
             lines.append(f"{entry}  # {advice}")

@@ -120,7 +120,7 @@ def observe(call: Call, data: Any) -> Observation:
                 result = call(data, ledger)
             except KeyboardInterrupt:
                 raise
-            except BaseException as raised:  # a panic of a compiled library is no Exception
+            except BaseException as raised:  # a panic of a compiled library is not an Exception
                 error = f"{type(raised).__name__}: {raised}"
     finally:
         root.removeHandler(log)

@@ -33,7 +33,7 @@ class Spread:
         whole[np.diag_indices(len(whole))] += self.own
 
     def mapped(self, factors: Floats, first: Floats) -> Spread:
-        """Return the covariance of T beta, T diagonal but for its first row."""
+        """Return the covariance of T beta, T diagonal except in its first row."""
         forms = self.forms * factors[:, None]
         forms[0] = first @ self.forms
         return Spread(forms, self.inner, self.own * factors**2)
@@ -91,7 +91,7 @@ class LevelsFit:
         Parameters
         ----------
         factors, first : (d,) arrays
-            T is diagonal but for its first row: its diagonal, and that row.
+            T is diagonal except in its first row: its diagonal, and that row.
         shift : (d,) array
             t0.
         response_width : float

@@ -1,7 +1,7 @@
 """Binding: what a formula says, joined with what the schema knows of its columns.
 
-Here names become columns of a type, bounds are carried to factors, and what a factor does with a
-column that is not of that kind is refused, all before any row is read.
+Here names become columns of a type, bounds are carried to factors, and factors that use a column of
+the wrong kind are refused, all before any row is read.
 
 Tested in `tests/formula/test_design.py`.
 """
@@ -124,7 +124,7 @@ def bind(code: str, spec: Spec, types: Types) -> Factor:
     Raises
     ------
     FormulaError
-        If a factor uses a column as what it is not.
+        If a factor uses a column of the wrong kind.
     SchemaError
         If the bounds of the columns give the factor an interval that is not finite or has no
         width.

@@ -95,8 +95,8 @@ def announce(parts: Mapping[str, Part], *, stacklevel: int) -> None:
     contributions = next(iter(parts.values())).protection.contributions
     rows = math.ceil(RELIABLE * len(parts) * contributions / eps)
     warnings.warn(
-        f"the schema leaves out {', '.join(parts)}: they are read as numbers, what is none is "
-        f"missing, and their bounds are bought with eps = {decimal_string(eps)} of this call. "
+        f"the schema leaves out {', '.join(parts)}: they are read as numbers, other cells "
+        f"are missing, and their bounds are bought with eps = {decimal_string(eps)} of this call. "
         f"Such bounds may be poor for fewer than {rows:,} rows. Declare columns in the schema: "
         "bounds, levels or bool, from public knowledge.",
         DpregWarning,

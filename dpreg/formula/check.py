@@ -1,7 +1,7 @@
 """The allowlist: what a factor of a formula may say.
 
 A factor is an expression (`dpreg.formula.syntax`), ``C(...)`` or ``bs(...)``. Whatever else it says
-is refused with its reason and a mend. Only the formula's own text has a part in what is raised
+is refused with its reason and a fix. Only the formula's own text has a part in what is raised
 here; neither rows nor schema are known yet.
 """
 

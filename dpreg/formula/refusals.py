@@ -1,4 +1,4 @@
-"""What the allowlist says to those it turns away: for each piece of syntax a reason and a mend.
+"""What the allowlist refuses: for each piece of syntax a reason, and a way around it.
 
 Tested in `tests/formula/test_check.py`.
 """

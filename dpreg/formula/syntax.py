@@ -55,7 +55,7 @@ _COMPARISONS: Final[dict[type[ast.cmpop], str]] = {
 
 
 class RefusedError(Exception):
-    """A reason and a mend, not yet joined with the factor's name."""
+    """A reason and a fix, not yet joined with the factor's name."""
 
 
 def refuse(reason: str, mend: str) -> NoReturn:

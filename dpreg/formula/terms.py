@@ -79,7 +79,7 @@ def read_terms(formula: str) -> FormulaTerms:
     Raises
     ------
     FormulaError
-        If patsy cannot parse it, it is too large, or it has not exactly one response.
+        If patsy cannot parse it, it is too large, or it does not have exactly one response.
     """
     if not isinstance(formula, str):
         raise FormulaError('the formula must be a text such as "y ~ x + g".')

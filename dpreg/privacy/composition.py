@@ -104,7 +104,7 @@ def plan_draws(
     mechanism : {"auto", "permute-and-flip", "exponential", "laplace"}
         "auto" is permute-and-flip at eps / K, or the exponential mechanism where delta buys it
         at least 1.2 times that share: permute-and-flip draws better at equal eps (it never errs
-        more, McKenna and Sheldon 2020), so a smaller gain would be no gain.
+        more, McKenna and Sheldon 2020), so a smaller gain would not be one.
     contributions : int
         Rows one person may own; see `bounded_range_share`.
     """

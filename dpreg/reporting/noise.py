@@ -57,7 +57,7 @@ def noise(result: Released) -> str:
             "terms had been given beforehand.</p>"
         )
     if len(parts) > _MOST_LINES:
-        body += f"<p>And {len(parts) - _MOST_LINES} estimates more.</p>"
+        body += f"<p>And {len(parts) - _MOST_LINES} more estimates.</p>"
     return section("Noise beside sampling error", body)
 
 

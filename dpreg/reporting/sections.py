@@ -92,7 +92,7 @@ def asked(result: Released) -> str:
             ("column", "bounds or levels"), lines[:_MOST_LINES]
         )
         if len(lines) > _MOST_LINES:
-            body += f"<p>And {len(lines) - _MOST_LINES} columns more.</p>"
+            body += f"<p>And {len(lines) - _MOST_LINES} more columns.</p>"
     return section("What was asked", body)
 
 
@@ -103,11 +103,10 @@ def privacy(result: Released) -> str:
     factor = ""
     if not claim.seeded and claim.spent.delta == 0:
         eps = float(claim.spent.eps)
-        times = f"{np.exp(eps):,.3g}" if eps < 50 else "an astronomical number of"
+        most = f"a factor of {np.exp(eps):,.3g}" if eps < 50 else "an astronomical factor"
         factor = (
-            f"<p>In other words: whatever somebody could conclude from this release about one "
-            f"person, the odds of it would change at most {times} times if that person's data were "
-            "others.</p>"
+            "<p>In other words: whatever anybody concludes from this release about one person, "
+            f"its odds would change by at most {most} if that person's data were different.</p>"
         )
     rows = [
         (
@@ -132,8 +131,8 @@ def ledger(result: Released) -> str:
     record = result.record
     if record is None or record.ledger is None:
         body = (
-            "<p>No ledger was charged, so nothing adds up what this release tells together with "
-            "others of the same data.</p>"
+            "<p>No ledger was charged, so nobody keeps track of what this release tells together "
+            "with others from the same data.</p>"
         )
         return section("Budget and ledger", body)
     place = record.ledger
@@ -172,7 +171,7 @@ def assumed(result: Released) -> str:
     one = "one row" if result.contributions == 1 else f"at most {result.contributions} rows"
     owns = f"A person is assumed to own {one} of the table; anyone who owns more is protected less."
     if result.claim.person is not None:
-        owns = f"One person is one value of {result.claim.person}; of each, {one} counted."
+        owns = f"A person is one value of {result.claim.person}, of whose rows {one} counted."
     told = [
         owns,
         "Formula, schema, the call's arguments and the table's column names are public; none of "

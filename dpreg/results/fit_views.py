@@ -37,8 +37,8 @@ ERRORS: Final = (
 )
 NORMAL: Final = "z, P>|z| and the interval use std err and the normal law."
 _CUT: Final = (
-    " That of sampling holds, beside sampling error, how far cutting heavy-tailed residuals may "
-    "have moved a coefficient."
+    " The sampling column also includes how far cutting heavy-tailed residuals may have moved a "
+    "coefficient."
 )
 _MIXTURE: Final = (
     "P>|z| and the interval use the law of sampling error and matrix-Laplace noise together, whose "
@@ -49,14 +49,14 @@ _BOOTSTRAP: Final = (
     "coef over std err."
 )
 _DRAWN: Final = (
-    " The draws are not drawn towards zero as coef is, so an interval may have coef at its end."
+    " Unlike coef, the draws are not shrunk towards zero: coef may be at the end of its interval."
 )
 _MODEL: Final = "Intervals hold for a linear model with independent rows and one residual variance"
 GIVEN: Final = {
     "split": ", given the terms that the other rows selected.",
     "share": ". The same rows selected the terms, which the intervals do not account for.",
     "fresh": (
-        ". The same rows selected the terms, with other noise than that of these estimates; the "
+        ". The same rows selected the terms, with noise other than that of these estimates; the "
         "intervals do not account for the rows themselves having favoured these terms."
     ),
 }

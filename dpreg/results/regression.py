@@ -190,7 +190,7 @@ class RegressionResults(StatsmodelsNames):
         if self.interval_method not in INTERVAL_METHODS:
             raise ArgumentError(f"interval_method must be one of {INTERVAL_METHODS}")
         if (self.interval_draws is None) != (self.interval_method == "noise-aware"):
-            raise ArgumentError('interval_draws belong to interval_method="bootstrap" alone')
+            raise ArgumentError('interval_draws belong only to interval_method="bootstrap"')
 
     @property
     def params(self) -> pd.Series:
