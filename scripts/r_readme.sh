@@ -15,7 +15,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 repository="$PWD"
 work="$(mktemp -d)"
-trap 'rm -rf "$work"' EXIT
+trap '[[ -n ${R_README_KEEP:-} ]] || rm -rf "$work"' EXIT
 mkdir "$work"/{home,library,tools,none,cran}
 
 # ---- what builds and knits: links to the installed packages, and to those that they need -------------
@@ -98,7 +98,13 @@ tar -xzf dpreg_*.tar.gz dpreg/inst/doc/dpreg.html
 sed -n 's|.*<h2>\(.*\)</h2>.*|   \1|p; s|.*<small>\([0-9.]* s\)</small>.*|      \1|p' dpreg/inst/doc/dpreg.html
 
 # ---- R CMD check, with the README's library alone ------------------------------------------------------
+# No network is needed, nor any repository.
+export R_REPOSITORIES=NULL R_PROFILE_USER=/dev/null
 start=$SECONDS
-R CMD check --as-cran --no-manual dpreg_*.tar.gz >log 2>&1 || { cat log dpreg.Rcheck/*.fail >&2; exit 1; }
+R CMD check --as-cran --no-manual dpreg_*.tar.gz >log 2>&1 || {
+    cat log >&2
+    tail -n 60 dpreg.Rcheck/tests/testthat.Rout.fail dpreg.Rcheck/*.out >&2 2>/dev/null || true
+    exit 1
+}
 cat log
 echo "== R CMD check: $((SECONDS - start)) s"
