@@ -34,7 +34,7 @@ $(PIP_INSTALL) --require-hashes -r locks/$(1).txt
 $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 endef
 
-.PHONY: help venv demo test unit lint vignettes audit mutants coverage bench replication docs fresh lock r-check r-docs clean
+.PHONY: help venv demo test unit lint vignettes audit mutants coverage bench replication docs fresh lock r-check r-readme r-docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,6 +100,9 @@ lint: $(VENV)/.dpreg-test
 
 r-check: $(VENV)/.dpreg-r $(VENV)/rpy2-api/.built  ## build and check the R package, vignette included
 	DPREG_RPY2_API=$(abspath $(VENV))/rpy2-api scripts/r_check.sh $(BIN)/python $(PYTEST_ARGS)
+
+r-readme: $(VENV)/.dpreg-r  ## check the R package where only its README's commands were run, vignette included
+	scripts/r_readme.sh
 
 r-docs:  ## write the R package's NAMESPACE and man/ from its comments
 	scripts/apt_packages.sh r-docs

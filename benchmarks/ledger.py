@@ -3,18 +3,24 @@
     python -m benchmarks.ledger [ENTRIES]
 
 Ratios to commits of one line of the same size, made in the same folder in turn with the charges.
+Then what 64 processes wait that charge at once, in commits made alone before and after them: half
+of the charges are beyond the cap, and refused.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import sqlite3
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from dpreg.errors import BudgetError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger, store
 from dpreg.privacy.ledger.chain import NOTHING, Line
@@ -35,19 +41,60 @@ def fill(ledger: Ledger, upto: int) -> None:
             store.write(run, last)
 
 
+def commit(bare: sqlite3.Connection) -> float:
+    """Seconds of one bare commit."""
+    start = time.perf_counter()
+    bare.execute("BEGIN IMMEDIATE")
+    bare.execute("INSERT INTO line (what) VALUES (?)", ("x" * 500,))
+    bare.execute("COMMIT")
+    return time.perf_counter() - start
+
+
 def charges(ledger: Ledger, bare: sqlite3.Connection, times: int) -> tuple[float, float]:
     """Median seconds of a charge and of a bare commit, taken in turn."""
     ours, theirs = [], []
     for _ in range(times):
         start = time.perf_counter()
         ledger.charge(COST, "dp_mean: income")
-        middle = time.perf_counter()
-        bare.execute("BEGIN IMMEDIATE")
-        bare.execute("INSERT INTO line (what) VALUES (?)", ("x" * 500,))
-        bare.execute("COMMIT")
-        ours.append(middle - start)
-        theirs.append(time.perf_counter() - middle)
+        ours.append(time.perf_counter() - start)
+        theirs.append(commit(bare))
     return float(np.median(ours)), float(np.median(theirs))
+
+
+def customer(path: Path, times: int, start: Any, told: Any) -> None:
+    """Charge again and again; tell how long each took."""
+    ledger, seconds = Ledger.open(path, timeout=300), []
+    start.wait()
+    for _ in range(times):
+        began = time.perf_counter()
+        with suppress(BudgetError):  # beyond the cap
+            ledger.charge(COST, "dp_mean: income")
+        seconds.append(time.perf_counter() - began)
+    told.put(seconds)
+
+
+def rush(path: Path, bare: sqlite3.Connection, processes: int = 64, times: int = 50) -> None:
+    """Let processes charge at once twice what the cap allows; print their waits."""
+    context = multiprocessing.get_context("fork")
+    Ledger(COST * (processes * times // 2), path)
+    start, told = context.Event(), context.Queue()
+    given = (path, times, start, told)
+    crowd = [context.Process(target=customer, args=given) for _ in range(processes)]
+    for one in crowd:
+        one.start()
+    alone = [commit(bare) for _ in range(200)]
+    began = time.perf_counter()
+    start.set()
+    waits = np.concatenate([told.get() for _ in crowd])
+    rate = processes * times / (time.perf_counter() - began)
+    for one in crowd:
+        one.join()
+    one = float(np.median(alone + [commit(bare) for _ in range(200)]))
+    middle, late = np.quantile(waits, [0.5, 0.99])
+    print(
+        f"{processes} processes: {rate:,.0f} charges a second, median {1e3 * middle:.0f} ms, p99 "
+        f"{1e3 * late:.0f} ms; a commit {1e3 * one:.2f} ms, p99 {late / one:.0f} of them"
+    )
 
 
 def main(most: int) -> None:
@@ -64,6 +111,8 @@ def main(most: int) -> None:
             ours, theirs = charges(ledger, bare, 200)
             told = f"{1e3 * ours:>11.2f} {1e3 * theirs:>11.2f} {ours / theirs:>6.2f}"
             print(f"{entries:>8,} {told} {1 / ours:>9.0f}")
+        if sys.platform == "linux":
+            rush(Path(folder, "rush.db"), bare)
         bare.close()
 
 

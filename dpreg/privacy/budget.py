@@ -64,10 +64,10 @@ def exact(value: object, name: str, error: type[DpregError] = ArgumentError) -> 
     ArgumentError
         For a bool, NaN, an infinity, or anything that is not a number.
     """
-    if isinstance(value, bool | np.bool_):
-        raise error(f"{name} must be a number, not {bool(value)}")
     if isinstance(value, Fraction):
         return value
+    if isinstance(value, bool | np.bool_):
+        raise error(f"{name} must be a number, not {bool(value)}")
     if isinstance(value, numbers.Integral):
         return Fraction(int(value))
     if isinstance(value, float | np.floating):

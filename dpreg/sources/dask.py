@@ -43,6 +43,7 @@ from dpreg.sources.base import find_column
 from dpreg.sources.cluster import ClusterSource, Finished, PartitionTally, shielded
 from dpreg.sources.dask_persons import OpenTable, limited_frame
 from dpreg.sources.persons import Persons
+from dpreg.sources.versions import check_dask
 from dpreg.sources.words import Words, add
 
 __all__ = ["DaskSource", "dask_source"]
@@ -60,13 +61,14 @@ def dask_source(data: Any) -> DaskSource:
     ArgumentError
         If it is another collection of Dask's.
     DataError
-        If its column labels have several levels.
+        If its column labels have several levels, or workers have another version of dpreg.
     """
     if not isinstance(getattr(data, "_meta", None), pd.DataFrame):
         raise ArgumentError(
             f"data is a {type(data).__name__} of Dask: give a Dask DataFrame, made by "
             "dask.dataframe.from_delayed or .to_dask_dataframe()"
         )
+    check_dask(_ENGINE)
     return DaskSource(data)
 
 

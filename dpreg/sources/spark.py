@@ -57,6 +57,7 @@ from dpreg.sources.spark_tasks import (
     sum_rows,
     unpacked,
 )
+from dpreg.sources.versions import check_spark
 from dpreg.sources.words import Words, add, pack
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ def spark_source(data: Any) -> SparkSource:
     ------
     ArgumentError
         If it is something else of PySpark's, or a stream without an end; or if pyarrow is missing.
+    DataError
+        If executors have another version of dpreg.
     """
     if importlib.util.find_spec("pyarrow") is None:
         raise ArgumentError(
@@ -101,6 +104,7 @@ def spark_source(data: Any) -> SparkSource:
         )
     if data.isStreaming:
         raise ArgumentError("data is a stream without an end: give a DataFrame that is read once")
+    check_spark(ENGINE, data.sparkSession)
     return SparkSource(data)
 
 

@@ -5,6 +5,7 @@ import os
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from importlib import metadata
 from types import SimpleNamespace
 
 import dask
@@ -26,9 +27,11 @@ from oracles.tallies import (
     table,
 )
 
+import dpreg
 import dpreg.sources.dask as dask_module
 from dpreg.columns import Unbounded
 from dpreg.errors import ArgumentError, DataError
+from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.mechanisms.coins import Coins
 from dpreg.sources import Source, as_source
 
@@ -215,6 +218,40 @@ def test_an_interrupt_is_one():
         pytest.raises(KeyboardInterrupt),
     ):
         as_source(split(table(), 2)).total({"x": Unbounded()}, Leaks("x", KeyboardInterrupt))
+
+
+# ---- workers of another version ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["0.0.1", ""])
+def test_a_worker_of_another_version_is_refused_before_the_charge(dask_client, version):
+    def pretend():
+        honest = metadata.version
+
+        def other(name):
+            if version:
+                return version
+            raise metadata.PackageNotFoundError(name)
+
+        other.honest, metadata.version = honest, other
+
+    def restore():
+        metadata.version = metadata.version.honest
+
+    frame, ledger = split(table(), 3), Ledger(1)
+    told = f"workers of Dask have {f'dpreg {version}' if version else 'no dpreg'}: install"
+    with dask_client.as_current():
+        worker = next(iter(dask_client.scheduler_info()["workers"]))
+        dask_client.run(pretend, workers=[worker])
+        try:
+            with pytest.raises(DataError, match=told):
+                dpreg.dp_mean("x", frame, eps=1, schema={"x": (0, 1)}, budget=ledger)
+            with dask.config.set(scheduler="threads"):
+                as_source(frame)  # the cluster has no part in it
+        finally:
+            dask_client.run(restore, workers=[worker])
+        as_source(frame)
+    assert ledger.entries == ()
 
 
 # ---- workers that are lost, tasks that run twice -------------------------------------------------

@@ -25,11 +25,13 @@ from oracles.tallies import (
 from pyspark.sql import types
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
+import dpreg
 import dpreg.sources.spark as spark_module
 from dpreg.columns import Boolean, Categorical, Numeric, Unbounded
 from dpreg.errors import ArgumentError, DataError
+from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.mechanisms.coins import Coins
-from dpreg.sources import Source, as_source
+from dpreg.sources import Source, as_source, versions
 
 pytestmark = [
     pytest.mark.xdist_group("cluster"),
@@ -72,6 +74,22 @@ def _no_rows_leave(monkeypatch):
     monkeypatch.setattr(ClassicFrame, "collect", guarded)
     for name in ("toPandas", "toArrow", "toLocalIterator", "take", "head", "first", "tail"):
         monkeypatch.setattr(ClassicFrame, name, refuse)
+
+
+def test_executors_of_another_version_are_refused_before_the_charge(spark, monkeypatch):
+    frame, ledger = split(spark, table(), 3), Ledger(1)
+    theirs = versions._OURS
+    monkeypatch.setattr(versions, "_OURS", "9.9")
+    monkeypatch.setattr(versions, "_asked", set())
+    told = f"this process has dpreg 9.9, and workers of Spark have dpreg {theirs}: install"
+    for _ in range(2):
+        with pytest.raises(DataError, match=told):
+            dpreg.dp_mean("x", frame, eps=1, schema={"x": (0, 1)}, budget=ledger)
+    assert ledger.entries == ()
+    monkeypatch.undo()
+    as_source(frame)
+    monkeypatch.setattr(versions, "_of_executors", None)  # they are asked once for each session
+    as_source(frame)
 
 
 @pytest.mark.parametrize("parts", [1, 3, 17])

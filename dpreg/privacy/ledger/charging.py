@@ -37,6 +37,7 @@ __all__ = [
     "head_of",
     "taken_over",
     "verified",
+    "written",
 ]
 
 
@@ -163,6 +164,11 @@ def check_seen(run: Run, last: Line | None, seen: Position, facts: Facts) -> Non
         found = last.digest
     else:
         found = store.stored_digest(run, seen.number)
+    _check_digest(found, seen)
+
+
+def _check_digest(found: str | None, seen: Position) -> None:
+    """Refuse a book in which another line, or none, stands where one was seen."""
     if found != seen.digest:
         raise LedgerError(
             f"the ledger was rolled back or replaced: its entry {seen.number} is not the one that "
@@ -212,18 +218,16 @@ def verified(run: Run, facts: Facts, seen: Position | None) -> Verified:
 
 def _after(cap: Budget | None, spent: Budget, request: Request, told: str) -> Budget:
     """Return a sum with the request added; BudgetError where it passes its cap."""
-    if cap is not None:
+    cost = request.cost
+    eps, delta = spent.eps + cost.eps, spent.delta + cost.delta
+    if cap is not None and cost != NOTHING and not (eps <= cap.eps and delta <= cap.delta):
         left = cap - spent if cap.covers(spent) else NOTHING
-        if not left.covers(request.cost):
-            short = _short(left, request.cost)
-            named = told.format(cap=_part(cap, short), who=request.analyst)
-            raise BudgetError(
-                f"{request.what} asks for {request.cost}, but only {_part(left, short)} {named}"
-            )
-    total = spent + request.cost
-    for part in (total.eps, total.delta):
+        short = _short(left, cost)
+        named = told.format(cap=_part(cap, short), who=request.analyst)
+        raise BudgetError(f"{request.what} asks for {cost}, but only {_part(left, short)} {named}")
+    for part in (eps, delta):
         fraction_text(part)
-    return total
+    return Budget(eps, delta)
 
 
 def _short(left: Budget, cost: Budget) -> tuple[str, ...]:
@@ -255,7 +259,20 @@ def taken_over(run: Run, facts: Facts, lines: list[tuple[Request, str]]) -> None
 
 def check_home(run: Run, facts: Facts, home: str) -> None:
     """Refuse a ledger that is another than was opened, or lies elsewhere than it was made."""
-    identity, settled = store.settled(run)
+    _check_settled(store.settled(run), facts, home)
+
+
+def written(run: Run, facts: Facts, seen: Position, number: int, home: str) -> Line | None:
+    """Return the line of a number, from a book that is at home and holds what was seen."""
+    found, before, line = store.glance(run, number, seen.number)
+    _check_settled(found, facts, home)
+    if line is not None:
+        _check_digest(facts.genesis.digest if seen.number == 0 else before, seen)
+    return line
+
+
+def _check_settled(found: tuple[str, str], facts: Facts, home: str) -> None:
+    identity, settled = found
     if identity != facts.identity:
         raise LedgerError("another ledger stands where this one was opened: nothing was charged")
     if settled != home:

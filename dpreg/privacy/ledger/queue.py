@@ -88,6 +88,14 @@ class Turn:
         self._rung: list[int] = []
         self.answer, self.first, self.kept = 0, False, False
 
+    @property
+    def reply(self) -> bytes:
+        """What came with the answer, empty where nothing did."""
+        slot = self._slot(self._ticket)
+        if self._queue is None or slot is None:
+            return b""
+        return self._queue.slots.reply(self._ticket, slot.replied)
+
     def keep(self) -> int:
         """Serve this place oneself; return the note of who began to before, 0 where nobody did.
 
@@ -118,17 +126,17 @@ class Turn:
             if not queue.is_waiting(ticket):
                 continue
             slot = self._slot(ticket)
-            if slot is None or not slot.message:
+            if slot is None or not slot.length:
                 break
-            found.append(Waiting(ticket, slot.message, slot.note))
+            found.append(Waiting(ticket, queue.slots.message(ticket, slot.length), slot.note))
         return found
 
-    def tell(self, answers: dict[int, int]) -> None:
-        """Give those behind their answers, and let them go."""
+    def tell(self, answers: dict[int, tuple[int, bytes]]) -> None:
+        """Give those behind their answers and replies, and let them go."""
         if self._queue is None or not answers:
             return
-        for ticket, answer in answers.items():
-            self._queue.slots.answer(ticket, answer)
+        for ticket, (answer, reply) in answers.items():
+            self._queue.slots.answer(ticket, answer, reply)
         self._queue.slots.served = max(answers)
         self._rung = list(answers)
 
@@ -215,13 +223,14 @@ class Queue:
             if self._file is None:
                 return
             _try_lock(self._file, fcntl.F_UNLCK, _BYTES + ticket)
-            for other in served:
-                self._ring(other)
+            # The next first: it works while those who were served go their ways.
             if wake:
                 for later in range(max([ticket, *served]) + 1, self.slots.given + 1):
                     if self.is_waiting(later):
                         self._ring(later)
-                        return
+                        break
+            for other in served:
+                self._ring(other)
 
         def _ticket(self, file: int, message: bytes, deadline: float) -> int:
             """Draw the next number and lock its byte; 0 where the counter stays taken."""
@@ -248,19 +257,26 @@ class Queue:
             bell, listening = self._bell, select.poll()
             if bell is not None:
                 listening.register(bell, select.POLLIN)
-            while True:
+            while not self._is_answered(turn, ticket):
                 start = self.slots.served + 1
-                turn.first = start >= ticket or _is_free(file, _BYTES + start, ticket - start)
-                slot = self.slots.of(ticket)
-                if slot is not None and slot.answer:
-                    turn.answer, turn.first = slot.answer, False
+                if start >= ticket or _is_free(file, _BYTES + start, ticket - start):
+                    # Who is first by now may have been served meanwhile.
+                    turn.first = not self._is_answered(turn, ticket)
+                    return
                 left = deadline - time.monotonic()
-                if turn.answer or turn.first or left <= 0:
+                if left <= 0:
                     return
                 listening.poll(1000 * min(left, _LONG))
                 if bell is not None:
                     with suppress(OSError):
                         bell.recv(1)
+
+        def _is_answered(self, turn: Turn, ticket: int) -> bool:
+            slot = self.slots.of(ticket)
+            if slot is None or not slot.answer:
+                return False
+            turn.answer = slot.answer
+            return True
 
         def _ring(self, ticket: int) -> None:
             """Wake one who waits; whoever has gone since has no bell."""
@@ -274,12 +290,12 @@ def _address(number: int) -> str:
     return f"\0dpreg-{number:016x}"
 
 
-def share_with_group(beside: int | Path, file: Path) -> None:
+def share_with_group(beside: int | str, file: str | Path) -> None:
     """Give a file that belongs to the ledger the mode and group of the ledger's own.
 
     A user who did not make it and may not change it leaves it as it is.
     """
-    wanted, found = file.stat(), os.stat(beside)
+    wanted, found = os.stat(file), os.stat(beside)
     if sys.platform == "win32" or found.st_uid != os.geteuid():
         return
     if found.st_gid != wanted.st_gid:

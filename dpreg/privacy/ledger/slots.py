@@ -2,8 +2,8 @@
 
 A slot belongs to one ticket and says so; a later ticket takes it over once the earlier has left.
 Its fields are written by one side each: ticket, bell and message by whoever waits, before anybody
-can look; note and answer by whoever serves; the mark of withdrawal by whoever waits. Nothing here
-needs to survive the machine: all who read it end with it.
+can look; note, reply and answer, in this order, by whoever serves; the mark of withdrawal by who
+waits. Nothing here needs to survive the machine: all who read it end with it.
 
 Tested in `tests/privacy/ledger/test_together.py`.
 """
@@ -12,28 +12,32 @@ from __future__ import annotations
 
 import os
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 __all__ = ["PLACES", "Slot", "Slots"]
 
 PLACES: Final = 256
-_SIZE: Final = 2048
-_START: Final = 4096
+_SIZE: Final = 4096  # the second half is the reply's
+_HALF: Final = _SIZE // 2
+_START: Final = 4096 + (1 << 19)  # behind the slots of 0.2.0, which may wait in the same file
 _COUNTER: Final = struct.Struct("<Q")
-_HEAD: Final = struct.Struct("<QQQQQQ")  # ticket, bell, length, note, answer, withdrawn
-_NOTE, _ANSWER, _WITHDRAWN = 24, 32, 40
+_COUNTERS: Final = struct.Struct("<QQ")
+_HEAD: Final = struct.Struct("<QQQQQQQ")  # ticket, bell, length, note, answer, withdrawn, replied
+_NOTE, _ANSWER, _WITHDRAWN, _REPLIED = 24, 32, 40, 48
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What stands in the slot of a ticket."""
+    """What stands in the slot of a ticket; of message and reply, how long they are."""
 
     bell: int
-    message: bytes
+    length: int
     note: int
     answer: int
     withdrawn: bool
+    replied: int
 
 
 class Slots:
@@ -47,7 +51,7 @@ class Slots:
     @property
     def given(self) -> int:
         """The last ticket that was drawn."""
-        return max(self._counter(0), self._counter(8))
+        return max(self._counters())
 
     @given.setter
     def given(self, ticket: int) -> None:
@@ -56,7 +60,7 @@ class Slots:
     @property
     def served(self) -> int:
         """A ticket up to which everybody has left or been served."""
-        return self._counter(8)
+        return self._counters()[1]
 
     @served.setter
     def served(self, ticket: int) -> None:
@@ -64,29 +68,42 @@ class Slots:
 
     def post(self, ticket: int, bell: int, message: bytes) -> None:
         """Take the slot of a ticket; a message that is too long for it is left out."""
-        if len(message) > _SIZE - _HEAD.size:
+        if len(message) > _HALF - _HEAD.size:
             message = b""
-        head = _HEAD.pack(ticket, bell, len(message), 0, 0, 0)
-        os.pwrite(self._file, head + message, _place(ticket))
+        place, head = _place(ticket), _HEAD.pack(ticket, bell, len(message), 0, 0, 0, 0)
+        # The ticket comes last: who finds it there finds the rest.
+        os.pwrite(self._file, head[_COUNTER.size :] + message, place + _COUNTER.size)
+        os.pwrite(self._file, head[: _COUNTER.size], place)
 
     def of(self, ticket: int) -> Slot | None:
         """Read the slot of a ticket; None where it belongs to another."""
-        content = os.pread(self._file, _SIZE, _place(ticket))
+        content = os.pread(self._file, _HEAD.size, _place(ticket))
         if len(content) < _HEAD.size:
             return None
-        found, bell, length, note, answer, withdrawn = _HEAD.unpack_from(content)
+        found, bell, length, note, answer, withdrawn, replied = _HEAD.unpack(content)
         if found != ticket:
             return None
-        message = content[_HEAD.size : _HEAD.size + length]
-        return Slot(bell, message, note, answer, bool(withdrawn))
+        return Slot(bell, length, note, answer, bool(withdrawn), replied)
+
+    def message(self, ticket: int, length: int) -> bytes:
+        """Read the message of a ticket, of the length that its slot tells."""
+        return os.pread(self._file, length, _place(ticket) + _HEAD.size)
 
     def note(self, ticket: int, value: int) -> None:
         """Write the note of whoever serves."""
         self._put(ticket, _NOTE, value)
 
-    def answer(self, ticket: int, value: int) -> None:
-        """Write the answer of whoever served."""
+    def answer(self, ticket: int, value: int, reply: bytes = b"") -> None:
+        """Write the answer of whoever served; a reply for which there is no room is left out."""
+        if 0 < len(reply) <= _HALF:
+            with suppress(OSError):
+                if os.pwrite(self._file, reply, _place(ticket) + _HALF) == len(reply):
+                    self._put(ticket, _REPLIED, len(reply))
         self._put(ticket, _ANSWER, value)
+
+    def reply(self, ticket: int, length: int) -> bytes:
+        """Read the reply to a ticket, of the length that its slot tells."""
+        return os.pread(self._file, length, _place(ticket) + _HALF)
 
     def withdraw(self, ticket: int) -> None:
         """Mark that nobody is to serve this ticket."""
@@ -95,9 +112,10 @@ class Slots:
     def _put(self, ticket: int, field: int, value: int) -> None:
         os.pwrite(self._file, _COUNTER.pack(value), _place(ticket) + field)
 
-    def _counter(self, place: int) -> int:
-        content = os.pread(self._file, _COUNTER.size, place)
-        return int(_COUNTER.unpack(content)[0]) if len(content) == _COUNTER.size else 0
+    def _counters(self) -> tuple[int, int]:
+        content = os.pread(self._file, _COUNTERS.size, 0).ljust(_COUNTERS.size, b"\0")
+        given, served = _COUNTERS.unpack(content)
+        return given, served
 
 
 def _place(ticket: int) -> int:

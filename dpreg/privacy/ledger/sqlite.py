@@ -18,7 +18,7 @@ from dpreg.paths import ordinary, reason, sync_folder
 from dpreg.privacy.ledger.chain import Caps
 from dpreg.privacy.ledger.queue import Queue, Turn, share_with_group
 from dpreg.privacy.ledger.store import Run, create
-from dpreg.privacy.ledger.transactions import as_ledger_errors, transaction
+from dpreg.privacy.ledger.transactions import alone, as_ledger_errors, transaction
 
 __all__ = ["MemoryDatabase", "SqliteDatabase", "make_file"]
 
@@ -102,7 +102,7 @@ class SqliteDatabase:
         """Wait in the queue."""
         if self._read_only:
             raise LedgerError("this ledger was opened for reading: nothing can be charged")
-        if not os.access(self.file, os.W_OK):
+        if not os.access(self.place, os.W_OK):
             self._identity()
             raise LedgerError(f"the ledger {self.place!r} may not be written to by this user")
         self._connect()
@@ -130,6 +130,14 @@ class SqliteDatabase:
         connection.execute("PRAGMA shrink_memory")
         with transaction(connection, "BEGIN", deadline) as run:
             yield run
+
+    def glancing(self, deadline: float) -> Run:
+        """Look at what another process has just written, by one statement.
+
+        Its commit made whatever this one held of the file out of date. That this is the file which
+        was opened `home` shows: the book names its own file's number.
+        """
+        return alone(self._connect(), deadline)
 
     def home(self, run: Run) -> str:
         """Return the file's number on its disk, which renaming keeps and copying does not."""
@@ -195,7 +203,7 @@ class SqliteDatabase:
     def _identity(self) -> tuple[int, int]:
         """Return device and number of the file at this path; refuse a second name."""
         try:
-            found = self.file.stat()
+            found = os.stat(self.place)
         except FileNotFoundError:
             raise LedgerError(
                 f"the ledger's file {self.place!r} is gone, and with it what was spent"
@@ -222,7 +230,7 @@ class SqliteDatabase:
         """Let the group that may write the ledger write what SQLite keeps beside it."""
         for ending in ("-wal", "-shm"):
             with suppress(FileNotFoundError):
-                share_with_group(self.file.with_name(self.file.name + ending), self.file)
+                share_with_group(self.place + ending, self.place)
 
 
 def make_file(file: Path, caps: Caps, fresh: Path | None = None) -> None:

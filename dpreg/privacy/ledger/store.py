@@ -29,7 +29,7 @@ FORMAT: Final = 2
 _CREATE: Final = (
     "CREATE TABLE dpreg_ledger (id INTEGER PRIMARY KEY CHECK (id = 1), format INTEGER NOT NULL,"
     " identity TEXT NOT NULL, caps TEXT NOT NULL, home TEXT NOT NULL)",
-    "CREATE TABLE dpreg_entries (number BIGINT PRIMARY KEY, token TEXT NOT NULL,"
+    "CREATE TABLE dpreg_entries (number INTEGER PRIMARY KEY, token TEXT NOT NULL,"
     " what TEXT NOT NULL, at TEXT NOT NULL, unit TEXT NOT NULL, analyst TEXT NOT NULL,"
     " period TEXT NOT NULL, account_unit TEXT NOT NULL, eps TEXT NOT NULL, delta TEXT NOT NULL,"
     " spent_eps TEXT NOT NULL, spent_delta TEXT NOT NULL, analyst_eps TEXT NOT NULL,"
@@ -45,6 +45,11 @@ _COLUMNS: Final = (
 )
 _SELECT: Final = f"SELECT {_COLUMNS} FROM dpreg_entries"
 _INSERT: Final = f"INSERT INTO dpreg_entries ({_COLUMNS}) VALUES ({', '.join('?' * 18)})"
+_GLANCE: Final = (
+    "SELECT l.identity, l.home, (SELECT hash FROM dpreg_entries WHERE number = ?),"
+    f" {', '.join(f'e.{name}' for name in _COLUMNS.split(', '))}"
+    " FROM dpreg_ledger l LEFT JOIN dpreg_entries e ON e.number = ?"
+)
 _LAST: Final = "ORDER BY number DESC LIMIT 1"
 
 
@@ -154,16 +159,19 @@ def last(run: Run, column: str = "", value: str = "") -> Line | None:
     return Line.read(rows[0]) if rows else None
 
 
+def glance(run: Run, number: int, earlier: int) -> tuple[tuple[str, str], str | None, Line | None]:
+    """Return what `settled` does, the hash of an earlier line and the line of a number, at once."""
+    rows = run(_GLANCE, (earlier, number))
+    if len(rows) != 1:
+        raise LedgerError("the ledger is damaged: it says nothing about its caps")
+    identity, home, before, *row = rows[0]
+    return (identity, home), before, None if row[0] is None else Line.read(tuple(row))
+
+
 def stored_digest(run: Run, number: int) -> str | None:
     """Return the hash of the line of a number, None where there is none."""
     rows = run("SELECT hash FROM dpreg_entries WHERE number = ?", (number,))
     return str(rows[0][0]) if rows else None
-
-
-def numbered(run: Run, number: int) -> Line | None:
-    """Return the line of a number; None where there is none."""
-    rows = run(f"{_SELECT} WHERE number = ?", (number,))
-    return Line.read(rows[0]) if rows else None
 
 
 def find(run: Run, token: str, after: int) -> Line | None:

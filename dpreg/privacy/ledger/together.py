@@ -3,7 +3,8 @@
 A disk syncs a few hundred times a second, and each charge must be synced before it is answered. So
 whoever is first in the queue also makes the charges of those behind it: one after the other, each
 checked against every cap as if it had come alone, all committed by one sync. None is answered
-before the commit. Nobody takes another's word: whoever was served reads its line from the ledger.
+before the commit. Nobody takes another's word that it was charged: whoever was served reads its
+line from the ledger. That it was refused it believes, for nothing is released then.
 
 A charge is made at most once. Inside the ledger's lock, and before its line is written, the slot
 of another's charge gets a note of the ledger's length; whoever finds a note there looks for the
@@ -72,7 +73,7 @@ def _in_turn(
     """Wait in the queue; once first, serve those who wait behind, too."""
     with database.turn(deadline, _message(facts, seen, request)) as turn:
         if turn.answer:
-            found = _answered(database, turn.answer, facts, seen, request, deadline)
+            found = _answered(database, turn, facts, seen, request, deadline)
             if found is not None:
                 return found
         try:
@@ -89,23 +90,22 @@ def _in_turn(
 
 def _answered(
     database: SqliteDatabase,
-    answer: int,
+    turn: Turn,
     facts: Facts,
     seen: Position,
     request: Request,
     deadline: float,
 ) -> Line | None:
     """Look up what another process says it did; None where this one must do it itself."""
-    with database.reading(deadline) as run:
-        charging.check_home(run, facts, database.home(run))
-        if answer == _REFUSED:
+    if turn.answer == _REFUSED:
+        if reply := turn.reply:
+            raise BudgetError(reply.decode(errors="replace"))
+        with database.reading(deadline) as run:
             charging.fitting(run, facts, seen, request, database.now(run))
-            return None
-        line = store.numbered(run, answer)
-        if line is None or line.token != request.token:
-            return None
-        charging.check_seen(run, line, seen, facts)
-        return line
+        return None
+    run = database.glancing(deadline)
+    line = charging.written(run, facts, seen, turn.answer, database.home(run))
+    return line if line is not None and line.token == request.token else None
 
 
 def _first(
@@ -135,9 +135,12 @@ def _first(
     return line
 
 
-def _those_behind(book: _Book, turn: Turn) -> dict[int, int]:
-    """Make the charges of others; return for each ticket its line's number, or `_REFUSED`."""
-    answers: dict[int, int] = {}
+def _those_behind(book: _Book, turn: Turn) -> dict[int, tuple[int, bytes]]:
+    """Make the charges of others.
+
+    Returns for each ticket its line's number, or `_REFUSED` and why.
+    """
+    answers: dict[int, tuple[int, bytes]] = {}
     for other in turn.behind(_MOST):
         read = _read(other.message, book.facts)
         if read is None:
@@ -146,12 +149,11 @@ def _those_behind(book: _Book, turn: Turn) -> dict[int, int]:
         if not turn.take(other, other.note or book.note):
             continue
         try:
-            answers[other.ticket] = book.charged(seen, request, other.note).number
+            answers[other.ticket] = book.charged(seen, request, other.note).number, b""
         except LedgerError:
             break  # the other's head is not in this book, or the disk failed: that one will see
-        except BudgetError:
-            # Why not is for the one who asked to find out, and to be told.
-            answers[other.ticket] = _REFUSED
+        except BudgetError as fault:
+            answers[other.ticket] = _REFUSED, str(fault).encode(errors="replace")
     return answers
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from dpreg.errors import LedgerError
 from dpreg.privacy.ledger.store import Run
 
-__all__ = ["as_ledger_errors", "transaction"]
+__all__ = ["alone", "as_ledger_errors", "transaction"]
 
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -40,12 +40,23 @@ def transaction(connection: sqlite3.Connection, begin: str, deadline: float) -> 
         raise
 
 
-def _retry(connection: sqlite3.Connection, statement: str, deadline: float) -> None:
+def alone(connection: sqlite3.Connection, deadline: float) -> Run:
+    """Return what runs one statement that is a transaction by itself, waiting until a deadline."""
+
+    def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with as_ledger_errors():
+            return _retry(connection, statement, deadline, values)
+
+    return run
+
+
+def _retry(
+    connection: sqlite3.Connection, statement: str, deadline: float, values: Sequence[Any] = ()
+) -> list[tuple[Any, ...]]:
     """Run a statement that may find the database locked, until a deadline."""
     while True:
         try:
-            connection.execute(statement)
-            return
+            return connection.execute(statement, values).fetchall()
         except sqlite3.OperationalError as fault:
             if _primary(fault) not in _BUSY:
                 raise

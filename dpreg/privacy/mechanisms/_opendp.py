@@ -1,4 +1,6 @@
-"""The one door to OpenDP: its prelude, and its feature switch kept where it was found.
+"""The one door to OpenDP: what dpreg uses of it, and its feature switch kept where it was found.
+
+Its prelude is left alone: that imports Polars and whatever else OpenDP has extras for.
 
 Tested in `tests/privacy/test_gaussian.py`.
 """
@@ -10,10 +12,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-import opendp.prelude as dp
-from opendp.mod import GLOBAL_FEATURES
+from opendp import measurements
+from opendp.domains import atom_domain, vector_domain
+from opendp.measures import max_divergence, zero_concentrated_divergence
+from opendp.metrics import l1_distance, l2_distance, linf_distance
+from opendp.mod import GLOBAL_FEATURES, disable_features, enable_features
 
-__all__ = ["contrib", "dp"]
+__all__ = [
+    "atom_domain",
+    "contrib",
+    "l1_distance",
+    "l2_distance",
+    "linf_distance",
+    "max_divergence",
+    "measurements",
+    "vector_domain",
+    "zero_concentrated_divergence",
+]
 
 _switch: Final = threading.RLock()
 
@@ -28,9 +43,9 @@ def contrib() -> Iterator[None]:
     """
     with _switch:
         found = "contrib" in GLOBAL_FEATURES
-        dp.enable_features("contrib")
+        enable_features("contrib")
         try:
             yield
         finally:
             if not found:
-                dp.disable_features("contrib")
+                disable_features("contrib")

@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.mechanisms._opendp import contrib, dp
+from dpreg.privacy.mechanisms import _opendp as dp
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -166,8 +166,8 @@ def knorm_variance(widths: Sequence[int], rate: Fraction) -> tuple[float, ...]:
 def _opendp(maker: str, scale: float) -> Any:
     """Build OpenDP's noise for vectors of 64-bit integers."""
     metric = dp.l2_distance if maker == "make_gaussian" else dp.l1_distance
-    with contrib():
-        return getattr(dp.m, maker)(
+    with dp.contrib():
+        return getattr(dp.measurements, maker)(
             dp.vector_domain(dp.atom_domain(T="i64")), metric(T="i64"), scale=scale
         )
 

@@ -57,7 +57,7 @@ from dpreg.errors import ArgumentError
 from dpreg.privacy import seeded
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import ALL_ROWS, exact
-from dpreg.privacy.mechanisms._opendp import contrib, dp
+from dpreg.privacy.mechanisms import _opendp as dp
 from dpreg.privacy.mechanisms.additive import laplace_noise
 from dpreg.privacy.stability import CHOICES, ScoreRange
 
@@ -194,8 +194,8 @@ def _noisy_min(scale: float, mechanism: str) -> Any:
     u that no law notices, changes within [0, r], which are monotonic with L-infinity distance r.
     """
     pure = mechanism == "permute-and-flip"
-    with contrib():
-        return dp.m.make_noisy_max(
+    with dp.contrib():
+        return dp.measurements.make_noisy_max(
             dp.vector_domain(dp.atom_domain(T="i64")),
             dp.linf_distance(T="i64", monotonic=True),
             dp.max_divergence() if pure else dp.zero_concentrated_divergence(),
@@ -207,7 +207,7 @@ def _noisy_min(scale: float, mechanism: str) -> Any:
 @lru_cache(maxsize=64)
 def _laplace(scale: float) -> Any:
     """Build OpenDP's discrete Laplace noise for integer vectors."""
-    with contrib():
-        return dp.m.make_laplace(
+    with dp.contrib():
+        return dp.measurements.make_laplace(
             dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), scale=scale
         )

@@ -10,7 +10,7 @@
 #' @param data A data frame of the analyst's own, in place of the grid from the schema.
 #' @param trms,xlev,grid,params Handed over by emmeans.
 #' @param level The level of the intervals.
-#' @param caption,label,align,digits,display,auto As for [xtable::xtable()].
+#' @param caption,label,align,digits,display,auto As for `xtable::xtable()`.
 #' @param ... Handed on, where there is something to hand it on to.
 #' @returns What the generics return.
 #' @name other_packages

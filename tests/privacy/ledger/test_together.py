@@ -18,7 +18,7 @@ from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger, store, together
 from dpreg.privacy.ledger.chain import Position
 from dpreg.privacy.ledger.queue import Queue, Turn
-from dpreg.privacy.ledger.slots import PLACES, Slots
+from dpreg.privacy.ledger.slots import PLACES, Slot, Slots
 from dpreg.privacy.ledger.sqlite import SqliteDatabase
 
 CONTEXT = multiprocessing.get_context("fork")
@@ -312,18 +312,59 @@ def test_slots_belong_to_one_ticket_and_say_so(tmp_path):
     assert (slots.given, slots.served, slots.of(1)) == (0, 0, None)
     slots.post(1, 9, b"message")
     slots.note(1, 3)
-    slots.answer(1, 4)
+    slots.answer(1, 4, b"reply")
     slots.withdraw(1)
     found = slots.of(1)
-    assert (found.bell, found.message, found.note, found.answer) == (9, b"message", 3, 4)
-    assert found.withdrawn
-    slots.post(1 + PLACES, 8, b"x" * 5000)
+    assert (found.bell, found.note, found.answer, found.withdrawn) == (9, 3, 4, True)
+    assert slots.message(1, found.length) == b"message"
+    assert slots.reply(1, found.replied) == b"reply"
+    other = 1 + PLACES  # takes the place over
+    slots.post(other, 8, b"x" * 5000)
     assert slots.of(1) is None
-    assert slots.of(1 + PLACES).message == b""
-    assert slots.of(1 + PLACES).note == 0
+    assert slots.of(other) == Slot(8, 0, 0, 0, False, 0)
+    slots.answer(other, 5, b"x" * 5000)
+    assert slots.of(other) == Slot(8, 0, 0, 5, False, 0)
     slots.given, slots.served = 5, 8  # a machine that stopped may keep one of two counters
     assert slots.given == 8
     os.close(file)
+
+
+def test_who_is_refused_by_another_is_told_why_though_there_is_no_room_for_it(
+    tmp_path, monkeypatch
+):
+    path = tmp_path / "ledger.db"
+    Ledger("0.1", path).close()
+    honest = Slots.answer
+    monkeypatch.setattr(
+        Slots, "answer", lambda slots, ticket, value, _: honest(slots, ticket, value)
+    )
+    with Line(path) as line:
+        line.add("first")
+        line.add("second")
+    assert "second asks for eps=0.1, but only eps=0 of" in str(line.told()["second"])
+    assert labels(path) == ["first"]
+
+
+@pytest.mark.parametrize("number", [1, 99])
+def test_an_answer_that_the_book_does_not_bear_out_is_not_believed(path, monkeypatch, number):
+    once = CONTEXT.Value("i", 0)
+    honest = together._those_behind
+
+    def serve(book, turn):
+        with once.get_lock():
+            once.value += 1
+            first = once.value == 1
+        if not first:
+            return honest(book, turn)
+        return {other.ticket: (number, b"") for other in turn.behind(9)}
+
+    monkeypatch.setattr(together, "_those_behind", serve)
+    with Line(path) as line:
+        line.add("serves")
+        line.add("served")
+    told = line.told()
+    assert labels(path) == ["serves", "served"]
+    assert told["served"] == Ledger.open(path).entries[1].head
 
 
 @pytest.mark.parametrize("fails", ["post", "given"])
