@@ -19,6 +19,7 @@ Nothing here raises, warns or branches on a value: a NaN counts as a zero cell, 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
@@ -169,10 +170,11 @@ class _MomentTally:
     ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64] | None]]:
         """Put rows on the grid; what stands as codes goes to `sums`, the rest on."""
         coded = self.vectors.coded if isinstance(self.vectors, CodedVectors) else self._plain
+        step = self._step()
         for start, chunk in chunks:
             rows = len(next(iter(chunk.values())))
             labels = self._labels(start, chunk, rows)
-            for part in self._parts(rows):
+            for part in (slice(at, at + step) for at in range(0, rows, step)):
                 found = coded({name: column[part] for name, column in chunk.items()})
                 for slots in found.slots:
                     if slots.values is not None:
@@ -183,12 +185,11 @@ class _MomentTally:
                     sums.add(cells, found.slots, some)
                 yield cells, some
 
-    def _parts(self, rows: int) -> Iterator[slice]:
-        """Cut a chunk, so that what is made of some rows stays in the cache until it is summed."""
-        step = _BLOCK_ROWS // 2 if self.vectors.size <= _NARROW else _BLOCK_ROWS
+    def _step(self) -> int:
+        """Return how many rows of a chunk to take, so that they stay in the cache until summed."""
         if layout_of(self.vectors).groups:  # each sum is as large as the groups are
-            step = max(rows, 1)
-        return (slice(start, start + step) for start in range(0, rows, step))
+            return sys.maxsize
+        return _BLOCK_ROWS // 2 if self.vectors.size <= _NARROW else _BLOCK_ROWS
 
     def _plain(self, chunk: Chunk) -> CodedRows:
         return CodedRows(self.vectors.block(chunk), ())
