@@ -55,6 +55,8 @@ __all__ = [
 
 _BLOCK_ROWS = 8192  # 2**13 products of at most 2**40 stay within float64's 2**53 integers
 _FLUSH_BLOCKS = 512  # 2**9 blocks of at most 2**53 stay within int64
+_BLOCK_CELLS = 5 << 18  # of many columns fewer rows are taken at a time: they are slower to fetch
+_LEAST_ROWS = 1 << 10
 _NARROW = 15  # columns up to which half a block is multiplied sooner, and by dgemm than by dsyrk
 
 
@@ -189,7 +191,9 @@ class _MomentTally:
         """Return how many rows of a chunk to take, so that they stay in the cache until summed."""
         if layout_of(self.vectors).groups:  # each sum is as large as the groups are
             return sys.maxsize
-        return _BLOCK_ROWS // 2 if self.vectors.size <= _NARROW else _BLOCK_ROWS
+        if self.vectors.size <= _NARROW:
+            return _BLOCK_ROWS // 2
+        return max(_LEAST_ROWS, min(_BLOCK_ROWS, _BLOCK_CELLS // self.vectors.size))
 
     def _plain(self, chunk: Chunk) -> CodedRows:
         return CodedRows(self.vectors.block(chunk), ())

@@ -21,10 +21,11 @@ and the sum of real parts of (4/pi dt)^(1/2) R_t g_t, g_t standard complex norma
 N(0, f(T)), as Re(R_t g_t) has covariance R_t R_t*, which is real.
 
 With t = e^u the integrand is analytic for |Im u| < pi/2, so that the trapezoidal rule of step h
-errs by a share of about 4 exp(-pi^2/h) of f at any w: 3e-7 for h = 0.6. Below t = 1e-6 l there is
-nothing but, at |w| = l, a share of 3e-7. Beyond t = 200 |T| the integrand is 1/t^2, whose sum is
-added, to within a share of 1e-7 of f. So f comes out to a millionth of itself at each eigenvalue,
-where the ends of intervals, order statistics of draws, are good to a twentieth.
+errs by a share of about 4 (pi^2/h) exp(-pi^2/h) of f at most, whatever w: 5e-6 for h = 0.6. Below
+t = 1e-6 l there is nothing but, at |w| = l, a share of 3e-7. Beyond t = 200 |T| the integrand is
+1/t^2, whose sum is added, to within a share of 1e-7 of f. So f comes out to a few millionths of
+itself at each eigenvalue; the ends of intervals, order statistics of draws, are good to a tenth or
+so of their own length. Where |A|/l leaves the solves too few digits, eigenvectors are taken.
 
 Tested in `tests/estimation/test_folded.py`.
 """
@@ -33,19 +34,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 from scipy.linalg.lapack import dormqr, dpotrf, dpotri, dpotrs, dsytrd, dtrtrs, zgtsv
 
 from dpreg.arrays import Floats
 
 __all__ = ["Folded", "positive", "reflected"]
 
+_Complex: TypeAlias = NDArray[np.complex128]
+
 _STEP: Final = 0.6
 _LOWEST: Final = 1e-6
 _HIGHEST: Final = 200.0
+_WIDEST: Final = 1e8
+"""|A| / l up to which the solves keep enough digits: they lose as many as it has."""
 _WORKING_COLUMNS: Final = 32
 """Columns that LAPACK takes together."""
 
@@ -75,7 +81,12 @@ def reflected(matrix: Floats, least: float) -> Folded:
     """Make any symmetric matrix, shape (d, d) with d at least 2, tridiagonal."""
     work = _WORKING_COLUMNS * len(matrix)
     turned, diagonal, beside, lengths, _ = dsytrd(matrix.T, lower=1, lwork=work)
-    return _Reflected(matrix, least, diagonal, beside, np.asfortranarray(turned[1:, :-1]), lengths)
+    sides = np.abs(np.concatenate([[0.0], beside, [0.0]]))
+    reach = max(float((np.abs(diagonal) + sides[1:] + sides[:-1]).max()), least)
+    if reach > _WIDEST * least:
+        return _apart(matrix, least)
+    reflections = np.asfortranarray(turned[1:, :-1])
+    return _Reflected(matrix, least, reach, diagonal, beside, reflections, lengths)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,11 +107,46 @@ class _Positive:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Apart:
+    """A = V diag(w) V', w folded."""
+
+    values: Floats
+    vectors: Floats
+
+    def both(self, vector: Floats, rng: Generator) -> Floats:
+        along = self.vectors.T @ vector / self.values
+        drawn = rng.standard_normal(len(vector)) / np.sqrt(self.values)
+        return np.asarray(np.stack([along, drawn]) @ self.vectors.T)
+
+    def inverse(self) -> Floats:
+        roots = self.vectors / np.sqrt(self.values)
+        return np.asarray(roots @ roots.T)
+
+
+def _apart(matrix: Floats, least: float) -> _Apart:
+    values, vectors = np.linalg.eigh(matrix)
+    return _Apart(np.maximum(np.abs(values), least), vectors)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Reflected:
-    """A = Q T Q': T's diagonal and what is beside it, and Q's reflections and their lengths."""
+    """A = Q T Q'.
+
+    Attributes
+    ----------
+    matrix, least
+        A and l.
+    reach : float
+        What no eigenvalue exceeds in modulus.
+    diagonal, beside : (d,) and (d - 1,) arrays
+        Of T.
+    reflections, lengths : (d - 1, d - 1) and (d - 1,) arrays
+        Of Q, as LAPACK keeps them.
+    """
 
     matrix: Floats
     least: float
+    reach: float
     diagonal: Floats
     beside: Floats
     reflections: Floats
@@ -113,8 +159,10 @@ class _Reflected:
         turned = self._turn(vector[:, None], "T")[:, 0]
         right = np.empty((2, len(nodes), size), dtype=np.complex128)
         right[0], right[1] = turned, (normals[:, 1::2] + 1j * normals[:, 2::2]).T
-        shifts = self.least - 1j * nodes
-        solved = (self._solved(shifts, right) - self._solved(-shifts, right)) / (2 * shifts[:, None])
+        shifts: _Complex = self.least - 1j * nodes
+        solved = (self._solved(shifts, right) - self._solved(-shifts, right)) / (
+            2 * shifts[:, None]
+        )
         found = np.empty((size, 2), order="F")
         steps = _STEP * nodes  # dt
         found[:, 0] = (2 / (math.pi * self.least) * steps * nodes * 1j @ solved[0]).real
@@ -124,20 +172,16 @@ class _Reflected:
         return np.asarray(self._turn(found, "N").T)
 
     def inverse(self) -> Floats:
-        values, vectors = np.linalg.eigh(self.matrix)
-        roots = vectors / np.sqrt(np.maximum(np.abs(values), self.least))
-        return np.asarray(roots @ roots.T)
+        return _apart(self.matrix, self.least).inverse()
 
     def _nodes(self) -> tuple[Floats, float]:
         """Return the points t, and what lies beyond the last of them."""
-        sides = np.abs(np.concatenate([[0.0], self.beside, [0.0]]))
-        reach = max(float((np.abs(self.diagonal) + sides[1:] + sides[:-1]).max()), self.least)
         start = math.log(_LOWEST * self.least)
-        count = math.ceil((math.log(_HIGHEST * reach) - start) / _STEP) + 1
+        count = math.ceil((math.log(_HIGHEST * self.reach) - start) / _STEP) + 1
         nodes = np.exp(start + _STEP * np.arange(count))
         return nodes, 4 / math.pi * _STEP / (float(nodes[-1]) * math.expm1(_STEP))
 
-    def _solved(self, shifts: Floats, right: Floats) -> Floats:
+    def _solved(self, shifts: _Complex, right: _Complex) -> _Complex:
         """Solve (T - shift) x = right for each shift; right is (2, shifts, d)."""
         size, count = len(self.diagonal), len(shifts)
         beside = np.zeros((count, size), dtype=np.complex128)  # zeros part one shift from the next

@@ -88,8 +88,9 @@ def floors(
         with ctx.workprec(bits + _GUARD):
             unit, half = arb((1, -bits)), arb((1, -bits - 1))
             first = arb(half, half)  # the ball of the numbers whose bits are all 0
-            balls = [number * unit + first for number in known]  # exact: bits to spare
-            found = [value.floor().unique_fmpz() for value in formula(balls)]
+            # Exact: there are bits to spare. The list is the formula's own, to do with as it likes.
+            values = formula([number * unit + first for number in known])
+            found = [value.floor().unique_fmpz() for value in values]
         decided = [int(floor) for floor in found if floor is not None]
         if len(decided) == len(found):
             return decided
@@ -97,11 +98,14 @@ def floors(
         bits *= 2
 
 
-def normals(uniforms: Sequence[arb]) -> list[arb]:
-    """Return as many independent standard normal numbers; the count must be even."""
-    found = []
-    for u, v in zip(uniforms[::2], uniforms[1::2], strict=True):
-        radius = (-2 * u.log()).sqrt()
-        sine, cosine = (2 * v).sin_cos_pi()
-        found += [radius * cosine, radius * sine]
-    return found
+def normals(uniforms: list[arb]) -> list[arb]:
+    """Turn the numbers of a list, an even count of them, into independent standard normal ones.
+
+    In their place: a wide model has hundreds of thousands of them, and room for one set is enough.
+    """
+    for place in range(0, len(uniforms), 2):
+        radius = (-2 * uniforms[place].log()).sqrt()
+        sine, cosine = (2 * uniforms[place + 1]).sin_cos_pi()
+        uniforms[place] = radius * cosine
+        uniforms[place + 1] = radius * sine
+    return uniforms

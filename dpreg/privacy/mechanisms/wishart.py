@@ -64,8 +64,14 @@ def wishart_noise(
     def values(uniforms: list[arb]) -> list[arb]:
         numbers = normals(uniforms)
         half = nu * size
-        product = arb_mat(size, nu, numbers[:half]) * arb_mat(nu, size, numbers[half:])
-        both = (product + product.transpose()).entries()
+        right = arb_mat(nu, size, numbers[half:])
+        del numbers[half:]
+        left = arb_mat(size, nu, numbers)
+        numbers.clear()
+        product = left * right
+        del left, right
+        product = product + product.transpose()
+        both = product.entries()
         roots = [[arb(one * other).sqrt() for other in kinds] for one in kinds]
         places = [kinds[scale] for scale in scales]
         found = []
