@@ -159,7 +159,7 @@ class _Reflected:
         turned = self._turn(vector[:, None], "T")[:, 0]
         right = np.empty((2, len(nodes), size), dtype=np.complex128)
         right[0], right[1] = turned, (normals[:, 1::2] + 1j * normals[:, 2::2]).T
-        shifts: _Complex = self.least - 1j * nodes
+        shifts = np.asarray(self.least - 1j * nodes, dtype=np.complex128)
         solved = (self._solved(shifts, right) - self._solved(-shifts, right)) / (
             2 * shifts[:, None]
         )

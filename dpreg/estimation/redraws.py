@@ -131,10 +131,11 @@ class _Redrawn:
         places = [cell for cell in noisy.triangle.cells if cell != (-1, -1)]
         size = len(noisy.cells)
         filled = np.full((size, size), len(places), dtype=np.intp)
-        for number, cell in enumerate(places):
-            for i, j in noisy.triangle.places(cell):
-                filled[i, j] = filled[j, i] = number
         rows, columns = np.array(places, dtype=np.intp).reshape(-1, 2).T
+        filled[rows, columns] = filled[columns, rows] = np.arange(len(places))
+        for number in np.flatnonzero(rows == columns).tolist():  # no other fills a second entry
+            for i, j in noisy.triangle.places(places[number]):
+                filled[i, j] = filled[j, i] = number
         return cls(noisy, places, noisy.noise_sd[rows, columns], filled.ravel())
 
     def matrices(self, size: int, rng: Generator) -> Floats:

@@ -30,7 +30,7 @@ from typing import Final
 
 from flint import arb, ctx
 
-__all__ = ["SPARE_BITS", "Bits", "floors", "normals", "system_bits"]
+__all__ = ["SPARE_BITS", "Bits", "floors", "normals"]
 
 Bits = Callable[[int], int]
 """bits(b): an integer of b fair bits."""
@@ -39,26 +39,6 @@ SPARE_BITS: Final = 48
 """Bits drawn at first beyond those before the binary point."""
 
 _GUARD: Final = 30
-_POOL_BYTES: Final = 1 << 16
-
-
-def system_bits() -> Bits:
-    """Return a source of the operating system's bits that asks for many at a time.
-
-    What is `secrets.randbits`, but for a hundred thousand calls to the system. It is one thread's.
-    """
-    pool, at = b"", 0
-
-    def bits(number: int) -> int:
-        nonlocal pool, at
-        size = (number + 7) // 8
-        if at + size > len(pool):
-            pool, at = secrets.token_bytes(max(_POOL_BYTES, size)), 0
-        drawn = int.from_bytes(pool[at : at + size], "little")
-        at += size
-        return drawn >> (8 * size - number)
-
-    return bits
 
 
 def floors(
@@ -82,8 +62,8 @@ def floors(
     source : callable, optional
         Fair bits; the operating system's by default, another one in tests.
     """
-    source = source or system_bits()
-    known = [source(bits) for _ in range(count)]
+    known = _system_bits(bits, count) if source is None else [source(bits) for _ in range(count)]
+    source = source or secrets.randbits
     while True:
         with ctx.workprec(bits + _GUARD):
             unit, half = arb((1, -bits)), arb((1, -bits - 1))
@@ -96,6 +76,17 @@ def floors(
             return decided
         known = [number << bits | source(bits) for number in known]
         bits *= 2
+
+
+def _system_bits(bits: int, count: int) -> list[int]:
+    """Return so many integers of so many fair bits: `secrets.randbits`, asked once for them all."""
+    size = (bits + 7) // 8
+    drawn = secrets.token_bytes(size * count)
+    spare = 8 * size - bits
+    return [
+        int.from_bytes(drawn[at : at + size], "little") >> spare
+        for at in range(0, size * count, size)
+    ]
 
 
 def normals(uniforms: list[arb]) -> list[arb]:
