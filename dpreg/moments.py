@@ -19,6 +19,7 @@ Nothing here raises, warns or branches on a value: a NaN counts as a zero cell, 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
@@ -54,6 +55,8 @@ __all__ = [
 
 _BLOCK_ROWS = 8192  # 2**13 products of at most 2**40 stay within float64's 2**53 integers
 _FLUSH_BLOCKS = 512  # 2**9 blocks of at most 2**53 stay within int64
+_BLOCK_CELLS = 5 << 18  # of many columns fewer rows are taken at a time: they are slower to fetch
+_LEAST_ROWS = 1 << 10
 _NARROW = 15  # columns up to which half a block is multiplied sooner, and by dgemm than by dsyrk
 
 
@@ -169,10 +172,11 @@ class _MomentTally:
     ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64] | None]]:
         """Put rows on the grid; what stands as codes goes to `sums`, the rest on."""
         coded = self.vectors.coded if isinstance(self.vectors, CodedVectors) else self._plain
+        step = self._step()
         for start, chunk in chunks:
             rows = len(next(iter(chunk.values())))
             labels = self._labels(start, chunk, rows)
-            for part in self._parts(rows):
+            for part in (slice(at, at + step) for at in range(0, rows, step)):
                 found = coded({name: column[part] for name, column in chunk.items()})
                 for slots in found.slots:
                     if slots.values is not None:
@@ -183,12 +187,13 @@ class _MomentTally:
                     sums.add(cells, found.slots, some)
                 yield cells, some
 
-    def _parts(self, rows: int) -> Iterator[slice]:
-        """Cut a chunk, so that what is made of some rows stays in the cache until it is summed."""
-        step = _BLOCK_ROWS // 2 if self.vectors.size <= _NARROW else _BLOCK_ROWS
+    def _step(self) -> int:
+        """Return how many rows of a chunk to take, so that they stay in the cache until summed."""
         if layout_of(self.vectors).groups:  # each sum is as large as the groups are
-            step = max(rows, 1)
-        return (slice(start, start + step) for start in range(0, rows, step))
+            return sys.maxsize
+        if self.vectors.size <= _NARROW:
+            return _BLOCK_ROWS // 2
+        return max(_LEAST_ROWS, min(_BLOCK_ROWS, _BLOCK_CELLS // self.vectors.size))
 
     def _plain(self, chunk: Chunk) -> CodedRows:
         return CodedRows(self.vectors.block(chunk), ())

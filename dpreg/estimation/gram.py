@@ -185,7 +185,7 @@ def release_gram(
         if cell in ((-1, -1), (0, 0)) and i == j == 0:
             count, count_sd = released, sd / CELL_UNITS
         if cell != (-1, -1):
-            for a, b in triangle.places(cell):
+            for a, b in triangle.places(cell) if cell[0] == cell[1] else (cell,):
                 cells[a, b] = cells[b, a] = released
                 sds[a, b] = sds[b, a] = sd / CELL_UNITS
     return NoisyGram(
@@ -314,17 +314,17 @@ def _matrix_laplace_plan(triangle: Triangle, cost: Budget, protection: Protectio
         protection.contributions,
         squared_norm=squared_norm,
     )
-    entries = []
-    for cell in triangle.cells:
-        i, j = (0, 0) if cell == (-1, -1) else triangle.places(cell)[0]
-        shift = 0 if cell == (-1, -1) else ahead
-        entries.append((i + shift, j + shift))
-    c, twice = [float(scale) for scale in scales], 2.0 * degrees(len(scales))
-    sds = tuple(math.sqrt(twice * (c[i] * c[j]) * (2 if i == j else 1)) for i, j in entries)
+    entries = np.array(triangle.cells, dtype=np.intp).reshape(-1, 2)
+    for place in np.flatnonzero(entries[:, 0] == entries[:, 1]).tolist():  # the count's is (-1, -1)
+        cell = triangle.cells[place]
+        entries[place] = (-ahead, -ahead) if cell == (-1, -1) else triangle.places(cell)[0]
+    i, j = (entries + ahead).T
+    c, twice = np.array([float(scale) for scale in scales]), 2.0 * degrees(len(scales))
+    sds = tuple(np.sqrt(twice * (c[i] * c[j]) * np.where(i == j, 2, 1)).tolist())
 
     def draw(rng: Generator | None) -> list[int]:
         noise = wishart_noise(scales, rng=rng)
-        return [noise[i][j] for i, j in entries]
+        return [noise[row][column] for row, column in zip(i.tolist(), j.tolist(), strict=True)]
 
     return _Plan(Stability(protection=protection, mechanisms=("matrix-laplace",)), sds, draw)
 

@@ -180,7 +180,9 @@ def fit_gram(noisy: NoisyGram, *, rows: int | None = None, draws: int | None = N
         generator = seeded_by(noisy.cells)
         least = _least_eigenvalue(noisy, norm)
         number = draws_for(size) if draws is None else draws
-        privately, sampled, error = draw_truth(noisy, least, sigma2, number, generator)
+        privately, sampled, error = draw_truth(
+            noisy, least, sigma2, number, generator, covariance=ridged
+        )
         draws_of_truth = privately - sampled
         if ridged:
             privacy = np.cov(privately, rowvar=False).reshape(size, size)

@@ -12,19 +12,24 @@ import numpy as np
 from numpy.random import Generator
 
 from dpreg.arrays import Floats, Places
+from dpreg.estimation.folded import positive, reflected
 from dpreg.estimation.gram import NoisyGram
 
 __all__ = ["Redrawn", "draw_truth", "draws_for", "standard_noise"]
 
 
 _CELLS_AT_ONCE: Final = 2_000_000
-"""Redrawn cells in memory at once; a quarter of them in wide models, whose tables are large."""
+"""Redrawn cells in memory at once."""
+_WIDE_CELLS_AT_ONCE: Final = 500_000
+"""And in wide models, whose tables are large."""
 _MOST_DRAWS: Final = 2000
 _LEAST_DRAWS: Final = 200
 """So few still give intervals at 99%: their ends are the extreme draws. Their coverage is measured
 by ``benchmarks.wide``."""
 _FULL_DRAWS_TO: Final = 80
 """Columns up to which most draws are made; the cost of one grows with their cube."""
+_INVERSES: Final = 16
+"""How many inverses of wide models are averaged."""
 
 
 def draws_for(columns: int) -> int:
@@ -38,17 +43,26 @@ def draws_for(columns: int) -> int:
 
 
 def draw_truth(
-    noisy: NoisyGram, least: float, sigma2: float, draws: int, rng: Generator
+    noisy: NoisyGram,
+    least: float,
+    sigma2: float,
+    draws: int,
+    rng: Generator,
+    *,
+    covariance: bool = True,
 ) -> tuple[Floats, Floats, Floats | None]:
     """Draw coefficients that the release is compatible with: (given the noise alone, sampling).
 
     Eigenvalues are folded to at least `least`; see `dpreg.estimation.inference`. The third is the
-    sampling error's covariance, where draws are few: sigma2 times the mean of the inverses, which
-    is its mean given the noise. (A covariance of few draws would not have full rank.)
+    sampling error's covariance, where draws are few and `covariance` is asked for: sigma2 times the
+    mean of the inverses, which is its mean given the noise. (A covariance of few draws would not
+    have full rank.) Inverses differ less than draws do, so that the first few of them are enough.
     """
     size = len(noisy.columns)
-    step = max(1, _CELLS_AT_ONCE // (4 if size > _FULL_DRAWS_TO else 1) // (size + 1) ** 2)
-    error = np.zeros((size, size)) if draws < _MOST_DRAWS and size > _FULL_DRAWS_TO else None
+    if size > _FULL_DRAWS_TO:
+        wanted = min(draws, _INVERSES) if covariance and draws < _MOST_DRAWS else 0
+        return _draw_wide(noisy, least, sigma2, draws, rng, wanted)
+    step = max(1, _CELLS_AT_ONCE // (size + 1) ** 2)
     parts: list[Floats] = []
     redrawn = Redrawn.of(noisy)
     for start in range(0, draws, step):
@@ -59,11 +73,34 @@ def draw_truth(
         turned = np.einsum("kji,kj->ki", vectors, matrices[:, :size, size]) / values
         errors = rng.standard_normal((number, size)) * np.sqrt(sigma2 / values)
         parts.append(np.einsum("kij,skj->ski", vectors, np.stack([turned, errors])))
-        if error is not None:
-            beside = np.swapaxes(vectors / np.sqrt(values)[:, None, :], 0, 1).reshape(size, -1)
-            error += sigma2 / draws * (beside @ beside.T)
     back = np.concatenate(parts, axis=1)
-    return back[0], back[1], error
+    return back[0], back[1], None
+
+
+def _draw_wide(
+    noisy: NoisyGram, least: float, sigma2: float, draws: int, rng: Generator, inverses: int
+) -> tuple[Floats, Floats, Floats | None]:
+    """Do as `draw_truth` says, matrix by matrix."""
+    size = len(noisy.columns)
+    step = max(1, _WIDE_CELLS_AT_ONCE // (size + 1) ** 2)
+    redrawn = _Redrawn.of(noisy)
+    back = np.empty((2, draws, size))
+    error = np.zeros((size, size))
+    may_be_positive = True
+    for start in range(0, draws, step):
+        number = min(step, draws - start)
+        matrices = redrawn.matrices(number, rng)
+        np.subtract(noisy.cells, matrices, out=matrices)
+        for place, matrix in enumerate(matrices, start):
+            whole = np.ascontiguousarray(matrix[:size, :size])
+            inverse = positive(whole, least) if may_be_positive else None
+            may_be_positive = inverse is not None  # where one is not, hardly any other is
+            inverse = inverse or reflected(whole, least)
+            back[:, place] = inverse.both(matrix[:size, size], rng)
+            if place < inverses:
+                error += inverse.inverse() * (sigma2 / inverses)
+    back[1] *= np.sqrt(sigma2)
+    return back[0], back[1], error if inverses else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,10 +127,11 @@ class Redrawn:
         places = [cell for cell in noisy.triangle.cells if cell != (-1, -1)]
         size = len(noisy.cells)
         filled = np.full((size, size), len(places), dtype=np.intp)
-        for number, cell in enumerate(places):
-            for i, j in noisy.triangle.places(cell):
-                filled[i, j] = filled[j, i] = number
         rows, columns = np.array(places, dtype=np.intp).reshape(-1, 2).T
+        filled[rows, columns] = filled[columns, rows] = np.arange(len(places))
+        for number in np.flatnonzero(rows == columns).tolist():  # no other fills a second entry
+            for i, j in noisy.triangle.places(places[number]):
+                filled[i, j] = filled[j, i] = number
         return cls(noisy, places, noisy.noise_sd[rows, columns], filled.ravel())
 
     def matrices(self, size: int, rng: Generator) -> Floats:

@@ -148,14 +148,14 @@ class Design:
             out[0] = 1.0
             for row, place in zip(out[1:], places[1:], strict=True):
                 if (straight := way.columns.get(place)) is not None:
-                    raw = chunk[straight.raw]
-                    complete &= raw == raw
-                    straight.store(raw, row)
+                    straight.store(chunk[straight.raw], row)
                 elif place < len(self.columns):
                     store(self._products[place - 1], values, self.columns[place], row)
                 else:
                     (response,) = factor_values([self._response], cells, complete).values()
                     scale(response[0], self.response, row)
+            if way.columns:  # what went straight is NaN where it is missing
+                complete &= ~np.isnan(out).any(axis=0)
             out[:, ~complete] = 0.0
             slots = tuple(group.slots(values, complete) for group in groups)
         return CodedRows(out.T, slots)

@@ -47,8 +47,9 @@ class Straight:
 
     def store(self, cells: NDArray[np.float64], out: NDArray[np.float64]) -> None:
         """Write the scaled cells, not clipped; NaN stays NaN."""
-        np.subtract(cells, self.offset, out=out)
-        np.divide(out, self.width, out=out)
+        if self.offset:
+            cells = np.subtract(cells, self.offset, out=out)
+        np.divide(cells, self.width, out=out)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ precision. If every ball lies between two neighbouring integers all floors are d
 nothing is rejected, so stopping does not change the law. A value that is an integer, the only case
 in which this would not end, has probability 0 for functions of a continuous law. QED
 
-No floats are involved. With `bits` 96 more than a value has before its binary point, a second round
-happens about once in 2**70 draws.
+No floats are involved. With `bits` 48 more than a value has before its binary point, a second round
+happens about once in 2**20 draws of a hundred thousand floors.
 
 Normal numbers are those of Box and Muller (1958): (-2 ln u)^(1/2) times the cosine and the sine of
 2 pi v, u and v uniform, are two independent ones.
@@ -35,10 +35,10 @@ __all__ = ["SPARE_BITS", "Bits", "floors", "normals"]
 Bits = Callable[[int], int]
 """bits(b): an integer of b fair bits."""
 
-SPARE_BITS: Final = 96
+SPARE_BITS: Final = 48
 """Bits drawn at first beyond those before the binary point."""
 
-_GUARD: Final = 64
+_GUARD: Final = 30
 
 
 def floors(
@@ -46,7 +46,7 @@ def floors(
     count: int,
     *,
     bits: int,
-    source: Bits = secrets.randbits,
+    source: Bits | None = None,
 ) -> list[int]:
     """Return the exact floors of `formula` at `count` uniform numbers (see the module).
 
@@ -59,16 +59,18 @@ def floors(
         How many uniform numbers.
     bits : int
         Bits of each that are drawn at first.
-    source : callable
+    source : callable, optional
         Fair bits; the operating system's by default, another one in tests.
     """
-    known = [source(bits) for _ in range(count)]
+    known = _system_bits(bits, count) if source is None else [source(bits) for _ in range(count)]
+    source = source or secrets.randbits
     while True:
         with ctx.workprec(bits + _GUARD):
             unit, half = arb((1, -bits)), arb((1, -bits - 1))
             first = arb(half, half)  # the ball of the numbers whose bits are all 0
-            balls = [number * unit + first for number in known]  # exact: bits to spare
-            found = [value.floor().unique_fmpz() for value in formula(balls)]
+            # Exact: there are bits to spare. The list is the formula's own, to do with as it likes.
+            values = formula([number * unit + first for number in known])
+            found = [value.floor().unique_fmpz() for value in values]
         decided = [int(floor) for floor in found if floor is not None]
         if len(decided) == len(found):
             return decided
@@ -76,11 +78,25 @@ def floors(
         bits *= 2
 
 
-def normals(uniforms: Sequence[arb]) -> list[arb]:
-    """Return as many independent standard normal numbers; the count must be even."""
-    found = []
-    for u, v in zip(uniforms[::2], uniforms[1::2], strict=True):
-        radius = (-2 * u.log()).sqrt()
-        sine, cosine = (2 * v).sin_cos_pi()
-        found += [radius * cosine, radius * sine]
-    return found
+def _system_bits(bits: int, count: int) -> list[int]:
+    """Return so many integers of so many fair bits: `secrets.randbits`, asked once for them all."""
+    size = (bits + 7) // 8
+    drawn = secrets.token_bytes(size * count)
+    spare = 8 * size - bits
+    return [
+        int.from_bytes(drawn[at : at + size], "little") >> spare
+        for at in range(0, size * count, size)
+    ]
+
+
+def normals(uniforms: list[arb]) -> list[arb]:
+    """Turn the numbers of a list, an even count of them, into independent standard normal ones.
+
+    In their place: a wide model has hundreds of thousands of them, and room for one set is enough.
+    """
+    for place in range(0, len(uniforms), 2):
+        radius = (-2 * uniforms[place].log()).sqrt()
+        sine, cosine = (2 * uniforms[place + 1]).sin_cos_pi()
+        uniforms[place] = radius * cosine
+        uniforms[place + 1] = radius * sine
+    return uniforms

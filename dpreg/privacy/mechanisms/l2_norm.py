@@ -17,7 +17,6 @@ For d = 1 it is Laplace of scale b.
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,7 +36,7 @@ def l2_norm_noise(
     scale: int,
     *,
     rng: Generator | None = None,
-    source: Bits = secrets.randbits,
+    source: Bits | None = None,
 ) -> list[int]:
     """Draw floor(V), V in R^size with density proportional to exp(-|V|/scale).
 
@@ -49,7 +48,7 @@ def l2_norm_noise(
         b, at least 1: D/eps in integer units, rounded upwards.
     rng : numpy Generator, optional
         For reproducible runs that are **not private** (floats).
-    source : callable
+    source : callable, optional
         Fair bits, for tests; the operating system's by default.
     """
     if size < 1 or scale < 1:

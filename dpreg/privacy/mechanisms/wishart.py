@@ -13,7 +13,6 @@ standard normals. The floors are decided in ball arithmetic from the operating s
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -36,7 +35,7 @@ def wishart_noise(
     scales: Sequence[int],
     *,
     rng: Generator | None = None,
-    source: Bits = secrets.randbits,
+    source: Bits | None = None,
 ) -> Symmetric:
     """Draw floor(N), N = W1 - W2 with D + 1 degrees of freedom each and scale diag(scales).
 
@@ -46,7 +45,7 @@ def wishart_noise(
         c_1..c_D in integer units, each at least 1.
     rng : numpy Generator, optional
         For reproducible runs that are **not private** (floats).
-    source : callable
+    source : callable, optional
         Fair bits, for tests; the operating system's by default.
 
     Returns
@@ -58,23 +57,32 @@ def wishart_noise(
     if size < 1 or any(scale < 1 for scale in scales):
         raise ArgumentError("matrix-Laplace noise needs scales of at least 1")
     nu = degrees(size)
-    cells = [(i, j) for i in range(size) for j in range(i, size)]
     if rng is not None:
-        drawn = _seeded(scales, nu, rng)
-        return _symmetric(size, cells, [int(drawn[cell]) for cell in cells])
+        return _symmetric(_seeded(scales, nu, rng)[np.triu_indices(size)].tolist(), size)
+    kinds = {scale: kind for kind, scale in enumerate(dict.fromkeys(scales))}
 
     def values(uniforms: list[arb]) -> list[arb]:
         numbers = normals(uniforms)
         half = nu * size
-        product = arb_mat(size, nu, numbers[:half]) * arb_mat(nu, size, numbers[half:])
-        both = (product + product.transpose()).entries()
-        squares = {scales[i] * scales[j] for i, j in cells}  # a few, of thousands of cells
-        roots = {square: arb(square).sqrt() for square in squares}
-        return [roots[scales[i] * scales[j]] * both[i * size + j] for i, j in cells]
+        right = arb_mat(nu, size, numbers[half:])
+        del numbers[half:]
+        left = arb_mat(size, nu, numbers)
+        numbers.clear()
+        product = left * right
+        del left, right
+        product = product + product.transpose()
+        both = product.entries()
+        roots = [[arb(one * other).sqrt() for other in kinds] for one in kinds]
+        places = [kinds[scale] for scale in scales]
+        found = []
+        for i, kind in enumerate(places):
+            beside = [roots[kind][other] for other in places[i:]]
+            row = both[i * size + i : (i + 1) * size]
+            found += [root * cell for root, cell in zip(beside, row, strict=True)]
+        return found
 
     bits = SPARE_BITS + max(scales).bit_length()
-    drawn_floors = floors(values, 2 * nu * size, bits=bits, source=source)
-    return _symmetric(size, cells, drawn_floors)
+    return _symmetric(floors(values, 2 * nu * size, bits=bits, source=source), size)
 
 
 def _seeded(scales: Sequence[int], nu: int, rng: Generator) -> np.ndarray:
@@ -86,9 +94,10 @@ def _seeded(scales: Sequence[int], nu: int, rng: Generator) -> np.ndarray:
     return noise
 
 
-def _symmetric(size: int, cells: Sequence[tuple[int, int]], values: Sequence[int]) -> Symmetric:
-    """Lay out the upper triangle's values as a symmetric matrix."""
-    rows = [[0] * size for _ in range(size)]
-    for (i, j), value in zip(cells, values, strict=True):
-        rows[i][j] = rows[j][i] = value
-    return tuple(tuple(row) for row in rows)
+def _symmetric(values: Sequence[float], size: int) -> Symmetric:
+    """Lay out whole numbers, the upper triangle row by row, as a symmetric matrix."""
+    rows = np.zeros((size, size), dtype=object)
+    upper = np.triu_indices(size)
+    rows[upper] = [int(value) for value in values]
+    rows.T[upper] = rows[upper]
+    return tuple(map(tuple, rows.tolist()))
