@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dpreg.staged.again import locate_again
-from dpreg.staged.clips import allowed, heaviness_of, open_clips, spread_sums, wide_cut
+from dpreg.staged.clips import allowed, heaviness_of, open_clips, open_early, spread_sums, wide_cut
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate, noise_unit
 from dpreg.staged.predict import located_rows
@@ -142,7 +142,7 @@ def staged(x, y, setting: Setting, n: int, rng, *, choosing: bool = False) -> Ru
             degrees = None if setting.delta else x.shape[1] + 3
             unit = noise_unit(setting.strength(share), setting.neighbors, degrees)
             wide = NORMAL if choosing else tails
-            at = open_clips(found, unit, wide) if step == 2 else found.coordinates
+            at = open_clips(found, unit, wide) if step == 2 else open_early(found, unit)
         look = release(x, y, at, setting, share, expected, public, rng)
         run.looks.append(look)
         if step == 1:

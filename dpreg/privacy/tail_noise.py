@@ -27,7 +27,7 @@ attained: (1, 1, 1) and (-1, 1, 0) for L2, (1, 1, 1) and (-1/2, 1/4, 0) for L1. 
 
 An earlier look releases four sums, to tell how heavy and how skewed the residuals' tails are, how
 much larger they are far out, and how far rows lie out. With f = min(|e|, 1), e the residual in
-units of the wider cut, c a row's weight and c' = min(1, 2 c), a row has the squares
+units of the wider cut, c a row's weight and c' = min(1, 1.5 c), a row has the squares
 
     b+ or b- = (c f)^2, by the sign of e,    o = (1 - c^2) f^2,    l = 1 - c'^2,
 

@@ -6,16 +6,21 @@ error, and open R by a factor r and tau by t. In units of a coefficient's sampli
 - noise costs (ratio r t)^2 / (1 - 2 nu r^2 / n)^2, nu that of the columns' moments at R: rows that
   reach farther also blur the columns, and a direction is seen where n stands above nu;
 - shortened rows move coefficients where the model is not linear: by the square root of
-  .01/d + .016 q^2 times `Heaviness.left` of r, in units of omega a direction, d of them, with q
+  .03/d + .06 q^2 times `Heaviness.left` of r, in units of omega a direction, d of them, with q
   the outer excess as far as a second look showed it. A model that is wrong enough to matter may
   show no outer excess; how far rows lie out is seen, and R opens until little is left out;
-- residuals that are cut far out move them too there: by the square root of .0025 q^2 t^-3;
+- residuals that are cut far out move them too there: by the square root of
+  (.00002/d + .0025 q^2) t^-6, since a model may be wrong where nothing shows it;
 - residuals that are cut move slopes where they are skewed and their spread changes with a column:
   by `Heaviness.slope`, as the second look released their skew.
 
 The last three count n times their squares. `open_clips` takes the r and t of the least sum: clips
 open where noise is small anyway, wider where residuals have heavy tails, and stop at the corner of
 the box, beyond which they bind no row. With more rows the fit so tends to least squares.
+
+A look that another is located from has its radius opened too, where n is many times nu. Rows that
+it shortens count less in the moments that the next look is whitened by: these rows then lie farther
+out than they should, along just the columns with long tails, and would be shortened again.
 """
 
 from __future__ import annotations
@@ -29,21 +34,41 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.staged.locate import CUT, Located
 from dpreg.staged.released import Coordinates, NoisyLook
-from dpreg.staged.tails import NORMAL, Heaviness, heaviness, normal_cut
+from dpreg.staged.tails import FURTHER, NORMAL, Heaviness, heaviness, normal_cut
 
-__all__ = ["Sums", "allowed", "heaviness_of", "open_clips", "spread_sums", "wide_cut"]
+__all__ = [
+    "Sums",
+    "allowed",
+    "heaviness_of",
+    "open_clips",
+    "open_early",
+    "spread_sums",
+    "wide_cut",
+]
 
 Sums = tuple[float, float, float, float]
-"""Of squared residuals above and below 0, of what shortening takes, and of weight lost at 2 R."""
+"""Of squared residuals above and below 0, of what shortening takes, and of weight lost farther
+out."""
 
-_SHORTENED: Final = 0.01
-"""Squared move, in units of omega and over all directions, by rows shortened to R: from .0005 to
-.005 on drawn tables whose model leaves out a curve that least squares hardly shows."""
-_ALLOWED: Final = 0.1
+_SHORTENED: Final = 0.03
+"""Squared move by rows shortened, in units of omega and over all directions, for each unit of
+squared weight that they lose: .02 to .1 on drawn tables whose model leaves out a curve that least
+squares hardly shows, less than .001 where the model is right."""
+_ALLOWED: Final = 0.3
 """Share of it that intervals allow for: most models are less wrong."""
-_BENT: Final = (0.016, 0.0025)
-"""The same of rows shortened and of residuals cut, for each unit of squared outer excess: means of
+_BENT: Final = (0.06, 0.0025)
+"""The same of rows shortened, and of residuals cut, for each unit of squared outer excess: means of
 designs with curves that the model leaves out."""
+_HIDDEN: Final = 2e-5
+"""The same of residuals cut, where nothing shows: 1e-6 on drawn tables of wages and factors, .0001
+where the response has two values, so that clips open where n is above a few ten thousand."""
+_FASTER: Final = 6.0
+"""How fast that falls with the cut: by t^-6 to t^-8 on drawn tables with a curve left out."""
+_EARLY: Final = 8.0
+"""n over nu of an earlier look's columns from which on its radius opens: it stays there."""
+_EARLIEST: Final = 2.25
+"""Most that R^2 of such a look grows by. At 1.6 the next look was whitened worse; at 4 its sums
+told less of how far rows lie out, and overlap with least squares was less either way."""
 _HARDLY: Final = 0.05
 """Least part of the columns' moments that counts as seen: below it R stays as located."""
 _LEFT: Final = 0.02
@@ -79,14 +104,14 @@ def open_clips(located: Located, unit: float, tails: Heaviness = NORMAL) -> Coor
     at = located.coordinates
     sampling = math.sqrt(located.count * located.residual)
     ratio = unit * math.sqrt(at.squared_radius) * at.width / sampling
-    corner, farthest = _ends(at)
+    corner, farthest = at.corner, at.farthest
     directions = len(at.offset) + 1
     left = np.array([tails.left(radius) for radius in _RADII])
     shortened = (_SHORTENED / directions + _BENT[0] * tails.bent) * left
     shortened[at.squared_radius * _RADII**2 >= corner] = 0.0
     skew = tails.possible_skew
     moved = np.array([tails.slope(skew, CUT * t, directions) ** 2 for t in _WIDTHS])
-    moved += _BENT[1] * tails.perhaps_bent * _WIDTHS**-3
+    moved += (_HIDDEN / directions + _BENT[1] * tails.perhaps_bent) * _WIDTHS**-_FASTER
     moved[at.width * _WIDTHS >= farthest] = 0.0
     blurred = 4 * unit * at.squared_radius * math.sqrt(directions + 1) / located.count
     seen = np.maximum(1 - blurred * _RADII**2, _HARDLY)
@@ -98,6 +123,22 @@ def open_clips(located: Located, unit: float, tails: Heaviness = NORMAL) -> Coor
         squared_radius=min(at.squared_radius * float(_RADII[radius]) ** 2, corner),
         width=min(at.width * float(_WIDTHS[width]), farthest),
     )
+
+
+def open_early(located: Located, unit: float) -> Coordinates:
+    """Open the radius of a look that another is located from, as far as its noise allows.
+
+    Parameters
+    ----------
+    located : Located
+    unit : float
+        See `locate.noise_unit`, for the look to come.
+    """
+    at = located.coordinates
+    needed = _EARLY * 4 * unit * at.squared_radius * math.sqrt(len(at.offset) + 2)
+    wider = min(max(located.count / needed, 1.0), _EARLIEST)
+    most = max(at.corner, at.squared_radius)
+    return replace(at, squared_radius=min(at.squared_radius * wider, most))
 
 
 def wide_cut(located: Located, at: Coordinates, sd: float, *, squares: bool = False) -> float:
@@ -120,8 +161,7 @@ def wide_cut(located: Located, at: Coordinates, sd: float, *, squares: bool = Fa
     units = _WIDE * math.cbrt(located.count / sd)
     if squares:
         units = min(units, _FARTHEST)
-    farthest = 1.0 + abs(at.intercept) + float(np.abs(at.slopes).sum())
-    return max(min(math.sqrt(located.residual) * units, farthest), at.width)
+    return max(min(math.sqrt(located.residual) * units, at.farthest), at.width)
 
 
 def heaviness_of(
@@ -161,11 +201,12 @@ def heaviness_of(
     return replace(
         found,
         outer=(outer - own) / taken - 1,
-        outer_noise=sd / taken,
+        outer_noise=sd / taken if count - weights > _LEFT * count else math.inf,
         skew=(above - below) * ratio * cut**2 - moved,
         skew_noise=math.hypot(both * ratio * cut**2, moved_sd),
         far=far / count,
         far_noise=sd / count,
+        reach=math.sqrt(look.coordinates.squared_radius / located.coordinates.squared_radius),
     )
 
 
@@ -182,7 +223,7 @@ def spread_sums(x: Floats, y: Floats, at: Coordinates, wide: float) -> Sums:
     weight, square = np.minimum(share, 1.0), residual**2
     above = float((weight * square)[residual > 0].sum())
     below = float((weight * square)[residual < 0].sum())
-    far = float((1 - np.minimum(4 * share, 1.0)).sum())
+    far = float((1 - np.minimum(FURTHER**2 * share, 1.0)).sum())
     return above, below, float(((1 - weight) * square).sum()), far
 
 
@@ -210,16 +251,12 @@ def allowed(located: Located, at: Coordinates, tails: Heaviness) -> float:
     part of what may hide.
     """
     before = located.coordinates
-    corner, farthest = _ends(before)
+    corner, farthest = before.corner, before.farthest
     radius = math.sqrt(at.squared_radius / before.squared_radius)
-    cut = _BENT[1] * (at.width / before.width) ** -3 * (at.width < farthest * _NEARLY)
+    cut = 0.0
+    if at.width < farthest * _NEARLY:
+        cut = _BENT[1] * float((at.width / before.width) ** -_FASTER)
     if at.squared_radius >= corner * _NEARLY:
         return tails.bent * cut
     wrong = _ALLOWED * _SHORTENED / (len(at.offset) + 1) + _BENT[0] * tails.bent
     return wrong * tails.left(radius) + tails.bent * cut
-
-
-def _ends(at: Coordinates) -> tuple[float, float]:
-    """Return the largest |(1, u)|^2 and |e| of the box."""
-    corner = 1.0 + float(((np.abs(at.whitening).sum(axis=1) + np.abs(at.offset)) ** 2).sum())
-    return corner, 1.0 + abs(at.intercept) + float(np.abs(at.slopes).sum())

@@ -36,6 +36,8 @@ lognormal ones. At k sigma it is taken for (2/k)^2 times that: between the two f
 _SLOPES: Final = 0.8
 """Standard deviation of what cuts move slopes by, over `Heaviness.slope`, which is what they move
 where the spread grows by half with a column; often it changes less."""
+_NEARLY: Final = 0.99
+"""Clips are rounded: from this share of the farthest residual on, no residual is cut."""
 _SPREAD: Final = 0.2
 """How far the leverage of residuals is expected to differ from the usual one."""
 _ROUNDS: Final = 4
@@ -232,13 +234,12 @@ def _beyond(tail: Tail | None, look: NoisyLook, scatter: float, weights: float) 
     if tail.heaviness is not None:
         tails = tail.heaviness
         likely, most = tails.likely_skew, tails.most_skew
-        return _Beyond(
-            full,
-            heavy,
-            tails.beyond(most, 1 / own) * own,
-            tails.beyond(most, wide / own) * own,
-            ((_SLOPES * tails.slope(likely, 1 / own, size)) ** 2 + tail.bent) * weights,
-        )
+        farthest = look.coordinates.farthest * _NEARLY
+        narrow = look.coordinates.width < farthest
+        moved = tails.beyond(most, 1 / own) * own if narrow else 0.0
+        moved_wide = tails.beyond(most, wide / own) * own if tail.width < farthest else 0.0
+        slopes = _SLOPES * tails.slope(likely, 1 / own, size) if narrow else 0.0
+        return _Beyond(full, heavy, moved, moved_wide, (slopes**2 + tail.bent) * weights)
     most = _SKEW * 4 * full * own
     moved = min(most, (max(excess, 0.0) + noise) / (2 * math.sqrt(3)))
     return _Beyond(full, heavy, moved, moved / wide**1.5)

@@ -17,7 +17,7 @@ from dpreg.moments import CELL_BITS, Moments, Vectors
 from dpreg.privacy.account import Part
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
-from dpreg.staged.clips import Sums, allowed, heaviness_of, open_clips, wide_cut
+from dpreg.staged.clips import Sums, allowed, heaviness_of, open_clips, open_early, wide_cut
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate
 from dpreg.staged.location import Location
@@ -122,14 +122,15 @@ def look(
     looks, wider, count = [first], [False], located.count
     tails = NORMAL
     for place in range(1, len(plan.shares) - 1):
-        location = _on_grid(located.coordinates)
+        wanted = open_early(located, plan.unit(place))
+        location = _on_grid(wanted)
         coordinates = Coordinates.rounded(location)
         wide = wide_cut(located, coordinates, plan.squares_sd, squares=True)
         noise = plan.located_noise(place, located.expected_square * coordinates.squared_radius)
         moments = read(LocatedRows(design, location, wide=wide, outer=True))
         part, radius = opened.part(place), location.radius
         looks.append(_release(moments, noise, part, coordinates, radius, rows))
-        wider.append(False)
+        wider.append(wanted.squared_radius > located.coordinates.squared_radius)
         sums, sd = _release_squares(moments, plan, opened.squares())
         tails = heaviness_of(looks[-1], sums, sd, wide, count, located)
         located = locate(looks[-1], located)

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
-from dpreg.staged.clips import allowed, heaviness_of, open_clips, spread_sums, wide_cut
+from dpreg.staged.clips import allowed, heaviness_of, open_clips, open_early, spread_sums, wide_cut
 from dpreg.staged.coefficients import Coefficients, coefficients
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import locate
@@ -153,9 +153,10 @@ def predict_fit(
     count, last, tails = located.count, len(plan.shares) - 1, NORMAL
     tail_sd = plan.tail_sd
     for place in range(1, last + 1):
-        at = located.coordinates
         if place == last:
             at = open_clips(located, plan.unit(place), NORMAL if choosing else tails)
+        else:
+            at = open_early(located, plan.unit(place))
         signal = located.expected_square * at.squared_radius
         units = np.append(np.full(plan.size - 1, math.sqrt(at.squared_radius)), 1.0)
         sd = plan.located_noise(place, signal).sd * np.outer(units, units)

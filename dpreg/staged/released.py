@@ -69,6 +69,17 @@ class Coordinates:
         """t0, shape (d,): the coefficients at theta = 0."""
         return np.append(self.intercept, self.slopes)
 
+    @property
+    def corner(self) -> float:
+        """The largest |(1, u)|^2 of the box, or more: rows shortened there are none."""
+        farthest = np.abs(self.whitening).sum(axis=1) + np.abs(self.offset)
+        return 1.0 + float((farthest**2).sum())
+
+    @property
+    def farthest(self) -> float:
+        """The largest residual of the box, in box units of the response."""
+        return 1.0 + abs(self.intercept) + float(np.abs(self.slopes).sum())
+
     @classmethod
     def rounded(cls, location: Location) -> Coordinates:
         """Return the coordinates that rows are really written in, once rounded to their grids."""

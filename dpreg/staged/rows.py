@@ -6,7 +6,7 @@ A complete row (1, x, y) of cells in units of 2**-20 becomes, with u and e of it
 
 again in units of 2**-20. Where a second, wider cut tau' is asked for, two places follow:
 clip(c e / tau', -1, 1) and (|c (1, u)| / R) |clip(c e / tau, -1, 1)|. Or four, with
-f = clip(e / tau', -1, 1) and c' = min(1, 2 c),
+f = clip(e / tau', -1, 1) and c' = min(1, 1.5 c),
 
     max(c f, 0),    max(-c f, 0),    (1 - c^2)^(1/2) |f|,    (1 - c'^2)^(1/2).
 
@@ -47,6 +47,7 @@ from dpreg.errors import ArgumentError
 from dpreg.moments import CELL_BITS, Vectors, to_grid
 from dpreg.sources import Chunk
 from dpreg.staged.location import Location
+from dpreg.staged.tails import FURTHER
 
 __all__ = ["PIECE", "LocatedRows", "hold_norm"]
 
@@ -196,7 +197,7 @@ def _spread(weight: Floats, out: Floats) -> None:
     np.multiply(above, weight, out=above)
     np.maximum(-above, 0.0, out=below)
     np.maximum(above, 0.0, out=above)
-    further = np.minimum(2 * weight, 1.0)
+    further = np.minimum(FURTHER * weight, 1.0)
     np.multiply(np.sqrt(1 - further * further), _ONE, out=far)
     np.trunc(out, out=out)
     np.minimum(far, _ONE, out=far)

@@ -12,15 +12,16 @@ and count residuals and on mixtures, cutting at k s moved it by about
     M(k) = .16 |A| exp(-rho (k - 1.7)) s,
 
 within a third at k = 1.7, with rho from .45 (lognormal, very heavy) to 1.6 (hardly skewed), roughly
-1.6 - 2.5 D. All of it moves an intercept, which is allowed twice as much, at the slowest fall, as
+1.6 - 3.5 D. All of it moves an intercept, which is allowed twice as much, at the slowest fall, as
 noise hides skew. Residuals of two values, which have A and no tails, have D below 0 and move
 nothing. Where the spread s grows with a column as exp(kappa u), the slope along it moves by
 kappa (M - k M') = kappa (1 + rho k) M.
 
-How far rows lie out decides what shortening them costs. The looks' rule for R leaves a share of
-about .14 of the rows' squared weights out, for columns of any kind; at twice that length it would
-leave out L, which is released. Taken for a power law, the share at r R is .14 r^-a with
-a = log2(.14/L): normal columns have a near 10, squares of skewed ones 2.5.
+How far rows lie out decides what shortening them costs. R as located leaves a share of about .1 of
+the rows' squared weights out, for columns of most kinds (.05 for saturated factors, .12 at most).
+What rows would lose at 1.5 times a look's radius is L, which that look releases. Taken for a power
+law, the share at r R is .1 r^-a with a = log(.1/L) / log(1.5 r'), r' R the look's radius: normal
+columns have a near 9, squares of skewed ones 4, lognormal ones 2.5.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from typing import Final
 import numpy as np
 from scipy.special import ndtr
 
-__all__ = ["NORMAL", "Heaviness", "heaviness", "kept", "normal_cut"]
+__all__ = ["FURTHER", "NORMAL", "Heaviness", "heaviness", "kept", "normal_cut"]
 
 _CUTS: Final = np.linspace(8.0, 0.8, 721)
 """Cuts k in units of sigma, for the two tables."""
@@ -57,7 +58,7 @@ _MOST: Final = 0.7
 _SHARE: Final = 0.16
 _NARROW: Final = 1.7
 _RATE: Final = 1.6
-_HEAVIER: Final = 2.5
+_HEAVIER: Final = 3.5
 _SLOWEST: Final = 0.45
 """Least rho: that of lognormal residuals with a sigma of 1.2."""
 _CAUTION: Final = 2.0
@@ -65,12 +66,15 @@ _CAUTION: Final = 2.0
 time under lognormal residuals (8 columns, 20,000 rows, eps = 1), and .89 under exponential ones."""
 _LIGHT: Final = 0.1
 """D at which bounded residuals, which hardly reach a cut, are thought to have no tails: -.1."""
-_CHANGE: Final = 0.5
-"""kappa that clips allow for, all directions of the columns together: the spread grows by half of
-itself along one standard deviation. .3 is seen in wages and counts."""
-_FAR: Final = 0.14
-"""Share of squared weights that R as located leaves out: .12 to .15 on drawn columns, from normal
-to lognormal."""
+_CHANGE: Final = 0.3
+"""kappa that clips allow for, all directions of the columns together: the spread grows by three
+tenths of itself along one standard deviation. .2 to .4 is seen in wages and counts."""
+_FAR: Final = 0.1
+"""Share of squared weights that R as located leaves out: .05 to .12 on drawn columns, from
+saturated factors to normal and lognormal ones."""
+FURTHER: Final = 1.5
+"""A look tells what rows would lose at so many times its radius, itself up to 1.5 R: the last one
+mostly ends between 1.5 and 3 R."""
 _FALLS: Final = (1.5, 9.0)
 """Least and largest a that is thought possible."""
 
@@ -94,7 +98,10 @@ class Heaviness:
     skew, skew_noise : float
         A, and the standard deviation of the noise in it.
     far, far_noise : float
-        L: the share of squared weights that rows would lose at twice the radius; and its noise.
+        L: the share of squared weights that rows would lose at 1.5 times the look's radius; and its
+        noise.
+    reach : float
+        r', the look's radius in units of R as located.
     """
 
     found: float
@@ -103,8 +110,9 @@ class Heaviness:
     outer_noise: float = math.inf
     skew: float = 0.0
     skew_noise: float = 0.0
-    far: float = 0.01
+    far: float = 0.015
     far_noise: float = 0.0
+    reach: float = 1.0
 
     @property
     def bent(self) -> float:
@@ -129,9 +137,10 @@ class Heaviness:
 
     @property
     def fall(self) -> float:
-        """The exponent a, with half of its noise where L is less."""
+        """The exponent a, with half of the noise where L is less."""
         far = max(self.far, self.far_noise / 2, 1e-12)
-        return min(max(math.log2(_FAR / far), _FALLS[0]), _FALLS[1])
+        fall = math.log(_FAR / far) / math.log(FURTHER * self.reach)
+        return min(max(fall, _FALLS[0]), _FALLS[1])
 
     @property
     def likely_skew(self) -> float:
@@ -164,15 +173,11 @@ class Heaviness:
         return _SHARE * light * skew * math.exp(-rate * (cut - _NARROW))
 
     def left(self, radius: float) -> float:
-        """Return what shortening to `radius` R still moves, squared, over what R itself moves.
-
-        The share of weight that it takes is radius^-a as large, and the rows that it takes it from
-        lie `radius` times as far out.
-        """
-        return float(radius ** (2 - 2 * self.fall))
+        """Return the share of squared weights that shortening to `radius` R takes from rows."""
+        return float(_FAR * radius**-self.fall)
 
 
-NORMAL: Final = Heaviness(0.0, 0.0, 0.0, 0.0, far=0.01)
+NORMAL: Final = Heaviness(0.0, 0.0, 0.0, 0.0)
 """Residuals and columns of which nothing was released."""
 
 

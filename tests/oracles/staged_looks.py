@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpreg.staged.clips import allowed, heaviness_of, open_clips, wide_cut
+from dpreg.staged.clips import allowed, heaviness_of, open_clips, open_early, wide_cut
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.law import law
 from dpreg.staged.locate import locate
@@ -21,7 +21,8 @@ def simulate(x, y, plan, rng):
             noise = plan.box_noise()
         else:
             last = place == len(plan.shares) - 1
-            at = open_clips(found, plan.unit(place), tails) if last else found.coordinates
+            unit = plan.unit(place)
+            at = open_clips(found, unit, tails) if last else open_early(found, unit)
             noise = plan.located_noise(place, found.expected_square * at.squared_radius)
         radius = 1.0 if at.boxed else math.sqrt(at.squared_radius)
         units = np.append(np.full(plan.size - 1, radius), 1.0)
@@ -35,7 +36,7 @@ def simulate(x, y, plan, rng):
             sd = plan.squares_sd
             wide = wide_cut(found, at, sd, squares=True)
             f = np.clip((y - at.intercept - x @ at.slopes) / wide, -1, 1)
-            further = located_rows(x, y, replace(at, squared_radius=4 * at.squared_radius))[:, 0]
+            further = located_rows(x, y, replace(at, squared_radius=2.25 * at.squared_radius))[:, 0]
             t, lost = z[:, 0] * f, 1 - z[:, 0] ** 2
             exact = (t[t > 0] @ t[t > 0], t[t < 0] @ t[t < 0], lost @ f**2, (1 - further**2).sum())
             sums = tuple(one + rng.normal(0, sd) for one in exact)

@@ -5,7 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpreg.staged.clips import allowed, heaviness_of, open_clips, spread_sums, wide_cut
+from dpreg.staged.clips import (
+    allowed,
+    heaviness_of,
+    open_clips,
+    open_early,
+    spread_sums,
+    wide_cut,
+)
 from dpreg.staged.locate import CUT, locate, noise_unit
 from dpreg.staged.predict import located_rows
 from dpreg.staged.released import NoisyLook, box
@@ -145,6 +152,35 @@ def test_the_outer_excess_is_that_of_rows_far_out(curve, low, high):
     assert low < tails.outer < high
     assert tails.outer_noise < 0.01
     assert (tails.bent > 0.01) == (curve > 0)
-    weights = located_rows(x, y, replace(at, squared_radius=4 * at.squared_radius))[:, 0]
+    weights = located_rows(x, y, replace(at, squared_radius=2.25 * at.squared_radius))[:, 0]
     assert tails.far == pytest.approx(1 - (weights**2).mean(), abs=1e-12)
     assert tails.far < 0.01 < 1 - (z[:, 0] ** 2).mean()
+    assert tails.reach == 1.0
+
+
+def test_an_early_look_opens_its_radius_alone_and_only_with_many_rows():
+    x, y = table()
+    found = found_in(x, y)
+    before, corner = found.coordinates, found.coordinates.corner
+    for strength, factor in ((0.1, 1.0), (1e6, 2.25)):
+        at = open_early(found, unit(strength))
+        assert at.squared_radius == pytest.approx(min(factor * before.squared_radius, corner))
+        assert (at.width, at.intercept) == (before.width, before.intercept)
+    between = open_early(found, unit(0.2)).squared_radius / before.squared_radius
+    assert 1.0 < between < 2.25
+    look = NoisyLook(np.eye(5), np.ones((5, 5)), at, None, len(x))
+    tails = heaviness_of(look, (1.0, 1.0, 0.0, 0.0), 1.0, 0.3, len(x), found)
+    assert tails.reach == pytest.approx(1.5)
+
+
+def test_with_many_rows_clips_open_where_nothing_shows_too():
+    """What may hide is as nothing beside the sampling error of few rows, not of many."""
+    found = found_in(*table())
+    quiet = Heaviness(-0.3, 0.001, 0.0, 0.001, far=0.0)
+    widths, radii = [], []
+    for rows in (4e3, 1e5, 1e8):
+        at = open_clips(replace(found, count=rows), unit(0.1), quiet)
+        widths.append(at.width / found.coordinates.width)
+        radii.append(at.squared_radius / found.coordinates.squared_radius)
+    assert widths[0] == 1.0 < widths[1] < widths[2]
+    assert radii[0] < radii[1] < radii[2]

@@ -9,6 +9,7 @@ from dpreg.staged import reference
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.law import equation_noise, law
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
+from dpreg.staged.tails import Heaviness
 
 
 def located(p, rng):
@@ -121,6 +122,24 @@ def drawn_law(rng):
     squares = float((z[:, -1] ** 2).sum())
     tail = Tail(0.0, squares / 9, 1.0, 1.0, 1.5, rng.uniform(1, 2) * squares, 30.0)
     return law(NoisyLook(z.T @ z, np.full((3, 3), 1.0), at, None, 400), tail=tail)
+
+
+def at_width(width, skew):
+    """A law of residuals of two values, whose spread is told to be skewed."""
+    x = np.linspace(-1, 1, 4_000)
+    at = Coordinates(np.eye(1), np.zeros(1), 0.0, np.zeros(1), width, 100.0)
+    e = np.where(np.arange(4_000) % 10 < 7, -0.3, 0.7) / width
+    z = np.column_stack([np.ones(4_000), x, np.clip(e, -1, 1)])
+    square = float(z[:, -1] @ z[:, -1])
+    heavy = Heaviness(0.2, 0.01, skew=skew, skew_noise=0.01)
+    tail = Tail(float(z[:, -1].sum()), square, 1.0, 1.0, width, square, 30.0, heavy)
+    return coefficients(law(NoisyLook(z.T @ z, np.full((3, 3), 1.0), at, None, 4_000), tail=tail))
+
+
+def test_a_cut_that_no_residual_reaches_is_allowed_nothing_for_skew():
+    widest = at_width(1.0, 0.7)  # of a box whose fit is 0: no residual is larger
+    assert widest.errors == pytest.approx(at_width(1.0, 0.0).errors)
+    assert (at_width(0.9, 0.7).errors > 1.5 * at_width(0.9, 0.0).errors).any()
 
 
 def negative_directions(build):

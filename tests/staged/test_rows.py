@@ -364,7 +364,7 @@ def test_the_four_places_are_what_the_formulas_say(seed):
         np.maximum(c * f, 0),
         np.maximum(-c * f, 0),
         np.sqrt(1 - c * c) * np.abs(f),
-        np.sqrt(1 - np.minimum(2 * c, 1) ** 2),
+        np.sqrt(1 - np.minimum(1.5 * c, 1) ** 2),
     ]
     for place, wanted in enumerate(places, -4):
         np.testing.assert_allclose(out[:, place], wanted * complete, atol=1e-5)

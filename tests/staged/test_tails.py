@@ -41,8 +41,12 @@ def test_light_tails_and_far_cuts_move_less():
 def test_rows_that_lie_far_out_lose_weight_at_any_radius():
     near, far = Heaviness(0.0, 0.0, far=1e-4), Heaviness(0.0, 0.0, far=0.03)
     hidden = Heaviness(0.0, 0.0, far=-0.01, far_noise=0.02)
-    assert near.left(1.0) == far.left(1.0) == 1.0
-    assert near.left(1.5) < hidden.left(1.5) < far.left(1.5) < 1.0
+    assert near.left(1.0) == far.left(1.0) == 0.1
+    assert near.left(1.5) < hidden.left(1.5) < far.left(1.5) == pytest.approx(0.03)
+    # the same share, farther out: rows reach farther
+    wide = Heaviness(0.0, 0.0, far=0.03, reach=1.4)
+    assert wide.left(1.5 * 1.4) == pytest.approx(0.03)
+    assert wide.fall < far.fall
 
 
 SKEWED = {
