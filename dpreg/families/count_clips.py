@@ -25,9 +25,9 @@ from dpreg.families.working import Situation, Tried, limits, row_limits
 
 __all__ = ["SCATTER", "tried_caps"]
 
-_CAUTION: Final = 0.15
+_CAUTION: Final = 0.05
 """Part of what is added back that the law may get wrong even where its dispersion is right."""
-SCATTER: Final = 1.3
+SCATTER: Final = 1.1
 """And the dispersion may be so many times what was released."""
 _USUAL: Final = 0.9
 """Quantile of the standard deviations of rows' scores."""
@@ -35,6 +35,8 @@ _TIMES: Final = (0.7, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.5, 7.5, 10.0)
 """Multiples of it that are tried for S."""
 _LARGEST: Final = (1.01, 1.15)
 """And of the largest score that there can be."""
+_KEPT: Final = 0.9
+"""Part of the score's slope that caps have to leave, however loud the noise is."""
 _STEP: Final = 0.05
 
 
@@ -69,6 +71,7 @@ def tried_caps(at: Situation, law: CountLaw, doubted: CountLaw) -> Tried:
     apart = doubted.excess.of(at.eta, caps) * mean - (1 - _CAUTION) * taken
     wrong = (omega * apart[:, None]) @ at.rows / len(mean)
     biased = (wrong * wrong).sum(axis=-1) / wbar / second**2
+    biased[(second < _KEPT * information) & (S < S[-1])] = np.inf
     whole = float(norms.mean()) / at.size
     return Tried(S, A, second, fourth, information, biased, whole)
 

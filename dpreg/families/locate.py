@@ -194,11 +194,15 @@ def start(
     boxed[0] = np.clip(boxed[0], -count, count)
     means, moments, variances = centred(boxed, noise_sd, count)
     p = len(means) - 1 - len(known)
-    found = whitened(moments, variances, None, 1 / count)
-    keep = [*range(p), len(means) - 1]
-    own = whitened(moments[np.ix_(keep, keep)], variances[np.ix_(keep, keep)], None, 1 / count)
     told = response[0] + response[1] * float(means[-1]) if mean is None else mean
     mean = min(max(told, 1e-4), family.cap * (1 - 1e-4))
+    most = math.inf  # of counts: what a predictor of variance 1 explains
+    if family.dispersed:
+        most = math.expm1(1.0) * (mean / response[1]) ** 2
+    found = whitened(moments, variances, None, 1 / count, most)
+    keep = [*range(p), len(means) - 1]
+    square = np.ix_(keep, keep)
+    own = whitened(moments[square], variances[square], None, 1 / count, most)
     slope = mean if family.dispersed else mean * (1 - mean / family.cap)
     explained = float(found.slopes @ moments[:-1, :-1] @ found.slopes) * response[1] ** 2
     lost = max(explained, 0.0) / family.cap
@@ -212,7 +216,10 @@ def start(
     residual = float(moments[-1, -1]) * response[1] ** 2 - max(explained, 0.0)
     dispersion = 1.0
     if family.dispersed:
-        dispersion = min(max(residual / mean, _LEAST_DISPERSION), family.cap)
+        beyond = residual / mean - 1  # the noise alone may give more than counts have
+        noise = math.sqrt(float(variances[-1, -1])) * response[1] ** 2 / mean
+        beyond *= max(1 - (noise / max(abs(beyond), 1e-300)) ** 2, 0.0)
+        dispersion = min(max(1 + beyond, _LEAST_DISPERSION), family.cap)
     fit = Fit(
         family=family,
         whitening=own.whitening,

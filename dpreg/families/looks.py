@@ -25,11 +25,11 @@ from dpreg.families.plan import (
     CHEAP,
     FIRST,
     MORE,
-    MOVED,
     SECOND,
     STILL,
     FamilyPlan,
     OpenFamilyLooks,
+    moved_at_most,
 )
 from dpreg.families.rows import FamilyRows, Trials
 from dpreg.families.trials import of_trials
@@ -161,7 +161,7 @@ def look_at_family(
         family, mean, cells, sd = of_trials(box, box_noise.sd, trials, response)
     fit = start(family, cells[order], sd[order], slopes, response, rows, mean)
     looks: list[FamilyLook] = []
-    left, share = 1 - FIRST, SECOND
+    left, share, most = 1 - FIRST, SECOND, moved_at_most(family)
     look = partial(_look, read, design, opened, response, columns, offsets, trials)
     while True:
         seen, fit = look(fit, share)
@@ -170,7 +170,7 @@ def look_at_family(
         if not left:
             return FamilyLooked(plan, box, box_noise.sd, tuple(looks), fit)
         again = len(looks) - 1
-        more = again < len(MORE) and (seen.moved > MOVED[again] or _cheap(seen))
+        more = again < len(MORE) and (seen.moved > most[again] or _cheap(seen))
         share = MORE[again] if more else left
 
 
