@@ -54,7 +54,7 @@ def aimed(plan: FamilyPlan, fit: Fit, share: Fraction, most_trials: float = 1.0)
     tried = tried_clips(at)
     if isinstance(family, Poisson):
         scatter = max(fit.dispersion, 1.0)
-        law, doubted = count_law(family, scatter), count_law(family, SCATTER * scatter)
+        law, doubted = (count_law(family, s, fit.mean) for s in (scatter, SCATTER * scatter))
         if law is not None and doubted is not None:
             tried = tried_caps(at, law, doubted)
     clips = choose_clips(
@@ -74,9 +74,7 @@ def aimed(plan: FamilyPlan, fit: Fit, share: Fraction, most_trials: float = 1.0)
     return Aimed(location, clips, noise, units, law)
 
 
-def _on_grid(
-    fit: Fit, clips: Clips, most_trials: float, law: CountLaw | None
-) -> FamilyLocation:
+def _on_grid(fit: Fit, clips: Clips, most_trials: float, law: CountLaw | None) -> FamilyLocation:
     return FamilyLocation.on_grid(
         fit.family,
         whitening=fit.whitening,

@@ -1,7 +1,7 @@
-r"""How far the scores of counts should reach: least predicted error, what caps may get wrong included.
+r"""How far the scores of counts should reach: least predicted error, a wrong law included.
 
-A row's cap follows from S (`dpreg.families.counts`). What it takes off is added back on average; the
-law of counts may get that wrong. A look takes the S of least
+A row's cap follows from S (`dpreg.families.counts`). What it takes off is added back on average,
+which the law of counts may get wrong. A look takes the S of least
 
     error(S) + |b(S)|^2 / wbar,    b = E omega (x where the dispersion is SCATTER times as large
                                                 - (1 - CAUTION) x) (1, u),
@@ -71,7 +71,7 @@ def tried_caps(at: Situation, law: CountLaw, doubted: CountLaw) -> Tried:
     apart = doubted.excess.of(at.eta, caps) * mean - (1 - _CAUTION) * taken
     wrong = (omega * apart[:, None]) @ at.rows / len(mean)
     biased = (wrong * wrong).sum(axis=-1) / wbar / second**2
-    biased[(second < _KEPT * information) & (S < S[-1])] = np.inf
+    biased[(second < _KEPT * information) & (S[-1] > S)] = np.inf
     whole = float(norms.mean()) / at.size
     return Tried(S, A, second, fourth, information, biased, whole)
 

@@ -6,9 +6,14 @@ row's residual:
 
     e = min(y, C) - mu + x(mu, C),    x(mu, C) = E (min(Y, public cap) - C)+,
 
-Y of Poisson's law or the negative binomial one, of mean mu and variance phi mu with the released
-dispersion phi: where that law holds, e has the mean that it has without the cap, whatever the
-columns are. Where S is the limit of a score, l = |(1, u)| and b = S sqrt(wbar),
+Y of Poisson's law or the negative binomial one of mean mu and variance s(mu) mu. Where that law
+holds, e has the mean that it has without the cap, whatever the columns are. With the released
+dispersion phi and mean m of all counts,
+
+    s(mu) = 1 + (phi - 1) (1 + mu/m)/2,
+
+halfway between a variance that grows with the mean and one that grows with its square. Where S is
+the limit of a score, l = |(1, u)| and b = S sqrt(wbar),
 
     B = max(b/l, mu),    C = min(public cap, max(mu + B - MORE x(mu, mu + B), mu)),
 
@@ -69,6 +74,11 @@ class Table:
     caps: Floats
     values: Floats
 
+    def __post_init__(self) -> None:
+        """Make the arrays immutable."""
+        self.caps.setflags(write=False)
+        self.values.setflags(write=False)
+
     def of(self, eta: Floats, cap: Floats) -> Floats:
         """Return the values at some predictors and caps: the same bits wherever they stand."""
         places, columns = self.values.shape
@@ -103,8 +113,8 @@ class CountLaw:
     variance: Table
 
 
-def count_law(family: Poisson, scatter: float) -> CountLaw | None:
-    """Return the law of counts whose variance is so many times their mean; None: nothing is cut."""
+def count_law(family: Poisson, scatter: float, usual: float) -> CountLaw | None:
+    """Return the law of counts of a dispersion and a mean of all; None: nothing is cut."""
     most = family.cap
     if most <= _LEAST:
         return None
@@ -112,14 +122,15 @@ def count_law(family: Poisson, scatter: float) -> CountLaw | None:
     mean = np.exp(low + np.arange(_DEPTH * _PLACES + 1) / _PLACES)[:, None]
     taken, square = (np.empty((len(mean), len(caps))) for _ in range(2))
     exact = caps <= min(_WHOLE, most)
-    if exact.any():
-        taken[:, exact], square[:, exact] = _summed(mean, caps[exact], scatter)
     rest = caps[~exact]
-    shape, at = mean / scatter, rest / scatter
+    varied = 1 + (scatter - 1) * (1 + mean / usual) / 2
+    shape, at = mean / varied, rest / varied
     beyond = gammaincc(shape, at)
     taken[:, ~exact] = mean * gammaincc(shape + 1, at) - rest * beyond
-    second = mean * (mean + scatter) * gammainc(shape + 2, at)
+    second = mean * (mean + varied) * gammainc(shape + 2, at)
     square[:, ~exact] = second + rest**2 * beyond
+    if exact.any():
+        taken[:, exact], square[:, exact] = _summed(mean, caps[exact], varied)
     taken = np.maximum(taken, 0.0)
     variance = np.maximum(square - (mean - taken) ** 2, 0.0)
     excess = np.maximum(taken - taken[:, -1:], 0.0) / mean
@@ -127,25 +138,29 @@ def count_law(family: Poisson, scatter: float) -> CountLaw | None:
 
 
 def _caps(most: float) -> Floats:
+    """Return the caps of the tables, the public one last."""
     whole = np.arange(math.floor(min(_WHOLE, most)) + 1.0)
     if most <= _WHOLE:
-        return np.unique(np.append(whole, most))
+        return np.asarray(np.unique(np.append(whole, most)), dtype=np.float64)
     first = max(float(_WHOLE), most * math.exp(-_DEPTH - 1))
-    grown = np.geomspace(first, most, 2 + math.ceil(math.log(most / first) / math.log(_GROWTH)))
+    steps = 2 + math.ceil(math.log(most / first) / math.log(_GROWTH))
+    grown = np.geomspace(first, most, steps, dtype=np.float64)
+    grown[-1] = most
     return grown if first > _WHOLE else np.append(whole[:-1], grown)
 
 
-def _summed(mean: Floats, caps: Floats, scatter: float) -> tuple[Floats, Floats]:
+def _summed(mean: Floats, caps: Floats, varied: Floats) -> tuple[Floats, Floats]:
     """Return E (Y - C)+ and E min(Y, C)^2, from the chances of more than k."""
     k = np.arange(math.ceil(caps[-1]))
-    if scatter <= _POISSON:
-        above = gammainc(k + 1.0, mean)
+    if varied.max() <= _POISSON:
+        above: Floats = np.asarray(gammainc(k + 1.0, mean))
     else:
-        above = betainc(k + 1.0, mean / (scatter - 1), 1 - 1 / scatter)
-    ends = np.minimum(k + 1.0, caps[-1])
+        held = np.maximum(varied, _POISSON)
+        above = np.asarray(betainc(k + 1.0, mean / (held - 1), 1 - 1 / held))
+    ends: Floats = np.minimum(k + 1.0, caps[-1])
     kept = np.cumsum(above * (ends - k), axis=1)
     square = np.cumsum(above * (ends**2 - k**2), axis=1)
-    zero = np.zeros_like(mean)
+    zero = np.zeros((len(mean), 1))
     kept, square = np.hstack([zero, kept]), np.hstack([zero, square])
     places = np.searchsorted(np.append(k, caps[-1]), caps)
     return mean - kept[:, places], square[:, places]

@@ -9,8 +9,9 @@ A = H:
 
     g = K beta + N(0, W),    K = A T^-1,    g = s + K t0,    W = M + C,
 
-where counts are cut A = slope H, the score's mean change by the fit; M being the sandwich's middle (`_middle`) and C the covariance of the noise, averaged over a
-posterior of theta. A is never inverted.
+M being the sandwich's middle (`_middle`) and C the covariance of the noise, averaged over a
+posterior of theta. A is never inverted. Where counts are cut, scores change by less than H with the
+fit, and A = slope H.
 
 Tested in `tests/families/test_looks.py`.
 """
@@ -99,8 +100,8 @@ def _middle(look: FamilyLook, working: WorkingRows, values: Floats, vectors: Flo
     """Return the sandwich's middle: Q for its trace, the working law for its shape.
 
     Rows that are weighted down have less of it for their information, omega^2 for omega: with
-    M = E omega^2 v (1, u)(1, u)', v the residuals' variance over phi, and N = E omega w (1, u)(1, u)'
-    it is A+^(1/2) N^(-1/2) M N^(-1/2) A+^(1/2), scaled to the trace Q.
+    M = E omega^2 v (1, u)(1, u)' and N = E omega w (1, u)(1, u)', v the residuals' variance over
+    phi, it is A+^(1/2) N^(-1/2) M N^(-1/2) A+^(1/2), scaled to the trace Q.
     """
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     weighted = working.rows * (working.omega * working.weight)[:, None]
@@ -118,7 +119,8 @@ def _curved(look: FamilyLook, working: WorkingRows, theta: Floats, spread: Float
 
     The mean is no straight line: over a step of some length the scores are not H theta. Under the
     working law of `dpreg.families.working` they are m(t) = E omega (mu(eta + t) - mu(eta)) (1, u),
-    and t with m(t) = E[omega w' (1, u)(1, u)'] theta, w' the slope of the mean, is found by the same steps from theta itself.
+    and t with m(t) = E[omega w' (1, u)(1, u)'] theta, w' the slope of mu, is found by the same
+    steps from theta itself. Of cut counts mu is the mean of what they count as.
     What is not known of the step, its `spread`, bends the mean as well: two points stand for it.
     """
     unit = 1 / math.sqrt(look.location.mean_weight)

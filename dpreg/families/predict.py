@@ -172,7 +172,9 @@ def _expected(
     """Return a look without noise that expects it, and the errors that rows alone would leave."""
     at, size = aimed(plan, fit, share), len(fit.slopes) + 1
     cells = np.zeros((size + 1, size + 1))
-    look = FamilyLook(at.location, at.clips, cells, at.noise.sd * at.units, share, fit, moved, at.law)
+    look = FamilyLook(
+        at.location, at.clips, cells, at.noise.sd * at.units, share, fit, moved, at.law
+    )
     law = working_rows(look, light_draws(size - 1))
     wbar, scale = at.location.mean_weight, fit.rows / len(law.rows)
     weight, varied = law.weight / wbar, law.variance / wbar

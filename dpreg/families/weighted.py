@@ -24,8 +24,8 @@ __all__ = ["WorkingRows", "weighted_rows"]
 class WorkingRows:
     """Rows (1, u) of the working law, with their predictors, weights and omega.
 
-    `variance` is that of their residuals over phi, and `means(t)` what these would be on average
-    if the predictors were t: the fit's means, unless counts are cut.
+    `variance` is that of their residuals over phi, and `means(t)` what responses would count as on
+    average if the predictors were t: the fit's means, unless counts are cut.
     """
 
     rows: Floats

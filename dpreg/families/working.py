@@ -118,7 +118,7 @@ class Situation:
     @property
     def length(self) -> Floats:
         """|(1, u)|^2."""
-        return np.einsum("ij,ij->i", self.rows, self.rows)
+        return np.asarray((self.rows * self.rows).sum(axis=1))
 
 
 @dataclass(frozen=True, slots=True)
