@@ -13,13 +13,13 @@ from fractions import Fraction
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.families.count_clips import SCATTER, tried_caps
+from dpreg.families.count_clips import SCATTER, for_light, tried_caps
 from dpreg.families.counts import CountLaw, count_law
 from dpreg.families.family import Poisson
 from dpreg.families.locate import Fit
 from dpreg.families.location import FamilyLocation
 from dpreg.families.plan import FamilyPlan
-from dpreg.families.working import Clips, choose_clips, tried_clips
+from dpreg.families.working import Clips, choose_clips, light_draws, tried_clips
 from dpreg.privacy.block_noise import MIDDLE, BlocksLaplaceLook
 from dpreg.privacy.look_noise import GaussianLook
 
@@ -64,6 +64,8 @@ def aimed(plan: FamilyPlan, fit: Fit, share: Fraction, most_trials: float = 1.0)
         plan.protection.neighbors == "replace-one",
         pure=not plan.gaussian,
     )
+    if law is not None:
+        clips = for_light(clips, fit.situation(light_draws(len(fit.slopes))), law)
     location, weight = _on_grid(fit, clips, most_trials, law), clips.weight
     if plan.gaussian:  # told in the units of stored integers
         weight *= location.residual**2 / location.information

@@ -15,15 +15,16 @@ Tested in `tests/families/test_counts.py`.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.families.counts import CountLaw, capped
-from dpreg.families.working import Situation, Tried, limits, row_limits
+from dpreg.families.working import Clips, Situation, Tried, limits, row_limits
 
-__all__ = ["SCATTER", "tried_caps"]
+__all__ = ["SCATTER", "for_light", "tried_caps"]
 
 _CAUTION: Final = 0.05
 """Part of what is added back that the law may get wrong even where its dispersion is right."""
@@ -58,22 +59,54 @@ def tried_caps(at: Situation, law: CountLaw, doubted: CountLaw) -> Tried:
     tops = limits(farthest, _LARGEST)
     wanted = [usual * t for t in _TIMES if usual * t < tops[0]]
     S, A = np.append(wanted, tops)[:, None], row_limits(norms)[None, :]
-    bound = S * math.sqrt(wbar)
-    caps, taken = capped(law.excess, most, at.eta, mean, np.maximum(bound / root, mean))
-    omega = np.minimum((bound / (mean * root))[:, None], (A[..., None] / norms))
-    np.minimum(omega, 1.0, out=omega)
-    slope = _kept(law, at, caps, _STEP) - _kept(law, at, caps, -_STEP)
-    left = (slope / (2 * _STEP) / weight * norms)[:, None]
-    varied = (law.variance.of(at.eta, caps) * mean / phi / wbar * length)[:, None]
-    information = (omega * norms).mean(axis=-1) / at.size
-    second = (omega * left).mean(axis=-1) / at.size
-    fourth = (omega * omega * varied).mean(axis=-1) / at.size
-    apart = doubted.excess.of(at.eta, caps) * mean - (1 - _CAUTION) * taken
-    wrong = (omega * apart[:, None]) @ at.rows / len(mean)
-    biased = (wrong * wrong).sum(axis=-1) / wbar / second**2
-    biased[(second < _KEPT * information) & (S[-1] > S)] = np.inf
+    left = _left(at, law, S, A)
+    apart = doubted.excess.of(at.eta, left.caps) * mean - (1 - _CAUTION) * left.taken
+    wrong = (left.omega * apart[:, None]) @ at.rows / len(mean)
+    biased = (wrong * wrong).sum(axis=-1) / wbar / left.second**2
+    biased[(left.second < _KEPT * left.information) & (S[-1] > S)] = np.inf
     whole = float(norms.mean()) / at.size
-    return Tried(S, A, second, fourth, information, biased, whole)
+    return Tried(S, A, left.second, left.fourth, left.information, biased, whole)
+
+
+def for_light(clips: Clips, at: Situation, law: CountLaw) -> Clips:
+    """Return chosen clips with what they leave of rows with lighter tails, as most columns have."""
+    left = _left(at, law, np.full((1, 1), clips.score), np.full((1, 1), clips.information))
+    second, fourth = float(left.second[0, 0]), float(left.fourth[0, 0])
+    information = float(left.information[0, 0])
+    return replace(clips, efficiency=fourth / information, slope=second / information)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Left:
+    """What caps leave, (S, A), and of each row, (S, rows) and (S, A, rows)."""
+
+    information: Floats
+    second: Floats
+    fourth: Floats
+    caps: Floats
+    taken: Floats
+    omega: Floats
+
+
+def _left(at: Situation, law: CountLaw, S: Floats, A: Floats) -> _Left:
+    wbar, length, size = at.mean_weight, at.length, at.size
+    mean, weight = at.family.moments(at.eta)
+    root, norms = np.sqrt(length), weight / wbar * length
+    bound = S * math.sqrt(wbar)
+    reach = np.maximum(bound / root, mean)
+    caps, taken = capped(law.excess, at.family.cap, at.eta, mean, reach)
+    omega = np.minimum((bound / (mean * root))[:, None], A[..., None] / norms)
+    np.minimum(omega, 1.0, out=omega)
+    slope = (_kept(law, at, caps, _STEP) - _kept(law, at, caps, -_STEP)) / (2 * _STEP)
+    varied = law.variance.of(at.eta, caps) * mean / max(at.dispersion, 1.0)
+    return _Left(
+        information=(omega * norms).mean(axis=-1) / size,
+        second=(omega * (slope / wbar * length)[:, None]).mean(axis=-1) / size,
+        fourth=(omega * omega * (varied / wbar * length)[:, None]).mean(axis=-1) / size,
+        caps=caps,
+        taken=taken,
+        omega=omega,
+    )
 
 
 def _kept(law: CountLaw, at: Situation, caps: Floats, step: float) -> Floats:

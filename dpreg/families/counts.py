@@ -47,8 +47,8 @@ _WHOLE: Final = 64
 """Caps up to which counts are summed one by one; beyond, they are taken as continuous."""
 _GROWTH: Final = 1.04
 """Caps beyond grow by this factor."""
-_DEPTH: Final = 8
-"""The table begins so far below the logarithm of the public cap."""
+_DEPTH: Final = 12
+"""The table begins so far below the logarithm of the public cap, as means do."""
 _PLACES: Final = 32
 """Predictors of the table per unit."""
 _LEAST: Final = 3.0
