@@ -13,10 +13,13 @@ from fractions import Fraction
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.families.count_clips import SCATTER, for_light, tried_caps
+from dpreg.families.counts import CountLaw, count_law
+from dpreg.families.family import Poisson
 from dpreg.families.locate import Fit
 from dpreg.families.location import FamilyLocation
 from dpreg.families.plan import FamilyPlan
-from dpreg.families.working import Clips, choose_clips
+from dpreg.families.working import Clips, choose_clips, light_draws, tried_clips
 from dpreg.privacy.block_noise import MIDDLE, BlocksLaplaceLook
 from dpreg.privacy.look_noise import GaussianLook
 
@@ -34,33 +37,46 @@ class Aimed:
     noise : GaussianLook or BlocksLaplaceLook
     units : (d + 1, d + 1) array
         What the stored cells of H, s and Q are multiplied by.
+    law : CountLaw or None
+        Of counts whose rows have caps of their own.
     """
 
     location: FamilyLocation
     clips: Clips
     noise: GaussianLook | BlocksLaplaceLook
     units: Floats
+    law: CountLaw | None
 
 
 def aimed(plan: FamilyPlan, fit: Fit, share: Fraction, most_trials: float = 1.0) -> Aimed:
     """Choose the clips and the noise of a look at a fit; `most_trials` as in `FamilyLocation`."""
+    at, family, law = fit.situation(), fit.family, None
+    tried = tried_clips(at)
+    if isinstance(family, Poisson):
+        scatter = max(fit.dispersion, 1.0)
+        law, doubted = (count_law(family, s, fit.mean) for s in (scatter, SCATTER * scatter))
+        if law is not None and doubted is not None:
+            tried = tried_caps(at, law, doubted)
     clips = choose_clips(
-        fit.situation(),
+        at,
+        tried,
         plan.ratio(share * (1 - MIDDLE)),
         plan.protection.neighbors == "replace-one",
         pure=not plan.gaussian,
     )
-    location, weight = _on_grid(fit, clips, most_trials), clips.weight
+    if law is not None:
+        clips = for_light(clips, fit.situation(light_draws(len(fit.slopes))), law)
+    location, weight = _on_grid(fit, clips, most_trials, law), clips.weight
     if plan.gaussian:  # told in the units of stored integers
         weight *= location.residual**2 / location.information
     noise = plan.noise(share, location.limit, weight)
     units = np.full((noise.size, noise.size), location.information)
     units[-1, :] = units[:, -1] = np.sqrt(location.information) * location.residual
     units[-1, -1] = location.score**2
-    return Aimed(location, clips, noise, units)
+    return Aimed(location, clips, noise, units, law)
 
 
-def _on_grid(fit: Fit, clips: Clips, most_trials: float) -> FamilyLocation:
+def _on_grid(fit: Fit, clips: Clips, most_trials: float, law: CountLaw | None) -> FamilyLocation:
     return FamilyLocation.on_grid(
         fit.family,
         whitening=fit.whitening,
@@ -71,4 +87,5 @@ def _on_grid(fit: Fit, clips: Clips, most_trials: float) -> FamilyLocation:
         information=clips.information,
         score=clips.score,
         most_trials=most_trials,
+        excess=None if law is None else law.excess,
     )

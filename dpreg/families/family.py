@@ -126,13 +126,10 @@ class Poisson:
         Larger responses count as this.
     quasi : bool
         Whether the dispersion is reported. The looks are the same: they always allow for one.
-    declared : float or None
-        The public cap, where a look takes a smaller one. Means may be up to it.
     """
 
     cap: float
     quasi: bool = False
-    declared: float | None = None
     link: ClassVar[str] = "log"
     dispersed: ClassVar[bool] = True
     steep: ClassVar[float] = 2.5
@@ -145,13 +142,8 @@ class Poisson:
     @property
     def limits(self) -> tuple[float, float]:
         """The least and the largest linear predictor."""
-        top = math.log(self.most)
+        top = math.log(self.cap)
         return top - _DEPTH, top
-
-    @property
-    def most(self) -> float:
-        """The public cap."""
-        return self.cap if self.declared is None else self.declared
 
     def moments(self, eta: Floats) -> tuple[Floats, Floats]:
         """Return exp(eta), twice."""

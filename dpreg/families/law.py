@@ -10,7 +10,8 @@ A = H:
     g = K beta + N(0, W),    K = A T^-1,    g = s + K t0,    W = M + C,
 
 M being the sandwich's middle (`_middle`) and C the covariance of the noise, averaged over a
-posterior of theta. A is never inverted.
+posterior of theta. A is never inverted. Where counts are cut, scores change by less than H with the
+fit, and A = slope H.
 
 Tested in `tests/families/test_looks.py`.
 """
@@ -31,6 +32,7 @@ __all__ = ["family_law", "working_rows"]
 
 _ROUNDS: Final = 4
 _STEPS: Final = 12
+_NEAR: Final = 0.05
 _LONGEST: Final = 0.75
 """How far the allowance for curvature may move theta, as a part of its length."""
 
@@ -47,6 +49,7 @@ def family_law(look: FamilyLook, degrees: int | None = None) -> LookLaw:
     positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
     working = working_rows(look)
     sampling = _middle(look, working, values, vectors)
+    a = look.clips.slope * a
     prior = min(max(look.fit.signal / size, 1e-6), 1.0)
     theta, spread = np.zeros(size), np.eye(size) * prior
     privacy = positive
@@ -60,7 +63,7 @@ def family_law(look: FamilyLook, degrees: int | None = None) -> LookLaw:
     located = _inverse(location.transform)
     k = a @ located
     rows = look.fit.rows
-    weight = min(max(float(a[0, 0]) / rows, 0.05), 3.0)
+    weight = min(max(float(look.cells[0, 0]) / rows, 0.05), 3.0)
     inverse = solved(sampling + privacy, np.eye(size))
     noise = inverse * variances[:size, :size]
     np.fill_diagonal(noise, np.diag(inverse) @ variances[:size, :size])
@@ -90,21 +93,22 @@ def working_rows(look: FamilyLook, sample: Floats | None = None) -> WorkingRows:
 
     `sample` are other draws, (rows, p + 1), than those that looks are planned with.
     """
-    return weighted_rows(look.fit, look.location, sample)
+    return weighted_rows(look.fit, look.location, look.law, sample)
 
 
 def _middle(look: FamilyLook, working: WorkingRows, values: Floats, vectors: Floats) -> Floats:
     """Return the sandwich's middle: Q for its trace, the working law for its shape.
 
     Rows that are weighted down have less of it for their information, omega^2 for omega: with
-    M = E omega^2 w (1, u)(1, u)' and N = E omega w (1, u)(1, u)' it is A+^(1/2) N^(-1/2) M N^(-1/2)
-    A+^(1/2), scaled to the trace Q.
+    M = E omega^2 v (1, u)(1, u)' and N = E omega w (1, u)(1, u)', v the residuals' variance over
+    phi, it is A+^(1/2) N^(-1/2) M N^(-1/2) A+^(1/2), scaled to the trace Q.
     """
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     weighted = working.rows * (working.omega * working.weight)[:, None]
     own, turn = np.linalg.eigh(weighted.T @ working.rows)
     back = (turn / np.sqrt(np.maximum(own, 1e-9 * own[-1] + 1e-300))) @ turn.T
-    shape = root @ back @ (weighted.T @ (working.rows * working.omega[:, None])) @ back @ root
+    varied = working.rows * (working.omega**2 * working.variance)[:, None]
+    shape = root @ back @ (varied.T @ working.rows) @ back @ root
     trace = max(float(np.trace(root @ root)), 1e-300)
     scale = look.middle * trace / max(float(np.trace(shape)), 1e-300)
     return np.asarray((shape + shape.T) / 2 * scale)
@@ -115,20 +119,22 @@ def _curved(look: FamilyLook, working: WorkingRows, theta: Floats, spread: Float
 
     The mean is no straight line: over a step of some length the scores are not H theta. Under the
     working law of `dpreg.families.working` they are m(t) = E omega (mu(eta + t) - mu(eta)) (1, u),
-    and t with m(t) = E[omega w (1, u)(1, u)'] theta is found by the same steps from theta itself.
+    and t with m(t) = E[omega w' (1, u)(1, u)'] theta, w' the slope of mu, is found by the same
+    steps from theta itself. Of cut counts mu is the mean of what they count as.
     What is not known of the step, its `spread`, bends the mean as well: two points stand for it.
     """
-    family, unit = look.fit.family, 1 / math.sqrt(look.location.mean_weight)
-    rows, mean = working.rows, working.mean
+    unit = 1 / math.sqrt(look.location.mean_weight)
+    rows, mean = working.rows, working.means(working.eta)
     weighted = rows * working.omega[:, None]
-    information = weighted.T @ (rows * working.weight[:, None])
+    slope = (working.means(working.eta + _NEAR) - working.means(working.eta - _NEAR)) / (2 * _NEAR)
+    information = weighted.T @ (rows * slope[:, None])
     size = len(theta)
     information += 1e-9 * float(np.trace(information)) / size * np.eye(size)
     around = unit * np.sqrt(np.einsum("ij,jk,ik->i", rows, spread, rows))
     moved = theta.copy()
     for _ in range(_STEPS):
         ahead = working.eta + rows @ moved * unit
-        change = (family.moments(ahead + around)[0] + family.moments(ahead - around)[0]) / 2 - mean
+        change = (working.means(ahead + around) + working.means(ahead - around)) / 2 - mean
         seen = np.linalg.solve(information, weighted.T @ change) / unit
         moved = moved + 0.7 * (theta - seen)
     most, length = _LONGEST * float(np.linalg.norm(theta)), float(np.linalg.norm(moved - theta))

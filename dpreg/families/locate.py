@@ -113,17 +113,28 @@ class Fit:
         return _steepest(self.family, self.middle)
 
     def situation(self, sample: Floats | None = None) -> Situation:
-        """Return what the next look is planned with; other draws may stand for the working law."""
+        """Return what the next look is planned with; other draws may stand for the working law.
+
+        Columns are centred in the information's weights. Those of counts grow with the mean, so
+        that most rows lie below the centre: by the variance of the predictor, were columns normal.
+        They are placed where the mean is the released one.
+        """
         sample = draws(len(self.slopes)) if sample is None else sample
-        u = sample[:, :-1] * self.spread
-        eta = self.middle + u @ self.along + math.sqrt(self.offsets.variance) * sample[:, -1]
+        u, along = sample[:, :-1] * self.spread, self.along
+        eta = self.middle + u @ along + math.sqrt(self.offsets.variance) * sample[:, -1]
+        variance = self.predicted_variance
+        if self.family.dispersed and variance > 0:
+            mean = float(self.family.moments(eta)[0].mean())
+            below = math.log(mean / max(self.mean_weight, self.mean))
+            below = min(max(below, 0.0), variance)
+            u, eta = u - below / variance * self.spread**2 * along, eta - below
         return Situation(
             family=self.family,
             eta=eta,
-            length=1.0 + (u * u).sum(axis=1),
+            rows=np.column_stack([np.ones(len(u)), u]),
             mean_weight=self.mean_weight,
             dispersion=self.dispersion,
-            rows=self.rows,
+            count=self.rows,
             size=len(self.slopes) + 1,
             misfit=self.misfit,
             signal=self.signal,
@@ -183,11 +194,15 @@ def start(
     boxed[0] = np.clip(boxed[0], -count, count)
     means, moments, variances = centred(boxed, noise_sd, count)
     p = len(means) - 1 - len(known)
-    found = whitened(moments, variances, None, 1 / count)
-    keep = [*range(p), len(means) - 1]
-    own = whitened(moments[np.ix_(keep, keep)], variances[np.ix_(keep, keep)], None, 1 / count)
     told = response[0] + response[1] * float(means[-1]) if mean is None else mean
     mean = min(max(told, 1e-4), family.cap * (1 - 1e-4))
+    most = math.inf  # of counts: what a predictor of variance 1 explains
+    if family.dispersed:
+        most = math.expm1(1.0) * (mean / response[1]) ** 2
+    found = whitened(moments, variances, None, 1 / count, most)
+    keep = [*range(p), len(means) - 1]
+    square = np.ix_(keep, keep)
+    own = whitened(moments[square], variances[square], None, 1 / count, most)
     slope = mean if family.dispersed else mean * (1 - mean / family.cap)
     explained = float(found.slopes @ moments[:-1, :-1] @ found.slopes) * response[1] ** 2
     lost = max(explained, 0.0) / family.cap
@@ -201,7 +216,10 @@ def start(
     residual = float(moments[-1, -1]) * response[1] ** 2 - max(explained, 0.0)
     dispersion = 1.0
     if family.dispersed:
-        dispersion = min(max(residual / mean, _LEAST_DISPERSION), family.cap)
+        beyond = residual / mean - 1  # the noise alone may give more than counts have
+        noise = math.sqrt(float(variances[-1, -1])) * response[1] ** 2 / mean
+        beyond *= max(1 - (noise / max(abs(beyond), 1e-300)) ** 2, 0.0)
+        dispersion = min(max(1 + beyond, _LEAST_DISPERSION), family.cap)
     fit = Fit(
         family=family,
         whitening=own.whitening,
@@ -235,7 +253,7 @@ def start(
 
 
 def relocated(
-    fit: Fit, cells: Floats, noise_sd: Floats, middle: float, efficiency: float
+    fit: Fit, cells: Floats, noise_sd: Floats, middle: float, efficiency: float, slope: float
 ) -> tuple[Fit, float]:
     """Return the fit moved by what a look released, and by how much it moved.
 
@@ -247,8 +265,9 @@ def relocated(
         H, and s in the last column; the last entry of the diagonal is not read.
     middle : float
         Q over the trace of H: what a score varies by, beside its information.
-    efficiency : float
-        I4/I2 of the look's clips, by which that falls short of the dispersion.
+    efficiency, slope : float
+        Of the look's clips: that falls short of the dispersion by the first, and the score's mean
+        change of the information by the second.
 
     Returns
     -------
@@ -258,8 +277,11 @@ def relocated(
     """
     rows, family = fit.rows, fit.family
     count = max(min(float(cells[0, 0]), 3 * rows), 0.05 * rows, float(noise_sd[0, 0]))
-    cells = cells.copy()
+    cells, noise_sd = cells.copy(), noise_sd.copy()
     cells[0, 0] = count
+    for block in (cells, noise_sd):
+        block[-1] /= slope
+        block[:, -1] /= slope
     means, moments, variances = centred(cells, noise_sd, count)
     means = np.clip(means, -1e3, 1e3)
     p = len(means) - 1

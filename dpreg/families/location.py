@@ -5,8 +5,9 @@ A stored row (1, x, y), x with the columns of offsets among them, is seen at a f
     u = L (x - m),    eta = b0 + b'x + offset,    mean and weight of eta by the family,
 
 and counts by omega = min(1, S/(ebar |(1, u)|), A/(w |(1, u)|^2)), where ebar is the largest |e|
-that any response between 0 and the cap gives at this eta: omega depends on the columns alone. With
-the weights' usual size wbar, both blocks are in units in which a row of full weight is about one:
+that any response between 0 and the cap gives at this eta: omega depends on the columns alone.
+Counts may have caps of their own in each row (`dpreg.families.counts`); ebar is then mu. With the
+weights' usual size wbar, both blocks are in units in which a row of full weight is about one:
 
     H_i = omega (w/wbar) (1, u)(1, u)',    |H_i|_F <= A,
     s_i = omega (e/sqrt(wbar)) (1, u),     |s_i| <= S.
@@ -20,7 +21,7 @@ Tested in `tests/families/test_rows.py`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -28,6 +29,7 @@ from numpy.typing import ArrayLike
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
+from dpreg.families.counts import Table
 from dpreg.families.family import Family
 from dpreg.staged.location import (
     LARGEST_REACH,
@@ -64,6 +66,8 @@ class FamilyLocation:
         F: a stored residual is omega^(1/2) e w^(-1/2) / F.
     limit : int
         S in units of 2**-40 sqrt(A) F.
+    excess : Table, optional
+        Of counts whose rows have caps of their own: what these take off.
     """
 
     family: Family
@@ -73,6 +77,7 @@ class FamilyLocation:
     information: float
     residual: float
     limit: int
+    excess: Table | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def on_grid(
@@ -87,6 +92,7 @@ class FamilyLocation:
         information: float,
         score: float,
         most_trials: float = 1.0,
+        excess: Table | None = None,
     ) -> FamilyLocation:
         """Round coordinates to grids on which rows are computed exactly.
 
@@ -107,6 +113,7 @@ class FamilyLocation:
             A and S.
         most_trials : float
             The most trials that a row may have, over the family's usual number.
+        excess : Table, optional
 
         Raises
         ------
@@ -130,7 +137,7 @@ class FamilyLocation:
         reachable = max(score, _LEAST)
         residual = _largest_residual(family, predictor, wbar, reachable, most_trials)
         limit = math.floor(min(reachable / (math.sqrt(largest) * residual), 1.0) * _UNITS)
-        return cls(family, forms, predictor, wbar, largest, residual, max(limit, 1))
+        return cls(family, forms, predictor, wbar, largest, residual, max(limit, 1), excess)
 
     @property
     def size(self) -> int:

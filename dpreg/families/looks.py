@@ -16,6 +16,8 @@ from functools import partial
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.families.aim import aimed
+from dpreg.families.counts import CountLaw
 from dpreg.families.family import Family
 from dpreg.families.locate import Fit, relocated, start
 from dpreg.families.location import FamilyLocation
@@ -23,14 +25,13 @@ from dpreg.families.plan import (
     CHEAP,
     FIRST,
     MORE,
-    MOVED,
     SECOND,
     STILL,
     FamilyPlan,
     OpenFamilyLooks,
+    moved_at_most,
 )
 from dpreg.families.rows import FamilyRows, Trials
-from dpreg.families.tight import restored, tightened
 from dpreg.families.trials import of_trials
 from dpreg.families.working import Clips
 from dpreg.moments import Moments, Vectors
@@ -62,6 +63,8 @@ class FamilyLook:
         What it was located from.
     moved : float
         Mean square of the change of the predictor that it asks for; see `relocated`.
+    law : CountLaw or None
+        Of counts whose rows have caps of their own.
     """
 
     location: FamilyLocation
@@ -71,6 +74,7 @@ class FamilyLook:
     share: Fraction
     fit: Fit
     moved: float
+    law: CountLaw | None = None
 
     @property
     def middle(self) -> float:
@@ -157,7 +161,7 @@ def look_at_family(
         family, mean, cells, sd = of_trials(box, box_noise.sd, trials, response)
     fit = start(family, cells[order], sd[order], slopes, response, rows, mean)
     looks: list[FamilyLook] = []
-    left, share = 1 - FIRST, SECOND
+    left, share, most = 1 - FIRST, SECOND, moved_at_most(family)
     look = partial(_look, read, design, opened, response, columns, offsets, trials)
     while True:
         seen, fit = look(fit, share)
@@ -166,7 +170,7 @@ def look_at_family(
         if not left:
             return FamilyLooked(plan, box, box_noise.sd, tuple(looks), fit)
         again = len(looks) - 1
-        more = again < len(MORE) and (seen.moved > MOVED[again] or _cheap(seen))
+        more = again < len(MORE) and (seen.moved > most[again] or _cheap(seen))
         share = MORE[again] if more else left
 
 
@@ -213,12 +217,11 @@ def _look(
 ) -> tuple[FamilyLook, Fit]:
     """Make one look at a fit, and return it with the fit that it moves to."""
     times = 1.0 if trials is None else trials.most / fit.family.cap
-    fit, at = tightened(opened.plan, fit, share, max(times, 1.0))
+    at = aimed(opened.plan, fit, share, max(times, 1.0))
     moments = read(FamilyRows(design, at.location, columns, offsets, response, trials))
     cells, sd = _release(moments, at.noise, opened.part(share), at.units)
-    cells = restored(fit, at.location, cells)
-    seen = FamilyLook(at.location, at.clips, cells, sd, share, fit, 0.0)
-    new, moved = relocated(fit, cells, sd, seen.middle, at.clips.efficiency)
+    seen = FamilyLook(at.location, at.clips, cells, sd, share, fit, 0.0, at.law)
+    new, moved = relocated(fit, cells, sd, seen.middle, at.clips.efficiency, at.clips.slope)
     return replace(seen, moved=moved), new
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from dpreg.families.family import Family
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.block_noise import (
     LAPLACES,
@@ -44,6 +45,7 @@ __all__ = [
     "SECOND",
     "FamilyPlan",
     "OpenFamilyLooks",
+    "moved_at_most",
     "plan_family",
 ]
 
@@ -55,6 +57,9 @@ MORE: Final = (Fraction(18, 100), Fraction(12, 100))
 """Parts of the whole that further looks take while the fit moves."""
 MOVED: Final = (0.15, 0.08)
 """Mean square of the predictor's change from where on there is such a look."""
+MOVED_COUNTS: Final = (0.02, 0.02)
+"""The same for counts, whose means grow without end: where columns are skewed a step of Newton's
+that long has been seen to be off by several standard errors."""
 CHEAP: Final = 0.05
 """Noise beside the sampling error, as variances, below which a further look costs nothing."""
 STILL: Final = 1e-10
@@ -64,6 +69,11 @@ NEEDED: Final = 2.2
 MOST_LOOKS: Final = 3 + len(MORE)
 CHOSEN: Final = "look at the chosen columns"
 """The step of one more look, after a choice, as the budget table names it."""
+
+
+def moved_at_most(family: Family) -> tuple[float, ...]:
+    """Return how far the fit may move at each look without another one."""
+    return MOVED_COUNTS if family.dispersed else MOVED
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,13 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from dpreg.arrays import Floats
+from dpreg.families.aim import aimed
 from dpreg.families.estimate import FamilyEstimate, estimate
 from dpreg.families.family import Family
 from dpreg.families.law import working_rows
 from dpreg.families.locate import Fit, Offsets
 from dpreg.families.looks import FamilyLook, FamilyLooked
-from dpreg.families.plan import FIRST, MORE, MOVED, SECOND, FamilyPlan
-from dpreg.families.tight import tightened
+from dpreg.families.plan import FIRST, MORE, SECOND, FamilyPlan, moved_at_most
 from dpreg.families.working import light_draws
 
 __all__ = ["Supposed", "expected_again", "expected_looks", "predict_family"]
@@ -103,8 +103,8 @@ def expected_looks(
     """
     fit = _true(family, rows, supposed)
     left, share, moved = 1 - FIRST, SECOND, _START
-    for place, (more, still) in enumerate(zip(MORE, MOVED, strict=True)):
-        fit = _nearer(fit, tightened(plan, fit, share)[1].clips.error)
+    for place, (more, still) in enumerate(zip(MORE, moved_at_most(family), strict=True)):
+        fit = _nearer(fit, aimed(plan, fit, share).clips.error)
         left, moved = left - share, fit.misfit * fit.dispersion / fit.mean_weight
         if moved <= still or place == len(MORE) - 1:
             break
@@ -170,14 +170,17 @@ def _expected(
     plan: FamilyPlan, fit: Fit, share: Fraction, moved: float
 ) -> tuple[FamilyLook, Floats]:
     """Return a look without noise that expects it, and the errors that rows alone would leave."""
-    (fit, at), size = tightened(plan, fit, share), len(fit.slopes) + 1
+    at, size = aimed(plan, fit, share), len(fit.slopes) + 1
     cells = np.zeros((size + 1, size + 1))
-    look = FamilyLook(at.location, at.clips, cells, at.noise.sd * at.units, share, fit, moved)
+    look = FamilyLook(
+        at.location, at.clips, cells, at.noise.sd * at.units, share, fit, moved, at.law
+    )
     law = working_rows(look, light_draws(size - 1))
-    weight, scale = law.weight / at.location.mean_weight, fit.rows / len(law.rows)
+    wbar, scale = at.location.mean_weight, fit.rows / len(law.rows)
+    weight, varied = law.weight / wbar, law.variance / wbar
     lengths = np.einsum("ij,ij->i", law.rows, law.rows)
     cells[:size, :size] = scale * law.rows.T @ (law.rows * (law.omega * weight)[:, None])
-    cells[size, size] = scale * fit.dispersion * float((law.omega**2 * weight * lengths).sum())
+    cells[size, size] = scale * fit.dispersion * float((law.omega**2 * varied * lengths).sum())
     whole = scale * law.rows.T @ (law.rows * weight[:, None])
     back = at.location.transform
     plain = fit.dispersion * np.diag(back @ np.linalg.inv(whole) @ back.T)

@@ -9,7 +9,8 @@ A complete row (1, x, y) of cells in units of 2**-20 becomes, with u, eta, omega
 again in units of 2**-20: sum k k' is the information over A, sum k f the score over sqrt(A) F, and
 sum q^2 the sum of squared scores over S^2. A row with a missing or undeclared cell becomes 0. Of a
 row with m trials, m a rounded cell, w, mu and the largest y are m times those of one; a row
-without trials becomes 0.
+without trials becomes 0. Of counts with caps of their own y - mu is min(y, C) - mu + x(mu, C)
+(`dpreg.families.counts`).
 
 Statement. For every table, chunk, order of rows, engine, number of threads and BLAS:
 
@@ -20,7 +21,8 @@ Proof. 1. u and eta come from one product with a matrix of whole multiples of po
 `dpreg.staged.location` proves exact in any order. All else is done to each row cell by cell by
 single operations that IEEE 754 rounds correctly (sums, products, quotients, square roots) or that
 are exact (minimum, truncation, powers of two); the exponential is made of such operations
-(`dpreg.families.exact_exp`), and the sum of squares in |(1, u)| is taken column by column, each
+(`dpreg.families.exact_exp`), the table of what caps take off is read by such operations and by
+comparisons, and the sum of squares in |(1, u)| is taken column by column, each
 addition a step of its own. Nothing else is rounded in a way that may depend on the place in memory.
 2. By construction. While a row's exact sum of squares exceeds 2**40 the largest of its integers
 moves towards zero by one. sqrt of an integer N <= 2**40 is off by less than 2**-32, and where N is
@@ -44,6 +46,7 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
+from dpreg.families.counts import capped
 from dpreg.families.location import FamilyLocation
 from dpreg.moments import CELL_BITS, Vectors, to_grid
 from dpreg.sources import Chunk
@@ -193,8 +196,14 @@ def _locate(
     for coordinate in k[1:]:
         square += coordinate * coordinate
     length = np.sqrt(square)
-    farthest = np.maximum(mean, cap - mean)
-    omega = (location.score * np.sqrt(location.mean_weight)) / (farthest * length)
+    bound, lowered = location.score * np.sqrt(location.mean_weight), mean
+    if location.excess is None:
+        farthest = np.maximum(mean, cap - mean)
+    else:
+        farthest, reach = mean, np.maximum(bound / length, mean)
+        cap, taken = capped(location.excess, family.cap, k[0], mean, reach)
+        lowered = mean - taken
+    omega = bound / (farthest * length)
     np.minimum(omega, location.information * location.mean_weight / (weight * square), out=omega)
     np.minimum(omega, 1.0, out=omega)
     scale = np.sqrt(omega * weight)
@@ -206,7 +215,7 @@ def _locate(
     np.multiply(cells[-1], response[1] / _ONE, out=f)
     f += response[0]
     np.minimum(f, cap, out=f)
-    f -= mean
+    f -= lowered
     f *= np.sqrt(omega / weight)
     f *= _ONE / location.residual
     np.rint(f, out=f)

@@ -13,34 +13,58 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.families.counts import CountLaw, capped
 from dpreg.families.locate import Fit
 from dpreg.families.location import FamilyLocation
-from dpreg.families.working import draws
 
 __all__ = ["WorkingRows", "weighted_rows"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class WorkingRows:
-    """Rows (1, u) of the working law, with their predictors, means, weights and omega."""
+    """Rows (1, u) of the working law, with their predictors, weights and omega.
+
+    `variance` is that of their residuals over phi, and `means(t)` what responses would count as on
+    average if the predictors were t: the fit's means, unless counts are cut.
+    """
 
     rows: Floats
     eta: Floats
-    mean: Floats
     weight: Floats
     omega: Floats
+    variance: Floats
+    caps: Floats | None
+    fit: Fit
+    location: FamilyLocation
+
+    def means(self, eta: Floats) -> Floats:
+        """Return the mean of what a row's response counts as, at other predictors."""
+        mean = self.fit.family.moments(eta)[0]
+        if self.caps is None or self.location.excess is None:
+            return mean
+        return np.asarray(mean - self.location.excess.of(eta, self.caps) * mean)
 
 
-def weighted_rows(fit: Fit, location: FamilyLocation, sample: Floats | None = None) -> WorkingRows:
+def weighted_rows(
+    fit: Fit,
+    location: FamilyLocation,
+    law: CountLaw | None = None,
+    sample: Floats | None = None,
+) -> WorkingRows:
     """Return the rows at a fit, weighted as a look at a location weights them.
 
-    `sample` are other draws, (rows, p + 1), than those that looks are planned with.
+    `law` is that of counts with caps of their own; `sample` are other draws, (rows, p + 1), than
+    those that looks are planned with.
     """
     family, at = fit.family, fit.situation(sample)
-    u = (draws(len(fit.slopes)) if sample is None else sample)[:, :-1] * fit.spread
     mean, weight = family.moments(at.eta)
-    wbar, farthest = location.mean_weight, np.maximum(mean, family.cap - mean)
-    omega = location.score * math.sqrt(wbar) / (farthest * np.sqrt(at.length))
-    omega = np.minimum(omega, location.information * wbar / (weight * at.length))
-    rows = np.column_stack([np.ones(len(u)), u])
-    return WorkingRows(rows, at.eta, mean, weight, np.minimum(omega, 1.0))
+    bound, root = location.score * math.sqrt(location.mean_weight), np.sqrt(at.length)
+    variance, caps, farthest = weight, None, np.maximum(mean, family.cap - mean)
+    if location.excess is not None and law is not None:
+        reach, farthest = np.maximum(bound / root, mean), mean
+        caps, _ = capped(location.excess, family.cap, at.eta, mean, reach)
+        variance = law.variance.of(at.eta, caps) * mean / max(fit.dispersion, 1.0)
+    omega = bound / (farthest * root)
+    omega = np.minimum(omega, location.information * location.mean_weight / (weight * at.length))
+    omega = np.minimum(omega, 1.0)
+    return WorkingRows(at.rows, at.eta, weight, omega, variance, caps, fit, location)

@@ -41,6 +41,7 @@ def whitened(
     variances: Floats,
     expected: float | None,
     sampling: float,
+    most: float = math.inf,
 ) -> Whitened:
     """Whiten the columns of centred moments of (x, y), and fit y by a ridge.
 
@@ -53,6 +54,8 @@ def whitened(
         of largest likelihood. None: columns explain all of the response at most.
     sampling : float
         phi / n.
+    most : float
+        Without `expected`: what columns explain at most, if that is known otherwise.
     """
     p = len(moments) - 1
     if not p:
@@ -64,9 +67,10 @@ def whitened(
     turned = vectors.T @ moments[:p, p]
     if expected is None:
         total = max(float(moments[p, p]), 2 * math.sqrt(variances[p, p]), 1e-12)
-        squared = total * p / max(float(least.sum()), 1e-12)
+        squared = min(total, most) * p / max(float(least.sum()), 1e-12)
         kappa = p * (variances[:p, p].mean() + variances[:p, :p].mean() * squared) / squared
-        kappas = np.full(p, 0.0 if values[0] >= _RESOLVED * norm else kappa)
+        bare = values[0] >= _RESOLVED * norm and most == math.inf
+        kappas = np.full(p, 0.0 if bare else kappa)
     else:
         noise = variances[:p, p].mean() + 2 * expected * variances[:p, :p].mean()
         kappas = np.full(p, noise / _prior(least, turned, noise, sampling, expected / p))

@@ -29,7 +29,17 @@ from dpreg.arrays import Floats
 from dpreg.families.family import Family
 from dpreg.privacy.block_noise import MIDDLE
 
-__all__ = ["Clips", "Situation", "choose_clips", "draws", "light_draws"]
+__all__ = [
+    "Clips",
+    "Situation",
+    "Tried",
+    "choose_clips",
+    "draws",
+    "light_draws",
+    "limits",
+    "row_limits",
+    "tried_clips",
+]
 
 _DRAWS: Final = 1500
 _LIGHT: Final = 4096
@@ -79,13 +89,13 @@ class Situation:
     family : Family
     eta : (1500,) array
         Linear predictors of the working law.
-    length : (1500,) array
-        Its squared |(1, u)|.
+    rows : (1500, d) array
+        Its (1, u).
     mean_weight : float
         wbar.
     dispersion : float
         phi.
-    rows : float
+    count : float
         n.
     size : int
         d: the columns with the intercept.
@@ -97,13 +107,18 @@ class Situation:
 
     family: Family
     eta: Floats
-    length: Floats
+    rows: Floats
     mean_weight: float
     dispersion: float
-    rows: float
+    count: float
     size: int
     misfit: float
     signal: float
+
+    @property
+    def length(self) -> Floats:
+        """|(1, u)|^2."""
+        return np.asarray((self.rows * self.rows).sum(axis=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +134,10 @@ class Clips:
     error : float
         The predicted variance of a coefficient in the look's coordinates.
     efficiency : float
-        I4/I2: the variance of scores over the information that they come with.
+        The variance of scores over phi and the information that they come with.
+    slope : float
+        The mean change of scores by the fit, over the information that they come with: below 1
+        where counts are cut.
     loudness : float
         The noise of a coefficient beside its sampling error, as variances.
     """
@@ -129,39 +147,67 @@ class Clips:
     weight: float
     error: float
     efficiency: float
+    slope: float
     loudness: float
 
 
-def choose_clips(at: Situation, ratio: float, replaced: bool, *, pure: bool = False) -> Clips:
+@dataclass(frozen=True, slots=True, eq=False)
+class Tried:
+    """Clips that are tried, (S, 1) and (1, A), and what each leaves of the rows, (S, A).
+
+    `second` and `fourth` are I2 and I4, `information` the part of the information that is counted,
+    `whole` that without clips, and `biased` the mean square of what scores get wrong.
+    """
+
+    S: Floats
+    A: Floats
+    second: Floats
+    fourth: Floats
+    information: Floats
+    biased: Floats
+    whole: float
+
+
+def tried_clips(at: Situation) -> Tried:
+    """Return what weights leave of the rows."""
+    mean, weight = at.family.moments(at.eta)
+    length = at.length
+    norms = weight / at.mean_weight * length
+    farthest = np.maximum(mean, at.family.cap - mean)
+    scores = farthest / math.sqrt(at.mean_weight) * np.sqrt(length)
+    S, A = limits(scores, _SCORES)[:, None], row_limits(norms)[None, :]
+    omega = np.minimum(S[..., None] / scores, A[..., None] / norms)
+    np.minimum(omega, 1.0, out=omega)
+    second = (omega * norms).mean(axis=-1) / at.size
+    fourth = (omega * omega * norms).mean(axis=-1) / at.size
+    whole = float(norms.mean()) / at.size
+    return Tried(S, A, second, fourth, second, np.zeros_like(second), whole)
+
+
+def choose_clips(
+    at: Situation, tried: Tried, ratio: float, replaced: bool, *, pure: bool = False
+) -> Clips:
     """Return the clips of least predicted error for a look.
 
     Parameters
     ----------
     at : Situation
+    tried : Tried
     ratio : float
         mu of the look, or its eps where that is pure, over the rows of one person.
     replaced : bool
         Whether neighbours replace a row.
     pure : bool
     """
-    mean, weight = at.family.moments(at.eta)
-    root = np.sqrt(at.length)
-    norms = weight / at.mean_weight * at.length
-    scores = np.maximum(mean, at.family.cap - mean) / math.sqrt(at.mean_weight) * root
-    limits_s, limits_a = _limits(scores, _SCORES), _limits(norms, _ROWS)
-    omega = np.minimum(limits_s[:, None, None] / scores, (limits_a[:, None] / norms)[None])
-    np.minimum(omega, 1.0, out=omega)
-    whole = norms.mean() / at.size
-    second = (omega * norms).mean(axis=-1) / at.size
-    fourth = (omega * omega * norms).mean(axis=-1) / at.size
-    A, S = np.broadcast_arrays(limits_a[None, :], limits_s[:, None])
+    second, fourth = tried.second, tried.fourth
+    A, S = np.broadcast_arrays(tried.A, tried.S)
     rule = _pure_noise if pure else _noise
     noise = rule(at, A, S, second, fourth, ratio, replaced)
-    sampling = at.dispersion * at.rows * fourth * (1 + at.misfit)
+    sampling = at.dispersion * at.count * fourth * (1 + at.misfit)
     added = noise.min(axis=-1) / ratio**2
-    error = (sampling + added) / (at.rows * second) ** 2
-    error = error + (_MISFIT * (1 - second / whole)) ** 2
-    middle = _middle_noise(S, ratio, pure=pure) / (at.dispersion * at.rows * at.size * fourth)
+    error = (sampling + added) / (at.count * second) ** 2 + tried.biased
+    error = error + (_MISFIT * (1 - tried.information / tried.whole)) ** 2
+    middle = _middle_noise(S, ratio, pure=pure) / (at.dispersion * at.count * at.size * fourth)
     chosen = int(np.argmin(error * (1 + _SIZED * middle**2)))
     i, j = np.unravel_index(chosen, error.shape)
     best = int(np.argmin(noise[i, j]))
@@ -170,7 +216,8 @@ def choose_clips(at: Situation, ratio: float, replaced: bool, *, pure: bool = Fa
         score=float(S[i, j]),
         weight=float((_SHARES if pure else _WEIGHTS)[best]),
         error=float(error[i, j]),
-        efficiency=float(fourth[i, j] / second[i, j]),
+        efficiency=float(fourth[i, j] / tried.information[i, j]),
+        slope=float(second[i, j] / tried.information[i, j]),
         loudness=float(added[i, j] / sampling[i, j]),
     )
 
@@ -182,7 +229,13 @@ def _middle_noise(S: Floats, ratio: float, *, pure: bool) -> Floats:
     return np.asarray(S * S * scale / ratio)
 
 
-def _limits(reached: Floats, shares: tuple[float, ...]) -> Floats:
+def row_limits(norms: Floats) -> Floats:
+    """Return the limits of a row's information that are tried."""
+    return limits(norms, _ROWS)
+
+
+def limits(reached: Floats, shares: tuple[float, ...]) -> Floats:
+    """Return quantiles of what rows reach and, for shares beyond 1, multiples of the largest."""
     inner = np.quantile(reached, [share for share in shares if share <= 1])
     return np.append(inner, [reached.max() * share for share in shares if share > 1])
 
@@ -206,8 +259,8 @@ def _noise(
         square = np.where(x <= 2, np.maximum(square, close), square)
     else:
         square = squared + score
-    known = (at.rows * second)[..., None]
-    spread = square / g / ratio**2 + at.dispersion * at.rows * fourth[..., None]
+    known = (at.count * second)[..., None]
+    spread = square / g / ratio**2 + at.dispersion * at.count * fourth[..., None]
     signal = at.signal + d * spread / known**2
     noise = square * (1 / g + signal * (0.5 + 0.5 / d))
     loud = 2 * np.sqrt(2 * d * square) / ratio / known
@@ -227,8 +280,8 @@ def _pure_noise(
     d, times = at.size, 1.0 if replaced else 0.5
     score = (d + 1) * (2 * times * S[..., None] / _SHARES) ** 2
     scale = times * A[..., None] / (1 - _SHARES)
-    known = (at.rows * second)[..., None]
-    spread = score / ratio**2 + at.dispersion * at.rows * fourth[..., None]
+    known = (at.count * second)[..., None]
+    spread = score / ratio**2 + at.dispersion * at.count * fourth[..., None]
     signal = at.signal + d * spread / known**2
     noise = score + signal * 2 * (d + 1) * scale**2 * (1 + 1 / d)
     loud = 2 * np.sqrt(2 * d * (d + 1)) * scale / ratio / known

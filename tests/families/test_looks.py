@@ -15,7 +15,7 @@ from dpreg.families.family import Binomial
 from dpreg.families.law import family_law
 from dpreg.families.looks import look_at_family
 from dpreg.families.plan import FIRST, MORE, MOST_LOOKS, SECOND, plan_family
-from dpreg.families.working import choose_clips, draws
+from dpreg.families.working import choose_clips, draws, tried_clips
 from dpreg.moments import accumulate
 from dpreg.privacy.account import Account, AccountError
 from dpreg.privacy.block_noise import blocks_gaussian, blocks_laplace
@@ -188,11 +188,13 @@ def test_the_clips_of_least_predicted_error_are_a_public_rule():
     z, _, _ = logit_rows(np.random.default_rng(8), 2000, 3)
     seen, _ = looked(z, 1, 9)
     at = seen.looks[0].fit.situation()
-    quiet, loud = choose_clips(at, 50.0, True), choose_clips(at, 0.05, True)
+    tried = tried_clips(at)
+    quiet, loud = (choose_clips(at, tried, ratio, True) for ratio in (50.0, 0.05))
     assert quiet.score > loud.score
     assert quiet.error < loud.error
     assert quiet.loudness < 1 < loud.loudness
-    assert choose_clips(at, 0.3, False).error < choose_clips(at, 0.3, True).error
+    one, two = (choose_clips(at, tried, 0.3, replaced) for replaced in (False, True))
+    assert one.error < two.error
     assert (draws(3) == draws(3)).all()
     assert draws(3).shape == (1500, 4)
 

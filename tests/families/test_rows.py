@@ -11,16 +11,29 @@ from staged.test_rows import Stored, chunk
 
 from dpreg.errors import ArgumentError
 from dpreg.families import rows as module
+from dpreg.families.counts import capped, count_law
 from dpreg.families.family import Binomial, Poisson
 from dpreg.families.location import FamilyLocation
 from dpreg.families.rows import FamilyRows
 from dpreg.moments import accumulate
 
 ONE, FULL = 2**20, 2**40
-FAMILIES = [(Binomial(), (0.5, 0.5)), (Poisson(20.0), (10.0, 10.0)), (Poisson(3e5), (1.5e5, 1.5e5))]
+FAMILIES = [
+    (Binomial(), (0.5, 0.5), None),
+    (Poisson(20.0), (10.0, 10.0), None),
+    (Poisson(3e5), (1.5e5, 1.5e5), None),
+    (Poisson(20.0), (10.0, 10.0), 1.0),
+    (Poisson(3e5), (1.5e5, 1.5e5), 40.0),
+]
+"""With the response, and the dispersion of counts whose rows have caps of their own."""
 
 
-def some_location(rng, family, p, o=0, steep=1.0):
+def table_of(family, scatter):
+    """Return what rows' caps take off, where they have such."""
+    return None if scatter is None else count_law(family, scatter, family.cap / 10).excess
+
+
+def some_location(rng, family, p, o=0, steep=1.0, scatter=None):
     whitening = rng.normal(size=(p, p)) * 10.0 ** rng.uniform(-2, 4)
     return FamilyLocation.on_grid(
         family,
@@ -31,6 +44,7 @@ def some_location(rng, family, p, o=0, steep=1.0):
         mean_weight=10.0 ** rng.uniform(-3, 1),
         information=10.0 ** rng.uniform(0, 3),
         score=10.0 ** rng.uniform(-1, 3),
+        excess=table_of(family, scatter),
     )
 
 
@@ -48,12 +62,12 @@ def corners(rng, n, p):
     return np.column_stack([np.ones(n), x, y])
 
 
-@pytest.mark.parametrize(("family", "response"), FAMILIES)
+@pytest.mark.parametrize(("family", "response", "scatter"), FAMILIES)
 @pytest.mark.parametrize("seed", range(12))
-def test_no_row_leaves_its_limits(family, response, seed):
+def test_no_row_leaves_its_limits(family, response, scatter, seed):
     rng = np.random.default_rng(seed)
     p = int(rng.integers(1, 7))
-    location = some_location(rng, family, p, steep=10.0 ** rng.uniform(-1, 2))
+    location = some_location(rng, family, p, steep=10.0 ** rng.uniform(-1, 2), scatter=scatter)
     _, block = made(location, corners(rng, 4000, p), response)
     whole = block * ONE
     assert (whole == np.rint(whole)).all()
@@ -70,11 +84,11 @@ def test_no_row_leaves_its_limits(family, response, seed):
     assert (q * location.limit / ONE + 1e-3 >= np.sqrt(np.array(exact, dtype=float))).all()
 
 
-@pytest.mark.parametrize(("family", "response"), FAMILIES)
+@pytest.mark.parametrize(("family", "response", "scatter"), FAMILIES)
 @pytest.mark.parametrize("seed", range(4))
-def test_a_row_has_the_same_bits_in_any_chunk(family, response, seed):
+def test_a_row_has_the_same_bits_in_any_chunk(family, response, scatter, seed):
     rng = np.random.default_rng([7, seed])
-    location = some_location(rng, family, 5, steep=2.0)
+    location = some_location(rng, family, 5, steep=2.0, scatter=scatter)
     z = corners(rng, 333, 5)
     vectors, whole = made(location, z, response)
     for size in (1, 2, 3, 7, 64):
@@ -87,8 +101,8 @@ def test_a_row_has_the_same_bits_in_any_chunk(family, response, seed):
     assert total == halves
 
 
-@pytest.mark.parametrize(("family", "response"), FAMILIES)
-def test_blocks_are_information_and_score(family, response):
+@pytest.mark.parametrize(("family", "response", "scatter"), FAMILIES)
+def test_blocks_are_information_and_score(family, response, scatter):
     """Against plain floats: omega w/wbar u u' and omega e u/sqrt(wbar), to the grid's precision."""
     rng = np.random.default_rng(3)
     p, n = 3, 500
@@ -101,6 +115,7 @@ def test_blocks_are_information_and_score(family, response):
         mean_weight=family.moments(np.array([family.predictor(family.cap / 4)]))[1][0],
         information=8.0,
         score=4.0 * np.sqrt(family.cap),
+        excess=table_of(family, scatter),
     )
     z = corners(rng, n, p + 1)
     vectors, block = made(location, z, response, offsets=(p + 1,))
@@ -113,8 +128,14 @@ def test_blocks_are_information_and_score(family, response):
     eta = location.predictor.floats[0] + x @ location.predictor.floats[1]
     mean, weight = family.moments(eta)
     length, wbar = np.sqrt((u * u).sum(axis=1)), location.mean_weight
-    farthest = np.maximum(mean, family.cap - mean)
-    omega = np.minimum(1, location.score * np.sqrt(wbar) / (farthest * length))
+    farthest, bound = np.maximum(mean, family.cap - mean), location.score * np.sqrt(wbar)
+    if scatter is not None:
+        reach, farthest = np.maximum(bound / length, mean), mean
+        cap, taken = capped(location.excess, family.cap, eta, mean, reach)
+        assert 0.01 < (y > cap).mean() < 0.5
+        y = np.minimum(y, cap) + taken
+        y = mean + np.clip(y - mean, -reach, reach)
+    omega = np.minimum(1, bound / (farthest * length))
     omega = np.minimum(omega, location.information * wbar / (weight * length**2))
     assert 0.2 < omega.mean() < 1
     information = (u * (omega * weight / wbar)[:, None]).T @ u / location.information
