@@ -23,10 +23,12 @@ MOST_USELESS = 0.15
 def useless(own: Counter[str]) -> tuple[float, float]:
     """Return the mean of useless terms, and an upper 99% bound.
 
-    The larger of the exact one of a Poisson mean and the normal one.
+    The larger of the exact one of a Poisson mean and the normal one, whose variance is that between
+    data sets.
     """
     runs, mean = own["runs"], own["useless"] / own["runs"]
-    spread = sqrt(max(own["useless_squares"] / runs - mean**2, mean) / runs)
+    between = own["useless_squares"] - own["useless"] ** 2 / own["sets"]
+    spread = sqrt(max(between, own["useless"])) / runs
     poisson = float(chi2.isf(0.01, 2 * (own["useless"] + 1))) / 2 / runs
     return mean, max(mean + 2.326 * spread, poisson)
 

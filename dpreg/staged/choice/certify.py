@@ -242,7 +242,9 @@ class _Plan:
             for leaf in (left, right):
                 self.known.note(leaf.inside, leaf.paid - leaf.matrix[:, 0, 0])
             return []
-        return [part for child in (left, right) for part in self._kept(child)]
+        # Both in one batch: a node more costs little, a batch more costs a round of calls.
+        both = (np.concatenate(pair) for pair in zip(_parts(left), _parts(right), strict=True))
+        return self._kept(_Nodes(depth, *both))
 
     def _kept(self, nodes: _Nodes) -> list[_Nodes]:
         """Drop the nodes whose bound is too high; split the rest into batches."""
@@ -290,6 +292,10 @@ class _Plan:
         ends = np.zeros((len(matrix), 1))
         largest = (np.hstack([ends, sorted_loss]) + np.hstack([dear, ends])).min(axis=1)
         return np.asarray(np.maximum(shared, largest) - matrix[:, c, c])
+
+
+def _parts(nodes: _Nodes) -> tuple[Floats, Bools, Floats]:
+    return nodes.matrix, nodes.inside, nodes.paid
 
 
 def _width(problem: Problem, unit: int) -> int:

@@ -186,10 +186,16 @@ def lenient(problem: Problem) -> Problem:
 def best_of_both(
     cheap: Problem, response: Response, model: Model, unit: int
 ) -> tuple[Model, Model]:
-    """Return the best models found with and without a unit of the chosen model."""
+    """Return the best models found with and without a unit of the chosen model.
+
+    Each walk also starts from where the other ended: a walk that ends early would find a rival too
+    near, or too far.
+    """
     empty, own = frozenset[int](), frozenset({unit})
     with_unit = search(cheap, response, starts=(model, empty), forced=own)
-    return with_unit, search(cheap, response, starts=(model - own, empty), forbidden=own)
+    starts = (model - own, empty, with_unit - own)
+    rival = search(cheap, response, starts=starts, forbidden=own)
+    return search(cheap, response, starts=(with_unit, rival | own), forced=own), rival
 
 
 def _lenient_way(
