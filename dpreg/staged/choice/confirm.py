@@ -15,8 +15,6 @@ that is chosen *because* noise made it large loses some of it again.
 On drawn rows (12 columns, 20,000 rows and 8 columns, 40,000 rows, eps = 1) z exceeded 1.75 for
 three in four columns on which only the spread of skewed residuals depended, and for one in sixty
 terms with an effect.
-
-Tested in `tests/staged/choice/test_confirm.py`.
 """
 
 from __future__ import annotations
