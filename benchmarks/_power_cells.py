@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import expon, lognorm, norm, poisson, t
 
+from benchmarks._regression_cells import boxed, load
 from dpreg.selection.space import Space
 
 SIGMA = 0.2
@@ -146,7 +147,50 @@ def coverage_cells() -> list[Cell]:
     return [cell for pair in zip(plain, odd, strict=False) for cell in pair] + plain[len(odd) :]
 
 
+REAL = {"kc_house": "King County", "randhie": "randhie"}
+
+
+def real_cells() -> list[Cell]:
+    """Real rows: what BIC chooses counts as what has an effect."""
+    sizes = {name: real_rows(name)[0].shape for name in REAL}
+    return [
+        Cell(p, n, 1.0, delta, 0.0, name) for name, (n, p) in sizes.items() for delta in (0.0, 1e-6)
+    ]
+
+
+@lru_cache(4)
+def real_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns and the response of a real data set, in its box."""
+    x, y = boxed(load(name))
+    return x[:, 1:], y
+
+
+def bic(cell: Cell, sums: np.ndarray) -> set[int]:
+    """Return the units that backward elimination by BIC keeps, from the moments of (1, x, y)."""
+    n = sums[0, 0]
+    moments = sums[1:, 1:] - np.outer(sums[0, 1:], sums[0, 1:]) / n
+    places = [[c - 1 for c in unit] for unit in cell.space.unit_columns]
+    kept = list(range(cell.p))
+    while kept:
+        at = [c for u in kept for c in places[u]]
+        inverse = np.linalg.pinv(moments[np.ix_(at, at)], hermitian=True)
+        slopes = inverse @ moments[at, -1]
+        left = moments[-1, -1] - slopes @ moments[at, -1]
+        losses, first = [], 0
+        for unit in kept:
+            block = slice(first, first + len(places[unit]))
+            first = block.stop
+            own = slopes[block] @ np.linalg.solve(inverse[block, block], slopes[block])
+            losses.append(n * np.log1p(own / left) - len(places[unit]) * np.log(n))
+        worst = int(np.argmin(losses))
+        if losses[worst] > 0:
+            break
+        kept.pop(worst)
+    return set(kept)
+
+
 GRIDS = {
+    "real": real_cells,
     "main": main_cells,
     "hard": hard_cells,
     "skewed": skewed_cells,
@@ -162,7 +206,10 @@ def all_cells(grids: list[str]) -> Iterator[Cell]:
 def effects(cell: Cell) -> np.ndarray:
     """Return which units have an effect, and how large, (p,): for a factor its largest level's."""
     beta = np.zeros(cell.p)
-    if cell.design == "chain":
+    if cell.design in REAL:
+        rows = np.column_stack([np.ones(cell.n), *real_rows(cell.design)])
+        beta[list(bic(cell, rows.T @ rows))] = 1.0
+    elif cell.design == "chain":
         beta[np.linspace(0, cell.p - 1, cell.p // 2).astype(int)] = 0.1
     elif cell.design == "equal":
         beta[: len(EFFECTS)] = EFFECTS[: cell.p]
@@ -270,6 +317,8 @@ def _table(errors: str) -> np.ndarray:
 
 def draw(cell: Cell, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Draw n rows: columns and response in the box, the model linear with errors of mean 0."""
+    if cell.design in REAL:
+        return real_rows(cell.design)
     _, beta = population(cell)
     x = _draw_columns(cell, cell.n, rng)
     fit = x @ beta

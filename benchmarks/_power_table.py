@@ -23,10 +23,12 @@ MOST_USELESS = 0.15
 def useless(own: Counter[str]) -> tuple[float, float]:
     """Return the mean of useless terms, and an upper 99% bound.
 
-    The larger of the exact one of a Poisson mean and the normal one.
+    The larger of the exact one of a Poisson mean and the normal one, whose variance is that between
+    data sets.
     """
     runs, mean = own["runs"], own["useless"] / own["runs"]
-    spread = sqrt(max(own["useless_squares"] / runs - mean**2, mean) / runs)
+    between = own["useless_squares"] - own["useless"] ** 2 / own["sets"]
+    spread = sqrt(max(between, own["useless"])) / runs
     poisson = float(chi2.isf(0.01, 2 * (own["useless"] + 1))) / 2 / runs
     return mean, max(mean + 2.326 * spread, poisson)
 
@@ -82,12 +84,15 @@ def needed(cell: Cell) -> float:
 
 
 def markdown(sums: Sums, cells: list[Cell]) -> str:
-    """Return a table: found / useless of each method, a row for each cell that was run."""
-    rows = [
-        "| cell | rows needed | runs | looks | useless below | in doubt | copies | 0.1, default "
-        "| 0.1, best radius | stepwise | noisy moments | BIC, not private |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    """Return a table: found / useless of each method, a row for each cell that was run.
+
+    Columns in which no cell has anything are left out.
+    """
+    head = [
+        "cell", "rows needed", "draws", "looks", "useless below", "in doubt", "copies",
+        "0.1, default", "0.1, best radius", "stepwise", "noisy moments", "BIC, not private",
+    ]  # fmt: skip
+    rows = [head]
     for cell in cells:
         own = sums.get((cell.name, "staged"))
         if not own:
@@ -96,14 +101,16 @@ def markdown(sums: Sums, cells: list[Cell]) -> str:
         copies = "-"
         if cell.design in ("copies", "sums"):
             copies = f"{own['copies'] / runs:.2f}, {own['copies_doubted'] / runs:.2f} in doubt"
-        cols = [
-            cell.name, f"{needed(cell):,.0f}", f"{runs:.0f}", _shown(own), f"{useless(own)[1]:.2f}",
+        name = cell.name.removeprefix("equal ")
+        rows.append([
+            name, f"{needed(cell):,.0f}", f"{runs:,.0f}", _shown(own), f"{useless(own)[1]:.2f}",
             f"{own['ambiguous'] / runs:.2f}", copies,
             *(_shown(best(sums, cell, peer)) for peer in PEERS),
             _shown(sums.get((cell.name, "bic"))),
-        ]  # fmt: skip
-        rows.append("| " + " | ".join(cols) + " |")
-    return "\n".join(rows)
+        ])  # fmt: skip
+    kept = [j for j in range(len(head)) if any(row[j] != "-" for row in rows[1:])]
+    lines = ["| " + " | ".join(row[j] for j in kept) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(kept), *lines[1:]])
 
 
 def picture(sums: Sums, cells: list[Cell], path: Path) -> None:

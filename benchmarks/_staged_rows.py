@@ -18,13 +18,14 @@ from dpreg.staged.again import locate_again
 from dpreg.staged.clips import allowed, heaviness_of, open_clips, open_early, spread_sums, wide_cut
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate, noise_unit
-from dpreg.staged.predict import located_rows
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
 from dpreg.staged.tails import NORMAL, Heaviness
 
 SHARES = {True: (0.07, 0.15, 0.69, 0.05, 0.04), False: (0.15, 0.20, 0.56, 0.05, 0.04)}
 """Of the looks, the tail and the squares: of mu^2 with Gaussian noise, of eps without."""
 TAIL = 0.05
+PIECE = 4096
+"""Rows of one product."""
 
 
 @dataclass(frozen=True)
@@ -113,9 +114,45 @@ def noise_sd(size: int, at: Coordinates, setting: Setting, share: float, expecte
     return np.sqrt(variances), degrees, scales
 
 
-def release(x, y, at: Coordinates, setting, share, expected, public, rng) -> NoisyLook:
-    z = located_rows(x, y, at)
-    size = z.shape[1] - 1
+class Rows:
+    """Rows of one data set, taken in pieces that stay in the processor's cache."""
+
+    def __init__(self, x: np.ndarray, y: np.ndarray) -> None:
+        self.raw = np.column_stack([np.ones(len(x)), x, y])
+        self.boxed = sum(piece.T @ piece for piece in self._pieces())
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def _pieces(self) -> list[np.ndarray]:
+        return [self.raw[at : at + PIECE] for at in range(0, len(self.raw), PIECE)]
+
+    def moments(self, at: Coordinates, wide: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return a look's exact cells, and the tail's three if `wide` is its cut."""
+        if at.boxed:
+            return self.boxed, np.zeros(3)
+        size = self.raw.shape[1]
+        turn = np.zeros((size, size))
+        turn[0, 0] = 1.0
+        turn[0, 1:-1], turn[1:-1, 1:-1] = at.offset, at.whitening.T
+        turn[:, -1] = np.append(np.append(-at.intercept, -at.slopes), 1.0) / at.width
+        cells, tail, radius = np.zeros((size, size)), np.zeros(3), at.squared_radius
+        for piece in self._pieces():
+            z = piece @ turn
+            norm = np.einsum("ij,ij->i", z[:, :-1], z[:, :-1])
+            z *= np.sqrt(radius / np.maximum(norm, radius))[:, None]
+            far = z[:, -1].copy()
+            np.clip(far, -1, 1, out=z[:, -1])
+            cells += z.T @ z
+            if wide is not None:
+                cut = np.clip(far * (at.width / wide), -1, 1)
+                tail += z[:, 0] @ cut, cut @ cut, np.minimum(norm, radius) @ z[:, -1] ** 2
+        return cells, tail
+
+
+def noisy(cells, at: Coordinates, setting, share, expected, public, rng) -> NoisyLook:
+    """Release a look's exact cells, (d + 1, d + 1)."""
+    size = len(cells) - 1
     sd, degrees, scales = noise_sd(size, at, setting, share, expected)
     if degrees is None:
         drawn = np.triu(rng.standard_normal(sd.shape) * sd)
@@ -123,7 +160,7 @@ def release(x, y, at: Coordinates, setting, share, expected, public, rng) -> Noi
     else:
         g = rng.standard_normal((2, degrees, size + 1)) * np.sqrt(scales)
         drawn = g[0].T @ g[0] - g[1].T @ g[1]
-    return NoisyLook(z.T @ z + drawn, sd, at, degrees, public)
+    return NoisyLook(cells + drawn, sd, at, degrees, public)
 
 
 def staged(x, y, setting: Setting, n: int, rng, *, choosing: bool = False) -> Run:
@@ -131,28 +168,42 @@ def staged(x, y, setting: Setting, n: int, rng, *, choosing: bool = False) -> Ru
 
     `choosing` is as in `dpreg.staged.looks.look`; the run's law is still that of an estimate.
     """
+    run = looks(Rows(x, y), setting, n, rng, choosing=choosing)
+    run.law = law(run.looks[-1], run.located[0].count, run.tail)
+    return run
+
+
+def looks(rows: Rows, setting: Setting, n: int, rng, *, choosing: bool, last: bool = False) -> Run:
+    """Three looks; `last` where nothing comes after a choice.
+
+    What the second look releases of squares says how the clips of a look for coefficients open.
+    Where none comes it is paid for like the rest, and not drawn.
+    """
     run, shares = Run(), SHARES[setting.delta > 0]
+    columns = rows.raw.shape[1] - 2
     public = n if setting.neighbors == "replace-one" else None
-    at, expected, count = box(x.shape[1]), 0.25, None
-    tails = NORMAL
+    at, expected, count = box(columns), 0.25, None
+    tails, wide = NORMAL, None
     for step, share in enumerate(shares[:3]):
         if step:
             found = run.located[-1]
             count, expected = run.located[0].count, found.expected_square
-            degrees = None if setting.delta else x.shape[1] + 3
+            degrees = None if setting.delta else columns + 3
             unit = noise_unit(setting.strength(share), setting.neighbors, degrees)
-            wide = NORMAL if choosing else tails
-            at = open_clips(found, unit, wide) if step == 2 else open_early(found, unit)
-        look = release(x, y, at, setting, share, expected, public, rng)
+            opened = NORMAL if choosing else tails
+            at = open_clips(found, unit, opened) if step == 2 else open_early(found, unit)
+        if step == 2:
+            wide = wide_cut(run.located[-1], at, tail_sd(setting, shares[3]))
+        cells, exact = rows.moments(at, wide)
+        look = noisy(cells, at, setting, share, expected, public, rng)
         run.looks.append(look)
-        if step == 1:
-            tails = release_squares(x, y, look, setting, shares[4], run.located[-1], count, rng)
+        if step == 1 and not last:
+            tails = release_squares(rows, look, setting, shares[4], run.located[-1], count, rng)
         if step < 2:
             run.located.append(
                 locate(look, run.located[-1] if run.located else None, setting.levels)
             )
-    run.tail = release_tail(x, y, at, setting, shares[3], run.located[-1], count, tails, rng)
-    run.law = law(run.looks[-1], count, run.tail)
+    run.tail = release_tail(exact, wide, at, setting, shares[3], run.located[-1], tails, rng)
     return run
 
 
@@ -162,12 +213,12 @@ def drawn_like(setting, size, rng):
     return rng.laplace(0, 1 / math.sqrt(2), size)
 
 
-def release_squares(x, y, look, setting, share, found, count, rng) -> Heaviness:
+def release_squares(rows: Rows, look, setting, share, found, count, rng) -> Heaviness:
     strength, replaced = setting.strength(share), setting.neighbors == "replace-one"
     reach = 3 if replaced else 2
     sd = math.sqrt(reach) / strength if setting.delta else math.sqrt(2) * reach / strength
     wide = wide_cut(found, look.coordinates, sd, squares=True)
-    exact = spread_sums(x, y, look.coordinates, wide)
+    exact = spread_sums(rows.raw[:, 1:-1], rows.raw[:, -1], look.coordinates, wide)
     above, below, outer, far = np.array(exact) + sd * drawn_like(setting, 4, rng)
     return heaviness_of(look, (above, below, outer, far), sd, wide, count, found)
 
@@ -181,31 +232,29 @@ def again(x, y, columns, setting: Setting, before: Run, n: int | None, rng) -> L
     degrees = None if setting.delta else len(columns) + 3
     unit = noise_unit(setting.strength(1 - TAIL), setting.neighbors, degrees)
     at = open_clips(located, unit, tails)
-    part = x[:, [j - 1 for j in columns]]
+    rows = Rows(x[:, [j - 1 for j in columns]], y)
     public = n if setting.neighbors == "replace-one" else None
-    expected = located.expected_square
-    look = release(part, y, at, setting, 1 - TAIL, expected, public, rng)
-    count = located.count
-    tail = release_tail(part, y, at, setting, TAIL, located, count, tails, rng)
-    return law(look, count, tail)
+    wide = wide_cut(located, at, tail_sd(setting, TAIL))
+    cells, exact = rows.moments(at, wide)
+    look = noisy(cells, at, setting, 1 - TAIL, located.expected_square, public, rng)
+    tail = release_tail(exact, wide, at, setting, TAIL, located, tails, rng)
+    return law(look, located.count, tail)
 
 
-def release_tail(x, y, at, setting, share, found, count, tails, rng) -> Tail:
+def tail_sd(setting: Setting, share: float) -> float:
+    """Return the standard deviation of the noise in the tail's first cells."""
     strength, replaced = setting.strength(share), setting.neighbors == "replace-one"
     if setting.delta:
-        sd = math.sqrt(4.25 if replaced else 2.25) / strength
-    else:
-        sd = math.sqrt(2) * (2.5 if replaced else 2.25) / strength
-    width = wide_cut(found, at, sd)
-    u = x @ at.whitening.T + at.offset
-    e = y - at.intercept - x @ at.slopes
-    norm = 1 + np.einsum("ij,ij->i", u, u)
-    c = np.minimum(1.0, np.sqrt(at.squared_radius / norm))
-    t, f = np.clip(c * e / width, -1, 1), np.clip(c * e / at.width, -1, 1)
-    sds = sd * np.array([1, 1, 2 * at.squared_radius if setting.delta else 4 * at.squared_radius])
-    cells = np.array([(c * t).sum(), (t * t).sum(), (c * c * norm * f * f).sum()])
-    total, squares, leverage = map(float, cells + sds * drawn_like(setting, 3, rng))
+        return math.sqrt(4.25 if replaced else 2.25) / strength
+    return math.sqrt(2) * (2.5 if replaced else 2.25) / strength
+
+
+def release_tail(exact, wide, at: Coordinates, setting, share, found, tails, rng) -> Tail:
+    """Release the tail's exact cells, whose residuals are cut at `wide`."""
+    radius = at.squared_radius
+    sds = tail_sd(setting, share) * np.array([1, 1, (2 if setting.delta else 4) * radius])
+    total, squares, leverage = map(float, exact + sds * drawn_like(setting, 3, rng))
     bent = allowed(found, at, tails)
     return Tail(
-        total, squares, float(sds[0]), float(sds[1]), width, leverage, float(sds[2]), tails, bent
+        total, squares, float(sds[0]), float(sds[1]), wide, leverage, float(sds[2]), tails, bent
     )

@@ -1,7 +1,7 @@
 """What the staged release's choice finds: true terms, useless ones, and coverage after it.
 
     python -m benchmarks.power --out FILE.csv [--grid main hard] [--runs N] [--only TEXT]
-                               [--peers] [--fits same fresh split] [--most ROWS]
+                               [--peers] [--fits same fresh split] [--most ROWS] [--share S]
     python -m benchmarks.power --out FILE.csv --table --picture FILE.png
 
 Each cell is a design, a number of rows and a budget, the telling ones first. A line of the file
@@ -9,12 +9,17 @@ holds the sums over the runs of one cell and method. A command that is stopped g
 was: what the file has counts towards --runs. Beyond --most rows a cell gets a tenth of the runs.
 
 Counted per run: terms with an effect that are reported; useless ones; terms in doubt ("one of"),
-counted as neither; what the choice by BIC on the rows themselves finds. With --fits, how often 95%
-intervals of reported terms cover their coefficient in the population's projection on the chosen
-model, for strong and weak terms, and by how much the R-squared of the private coefficients falls
-short of that of the true ones. Peers are those of `benchmarks.peers.choices`.
+counted as neither; what the choice by BIC on the rows themselves finds. In real data (--grid real)
+the terms "with an effect" are those of BIC. --share .7 is what `fit="fresh"` leaves a choice.
 
-This is a benchmark of power, not of privacy: rows are floats and noise comes from a seed.
+With --fits, how often 95% intervals of reported terms cover their coefficient in the population's
+projection on the chosen model, for strong and weak terms, and by how much the R-squared of the
+private coefficients falls short of that of the true ones. Peers are those of
+`benchmarks.peers.choices`.
+
+With 10,000 rows and more four releases are made from each drawn data set, and bounds count data
+sets (`benchmarks._power_runs` says what else makes it quick). This is a benchmark of power, not of
+privacy: rows are floats and noise comes from a seed.
 """
 
 from __future__ import annotations
@@ -30,9 +35,19 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._power_cells import GRIDS, STRONG, Cell, all_cells, draw, effects, population
+from benchmarks._power_cells import (
+    GRIDS,
+    STRONG,
+    Cell,
+    all_cells,
+    bic,
+    draw,
+    effects,
+    population,
+)
+from benchmarks._power_runs import choosing_law, verdicts
 from benchmarks._power_table import line, markdown, picture
-from benchmarks._staged_rows import Run, Setting, again, staged
+from benchmarks._staged_rows import Rows, Run, Setting, again, staged
 from benchmarks.peers.choices import choices
 from dpreg.api.select_route import FRESH
 from dpreg.staged.choice.choose import choose, conditional_fit
@@ -42,30 +57,58 @@ from dpreg.staged.coefficients import coefficients
 from dpreg.staged.reference import quantiles
 
 FITS = ("same", "fresh", "split")
-BATCH = 20
+BATCH, FEW = 100, 20
+"""Data sets between lines of the file; fewer where terms are fitted or peers run."""
+OFTEN, TIMES = 10_000, 4
+"""From so many rows on, releases from each drawn data set."""
 LATER = float(FRESH)
 SUMS = (
-    "found", "useless", "useless_squares", "ambiguous", "real", "copies", "copies_doubted",
+    "sets", "found", "useless", "useless_squares", "ambiguous", "real", "copies", "copies_doubted",
     "certified", "strong", "strong_in", "strong_log_width", "weak", "weak_in", "weak_log_width",
     "loss", "fitted", "seconds",
 )  # fmt: skip
 
 
-def run(cell: Cell, rng: np.random.Generator, fits: Sequence[str] = ()) -> dict[str, Counter[str]]:
-    """Draw rows, release, choose, fit; return counts of each way.
+def released_often(
+    cell: Cell, rngs: Sequence[np.random.Generator], times: int, share: float = 1.0
+) -> dict[str, Counter[str]]:
+    """Draw a data set from each generator, release each `times`, and count what is chosen.
 
-    Without `fits` the whole budget chooses: "staged", and "bic" on the rows themselves.
+    This share of the budget chooses: "staged", and "bic" on the rows themselves.
     """
+    start = time.perf_counter()
+    out: dict[str, Counter[str]] = {"bic": Counter(), "staged": Counter()}
+    laws, setting = [], Setting(cell.eps, cell.delta, whole=share)
+    for rng in rngs:
+        rows = Rows(*draw(cell, rng))
+        own = counted(cell, bic(cell, rows.boxed), set())
+        add_set(out["bic"], [own] * times)
+        laws += [choosing_law(rows, setting, rng) for _ in range(times)]
+    found = verdicts(laws, cell.space)
+    for at in range(0, len(found), times):
+        some = found[at : at + times]
+        add_set(out["staged"], [counted(cell, one.reported, one.model) for one in some])
+        out["staged"]["certified"] += sum(one.certified for one in some)
+    out["staged"]["seconds"] = time.perf_counter() - start  # type: ignore[assignment]
+    return out
+
+
+def add_set(sums: Counter[str], runs: Sequence[Counter[str]]) -> None:
+    """Add the runs of one data set; squares are those of its sum of useless terms."""
+    for one in runs:
+        sums.update(one)
+    sums["useless_squares"] += sum(one["useless"] for one in runs) ** 2
+    sums["sets"] += 1
+
+
+def run(cell: Cell, rng: np.random.Generator, fits: Sequence[str]) -> dict[str, Counter[str]]:
+    """Draw rows, release, choose, fit; return counts of each way."""
     x, y = draw(cell, rng)
-    out = {"bic": counted(cell, bic(cell, x, y), set())}
-    if not fits:
-        start = time.perf_counter()
-        _, _, verdict, certified = chosen(cell, x, y, 1.0, rng)
-        out["staged"] = counted(cell, verdict.reported, verdict.model)
-        out["staged"]["certified"] = int(certified)
-        out["staged"]["seconds"] = time.perf_counter() - start  # type: ignore[assignment]
+    out: dict[str, Counter[str]] = {"bic": Counter()}
+    add_set(out["bic"], [counted(cell, bic(cell, Rows(x, y).boxed), set())])
     for fit in fits:
-        out[fit] = fitted(cell, x, y, fit, rng)
+        out[fit] = Counter()
+        add_set(out[fit], [fitted(cell, x, y, fit, rng)])
     return out
 
 
@@ -77,14 +120,14 @@ def chosen(
     rng: np.random.Generator,
     *,
     fits: bool = False,
-) -> tuple[Run, Problem, Verdict, bool]:
+) -> tuple[Run, Problem, Verdict]:
     """Look and choose; `fits` as where the same looks give the coefficients."""
     setting = Setting(cell.eps, cell.delta, whole=whole)
     looks = staged(x, y, setting, len(y), rng, choosing=not fits)
     assert looks.law is not None
     law = looks.law if fits else looks.choosing()
-    choice, problem, verdict = choose(law, cell.space, again=False)
-    return looks, problem, verdict, choice.certified
+    _, problem, verdict = choose(law, cell.space, again=False)
+    return looks, problem, verdict
 
 
 def counted(
@@ -92,13 +135,11 @@ def counted(
 ) -> Counter[str]:
     """Count true and useless terms, and what is in doubt."""
     real = {int(u) for u in np.flatnonzero(effects(cell))}
-    useless = len(reported - real)
     doubted = set(model) - set(reported)
     tail = set(range(cell.p - 3, cell.p)) if cell.design in ("copies", "sums") else set()
     return Counter(
         found=len(reported & real),
-        useless=useless,
-        useless_squares=useless**2,
+        useless=len(reported - real),
         ambiguous=len(doubted),
         real=len(real),
         copies=len(tail & set(reported)),
@@ -112,7 +153,7 @@ def fitted(
     """Choose and fit in one of the ways; count what the intervals of reported terms cover."""
     halves = slice(None, None, 2), slice(1, None, 2)
     first, second = halves if fit == "split" else (slice(None), slice(None))
-    looks, problem, verdict, _ = chosen(
+    looks, problem, verdict = chosen(
         cell, x[first], y[first], 1.0 - LATER if fit == "fresh" else 1.0, rng, fits=fit == "same"
     )
     counts = counted(cell, verdict.reported, verdict.model)
@@ -154,31 +195,6 @@ def fitted(
     return counts
 
 
-def bic(cell: Cell, x: np.ndarray, y: np.ndarray) -> set[int]:
-    """Return the units that backward elimination by BIC keeps, on the rows themselves."""
-    n = len(y)
-    z = np.column_stack([x - x.mean(axis=0), y - y.mean()])
-    moments = z.T @ z
-    places = [[c - 1 for c in unit] for unit in cell.space.unit_columns]
-    kept = list(range(cell.p))
-    while kept:
-        at = [c for u in kept for c in places[u]]
-        inverse = np.linalg.pinv(moments[np.ix_(at, at)], hermitian=True)
-        slopes = inverse @ moments[at, -1]
-        left = moments[-1, -1] - slopes @ moments[at, -1]
-        losses, first = [], 0
-        for unit in kept:
-            block = slice(first, first + len(places[unit]))
-            first = block.stop
-            own = slopes[block] @ np.linalg.solve(inverse[block, block], slopes[block])
-            losses.append(n * np.log1p(own / left) - len(places[unit]) * np.log(n))
-        worst = int(np.argmin(losses))
-        if losses[worst] > 0:
-            break
-        kept.pop(worst)
-    return set(kept)
-
-
 def read(path: Path) -> dict[tuple[str, str], Counter[str]]:
     """Return the sums so far, by cell and method."""
     sums: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
@@ -201,6 +217,27 @@ def write(path: Path, cell: Cell, runs: int, outcomes: dict[str, Counter[str]]) 
             writer.writerow({"cell": cell.name, "method": method, "runs": runs, **rounded})
 
 
+def more(
+    cell: Cell, places: range, times: int, fits: Sequence[str], *, peers: bool, share: float
+) -> dict[str, Counter[str]]:
+    """Return the sums of the data sets of these numbers."""
+    kind = len(fits) + 10 * peers
+    seed = zlib.crc32(cell.name.encode())
+    rngs = [np.random.default_rng([seed, place, kind]) for place in places]
+    if not fits and not peers:
+        return released_often(cell, rngs, times, share)
+    sums: dict[str, Counter[str]] = defaultdict(Counter)
+    for rng in rngs:
+        if peers:
+            found = choices(*draw(cell, rng), cell, rng)
+            for name, model in found.items():
+                add_set(sums[name], [counted(cell, model, set())])
+        else:
+            for method, counts in run(cell, rng, fits).items():
+                sums[method].update(counts)
+    return sums
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="csv to go on with")
@@ -209,6 +246,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cells whose name holds this")
     parser.add_argument("--most", type=int, default=100_000, help="rows beyond which runs are few")
     parser.add_argument("--fits", nargs="+", choices=FITS, default=[])
+    parser.add_argument("--share", type=float, default=1.0, help="of the budget that chooses")
     parser.add_argument("--peers", action="store_true", help="peers in place of the looks")
     parser.add_argument("--table", action="store_true", help="show the file; run nothing")
     parser.add_argument("--picture", type=Path, help="draw the file; run nothing")
@@ -226,24 +264,18 @@ def main() -> None:
             continue
         marks = arguments.fits or (["noisy moments: BIC x1"] if arguments.peers else ["staged"])
         wanted = arguments.runs if cell.n <= arguments.most else -(-arguments.runs // 10)
-        have = min(int(done[cell.name, mark]["runs"]) for mark in marks)
-        while have < wanted:
-            size = min(BATCH, wanted - have)
-            outcomes: dict[str, Counter[str]] = defaultdict(Counter)
-            for place in range(have, have + size):
-                kind = len(arguments.fits) + 10 * arguments.peers
-                rng = np.random.default_rng([zlib.crc32(cell.name.encode()), place, kind])
-                if arguments.peers:
-                    x, y = draw(cell, rng)
-                    found = choices(x, y, cell, rng)
-                    new = {name: counted(cell, model, set()) for name, model in found.items()}
-                else:
-                    new = run(cell, rng, arguments.fits)
-                for method, counts in new.items():
-                    outcomes[method].update(counts)
-            write(arguments.out, cell, size, outcomes)
+        times = 1 if arguments.fits or arguments.peers or cell.n < OFTEN else TIMES
+        have = min(int(done[cell.name, mark]["sets"]) for mark in marks)
+        while have * times < wanted:
+            batch = FEW if arguments.fits or arguments.peers else BATCH
+            size = min(batch, -(-wanted // times) - have)
+            places = range(have, have + size)
+            outcomes = more(
+                cell, places, times, arguments.fits, peers=arguments.peers, share=arguments.share
+            )
+            write(arguments.out, cell, size * times, outcomes)
             for method, counts in outcomes.items():
-                done[cell.name, method].update({"runs": size})
+                done[cell.name, method].update({"runs": size * times})
                 done[cell.name, method].update(counts)
             have += size
         for (name, method), own in done.items():

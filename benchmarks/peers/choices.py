@@ -30,7 +30,7 @@ import pandas as pd
 
 import dpreg
 from benchmarks._power_cells import Cell
-from benchmarks._staged_rows import Setting, gdp, release
+from benchmarks._staged_rows import Rows, Setting, gdp, noisy
 from dpreg.staged.released import box
 
 __all__ = ["choices", "noisy_moments", "stepwise"]
@@ -121,7 +121,8 @@ def noisy_moments(
     x: np.ndarray, y: np.ndarray, eps: float, delta: float, rng: np.random.Generator
 ) -> np.ndarray:
     """Return centred second moments of (x, y), released once, eigenvalues raised to the noise."""
-    look = release(x, y, box(x.shape[1]), Setting(eps, delta), 1.0, 0.25, len(y), rng)
+    cells = Rows(x, y).boxed
+    look = noisy(cells, box(x.shape[1]), Setting(eps, delta), 1.0, 0.25, len(y), rng)
     means = look.cells[0, 1:] / len(y)
     centred = look.cells[1:, 1:] - len(y) * np.outer(means, means)
     values, vectors = np.linalg.eigh(centred)

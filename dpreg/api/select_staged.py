@@ -7,6 +7,8 @@ more look at the chosen columns, where it is asked for, has a budget of its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dpreg.api.coefficients import CallFacts
 from dpreg.api.select_route import StagedCall, Way
 from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named, of_choice
@@ -17,9 +19,14 @@ from dpreg.privacy.account import Account
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
 from dpreg.selection.preparation import design_of, space_of
+from dpreg.selection.space import Space
 from dpreg.sources.reader import Reader
 from dpreg.staged.again import locate_again
 from dpreg.staged.choice.choose import choose, conditional_fit
+from dpreg.staged.choice.coefficients import ModelFit, fit_model
+from dpreg.staged.choice.confirm import faded
+from dpreg.staged.choice.problem import Model
+from dpreg.staged.coefficients import coefficients
 from dpreg.staged.looks import Looked, Read, look, look_at
 from dpreg.staged.tails import NORMAL
 
@@ -63,13 +70,14 @@ def select_staged(
         bounds=bounds_sources(design.needed, staged.unbounded),
         account=account,
     )
-    regression = None
+    regression, doubts = None, tuple[str, ...]()
     if request.fit == "same" and columns:
         units = design.to_user_units(columns)
         given = conditional_fit(law, problem, verdict, alpha, units=units)
         regression = fit_of(design, columns, seen, facts, conditional=given.laws)
     elif later is not None:
         regression = _fresh_fit(design, columns, later, facts)
+        doubts = _faded(space, fit_model(law, problem, verdict.model), later, verdict.reported)
     return SelectionResults(
         **of_choice(request, design, space, facts, choice, verdict.reported),
         formula=design.formula,
@@ -77,7 +85,7 @@ def select_staged(
         columns=columns_of_terms(design, space, request.units),
         selected_formula=formula_of(design, columns_of_units(space, verdict.reported)),
         mechanism=seen.plan.mechanism,
-        notes=(*way.notes, *choice.notes),
+        notes=(*way.notes, *choice.notes, *doubts),
         best=named(design, space, verdict.model),
         alternatives=choice.alternatives,
         looks=written(seen),
@@ -107,5 +115,25 @@ def _look_again(
 def _fresh_fit(
     design: Design, columns: list[int], later: Looked, facts: CallFacts
 ) -> RegressionResults:
-    looked_at = (0, *(j for j in columns if j))
-    return fit_of(design, columns, later, facts, looked_at=looked_at, looks=written(later))
+    return fit_of(
+        design, columns, later, facts, looked_at=_looked_at(columns), looks=written(later)
+    )
+
+
+def _looked_at(columns: Sequence[int]) -> tuple[int, ...]:
+    return (0, *(j for j in columns if j))
+
+
+def _faded(space: Space, fit: ModelFit, later: Looked, reported: Model) -> tuple[str, ...]:
+    """Name the reported terms that the later look finds much less of."""
+    places = [_looked_at(fit.columns).index(j) for j in fit.columns]
+    second = coefficients(later.law(), places)
+    units = faded(space, fit, second.params, second.covariance, reported)
+    if not units:
+        return ()
+    named = ", ".join(space.units[unit] for unit in units)
+    return (
+        f"Chosen, but much smaller in the look that fits the chosen terms: {named}. That look has "
+        "noise of its own and cuts residuals farther out: a term may have been chosen by chance, "
+        "or because only the spread of the residuals depends on it.",
+    )

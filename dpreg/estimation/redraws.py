@@ -83,7 +83,7 @@ def _draw_wide(
     """Do as `draw_truth` says, matrix by matrix."""
     size = len(noisy.columns)
     step = max(1, _WIDE_CELLS_AT_ONCE // (size + 1) ** 2)
-    redrawn = _Redrawn.of(noisy)
+    redrawn = Redrawn.of(noisy)
     back = np.empty((2, draws, size))
     error = np.zeros((size, size))
     may_be_positive = True

@@ -99,6 +99,27 @@ def test_a_copy_is_an_alternative_and_never_dropped():
     assert "not the probability that the term belongs" in text
 
 
+@pytest.mark.parametrize("fit", ["fresh", "split"])
+def test_a_column_that_only_the_spread_depends_on_is_named(fit):
+    """Cut close, skewed residuals move with their spread; cut farther out they move less."""
+    rng = np.random.default_rng(8)
+    data = table(40_000)
+    data["y"] = data["b"] / 2 + rng.lognormal(0, 0.8, len(data)) * 0.2 * np.exp(0.8 * data["a"])
+    data["y"] -= 0.2 * np.exp(0.32 + 0.8 * data["a"])
+    result = staged("y ~ a + b + c", data, delta=1e-6, fit=fit, unsafe_seed=3)
+    assert {"a", "b"} <= set(result.selected)
+    (note,) = [text for text in result.notes if text.startswith("Chosen, but much smaller")]
+    assert note.split(":")[1].startswith(" a. ")
+    assert "only the spread of the residuals depends on it" in note
+    assert note[:40] in " ".join(str(result.summary()).split())
+
+
+@pytest.mark.parametrize("fit", ["fresh", "split", "same", None])
+def test_terms_that_the_later_look_confirms_are_not_named(fit):
+    result = staged(fit=fit, false_inclusions="1e-4", unsafe_seed=5)
+    assert not any("much smaller" in text for text in result.notes)
+
+
 def test_an_interaction_comes_with_its_main_effects():
     data = table()
     data["y"] += 0.8 * data["a"] * data["c"]

@@ -1,14 +1,22 @@
 """The benchmark of power: its peers, its cells, and a file that a stopped run goes on with."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from benchmarks import power
+import dpreg
+from benchmarks import _staged_rows, power
 from benchmarks._power_cells import GRIDS, Cell, draw, effects, population
+from benchmarks._power_runs import choosing_law, deviances, verdicts
 from benchmarks._power_table import best, useless
+from benchmarks._staged_rows import Rows, Setting, looks
 from benchmarks.peers.choices import noisy_moments, stepwise
+from dpreg.staged.choice.choose import choose
+from dpreg.staged.choice.problem import build_problem
+from dpreg.staged.predict import located_rows
 
 CELL = Cell(8, 4000, 1.0, 0.0, 0.5)
 
@@ -48,17 +56,128 @@ def test_drawn_rows_have_the_moments_and_the_coefficients_of_their_population(ce
 
 def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     path, cell = tmp_path / "power.csv", Cell(5, 1000)
-    own = {"staged": Counter(found=3, useless=1, useless_squares=1)}
+    own = {"staged": Counter(sets=10, found=3, useless=1, useless_squares=1)}
     power.write(path, cell, 20, own)
     power.write(path, cell, 5, own)
     sums = power.read(path)[cell.name, "staged"]
-    assert (sums["runs"], sums["found"], sums["useless"]) == (25, 6, 2)
+    assert (sums["runs"], sums["sets"], sums["found"], sums["useless"]) == (25, 20, 6, 2)
 
 
 def test_no_useless_term_in_few_runs_proves_little():
-    assert useless(Counter(runs=40))[1] == pytest.approx(4.605 / 40, abs=1e-3)
-    many = Counter(runs=2000, useless=200, useless_squares=200)
+    assert useless(Counter(runs=40, sets=40))[1] == pytest.approx(4.605 / 40, abs=1e-3)
+    many = Counter(runs=2000, sets=2000, useless=200, useless_squares=200)
     assert 0.115 < useless(many)[1] < 0.12
+
+
+def test_useless_terms_that_all_releases_of_a_data_set_share_count_as_one_finding():
+    apart = Counter(runs=2000, sets=500, useless=200, useless_squares=200)
+    alike = Counter(runs=2000, sets=500, useless=200, useless_squares=800)
+    assert useless(apart)[0] == useless(alike)[0]
+    assert useless(alike)[1] > 0.13 > useless(apart)[1]
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("design", ["equal", "chain", "null"])
+def test_listing_all_models_gives_the_verdict_of_the_choice(design, delta):
+    """Rarely the walk of the guard's third rule ends early, and doubts a term more or less."""
+    cell = Cell(8, 4000, 1.0, delta, 0.5, design)
+    rows = Rows(*draw(cell, np.random.default_rng(4)))
+    rng = np.random.default_rng(5)
+    laws = [choosing_law(rows, Setting(eps, delta), rng) for eps in (0.3, 1.0, 2.0) * 10]
+    found = verdicts(laws, cell.space)
+    chosen = [choose(law, cell.space, again=False)[2] for law in laws]
+    assert [own.model for own in found] == [one.model for one in chosen]
+    other = sum(own.reported != one.reported for own, one in zip(found, chosen, strict=True))
+    assert other <= 1
+    problem = build_problem(laws[0], cell.space, 0.1)
+    every = deviances([problem])[0]
+    assert every[0] == pytest.approx(problem.deviance(()))
+    assert every[0b10000010] == pytest.approx(problem.deviance((0, 6)))
+
+
+def test_the_verdict_of_many_columns_is_the_choice_itself():
+    cell = Cell(14, 6000, 4.0, 1e-6, 0.5)
+    rows = Rows(*draw(cell, np.random.default_rng(6)))
+    law = choosing_law(rows, Setting(cell.eps, cell.delta), np.random.default_rng(7))
+    (own,) = verdicts([law], cell.space)
+    _, _, verdict = choose(law, cell.space, again=False)
+    assert own.model == verdict.model
+    assert own.reported == verdict.reported
+
+
+def _called(cell, rows, seed):
+    frame = pd.DataFrame(rows.raw[:, 1:], columns=[*(f"x{i + 1}" for i in range(8)), "y"])
+    return dpreg.dp_select(
+        "y ~ " + " + ".join(frame.columns[:-1]),
+        frame,
+        eps=str(cell.eps),
+        delta="1e-6" if cell.delta else 0,
+        schema=dict.fromkeys(frame.columns, (-1, 1)),
+        method="staged",
+        fit=None,
+        progress=False,
+        unsafe_seed=seed,
+    )
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_quick_looks_are_those_of_a_call_given_its_noise(delta, monkeypatch):
+    """From what a call released the next quick look is where the call's was, with its noise."""
+    cell = Cell(8, 6000, 2.0, delta, 0.5)
+    rows = Rows(*draw(cell, np.random.default_rng(8)))
+    called = _called(cell, rows, 1).looks
+    places, scores, noisy = iter(called), [], _staged_rows.noisy
+
+    def replayed(cells, at, setting, share, *more):
+        own, call = noisy(cells, at, setting, share, *more), next(places)
+        assert share == pytest.approx(float(call.share))
+        np.testing.assert_allclose(at.whitening, call.whitening, rtol=2e-3, atol=2e-3)
+        np.testing.assert_allclose(at.offset, call.offset, atol=2e-3)
+        np.testing.assert_allclose(at.shift, call.center, atol=1e-3)
+        assert at.width == pytest.approx(call.width, rel=2e-3)
+        if call.radius is not None:
+            assert at.squared_radius == pytest.approx(call.radius**2, rel=2e-3)
+        seen = call.noise_sd > 0
+        np.testing.assert_allclose(own.noise_sd[seen], call.noise_sd[seen], rtol=0.02)
+        above = np.triu(seen)
+        scores.append(((call.cells - cells) / own.noise_sd)[above])
+        return replace(own, cells=np.where(seen, call.cells, cells))
+
+    monkeypatch.setattr(_staged_rows, "noisy", replayed)
+    looks(rows, Setting(cell.eps, delta), len(rows), np.random.default_rng(9), choosing=True)
+    assert next(places, None) is None
+    every = np.concatenate(scores)
+    assert np.abs(every).max() < 6
+    assert np.square(every).mean() == pytest.approx(1, abs=0.5)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_call_finds_as_many_terms_as_the_quick_release(delta):
+    """Calls and quick releases of the same rows have the same law."""
+    cell = Cell(8, 3000, 2.0, delta, 0.5)
+    rows = Rows(*draw(cell, np.random.default_rng(8)))
+    names = {f"x{i + 1}" for i in range(8)}
+    calls = [len(names & set(_called(cell, rows, seed).selected)) for seed in range(30)]
+    rng = np.random.default_rng(9)
+    laws = [choosing_law(rows, Setting(2.0, delta), rng) for _ in range(400)]
+    quick = [len(one.reported) for one in verdicts(laws, cell.space)]
+    error = np.hypot(np.std(quick) / 30**0.5, np.std(quick) / 20)
+    assert abs(np.mean(calls) - np.mean(quick)) < 4 * error
+    assert 1 < np.mean(quick) < 4  # else equal counts would show little
+
+
+def test_the_quick_tail_is_that_of_the_rows():
+    x, y = draw(CELL, np.random.default_rng(10))
+    run = looks(Rows(x, y), Setting(4.0, 1e-6), len(y), np.random.default_rng(11), choosing=True)
+    at = run.looks[-1].coordinates
+    z = located_rows(x, y, at)
+    wide = 3 * at.width
+    cells, (total, squares, leverage) = Rows(x, y).moments(at, wide)
+    np.testing.assert_allclose(cells, z.T @ z, rtol=1e-9, atol=1e-6)
+    far = located_rows(x, y, replace(at, width=wide))
+    assert total == pytest.approx(far[:, 0] @ far[:, -1])
+    assert squares == pytest.approx(far[:, -1] @ far[:, -1])
+    assert leverage == pytest.approx(np.square(z[:, :-1]).sum(axis=1) @ np.square(z[:, -1]))
 
 
 def test_a_peer_is_shown_at_its_best_careful_setting():

@@ -105,6 +105,7 @@ def near_best(
     start: Model | None = None,
     nodes: int | None = None,
     forbidden: Model = frozenset(),
+    forced: Model = frozenset(),
 ) -> Listing:
     """List the models whose criterion is within `margin` of the best.
 
@@ -116,8 +117,8 @@ def near_best(
     margin : float
     start : model, optional
         A good model, if one is known; else one is searched for.
-    forbidden : set of units
-        In no model listed.
+    forbidden, forced : sets of units
+        In no model listed, and in all.
     nodes : int, optional
         The most nodes; by default no limit up to `EXACT_UNITS` units, and beyond a number that
         depends on the number of columns alone (40,000 at 50 columns, 1,100 at 300).
@@ -126,18 +127,19 @@ def near_best(
     if not problem.size:
         empty: Model = frozenset()
         return Listing(((empty, problem.criterion(empty, response)),), True, 0)
-    start = search(problem, response, forbidden=forbidden) if start is None else start
+    if start is None:
+        start = search(problem, response, forbidden=forbidden, forced=forced)
     if nodes is None:
         exact = problem.size <= EXACT_UNITS
         nodes = 2 ** (EXACT_UNITS + 2) if exact else int(_WORK / len(problem.gram) ** 2)
     known = _Known(problem, response, margin)
     known.note(_row(problem, start), None)
-    parts: list[tuple[Model, Model]] = [(frozenset(), forbidden)]
+    parts: list[tuple[Model, Model]] = [(forced, forbidden)]
     done = 0
     while parts and done < nodes:
         inside, outside = parts.pop()
         rest = settle(problem, response, known.most, inside, outside)
-        done += _SETTLING if inside or outside != forbidden else 1
+        done += 1 if (inside, outside) == (forced, forbidden) else _SETTLING
         if rest.least > known.most or len(rest.inside) > problem.most:
             continue
         if len(rest.units) > _FEW:
@@ -152,7 +154,7 @@ def near_best(
             stack.extend(children)
         if stack:
             parts.append((inside, outside))
-    return Listing(known.listed(), not parts, done)
+    return Listing(known.listed(forced), not parts, done)
 
 
 class _Known:
@@ -185,9 +187,9 @@ class _Known:
             self.best = min(self.best, value)
             self.found.append((model, value))
 
-    def listed(self) -> tuple[tuple[Model, float], ...]:
-        """Return the models within the margin, best first, each once."""
-        self.note(np.zeros((1, self.problem.size), dtype=np.bool_), None)
+    def listed(self, least: Model) -> tuple[tuple[Model, float], ...]:
+        """Return the models within the margin, best first, each once; `least` always counts."""
+        self.note(_row(self.problem, least), None)
         top = self.best + self.margin
         near = {model: value for model, value in self.found if value <= top}
         return tuple(sorted(near.items(), key=lambda item: (item[1], sorted(item[0]))))
@@ -242,7 +244,9 @@ class _Plan:
             for leaf in (left, right):
                 self.known.note(leaf.inside, leaf.paid - leaf.matrix[:, 0, 0])
             return []
-        return [part for child in (left, right) for part in self._kept(child)]
+        # Both in one batch: a node more costs little, a batch more costs a round of calls.
+        both = (np.concatenate(pair) for pair in zip(_parts(left), _parts(right), strict=True))
+        return self._kept(_Nodes(depth, *both))
 
     def _kept(self, nodes: _Nodes) -> list[_Nodes]:
         """Drop the nodes whose bound is too high; split the rest into batches."""
@@ -290,6 +294,10 @@ class _Plan:
         ends = np.zeros((len(matrix), 1))
         largest = (np.hstack([ends, sorted_loss]) + np.hstack([dear, ends])).min(axis=1)
         return np.asarray(np.maximum(shared, largest) - matrix[:, c, c])
+
+
+def _parts(nodes: _Nodes) -> tuple[Floats, Bools, Floats]:
+    return nodes.matrix, nodes.inside, nodes.paid
 
 
 def _width(problem: Problem, unit: int) -> int:

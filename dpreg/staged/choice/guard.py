@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from math import log
 from typing import Final
 
-from dpreg.staged.choice.certify import Listing, near_best
+from dpreg.staged.choice.certify import EXACT_UNITS, Listing, near_best
 from dpreg.staged.choice.problem import Model, Problem, Response
 from dpreg.staged.choice.search import search
 
@@ -186,10 +186,17 @@ def lenient(problem: Problem) -> Problem:
 def best_of_both(
     cheap: Problem, response: Response, model: Model, unit: int
 ) -> tuple[Model, Model]:
-    """Return the best models found with and without a unit of the chosen model."""
+    """Return the best models with and without a unit of the chosen model.
+
+    Up to `EXACT_UNITS` units they are certain. With more they are the best that walks find.
+    """
     empty, own = frozenset[int](), frozenset({unit})
     with_unit = search(cheap, response, starts=(model, empty), forced=own)
-    return with_unit, search(cheap, response, starts=(model - own, empty), forbidden=own)
+    rival = search(cheap, response, starts=(model - own, empty), forbidden=own)
+    if cheap.size <= EXACT_UNITS:
+        with_unit = near_best(cheap, response, start=with_unit, forced=own).best
+        rival = near_best(cheap, response, start=rival, forbidden=own).best
+    return with_unit, rival
 
 
 def _lenient_way(

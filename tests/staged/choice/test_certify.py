@@ -107,6 +107,24 @@ def test_a_complete_listing_holds_every_model_near_the_best(space, rng):
             assert [v for _, v in listing.models] == sorted(v for _, v in listing.models)
 
 
+@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES.keys())
+def test_a_listing_of_models_with_and_without_units_holds_no_others(space, rng):
+    problem = build_problem(make_law(rng, np.append(0.1, np.full(7, 0.1))), space, 0.1)
+    every = every_model(problem)
+    for unit in range(problem.size):
+        inside, outside = frozenset({unit}), frozenset({(unit + 1) % problem.size})
+        wanted = {m: v for m, v in every.items() if inside <= m and not outside & m}
+        needs = space.requires[unit] if space.requires else ()
+        if outside.intersection(needs):
+            continue  # no model is left
+        for margin in (0.0, 4.0, 1e9):
+            listing = near_best(problem, margin=margin, forced=inside, forbidden=outside)
+            assert listing.complete
+            least = min(wanted.values())
+            near = {m for m, v in wanted.items() if v <= least + margin + 1e-6}
+            assert {m for m, _ in listing.models} == near
+
+
 def test_a_poor_start_does_not_mislead_the_listing(rng):
     for law in laws(rng):
         problem = build_problem(law, plain_space(7), 0.1)

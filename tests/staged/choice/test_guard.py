@@ -118,3 +118,22 @@ def test_the_search_without_a_proof_starts_anew_from_a_better_model(rng):
     listing = guards.Listing(((poor, problem.criterion(poor)),), False, 1)
     improved = guards._look_further(problem, problem.response, listing, MARGIN)
     assert improved.criterion == pytest.approx(near_best(problem).criterion)
+
+
+def test_walks_of_the_third_rule_end_at_the_best_models(rng):
+    """In chains of columns a walk alone ends early: each also starts from where the other ended."""
+    index = np.arange(8)
+    root = np.linalg.cholesky(0.8 ** np.abs(index[:, None] - index))
+    truth = np.append(0.0, np.where(index % 2, 0.0, 0.1))
+    missed = 0
+    for _ in range(25):
+        x = np.column_stack([np.ones(1500), rng.standard_normal((1500, 8)) @ root.T])
+        problem = build_problem(law_of(rng, x, truth, noise=25.0), plain_space(8), 0.1)
+        cheap, model = guards.lenient(problem), near_best(problem).best
+        every = near_best(cheap, margin=1e9).models
+        for unit in model:
+            found = guards.best_of_both(cheap, cheap.response, model, unit)
+            for own, inside in zip(found, (True, False), strict=True):
+                least = min(value for other, value in every if (unit in other) == inside)
+                missed += cheap.criterion(own) > least + 1e-6
+    assert missed <= 1
