@@ -95,13 +95,13 @@ def read_text(path: str | os.PathLike[str], error: type[DpregError] = DataError)
         raise error(f"{os.fspath(path)!r} is not UTF-8 text") from None
 
 
-def check_writable(path: str | os.PathLike[str], error: type[DpregError] = DataError) -> None:
+def check_writable(path: str | os.PathLike[str]) -> None:
     """Refuse a place where `write_text` would fail, as far as can be known beforehand."""
-    file = ordinary(path, error)
+    file = ordinary(path, DataError)
     folder = Path(os.path.realpath(path)).parent
     for one in (folder,) if file is None else (folder, file):
         if not os.access(one, os.W_OK):
-            raise error(f"{os.fspath(path)!r} cannot be written: permission denied")
+            raise DataError(f"{os.fspath(path)!r} cannot be written: permission denied")
 
 
 def write_text(

@@ -106,9 +106,7 @@ class _Frame:
         return np.asarray(totals + own)
 
 
-def fit_levels(
-    noisy: NoisyGram, levels: Sequence[int], *, rows: int | None = None, draws: int | None = None
-) -> LevelsFit:
+def fit_levels(noisy: NoisyGram, levels: Sequence[int], *, rows: int | None = None) -> LevelsFit:
     """Fit the model of a released moment matrix with a wide factor.
 
     Parameters
@@ -118,7 +116,7 @@ def fit_levels(
         `dpreg.estimation.rest_level`; that column has no coefficient in what is returned.
     levels : sequence of int
         Places in ``noisy.columns`` of the factor's columns, all of one exclusive group.
-    rows, draws
+    rows : int, optional
         As for `dpreg.estimation.inference.fit_gram`, whose contract this has: nothing is spent,
         nothing is raised on a released value.
 
@@ -142,7 +140,7 @@ def fit_levels(
     gamma, inverse, kappa = _slopes(h, variances, least, BELIEVED * nu)
     sigma2, explained = _residual_variance(noisy, h, variances, gamma, sums, count)
     alpha = (z[:, k] - z[:, :k] @ gamma) / counts + frame.centre[k] - frame.centre[:k] @ gamma
-    number = draws or min(
+    number = min(
         _MOST_DRAWS,
         max(_LEAST_DRAWS, min(_CELLS_DRAWN // (len(at) * (k + 2)), _NUMBERS_KEPT // size)),
     )

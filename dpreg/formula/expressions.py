@@ -133,8 +133,8 @@ class Negation(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic(Expression):
-    """One of ``+ - * / **`` between two nodes."""
+class _Pair(Expression):
+    """A symbol between two nodes."""
 
     symbol: str
     left: Expression
@@ -144,6 +144,11 @@ class Arithmetic(Expression):
     def operands(self) -> tuple[Expression, ...]:
         """The two sides."""
         return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(_Pair):
+    """One of ``+ - * / **`` between two nodes."""
 
     def values(self, cells: Cells) -> Any:
         """Apply NumPy's operation cell by cell."""
@@ -179,17 +184,8 @@ class Function(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Expression):
+class Comparison(_Pair):
     """A comparison of two nodes: 1 where it holds, 0 where not, NaN where a side has no value."""
-
-    symbol: str
-    left: Expression
-    right: Expression
-
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        """The two sides."""
-        return (self.left, self.right)
 
     def values(self, cells: Cells) -> Any:
         """Compare cell by cell."""

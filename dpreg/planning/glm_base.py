@@ -35,27 +35,7 @@ _P = TypeVar("_P", bound="PlanOfFamily")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PlanOfFamily(Printed):
-    """What a call with a family would give: a prediction, from no data.
-
-    Attributes
-    ----------
-    formula, family : str
-    n : int
-        Complete rows.
-    eps, delta : Fraction
-        What the whole call would cost.
-    solved : {"n", "eps", None}
-        Which of them was found.
-    enough : bool
-        Whether intervals can be expected.
-    mechanism : str
-    names : tuple of str
-        Of the coefficients.
-    sampling, privacy, without_privacy : arrays
-        Their predicted standard errors.
-    notes : tuple of str
-        Why not enough, and what would be needed.
-    """
+    """What a call with a family would give; `dpreg.planning.GLMPlan` says what the fields are."""
 
     formula: str
     family: str
