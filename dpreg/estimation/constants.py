@@ -144,8 +144,8 @@ def noise_sigma(
     *,
     eps: Fraction,
     delta: Fraction,
-    neighbors: str = "replace-one",
-    contributions: int = 1,
+    neighbors: str,
+    contributions: int,
 ) -> float:
     """Return sigma for a method and a choice of constants (the module's table)."""
     _check(method, noise, eps, delta, contributions)

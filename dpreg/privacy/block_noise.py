@@ -68,7 +68,7 @@ def blocks_gaussian(
     weight: Fraction,
     mu_squared: Fraction,
     neighbors: str,
-    contributions: int = 1,
+    contributions: int,
 ) -> GaussianLook:
     """Fit Gaussian noise to the blocks of rows of `size` - 1 columns.
 
@@ -165,7 +165,7 @@ def blocks_laplace(
     share: Fraction,
     eps: Fraction,
     neighbors: str,
-    contributions: int = 1,
+    contributions: int,
 ) -> BlocksLaplaceLook:
     """Fit noise of pure eps to the blocks of rows of `size` - 1 columns.
 

@@ -61,9 +61,7 @@ from dpreg.privacy.protection import check_contributions, check_neighbors
 __all__ = ["blocks_l2_squared", "blocks_weights", "score_sensitivity"]
 
 
-def blocks_l2_squared(
-    limit: int, weight: Fraction, neighbors: str, contributions: int = 1
-) -> Fraction:
+def blocks_l2_squared(limit: int, weight: Fraction, neighbors: str, contributions: int) -> Fraction:
     """Return the largest |dH|_F^2 + g |ds|^2 between neighbours (see the module).
 
     Parameters
@@ -95,7 +93,7 @@ def blocks_l2_squared(
     return most * (check_contributions(contributions) * CELL_UNITS) ** 2
 
 
-def score_sensitivity(limit: int, neighbors: str, contributions: int = 1) -> int:
+def score_sensitivity(limit: int, neighbors: str, contributions: int) -> int:
     """Return the largest |ds| between neighbours: 2 k S under replace-one, k S under add-remove."""
     check_neighbors(neighbors)
     _check_limit(limit)

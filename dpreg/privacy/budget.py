@@ -220,7 +220,7 @@ def together(budgets: Iterable[Budget]) -> Budget:
     return total
 
 
-def in_parallel(budgets: Iterable[Budget], contributions: int = 1) -> Budget:
+def in_parallel(budgets: Iterable[Budget], contributions: int) -> Budget:
     """Compose releases that read disjoint groups of rows: the largest eps and the largest delta.
 
     Statement

@@ -91,7 +91,7 @@ class DrawPlan:
 
 
 def plan_draws(
-    draws: int, budget: Budget, *, mechanism: str = "auto", contributions: int = 1
+    draws: int, budget: Budget, *, mechanism: str = "auto", contributions: int
 ) -> DrawPlan:
     """Divide a budget between K draws; public facts alone decide.
 
@@ -192,9 +192,7 @@ def _rough_delta(each: float, draws: int, eps: float) -> float:
 
 
 @lru_cache(maxsize=128)
-def bounded_range_share(
-    draws: int, eps: Fraction, delta: Fraction, contributions: int = 1
-) -> Fraction:
+def bounded_range_share(draws: int, eps: Fraction, delta: Fraction, contributions: int) -> Fraction:
     """Return the largest epsilon of each of K exponential draws that cost (eps, delta) together.
 
     Rounded downwards to a millionth of eps / K. With contributions k the share also keeps, for

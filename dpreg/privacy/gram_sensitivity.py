@@ -185,7 +185,7 @@ def layout(columns: Sequence[int], exclusive: Sequence[Sequence[int]] = ()) -> T
     return Triangle(columns, groups, tuple(cells), tuple(widths))
 
 
-def sensitivity_l1(triangle: Triangle, neighbors: str, contributions: int = 1) -> Fraction:
+def sensitivity_l1(triangle: Triangle, neighbors: str, contributions: int) -> Fraction:
     """Return the L1 sensitivity of the released cells, in units of one (see the module)."""
     check_neighbors(neighbors)
     most = Fraction(triangle.most_cells)
@@ -199,7 +199,7 @@ def sensitivity_l1(triangle: Triangle, neighbors: str, contributions: int = 1) -
 
 
 def sensitivity_l2_squared(
-    triangle: Triangle, neighbors: str, contributions: int = 1, response_weight: int = 1
+    triangle: Triangle, neighbors: str, contributions: int, response_weight: int = 1
 ) -> int:
     """Return the squared L2 sensitivity of the released cells, in units of one.
 
@@ -218,7 +218,7 @@ def sensitivity_l2_squared(
 
 
 def sensitivity_linf(
-    triangle: Triangle, neighbors: str, contributions: int = 1
+    triangle: Triangle, neighbors: str, contributions: int
 ) -> tuple[int, tuple[int, ...]]:
     """Return (k, widths): cell c moves by at most k * widths[c], in units of one."""
     check_neighbors(neighbors)

@@ -85,7 +85,7 @@ def response_weight(signal: float) -> Fraction:
     return Fraction(max(round(wanted * _WEIGHT_UNITS), 1), _WEIGHT_UNITS)
 
 
-def located_l2_squared(weight: Fraction, neighbors: str, contributions: int = 1) -> Fraction:
+def located_l2_squared(weight: Fraction, neighbors: str, contributions: int) -> Fraction:
     """Return D^2, the squared Frobenius sensitivity of weighted located rows (see the module).
 
     Parameters

@@ -161,7 +161,7 @@ def _bound(noise: GaussianLook | MatrixLaplaceLook) -> Stability:
 
 
 def located_gaussian(
-    size: int, weight: Fraction, mu_squared: Fraction, neighbors: str, contributions: int = 1
+    size: int, weight: Fraction, mu_squared: Fraction, neighbors: str, contributions: int
 ) -> GaussianLook:
     """Fit Gaussian noise to located rows of `size` places, the response last.
 
@@ -186,7 +186,7 @@ def located_gaussian(
 
 
 def box_gaussian(
-    triangle: Triangle, mu_squared: Fraction, neighbors: str, contributions: int = 1
+    triangle: Triangle, mu_squared: Fraction, neighbors: str, contributions: int
 ) -> GaussianLook:
     """Fit Gaussian noise to rows in the box [-1, 1], the constant among their places.
 
@@ -219,7 +219,7 @@ def box_response_weight(triangle: Triangle) -> int:
 
 
 def located_matrix_laplace(
-    size: int, share: Fraction, eps: Fraction, neighbors: str, contributions: int = 1
+    size: int, share: Fraction, eps: Fraction, neighbors: str, contributions: int
 ) -> MatrixLaplaceLook:
     """Fit matrix-Laplace noise to located rows of `size` places, the response last.
 
@@ -231,7 +231,7 @@ def located_matrix_laplace(
 
 
 def box_matrix_laplace(
-    triangle: Triangle, share: Fraction, eps: Fraction, neighbors: str, contributions: int = 1
+    triangle: Triangle, share: Fraction, eps: Fraction, neighbors: str, contributions: int
 ) -> MatrixLaplaceLook:
     """Fit matrix-Laplace noise to rows in the box [-1, 1], the constant among their places.
 

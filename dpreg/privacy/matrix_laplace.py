@@ -118,7 +118,7 @@ def matrix_laplace_scales(
     eps: Fraction,
     share: Fraction,
     neighbors: str,
-    contributions: int = 1,
+    contributions: int,
     *,
     squared_norm: int = 1,
 ) -> tuple[int, ...]:

@@ -262,7 +262,7 @@ def test_laplace_scales_are_rounded_upwards(monkeypatch):
     seen = []
     monkeypatch.setattr(gram_module, "laplace_variance", lambda scale: seen.append(scale) or 1.0)
     triangle = layout((0, 1))
-    moved = sensitivity_l1(triangle, "replace-one") * CELL_UNITS
+    moved = sensitivity_l1(triangle, "replace-one", contributions=1) * CELL_UNITS
     for k in range(1, 50):
         gram_module._laplace_plan(triangle, Budget(Fraction(k, 97)), Protection("replace-one"))
         assert Fraction(seen[-1]) >= moved / Fraction(k, 97)

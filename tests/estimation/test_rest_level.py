@@ -62,9 +62,9 @@ def exceeds():
     replaced = (found[1:, None] - found[1:]).reshape(-1, found.shape[1])
     for neighbors, moved in (("add-remove", added), ("replace-one", replaced)):
         l1, l2 = np.abs(moved).sum(axis=1).max(), (moved**2).sum(axis=1).max()
-        if l1 > sensitivity_l1(triangle, neighbors):
+        if l1 > sensitivity_l1(triangle, neighbors, 1):
             return True
-        if l2 > sensitivity_l2_squared(triangle, neighbors):
+        if l2 > sensitivity_l2_squared(triangle, neighbors, 1):
             return True
     return False
 
@@ -73,11 +73,10 @@ def test_the_level_costs_nothing():
     """The bounds are those of the release without it, and no pair of corners exceeds them."""
     without, (triangle, _) = layout((0, 1, 2, 3), [GROUP]), changes()
     for neighbors in ("replace-one", "add-remove"):
-        assert sensitivity_l1(triangle, neighbors) == sensitivity_l1(without, neighbors)
+        assert sensitivity_l1(triangle, neighbors, 1) == sensitivity_l1(without, neighbors, 1)
         for weight in (1, 3):
-            assert sensitivity_l2_squared(
-                triangle, neighbors, response_weight=weight
-            ) == sensitivity_l2_squared(without, neighbors, response_weight=weight)
+            own = sensitivity_l2_squared(triangle, neighbors, 1, weight)
+            assert own == sensitivity_l2_squared(without, neighbors, 1, weight)
     assert not exceeds()
 
 

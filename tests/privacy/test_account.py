@@ -114,7 +114,7 @@ def test_no_line_is_opened_after_the_charge():
     for opened in (
         lambda: call.line("late", "laplace", HALF),
         lambda: call.joint("late", "laplace", HALF),
-        lambda: call.draws("late", plan_draws(2, HALF)),
+        lambda: call.draws("late", plan_draws(2, HALF, contributions=1)),
     ):
         with pytest.raises(AccountError, match="'late' is opened after the charge"):
             opened()
@@ -156,7 +156,7 @@ def test_groups_of_a_public_column_share_one_cost():
 
 
 def test_draws_that_compose_exactly_have_a_part_each():
-    plan = plan_draws(5, Budget(1, "1e-6"), mechanism="exponential")
+    plan = plan_draws(5, Budget(1, "1e-6"), mechanism="exponential", contributions=1)
     call = account(Budget(1, "1e-6"))
     parts = call.draws("selection", plan)
     call.charge(None, "a call")

@@ -133,7 +133,7 @@ def test_the_blocks_alone_attain_their_bound(limit, weight, neighbors):
 
     others = rows if neighbors == "replace-one" else rows[:1]
     largest = max(change(one, other) for one in rows for other in others)
-    bound = blocks_l2_squared(limit, weight, neighbors)
+    bound = blocks_l2_squared(limit, weight, neighbors, contributions=1)
     assert bound * Fraction(999, 1000) < largest <= bound
 
 
@@ -147,7 +147,7 @@ def test_no_pair_of_directions_exceeds_the_bound():
             first**2 + second**2 - 2 * first * second * t_**2 + x * (b**2 + c**2 - 2 * b * c * t_)
         )
         weight = Fraction(x)
-        bound = float(blocks_l2_squared(FULL, weight, "replace-one")) / FULL**2
+        bound = float(blocks_l2_squared(FULL, weight, "replace-one", contributions=1)) / FULL**2
         assert found.max() <= bound * (1 + 1e-12)
         assert found.max() >= bound * (1 - 1e-3)
 
@@ -179,7 +179,7 @@ def test_a_sensitivity_that_leaves_something_out_is_caught(monkeypatch, mutant):
 
 def test_a_middle_without_noise_of_its_own_is_caught(monkeypatch):
     monkeypatch.setattr(block_noise, "blocks_weights", lambda n, g, h: blocks_weights(n, g, 50 * h))
-    noise = blocks_gaussian(3, FULL, Fraction(1), MU_SQUARED, "add-remove")
+    noise = blocks_gaussian(3, FULL, Fraction(1), MU_SQUARED, "add-remove", contributions=1)
     assert worst(noise, 2, FULL, Fraction(1), "add-remove") > MU_SQUARED * Fraction(11, 10)
 
 
@@ -189,7 +189,7 @@ def test_the_score_alone_moves_by_its_limit():
         [cell for place, cell in released(row).items() if place[1] == 3 > place[0]] for row in rows
     ]
     lengths = [math.dist(one, other) for one in scores for other in scores]
-    most = score_sensitivity(FULL // 3, "replace-one")
+    most = score_sensitivity(FULL // 3, "replace-one", contributions=1)
     assert 0.999 * most < max(lengths) <= most
     assert score_sensitivity(FULL // 3, "add-remove", 5) == 5 * (FULL // 3)
 
@@ -231,7 +231,7 @@ def test_no_neighbour_exceeds_pure_eps(limit, share, contributions, neighbors):
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_block_of_too_little_noise_is_caught(place):
     fields = ("information", "score", "middle")
-    honest = blocks_laplace(4, FULL, Fraction(1, 2), EPS, "replace-one")
+    honest = blocks_laplace(4, FULL, Fraction(1, 2), EPS, "replace-one", contributions=1)
     mutant = replace(honest, **{fields[place]: getattr(honest, fields[place]) // 64})
     rows = candidates(3, FULL, Fraction(1), np.random.default_rng(3))
     largest = max(pure_loss(mutant, [one], [other]) for one in rows for other in rows)
@@ -239,7 +239,7 @@ def test_a_block_of_too_little_noise_is_caught(place):
 
 
 def test_pure_noise_has_its_sds_and_is_drawn_from_parts():
-    noise = blocks_laplace(4, FULL // 9, Fraction(1, 3), EPS, "replace-one")
+    noise = blocks_laplace(4, FULL // 9, Fraction(1, 3), EPS, "replace-one", contributions=1)
     rng = np.random.default_rng(4)
     many = np.array([noise.simulate(rng) for _ in range(3000)], dtype=float) / FULL
     assert np.abs(many.std(0) / noise.sd - 1).max() < 0.15
@@ -264,19 +264,19 @@ def test_pure_noise_has_its_sds_and_is_drawn_from_parts():
 
 def test_refusals():
     with pytest.raises(ArgumentError, match="share"):
-        blocks_laplace(4, FULL, Fraction(1), EPS, "replace-one")
+        blocks_laplace(4, FULL, Fraction(1), EPS, "replace-one", contributions=1)
     with pytest.raises(ArgumentError, match="positive"):
-        blocks_laplace(4, FULL, Fraction(1, 2), Fraction(0), "replace-one")
+        blocks_laplace(4, FULL, Fraction(1, 2), Fraction(0), "replace-one", contributions=1)
     with pytest.raises(ArgumentError, match="too small"):
-        blocks_laplace(4, FULL, Fraction(1, 2), Fraction(1, 2**200), "replace-one")
+        blocks_laplace(4, FULL, Fraction(1, 2), Fraction(1, 2**200), "replace-one", contributions=1)
     with pytest.raises(ArgumentError, match="weight must be positive"):
-        blocks_l2_squared(FULL, Fraction(0), "replace-one")
+        blocks_l2_squared(FULL, Fraction(0), "replace-one", contributions=1)
     with pytest.raises(ArgumentError, match="neighbors"):
-        blocks_l2_squared(FULL, Fraction(1), "swap")
+        blocks_l2_squared(FULL, Fraction(1), "swap", contributions=1)
     with pytest.raises(ArgumentError, match="contributions"):
         blocks_l2_squared(FULL, Fraction(1), "replace-one", 0)
     for limit in (0, FULL + 1):
         with pytest.raises(ArgumentError, match="limit"):
-            score_sensitivity(limit, "replace-one")
+            score_sensitivity(limit, "replace-one", contributions=1)
     with pytest.raises(ArgumentError, match="one column"):
-        blocks_gaussian(1, FULL, Fraction(1), MU_SQUARED, "replace-one")
+        blocks_gaussian(1, FULL, Fraction(1), MU_SQUARED, "replace-one", contributions=1)

@@ -138,7 +138,7 @@ def test_arithmetic(a, b):
     assert Budget(a) + Budget(b) == Budget(a + b)
     assert Budget(a + b) - Budget(b) == Budget(a)
     assert Budget(a + b).covers(Budget(b))
-    assert in_parallel([Budget(a), Budget(b)]) == Budget(max(a, b))
+    assert in_parallel([Budget(a), Budget(b)], contributions=1) == Budget(max(a, b))
 
 
 def test_covers_needs_both_parts_and_subtraction_refuses_to_go_below_zero():

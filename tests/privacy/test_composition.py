@@ -79,7 +79,7 @@ def test_exponential_mechanisms_never_exceed_the_claim(draws):
 
 @pytest.mark.parametrize(("draws", "share"), [(5, 0.233), (50, 0.067)])
 def test_the_designs_figures_for_exact_shares(draws, share):
-    assert float(bounded_range_share(draws, Fraction(1), MILLIONTH)) == pytest.approx(
+    assert float(bounded_range_share(draws, Fraction(1), MILLIONTH, 1)) == pytest.approx(
         share, abs=5e-4
     )
 
@@ -97,7 +97,7 @@ def test_the_designs_figures_for_simple_zcdp(draws, share):
 @pytest.mark.parametrize("draws", [2, 5, 50, 200])
 @pytest.mark.parametrize(("eps", "delta"), [(Fraction(1), MILLIONTH), (Fraction(1, 5), MILLIONTH)])
 def test_shares_are_proved_and_near_the_largest(draws, eps, delta):
-    share = bounded_range_share(draws, eps, delta)
+    share = bounded_range_share(draws, eps, delta, contributions=1)
     assert bounded_range_delta(share, draws, eps) <= delta
     assert bounded_range_delta(share * Fraction(100001, 100000), draws, eps) > delta
     assert share >= eps / draws
@@ -116,13 +116,15 @@ def test_fewer_rows_of_a_person_cost_in_proportion(contributions):
     for j in range(1, contributions + 1):
         part = Fraction(j, contributions)
         assert bounded_range_delta(share * part, 20, part) <= MILLIONTH
-    assert share == bounded_range_share(20, Fraction(1), MILLIONTH)  # it costs nothing
+    assert share == bounded_range_share(
+        20, Fraction(1), MILLIONTH, contributions=1
+    )  # it costs nothing
 
 
 def test_every_number_of_rows_is_looked_at(monkeypatch):
     """A delta that fewer rows would pass, made up since none has been found, lowers the share."""
     honest = composition.bounded_range_delta
-    bare = bounded_range_share(20, Fraction(1), MILLIONTH)
+    bare = bounded_range_share(20, Fraction(1), MILLIONTH, 1)
 
     def harsher(each, draws, eps):
         if eps == Fraction(2, 3) and each > bare * Fraction(2, 3) * Fraction(9, 10):
@@ -136,17 +138,22 @@ def test_every_number_of_rows_is_looked_at(monkeypatch):
 
 
 def test_the_public_rule():
-    five, fifty = plan_draws(5, Budget(1, 1e-6)), plan_draws(50, Budget(1, 1e-6))
+    five, fifty = (
+        plan_draws(5, Budget(1, 1e-6), contributions=1),
+        plan_draws(50, Budget(1, 1e-6), contributions=1),
+    )
     assert five == DrawPlan(
         5, "permute-and-flip", Fraction(1, 5), Budget(1), "epsilons add"
     )  # .233 is less than 1.2 times .2: the delta is not spent
     assert fifty.mechanism == "exponential"
     assert fifty.cost == Budget(1, 1e-6)
     assert float(fifty.eps_each) == pytest.approx(0.0673, abs=1e-4)
-    assert plan_draws(5, Budget(1, 1e-6), mechanism="exponential").eps_each > Fraction(23, 100)
-    assert plan_draws(50, Budget(1)).eps_each == Fraction(1, 50)
-    assert plan_draws(1, Budget(1, 1e-6)).cost == Budget(1)
-    laplace = plan_draws(50, Budget(1, 1e-6), mechanism="laplace")
+    assert plan_draws(
+        5, Budget(1, 1e-6), mechanism="exponential", contributions=1
+    ).eps_each > Fraction(23, 100)
+    assert plan_draws(50, Budget(1), contributions=1).eps_each == Fraction(1, 50)
+    assert plan_draws(1, Budget(1, 1e-6), contributions=1).cost == Budget(1)
+    laplace = plan_draws(50, Budget(1, 1e-6), mechanism="laplace", contributions=1)
     assert (laplace.eps_each, laplace.cost) == (Fraction(1, 50), Budget(1))
 
 
@@ -163,7 +170,7 @@ def test_the_public_rule():
 )
 def test_bad_arguments_are_refused(arguments):
     with pytest.raises(ArgumentError):
-        plan_draws(**({"budget": Budget(1)} | arguments))
+        plan_draws(**({"budget": Budget(1), "contributions": 1} | arguments))
 
 
 def test_mutant_pure_epsilon_forgotten_is_caught():

@@ -33,9 +33,9 @@ MODELS = {
 
 
 def bounds(triangle, neighbors, weight=1):
-    k, widths = sensitivity_linf(triangle, neighbors)
+    k, widths = sensitivity_linf(triangle, neighbors, 1)
     return (
-        float(sensitivity_l1(triangle, neighbors)),
+        float(sensitivity_l1(triangle, neighbors, 1)),
         sensitivity_l2_squared(triangle, neighbors, 1, weight),
         k * np.array(widths),
     )
@@ -73,13 +73,13 @@ def test_l2_is_d_and_attained_by_orthogonal_sign_rows():
     ones, signs = np.ones((1, 8)), np.array([[1.0, 1, 1, 1, -1, -1, -1, -1]])
     whole = np.array([True])
     change = released(triangle, ones, whole) - released(triangle, signs, whole)
-    assert (change**2).sum() == 64 == sensitivity_l2_squared(triangle, "replace-one")
+    assert (change**2).sum() == 64 == sensitivity_l2_squared(triangle, "replace-one", 1)
 
 
 def test_l1_of_complete_against_incomplete_row_is_attained():
     triangle = layout(range(7))
     change = released(triangle, np.ones((1, 8)), np.array([True]))
-    assert np.abs(change).sum() == 36 == sensitivity_l1(triangle, "replace-one")
+    assert np.abs(change).sum() == 36 == sensitivity_l1(triangle, "replace-one", 1)
 
 
 def one_dimension_less(rng):
@@ -90,7 +90,7 @@ def one_dimension_less(rng):
 def add_remove_bound_under_replace_one(rng):
     triangle = layout(*MODELS["p6"])
     found = worst_changes(triangle, "replace-one", rng)
-    return found[1], sensitivity_l2_squared(triangle, "add-remove")
+    return found[1], sensitivity_l2_squared(triangle, "add-remove", 1)
 
 
 def factor_not_counted(rng):
@@ -108,13 +108,13 @@ def duplicates_released_but_not_counted(rng):
     z, whole = rows(triangle, rng, 2000)
     again = np.abs(z[:, 3:6]).sum(axis=1)  # cells (0, dummy) once more
     found = np.abs(released(triangle, z, whole)).sum(axis=1) + again
-    return found.max(), float(sensitivity_l1(triangle, "add-remove"))
+    return found.max(), float(sensitivity_l1(triangle, "add-remove", 1))
 
 
 def l1_of_add_remove_with_a_factor(rng):
     triangle = layout(*MODELS["factors only"])
     found = worst_changes(triangle, "replace-one", rng)
-    return found[0], float(sensitivity_l1(triangle, "add-remove"))
+    return found[0], float(sensitivity_l1(triangle, "add-remove", 1))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,9 @@ def test_bounds_hold_for_stored_integers():
 
 def test_contributions_multiply():
     triangle = layout(*MODELS["p3"])
-    assert sensitivity_l1(triangle, "add-remove", 3) == 3 * sensitivity_l1(triangle, "add-remove")
+    assert sensitivity_l1(triangle, "add-remove", 3) == 3 * sensitivity_l1(
+        triangle, "add-remove", contributions=1
+    )
     assert sensitivity_l2_squared(triangle, "replace-one", 3) == 9 * 25
     assert sensitivity_linf(triangle, "replace-one", 3)[0] == 3
 

@@ -133,13 +133,13 @@ def mutant_square(size, weight):
 def test_noise_that_is_not_what_the_norm_weighs_is_caught(monkeypatch, mutant):
     monkeypatch.setattr(look_noise, "located_weights", mutant)
     weight = Fraction(1, 2)
-    noise = located_gaussian(4, weight, MU_SQUARED, "add-remove")
+    noise = located_gaussian(4, weight, MU_SQUARED, "add-remove", contributions=1)
     assert worst(noise, 3, weight, "add-remove", 1) > MU_SQUARED * Fraction(11, 10)
 
 
 def test_rows_outside_the_ball_would_be_seen():
     """The search's scale is exact: one unit beyond the bound is found out."""
-    noise = located_gaussian(2, Fraction(1), MU_SQUARED, "add-remove")
+    noise = located_gaussian(2, Fraction(1), MU_SQUARED, "add-remove", contributions=1)
     assert moved(noise, [[UNIT, UNIT]], []) > MU_SQUARED * (1 - Fraction(1, 10**12))
     assert moved(noise, [[UNIT + 1, UNIT]], []) > MU_SQUARED
 
@@ -162,8 +162,8 @@ def test_the_weight_is_in_its_range_and_refusals():
         with pytest.raises(ArgumentError, match="signal must be finite"):
             response_weight(signal)
     with pytest.raises(ArgumentError, match="weight must be positive"):
-        located_l2_squared(Fraction(0), "replace-one")
+        located_l2_squared(Fraction(0), "replace-one", contributions=1)
     with pytest.raises(ArgumentError, match="neighbors"):
-        located_l2_squared(Fraction(1), "swap")
+        located_l2_squared(Fraction(1), "swap", contributions=1)
     with pytest.raises(ArgumentError, match="contributions"):
         located_l2_squared(Fraction(1), "replace-one", 0)

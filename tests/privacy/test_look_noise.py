@@ -24,12 +24,12 @@ FACTOR = layout((0, 1, 2, 3, 4), ((3, 4),))
 
 
 GAUSSIAN = [
-    located_gaussian(4, HALF, MU_SQUARED, "replace-one"),
-    box_gaussian(FACTOR, MU_SQUARED, "replace-one"),
+    located_gaussian(4, HALF, MU_SQUARED, "replace-one", contributions=1),
+    box_gaussian(FACTOR, MU_SQUARED, "replace-one", contributions=1),
 ]
 LAPLACE = [
-    located_matrix_laplace(4, Fraction(1, 3), EPS, "replace-one"),
-    box_matrix_laplace(FACTOR, Fraction(1, 3), EPS, "replace-one"),
+    located_matrix_laplace(4, Fraction(1, 3), EPS, "replace-one", contributions=1),
+    box_matrix_laplace(FACTOR, Fraction(1, 3), EPS, "replace-one", contributions=1),
 ]
 
 
@@ -126,6 +126,6 @@ def test_the_boxs_rows_keep_the_norm_that_matrix_laplace_counts_on():
 def test_a_box_without_the_constant_is_refused():
     triangle = layout((1, 2))
     with pytest.raises(ArgumentError, match="holds the constant"):
-        box_gaussian(triangle, MU_SQUARED, "replace-one")
+        box_gaussian(triangle, MU_SQUARED, "replace-one", contributions=1)
     with pytest.raises(ArgumentError, match="holds the constant"):
-        box_matrix_laplace(triangle, HALF, EPS, "replace-one")
+        box_matrix_laplace(triangle, HALF, EPS, "replace-one", contributions=1)

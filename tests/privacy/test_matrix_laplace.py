@@ -73,7 +73,7 @@ def test_mutants_of_the_scales_are_caught(neighbors):
     assert worst_loss(tuple(c // 2 for c in scales), neighbors, 2) > most  # half the scale
     other = matrix_laplace_scales(4, EPS, share, "add-remove", 2)
     assert worst_loss(other, "replace-one", 2) > most  # the wrong relation
-    assert worst_loss(matrix_laplace_scales(4, EPS, share, neighbors), neighbors, 2) > most
+    assert worst_loss(matrix_laplace_scales(4, EPS, share, neighbors, 1), neighbors, 2) > most
     bare = matrix_laplace_scales(4, EPS, Fraction(1, 2**30), neighbors, 2)[:-1]
     assert worst_loss((*bare, scales[-1]), neighbors, 2) > most  # no share for the response
 
@@ -111,8 +111,12 @@ def test_scales_are_integers_rounded_upwards():
     scales = matrix_laplace_scales(3, Fraction(1, 3), Fraction(1, 7), "add-remove", 2)
     assert scales == (math.ceil(Fraction(2 * 2**40 * 3 * 7, 2 * 6)),) * 2 + (2 * 2**40 * 21 // 2,)
     assert all(isinstance(c, int) for c in scales)
-    assert matrix_laplace_scales(2, Fraction(10**30), Fraction(1, 2), "replace-one") == (1, 1)
-    assert matrix_laplace_scales(1, EPS, Fraction(1, 2), "replace-one") == (math.ceil(2**41 / EPS),)
+    assert matrix_laplace_scales(
+        2, Fraction(10**30), Fraction(1, 2), "replace-one", contributions=1
+    ) == (1, 1)
+    assert matrix_laplace_scales(1, EPS, Fraction(1, 2), "replace-one", 1) == (
+        math.ceil(2**41 / EPS),
+    )
 
 
 @pytest.mark.parametrize("signal", [0.0, 0.3, 1.0, 40.0])

@@ -58,7 +58,7 @@ def test_what_no_engine_can_draw_is_refused_with_the_mend():
 
 def models(engine: str, eps: Fraction, units: int = 3):
     contest = least_squares_contest(RHO, Protection("replace-one"))
-    plan = plan_draws(1, Budget(eps), mechanism="permute-and-flip")
+    plan = plan_draws(1, Budget(eps), mechanism="permute-and-flip", contributions=1)
     return ENGINES[engine](problem(units), space(units), contest, plan), contest
 
 
@@ -81,7 +81,7 @@ def test_the_tree_is_made_for_the_rate_of_one_draw():
 @pytest.mark.parametrize("engine", ["enumerate", "tree"])
 def test_with_eps_enough_the_best_model_is_drawn(engine):
     priced = replace(least_squares_contest(RHO, Protection("replace-one")), psi=2**20)
-    plan = plan_draws(1, Budget(10**4), mechanism="permute-and-flip")
+    plan = plan_draws(1, Budget(10**4), mechanism="permute-and-flip", contributions=1)
     made = ENGINES[engine](problem(), space(3), priced, plan)
     part = bought(10**4)
     assert made.draw(part) == (0,)

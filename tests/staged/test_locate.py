@@ -90,9 +90,11 @@ def test_the_noise_unit_is_that_of_balanced_looks():
     from dpreg.privacy.look_noise import located_gaussian, located_matrix_laplace
 
     for neighbors in ("replace-one", "add-remove"):
-        gaussian = located_gaussian(5, Fraction(1), Fraction(1, 4), neighbors)
+        gaussian = located_gaussian(5, Fraction(1), Fraction(1, 4), neighbors, 1)
         assert gaussian.sd[0, 4] == pytest.approx(noise_unit(0.5, neighbors, None), rel=1e-6)
-        laplace = located_matrix_laplace(5, Fraction(1, 2), Fraction(1, 2), neighbors)
+        laplace = located_matrix_laplace(
+            5, Fraction(1, 2), Fraction(1, 2), neighbors, contributions=1
+        )
         assert laplace.sd[0, 4] == pytest.approx(noise_unit(0.5, neighbors, 6), rel=1e-6)
 
 

@@ -16,9 +16,11 @@ from dpreg.staged.need import enough_rows, rows_needed, strength_needed
 def test_nu_is_the_noise_of_the_last_look(columns, neighbors, gaussian):
     size = columns + 1
     if gaussian:
-        noise = located_gaussian(size, Fraction(1), Fraction(1, 16), neighbors)
+        noise = located_gaussian(size, Fraction(1), Fraction(1, 16), neighbors, 1)
     else:
-        noise = located_matrix_laplace(size, Fraction(1, 2), Fraction(1, 4), neighbors)
+        noise = located_matrix_laplace(
+            size, Fraction(1, 2), Fraction(1, 4), neighbors, contributions=1
+        )
     sd = noise.sd[:columns, :columns] * columns  # the stored rows are divided by R, R^2 = d
     nu = 2 * float(np.sqrt((sd**2).sum(axis=1).max()))
     assert rows_needed(columns, 0.25, neighbors, gaussian=gaussian) == pytest.approx(nu, rel=1e-6)

@@ -95,7 +95,7 @@ def _totals(data, schema, penalty):
     design = build_design("y ~ a + b + c + d", schema)
     space = build_space(design.terms, tuple(column.name for column in design.columns))
     moments = accumulate(blocks(design, as_source(data)), len(design.columns) + 1)
-    plan = plan_draws(1, Budget(1))
+    plan = plan_draws(1, Budget(1), contributions=1)
     contest = least_squares_contest(Fraction(1), Protection("replace-one")).priced(
         penalty, Fraction(0), space
     )
