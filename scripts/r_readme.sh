@@ -101,4 +101,4 @@ grep -h -E '\[ FAIL' dpreg.Rcheck/tests/testthat.Rout | tail -n 1
 # One note is right: the README has nobody install the packages that tests of methods for them use.
 awk '/^\* checking package dependencies \.\.\. NOTE/ { next } /\.\.\. (NOTE|WARNING|ERROR)/ { bad = 1 }
     END { exit bad }' log || { cat log >&2; exit 1; }
-tail -n 1 log
+grep "^Status" log

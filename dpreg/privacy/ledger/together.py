@@ -98,8 +98,9 @@ def _answered(
 ) -> Line | None:
     """Look up what another process says it did; None where this one must do it itself."""
     if turn.answer == _REFUSED:
-        if reply := turn.reply:
-            raise BudgetError(reply.decode(errors="replace"))
+        token, _, why = turn.reply.decode(errors="replace").partition(" ")
+        if token == request.token:
+            raise BudgetError(why)
         with database.reading(deadline) as run:
             charging.fitting(run, facts, seen, request, database.now(run))
         return None
@@ -153,7 +154,8 @@ def _those_behind(book: _Book, turn: Turn) -> dict[int, tuple[int, bytes]]:
         except LedgerError:
             break  # the other's head is not in this book, or the disk failed: that one will see
         except BudgetError as fault:
-            answers[other.ticket] = _REFUSED, str(fault).encode(errors="replace")
+            reply = f"{request.token} {fault}"
+            answers[other.ticket] = _REFUSED, reply.encode(errors="replace")
     return answers
 
 

@@ -44,10 +44,12 @@ def asks(path, what, answers, *, cost=TENTH, analyst=None, timeout=60, seen=None
 
 
 def drawn(path):
-    """How many tickets have been drawn."""
+    """How many tickets have been drawn, the message of the last one posted."""
     file = os.open(f"{path}-queue", os.O_RDONLY)
     try:
-        return Slots(file).given
+        slots = Slots(file)
+        given = slots.given
+        return given - (slots.of(given) is None)
     finally:
         os.close(file)
 
@@ -329,15 +331,12 @@ def test_slots_belong_to_one_ticket_and_say_so(tmp_path):
     os.close(file)
 
 
-def test_who_is_refused_by_another_is_told_why_though_there_is_no_room_for_it(
-    tmp_path, monkeypatch
-):
+@pytest.mark.parametrize("reply", [b"", b"0" * 32 + b" because"])
+def test_who_is_refused_by_another_finds_out_why_where_it_is_not_told(tmp_path, monkeypatch, reply):
     path = tmp_path / "ledger.db"
     Ledger("0.1", path).close()
     honest = Slots.answer
-    monkeypatch.setattr(
-        Slots, "answer", lambda slots, ticket, value, _: honest(slots, ticket, value)
-    )
+    monkeypatch.setattr(Slots, "answer", lambda slots, *told: honest(slots, *told[:2], reply))
     with Line(path) as line:
         line.add("first")
         line.add("second")
