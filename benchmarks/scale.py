@@ -7,7 +7,7 @@ CPU seconds travel better between machines than the clock's, on a shared one abo
 - columns: `dp_ols(method="gram")` of p columns, beside NumPy's Gram matrix and one solve;
 - levels: exact moments of a factor and two numbers, and the whole `dp_ols(method="gram")` of them,
   both beside pandas' group-by sums of the same;
-- candidates: exact moments of 1,000 columns of a Parquet file, as `dp_select` reads them;
+- candidates: exact moments of 1,000 columns of a Parquet file, and the whole `dp_select` of them;
 - csv, parquet: exact moments of 14 columns (and a factor of 20 levels, "text"), beside DuckDB's and
   Polars' sums and sums of products of all pairs; "decode" is pyarrow's reading of the file alone.
 
@@ -118,11 +118,23 @@ def file_ours(path: str) -> Callable[[], object]:
     return moments(formula, path, schema)
 
 
-def candidates_ours(path: str) -> Callable[[], object]:
+def candidates_of(path: str) -> tuple[str, dict[str, Any]]:
     import pyarrow.parquet
 
     names = [name for name in pyarrow.parquet.read_schema(path).names if name != "y"]
-    return moments("y ~ " + " + ".join(names), path, dict.fromkeys([*names, "y"], (-4, 4)))
+    return "y ~ " + " + ".join(names), dict.fromkeys([*names, "y"], (-4, 4))
+
+
+def candidates_ours(path: str) -> Callable[[], object]:
+    formula, schema = candidates_of(path)
+    return moments(formula, path, schema)
+
+
+def candidates_select(path: str) -> Callable[[], object]:
+    import dpreg
+
+    formula, schema = candidates_of(path)
+    return lambda: dpreg.dp_select(formula, path, 1, schema=schema)
 
 
 def file_duckdb(path: str) -> Callable[[], object]:
@@ -168,6 +180,8 @@ JOBS: dict[str, Callable[[Any], Callable[[], object]]] = {
     "ols pandas": levels_pandas,
     "candidates dpreg": candidates_ours,
     "candidates decode": file_decode,
+    "select dpreg": candidates_select,
+    "select decode": file_decode,
     "file dpreg": file_ours,
     "file duckdb": file_duckdb,
     "file polars": file_polars,
@@ -220,7 +234,7 @@ def peak_megabytes() -> float:
 
 def run(job: str, size: str) -> None:
     """Do one job in this process, and print its CPU seconds and the memory before and after."""
-    call = JOBS[job](size if job.startswith(("file", "candidates")) else int(size))
+    call = JOBS[job](size if job.startswith(("file", "candidates", "select")) else int(size))
     before, started = peak_megabytes(), time.process_time()
     call()
     print(time.process_time() - started, before, peak_megabytes())
@@ -277,6 +291,7 @@ def main(only: list[str], rows: list[int], rounds: int) -> None:
             path = Path(folder) / f"candidates-{count}.parquet"
             write_candidates(path, count)
             compare("candidates", path, f"1,000 columns of {count:,}", ["decode"], rounds)
+            compare("select", path, f"dp_select, {count:,} rows", ["decode"], rounds)
             path.unlink()
         for count in rows if "parquet" in only else ():
             path = Path(folder) / f"{count}.parquet"
