@@ -116,11 +116,14 @@ class Heaviness:
 
     @property
     def bent(self) -> float:
-        """The square of the outer excess, as far as it is seen: see `dpreg.staged.clips`."""
+        """The square of the outer excess, as far as it is seen: see `dpreg.staged.clips`.
+
+        It is drawn to 0 where its noise is larger than it can be: what then stands out is chance.
+        """
         noise = _SURE * self.outer_noise
         if self.outer <= noise:
             return 0.0
-        known = 1 - (noise / self.outer) ** 2
+        known = (1 - (noise / self.outer) ** 2) / (1 + (self.outer_noise / _MOST) ** 2)
         return min(known * self.outer, _MOST) ** 2
 
     @property

@@ -75,3 +75,11 @@ def test_symmetric_residuals_move_nothing_however_heavy():
     e = np.random.default_rng(5).standard_t(3, 1_000_000)
     skew = float((np.clip(e, -4, 4) * np.minimum(np.abs(e), 4)).mean())
     assert Heaviness(0.25, 0.0).beyond(abs(skew), 1.7) < 0.003
+
+
+def test_an_outer_excess_that_noise_may_make_alone_is_drawn_to_nothing():
+    seen, chance = Heaviness(0.0, 0.0, 0.5, 0.1), Heaviness(0.0, 0.0, 7.5, 1.5)
+    assert seen.bent == pytest.approx(0.45**2, rel=0.05)
+    assert Heaviness(0.0, 0.0, 5.0, 0.1).bent == pytest.approx(0.49)
+    assert Heaviness(0.0, 0.0, 3.0, 1.5).bent < 0.1 < chance.bent
+    assert Heaviness(0.0, 0.0, 2.0, 1.5).bent == 0.0
