@@ -248,6 +248,8 @@ def _results(
         family=family.name,
         link=family.link,
         converged=converged(seen),
+        offset=model.offset,
+        trials=model.trials,
     )
 
 

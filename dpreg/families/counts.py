@@ -106,7 +106,7 @@ class CountLaw:
     excess : Table
         x(mu, C)/mu.
     variance : Table
-        Of min(Y, C), over mu.
+        Of min(Y, C), over mu; s(mu) at the public cap.
     """
 
     excess: Table
@@ -134,7 +134,9 @@ def count_law(family: Poisson, scatter: float, usual: float) -> CountLaw | None:
     taken = np.maximum(taken, 0.0)
     variance = np.maximum(square - (mean - taken) ** 2, 0.0)
     excess = np.maximum(taken - taken[:, -1:], 0.0) / mean
-    return CountLaw(Table(low, caps, excess), Table(low, caps, variance / mean))
+    # The dispersion is that of counts as the public cap leaves them.
+    variance *= varied / np.maximum(variance[:, -1:], 1e-300)
+    return CountLaw(Table(low, caps, excess), Table(low, caps, variance))
 
 
 def _caps(most: float) -> Floats:

@@ -29,7 +29,6 @@ from dpreg.families.plan import (
     STILL,
     FamilyPlan,
     OpenFamilyLooks,
-    moved_at_most,
 )
 from dpreg.families.rows import FamilyRows, Trials
 from dpreg.families.trials import of_trials
@@ -161,7 +160,7 @@ def look_at_family(
         family, mean, cells, sd = of_trials(box, box_noise.sd, trials, response)
     fit = start(family, cells[order], sd[order], slopes, response, rows, mean)
     looks: list[FamilyLook] = []
-    left, share, most = 1 - FIRST, SECOND, moved_at_most(family)
+    left, share, most = 1 - FIRST, SECOND, plan.moved_at_most(family)
     look = partial(_look, read, design, opened, response, columns, offsets, trials)
     while True:
         seen, fit = look(fit, share)

@@ -45,7 +45,6 @@ __all__ = [
     "SECOND",
     "FamilyPlan",
     "OpenFamilyLooks",
-    "moved_at_most",
     "plan_family",
 ]
 
@@ -69,11 +68,6 @@ NEEDED: Final = 2.2
 MOST_LOOKS: Final = 3 + len(MORE)
 CHOSEN: Final = "look at the chosen columns"
 """The step of one more look, after a choice, as the budget table names it."""
-
-
-def moved_at_most(family: Family) -> tuple[float, ...]:
-    """Return how far the fit may move at each look without another one."""
-    return MOVED_COUNTS if family.dispersed else MOVED
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +132,13 @@ class FamilyPlan:
         """Return mu or eps of a look of this share, over the rows of one person."""
         own = float(self.strength * share)
         return (math.sqrt(own) if self.gaussian else own) / self.protection.contributions
+
+    def moved_at_most(self, family: Family) -> tuple[float, ...]:
+        """Return how far the fit may move at each look without another one.
+
+        A look that takes a fifth of eps costs more than one that takes a fifth of mu^2.
+        """
+        return MOVED_COUNTS if family.dispersed and self.gaussian else MOVED
 
     def box_noise(self) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of the first look, at rows in the box."""

@@ -24,7 +24,7 @@ from dpreg.families.family import Family
 from dpreg.families.law import working_rows
 from dpreg.families.locate import Fit, Offsets
 from dpreg.families.looks import FamilyLook, FamilyLooked
-from dpreg.families.plan import FIRST, MORE, SECOND, FamilyPlan, moved_at_most
+from dpreg.families.plan import FIRST, MORE, SECOND, FamilyPlan
 from dpreg.families.working import light_draws
 
 __all__ = ["Supposed", "expected_again", "expected_looks", "predict_family"]
@@ -103,7 +103,7 @@ def expected_looks(
     """
     fit = _true(family, rows, supposed)
     left, share, moved = 1 - FIRST, SECOND, _START
-    for place, (more, still) in enumerate(zip(MORE, moved_at_most(family), strict=True)):
+    for place, (more, still) in enumerate(zip(MORE, plan.moved_at_most(family), strict=True)):
         fit = _nearer(fit, aimed(plan, fit, share).clips.error)
         left, moved = left - share, fit.misfit * fit.dispersion / fit.mean_weight
         if moved <= still or place == len(MORE) - 1:

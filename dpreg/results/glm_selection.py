@@ -32,6 +32,9 @@ class GLMSelectionResults(SelectionResults):
     link : {"logit", "log"}
     converged : bool
         Whether the last look that chose asked for a small step only.
+    offset, trials : str or None
+        The terms of known slope, and of the number of trials, as `GLMResults` names them: they are
+        in every model.
     regression : GLMResults or None
         The coefficients of `best`; None with `fit=None`.
     """
@@ -41,6 +44,8 @@ class GLMSelectionResults(SelectionResults):
     family: str
     link: str
     converged: bool
+    offset: str | None = None
+    trials: str | None = None
     regression: GLMResults | None = None
 
     @property

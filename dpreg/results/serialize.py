@@ -55,6 +55,11 @@ _SINCE: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """What files of `_OLDER` lack, by kind; all of them lack the record."""
 
+_ADDED: Final[Mapping[str, Mapping[str, Any]]] = {
+    "glm-selection": {"offset": None, "trials": None},
+}
+"""What files of this version may lack, by kind: fields that came later."""
+
 HEAD: Final = ("dpreg", "kind", "stamp", "privacy")
 """What stands before the fields: "stamp" and "privacy" are for readers that are not dpreg, and
 are made anew on loading."""
@@ -106,6 +111,7 @@ def decode(payload: Mapping[str, Any], kind: type[Released]) -> dict[str, Any]:
         fields = {name: value for name, value in payload.items() if name not in HEAD}
         if payload.get("dpreg") in _OLDER:
             fields = {"record": None, **_SINCE.get(kind.kind, {}), **fields}
+        fields = {**_ADDED.get(kind.kind, {}), **fields}
         keys, codecs = kind.saved_as, fields_of(kind)
         found = read_fields(fields, {keys.get(n, n): codec for n, codec in codecs.items()})
         return {name: found[keys.get(name, name)] for name in codecs}

@@ -169,6 +169,23 @@ def test_an_offset_is_in_every_model_and_no_candidate():
     np.testing.assert_allclose(theirs, expected, atol=1e-9)
 
 
+def test_a_choice_without_a_fit_keeps_its_offset_and_trials_when_saved():
+    data = table()
+    asked = {"family": "poisson", "eps": 8, "fit": None, "unsafe_seed": 1}
+    rates = select("visits ~ a + b", data, exposure="days", **asked)
+    assert (rates.offset, rates.trials) == ("np.log(days)", None)
+    again = from_json(rates.to_json())
+    assert again == rates
+    assert again.offset == "np.log(days)"
+    shares = select("y ~ a", data.assign(m=3, y=1), trials="m", fit=None, eps=8,
+                    schema={**SCHEMA, "m": (1, 5), "y": (0, 5)})  # fmt: skip
+    assert from_json(shares.to_json()).trials == "m"
+    # Files of this format that were written before.
+    older = json.loads(rates.to_json())
+    del older["offset"], older["trials"]
+    assert from_json(json.dumps(older)).offset is None
+
+
 def test_nothing_is_found_in_noise():
     data = table()
     data["y"] = np.random.default_rng(1).integers(0, 2, len(data))

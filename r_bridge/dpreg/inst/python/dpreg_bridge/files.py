@@ -26,15 +26,21 @@ def load(path: str) -> dict[str, Any]:
     told: dict[str, Any] = {"kind": result.kind, "view": view(result)}
     coded = getattr(result, "design_formula", None) or getattr(result, "formula", None)
     if isinstance(result, GLMResults | GLMSelectionResults):
-        fit = result.regression if isinstance(result, GLMSelectionResults) else result
         told["formula"] = in_r(result.formula)
-        told |= {} if fit is None else added_in_r(fit)
+        told |= added_in_r(_with_added(result))
     elif coded is not None:
         told["formula"] = in_r(coded)
     if result.record is not None:
         arguments = dict(result.record.arguments)
         told["arguments"] = {name: _argument(value) for name, value in arguments.items()}
     return told
+
+
+def _with_added(result: GLMResults | GLMSelectionResults) -> GLMResults | GLMSelectionResults:
+    """Return what names the offset and the trials: of an older choice, its fit."""
+    if isinstance(result, GLMResults) or result.regression is None:
+        return result
+    return result.regression
 
 
 def report(result: str, path: str) -> None:

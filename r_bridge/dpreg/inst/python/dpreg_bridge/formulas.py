@@ -15,6 +15,7 @@ from patsy import ModelDesc
 from dpreg.errors import FormulaError
 from dpreg.formula.expressions import FUNCTIONS
 from dpreg.results.glm import GLMResults
+from dpreg.results.glm_selection import GLMSelectionResults
 
 __all__ = ["added_in_r", "in_r"]
 
@@ -64,20 +65,16 @@ def in_r(formula: str) -> dict[str, Any]:
     }
 
 
-def added_in_r(fit: GLMResults) -> dict[str, Any]:
+def added_in_r(result: GLMResults | GLMSelectionResults) -> dict[str, Any]:
     """Return what the design of a family's model has beside the terms of its formula.
 
     That is the ``offset``, by its code and R text, and the R text of the ``trials``.
     """
-    written = {term.name() for term in ModelDesc.from_formula(fit.formula).rhs_termlist}
-    design = ModelDesc.from_formula(fit.design_formula or fit.formula).rhs_termlist
-    codes = [term.name() for term in design if term.name() not in written]
     told: dict[str, Any] = {}
-    for code in codes:
-        if code == fit.trials:
-            told["trials"] = _variable(code)
-        elif fit.offset is not None:
-            told["offset"] = {"code": code, "text": _variable(code)}
+    if result.trials is not None:
+        told["trials"] = _variable(result.trials)
+    if result.offset is not None:
+        told["offset"] = {"code": result.offset, "text": _variable(result.offset)}
     return told
 
 
