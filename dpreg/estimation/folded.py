@@ -26,8 +26,6 @@ t = 1e-6 l there is nothing but, at |w| = l, a share of 3e-7. Beyond t = 200 |T|
 1/t^2, whose sum is added, to within a share of 1e-7 of f. So f comes out to a few millionths of
 itself at each eigenvalue; the ends of intervals, order statistics of draws, are good to a tenth or
 so of their own length. Where |A|/l leaves the solves too few digits, eigenvectors are taken.
-
-Tested in `tests/estimation/test_folded.py`.
 """
 
 from __future__ import annotations

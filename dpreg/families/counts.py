@@ -23,8 +23,6 @@ limit. Rows with mu > b/l have a smaller weight, b/(l mu).
 x(mu, C)/mu is tabulated where a look is planned, on a grid of predictors and of caps, and taken for
 straight in between: in C it is, between integers. Rows read the table by single operations that
 give a number the same bits wherever it stands.
-
-Tested in `tests/families/test_counts.py`.
 """
 
 from __future__ import annotations
