@@ -234,7 +234,7 @@ def load_uci(name: str) -> Dataset:
     -----
     The published files are already centred. The bounds are codebook ranges less the published
     means. ``elevators`` has no codebook: its bounds were rounded outwards from the published
-    values, which is no way to treat confidential rows.
+    values, which is not how to treat confidential rows.
     """
     if name not in _UCI_BOUNDS:
         raise ArgumentError(f"name must be one of {', '.join(_UCI_BOUNDS)}; got {name!r}")

@@ -117,8 +117,8 @@ def _middle(look: FamilyLook, working: WorkingRows, values: Floats, vectors: Flo
 def _curved(look: FamilyLook, working: WorkingRows, theta: Floats, spread: Floats) -> Floats:
     """Return the coefficients whose scores one step of Newton's would take for theta's.
 
-    The mean is no straight line: over a step of some length the scores are not H theta. Under the
-    working law of `dpreg.families.working` they are m(t) = E omega (mu(eta + t) - mu(eta)) (1, u),
+    The mean is not a straight line: over a long step the scores are not H theta. Under the working
+    law of `dpreg.families.working` they are m(t) = E omega (mu(eta + t) - mu(eta)) (1, u),
     and t with m(t) = E[omega w' (1, u)(1, u)'] theta, w' the slope of mu, is found by the same
     steps from theta itself. Of cut counts mu is the mean of what they count as.
     What is not known of the step, its `spread`, bends the mean as well: two points stand for it.

@@ -188,7 +188,7 @@ def stream_source(data: object) -> StreamSource:
     DataError
         If the engine fails, or has a column of a type that pyarrow does not know.
     ArgumentError
-        If `data` is no table.
+        If `data` is not a table.
 
     Notes
     -----
@@ -205,7 +205,7 @@ def stream_source(data: object) -> StreamSource:
     if library == "pyarrow" and hasattr(data, "to_batches") and hasattr(data, "count_rows"):
         return StreamSource(_dataset(data, name))
     if not hasattr(data, "__arrow_c_stream__") or type(data).__name__ in _COLUMNS:
-        raise ArgumentError(f"data is a {type(data).__name__}, which is no table: give one")
+        raise ArgumentError(f"data is a {type(data).__name__}, which is not a table: give one")
     if library == "polars" and hasattr(data, "height"):
         return StreamSource(_table(data, name, int(data.height)))
     if library == "pyarrow" and hasattr(data, "num_rows"):
@@ -221,8 +221,8 @@ def _opened(table: Callable[[], object], name: str) -> Any:
 
     return guarded(
         work,
-        f"{name} cannot be read as Arrow: it failed, is no table, or has a column of a type that "
-        "pyarrow does not know",
+        f"{name} cannot be read as Arrow: it failed, is not a table, or has a column of a type "
+        "that pyarrow does not know",
     )
 
 

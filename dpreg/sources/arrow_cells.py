@@ -4,7 +4,7 @@ What a cell means is `dpreg.cells`'s to say; the Arrow type only says which cell
 Nothing here raises or warns on a value, and no cell is looked at by Python where its type allows
 to read many at once: numbers, truths, dictionaries, text that denotes numbers or levels.
 
-Text that is no UTF-8, which Arrow does not check in a file, denotes no number and no level.
+Text that is not UTF-8, which Arrow does not check in a file, denotes no number and no level.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def _text_reader(how: ColumnType, meaning: Meaning) -> ArrayReader:
 
 
 def _levels_of_text(levels: tuple[Any, ...]) -> ArrayReader:
-    """Look text up among levels; one that is no Unicode text can be no cell of Arrow's."""
+    """Look text up among levels; text that is not Unicode cannot be a cell of Arrow's."""
     codes = {level: code for code, level in enumerate(levels) if _is_unicode(level)}
     known = pa.array(list(codes), _TEXT)
     table = np.array([*codes.values(), -1], dtype=np.int32)

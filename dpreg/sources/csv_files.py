@@ -320,7 +320,7 @@ def _blocks(
 
 
 def _utf8(block: bytes) -> bytes:
-    """Replace what is no UTF-8: pyarrow prints the bytes of a malformed row that is none."""
+    """Replace text that is not UTF-8: pyarrow prints the bytes of a malformed row that has some."""
     if block.isascii():
         return block
     try:

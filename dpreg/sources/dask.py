@@ -16,7 +16,7 @@ with it. So the root is the sum of exactly one attempt of each partition, and th
 depends on what failed and when, not on how coins fell.
 
 Two things would break this, and are what the random names and the single tree are for. Dask takes
-tasks of one key for one value. A tally that tosses coins is no function of its input, so a key
+tasks of one key for one value. A tally that tosses coins is not a function of its input, so a key
 made of the input, as ``map_partitions`` makes it, would let a later pass be served with an earlier
 one's vector. And were a vector read by two tasks (one for each half of the rows, say), one of them
 could be served before a worker is lost and the other after: a row could be in both halves.

@@ -76,7 +76,7 @@ def _check_once(paths: Sequence[str]) -> None:
 def _files(path: str | bytes) -> list[str]:
     text = os.fsdecode(path)
     if "\0" in text:
-        raise DataError(f"{text!r} is no path: it holds a null character")
+        raise DataError(f"{text!r} is not a path: it holds a null character")
     if os.path.isdir(text):
         return _folder(text)
     if os.path.lexists(text):

@@ -56,7 +56,7 @@ def opened_source(
         If the function fails: the error names the type of its exception and nothing else, since
         the text could quote a row. If it gives no chunk to take the names from.
     ArgumentError
-        If what it returns is no iterable of tables.
+        If what it returns is not an iterable of tables.
     """
     return OpenedSource(function, as_source)
 

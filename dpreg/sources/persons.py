@@ -132,8 +132,8 @@ class Persons:
         """
         if self.column in columns:
             raise DataError(
-                f"person={self.column!r} is a column that this call also uses: an id is no number "
-                "and no label. Leave it out of formula, columns and schema, or name another"
+                f"person={self.column!r} is a column that this call also uses: an id is neither a "
+                "number nor a label. Leave it out of formula, columns and schema, or name another"
             )
         return {**columns, self.column: PersonId(self.key)}
 

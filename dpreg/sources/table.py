@@ -119,7 +119,7 @@ def _as_series(name: str, values: object) -> pd.Series[Any]:
         match values.dtype.kind:
             case "b" | "i" | "u" | "f" | "c" | "O":
                 return pd.Series(values, dtype=values.dtype)
-            case "U" | "T":  # in Python's storage: Arrow's would raise on text that is no UTF-8
+            case "U" | "T":  # in Python's storage: Arrow's would raise on text that is not UTF-8
                 text = pd.StringDtype("python", na_value=math.nan)
                 return pd.Series(values.astype(object), dtype=text)
             case "M" | "m":  # never read; pandas would raise on dates beyond its range

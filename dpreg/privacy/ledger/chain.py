@@ -101,7 +101,7 @@ class Caps:
     every: str = "month"
 
     def __post_init__(self) -> None:
-        """Take numbers as budgets, and refuse what is none."""
+        """Take numbers as budgets, and reject invalid ones."""
         put = object.__setattr__
         put(self, "total", budget_of(self.total, "cap"))
         if isinstance(self.analyst, Mapping):

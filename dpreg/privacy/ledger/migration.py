@@ -132,15 +132,15 @@ def _loads(text: str) -> dict[str, Any]:
     try:
         saved = json.loads(text)
         if not isinstance(saved, dict) or "dpreg_ledger" not in saved:
-            raise LedgerError("this file is no ledger of dpreg 0.1")
+            raise LedgerError("this file is not a ledger of dpreg 0.1")
     except (ValueError, RecursionError):
-        raise LedgerError("this file is no ledger of dpreg 0.1, or it is damaged") from None
+        raise LedgerError("this file is not a ledger of dpreg 0.1, or it is damaged") from None
     return saved
 
 
 def _read(saved: Mapping[str, Any]) -> tuple[Budget, list[tuple[Request, str]]]:
     if saved["dpreg_ledger"] != 1:
-        raise LedgerError("this file is no ledger of dpreg 0.1")
+        raise LedgerError("this file is not a ledger of dpreg 0.1")
     try:
         requests = [
             (

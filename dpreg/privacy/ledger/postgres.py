@@ -70,7 +70,7 @@ class PostgresDatabase:
         try:
             psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.Error:
-            raise BudgetError("this is no address of a PostgreSQL database") from None
+            raise BudgetError("this is not the address of a PostgreSQL database") from None
         self.place = without_password(url)
         with self._as_ledger_errors():
             self._connect()

@@ -77,7 +77,7 @@ class SqliteDatabase:
     Raises
     ------
     LedgerError
-        Where there is no such file, it has a second name, it is no ledger, or may not be opened.
+        Where there is no such file, it has a second name, it is not a ledger, or may not be opened.
     """
 
     def __init__(self, file: Path, *, read_only: bool = False) -> None:

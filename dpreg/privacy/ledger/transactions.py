@@ -90,9 +90,7 @@ def _told(fault: sqlite3.Error) -> str:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return "the ledger is held by another process: nothing was charged"
         case sqlite3.SQLITE_NOTADB:
-            return (
-                "this file is no ledger; one of dpreg 0.1 is taken over by `dpreg ledger migrate`"
-            )
+            return "this file is not a ledger; `dpreg ledger migrate` takes over one of dpreg 0.1"
         case _:
             return "the ledger is damaged, or no ledger; no charge is possible"
 
