@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from math import sqrt
 from pathlib import Path
@@ -18,6 +19,8 @@ Sums = dict[tuple[str, str], Counter[str]]
 
 PEERS = ("0.1: default", "0.1", "stepwise", "noisy moments")
 MOST_USELESS = 0.15
+FEW = 10
+"""Fewer intervals than this say nothing of coverage."""
 
 
 def useless(own: Counter[str]) -> tuple[float, float]:
@@ -111,6 +114,33 @@ def markdown(sums: Sums, cells: list[Cell]) -> str:
     kept = [j for j in range(len(head)) if any(row[j] != "-" for row in rows[1:])]
     lines = ["| " + " | ".join(row[j] for j in kept) + " |" for row in rows]
     return "\n".join([lines[0], "|" + "---|" * len(kept), *lines[1:]])
+
+
+def audit(sums: Sums, cells: list[Cell], fits: Sequence[str]) -> str:
+    """Return a table of intervals: found terms, and coverage of strong and weak ones, by fit."""
+    rows = ["| cell | runs | " + " | ".join(f"{fit}: found, strong, weak" for fit in fits) + " |"]
+    rows.append("|" + "---|" * (2 + len(fits)))
+    together: dict[str, Counter[str]] = {fit: Counter() for fit in fits}
+    for cell in cells:
+        some = [sums.get((cell.name, fit), Counter[str]()) for fit in fits]
+        if not all(own["runs"] for own in some):
+            continue
+        for fit, own in zip(fits, some, strict=True):
+            together[fit].update(own)
+        rows.append(_audited(cell.name.removeprefix("equal "), some, "{:.2f}"))
+    rows.insert(2, _audited("**all runs together**", list(together.values()), "{:.3f}"))
+    return "\n".join(rows)
+
+
+def _audited(name: str, fits: list[Counter[str]], form: str) -> str:
+    shown = []
+    for own in fits:
+        parts = [f"{own['found'] / own['runs']:.2f}"]
+        for kind in ("strong", "weak"):
+            seen = own[kind]
+            parts.append("-" if seen < FEW else form.format(own[f"{kind}_in"] / seen))
+        shown.append(", ".join(parts))
+    return f"| {name} | {min(own['runs'] for own in fits):.0f} | " + " | ".join(shown) + " |"
 
 
 def picture(sums: Sums, cells: list[Cell], path: Path) -> None:

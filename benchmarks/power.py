@@ -2,7 +2,7 @@
 
     python -m benchmarks.power --out FILE.csv [--grid main hard] [--runs N] [--only TEXT]
                                [--peers] [--fits same fresh split] [--most ROWS] [--share S]
-    python -m benchmarks.power --out FILE.csv --table --picture FILE.png
+    python -m benchmarks.power --out FILE.csv --table [--fits ...] --picture FILE.png
 
 Each cell is a design, a number of rows and a budget, the telling ones first. A line of the file
 holds the sums over the runs of one cell and method. A command that is stopped goes on where it
@@ -46,7 +46,7 @@ from benchmarks._power_cells import (
     population,
 )
 from benchmarks._power_runs import choosing_law, verdicts
-from benchmarks._power_table import line, markdown, picture
+from benchmarks._power_table import audit, line, markdown, picture
 from benchmarks._staged_rows import Rows, Run, Setting, again, staged
 from benchmarks.peers.choices import choices
 from dpreg.api.select_route import FRESH
@@ -255,7 +255,8 @@ def main() -> None:
     if arguments.table or arguments.picture:
         cells = [c for c in all_cells(arguments.grid) if arguments.only in c.name]
         if arguments.table:
-            print(markdown(done, cells))
+            fits = arguments.fits
+            print(audit(done, cells, fits) if fits else markdown(done, cells))
         if arguments.picture:
             picture(done, cells, arguments.picture)
         return

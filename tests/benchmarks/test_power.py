@@ -11,7 +11,7 @@ import dpreg
 from benchmarks import _staged_rows, power
 from benchmarks._power_cells import GRIDS, Cell, draw, effects, population
 from benchmarks._power_runs import choosing_law, deviances, verdicts
-from benchmarks._power_table import best, useless
+from benchmarks._power_table import audit, best, markdown, useless
 from benchmarks._staged_rows import Rows, Setting, looks
 from benchmarks.peers.choices import noisy_moments, stepwise
 from dpreg.staged.choice.choose import choose
@@ -188,3 +188,22 @@ def test_a_peer_is_shown_at_its_best_careful_setting():
     }
     assert best(sums, CELL, "stepwise")["found"] == 30
     assert best(sums, CELL, "nobody") is None
+
+
+def test_a_table_of_intervals_shows_shares_and_leaves_few_out():
+    own = Counter(runs=4, found=10, strong=20, strong_in=19, weak=9, weak_in=9)
+    sums = {(CELL.name, "same"): own, (CELL.name, "fresh"): own}
+    lines = audit(sums, [CELL, Cell(5)], ["same", "fresh"]).splitlines()
+    assert lines[2] == "| **all runs together** | 4 | 2.50, 0.950, - | 2.50, 0.950, - |"
+    assert lines[3] == f"| {CELL.name[6:]} | 4 | 2.50, 0.95, - | 2.50, 0.95, - |"
+    assert len(lines) == 4
+
+
+def test_columns_of_a_table_in_which_nothing_was_run_are_left_out():
+    own = Counter(runs=20, sets=20, found=60, useless=1, useless_squares=1)
+    sums = {(CELL.name, "staged"): own, (CELL.name, "bic"): own}
+    head, _, row = markdown(sums, [CELL, Cell(5)]).splitlines()
+    assert "copies" not in head
+    assert "stepwise" not in head
+    assert row.count("|") == head.count("|")
+    assert "3.00 / 0.05" in row
