@@ -214,7 +214,7 @@ def spread_sums(x: Floats, y: Floats, at: Coordinates, wide: float) -> Sums:
     """Return what a second look releases of its residuals' spread, in floats, for predictions.
 
     With f the residual cut at `wide`, in its units, and c a row's weight: the sums of (c f)^2 of
-    positive and of negative f, of (1 - c^2) f^2, and of 1 - c'^2, c' the weight at twice R. What a
+    positive and of negative f, of (1 - c^2) f^2, and of 1 - c'^2, c' the weight farther out. What a
     call releases is made by `dpreg.staged.rows`, in integers.
     """
     residual = np.clip((y - at.intercept - x @ at.slopes) / wide, -1, 1)
