@@ -129,7 +129,7 @@ def sets() -> list[Set]:
     ):
         try:
             x, y = _real(name)
-        except dpreg.errors.DataError as error:
+        except dpreg.errors.DatasetError as error:
             print(f"{name} is left out: {error}", file=sys.stderr)
             continue
         found.append(Set(name, family, len(y) - len(y) // 5, x.shape[1] - 1, real=True))
