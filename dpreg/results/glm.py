@@ -109,7 +109,8 @@ class GLMResults(RegressionResults):
         The first is of rows (1, x, y) in the box. A later one has the information in its `cells`,
         the score in their last row and column, and the sum of squared scores in the end; its
         `radius` is the square root of the limit of a row's information, its `width` the limit of a
-        row's score, and `center` the fit that it was at.
+        row's score, and `center` the fit that it was at. All are as released. Scores of counts are
+        of residuals with caps of their own in each row, mended for what these take off.
     """
 
     kind: ClassVar[str] = "glm"

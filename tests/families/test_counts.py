@@ -116,7 +116,7 @@ def test_what_caps_take_off_is_added_back_whatever_the_columns_are():
         intercept=0.9,
         mean_weight=1.5,
         information=40.0,
-        score=6.0,
+        score=3.0,
         excess=count_law(COUNTS, 1.0, 1.5).excess,
     )
     rows = FamilyRows(Stored(z), location, (1, 2), (), (10.0, 10.0))
