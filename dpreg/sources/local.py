@@ -12,6 +12,7 @@ import numpy as np
 
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
+from dpreg.running import restore_interrupts
 from dpreg.running import threads as threads_allowed
 from dpreg.sources.base import Chunk, Integers, NamedSource, Tally, added, tallied
 
@@ -155,7 +156,8 @@ class _Queue:
     """Pieces for several threads: each takes the next one, and turns it into a chunk by itself.
 
     Taking is what reads a file, one piece at a time under a lock; turning into a chunk, and all
-    that a tally does with it, runs side by side.
+    that a tally does with it, runs side by side. Who makes the pieces may import Polars only now,
+    so Python's handling of Ctrl-C is put back once they have begun to come.
     """
 
     def __init__(self, pieces: Iterator[Piece], advance: Callable[[int], object] | None) -> None:
@@ -172,6 +174,7 @@ class _Queue:
             self._ahead.append(piece)
             if len(self._ahead) >= _THREADED_PIECES:
                 break
+        restore_interrupts()
         self._ahead.reverse()
         return len(self._ahead) < _THREADED_PIECES
 
@@ -190,6 +193,7 @@ class _Queue:
                     return
                 start, self._start = self._start, self._start + piece.rows
                 self._tell(piece.part)
+            restore_interrupts()
             yield start, _read(piece)
 
     def _tell(self, part: int) -> None:

@@ -255,7 +255,7 @@ BAD = [
     (lambda: "no_such.parquet", {"schema": SCHEMA}, DataError, "no file"),
     (lambda: ["0.parquet", "1.parquet"], {"schema": SCHEMA}, ArgumentError, "tuple of paths"),
     (lambda: 3, {"schema": SCHEMA}, ArgumentError, "data is a int"),
-    (lambda: pl.Series([1.0]), {"schema": SCHEMA}, ArgumentError, "no table"),
+    (lambda: pl.Series([1.0]), {"schema": SCHEMA}, ArgumentError, "not a table"),
 ]
 
 

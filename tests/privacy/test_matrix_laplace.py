@@ -134,14 +134,14 @@ def test_shares_are_in_their_range_and_refusals():
             response_share(signal)
     fit = matrix_laplace_scales
     with pytest.raises(ArgumentError, match="eps must be positive"):
-        fit(3, Fraction(0), Fraction(1, 2), "replace-one")
+        fit(3, Fraction(0), Fraction(1, 2), "replace-one", 1)
     for share in (Fraction(0), Fraction(1)):
         with pytest.raises(ArgumentError, match="share must lie between"):
-            fit(3, EPS, share, "replace-one")
+            fit(3, EPS, share, "replace-one", 1)
     with pytest.raises(ArgumentError, match="eps is too small"):
-        fit(3, Fraction(1, 2**170), Fraction(1, 2), "replace-one")
+        fit(3, Fraction(1, 2**170), Fraction(1, 2), "replace-one", 1)
     with pytest.raises(ArgumentError, match="at least one place"):
-        fit(0, EPS, Fraction(1, 2), "replace-one")
+        fit(0, EPS, Fraction(1, 2), "replace-one", 1)
     with pytest.raises(ArgumentError, match="contributions"):
         fit(3, EPS, Fraction(1, 2), "replace-one", 0)
 
