@@ -101,7 +101,10 @@ def seconds_to_end(program):
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     start = time.monotonic()
-    _, told = process.communicate(timeout=60)
+    try:
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()  # nothing where it has ended
     assert "KeyboardInterrupt" in told
     return time.monotonic() - start
 
