@@ -33,6 +33,8 @@ __all__ = ["family_law", "working_rows"]
 _ROUNDS: Final = 4
 _STEPS: Final = 12
 _NEAR: Final = 0.05
+_FLAT: Final = 1e-200
+"""Least sum of slopes that is solved with."""
 _LONGEST: Final = 0.75
 """How far the allowance for curvature may move theta, as a part of its length."""
 
@@ -127,9 +129,11 @@ def _curved(look: FamilyLook, working: WorkingRows, theta: Floats, spread: Float
     rows, mean = working.rows, working.means(working.eta)
     weighted = rows * working.omega[:, None]
     slope = (working.means(working.eta + _NEAR) - working.means(working.eta - _NEAR)) / (2 * _NEAR)
-    information = weighted.T @ (rows * slope[:, None])
-    size = len(theta)
-    information += 1e-9 * float(np.trace(information)) / size * np.eye(size)
+    information = weighted.T @ (rows * np.maximum(slope, 0.0)[:, None])
+    size, trace = len(theta), float(np.trace(information))
+    if not _FLAT < trace < math.inf:
+        return theta  # where all means are at their limits nothing is known of a bend
+    information += 1e-9 * trace / size * np.eye(size)
     around = unit * np.sqrt(np.einsum("ij,jk,ik->i", rows, spread, rows))
     moved = theta.copy()
     for _ in range(_STEPS):
