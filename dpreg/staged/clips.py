@@ -33,7 +33,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.staged.locate import CUT, Located
-from dpreg.staged.released import Coordinates, NoisyLook
+from dpreg.staged.released import NEARLY, Coordinates, NoisyLook
 from dpreg.staged.tails import FURTHER, NORMAL, Heaviness, heaviness, normal_cut
 
 __all__ = [
@@ -78,8 +78,6 @@ _OWN: Final = 0.5
 that is wrong makes fits differ, too."""
 _MEAN_SIZE: Final = 1.6
 """What E[e |e|] changes by where the mean of e does: 2 E|e|, of normal residuals."""
-_NEARLY: Final = 0.99
-"""Clips are rounded: from this share of the box's corner on they bind no row."""
 _STEPS: Final = 61
 _RADII: Final = np.geomspace(1.0, 64.0, _STEPS)
 _WIDTHS: Final = np.geomspace(1.0, 16.0, _STEPS)
@@ -254,9 +252,9 @@ def allowed(located: Located, at: Coordinates, tails: Heaviness) -> float:
     corner, farthest = before.corner, before.farthest
     radius = math.sqrt(at.squared_radius / before.squared_radius)
     cut = 0.0
-    if at.width < farthest * _NEARLY:
+    if at.width < farthest * NEARLY:
         cut = _BENT[1] * float((at.width / before.width) ** -_FASTER)
-    if at.squared_radius >= corner * _NEARLY:
+    if at.squared_radius >= corner * NEARLY:
         return tails.bent * cut
     wrong = _ALLOWED * _SHORTENED / (len(at.offset) + 1) + _BENT[0] * tails.bent
     return wrong * tails.left(radius) + tails.bent * cut

@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.staged.released import NoisyLook, Tail
+from dpreg.staged.released import NEARLY, NoisyLook, Tail
 from dpreg.staged.tails import kept, normal_cut
 
 __all__ = ["LookLaw", "law", "solved"]
@@ -36,8 +36,6 @@ lognormal ones. At k sigma it is taken for (2/k)^2 times that: between the two f
 _SLOPES: Final = 0.8
 """Standard deviation of what cuts move slopes by, over `Heaviness.slope`, which is what they move
 where the spread grows by half with a column; often it changes less."""
-_NEARLY: Final = 0.99
-"""Clips are rounded: from this share of the farthest residual on, no residual is cut."""
 _SPREAD: Final = 0.2
 """How far the leverage of residuals is expected to differ from the usual one."""
 _ROUNDS: Final = 4
@@ -234,7 +232,7 @@ def _beyond(tail: Tail | None, look: NoisyLook, scatter: float, weights: float) 
     if tail.heaviness is not None:
         tails = tail.heaviness
         likely, most = tails.likely_skew, tails.most_skew
-        farthest = look.coordinates.farthest * _NEARLY
+        farthest = look.coordinates.farthest * NEARLY
         narrow = look.coordinates.width < farthest
         moved = tails.beyond(most, 1 / own) * own if narrow else 0.0
         moved_wide = tails.beyond(most, wide / own) * own if tail.width < farthest else 0.0

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -26,7 +27,11 @@ from dpreg.arrays import Floats
 from dpreg.staged.location import Location
 from dpreg.staged.tails import Heaviness
 
-__all__ = ["Coordinates", "NoisyLook", "Tail", "box"]
+__all__ = ["NEARLY", "Coordinates", "NoisyLook", "Tail", "box"]
+
+NEARLY: Final = 0.99
+"""Clips are rounded: from this share of the box's corner, or of its farthest residual, they bind no
+row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +76,7 @@ class Coordinates:
 
     @property
     def corner(self) -> float:
-        """The largest |(1, u)|^2 of the box, or more: rows shortened there are none."""
+        """The largest |(1, u)|^2 of the box, or more: a radius this large shortens no row."""
         farthest = np.abs(self.whitening).sum(axis=1) + np.abs(self.offset)
         return 1.0 + float((farthest**2).sum())
 
