@@ -88,11 +88,11 @@ PHASES = {
 }
 
 
-def seconds_to_end(program):
+def seconds_to_end(program, threads="2"):
     """Send a program Ctrl-C one second after it says "go"; return how long it takes to end."""
     process = subprocess.Popen(
         [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "DPREG_THREADS": "2"},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "DPREG_THREADS": threads},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -107,6 +107,11 @@ def seconds_to_end(program):
         process.kill()  # nothing where it has ended
     assert "KeyboardInterrupt" in told
     return time.monotonic() - start
+
+
+def test_ctrl_c_ends_a_pass_of_one_thread_that_imports_polars():
+    program = "import numpy as np, dpreg\n" + textwrap.dedent(PHASES["reading"])
+    assert any(seconds_to_end(program, "1") < 2 for _ in range(3))
 
 
 @pytest.mark.parametrize("phase", list(PHASES))

@@ -193,7 +193,6 @@ class _Queue:
                     return
                 start, self._start = self._start, self._start + piece.rows
                 self._tell(piece.part)
-            restore_interrupts()
             yield start, _read(piece)
 
     def _tell(self, part: int) -> None:
