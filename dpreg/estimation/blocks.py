@@ -44,6 +44,7 @@ follows no pattern of the table.
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import sys
 import warnings
@@ -331,6 +332,7 @@ def _in_time(work: Callable[[], Floats], size: int, timeout: float) -> Floats:
 
 
 def _child(work: Callable[[], Floats], send: Connection) -> None:
+    gc.freeze()  # what was garbage before the fork may wait for threads that are not here
     send.send_bytes(np.ascontiguousarray(work()).tobytes())
 
 

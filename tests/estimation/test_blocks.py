@@ -1,5 +1,6 @@
 import gc
 import logging
+import os
 import time
 import warnings
 
@@ -149,6 +150,32 @@ def test_with_a_time_limit_state_dies_with_the_process():
 
     assert values(estimator, np.zeros(8), timeout=20.0).ravel().tolist() == [1.0] * 4
     assert calls == []
+
+
+def test_garbage_from_before_the_fork_is_not_collected_in_a_process_with_a_time_limit():
+    here = os.getpid()
+
+    class Waits:
+        """Garbage that ends at once where it was made, and waits in a fork."""
+
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            if os.getpid() != here:
+                time.sleep(60)
+
+    def estimator(block):
+        gc.collect()
+        return 1.0
+
+    gc.disable()
+    try:
+        Waits()
+        found = values(estimator, np.zeros(8), timeout=20.0)
+    finally:
+        gc.enable()
+    assert found.ravel().tolist() == [1.0] * 4
 
 
 @pytest.mark.parametrize(

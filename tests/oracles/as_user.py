@@ -4,11 +4,11 @@ The work runs in a fork that has given up root; nothing is imported there. Skips
 process is not root and so cannot become somebody else.
 """
 
-import multiprocessing
 import os
 import traceback
 
 import pytest
+from oracles.forks import FORK
 
 NOBODY, OTHER, GROUP = 65534, 65533, 65532
 
@@ -17,8 +17,7 @@ def as_user(work, user=NOBODY, group=65534, groups=(), umask=0o022):
     """Run `work()` in a process of this user and group; return what it returns."""
     if os.geteuid() != 0:
         pytest.skip("only root can work as another user")
-    context = multiprocessing.get_context("fork")
-    here, there = context.Pipe()
+    here, there = FORK.Pipe()
 
     def inside():
         os.setgroups(list(groups))
@@ -30,7 +29,7 @@ def as_user(work, user=NOBODY, group=65534, groups=(), umask=0o022):
         except BaseException:
             there.send((False, traceback.format_exc()))
 
-    process = context.Process(target=inside)
+    process = FORK.Process(target=inside)
     process.start()
     fine, result = here.recv() if here.poll(60) else (False, "no answer in a minute")
     process.join(10)

@@ -2,7 +2,6 @@
 disk, in the hands of two users."""
 
 import contextlib
-import multiprocessing
 import os
 import shutil
 import signal
@@ -15,6 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 from oracles.as_user import GROUP, NOBODY, OTHER, as_user, reachable
+from oracles.forks import FORK
 
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
@@ -231,10 +231,9 @@ def hold(path, held, stopped):
 
 @pytest.fixture
 def holder(path):
-    context = multiprocessing.get_context("fork")
-    held, stopped = context.Event(), context.Event()
+    held, stopped = FORK.Event(), FORK.Event()
     Ledger(5, path)
-    process = context.Process(target=hold, args=(path, held, stopped))
+    process = FORK.Process(target=hold, args=(path, held, stopped))
     process.start()
     assert held.wait(10)
     os.kill(process.pid, signal.SIGSTOP)
@@ -341,8 +340,7 @@ def test_two_users_at_once_where_the_folder_does_not_pass_on_its_group(tmp_path)
     def charges_once():
         return len(spend(Ledger.open(path), 1)) > 60
 
-    context = multiprocessing.get_context("fork")
-    go, done = context.Event(), context.Event()
+    go, done = FORK.Event(), FORK.Event()
 
     def waits():
         assert go.wait(20)

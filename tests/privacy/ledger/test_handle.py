@@ -1,6 +1,5 @@
 import contextlib
 import copy
-import multiprocessing
 import os
 import pickle
 import sqlite3
@@ -11,7 +10,9 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from oracles import chargers
 from oracles.events import order_of_events
+from oracles.forks import CLEAN, answers
 
 import dpreg
 from dpreg.errors import BudgetError, LedgerError
@@ -241,28 +242,12 @@ def test_only_budgets_are_charged(ledger):
 # Several at once
 
 
-def charges_until_full(ledger):
-    done = 0
-    while True:
-        try:
-            ledger.charge(TENTH, "a share")
-        except BudgetError:
-            return done
-        done += 1
-
-
-def in_a_process(path, start, results):
-    ledger = Ledger(3, path)
-    start.wait()
-    results.put(charges_until_full(ledger))
-
-
 def two_threads(handles):
     start, done = threading.Barrier(2), []
 
     def work(handle):
         start.wait()
-        done.append(charges_until_full(handle))
+        done.append(chargers.until_full(handle))
 
     threads = [threading.Thread(target=work, args=(handle,)) for handle in handles]
     for thread in threads:
@@ -283,13 +268,14 @@ def test_two_threads_never_overspend(tmp_path):
 def test_eight_processes_never_overspend(tmp_path):
     path = tmp_path / "ledger.db"
     Ledger(3, path)
-    context = multiprocessing.get_context("fork")
-    start, results = context.Event(), context.Queue()
-    workers = [context.Process(target=in_a_process, args=(path, start, results)) for _ in range(8)]
+    start, results = CLEAN.Event(), CLEAN.Queue()
+    workers = [
+        CLEAN.Process(target=chargers.all_until_full, args=(path, start, results)) for _ in range(8)
+    ]
     for worker in workers:
         worker.start()
     start.set()
-    done = [results.get(timeout=60) for _ in workers]
+    done = answers(results, workers)
     for worker in workers:
         worker.join()
     assert sum(done) == 30

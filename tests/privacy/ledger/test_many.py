@@ -1,6 +1,5 @@
 """Many processes at once, killed ones among them. The large doses are `make audit`'s."""
 
-import multiprocessing
 import os
 import signal
 import sqlite3
@@ -8,45 +7,29 @@ import time
 
 import numpy as np
 import pytest
+from oracles import chargers
+from oracles.forks import CLEAN, FORK, answers
 
-from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger, store
 
-CONTEXT = multiprocessing.get_context("fork")
 TENTH = Budget("0.1")
-
-
-def charger(place, charges, start, results):
-    ledger = Ledger.open(place, timeout=120)
-    start.wait()
-    heads, waits = [], []
-    for _ in range(charges):
-        began = time.perf_counter()
-        try:
-            heads.append(ledger.charge(TENTH, "a share").head)
-        except LedgerError:
-            raise  # the cap is the only reason
-        except BudgetError:
-            pass
-        waits.append(time.perf_counter() - began)
-    results.put((heads, waits))
 
 
 def at_once(place, processes, charges):
     """Let processes charge twice what the cap allows; return all waits in seconds."""
     cap = processes * charges // 2
     ledger = Ledger(cap * TENTH, place)
-    start, results = CONTEXT.Event(), CONTEXT.Queue()
+    start, results = CLEAN.Event(), CLEAN.Queue()
     workers = [
-        CONTEXT.Process(target=charger, args=(place, charges, start, results))
+        CLEAN.Process(target=chargers.some, args=(place, charges, start, results))
         for _ in range(processes)
     ]
     for worker in workers:
         worker.start()
     time.sleep(1)
     start.set()
-    told = [results.get(timeout=300) for _ in workers]
+    told = answers(results, workers)
     for worker in workers:
         worker.join()
     heads = sorted(head for one, _ in told for head in one)
@@ -109,7 +92,7 @@ def killed(place, times):
     heads = []
     for _ in range(times):
         end, start = os.pipe()
-        process = CONTEXT.Process(target=endless, args=(place, start))
+        process = FORK.Process(target=endless, args=(place, start))
         process.start()
         os.close(start)
         first = os.read(end, 4096)

@@ -1,12 +1,12 @@
 """What is PostgreSQL's own: privileges, restarts, locks, addresses."""
 
 import contextlib
-import multiprocessing
 import pickle
 import threading
 import time
 
 import pytest
+from oracles.forks import FORK
 
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
@@ -160,9 +160,7 @@ def test_a_server_that_stays_away_is_a_clear_error(server, base):
 def test_a_fork_uses_a_connection_of_its_own(base):
     ledger = Ledger(1, base)
     ledger.charge(TENTH, "before")
-    process = multiprocessing.get_context("fork").Process(
-        target=lambda: ledger.charge(TENTH, "in the child")
-    )
+    process = FORK.Process(target=lambda: ledger.charge(TENTH, "in the child"))
     process.start()
     process.join(20)
     assert process.exitcode == 0

@@ -4,7 +4,6 @@ Processes stop where a test tells them to: at a gate that lies between two steps
 holds the ledger.
 """
 
-import multiprocessing
 import os
 import signal
 import sqlite3
@@ -12,6 +11,7 @@ import sys
 import time
 
 import pytest
+from oracles.forks import FORK, answers
 
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
@@ -21,7 +21,6 @@ from dpreg.privacy.ledger.queue import Queue, Turn
 from dpreg.privacy.ledger.slots import PLACES, Slot, Slots
 from dpreg.privacy.ledger.sqlite import SqliteDatabase
 
-CONTEXT = multiprocessing.get_context("fork")
 TENTH = Budget("0.1")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the queue is Linux's")
 
@@ -38,7 +37,7 @@ def asks(path, what, answers, *, cost=TENTH, analyst=None, timeout=60, seen=None
         except BudgetError as fault:
             answers.put((what, fault))
 
-    process = CONTEXT.Process(target=inside)
+    process = FORK.Process(target=inside)
     process.start()
     return process
 
@@ -65,7 +64,7 @@ class Line:
     """A queue whose first place this process holds, and the charges of others behind it."""
 
     def __init__(self, path):
-        self.path, self.answers, self.processes = path, CONTEXT.Queue(), []
+        self.path, self.answers, self.processes = path, FORK.Queue(), []
         self.queue = Queue(path)
         self.place = self.queue.turn(time.monotonic() + 60)
 
@@ -84,7 +83,7 @@ class Line:
         self.queue.close()
 
     def told(self, count=None):
-        found = dict(self.answers.get(timeout=60) for _ in range(count or len(self.processes)))
+        found = dict(answers(self.answers, self.processes, count))
         for process in self.processes:
             process.join()
         return found
@@ -105,7 +104,7 @@ def labels(path):
 
 def counting(monkeypatch):
     """Count how often the ledger's lock is taken, in all processes."""
-    count = CONTEXT.Value("i", 0)
+    count = FORK.Value("i", 0)
     honest = SqliteDatabase.locked
 
     def locked(database, deadline):
@@ -184,7 +183,7 @@ def test_who_saw_a_later_state_is_refused_and_holds_nobody_up(path):
 
 def dies(at, monkeypatch):
     """Let the first process that comes to a step of serving be killed there."""
-    once = CONTEXT.Value("i", 0)
+    once = FORK.Value("i", 0)
 
     def fatal(*_):
         with once.get_lock():
@@ -264,7 +263,7 @@ def test_a_place_that_is_given_up_while_its_ticket_is_held(path, monkeypatch, wi
     """The moment between giving up and leaving; without the mark it would be served there."""
     if not withdraws:
         monkeypatch.setattr(Slots, "withdraw", lambda *_: None)
-    gate, leaving = CONTEXT.Event(), CONTEXT.Event()
+    gate, leaving = FORK.Event(), FORK.Event()
     honest = Queue.leave
 
     def slow(queue, ticket, served, *, wake):
@@ -288,7 +287,7 @@ def test_a_place_that_is_given_up_while_its_ticket_is_held(path, monkeypatch, wi
 
 
 def test_who_gives_up_while_being_served_is_told_that_it_may_be_charged(path, monkeypatch):
-    gate = CONTEXT.Event()
+    gate = FORK.Event()
     honest = together._those_behind
 
     def slow(book, turn):
@@ -346,7 +345,7 @@ def test_who_is_refused_by_another_finds_out_why_where_it_is_not_told(tmp_path, 
 
 @pytest.mark.parametrize("number", [1, 99])
 def test_an_answer_that_the_book_does_not_bear_out_is_not_believed(path, monkeypatch, number):
-    once = CONTEXT.Value("i", 0)
+    once = FORK.Value("i", 0)
     honest = together._those_behind
 
     def serve(book, turn):
@@ -375,7 +374,7 @@ def test_a_disk_that_takes_no_ticket_or_no_message_holds_nobody_up(path, monkeyp
         monkeypatch.setattr(Slots, "post", full)
     else:
         monkeypatch.setattr(Slots, "given", property(lambda _: 0, full))
-    processes = [asks(path, f"charge {number}", CONTEXT.Queue()) for number in range(3)]
+    processes = [asks(path, f"charge {number}", FORK.Queue()) for number in range(3)]
     for process in processes:
         process.join(30)
         assert process.exitcode == 0
