@@ -12,7 +12,8 @@ OLS's own squared error there ("excess": what privacy adds, in the mean over rep
 coefficients' squared distance from OLS's, and the medians, are kept beside it. Peers take the
 best of their settings in each cell, with hindsight (`benchmarks.peers`); dpreg's methods have none.
 
-With --table the lines of earlier runs' files are gathered into tables.
+With --table the lines of earlier runs' files are gathered into tables. Where several files hold a
+cell, each method is taken from the last that ran it: dpreg's can be run anew without its peers.
 
 This is a benchmark of errors, not of privacy: noise comes from a seed.
 """
@@ -139,6 +140,17 @@ def chosen(
     return [settings[int(np.argmin(tried))]], scores
 
 
+def gathered(files: list[Path]) -> list[dict]:
+    """Cells of several files, each method of a cell from the last file that has it."""
+    cells: dict[tuple, dict] = {}
+    for row in (json.loads(row) for file in files for row in file.read_text().splitlines()):
+        before = cells.setdefault((row["data"], row["eps"], row["delta"]), row)
+        for part in ("methods", "tried"):
+            before[part] = {**before[part], **row[part]}
+        before["taken"] = row["taken"] or before["taken"]
+    return list(cells.values())
+
+
 def line(found: dict) -> str:
     cells = " ".join(f"{name} {m['excess']:.3g}" for name, m in found["methods"].items())
     head = f"{found['data']:24s} eps {found['eps']:g} delta {found['delta']:g}"
@@ -158,8 +170,7 @@ def main() -> None:
     parser.add_argument("--table", type=Path, nargs="+", help="gather these files, measure nothing")
     given = parser.parse_args()
     if given.table:
-        found = [json.loads(row) for file in given.table for row in file.read_text().splitlines()]
-        print(tables(found))
+        print(tables(gathered(given.table)))
         return
     if (why := diffpriv.missing()) and "diffprivlib" in given.methods:
         print(f"diffprivlib is left out: {why}", file=sys.stderr)
