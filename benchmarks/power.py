@@ -2,7 +2,7 @@
 
     python -m benchmarks.power --out FILE.csv [--grid main hard] [--runs N] [--only TEXT]
                                [--peers] [--fits same fresh split] [--most ROWS] [--share S]
-    python -m benchmarks.power --out FILE.csv --table [--fits ...] --picture FILE.png
+    python -m benchmarks.power --out FILE.csv --table [--fits ...] [--by-rows] --picture FILE.png
 
 Each cell is a design, a number of rows and a budget, the telling ones first. A line of the file
 holds the sums over the runs of one cell and method. A command that is stopped goes on where it
@@ -46,7 +46,7 @@ from benchmarks._power_cells import (
     population,
 )
 from benchmarks._power_runs import choosing_law, verdicts
-from benchmarks._power_table import audit, line, markdown, picture
+from benchmarks._power_table import audit, by_rows, line, markdown, picture
 from benchmarks._staged_rows import Rows, Run, Setting, again, staged
 from benchmarks.peers.choices import choices
 from dpreg.api.select_route import FRESH
@@ -249,6 +249,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of the budget that chooses")
     parser.add_argument("--peers", action="store_true", help="peers in place of the looks")
     parser.add_argument("--table", action="store_true", help="show the file; run nothing")
+    parser.add_argument("--by-rows", action="store_true", help="a table with a column each")
     parser.add_argument("--picture", type=Path, help="draw the file; run nothing")
     arguments = parser.parse_args()
     done = read(arguments.out)
@@ -256,7 +257,8 @@ def main() -> None:
         cells = [c for c in all_cells(arguments.grid) if arguments.only in c.name]
         if arguments.table:
             fits = arguments.fits
-            print(audit(done, cells, fits) if fits else markdown(done, cells))
+            shown = by_rows if arguments.by_rows else markdown
+            print(audit(done, cells, fits) if fits else shown(done, cells))
         if arguments.picture:
             picture(done, cells, arguments.picture)
         return
