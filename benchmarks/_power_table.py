@@ -116,6 +116,27 @@ def markdown(sums: Sums, cells: list[Cell]) -> str:
     return "\n".join([lines[0], "|" + "---|" * len(kept), *lines[1:]])
 
 
+def by_rows(sums: Sums, cells: list[Cell]) -> str:
+    """Return a table with a column for each number of rows: all designs of the main grid.
+
+    A cell of it: what looks find, what BIC finds, and the upper bound of the looks' useless terms.
+    """
+    kept = [c for c in cells if sums.get((c.name, "staged"))]
+    sizes = sorted({c.n for c in kept})
+    lines: dict[tuple[int, float, float, float], dict[int, str]] = {}
+    for c in kept:
+        own, exact = sums[c.name, "staged"], sums[c.name, "bic"]
+        found = f"{own['found'] / own['runs']:.2f}, {exact['found'] / exact['runs']:.2f}"
+        shown = f"{found}, {useless(own)[1]:.3f}"
+        lines.setdefault((c.p, c.rho, c.eps, c.delta), {})[c.n] = shown
+    head = ["columns", "correlation", "eps", "delta", *(f"{n:,} rows" for n in sizes)]
+    rows = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for (p, rho, eps, delta), shown in sorted(lines.items()):
+        fields = [f"{p}", f"{rho:g}", f"{eps:g}", f"{delta:g}", *(shown.get(n, "-") for n in sizes)]
+        rows.append("| " + " | ".join(fields) + " |")
+    return "\n".join(rows)
+
+
 def audit(sums: Sums, cells: list[Cell], fits: Sequence[str]) -> str:
     """Return a table of intervals: found terms, and coverage of strong and weak ones, by fit."""
     rows = ["| cell | runs | " + " | ".join(f"{fit}: found, strong, weak" for fit in fits) + " |"]

@@ -11,7 +11,7 @@ import dpreg
 from benchmarks import _staged_rows, power
 from benchmarks._power_cells import GRIDS, Cell, draw, effects, population
 from benchmarks._power_runs import choosing_law, deviances, verdicts
-from benchmarks._power_table import audit, best, markdown, useless
+from benchmarks._power_table import audit, best, by_rows, markdown, useless
 from benchmarks._staged_rows import Rows, Setting, looks
 from benchmarks.peers.choices import noisy_moments, stepwise
 from dpreg.staged.choice.choose import choose
@@ -207,3 +207,14 @@ def test_columns_of_a_table_in_which_nothing_was_run_are_left_out():
     assert "stepwise" not in head
     assert row.count("|") == head.count("|")
     assert "3.00 / 0.05" in row
+
+
+def test_a_table_by_rows_holds_a_design_a_line_and_a_number_of_rows_a_column():
+    own = Counter(runs=20, sets=20, found=60, useless=1, useless_squares=1)
+    more = replace(CELL, n=100_000)
+    sums = {(cell.name, way): own for cell in (CELL, more) for way in ("staged", "bic")}
+    sums[more.name, "bic"] = Counter(runs=20, sets=20, found=80)
+    head, _, row = by_rows(sums, [more, CELL, Cell(5)]).splitlines()
+    assert head.split(" | ")[4:] == ["4,000 rows", "100,000 rows |"]
+    bound = f"{useless(own)[1]:.3f}"
+    assert row == f"| 8 | 0.5 | 1 | 0 | 3.00, 3.00, {bound} | 3.00, 4.00, {bound} |"

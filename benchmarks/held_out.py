@@ -1,0 +1,100 @@
+"""R-squared of held-out rows: what `dp_select` chose and fitted beside least squares.
+
+    python -m benchmarks.held_out [--delta 0 1e-6] [--fits fresh same split all] [--splits 15]
+
+King County and randhie, eps = 1, whole calls with seeded noise. A fifth of the rows is held out.
+Least squares fits all candidates to the other rows, without privacy; R-squared compares with the
+mean of the held-out rows. "all" is `dp_ols` with all candidates. Shown besides: by how much least
+squares falls short where it is given the terms that were chosen, and nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+import pandas as pd
+import statsmodels.formula.api as smf
+
+import dpreg
+from benchmarks._power_cells import REAL
+from benchmarks._regression_cells import load
+from dpreg.datasets import Dataset
+from dpreg.results.regression import RegressionResults
+from dpreg.results.selection import SelectionResults
+
+EPS = 1
+Released = RegressionResults | SelectionResults
+
+
+def rsquared(y: pd.Series, predicted: pd.Series) -> float:
+    """Return one less the mean square of what is left, over the variance of the response."""
+    return float(1 - np.square(y - predicted).mean() / np.square(y - y.mean()).mean())
+
+
+def released(found: Dataset, train: pd.DataFrame, fit: str, delta: float, seed: int) -> Released:
+    """Choose and fit by a whole call; "all" fits all candidates."""
+    if fit == "all":
+        return dpreg.dp_ols(
+            found.formula,
+            train,
+            eps=EPS,
+            delta=str(delta),
+            schema=found.schema,
+            progress=False,
+            unsafe_seed=seed,
+        )
+    return dpreg.dp_select(
+        found.formula,
+        train,
+        eps=EPS,
+        delta=str(delta),
+        schema=found.schema,
+        fit=fit,
+        progress=False,
+        unsafe_seed=seed,
+    )
+
+
+def shortfalls(found: Dataset, fit: str, delta: float, splits: int) -> np.ndarray:
+    """Return R-squared of least squares, and what two fits fall short of it by, (splits, 3).
+
+    The two are the released one, and that of least squares given the released one's terms.
+    """
+    response, rows = found.formula.split("~")[0].strip(), found.data
+    out = []
+    for split in range(splits):
+        order = np.random.default_rng([split, 5]).permutation(len(rows))
+        held = rows.iloc[order[: len(rows) // 5]]
+        train = rows.iloc[order[len(rows) // 5 :]].reset_index(drop=True)
+        y = held[response].astype(float)
+        best = rsquared(y, smf.ols(found.formula, train).fit().predict(held))
+        own = released(found, train, fit, delta, split)
+        formula = found.formula if fit == "all" else own.regression.formula
+        given = rsquared(y, smf.ols(formula, train).fit().predict(held))
+        out.append((best, best - rsquared(y, own.predict(held)), best - given))
+    return np.array(out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--delta", nargs="+", type=float, default=[0.0, 1e-6])
+    parser.add_argument("--fits", nargs="+", default=["fresh", "all"])
+    parser.add_argument("--splits", type=int, default=15)
+    arguments = parser.parse_args()
+    for name, title in REAL.items():
+        for delta in arguments.delta:
+            for fit in arguments.fits:
+                best, short, given = shortfalls(load(name), fit, delta, arguments.splits).T
+                error = short.std(ddof=1) / len(short) ** 0.5
+                print(
+                    f"{title}, delta {delta:g}, {fit}: least squares {best.mean():.4f}, short by "
+                    f"{short.mean():.4f} (standard error {error:.4f}, median "
+                    f"{np.median(short):.4f}, most {short.max():.4f}); least squares of the same "
+                    f"terms by {given.mean():.4f}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()
