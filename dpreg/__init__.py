@@ -1,4 +1,4 @@
-"""Differentially private variable selection and linear regression."""
+"""Differentially private statistics: variable selection, regression, means, quantiles and more."""
 
 from importlib import metadata
 

@@ -148,10 +148,10 @@ def sample_aggregate(
 
     Examples
     --------
+    >>> import dpreg
     >>> import numpy as np
-    >>> from dpreg.api.aggregate import sample_aggregate
     >>> waits = np.random.default_rng(0).exponential(size=20_000)
-    >>> result = sample_aggregate(np.median, waits, eps=1, bounds=(0, 10))
+    >>> result = dpreg.sample_aggregate(np.median, waits, eps=1, bounds=(0, 10))
     >>> bool(abs(result.params["theta0"] - np.log(2)) < 0.2)
     True
     """

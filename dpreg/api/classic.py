@@ -123,10 +123,10 @@ def dp_mean(
 
     Examples
     --------
+    >>> import dpreg
     >>> import numpy as np
-    >>> from dpreg.api.classic import dp_mean
     >>> ages = np.random.default_rng(0).uniform(20, 60, size=10_000)
-    >>> result = dp_mean(ages, bounds=(0, 120), eps=1)
+    >>> result = dpreg.dp_mean(ages, bounds=(0, 120), eps=1)
     >>> bool(abs(result.params["x"] - 40) < 1), str(result.spent)
     (True, 'eps=1')
     """
@@ -188,7 +188,8 @@ def dp_suffstats(
     contributions : int
         The most rows that one person may own; with `person`, the most that are used.
     person : str, optional
-        The column that says whose row it is; see `dp_mean`.
+        The column that says whose row it is: at most `contributions` rows of each person are
+        used, drawn at random, and the number of rows is then private.
     by : str, optional
         A column with declared levels: an estimate in each of its groups, at the cost of one.
     complete : bool

@@ -132,7 +132,8 @@ def dp_glm(
     contributions : int
         The most rows that one person may own; with `person`, the most that are used.
     person : str, optional
-        The column that says whose row it is, as for `dp_ols`.
+        The column that says whose row it is: at most `contributions` rows of each person are
+        used, drawn at random, and the number of rows is then private.
     shares : mapping, optional
         {"bounds": part of eps} where bounds are bought.
     budget : Ledger, optional

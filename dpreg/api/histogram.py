@@ -146,7 +146,8 @@ def dp_histogram(
     contributions : int
         The most rows that one person may own; with `person`, the most that are used.
     person : str, optional
-        The column that says whose row it is; see `dp_mean`.
+        The column that says whose row it is: at most `contributions` rows of each person are
+        used, drawn at random, and the number of rows is then private.
     by : str, optional
         A column with declared levels: a histogram in each of its groups, at the cost of one.
     complete : bool

@@ -109,6 +109,8 @@ def dp_quantile(
     x : str, list of str, array, Series, DataFrame or mapping
         Name(s) of columns of `data`; or the column(s) themselves, without `data`. A missing value
         is left out of its own column; values outside the bounds are clipped.
+    q : number or list of numbers in (0, 1)
+        Taken to the nearest multiple of 2**-16.
     data : table, optional
         What `dpreg.sources.as_source` takes.
     eps : number or decimal string
@@ -122,7 +124,8 @@ def dp_quantile(
     contributions : int
         The most rows that one person may own; with `person`, the most that are used.
     person : str, optional
-        The column that says whose row it is; see `dp_mean`.
+        The column that says whose row it is: at most `contributions` rows of each person are
+        used, drawn at random, and the number of rows is then private.
     by : str, optional
         A column with declared levels: quantiles in each of its groups, at the cost of one.
     complete : bool
@@ -134,8 +137,6 @@ def dp_quantile(
         Show a bar on stderr while rows are read, for the curator's eyes only.
     unsafe_seed : int, optional
         Makes the result reproducible and **not private**; every view of it says so.
-    q : number or list of numbers in (0, 1)
-        Taken to the nearest multiple of 2**-16.
     alpha : float
         The released intervals have level 1 - alpha.
 

@@ -131,7 +131,8 @@ false_inclusions, fit
     Assumed: a linear model with normal errors of one variance (or those of `like`), columns as
     `dpreg.planning.assumed` makes them up, nothing clipped, and for "pcls" a radius that does not
     bind. Against simulation of such rows the chances of "select" are within .1, and standard errors
-    of "ols" within 12%. Long tails and rare levels that nobody told of make real ones larger.
+    of "ols" within 12%. Long tails and rare levels that the plan does not know of
+    make real ones larger.
 
     References
     ----------

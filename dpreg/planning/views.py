@@ -203,7 +203,7 @@ def regression_report(plan: RegressionPlan) -> Report:
             "Assumed",
             f"{_NO_DATA}. A linear model with errors of one variance, normal or as in like, and "
             "columns as made up from the schema, sd and correlation, or as in like. Where the "
-            "model is not linear, or tails are longer than was told, private intervals are wider "
+            "model is not linear, or tails are longer than assumed, private intervals are wider "
             f"and overlap less.{rough}",
         ),
     )

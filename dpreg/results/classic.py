@@ -148,9 +148,9 @@ class ClassicResults(Estimates):
         Released sufficient statistics, group by group; `sufficient_names` say which.
     sufficient_names : tuple of str
     nobs : int or None
-        Rows, where they are public (replace-one).
+        Rows, where their number is public (replace-one, without `person`); else None.
     passes : int
-        How often the rows were gone through for this call; counting them alone is not a pass.
+        How often the rows were read for this call; a count of them alone is not a pass.
     blocks : int or None
         Number of blocks of sample-and-aggregate.
     bounds : mapping of str to (lo, hi) array

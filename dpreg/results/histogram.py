@@ -55,7 +55,7 @@ class HistogramResults(Estimates):
         The shares projected onto nonnegative numbers of sum 1, group by group.
     nobs : int or None
     passes : int
-        How often the rows were gone through for this call; counting them alone is not a pass.
+        How often the rows were read for this call; a count of them alone is not a pass.
     noise : str
     eps, delta : Fraction
     claim : PrivacyClaim

@@ -75,7 +75,7 @@ class RegressionResults(StatsmodelsNames):
     error_variance, explained, error_df : float or None
         Read them as `scale` (in squared units of the response), `rsquared` and `df_resid`.
     nobs : int or None
-        Rows, where they are public (replace-one); None under add-remove.
+        Rows, where their number is public (replace-one, without `person`); else None.
     complete_rows : float or None
         The released, noisy count of complete rows.
     method, noise, scaling : str
@@ -110,7 +110,7 @@ class RegressionResults(StatsmodelsNames):
         For ``fit="same"``: each coefficient's law given the choice, for `params`, `pvalues` and
         `conf_int`; all else is as if the terms had been given beforehand.
     passes : int
-        How often the rows were gone through; counting them alone is not a pass.
+        How often the rows were read; a count of them alone is not a pass.
     notes : tuple of str
         Public remarks, printed under the summary.
     record : ReleaseRecord or None

@@ -190,7 +190,7 @@ def _null(result: SelectionResults) -> list[str]:
     return [
         f"No candidate was selected. With {rows} and eps = {decimal_string(result.eps)} this says "
         "that no effect stood out from the noise; it does not say that there is none. "
-        "dpreg.plan() tells which effects could have been seen, before a budget is spent."
+        "dpreg.plan() says which effects can be seen, before a budget is spent."
     ]
 
 

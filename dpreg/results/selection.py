@@ -63,7 +63,7 @@ class SelectionResults(StatsmodelsNames):
     n_models : int
         The number of models in the space, exact.
     nobs : int or None
-        Rows, where they are public (replace-one); None under add-remove.
+        Rows, where their number is public (replace-one, without `person`); else None.
     method, mechanism, engine : str
         "pcls"; "permute-and-flip", ...; "enumerate", "tree". "staged" has the noise of its looks
         for a mechanism, and the engine "search".
@@ -91,7 +91,7 @@ class SelectionResults(StatsmodelsNames):
     regression : RegressionResults or None
         The coefficients of the selected model; None with `fit=None`.
     passes : int
-        How often the rows were gone through for this call; counting them alone is not a pass.
+        How often the rows were read for this call; a count of them alone is not a pass.
     best : tuple of str
         "staged": the best model, which `params` describe: `reported` and the terms for which others
         could stand.

@@ -67,7 +67,7 @@ class Called(Protocol):
 
     @property
     def passes(self) -> int:
-        """How often they were gone through."""
+        """How often they were read."""
 
 
 def selection(result: SelectionResults, alpha: float) -> Report:

@@ -5,13 +5,13 @@
 #' Python's `dpreg.sample_aggregate`, whose documentation has the mathematics.
 #'
 #' @section What the estimator may do:
-#' It takes a block, which is of the type of `data`, with the same columns (but for that of `person`) and
-#' factor levels, but without names of rows and without other attributes, and returns one number or several, in the order of
+#' It takes a block, which is of the type of `data`, with the same columns (except that of `person`)
+#' and factor levels, but without row names and other attributes, and returns one number or several, in the order of
 #' `bounds`. It must be a function of the block (and of fresh random numbers): what it remembers from one
 #' block to the next is not accounted for.
 #'
 #' Where it stops with an error, or returns anything but as many finite numbers as there are bounds, the
-#' block counts as the midpoint of the bounds, and nothing is said about it, for that would tell of rows.
+#' block counts as the midpoint of the bounds, and nothing is said about it, since that would reveal something about the rows.
 #' Its warnings and messages are dropped. What it prints, plots or writes is its author's matter. An
 #' interrupt at the keyboard ends the call; what it cost stays charged.
 #'

@@ -5,7 +5,7 @@
 #'
 #' @param object,x A result of these functions, or a summary of one.
 #' @param parm Names or numbers of estimates; by default all.
-#' @param level,conf.level The level of the intervals. They are normal ones, but for quantiles, whose
+#' @param level,conf.level The level of the intervals. They are normal ones, except for quantiles, whose
 #'   released ends are stretched to another level as normal ones would be.
 #' @param conf.int Add the columns `conf.low` and `conf.high`?
 #' @param digits The number of significant digits; for `knit_print()`, of digits after the point.

@@ -5,6 +5,7 @@
 #' likelihood. The arguments are those of Python's functions of the same names.
 #'
 #' @inheritParams dp_select
+#' @param delta Above 0 it allows Gaussian noise, which is used where it is the smaller.
 #' @param x Names of columns of `data`; or, without `data`, a vector or a data frame.
 #' @param data A data frame, the path of a Parquet or CSV file, or another table that [dp_select()] takes;
 #'   or `NULL`.
@@ -18,7 +19,7 @@
 #' @param alpha The released intervals of quantiles have level `1 - alpha`.
 #' @param bins `"private"`, a number of bins, or their edges.
 #' @param width_share The part of `eps` that buys the width of private bins.
-#' @param family `"gaussian"`, `"bernoulli"`, `"poisson"`, or another that Python's function has.
+#' @param family `"gaussian"`, `"bernoulli"`, `"poisson"` or `"exponential"`.
 #' @returns An object of class `dp_estimate`: a plain list whose `estimates` is a data frame with the
 #'   columns `term`, `estimate`, `std.error`, `se_sampling` and `se_privacy`, and the group where there
 #'   are groups. Its methods are listed in [dp_estimate].

@@ -1,17 +1,18 @@
 #' Fit a logistic or a Poisson regression with differential privacy
 #'
-#' A first look releases the moments of rows in the box of their bounds; each later one the information and the
-#' score at the fit that the looks before gave. There are three to five looks, each a pass over the rows. Standard
-#' errors hold sampling error and privacy noise together. [dp_select()] explains formulas, schemas and conditions.
+#' The first look releases the moments of rows in the box of their bounds. Each later look releases the information
+#' and the score at the fit so far. There are three to five looks, each a pass over the rows. Standard errors hold
+#' sampling error and privacy noise together. [dp_select()] explains formulas, schemas and conditions.
 #'
 #' @inheritParams dp_select
+#' @param delta Above 0 it allows Gaussian noise, with which fewer rows are enough.
 #' @param formula An R formula with an intercept. For `binomial()` the response is a column of 0 and 1, one that
 #'   is declared as `logical()`, a comparison such as `visits > 0`, or a column with two declared levels, of which
-#'   the second counts as 1; for counts it is one with bounds from 0 up. What is larger than its upper bound
-#'   counts as that: tight bounds make little noise. `offset()` is read as [glm()] reads it.
+#'   the second counts as 1; for counts it is one with bounds from 0 up. A count above its upper
+#'   bound is set to that bound; tight bounds mean less noise. `offset()` is read as [glm()] reads it.
 #' @param family `binomial()`, `poisson()` or `quasipoisson()`, as [glm()] takes it: a family, its function or its
-#'   name. Links are the canonical ones, logit and log. Standard errors allow for another spread than the
-#'   family's; `quasipoisson()` reports it.
+#'   name. Links are the canonical ones, logit and log. For counts, standard errors allow for more or less spread than
+#'   Poisson's; `quasipoisson()` reports it.
 #' @param offset What is added to the linear predictor with coefficient 1: an expression of columns, such as
 #'   `log(years)`, as [glm()] takes it, or the same as text or in a one-sided formula. Its bounds must be
 #'   declared.
@@ -23,9 +24,9 @@
 #' @param shares A named list: the part of `eps` for `bounds`, where the schema leaves some out.
 #' @returns An object of classes `dp_glm` and `dp_ols`: a plain list with, among others, `coefficients`, `vcov`,
 #'   `family` and `link` (their names), `dispersion`, `converged`, `success` (the level that counts as 1),
-#'   `looks`, `budget` and `privacy`. It has the methods that [dp_select()] lists; [predict.dp_glm()] is as that of
-#'   a [glm()]. Where rows are too few for the budget, responses nearly separated, events rare or the fit still
-#'   moves, there are coefficients without standard errors and intervals, and a note with what would be needed.
+#'   `looks`, `budget` and `privacy`. It has the methods that [dp_select()] lists; [predict.dp_glm()] works
+#'   as for a [glm()]. Where rows are too few for the budget, responses nearly separated, events rare or the fit
+#'   still moves, there are coefficients without standard errors and intervals, and a note says what would be needed.
 #'   Where the number of rows is public and too small, a warning says so before the charge.
 #' @seealso [predict.dp_glm()]; [tidiers] for `exponentiate = TRUE`.
 #' @examplesIf isTRUE(dpreg::dpreg_available())

@@ -4,6 +4,8 @@
 #' together. [dp_select()] explains formulas, schemas and conditions.
 #'
 #' @inheritParams dp_select
+#' @param delta Above 0 it allows Gaussian noise; `"ssp"` and `"adassp"` need it.
+#' @param shares A named list: the part of `eps` for `bounds`, where the schema leaves some out.
 #' @param method `"staged"` releases the matrix of moments three times, each time of rows in coordinates that
 #'   the earlier releases fixed; `"gram"` releases it once, which does better where rows are few. `"auto"` takes
 #'   one of them by a public rule, and a note says why. `"ssp"` and `"adassp"` are published alternatives that

@@ -1,7 +1,7 @@
 #' Predictions from a private logistic or Poisson regression
 #'
 #' The counterpart of [predict.glm()] for a data frame of the analyst's own; all of it is computed in R. An offset of
-#' the fit is read from the rows, but for `type = "terms"`.
+#' the fit is read from the rows, except with `type = "terms"`.
 #'
 #' @inheritParams predict.dp_result
 #' @param object A result of [dp_glm()].

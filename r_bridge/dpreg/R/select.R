@@ -1,4 +1,4 @@
-#' Choose the variables of a linear model with differential privacy
+#' Choose the variables of a regression with differential privacy
 #'
 #' Every number in the result is drawn by a differentially private mechanism and charged to a budget,
 #' or is public: it may be published. The arguments are those of Python's `dpreg.dp_select`, whose
@@ -26,28 +26,28 @@
 #' @param formula An R formula.
 #' @param data Confidential rows: a data frame (also a tibble or data.table); the path of a Parquet or CSV
 #'   file, or of several; or a Table, Dataset, RecordBatchReader or dplyr query of the package arrow. Files
-#'   are read in pieces, and may be larger than memory. A Dataset, reader or query is gone through once,
-#'   which is enough where every bound is declared. A row with a missing or undeclared value counts for
-#'   nothing.
+#'   are read in pieces, and may be larger than memory. A Dataset, reader or query is read once,
+#'   which is enough where every bound is declared. A row with a missing or undeclared value is left out.
 #' @param eps What the whole call may cost: a number or a decimal as text, taken exactly as typed.
-#' @param delta `method = "pcpl"` needs one above 0; several draws, looks and coefficients use it where it saves
-#'   noise.
-#' @param schema The public facts about columns; see below.
+#' @param delta Looks spend it where Gaussian noise is the smaller. `method = "pcpl"` needs one above 0; several
+#'   draws and coefficients of the paper's methods use it where it saves noise.
+#' @param schema The public facts about columns; see the section Schema of [dp_select()].
 #' @param family `NULL` for a linear model, or a family as [dp_glm()] takes it: then the terms of a logistic or
-#'   Poisson regression are chosen, by looks.
+#'   Poisson regression are chosen, from looks.
 #' @param offset,exposure,response_cap,trials With a family; as for [dp_glm()]. An offset is in every model.
 #' @param method `"staged"` looks at the rows three times, as [dp_ols()] does, and chooses from what the looks
-#'   released: it finds more where rows are many, needs no radius, and says which terms others might stand for.
+#'   released: it finds more where there are many rows, needs no radius, and says which terms others might stand
+#'   for.
 #'   `"pcls"`, penalised constrained least squares, and `"pcpl"`, profile likelihood, are the paper's methods.
-#'   `"auto"` takes `"staged"` where a public rule finds rows enough, else `"pcls"`, and a note says why.
+#'   `"auto"` takes `"staged"` where a public rule finds enough rows, else `"pcls"`, and a note says why.
 #'   Arguments of the paper's methods alone (`mechanism`, `radius`, `penalty`, `sigma2`, `draws`, `engine`) mean
 #'   `"pcls"` under `"auto"`, and are refused with `"staged"`.
 #' @param mechanism `"auto"`, `"permute-and-flip"`, `"exponential"` or `"laplace"`.
 #' @param neighbors `"replace-one"` (the number of rows is public) or `"add-remove"` (it is private).
 #' @param contributions The most rows that one person may own; with `person`, the most that are used.
-#' @param person The name of the column that says whose row it is. Of each person `contributions` rows are
-#'   used, drawn by lot, so that the claim holds for persons whatever they own; the number of rows is then
-#'   private. `.` in a formula leaves this column out.
+#' @param person The name of the column that says whose row it is. Of each person at most `contributions` rows
+#'   are used, drawn at random, so that the claim holds for everybody, however many rows they own; the number of
+#'   rows is then private. `.` in a formula leaves this column out.
 #' @param units What enters or leaves a model: a `"term"` or a `"column"` of the model matrix.
 #' @param keep Terms that are in every model, as in the formula.
 #' @param max_terms The most units outside `keep`, or `NULL`.
@@ -64,8 +64,8 @@
 #'   `profile` and `fit`.
 #' @param draws How many models are drawn; the most frequent one is reported.
 #' @param fit Coefficients of the chosen model. With `"staged"`: `"fresh"` spends a share of the budget on one
-#'   more look at the chosen columns; `"same"` takes them from the last look, each with its law given the choice,
-#'   at no further cost; `"split"` looks and chooses with half of the rows, and looks once more at the chosen
+#'   more look at the chosen columns; `"same"` takes them from the last look, at no further
+#'   cost, with intervals that allow for the choice; `"split"` looks and chooses with half of the rows, and looks once more at the chosen
 #'   columns of the other half. With the paper's methods: `"split"` fits the other half, `"share"` the same rows
 #'   with a share of `eps`. `NULL` fits nothing. `"auto"` is `"fresh"` with `"staged"`, else `"split"`.
 #' @param engine `"auto"`, `"enumerate"` or `"tree"`: how the models are searched; the law is the same.
