@@ -28,7 +28,7 @@ from dpreg.families.looks import FamilyLook
 from dpreg.families.weighted import WorkingRows, weighted_rows
 from dpreg.staged.law import LookLaw, equation_noise, solved
 
-__all__ = ["family_law", "working_rows"]
+__all__ = ["family_law"]
 
 _ROUNDS: Final = 4
 _STEPS: Final = 12
@@ -49,7 +49,7 @@ def family_law(look: FamilyLook, degrees: int | None = None) -> LookLaw:
     a, h = look.cells[:size, :size], look.cells[:size, size]
     values, vectors = np.linalg.eigh(a)
     positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    working = working_rows(look)
+    working = weighted_rows(look.fit, look.location, look.law)
     sampling = _middle(look, working, values, vectors)
     a = look.clips.slope * a
     prior = min(max(look.fit.signal / size, 1e-6), 1.0)
@@ -88,14 +88,6 @@ def family_law(look: FamilyLook, degrees: int | None = None) -> LookLaw:
         heavy=1.0,
         degrees=degrees,
     )
-
-
-def working_rows(look: FamilyLook, sample: Floats | None = None) -> WorkingRows:
-    """Return the working law's rows as a look would weight them; its cells are not read.
-
-    `sample` are other draws, (rows, p + 1), than those that looks are planned with.
-    """
-    return weighted_rows(look.fit, look.location, look.law, sample)
 
 
 def _middle(look: FamilyLook, working: WorkingRows, values: Floats, vectors: Floats) -> Floats:

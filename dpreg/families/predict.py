@@ -21,10 +21,10 @@ from dpreg.arrays import Floats
 from dpreg.families.aim import aimed
 from dpreg.families.estimate import FamilyEstimate, estimate
 from dpreg.families.family import Family
-from dpreg.families.law import working_rows
 from dpreg.families.locate import Fit, Offsets
 from dpreg.families.looks import FamilyLook, FamilyLooked
 from dpreg.families.plan import FIRST, MORE, SECOND, FamilyPlan
+from dpreg.families.weighted import weighted_rows
 from dpreg.families.working import light_draws
 
 __all__ = ["Supposed", "expected_again", "expected_looks", "predict_family"]
@@ -175,7 +175,7 @@ def _expected(
     look = FamilyLook(
         at.location, at.clips, cells, at.noise.sd * at.units, share, fit, moved, at.law
     )
-    law = working_rows(look, light_draws(size - 1))
+    law = weighted_rows(fit, at.location, at.law, light_draws(size - 1))
     wbar, scale = at.location.mean_weight, fit.rows / len(law.rows)
     weight, varied = law.weight / wbar, law.variance / wbar
     lengths = np.einsum("ij,ij->i", law.rows, law.rows)
