@@ -126,7 +126,7 @@ def test_mu_squared_is_proved_for_every_cell_that_is_drawn(later, split):
 
 
 def test_where_the_box_hides_all_columns_looks_begin_at_no_slopes():
-    z, y, _ = logit_rows(np.random.default_rng(3), 4000, 15)
+    z, _, _ = logit_rows(np.random.default_rng(3), 4000, 15)
     for seed in range(5):
         seen, _ = looked(z, "0.5", seed, delta=Fraction(0))
         first = seen.looks[0].fit
@@ -137,7 +137,7 @@ def test_where_the_box_hides_all_columns_looks_begin_at_no_slopes():
 
 
 def test_a_mean_that_noise_puts_at_an_end_is_not_believed():
-    z, y, _ = logit_rows(np.random.default_rng(3), 1000, 10, -2.5)
+    z, _, _ = logit_rows(np.random.default_rng(3), 1000, 10, -2.5)
     for seed in range(10):
         seen, _ = looked(z, "0.5", seed, delta=Fraction(0))
         noise = seen.box_sd[0, -1] / 2 / seen.fit.rows
