@@ -46,7 +46,10 @@ _ASTRAY: Final = 3.0
 """Spread of yes/no scores over their information, from where on the fit is nowhere near the rows:
 there useless terms have been seen to be chosen."""
 _FAR: Final = 2.0
-"""The same of a fit to counts: its mean over the one released, less what noise may have hidden."""
+"""The same of the mean of a fit, over or below the released one, beside three standard deviations
+of its noise."""
+_FARTHER: Final = 20.0
+"""The same below the released mean, however large its noise."""
 _RARE: Final = 0.1
 """A response whose rarer kind is less than this part of the rows is called rare."""
 _EVENTS: Final = 20.0
@@ -158,14 +161,22 @@ def _resolution(law: LookLaw) -> float:
 def astray(seen: FamilyLooked) -> bool:
     """Return whether noise has thrown the fit off: responses cannot be as it then has them.
 
-    The scores of a yes/no response vary by their information, if the mean is about right. Fitted
-    counts have about the mean that the first look released.
+    The scores of a yes/no response vary by their information, if the mean is about right. The mean
+    of a fit is about the one that the first look released; for rare yes/no responses it is known
+    from below alone, as columns are centred where the few are.
     """
     last, fit, family = seen.looks[-1], seen.fit, seen.fit.family
-    if not family.dispersed:
-        return family.cap == 1 and last.middle > _ASTRAY
-    noise = family.cap / 2 * float(seen.box_sd[0, -1]) / fit.rows
-    return _fitted_mean(fit) > _FAR * (fit.mean + 3 * noise)
+    if not family.dispersed and (family.cap != 1 or last.middle > _ASTRAY):
+        return family.cap == 1
+    noise = 3 * family.cap / 2 * float(seen.box_sd[0, -1]) / fit.rows
+    fitted = _fitted_mean(fit)
+    low, high = max((fit.mean - noise) / _FAR, fit.mean / _FARTHER), _FAR * (fit.mean + noise)
+    return fitted < low or (family.dispersed and fitted > high)
+
+
+def _less_rare(fitted: float, released: float, cap: float) -> float:
+    """Return the mean that is farther from both ends: either may have been thrown there."""
+    return fitted if min(fitted, cap - fitted) > min(released, cap - released) else released
 
 
 def _fitted_mean(fit: Fit) -> float:
@@ -182,7 +193,7 @@ def doubts_of(seen: FamilyLooked, law: LookLaw) -> list[str]:
     """Return why no intervals are earned; nothing where they are. One reason is enough."""
     plan, fit, family = seen.plan, seen.fit, seen.fit.family
     resolution = _resolution(law)
-    mean = _fitted_mean(fit)
+    mean = _less_rare(_fitted_mean(fit), fit.mean, family.cap)
     events = max(fit.rows * min(mean, family.cap - mean), 1.0)
     wanted = _EVENTS * plan.size
     times = min(_RESOLVED / max(resolution, 0.1), 20.0)

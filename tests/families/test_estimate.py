@@ -135,7 +135,9 @@ def test_counts_that_the_fit_has_far_above_their_mean_are_not_believed():
     z = np.column_stack([np.ones(len(x)), x, y / 10 - 1])
     seen, _ = looked(z, 4, 1, family=Poisson(20), response=(10, 10))
     assert not astray(seen)
+    low = replace(seen, fit=replace(seen.fit, intercept=seen.fit.intercept - 4))
     thrown = replace(seen, fit=replace(seen.fit, intercept=seen.fit.intercept + 2))
+    assert astray(low)
     assert astray(thrown)
     found = estimate(thrown, NAMES)
     assert "thrown the fit off" in found.notes[0]
