@@ -3,6 +3,7 @@
 Coverage counts over simulated tables, with what is flagged (no intervals) told apart; the width is
 relative to the intervals that statsmodels gives without privacy. Choices are counted beside Wald's
 tests without privacy. Every run is one line of JSON; runs that the file has are not run again.
+`benchmarks._family_runs` says what makes it quick.
 
     python -m benchmarks.families coverage --out FILE [--runs N] [--only WORD ...]
     python -m benchmarks.families choice --out FILE [--runs N] [--only WORD ...]
@@ -26,21 +27,27 @@ from scipy.stats import chi2
 
 import dpreg
 from benchmarks._family_cells import CHOICES, COVERED, Cell, simulated
+from benchmarks._family_runs import chosen, fitted, looked
+from dpreg.staged.plan import FRESH
 
 Line = dict[str, Any]
+
+_PLAIN = 5
+"""Runs of a cell that are fitted without privacy as well, for the width."""
+_TESTED = 200
+"""And for what Wald's tests find."""
 
 
 def coverage(cell: Cell, run: int) -> Line:
     """Fit one table, and say which intervals hold."""
     made = simulated(cell, np.random.default_rng([cell.rows, cell.columns, run]))
-    call = dict(made.call)
-    fit = dpreg.dp_glm(call.pop("formula"), made.table, cell.eps, unsafe_seed=run, **call)
-    if fit.bse.isna().all():
-        return {"flagged": _reason(fit.notes[0])}
-    low, high = fit.conf_int().to_numpy().T
-    line: Line = {"hit": ((low < made.truth) & (made.truth < high)).astype(int).tolist()}
-    if run < 5:
-        ratio = fit.bse.to_numpy() / made.plain(cell.family).bse
+    fit = fitted(cell, looked(cell, made, run))
+    if fit.found.doubts:
+        return {"flagged": _reason(fit.found.notes[0])}
+    hit = np.abs(fit.params - made.truth) < fit.half
+    line: Line = {"hit": hit.astype(int).tolist()}
+    if run < _PLAIN:
+        ratio = fit.errors / made.plain(cell.family).bse
         line["width"] = round(float(np.median(ratio[1:])), 4)
     return line
 
@@ -57,19 +64,15 @@ def choice(cell: Cell, run: int) -> Line:
     many useless ones are expected of them as of the private choice, at most.
     """
     made = simulated(cell, np.random.default_rng([cell.rows, cell.columns, run]))
-    call = dict(made.call)
-    result = dpreg.dp_select(call.pop("formula"), made.table, cell.eps, unsafe_seed=run, **call)
     used = set(np.flatnonzero(made.truth[1:]).tolist())
-    chosen = {int(name[1:]) for name in result.selected[1:]}
-    plain = made.plain(cell.family)
-    tested = set(np.flatnonzero(plain.pvalues[1:] < 0.1 / cell.columns).tolist())
-    return {
-        "of": len(used),
-        "found": len(chosen & used),
-        "useless": len(chosen - used),
-        "wald": len(tested & used),
-        "wald_useless": len(tested - used),
-    }
+    terms = chosen(cell, looked(cell, made, run, FRESH))
+    found = {int(name[1:]) for name in terms}
+    line: Line = {"of": len(used), "found": len(found & used), "useless": len(found - used)}
+    if run < _TESTED:
+        plain = made.plain(cell.family)
+        tested = set(np.flatnonzero(plain.pvalues[1:] < 0.1 / cell.columns).tolist())
+        line |= {"wald": len(tested & used), "wald_useless": len(tested - used)}
+    return line
 
 
 STUDIES: dict[str, tuple[tuple[Cell, ...], Callable[[Cell, int], Line]]] = {
@@ -110,13 +113,13 @@ def _covered(runs: list[Line]) -> str:
 
 
 def _chosen(runs: list[Line]) -> str:
-    mean = {k: float(np.mean([r[k] for r in runs])) for k in runs[0] if k not in _KEYS}
+    mean = {k: float(np.mean([r[k] for r in runs if k in r])) for k in _COUNTED}
     most = chi2.ppf(0.99, 2 * (sum(r["useless"] for r in runs) + 1)) / 2 / len(runs)
     told = f"{mean['found']:.2f} of {mean['of']:.0f} | {mean['wald']:.2f}"
     return f"{told} | {mean['useless']:.3f} | {most:.3f} | {mean['wald_useless']:.3f}"
 
 
-_KEYS = ("study", "cell", "run")
+_COUNTED = ("of", "found", "useless", "wald", "wald_useless")
 
 
 def main() -> None:

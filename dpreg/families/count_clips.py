@@ -22,6 +22,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.families.counts import CountLaw, capped
+from dpreg.families.omega import row_weights
 from dpreg.families.working import Clips, Situation, Tried, limits, row_limits
 
 __all__ = ["SCATTER", "for_light", "tried_caps"]
@@ -95,8 +96,7 @@ def _left(at: Situation, law: CountLaw, S: Floats, A: Floats) -> _Left:
     bound = S * math.sqrt(wbar)
     reach = np.maximum(bound / root, mean)
     caps, taken = capped(law.excess, at.family.cap, at.eta, mean, reach)
-    omega = np.minimum((bound / (mean * root))[:, None], A[..., None] / norms)
-    np.minimum(omega, 1.0, out=omega)
+    omega = row_weights(bound[:, None], mean * root, A[..., None], norms)
     slope = (_kept(law, at, caps, _STEP) - _kept(law, at, caps, -_STEP)) / (2 * _STEP)
     varied = law.variance.of(at.eta, caps) * mean / max(at.dispersion, 1.0)
     return _Left(

@@ -17,6 +17,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.families.law import family_law
+from dpreg.families.locate import Fit
 from dpreg.families.looks import FamilyLooked
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.law import LookLaw
@@ -27,18 +28,28 @@ _UNSEEN: Final = 0.2
 """Share of a coefficient's variance from directions that are noise, from where on it is weak."""
 _RESOLVED: Final = 2.0
 """Least eigenvalue of the information over the norm of its noise: below it intervals have been seen
-to miss the intercept."""
-_SHRUNK: Final = 1.0
-"""The same below which it is not told what would be needed."""
-_NOT_EVEN: Final = 1.4
+to miss the intercept while the fit moves."""
+_HIDDEN: Final = 1.0
+"""The same for a fit at rest. The released eigenvalue is part noise: where most runs fall below the
+limit, those above it have errors that look too small. Below it no need is told either."""
+_STILL: Final = 0.05
+"""Mean square of the predictor's change at the last look up to which a fit is at rest in this."""
+_NOT_EVEN: Final = 3.0
 """Rows needed over rows from where on not even coefficients are worth giving."""
 _AT_REST: Final = 0.25
 """Mean square of the predictor's change at the last look beyond which one step was too long."""
+_AT_REST_COUNTS: Final = 0.1
+"""The same for counts, whose intercept answers for what the step's length leaves of their mean."""
 _STEEP: Final = 0.95
 """Part of the steepest fit that is allowed: beyond it the columns nearly separate the responses."""
 _ASTRAY: Final = 3.0
 """Spread of yes/no scores over their information, from where on the fit is nowhere near the rows:
 there useless terms have been seen to be chosen."""
+_FAR: Final = 2.0
+"""The same of the mean of a fit, over or below the released one, beside three standard deviations
+of its noise."""
+_FARTHER: Final = 20.0
+"""The same below the released mean, however large its noise."""
 _RARE: Final = 0.1
 """A response whose rarer kind is less than this part of the rows is called rare."""
 _EVENTS: Final = 20.0
@@ -134,7 +145,7 @@ def _fallback(seen: FamilyLooked, params: Floats, *, part: bool) -> tuple[Floats
     Those of a part of the columns are not drawn as far: the others are set to zero already.
     """
     fit = seen.fit
-    if seen.plan.rows_needed <= _NOT_EVEN * fit.rows:
+    if seen.plan.rows_needed <= _NOT_EVEN * fit.rows and not astray(seen):
         how = "The coefficients are drawn towards zero as far as the noise asks for."
         return (params if part else np.append(fit.intercept, fit.slopes)), how
     intercept = fit.family.predictor(fit.mean) - fit.offsets.mean
@@ -148,25 +159,41 @@ def _resolution(law: LookLaw) -> float:
 
 
 def astray(seen: FamilyLooked) -> bool:
-    """Return whether noise has thrown the fit off: a yes/no response cannot vary as it then does.
+    """Return whether noise has thrown the fit off: responses cannot be as it then has them.
 
-    Its scores vary by their information, if the mean is about right.
+    The scores of a yes/no response vary by their information, if the mean is about right. The mean
+    of a fit is about the one that the first look released; for rare yes/no responses it is known
+    from below alone, as columns are centred where the few are.
     """
-    last, family = seen.looks[-1], seen.fit.family
-    single = not family.dispersed and family.cap == 1
-    return single and last.middle > _ASTRAY
+    last, fit, family = seen.looks[-1], seen.fit, seen.fit.family
+    if not family.dispersed and (family.cap != 1 or last.middle > _ASTRAY):
+        return family.cap == 1
+    noise = 3 * family.cap / 2 * float(seen.box_sd[0, -1]) / fit.rows
+    fitted = _fitted_mean(fit)
+    low, high = max((fit.mean - noise) / _FAR, fit.mean / _FARTHER), _FAR * (fit.mean + noise)
+    return fitted < low or (family.dispersed and fitted > high)
+
+
+def _less_rare(fitted: float, released: float, cap: float) -> float:
+    """Return the mean that is farther from both ends: either may have been thrown there."""
+    return fitted if min(fitted, cap - fitted) > min(released, cap - released) else released
+
+
+def _fitted_mean(fit: Fit) -> float:
+    return float(fit.family.moments(fit.situation().eta)[0].mean())
 
 
 def converged(seen: FamilyLooked) -> bool:
     """Return whether the last look asked for a small step only."""
-    return seen.looks[-1].moved <= _AT_REST
+    most = _AT_REST_COUNTS if seen.fit.family.dispersed else _AT_REST
+    return seen.looks[-1].moved <= most
 
 
 def doubts_of(seen: FamilyLooked, law: LookLaw) -> list[str]:
     """Return why no intervals are earned; nothing where they are. One reason is enough."""
     plan, fit, family = seen.plan, seen.fit, seen.fit.family
     resolution = _resolution(law)
-    mean = float(family.moments(fit.situation().eta)[0].mean())
+    mean = _less_rare(_fitted_mean(fit), fit.mean, family.cap)
     events = max(fit.rows * min(mean, family.cap - mean), 1.0)
     wanted = _EVENTS * plan.size
     times = min(_RESOLVED / max(resolution, 0.1), 20.0)
@@ -183,20 +210,20 @@ def doubts_of(seen: FamilyLooked, law: LookLaw) -> list[str]:
             f"for {plan.size} coefficients need about {wanted:,.0f}, whatever the budget; in "
             f"rows like these that would be {fit.rows * wanted / events:,.0f}."
         ]
-    if resolution < _RESOLVED:
+    if resolution < (_HIDDEN if seen.looks[-1].moved <= _STILL else _RESOLVED):
         rare = " The response is rare, which makes the noise large beside it." * (
             events < _RARE * fit.rows
         )
         need = (
             f"about {times:.1f} times as many rows ({times * fit.rows:,.0f}), or an eps about "
             f"{times:.1f} times as large"
-            if resolution >= _SHRUNK
+            if resolution >= _HIDDEN
             else "several times as many rows, or an eps several times as large"
         )
         return [f"The noise hides a direction of the columns.{rare} Intervals need {need}."]
     if astray(seen):
         return [
-            "The noise has thrown the fit off: the responses vary far more than it allows for. "
+            "The noise has thrown the fit off: the responses are not as it has them. "
             "Intervals need more rows, or a larger eps."
         ]
     if math.sqrt(fit.predicted_variance) > _STEEP * fit.steepest:

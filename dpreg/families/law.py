@@ -28,13 +28,15 @@ from dpreg.families.looks import FamilyLook
 from dpreg.families.weighted import WorkingRows, weighted_rows
 from dpreg.staged.law import LookLaw, equation_noise, solved
 
-__all__ = ["family_law", "working_rows"]
+__all__ = ["family_law"]
 
 _ROUNDS: Final = 4
 _STEPS: Final = 12
 _NEAR: Final = 0.05
 _FLAT: Final = 1e-200
 """Least sum of slopes that is solved with."""
+_RIDGE: Final = 1e-6
+"""Added to the working law's information, relative to its mean: it may be singular."""
 _LONGEST: Final = 0.75
 """How far the allowance for curvature may move theta, as a part of its length."""
 
@@ -49,7 +51,7 @@ def family_law(look: FamilyLook, degrees: int | None = None) -> LookLaw:
     a, h = look.cells[:size, :size], look.cells[:size, size]
     values, vectors = np.linalg.eigh(a)
     positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    working = working_rows(look)
+    working = weighted_rows(look.fit, look.location, look.law)
     sampling = _middle(look, working, values, vectors)
     a = look.clips.slope * a
     prior = min(max(look.fit.signal / size, 1e-6), 1.0)
@@ -60,6 +62,8 @@ def family_law(look: FamilyLook, degrees: int | None = None) -> LookLaw:
         weighted = solved(sampling + privacy, np.column_stack([a, h]))
         spread = _posterior(a @ weighted[:, :size], prior)
         theta = spread @ (a @ weighted[:, size])
+        seen = float(theta @ theta + np.trace(spread)) / size
+        prior = min(max(prior, seen), 1.0)
     h = h + a @ (_curved(look, working, theta, spread) - theta)
     location = look.location
     located = _inverse(location.transform)
@@ -90,14 +94,6 @@ def family_law(look: FamilyLook, degrees: int | None = None) -> LookLaw:
     )
 
 
-def working_rows(look: FamilyLook, sample: Floats | None = None) -> WorkingRows:
-    """Return the working law's rows as a look would weight them; its cells are not read.
-
-    `sample` are other draws, (rows, p + 1), than those that looks are planned with.
-    """
-    return weighted_rows(look.fit, look.location, look.law, sample)
-
-
 def _middle(look: FamilyLook, working: WorkingRows, values: Floats, vectors: Floats) -> Floats:
     """Return the sandwich's middle: Q for its trace, the working law for its shape.
 
@@ -124,6 +120,7 @@ def _curved(look: FamilyLook, working: WorkingRows, theta: Floats, spread: Float
     and t with m(t) = E[omega w' (1, u)(1, u)'] theta, w' the slope of mu, is found by the same
     steps from theta itself. Of cut counts mu is the mean of what they count as.
     What is not known of the step, its `spread`, bends the mean as well: two points stand for it.
+    Where the working law has no columns, behind the noise, theta stays as it is.
     """
     unit = 1 / math.sqrt(look.location.mean_weight)
     rows, mean = working.rows, working.means(working.eta)
@@ -133,14 +130,15 @@ def _curved(look: FamilyLook, working: WorkingRows, theta: Floats, spread: Float
     size, trace = len(theta), float(np.trace(information))
     if not _FLAT < trace < math.inf:
         return theta  # where all means are at their limits nothing is known of a bend
-    information += 1e-9 * trace / size * np.eye(size)
+    straight = information @ theta
+    information += _RIDGE * trace / size * np.eye(size)
     around = unit * np.sqrt(np.einsum("ij,jk,ik->i", rows, spread, rows))
     moved = theta.copy()
     for _ in range(_STEPS):
         ahead = working.eta + rows @ moved * unit
         change = (working.means(ahead + around) + working.means(ahead - around)) / 2 - mean
-        seen = np.linalg.solve(information, weighted.T @ change) / unit
-        moved = moved + 0.7 * (theta - seen)
+        lacking = straight - weighted.T @ change / unit
+        moved = moved + 0.7 * np.linalg.solve(information, lacking)
     most, length = _LONGEST * float(np.linalg.norm(theta)), float(np.linalg.norm(moved - theta))
     if not math.isfinite(length):
         return theta

@@ -2,9 +2,10 @@ r"""From one look at a family to the coordinates of the next: post-processing of
 
 The first look is at the box: moments of (1, x, y). For columns of an elliptical law the slopes of
 a generalised linear model are those of the linear one divided by E mu'(eta) (Stein's lemma), which
-a normal law of the predictor gives: the start. Later looks release the information H and the score
-s at the fit that they were located at, and theta = H^-1 s, with a ridge as large as their noise
-asks for, moves it (a step of Newton's).
+a normal law of the predictor gives: the start. As much of it is taken as stands out of the noise;
+where that hides all, later looks begin at no slopes, which is nearer than noise. These release the
+information H and the score s at the fit that they were located at, and theta = H^-1 s, with a ridge
+as large as their noise asks for, moves it (a step of Newton's).
 
 Columns are whitened in the information's own weights, as `dpreg.staged.locate` does for a linear
 model: directions that the noise hides are not blown up.
@@ -28,6 +29,10 @@ from dpreg.families.working import Situation, draws
 __all__ = ["Fit", "Offsets", "relocated", "start"]
 
 _LEAST_DISPERSION: Final = 0.7
+_LEAST_MEAN: Final = 1e-4
+"""Of a response; and half a standard deviation of its noise, which may put it at an end."""
+_NEARLY: Final = 2.0
+"""Standard deviations of the noise that complete rows may seem to fall short of all rows by."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,14 +193,18 @@ def start(
     mean : float, optional
         Of the response, where its cells hold only what a first guess left of it.
     """
-    most = math.inf if rows is None else float(rows)
-    count = max(min(float(cells[0, 0]), most), len(cells) + 1.0)
+    count = float(cells[0, 0])
+    if rows is not None and count + _NEARLY * float(noise_sd[0, 0]) >= rows:
+        count = float(rows)
+    count = max(count, len(cells) + 1.0)
     boxed = cells.copy()
     boxed[0] = np.clip(boxed[0], -count, count)
     means, moments, variances = centred(boxed, noise_sd, count)
     p = len(means) - 1 - len(known)
     told = response[0] + response[1] * float(means[-1]) if mean is None else mean
-    mean = min(max(told, 1e-4), family.cap * (1 - 1e-4))
+    noise = response[1] * float(noise_sd[0, -1]) / count
+    least = min(max(_LEAST_MEAN, noise / 2), family.cap / 2)
+    mean = min(max(told, least), family.cap - least)
     most = math.inf  # of counts: what a predictor of variance 1 explains
     if family.dispersed:
         most = math.expm1(1.0) * (mean / response[1]) ** 2
@@ -203,8 +212,9 @@ def start(
     keep = [*range(p), len(means) - 1]
     square = np.ix_(keep, keep)
     own = whitened(moments[square], variances[square], None, 1 / count, most)
+    first = found.seen * found.slopes
     slope = mean if family.dispersed else mean * (1 - mean / family.cap)
-    explained = float(found.slopes @ moments[:-1, :-1] @ found.slopes) * response[1] ** 2
+    explained = float(first @ moments[:-1, :-1] @ first) * response[1] ** 2
     lost = max(explained, 0.0) / family.cap
     attenuated = slope if family.dispersed else max(slope - lost, 0.35 * slope)
     unit = response[1] / attenuated  # E mu'(eta), by Stein's lemma
@@ -225,7 +235,7 @@ def start(
         whitening=own.whitening,
         center=np.clip(means[:p], -1.0, 1.0),
         intercept=0.0,
-        slopes=found.slopes[:p] * unit,
+        slopes=first[:p] * unit,
         offsets=offsets,
         mean_weight=1.0,
         dispersion=dispersion,

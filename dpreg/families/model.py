@@ -58,7 +58,7 @@ class Asked:
 
     @classmethod
     def of(cls, call: Mapping[str, Any]) -> Asked:
-        """Check these arguments; errors name the argument and the mend."""
+        """Check these arguments; an error names the argument and says how to put it right."""
         cap = call["response_cap"]
         asked = cls(
             str(choice(call["family"], "family", tuple(FAMILIES))),

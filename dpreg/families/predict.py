@@ -21,14 +21,17 @@ from dpreg.arrays import Floats
 from dpreg.families.aim import aimed
 from dpreg.families.estimate import FamilyEstimate, estimate
 from dpreg.families.family import Family
-from dpreg.families.law import working_rows
 from dpreg.families.locate import Fit, Offsets
 from dpreg.families.looks import FamilyLook, FamilyLooked
 from dpreg.families.plan import FIRST, MORE, SECOND, FamilyPlan
+from dpreg.families.weighted import weighted_rows
 from dpreg.families.working import light_draws
 
 __all__ = ["Supposed", "expected_again", "expected_looks", "predict_family"]
 
+_RESTLESS: Final = 0.06
+"""Change of the predictor that a last look is taken to ask for at least: what a fit at rest may do
+without does not hold in every draw."""
 _START: Final = 0.3
 """Mean square of what the start lacks, in units of the residual's: about what the box leaves."""
 
@@ -172,10 +175,9 @@ def _expected(
     """Return a look without noise that expects it, and the errors that rows alone would leave."""
     at, size = aimed(plan, fit, share), len(fit.slopes) + 1
     cells = np.zeros((size + 1, size + 1))
-    look = FamilyLook(
-        at.location, at.clips, cells, at.noise.sd * at.units, share, fit, moved, at.law
-    )
-    law = working_rows(look, light_draws(size - 1))
+    sd, moved = at.noise.sd * at.units, max(moved, _RESTLESS)
+    look = FamilyLook(at.location, at.clips, cells, sd, share, fit, moved, at.law)
+    law = weighted_rows(fit, at.location, at.law, light_draws(size - 1))
     wbar, scale = at.location.mean_weight, fit.rows / len(law.rows)
     weight, varied = law.weight / wbar, law.variance / wbar
     lengths = np.einsum("ij,ij->i", law.rows, law.rows)

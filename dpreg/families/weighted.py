@@ -16,6 +16,7 @@ from dpreg.arrays import Floats
 from dpreg.families.counts import CountLaw, capped
 from dpreg.families.locate import Fit
 from dpreg.families.location import FamilyLocation
+from dpreg.families.omega import row_weights
 
 __all__ = ["WorkingRows", "weighted_rows"]
 
@@ -64,7 +65,6 @@ def weighted_rows(
         reach, farthest = np.maximum(bound / root, mean), mean
         caps, _ = capped(location.excess, family.cap, at.eta, mean, reach)
         variance = law.variance.of(at.eta, caps) * mean / max(fit.dispersion, 1.0)
-    omega = bound / (farthest * root)
-    omega = np.minimum(omega, location.information * location.mean_weight / (weight * at.length))
-    omega = np.minimum(omega, 1.0)
+    norms = weight / location.mean_weight * at.length
+    omega = row_weights(bound, farthest * root, location.information, norms)
     return WorkingRows(at.rows, at.eta, weight, omega, variance, caps, fit, location)

@@ -27,13 +27,23 @@ _EXPECTED: Final = 30.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Whitened:
-    """What centred moments say: the rule of both kinds of looks."""
+    """What centred moments say: the rule of both kinds of looks.
+
+    `explained` is the mean square of what the slopes predict, and `missing` what noise alone would
+    give of it.
+    """
 
     whitening: Floats
     slopes: Floats
     spread: Floats
+    explained: float
     missing: float
     signal: float
+
+    @property
+    def seen(self) -> float:
+        """The part of the slopes that stands out of their noise, by James and Stein's rule."""
+        return max(1 - self.missing / max(self.explained, 1e-300), 0.0)
 
 
 def whitened(
@@ -59,7 +69,7 @@ def whitened(
     """
     p = len(moments) - 1
     if not p:
-        return Whitened(np.zeros((0, 0)), np.zeros(0), np.zeros(0), 0.0, 0.0)
+        return Whitened(np.zeros((0, 0)), np.zeros(0), np.zeros(0), 0.0, 0.0, 0.0)
     norm = max(2 * math.sqrt(float(variances[:p, :p].sum(axis=1).max())), 1e-12)
     values, vectors = np.linalg.eigh(moments[:p, :p])
     positive = np.maximum(values, 0.0)
@@ -83,6 +93,7 @@ def whitened(
         whitening=(vectors / np.sqrt(floored)).T,
         slopes=slopes,
         spread=np.sqrt(positive / floored),
+        explained=float((positive * (shrunk * turned) ** 2).sum()),
         missing=float((positive * squares).sum()),
         signal=float((floored * squares).sum()),
     )

@@ -27,6 +27,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.families.family import Family
+from dpreg.families.omega import row_weights
 from dpreg.privacy.block_noise import MIDDLE
 
 __all__ = [
@@ -176,8 +177,7 @@ def tried_clips(at: Situation) -> Tried:
     farthest = np.maximum(mean, at.family.cap - mean)
     scores = farthest / math.sqrt(at.mean_weight) * np.sqrt(length)
     S, A = limits(scores, _SCORES)[:, None], row_limits(norms)[None, :]
-    omega = np.minimum(S[..., None] / scores, A[..., None] / norms)
-    np.minimum(omega, 1.0, out=omega)
+    omega = row_weights(S[..., None], scores, A[..., None], norms)
     second = (omega * norms).mean(axis=-1) / at.size
     fourth = (omega * omega * norms).mean(axis=-1) / at.size
     whole = float(norms.mean()) / at.size

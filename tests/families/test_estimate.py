@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from families.test_looks import logit_rows, looked
 
-from dpreg.families.estimate import estimate
+from dpreg.families.estimate import astray, estimate
+from dpreg.families.family import Poisson
 
 NAMES = [f"c{j}" for j in range(40)]
 
@@ -90,3 +93,53 @@ def test_hostile_tables_raise_nothing(kind):
             found = of(z, eps, neighbors=relation)
             assert np.isfinite(found.params).all()
             assert np.isfinite(found.count)
+
+
+def test_a_fit_at_rest_needs_less_to_be_seen_than_one_that_moves():
+    """Where a limit on what was released cuts through most runs, those above it look too exact."""
+    rng, given = np.random.default_rng(4), []
+    for seed in range(4):
+        z, _, truth = logit_rows(rng, 100_000, 5, -4.5)
+        seen, _ = looked(z, 1, seed)
+        last = seen.looks[-1]
+        still, moving = (
+            estimate(replace(seen, looks=(*seen.looks[:-1], replace(last, moved=moved))), NAMES)
+            for moved in (0.04, 0.06)
+        )
+        given.append((still.doubts, moving.doubts))
+        if moving.doubts:
+            assert "The noise hides a direction" in moving.notes[0]
+        errors = np.sqrt(np.diag(still.sampling + still.privacy))
+        if not still.doubts:
+            assert (np.abs(still.params - truth) < 4.5 * errors).all()
+    assert (False, True) in given
+    assert (True, False) not in given
+
+
+def test_a_step_of_counts_that_is_too_long_gives_no_intervals():
+    rng = np.random.default_rng(5)
+    x = np.clip(rng.standard_normal((20_000, 3)) / 3, -1, 1)
+    y = np.minimum(rng.poisson(np.exp(0.7 + x @ [1.0, -1.0, 0.0])), 20)
+    z = np.column_stack([np.ones(len(x)), x, y / 10 - 1])
+    seen, _ = looked(z, 4, 1, family=Poisson(20), response=(10, 10))
+    last = seen.looks[-1]
+    assert not estimate(seen, NAMES).doubts
+    long = replace(seen, looks=(*seen.looks[:-1], replace(last, moved=0.12)))
+    assert "still moved" in estimate(long, NAMES).notes[0]
+
+
+def test_counts_that_the_fit_has_far_above_their_mean_are_not_believed():
+    rng = np.random.default_rng(6)
+    x = rng.uniform(-1, 1, (20_000, 2))
+    y = np.minimum(rng.poisson(np.exp(-1 + x @ [0.5, 0.0])), 20)
+    z = np.column_stack([np.ones(len(x)), x, y / 10 - 1])
+    seen, _ = looked(z, 4, 1, family=Poisson(20), response=(10, 10))
+    assert not astray(seen)
+    low = replace(seen, fit=replace(seen.fit, intercept=seen.fit.intercept - 4))
+    thrown = replace(seen, fit=replace(seen.fit, intercept=seen.fit.intercept + 2))
+    assert astray(low)
+    assert astray(thrown)
+    found = estimate(thrown, NAMES)
+    assert "thrown the fit off" in found.notes[0]
+    assert found.params[0] == pytest.approx(np.log(y.mean()), abs=0.1)
+    assert found.params[1:].tolist() == [0.0, 0.0]

@@ -12,9 +12,10 @@ import statsmodels.api as sm
 from scipy.special import expit
 
 from dpreg.families.family import Binomial
-from dpreg.families.law import family_law
+from dpreg.families.law import _curved, family_law
 from dpreg.families.looks import look_at_family
 from dpreg.families.plan import FIRST, MORE, MOST_LOOKS, SECOND, plan_family
+from dpreg.families.weighted import weighted_rows
 from dpreg.families.working import choose_clips, draws, tried_clips
 from dpreg.moments import accumulate
 from dpreg.privacy.account import Account, AccountError
@@ -122,6 +123,61 @@ def test_mu_squared_is_proved_for_every_cell_that_is_drawn(later, split):
     whole = Fraction(looks_ratio(Fraction(1), DELTA, cells)) ** 2
     assert max(plan.strength, plan.later) <= whole
     assert split or plan.strength + plan.later <= whole
+
+
+def test_where_the_box_hides_all_columns_looks_begin_at_no_slopes():
+    z, _, _ = logit_rows(np.random.default_rng(3), 4000, 15)
+    for seed in range(5):
+        seen, _ = looked(z, "0.5", seed, delta=Fraction(0))
+        first = seen.looks[0].fit
+        assert first.predicted_variance < 0.05
+        assert 0 < first.mean < 1
+    seen, _ = looked(z, 50, 1, delta=Fraction(0))
+    assert seen.looks[0].fit.predicted_variance > 0.5
+
+
+def test_a_mean_that_noise_puts_at_an_end_is_not_believed():
+    z, _, _ = logit_rows(np.random.default_rng(3), 1000, 10, -2.5)
+    for seed in range(10):
+        seen, _ = looked(z, "0.5", seed, delta=Fraction(0))
+        noise = seen.box_sd[0, -1] / 2 / seen.fit.rows
+        assert min(seen.fit.mean, 1 - seen.fit.mean) >= min(noise / 2, 0.5) - 1e-9
+
+
+def test_complete_rows_are_all_rows_where_noise_alone_says_fewer():
+    z, _, _ = logit_rows(np.random.default_rng(6), 3000, 2)
+    for seed in range(20):
+        seen, _ = looked(z, 1, seed)
+        short = 3000 - seen.box[0, 0]
+        if short < 2 * seen.box_sd[0, 0]:
+            assert seen.looks[0].fit.rows == 3000
+    z[:1000] = 0.0
+    seen, _ = looked(z, 4, 1)
+    assert seen.fit.rows == pytest.approx(2000, abs=300)
+
+
+def test_a_direction_that_the_noise_hides_bends_no_coefficient():
+    """The working law has no columns there: what a look asks for along it must stand."""
+    z, _, _ = logit_rows(np.random.default_rng(12), 20000, 3)
+    last = looked(z, 4, 1)[0].looks[-1]
+    hidden = replace(last.fit, spread=np.append(last.fit.spread[:-1], 0.0))
+    theta, spread = np.array([0.02, 0.05, -0.05, 0.3]), np.zeros((4, 4))
+    rows = weighted_rows(hidden, last.location)
+    found = _curved(last, rows, theta, spread)
+    assert found[-1] == pytest.approx(theta[-1], abs=1e-9)
+    assert 0 < np.abs(found[:3] - theta[:3]).max() < 0.05
+
+
+def test_a_longer_step_than_expected_is_not_shrunk():
+    z, _, _ = logit_rows(np.random.default_rng(13), 20000, 3)
+    last = looked(z, "0.5", 1)[0].looks[-1]
+    cells, step = last.cells.copy(), np.array([0.0, 0.3, -0.3, 0.3])
+    cells[:-1, -1] += cells[:-1, :-1] @ step
+    expected, surprising = (
+        family_law(replace(last, cells=cells, fit=replace(last.fit, signal=signal))).theta
+        for signal in (0.5, 1e-4)
+    )
+    np.testing.assert_allclose(surprising, expected, atol=0.03)
 
 
 def test_a_private_number_of_rows_is_not_used():
