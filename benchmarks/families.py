@@ -34,7 +34,7 @@ Line = dict[str, Any]
 
 _PLAIN = 5
 """Runs of a cell that are fitted without privacy as well, for the width."""
-_TESTED = 200
+_TESTED = 60
 """And for what Wald's tests find."""
 
 
