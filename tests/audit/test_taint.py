@@ -17,6 +17,7 @@ from oracles.recorded_calls import run
 from dpreg.estimation import sums
 from dpreg.moments import MOMENT_BITS
 from dpreg.privacy.budget import Spend
+from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.stability import Stability
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import ClassicResults
@@ -29,6 +30,11 @@ from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
 from dpreg.selection import run as selecting
+from dpreg.staged import looks
+from dpreg.staged.choice import choose as choosing
+from dpreg.staged.choice.guard import Alternative, Verdict
+from dpreg.staged.choice.problem import Problem
+from dpreg.staged.released import NoisyLook
 
 STAGED: dict[str, dict[str, Any]] = {
     "staged, replace-one": {},
@@ -124,7 +130,18 @@ def _rows_beside_the_sums(exact: Any, coding: Any, noise: Any, **options: Any) -
     ]
 
 
+def _clip_from_the_exact_residual(
+    moments: Any, noise: Any, part: Any, coordinates: Any, *rest: Any
+) -> NoisyLook:
+    """Release a look, and say that its residuals were cut where their exact squares tell."""
+    look = _release_look(moments, noise, part, coordinates, *rest)
+    squares = moments.cells[noise.size - 1][noise.size - 1] / CELL_UNITS
+    width = coordinates.width * (1 + squares)
+    return dataclasses.replace(look, coordinates=dataclasses.replace(coordinates, width=width))
+
+
 _release = sums.release
+_release_look = looks._release
 MUTANTS: dict[str, tuple[str, Any, str, Any]] = {
     "the exact count prices a model": (
         "select(neighbors='add-remove', contributions=1, sigma2='1/20', penalty='bic', fit=None)",
@@ -138,6 +155,12 @@ MUTANTS: dict[str, tuple[str, Any, str, Any]] = {
         "release",
         _rows_beside_the_sums,
     ),
+    "the clip of a look follows the exact residual": (
+        "select(neighbors='replace-one', contributions=1, method='staged', eps=30)",
+        looks,
+        "_release",
+        _clip_from_the_exact_residual,
+    ),
 }
 
 
@@ -149,6 +172,30 @@ def test_a_field_from_exact_moments_is_caught(
     constant.constant(monkeypatch)
     monkeypatch.setattr(module, name, instead)
     assert "json" in _differing(cell, tmp_path, monkeypatch)
+
+
+def test_a_guard_that_reads_exact_moments_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    constant.constant(monkeypatch)
+    seen: list[list[float]] = []
+
+    def watching(moments: Any, noise: Any, *rest: Any) -> NoisyLook:
+        last = noise.size - 1
+        seen.append([row[last] / CELL_UNITS for row in moments.cells[: noise.size]])
+        return _release_look(moments, noise, *rest)
+
+    def leaking(problem: Problem, margin: float, nodes: int | None = None) -> Verdict:
+        every = frozenset(range(problem.size))
+        kept = frozenset(unit for unit in every if seen[-1][1 + unit] > 0)
+        doubts = tuple(Alternative(unit, (), 0.0) for unit in sorted(every - kept))
+        return Verdict(every, kept, doubts, 0.0, True)
+
+    monkeypatch.setattr(looks, "_release", watching)
+    monkeypatch.setattr(choosing, "judge", leaking)
+    told = "select(neighbors='replace-one', contributions=1, method='staged', eps=30, fit=None)"
+    monkeypatch.setitem(MATRIX, told, ("select", {"method": "staged", "eps": 30, "fit": None}))
+    assert "json" in _differing(told, tmp_path, monkeypatch)
 
 
 # ---- the table of released fields --------------------------------------------------------------
