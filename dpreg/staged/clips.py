@@ -15,7 +15,8 @@ error, and open R by a factor r and tau by t. In units of a coefficient's sampli
   by `Heaviness.slope`, as the second look released their skew.
 
 Where the cut is stretched (`dpreg.privacy.product_sensitivity`), residuals of typical rows are cut
-farther out than at tau, and t counts for more in the last two by a part of that.
+farther out than at tau, and t counts for more in the last two by a part of that. It may then be
+less than 1, and noise is divided by the squared share of residuals within the cut.
 
 The last three count n times their squares. `open_clips` takes the r and t of the least sum: clips
 open where noise is small anyway, wider where residuals have heavy tails, and stop at the corner of
@@ -37,7 +38,7 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.staged.locate import CUT, Located
 from dpreg.staged.released import NEARLY, Coordinates, NoisyLook, reach
-from dpreg.staged.tails import FURTHER, NORMAL, STRETCHED, Heaviness, heaviness, normal_cut
+from dpreg.staged.tails import FURTHER, NORMAL, STRETCHED, Heaviness, heaviness, normal_cut, within
 
 __all__ = [
     "Sums",
@@ -84,6 +85,8 @@ _MEAN_SIZE: Final = 1.6
 _STEPS: Final = 61
 _RADII: Final = np.geomspace(1.0, 64.0, _STEPS)
 _WIDTHS: Final = np.geomspace(1.0, 16.0, _STEPS)
+_NARROWER: Final = np.geomspace(0.75, 16.0, _STEPS)
+"""The same where the cut is stretched: most residuals are then cut no sooner."""
 _WIDE: Final = 0.8
 """The tail's cut in units of omega (n/sd)^(1/3): least total error of the intercept, over normal,
 exponential and lognormal residuals."""
@@ -116,19 +119,22 @@ def open_clips(
     shortened[at.squared_radius * _RADII**2 >= corner] = 0.0
     skew = tails.possible_skew
     farther = np.array([_farther(tails, radius, stretch) for radius in _RADII])
-    cuts = np.outer(farther, _WIDTHS)
+    widths = _WIDTHS if stretch == 1 else _NARROWER
+    cuts = np.outer(farther, widths)
     moved = tails.slopes(skew, CUT * cuts, directions) ** 2
     moved += (_HIDDEN / directions + _BENT[1] * tails.perhaps_bent) * cuts**-_FASTER
-    moved[:, at.width * _WIDTHS >= farthest] = 0.0
+    moved[:, at.width * widths >= farthest] = 0.0
     blurred = 4 * unit * at.squared_radius * math.sqrt(directions + 1) / located.count
     seen = np.maximum(1 - blurred * _RADII**2, _HARDLY)
-    noise = ratio**2 * np.outer((_RADII / seen) ** 2, _WIDTHS**2)
+    noise = ratio**2 * np.outer((_RADII / seen) ** 2, widths**2)
+    if stretch > 1:
+        noise /= within(CUT * cuts) ** 2
     loss = noise + located.count * (shortened[:, None] + moved)
     radius, width = np.unravel_index(int(np.argmin(loss)), loss.shape)
     return replace(
         at,
         squared_radius=min(at.squared_radius * float(_RADII[radius]) ** 2, corner),
-        width=min(at.width * float(_WIDTHS[width]), farthest),
+        width=min(at.width * float(widths[width]), farthest),
     )
 
 
