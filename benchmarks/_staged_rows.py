@@ -14,6 +14,12 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from dpreg.privacy.product_sensitivity import (
+    STRETCH,
+    product_cost,
+    product_l2_squared,
+    product_weights,
+)
 from dpreg.staged.again import locate_again
 from dpreg.staged.clips import allowed, heaviness_of, open_clips, open_early, spread_sums, wide_cut
 from dpreg.staged.law import LookLaw, law
@@ -24,6 +30,8 @@ from dpreg.staged.tails import NORMAL, Heaviness
 SHARES = {True: (0.07, 0.15, 0.69, 0.05, 0.04), False: (0.15, 0.20, 0.56, 0.05, 0.04)}
 """Of the looks, the tail and the squares: of mu^2 with Gaussian noise, of eps without."""
 TAIL = 0.05
+LARGEST_SIGNAL = 0.25
+"""As in `dpreg.staged.plan`: up to which rows may be bounded by a product."""
 PIECE = 4096
 """Rows of one product."""
 
@@ -80,6 +88,17 @@ def gamma(radius: float, expected: float) -> float:
     return (math.sqrt(1 + 8 * expected * radius) - 1) / (4 * expected)
 
 
+def product_sd(size: int, at: Coordinates, setting: Setting, share: float) -> np.ndarray:
+    """Standard deviations of a last look whose rows are bounded by a product."""
+    cost = math.sqrt(product_l2_squared(setting.neighbors, 1)) / 2.0**40
+    weights = product_weights(size + 1, setting.neighbors)
+    units = np.append(np.full(size, math.sqrt(at.squared_radius)), float(STRETCH))
+    sd = np.outer(units, units) * cost / setting.strength(share)
+    for (i, j), weight in weights.items():
+        sd[i, j] = sd[j, i] = sd[i, j] / math.sqrt(weight)
+    return sd
+
+
 def alpha(radius: float, expected: float) -> float:
     """Share of eps that the response's scale gets in matrix-Laplace noise."""
     a = np.linspace(0.05, 0.95, 91)
@@ -127,7 +146,9 @@ class Rows:
     def _pieces(self) -> list[np.ndarray]:
         return [self.raw[at : at + PIECE] for at in range(0, len(self.raw), PIECE)]
 
-    def moments(self, at: Coordinates, wide: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def moments(
+        self, at: Coordinates, wide: float | None = None, stretch: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return a look's exact cells, and the tail's three if `wide` is its cut."""
         if at.boxed:
             return self.boxed, np.zeros(3)
@@ -142,7 +163,8 @@ class Rows:
             norm = np.einsum("ij,ij->i", z[:, :-1], z[:, :-1])
             z *= np.sqrt(radius / np.maximum(norm, radius))[:, None]
             far = z[:, -1].copy()
-            np.clip(far, -1, 1, out=z[:, -1])
+            cut = np.clip(np.sqrt(radius / norm), 1, stretch)
+            np.clip(far, -cut, cut, out=z[:, -1])
             cells += z.T @ z
             if wide is not None:
                 cut = np.clip(far * (at.width / wide), -1, 1)
@@ -150,30 +172,45 @@ class Rows:
         return cells, tail
 
 
-def noisy(cells, at: Coordinates, setting, share, expected, public, rng) -> NoisyLook:
+def noisy(cells, at: Coordinates, setting, share, expected, public, rng, stretch=1.0) -> NoisyLook:
     """Release a look's exact cells, (d + 1, d + 1)."""
     size = len(cells) - 1
-    sd, degrees, scales = noise_sd(size, at, setting, share, expected)
+    if stretch > 1:
+        sd, degrees, scales = product_sd(size, at, setting, share), None, None
+    else:
+        sd, degrees, scales = noise_sd(size, at, setting, share, expected)
     if degrees is None:
         drawn = np.triu(rng.standard_normal(sd.shape) * sd)
         drawn = drawn + np.triu(drawn, 1).T
     else:
         g = rng.standard_normal((2, degrees, size + 1)) * np.sqrt(scales)
         drawn = g[0].T @ g[0] - g[1].T @ g[1]
-    return NoisyLook(cells + drawn, sd, at, degrees, public)
+    return NoisyLook(cells + drawn, sd, at, degrees, public, stretch)
 
 
-def staged(x, y, setting: Setting, n: int, rng, *, choosing: bool = False) -> Run:
+def staged(
+    x, y, setting: Setting, n: int, rng, *, choosing: bool = False, stretched: bool = False
+) -> Run:
     """Three looks and the law of the last; x and y hold the complete rows of n.
 
-    `choosing` is as in `dpreg.staged.looks.look`; the run's law is still that of an estimate.
+    `choosing` and `stretched` are as in `dpreg.staged.looks.look`; the run's law is still that of
+    an estimate.
     """
-    run = looks(Rows(x, y), setting, n, rng, choosing=choosing)
+    run = looks(Rows(x, y), setting, n, rng, choosing=choosing, stretched=stretched)
     run.law = law(run.looks[-1], run.located[0].count, run.tail)
     return run
 
 
-def looks(rows: Rows, setting: Setting, n: int, rng, *, choosing: bool, last: bool = False) -> Run:
+def looks(
+    rows: Rows,
+    setting: Setting,
+    n: int,
+    rng,
+    *,
+    choosing: bool,
+    last: bool = False,
+    stretched: bool = False,
+) -> Run:
     """Three looks; `last` where nothing comes after a choice.
 
     What the second look releases of squares says how the clips of a look for coefficients open.
@@ -183,19 +220,23 @@ def looks(rows: Rows, setting: Setting, n: int, rng, *, choosing: bool, last: bo
     columns = rows.raw.shape[1] - 2
     public = n if setting.neighbors == "replace-one" else None
     at, expected, count = box(columns), 0.25, None
-    tails, wide = NORMAL, None
+    tails, wide, stretch = NORMAL, None, 1.0
     for step, share in enumerate(shares[:3]):
         if step:
             found = run.located[-1]
             count, expected = run.located[0].count, found.expected_square
             degrees = None if setting.delta else columns + 3
             unit = noise_unit(setting.strength(share), setting.neighbors, degrees)
-            opened = NORMAL if choosing else tails
-            at = open_clips(found, unit, opened) if step == 2 else open_early(found, unit)
+            signal = expected * found.coordinates.squared_radius
+            if step == 2 and stretched and setting.delta and signal <= LARGEST_SIGNAL:
+                stretch = float(STRETCH)
+                unit = product_cost(setting.neighbors) / setting.strength(share)
+            known = NORMAL if choosing else tails
+            at = open_clips(found, unit, known, stretch) if step == 2 else open_early(found, unit)
         if step == 2:
-            wide = wide_cut(run.located[-1], at, tail_sd(setting, shares[3]))
-        cells, exact = rows.moments(at, wide)
-        look = noisy(cells, at, setting, share, expected, public, rng)
+            wide = wide_cut(found, at, tail_sd(setting, shares[3]), stretch=stretch)
+        cells, exact = rows.moments(at, wide, stretch)
+        look = noisy(cells, at, setting, share, expected, public, rng, stretch)
         run.looks.append(look)
         if step == 1 and not last:
             tails = release_squares(rows, look, setting, shares[4], run.located[-1], count, rng)
@@ -203,7 +244,8 @@ def looks(rows: Rows, setting: Setting, n: int, rng, *, choosing: bool, last: bo
             run.located.append(
                 locate(look, run.located[-1] if run.located else None, setting.levels)
             )
-    run.tail = release_tail(exact, wide, at, setting, shares[3], run.located[-1], tails, rng)
+    found = run.located[-1]
+    run.tail = release_tail(exact, wide, at, setting, shares[3], found, tails, rng, stretch)
     return run
 
 
@@ -249,12 +291,14 @@ def tail_sd(setting: Setting, share: float) -> float:
     return math.sqrt(2) * (2.5 if replaced else 2.25) / strength
 
 
-def release_tail(exact, wide, at: Coordinates, setting, share, found, tails, rng) -> Tail:
+def release_tail(
+    exact, wide, at: Coordinates, setting, share, found, tails, rng, stretch=1.0
+) -> Tail:
     """Release the tail's exact cells, whose residuals are cut at `wide`."""
     radius = at.squared_radius
     sds = tail_sd(setting, share) * np.array([1, 1, (2 if setting.delta else 4) * radius])
     total, squares, leverage = map(float, exact + sds * drawn_like(setting, 3, rng))
-    bent = allowed(found, at, tails)
+    bent = allowed(found, at, tails, stretch)
     return Tail(
         total, squares, float(sds[0]), float(sds[1]), wide, leverage, float(sds[2]), tails, bent
     )

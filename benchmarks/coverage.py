@@ -148,7 +148,7 @@ def measure(cell: Cell, runs: int, seed: int = 1) -> dict:
     hits, widths, excess, zs, info, flags = [], [], [], [], [], []
     for _ in range(runs):
         x, y = design.draw(rng)
-        run = staged(x, y, setting, cell.n, rng)
+        run = staged(x, y, setting, cell.n, rng, stretched=True)
         fit = coefficients(run.law, columns)
         half = reference.quantiles(np.diag(fit.sampling), np.diag(fit.privacy), fit.degrees, 0.05)
         beta, bse, gram = ols_errors(x, y, cell.intercept)

@@ -1,6 +1,7 @@
 """How near a release comes to least squares on forty drawn tables, right models and wrong ones.
 
     python -m benchmarks.drawn [--runs N] [--eps E] [--delta D] [--only TEXT]
+        [--neighbors NAME]
 
 For slopes, in units of least squares: overlap with its intervals, width, root mean square of the
 bias, the noise. Coverage is that of the line of three million rows; least squares' own stands
@@ -37,16 +38,18 @@ def line_of(draw: Draw) -> np.ndarray:
     return np.linalg.solve(gram[:-1, :-1], gram[:-1, -1])
 
 
-def measure(table: Table, runs: int, eps: float, delta: float, seed: int = 5) -> dict[str, float]:
+def measure(
+    table: Table, runs: int, eps: float, delta: float, neighbors: str, seed: int = 5
+) -> dict[str, float]:
     """Run a table's cell."""
     truth = line_of(table.draw)
-    setting = Setting(eps, delta, "add-remove", 1, 0, table.levels)
+    setting = Setting(eps, delta, neighbors, 1, 0, table.levels)
     rng = np.random.default_rng([seed, sum(map(ord, table.label)), int(delta > 0)])
     shared, widths, gaps, hits, own = [], [], [], [], []
     for _ in range(runs):
         x, y = table.draw(rng, table.rows)
         beta, bse, _ = ols_errors(x, y, True)
-        run = staged(x, y, setting, table.rows, rng)
+        run = staged(x, y, setting, table.rows, rng, stretched=True)
         fit = coefficients(run.law)
         half = reference.quantiles(np.diag(fit.sampling), np.diag(fit.privacy), fit.degrees, 0.05)
         exact, private = (
@@ -77,12 +80,13 @@ def main() -> None:
     parser.add_argument("--eps", type=float, default=1.0)
     parser.add_argument("--delta", type=float, default=1e-6)
     parser.add_argument("--only", default="")
+    parser.add_argument("--neighbors", default="replace-one")
     given = parser.parse_args()
     found = []
     for table in TABLES:
         if given.only not in table.label:
             continue
-        found.append(measure(table, given.runs, given.eps, given.delta))
+        found.append(measure(table, given.runs, given.eps, given.delta, given.neighbors))
         if len(found) == 1:
             print(f"{'':28s} " + " ".join(f"{name:>13s}" for name in found[0]))
         print(

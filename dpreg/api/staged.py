@@ -183,7 +183,7 @@ def staged_fit(
     """
     public = facts.account.protection.n_is_public
     read, _ = reads_of(reader, facts.account.rng, split=opened.plan.split)
-    seen = look(read, design, opened, public=public)
+    seen = look(read, design, opened, public=public, stretched=True)
     facts = facts.after(reader.rows if public else None, reader.passes)
     return fit_of(design, columns, seen, facts, looks=written(seen))
 

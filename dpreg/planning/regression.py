@@ -53,7 +53,7 @@ class RegressionCall(PlannedCall):
         looks, x = self.asked.looks(self.eps), self.assumed.x
         y = self.assumed.response(self.stated.beta, self.stated.sigma)
         if self.staged:
-            return predict_fit(looks, x, y, self.n)
+            return predict_fit(looks, x, y, self.n, stretched=True)
         return predict_one_look(looks, x, y, self.n)
 
     def predict(self) -> Errors:

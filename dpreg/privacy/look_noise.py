@@ -6,8 +6,9 @@ A look releases M = sum z z', D x D integers in units of 2**-40, plus the noise 
 - `MatrixLaplaceLook`, for pure eps (`dpreg.privacy.matrix_laplace`).
 
 Each fits two kinds of rows: those in the box [-1, 1] (`gram_sensitivity`), as at a first look, and
-located ones (`located_sensitivity`), as at the later looks. Neither reads a row. A fitted noise is
-public: everything in it follows from the arguments.
+located ones (`located_sensitivity`), as at the later looks. Gaussian noise also fits located rows
+whose columns and residuals are bounded by their product (`product_sensitivity`). Neither reads a
+row. A fitted noise is public: everything in it follows from the arguments.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from dpreg.privacy.matrix_laplace import (
 )
 from dpreg.privacy.mechanisms.additive import gaussian_noise
 from dpreg.privacy.mechanisms.wishart import wishart_noise
+from dpreg.privacy.product_sensitivity import product_l2_squared, product_weights
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.stability import AccountError, Stability
 
@@ -47,6 +49,7 @@ __all__ = [
     "box_matrix_laplace",
     "located_gaussian",
     "located_matrix_laplace",
+    "product_gaussian",
 ]
 
 Symmetric = tuple[tuple[int, ...], ...]
@@ -178,8 +181,32 @@ def located_gaussian(
         Rows that one person may own.
     """
     squared = located_l2_squared(weight, neighbors, contributions)
-    sigma = look_scale(squared, mu_squared)
     weights = located_weights(size, weight)
+    return _weighted(size, weights, squared, mu_squared, neighbors, contributions)
+
+
+def product_gaussian(
+    size: int, mu_squared: Fraction, neighbors: str, contributions: int
+) -> GaussianLook:
+    """Fit Gaussian noise to located rows that are bounded by a product as well.
+
+    The arguments are those of `located_gaussian`; the weights are those of
+    `dpreg.privacy.product_sensitivity`.
+    """
+    squared = product_l2_squared(neighbors, contributions)
+    weights = product_weights(size, neighbors)
+    return _weighted(size, weights, squared, mu_squared, neighbors, contributions)
+
+
+def _weighted(
+    size: int,
+    weights: dict[tuple[int, int], Fraction],
+    squared: Fraction,
+    mu_squared: Fraction,
+    neighbors: str,
+    contributions: int,
+) -> GaussianLook:
+    sigma = look_scale(squared, mu_squared)
     cells = tuple((cell,) for cell in weights)
     scales = tuple(weighted_scale(sigma, square) for square in weights.values())
     return GaussianLook(size, cells, scales, mu_squared, neighbors, contributions)

@@ -14,6 +14,10 @@ error, and open R by a factor r and tau by t. In units of a coefficient's sampli
 - residuals that are cut move slopes where they are skewed and their spread changes with a column:
   by `Heaviness.slope`, as the second look released their skew.
 
+Where the cut is stretched (`dpreg.privacy.product_sensitivity`), residuals of typical rows are cut
+farther out than at tau, and t counts for more in the last two by a part of that. It may then be
+less than 1, and noise is divided by the squared share of residuals within the cut.
+
 The last three count n times their squares. `open_clips` takes the r and t of the least sum: clips
 open where noise is small anyway, wider where residuals have heavy tails, and stop at the corner of
 the box, beyond which they bind no row. With more rows the fit so tends to least squares.
@@ -33,8 +37,8 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.staged.locate import CUT, Located
-from dpreg.staged.released import NEARLY, Coordinates, NoisyLook
-from dpreg.staged.tails import FURTHER, NORMAL, Heaviness, heaviness, normal_cut
+from dpreg.staged.released import NEARLY, Coordinates, NoisyLook, reach
+from dpreg.staged.tails import FURTHER, NORMAL, STRETCHED, Heaviness, heaviness, normal_cut, within
 
 __all__ = [
     "Sums",
@@ -81,6 +85,8 @@ _MEAN_SIZE: Final = 1.6
 _STEPS: Final = 61
 _RADII: Final = np.geomspace(1.0, 64.0, _STEPS)
 _WIDTHS: Final = np.geomspace(1.0, 16.0, _STEPS)
+_NARROWER: Final = np.geomspace(0.75, 16.0, _STEPS)
+"""The same where the cut is stretched: most residuals are then cut no sooner."""
 _WIDE: Final = 0.8
 """The tail's cut in units of omega (n/sd)^(1/3): least total error of the intercept, over normal,
 exponential and lognormal residuals."""
@@ -88,7 +94,9 @@ _FARTHEST: Final = 3.0
 """Most of that where squares are compared: their noise grows with the square of the cut."""
 
 
-def open_clips(located: Located, unit: float, tails: Heaviness = NORMAL) -> Coordinates:
+def open_clips(
+    located: Located, unit: float, tails: Heaviness = NORMAL, stretch: float = 1.0
+) -> Coordinates:
     """Open radius and cut where that costs less than it saves.
 
     Parameters
@@ -98,6 +106,8 @@ def open_clips(located: Located, unit: float, tails: Heaviness = NORMAL) -> Coor
         See `locate.noise_unit`, for the look to come.
     tails : Heaviness, optional
         Of residuals; without it they are taken for nearly normal.
+    stretch : float
+        F of the look to come.
     """
     at = located.coordinates
     sampling = math.sqrt(located.count * located.residual)
@@ -108,18 +118,23 @@ def open_clips(located: Located, unit: float, tails: Heaviness = NORMAL) -> Coor
     shortened = (_SHORTENED / directions + _BENT[0] * tails.bent) * left
     shortened[at.squared_radius * _RADII**2 >= corner] = 0.0
     skew = tails.possible_skew
-    moved = np.array([tails.slope(skew, CUT * t, directions) ** 2 for t in _WIDTHS])
-    moved += (_HIDDEN / directions + _BENT[1] * tails.perhaps_bent) * _WIDTHS**-_FASTER
-    moved[at.width * _WIDTHS >= farthest] = 0.0
+    farther = np.array([_farther(tails, radius, stretch) for radius in _RADII])
+    widths = _WIDTHS if stretch == 1 else _NARROWER
+    cuts = np.outer(farther, widths)
+    moved = tails.slopes(skew, CUT * cuts, directions) ** 2
+    moved += (_HIDDEN / directions + _BENT[1] * tails.perhaps_bent) * cuts**-_FASTER
+    moved[:, at.width * widths >= farthest] = 0.0
     blurred = 4 * unit * at.squared_radius * math.sqrt(directions + 1) / located.count
     seen = np.maximum(1 - blurred * _RADII**2, _HARDLY)
-    noise = ratio**2 * np.outer((_RADII / seen) ** 2, _WIDTHS**2)
+    noise = ratio**2 * np.outer((_RADII / seen) ** 2, widths**2)
+    if stretch > 1:
+        noise /= within(CUT * cuts) ** 2
     loss = noise + located.count * (shortened[:, None] + moved)
     radius, width = np.unravel_index(int(np.argmin(loss)), loss.shape)
     return replace(
         at,
         squared_radius=min(at.squared_radius * float(_RADII[radius]) ** 2, corner),
-        width=min(at.width * float(_WIDTHS[width]), farthest),
+        width=min(at.width * float(widths[width]), farthest),
     )
 
 
@@ -139,7 +154,19 @@ def open_early(located: Located, unit: float) -> Coordinates:
     return replace(at, squared_radius=min(at.squared_radius * wider, most))
 
 
-def wide_cut(located: Located, at: Coordinates, sd: float, *, squares: bool = False) -> float:
+def _farther(tails: Heaviness, radius: float, stretch: float) -> float:
+    """Return by how much a stretch counts as a wider cut, at `radius` R as located.
+
+    |(1, u)|^2 is R^2 in the mean there, and shortening takes `Heaviness.left` of it.
+    """
+    if stretch == 1:
+        return 1.0
+    return math.pow(reach((1 - tails.left(radius)) / radius**2, stretch), STRETCHED)
+
+
+def wide_cut(
+    located: Located, at: Coordinates, sd: float, *, squares: bool = False, stretch: float = 1.0
+) -> float:
     """Return the second, wider cut of a look's residuals, in box units of the response.
 
     omega WIDE (n/sd)^(1/3), at which what it leaves out and its noise are about as large; at least
@@ -155,11 +182,13 @@ def wide_cut(located: Located, at: Coordinates, sd: float, *, squares: bool = Fa
         Of the noise in a sum of residuals, in units of the wider cut.
     squares : bool
         Whether only their squares are released, for `heaviness_of`.
+    stretch : float
+        F: the narrow cut is F tau at most, and the wide one is at least that.
     """
     units = _WIDE * math.cbrt(located.count / sd)
     if squares:
         units = min(units, _FARTHEST)
-    return max(min(math.sqrt(located.residual) * units, at.farthest), at.width)
+    return max(min(math.sqrt(located.residual) * units, at.farthest), stretch * at.width)
 
 
 def heaviness_of(
@@ -242,7 +271,7 @@ def _mislocated(look: NoisyLook, located: Located, count: float) -> float:
     return float((np.maximum(values, 0.0) * (vectors.T @ theta) ** 2).sum())
 
 
-def allowed(located: Located, at: Coordinates, tails: Heaviness) -> float:
+def allowed(located: Located, at: Coordinates, tails: Heaviness, stretch: float = 1.0) -> float:
     """Return the squared move that clips leave where a model is wrong, as in the module.
 
     In units of omega^2, a direction of the columns: for what was seen of the outer excess, and a
@@ -253,7 +282,8 @@ def allowed(located: Located, at: Coordinates, tails: Heaviness) -> float:
     radius = math.sqrt(at.squared_radius / before.squared_radius)
     cut = 0.0
     if at.width < farthest * NEARLY:
-        cut = _BENT[1] * float((at.width / before.width) ** -_FASTER)
+        wider = at.width / before.width * _farther(tails, radius, stretch)
+        cut = _BENT[1] * float(wider**-_FASTER)
     if at.squared_radius >= corner * NEARLY:
         return tails.bent * cut
     wrong = _ALLOWED * _SHORTENED / (len(at.offset) + 1) + _BENT[0] * tails.bent

@@ -24,7 +24,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.staged.released import NEARLY, NoisyLook, Tail
-from dpreg.staged.tails import kept, normal_cut
+from dpreg.staged.tails import STRETCHED, kept, normal_cut
 
 __all__ = ["LookLaw", "law", "solved"]
 
@@ -131,12 +131,12 @@ def law(
     values, vectors = np.linalg.eigh(a)
     positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
     theta, spread = np.zeros(size), np.eye(size) * _PRIOR
-    scatter = total / weights
+    scatter, squared_cut = total / weights, look.cut**2
     sampling = privacy = positive
     for _ in range(_ROUNDS):
         privacy = equation_noise(variances, theta, spread)
         sampling = scatter * share * positive
-        within = kept(scatter)
+        within = kept(scatter / squared_cut)
         weighted = solved(sampling + privacy, np.column_stack([within * a, h]))
         spread = _posterior(within * a @ weighted[:, :size])
         theta = spread @ (within * a @ weighted[:, size])
@@ -146,9 +146,10 @@ def law(
         scatter = max(min(max(left, noise / 2), total), 1e-12) / weights
     if tail is not None:
         sampling *= _leverage(tail, scatter * float(np.trace(positive)), share) / share
+    within = kept(scatter / squared_cut)
     covariance = sampling + privacy
     cut = _beyond(tail, look, scatter, weights)
-    parts = _with_tail(look, tail, sampling, cut, privacy, weights, kept(scatter))
+    parts = _with_tail(look, tail, sampling, cut, privacy, weights, within)
     a, h, sampling, privacy = parts
     to_box = look.coordinates
     located = _inverse(to_box.transform)
@@ -219,13 +220,13 @@ def _beyond(tail: Tail | None, look: NoisyLook, scatter: float, weights: float) 
     the tails are, `dpreg.staged.tails` says it better, and for slopes too.
     """
     if tail is None:
-        moved = _SKEW * 4 * scatter * math.sqrt(scatter)
+        moved = _SKEW * 4 * scatter * math.sqrt(scatter) / look.cut**2
         return _Beyond(scatter, math.nan, moved, moved)
     wide = tail.width / look.coordinates.width
     size = look.size
     excess = (tail.squares * wide**2 - look.cells[size, size]) / weights
     noise = math.hypot(tail.squares_sd * wide**2, look.noise_sd[size, size]) / weights
-    usual = normal_cut(scatter) ** -2 - scatter  # of normal residuals
+    usual = look.cut**2 * normal_cut(scatter / look.cut**2) ** -2 - scatter  # of normal residuals
     known = max(0.0, 1 - (noise / (excess - usual)) ** 2) if excess != usual else 0.0
     full = scatter + usual + (max(excess, 0.0) - usual) * known
     heavy, own = scatter + excess - 2 * noise, math.sqrt(full)
@@ -234,11 +235,12 @@ def _beyond(tail: Tail | None, look: NoisyLook, scatter: float, weights: float) 
         likely, most = tails.likely_skew, tails.most_skew
         farthest = look.coordinates.farthest * NEARLY
         narrow = look.coordinates.width < farthest
-        moved = tails.beyond(most, 1 / own) * own if narrow else 0.0
+        at = look.cut**STRETCHED / own
+        moved = tails.beyond(most, at) * own if narrow else 0.0
         moved_wide = tails.beyond(most, wide / own) * own if tail.width < farthest else 0.0
-        slopes = _SLOPES * tails.slope(likely, 1 / own, size) if narrow else 0.0
+        slopes = _SLOPES * tails.slope(likely, at, size) if narrow else 0.0
         return _Beyond(full, heavy, moved, moved_wide, (slopes**2 + tail.bent) * weights)
-    most = _SKEW * 4 * full * own
+    most = _SKEW * 4 * full * own / look.cut**2
     moved = min(most, (max(excess, 0.0) + noise) / (2 * math.sqrt(3)))
     return _Beyond(full, heavy, moved, moved / wide**1.5)
 

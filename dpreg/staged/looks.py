@@ -76,6 +76,7 @@ def look(
     *,
     public: bool = False,
     choosing: bool = False,
+    stretched: bool = False,
 ) -> Looked:
     """Look at the rows as often as the plan says, each time located by the looks before.
 
@@ -96,6 +97,9 @@ def look(
         Whether terms are to be chosen from the looks, and other looks give the coefficients. What
         cutting skewed residuals may move by a little matters less then than noise, which grows with
         the clip: the last look opens it as for nearly normal residuals.
+    stretched : bool
+        Whether the last look bounds rows by a product where it can
+        (`dpreg.privacy.product_sensitivity`).
 
     Notes
     -----
@@ -134,7 +138,16 @@ def look(
         sums, sd = _release_squares(moments, plan, opened.squares())
         tails = heaviness_of(looks[-1], sums, sd, wide, count, located)
         located = locate(looks[-1], located)
-    last = look_at(read, design, opened, located, tails=tails, public=public, choosing=choosing)
+    last = look_at(
+        read,
+        design,
+        opened,
+        located,
+        tails=tails,
+        public=public,
+        choosing=choosing,
+        stretched=stretched,
+    )
     return Looked(plan, (*looks, *last.looks), (*wider, *last.opened), located, count, last.tail)
 
 
@@ -148,12 +161,13 @@ def look_at(
     columns: tuple[int, ...] | None = None,
     public: bool = False,
     choosing: bool = False,
+    stretched: bool = False,
 ) -> Looked:
     """Make the last look of a plan, with its tail, located from what was released before.
 
     Parameters
     ----------
-    read, design, opened, public, choosing
+    read, design, opened, public, choosing, stretched
         As for `look`.
     located : Located
     tails : Heaviness
@@ -163,17 +177,22 @@ def look_at(
     """
     plan, count = opened.plan, located.count
     place = len(plan.shares) - 1
-    wanted = open_clips(located, plan.unit(place), NORMAL if choosing else tails)
+    stretch = 1.0
+    if stretched:
+        stretch = plan.stretch(located.expected_square * located.coordinates.squared_radius)
+    known = NORMAL if choosing else tails
+    wanted = open_clips(located, plan.unit(place, stretch), known, stretch)
     wider = wanted.squared_radius > located.coordinates.squared_radius
     location = _on_grid(wanted)
     coordinates = Coordinates.rounded(location)
-    wide = wide_cut(located, coordinates, plan.tail_sd)
-    noise = plan.located_noise(place, located.expected_square * coordinates.squared_radius)
-    moments = read(LocatedRows(design, location, columns, wide))
-    rows = moments.rows if public else None
-    one = _release(moments, noise, opened.part(place), coordinates, location.radius, rows)
+    wide = wide_cut(located, coordinates, plan.tail_sd, stretch=stretch)
+    signal = located.expected_square * coordinates.squared_radius
+    noise = plan.located_noise(place, signal, stretch)
+    moments = read(LocatedRows(design, location, columns, wide, stretch=stretch))
+    rows, part = moments.rows if public else None, opened.part(place)
+    one = _release(moments, noise, part, coordinates, location.radius, rows, stretch)
     tail = _release_tail(moments, plan, opened.tail(), location, wide, tails)
-    tail = replace(tail, bent=allowed(located, coordinates, tails))
+    tail = replace(tail, bent=allowed(located, coordinates, tails, stretch))
     return Looked(plan, (one,), (wider,), located, count, tail)
 
 
@@ -219,21 +238,22 @@ def _release(
     coordinates: Coordinates,
     radius: float,
     rows: int | None,
+    stretch: float = 1.0,
 ) -> NoisyLook:
-    """Add the noise to exact moments, and undo the rows' division by R.
+    """Add the noise to exact moments, and undo the rows' division by R, and e's by the stretch.
 
     The places of the tail, which has noise of its own, are left out.
     """
     drawn = noise.draw(part, moments.group)
     units = np.full(noise.size, radius)
-    units[-1] = 1.0
+    units[-1] = stretch
     scale = np.outer(units, units)
     released = [
         [(exact + own) / CELL_UNITS for exact, own in zip(row[: noise.size], noisy, strict=True)]
         for row, noisy in zip(moments.cells[: noise.size], drawn, strict=True)
     ]
     cells, sd = np.array(released) * scale, noise.sd * scale
-    return NoisyLook(cells, sd, coordinates, noise.degrees, rows)
+    return NoisyLook(cells, sd, coordinates, noise.degrees, rows, stretch)
 
 
 def _on_grid(at: Coordinates) -> Location:

@@ -48,9 +48,11 @@ from dpreg.privacy.look_noise import (
     box_matrix_laplace,
     located_gaussian,
     located_matrix_laplace,
+    product_gaussian,
 )
 from dpreg.privacy.looks import looks_ratio
 from dpreg.privacy.matrix_laplace import degrees, response_share
+from dpreg.privacy.product_sensitivity import STRETCH, product_cost
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.tail_noise import (
     TailNoise,
@@ -83,6 +85,10 @@ and rare columns, normal and skewed errors, eps 1, with delta and without) .2, .
 
 _BOX_SIGNAL: Final = 0.25
 """|theta|^2 that a first look expects: the columns explain a quarter of the response's box."""
+_LARGEST_SIGNAL: Final = 0.25
+"""R^2 |theta|^2 up to which a last look bounds rows by a product: beyond it the noise in the
+moments of columns, times theta, weighs as much as that of the equations, and the norm of
+`dpreg.privacy.located_sensitivity` divides a look between them better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +154,16 @@ class LookPlan:
         whole = math.sqrt(own) if self.gaussian else own
         return whole / self.protection.contributions
 
-    def unit(self, look: int) -> float:
+    def unit(self, look: int, stretch: float = 1.0) -> float:
         """Return the noise's standard deviation in a cell of sum c (1, u) e, for R = 1."""
-        return noise_unit(self.strength(look), self.protection.neighbors, self.degrees)
+        neighbors = self.protection.neighbors
+        if stretch > 1:
+            return product_cost(neighbors) / self.strength(look)
+        return noise_unit(self.strength(look), neighbors, self.degrees)
+
+    def stretch(self, signal: float) -> float:
+        """Return F of a look at which R^2 |theta|^2 is expected to be `signal`; 1 for none."""
+        return float(STRETCH) if self.gaussian and signal <= _LARGEST_SIGNAL else 1.0
 
     def box_noise(self) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of the first look, at rows in the box."""
@@ -160,7 +173,9 @@ class LookPlan:
         share = response_share(_BOX_SIGNAL * (self.triangle.dimension - 1))
         return box_matrix_laplace(self.triangle, share, own, who.neighbors, who.contributions)
 
-    def located_noise(self, look: int, signal: float) -> GaussianLook | MatrixLaplaceLook:
+    def located_noise(
+        self, look: int, signal: float, stretch: float = 1.0
+    ) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of a later look, in units of the stored rows (w/R, e).
 
         Parameters
@@ -169,8 +184,12 @@ class LookPlan:
             Its place, from 0.
         signal : float
             R^2 times the |theta|^2 that is expected.
+        stretch : float
+            F, where rows are bounded by a product as well.
         """
         own, who = self.strengths[look], self.protection
+        if stretch > 1:
+            return product_gaussian(self.size, own, who.neighbors, who.contributions)
         if self.gaussian:
             weight = response_weight(signal)
             return located_gaussian(self.size, weight, own, who.neighbors, who.contributions)

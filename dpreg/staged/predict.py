@@ -118,7 +118,7 @@ def predict_errors(
     if not (rows > 0 and spread > 0 and response_spread > 0):
         raise ArgumentError("rows and spreads must be positive")
     x, y = _made_up(plan.size - 2, rsquared, correlation, spread, response_spread)
-    found = predict_fit(plan, x, y, rows)
+    found = predict_fit(plan, x, y, rows, stretched=True)
 
     def typical(variances: Floats) -> float:
         return math.sqrt(float(np.diag(variances)[1:].mean()))
@@ -133,7 +133,13 @@ def predict_errors(
 
 
 def predict_fit(
-    plan: LookPlan, x: Floats, y: Floats, rows: float, *, choosing: bool = False
+    plan: LookPlan,
+    x: Floats,
+    y: Floats,
+    rows: float,
+    *,
+    choosing: bool = False,
+    stretched: bool = False,
 ) -> PredictedFit:
     """Go through the looks at made-up rows that stand for `rows` rows, without drawing noise.
 
@@ -145,34 +151,39 @@ def predict_fit(
     rows : float
     choosing : bool
         Whether terms are to be chosen; see `dpreg.staged.looks.look`.
+    stretched : bool
+        Whether the last look bounds rows by a product where it can; see there, too.
     """
     scale = rows / len(x)
     at = box(plan.size - 2)
     look = _expected(x, y, at, plan.box_noise().sd, plan.degrees, scale)
     located = locate(look)
     count, last, tails = located.count, len(plan.shares) - 1, NORMAL
-    tail_sd = plan.tail_sd
+    tail_sd, stretch = plan.tail_sd, 1.0
     for place in range(1, last + 1):
         if place == last:
-            at = open_clips(located, plan.unit(place), NORMAL if choosing else tails)
+            if stretched:
+                stretch = plan.stretch(located.expected_square * located.coordinates.squared_radius)
+            known = NORMAL if choosing else tails
+            at = open_clips(located, plan.unit(place, stretch), known, stretch)
         else:
             at = open_early(located, plan.unit(place))
         signal = located.expected_square * at.squared_radius
-        units = np.append(np.full(plan.size - 1, math.sqrt(at.squared_radius)), 1.0)
-        sd = plan.located_noise(place, signal).sd * np.outer(units, units)
-        look = _expected(x, y, at, sd, plan.degrees, scale)
+        units = np.append(np.full(plan.size - 1, math.sqrt(at.squared_radius)), stretch)
+        sd = plan.located_noise(place, signal, stretch).sd * np.outer(units, units)
+        look = _expected(x, y, at, sd, plan.degrees, scale, stretch)
         if place < last:
             wide = wide_cut(located, at, plan.squares_sd, squares=True)
             above, below, outer, far = (scale * one for one in spread_sums(x, y, at, wide))
             sums = above, below, outer, far
             tails = heaviness_of(look, sums, plan.squares_sd, wide, count, located)
             located = locate(look, located)
-    wide = wide_cut(located, at, tail_sd)
+    wide = wide_cut(located, at, tail_sd, stretch=stretch)
     z = located_rows(x, y, replace(at, width=wide))
     squares = scale * float(np.square(z[:, -1]).sum())
     total = scale * float(z[:, 0] @ z[:, -1])
     tail = Tail(total, squares, tail_sd, tail_sd, wide, heaviness=None if choosing else tails)
-    tail = replace(tail, bent=allowed(located, at, tails))
+    tail = replace(tail, bent=allowed(located, at, tails, stretch))
     released = law(look, count, tail)
     return PredictedFit(released, coefficients(released), _least_squares(x, y) / scale)
 
@@ -200,7 +211,7 @@ def _least_squares(x: Floats, y: Floats) -> Floats:
     return np.asarray(residual * np.linalg.pinv(design.T @ design))
 
 
-def located_rows(x: Floats, y: Floats, at: Coordinates) -> Floats:
+def located_rows(x: Floats, y: Floats, at: Coordinates, stretch: float = 1.0) -> Floats:
     """Return z of rows (x, y) in floats, shape (rows, p + 2): for predictions and simulations.
 
     What a call releases is made by `dpreg.staged.rows`, in integers.
@@ -209,8 +220,9 @@ def located_rows(x: Floats, y: Floats, at: Coordinates) -> Floats:
         return np.column_stack([np.ones(len(x)), x, y])
     u = x @ at.whitening.T + at.offset
     e = (y - at.intercept - x @ at.slopes) / at.width
-    c = np.minimum(1.0, np.sqrt(at.squared_radius / (1 + np.einsum("ij,ij->i", u, u))))
-    return np.column_stack([c, u * c[:, None], np.clip(c * e, -1, 1)])
+    share = at.squared_radius / (1 + np.einsum("ij,ij->i", u, u))
+    c, cut = np.minimum(1.0, np.sqrt(share)), np.clip(np.sqrt(share), 1.0, stretch)
+    return np.column_stack([c, u * c[:, None], np.clip(c * e, -cut, cut)])
 
 
 def _made_up(
@@ -230,7 +242,13 @@ def _made_up(
 
 
 def _expected(
-    x: Floats, y: Floats, at: Coordinates, sd: Floats, degrees: int | None, scale: float
+    x: Floats,
+    y: Floats,
+    at: Coordinates,
+    sd: Floats,
+    degrees: int | None,
+    scale: float,
+    stretch: float = 1.0,
 ) -> NoisyLook:
-    z = located_rows(x, y, at)
-    return NoisyLook(scale * z.T @ z, sd, at, degrees, None)
+    z = located_rows(x, y, at, stretch)
+    return NoisyLook(scale * z.T @ z, sd, at, degrees, None, stretch)

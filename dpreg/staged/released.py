@@ -27,7 +27,7 @@ from dpreg.arrays import Floats
 from dpreg.staged.location import Location
 from dpreg.staged.tails import Heaviness
 
-__all__ = ["NEARLY", "Coordinates", "NoisyLook", "Tail", "box"]
+__all__ = ["NEARLY", "Coordinates", "NoisyLook", "Tail", "box", "reach"]
 
 NEARLY: Final = 0.99
 """Clips are rounded: from this share of the box's corner, or of its farthest residual, they bind no
@@ -103,6 +103,19 @@ class Coordinates:
         return not np.isfinite(self.squared_radius)
 
 
+def reach(length: float, stretch: float) -> float:
+    """Return the cut of a row's residual, in units of tau.
+
+    Parameters
+    ----------
+    length : float
+        |c (1, u)|^2 / R^2 of the row.
+    stretch : float
+        F.
+    """
+    return float(min(max(length, stretch**-2), 1.0) ** -0.5)
+
+
 def box(columns: int) -> Coordinates:
     """Return the coordinates of the first look, at p = `columns` columns."""
     zeros = np.zeros(columns)
@@ -124,6 +137,8 @@ class NoisyLook:
         Degrees of freedom of each Wishart of matrix-Laplace noise; None for Gaussian noise.
     rows : int or None
         The number of rows where it is public (replace-one).
+    stretch : float
+        F: a row's residual is cut at tau times min(F, R / |c (1, u)|); with 1, at tau.
     """
 
     cells: Floats
@@ -131,11 +146,21 @@ class NoisyLook:
     coordinates: Coordinates
     degrees: int | None
     rows: int | None
+    stretch: float = 1.0
 
     @property
     def size(self) -> int:
         """d: the columns with the intercept."""
         return len(self.cells) - 1
+
+    @property
+    def cut(self) -> float:
+        """Where residuals of a typical row are cut, in units of tau: at its mean square length."""
+        if self.stretch == 1:
+            return 1.0
+        size = self.size
+        length = float(np.trace(self.cells[:size, :size])) / max(float(self.cells[0, 0]), 1.0)
+        return reach(length / self.coordinates.squared_radius, self.stretch)
 
     @property
     def noise_norm(self) -> float:

@@ -10,13 +10,18 @@ f = clip(e / tau', -1, 1) and c' = min(1, 1.5 c),
 
     max(c f, 0),    max(-c f, 0),    (1 - c^2)^(1/2) |f|,    (1 - c'^2)^(1/2).
 
+With a *stretch* F > 1 the third place is the residual in units of F tau, and may reach farther in
+rows that lie near, clip(c e / (F tau), -g, g) with g = min(1, R / (F |c (1, u)|)); the place of
+residuals times lengths then takes F times its absolute value.
+
 A row with a missing or undeclared cell becomes 0, as in the design.
 
 Statement. For every table, chunk, order of rows, engine, number of threads and BLAS:
 
 1. a row's z depends on that row and on public facts alone, bit for bit;
 2. its integers k of (c/R, c u/R) satisfy sum k_i**2 <= 2**40, and so do the first three of the
-   four places; all that follow (c/R, c u/R) are at most 2**20.
+   four places; all that follow (c/R, c u/R) are at most 2**20;
+3. with a stretch, the residual's integer k_e satisfies F |k_e| (sum k_i**2)^(1/2) <= 2**40.
 
 Proof. 1. u and e come from one product with a matrix of whole multiples of powers of two, which
 `dpreg.staged.location` proves exact in any order. All else is done to each row cell by cell by
@@ -26,7 +31,10 @@ of the columns, each addition a step of its own. No exponential or logarithm, no
 block, nothing whose rounding may depend on the place in memory.
 2. By construction: squares of integers of at most 2**20 are added exactly, and while a row's sum
 exceeds 2**40, the largest of its integers moves towards zero by one. Rounding in u, c or their
-product can therefore never break the bound; it only makes one more step. QED
+product can therefore never break the bound; it only makes one more step.
+3. m, the root of sum k_i**2 rounded up, is exact: the sum is an integer of at most 2**40, and where
+it exceeds k**2 its root exceeds k by 2**-22, which a float64 near 2**20 shows. |k_e| is cut at an
+integer g with g m <= 2**40 / F, a product of integers below 2**53 that is compared exactly. QED
 
 The sum is checked after truncation towards zero, so hardly any row needs a step. Both parts hold
 for every row there can be, and nothing here raises, warns or branches on a value that a caller
@@ -35,8 +43,10 @@ could see.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
@@ -55,6 +65,7 @@ _ONE: Final = 2.0**CELL_BITS
 _SQUARED_NORM: Final = _ONE * _ONE
 PIECE: Final = 8192
 """Rows worked on together, so that what is computed from them stays in memory that is near."""
+LARGEST_STRETCH: Final = 16.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -73,6 +84,8 @@ class LocatedRows:
         times the length of their columns.
     outer : bool
         Whether the four places of an earlier look are made instead.
+    stretch : float
+        F, from 1; 1 cuts all residuals at tau.
     """
 
     design: Vectors
@@ -80,6 +93,7 @@ class LocatedRows:
     columns: tuple[int, ...]
     wide: float | None
     outer: bool
+    stretch: float
     _forms: Floats = field(repr=False, compare=False)
 
     def __init__(
@@ -89,6 +103,7 @@ class LocatedRows:
         columns: Sequence[int] | None = None,
         wide: float | None = None,
         outer: bool = False,
+        stretch: float = 1.0,
     ) -> None:
         """See the class."""
         chosen = tuple(range(1, design.size - 1)) if columns is None else tuple(columns)
@@ -98,8 +113,11 @@ class LocatedRows:
             raise ArgumentError(
                 f"the location speaks of {location.size} columns, and {len(chosen)} are given"
             )
+        if not 1 <= stretch <= LARGEST_STRETCH:
+            raise ArgumentError(f"the stretch must be from 1 to {LARGEST_STRETCH:g}")
         if wide is not None and not wide >= location.tau:
             raise ArgumentError("the wider cut must be at least the location's tau")
+        object.__setattr__(self, "stretch", float(stretch))
         object.__setattr__(self, "wide", wide)
         object.__setattr__(self, "outer", outer)
         object.__setattr__(self, "design", design)
@@ -123,7 +141,8 @@ class LocatedRows:
 
     def __reduce__(self) -> tuple[type[LocatedRows], tuple[object, ...]]:
         """Keep the arguments only: what they make can be made again."""
-        return LocatedRows, (self.design, self.location, self.columns, self.wide, self.outer)
+        given = self.design, self.location, self.columns, self.wide, self.outer, self.stretch
+        return LocatedRows, given
 
     def block(self, chunk: Chunk) -> Floats:
         """Make located rows, (rows, D) in units of 1, each from its own row alone."""
@@ -133,7 +152,7 @@ class LocatedRows:
         for start in range(0, len(rows), PIECE):
             piece = slice(start, start + PIECE)
             located = out[:, piece]
-            _locate(cells[:, piece], self._forms, self.location, self.wide, located, self.outer)
+            _locate(cells[:, piece], self._forms, self, located)
         return out.T
 
 
@@ -147,13 +166,11 @@ def _matrix(location: Location, columns: tuple[int, ...], size: int) -> Floats:
 def _locate(
     cells: Floats,
     forms: Floats,
-    location: Location,
-    wide: float | None,
+    rows: LocatedRows,
     out: Floats,
-    outer: bool,
 ) -> None:
     """Write the located rows of gridded cells (D, rows) to `out`, (places, rows)."""
-    places = len(forms)
+    places, location, wide, outer = len(forms), rows.location, rows.wide, rows.outer
     np.matmul(forms, cells, out=out[:places])
     weight, u, e = out[0], out[1 : places - 1], out[places - 1]
     norm, square = np.ones(len(e)), np.empty(len(e))
@@ -174,20 +191,32 @@ def _locate(
     np.multiply(e, norm, out=e)
     if wide is not None and not outer:
         _cut(e, _ONE / (wide * location.radius_units), out[places])
-    _cut(e, _ONE / (location.tau * location.radius_units), e)
+    tau = rows.stretch * location.tau
+    most = _reach(out[: places - 1], rows.stretch) if rows.stretch > 1 else _ONE
+    _cut(e, _ONE / (tau * location.radius_units), e, most)
     if wide is not None and not outer:
         np.multiply(length, norm, out=length)  # |c (1, u)| / R in units of 2**-20
-        np.multiply(np.abs(e), length / _ONE, out=out[places + 1])
+        np.multiply(np.abs(e), length * (rows.stretch / _ONE), out=out[places + 1])
         np.minimum(np.trunc(out[places + 1]), _ONE, out=out[places + 1])
     out[:, cells[0] == 0.0] = 0.0
     out *= 1 / _ONE
 
 
-def _cut(residual: Floats, units: float, out: Floats) -> None:
-    """Write c e / tau to `out`, clipped and in whole units of 2**-20."""
+def _cut(residual: Floats, units: float, out: Floats, most: Floats | float = _ONE) -> None:
+    """Write c e / tau to `out`, clipped at whole `most` and in whole units of 2**-20."""
     np.multiply(residual, units, out=out)
-    np.clip(out, -_ONE, _ONE, out=out)
+    np.clip(out, -most, most, out=out)
     np.rint(out, out=out)
+
+
+def _reach(whole: Floats, stretch: float) -> Floats:
+    """Return the largest |k_e| of each row, whole numbers, where its columns are `whole`."""
+    squares = np.einsum("ij,ij->j", whole, whole)  # integers below 2**53: exact in any order
+    size = np.maximum(np.ceil(np.sqrt(squares)), 1.0)
+    limit = math.floor(Fraction(1 << 2 * CELL_BITS) / Fraction(stretch))
+    most = np.floor(limit / size)
+    most -= most * size > limit  # the quotient may have been rounded up to a whole number
+    return np.asarray(np.minimum(most, _ONE), dtype=np.float64)
 
 
 def _spread(weight: Floats, out: Floats) -> None:

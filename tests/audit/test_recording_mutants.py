@@ -384,6 +384,14 @@ MUTANTS = {
         look_noise, "located_gaussian", "(weight, neighbors, contributions)",
         "(weight, neighbors, 1)", GAUSSIAN_LOOKS,
     ),
+    "a product forgets contributions": Mutant(
+        look_noise, "product_gaussian", "product_l2_squared(neighbors, contributions)",
+        "product_l2_squared(neighbors, 1)", GAUSSIAN_LOOKS,
+    ),
+    "a product under the other relation": Mutant(
+        look_noise, "product_gaussian", "product_l2_squared(neighbors, contributions)",
+        "product_l2_squared('add-remove', contributions)", GAUSSIAN_LOOKS,
+    ),
     "the tail forgets contributions": Mutant(
         tail_noise, "tail_l1", "rows * protection.contributions", "rows", LOOKS
     ),

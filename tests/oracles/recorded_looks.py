@@ -1,7 +1,8 @@
 """What staged looks cost a person, from the scales of their noise alone, by this folder's formulas.
 
 A row of the box is (1, x, y) with all cells in [-1, 1]. A located row is (a, f) with |a| <= 1 and
-|f| <= 1 in stored units. The tail adds (t, t^2, l) with |t| <= 1 and 0 <= l <= 1, where the first
+|f| <= 1 in stored units; where a last look says so by its scales, F |a| |f| <= 1, too, and f is in
+units of F clips. The tail adds (t, t^2, l) with |t| <= 1 and 0 <= l <= 1, where the first
 is stored in units of the weight of a full row.
 """
 
@@ -66,7 +67,10 @@ def _three(
     drawn, total = [], 0.0
     for place in range(3):
         pools = _pools(draws, columns + 2)
-        total += _box(pools, asked, columns) if place == 0 else _located(pools, asked, columns)
+        if place == 2 and _bounded_by_product(pools, asked):
+            total += _product(pools, asked, released[2])
+        else:
+            total += _box(pools, asked, columns) if place == 0 else _located(pools, asked, columns)
         drawn += pools
         if place == 1:
             squares = [next(draws) for _ in range(4)]
@@ -243,6 +247,44 @@ def _located(pools: list[Draw], asked: Asked, columns: int) -> float:
     if asked.rows == 1:
         return float((first**2).sum(axis=1).max())
     return float(max(((one - second) ** 2).sum(axis=1).max() for one in first[::8]))
+
+
+STRETCH = 1.5
+
+
+def _bounded_by_product(pools: list[Draw], asked: Asked) -> bool:
+    """A product's cells of the response have scales that no weight of the norm gives."""
+    scales = [pool.scale for pool in pools]
+    equations = 1 / (math.sqrt(2 * (2 if asked.rows == 2 else 3)) * STRETCH)
+    return abs(min(scales) / max(scales) / equations - 1) < 1e-6
+
+
+def _product(pools: list[Draw], asked: Asked, look: Any) -> float:
+    """Rows of lengths r, residuals f with F r f <= 1, and an angle between two, on a grid."""
+    square, equation = max(p.scale for p in pools) * UNIT, min(p.scale for p in pools) * UNIT
+    diagonal = square / math.sqrt(2)
+    units = np.append(np.full(len(look.noise_sd) - 1, look.radius), STRETCH)
+    told = look.noise_sd / np.outer(units, units)
+    assert abs(told[0, 0] / diagonal - 1) < 1e-6
+    assert abs(told[0, -1] / equation - 1) < 1e-6
+    assert abs(told[-1, -1] / square - 1) < 1e-6
+    if len(told) > 2:
+        assert abs(told[0, 1] * math.sqrt(2) / diagonal - 1) < 1e-6
+    r = np.linspace(0, 1, 31)
+    f = np.linspace(0, 1, 16) * np.minimum(1, 1 / (STRETCH * np.maximum(r, 1e-9)))[:, None]
+    length, residual = (one.ravel() for one in np.broadcast_arrays(r[:, None], f))
+    part = length * residual
+    other = np.zeros(1, dtype=int) if asked.rows == 1 else np.arange(len(part))
+    largest = 0.0
+    for t in np.linspace(-1, 1, 41):
+        lengths = np.add.outer(length**4, length[other] ** 4)
+        lengths -= 2 * np.outer(length**2, length[other] ** 2) * t * t
+        equations = np.add.outer(part**2, part[other] ** 2)
+        equations += 2 * np.outer(part, part[other]) * t
+        squares = np.subtract.outer(residual**2, residual[other] ** 2) ** 2
+        whole = lengths / diagonal**2 + equations / equation**2 + squares / square**2
+        largest = max(largest, float(whole.max()))
+    return largest
 
 
 def _constant(pools: list[Draw], asked: Asked) -> float:

@@ -13,25 +13,26 @@ from dpreg.staged.predict import located_rows
 from dpreg.staged.released import NoisyLook, Tail, box
 
 
-def simulate(x, y, plan, rng):
+def simulate(x, y, plan, rng, *, stretched=True):
     """Return the coefficients of one release under a plan, noise drawn by its public law."""
-    at, looks, found, tails = box(x.shape[1]), [], None, None
+    at, looks, found, tails, stretch = box(x.shape[1]), [], None, None, 1.0
     for place in range(len(plan.shares)):
         if place == 0:
             noise = plan.box_noise()
         else:
             last = place == len(plan.shares) - 1
-            unit = plan.unit(place)
-            at = open_clips(found, unit, tails) if last else open_early(found, unit)
-            noise = plan.located_noise(place, found.expected_square * at.squared_radius)
+            if last and stretched:
+                stretch = plan.stretch(found.expected_square * found.coordinates.squared_radius)
+            unit = plan.unit(place, stretch)
+            at = open_clips(found, unit, tails, stretch) if last else open_early(found, unit)
+            noise = plan.located_noise(place, found.expected_square * at.squared_radius, stretch)
         radius = 1.0 if at.boxed else math.sqrt(at.squared_radius)
-        units = np.append(np.full(plan.size - 1, radius), 1.0)
+        units = np.append(np.full(plan.size - 1, radius), stretch)
         scale = np.outer(units, units)
         drawn = np.array(noise.simulate(rng), dtype=float) / 2.0**40
-        z = located_rows(x, y, at)
-        looks.append(
-            NoisyLook(z.T @ z + drawn * scale, noise.sd * scale, at, noise.degrees, len(x))
-        )
+        z = located_rows(x, y, at, stretch)
+        sd = noise.sd * scale
+        looks.append(NoisyLook(z.T @ z + drawn * scale, sd, at, noise.degrees, len(x), stretch))
         if place == 1:
             sd = plan.squares_sd
             wide = wide_cut(found, at, sd, squares=True)
@@ -44,9 +45,9 @@ def simulate(x, y, plan, rng):
         if place < len(plan.shares) - 1:
             found = locate(looks[-1], found)
     sd = plan.tail_sd
-    wide = wide_cut(found, at, sd)
+    wide = wide_cut(found, at, sd, stretch=stretch)
     t = located_rows(x, y, replace(at, width=wide))[:, -1]
     first, second = rng.normal(0, sd, 2)
     tail = Tail(z[:, 0] @ t + first, t @ t + second, sd, sd, wide, heaviness=tails)
-    tail = replace(tail, bent=allowed(found, at, tails))
+    tail = replace(tail, bent=allowed(found, at, tails, stretch))
     return coefficients(law(looks[-1], found.count, tail))

@@ -184,3 +184,28 @@ def test_with_many_rows_clips_open_where_nothing_shows_too():
         radii.append(at.squared_radius / found.coordinates.squared_radius)
     assert widths[0] == 1.0 < widths[1] < widths[2]
     assert radii[0] < radii[1] < radii[2]
+
+
+def test_a_stretch_makes_the_clip_shorter_and_its_noise_less():
+    found = found_in(*table(60_000))
+    for strength in (0.1, 0.3, 1.0):
+        plain = open_clips(found, unit(strength), HEAVY)
+        longer = open_clips(found, unit(strength), HEAVY, 1.5)
+        size, own = (np.sqrt(at.squared_radius) * at.width for at in (plain, longer))
+        assert own < size
+        assert allowed(found, longer, HEAVY, 1.5) <= allowed(found, longer, HEAVY)
+    assert wide_cut(found, longer, 1e12, stretch=1.5) == 1.5 * longer.width
+
+
+def test_the_cut_of_a_typical_row_lies_between_one_clip_and_the_stretch():
+    x, y = table()
+    found = found_in(x, y)
+    for radius, within in ((1.0, (1.0, 1.2)), (1.3, (1.2, 1.45)), (4.0, (1.5, 1.5))):
+        at = replace(found.coordinates, squared_radius=found.coordinates.squared_radius * radius**2)
+        z = located_rows(x, y, at, 1.5)
+        look = NoisyLook(z.T @ z, np.ones((5, 5)), at, None, len(x), 1.5)
+        assert within[0] <= look.cut <= within[1]
+        assert replace(look, stretch=1.0).cut == 1.0
+        lengths = np.linalg.norm(z[:, :-1], axis=1) / np.sqrt(at.squared_radius)
+        assert (lengths * np.abs(z[:, -1])).max() <= 1 + 1e-12
+        assert np.abs(z[:, -1]).max() <= 1.5

@@ -411,7 +411,7 @@ def test_places_that_forget_their_bound_are_caught(monkeypatch, mutant):
 
     if mutant == "no cut":
         monkeypatch.setattr(
-            module, "_cut", lambda residual, units, out: np.rint(residual * units, out=out)
+            module, "_cut", lambda residual, units, out, _=1: np.rint(residual * units, out=out)
         )
         monkeypatch.setattr(module, "hold_norm", lambda _: None)
     else:
