@@ -138,7 +138,7 @@ def test_bells_wake_those_who_were_served_and_the_next(path, monkeypatch):
     monkeypatch.setattr(together, "_MOST", 2)
     with Line(path) as line:
         for number in range(6):
-            line.add(f"charge {number}")
+            line.add(f"charge {number}", timeout=1000)  # else it looks when its time is over
     line.told()
     assert labels(path) == [f"charge {number}" for number in range(6)]
 
