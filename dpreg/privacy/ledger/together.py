@@ -132,7 +132,10 @@ def _first(
         answers = _those_behind(book, turn)
     turn.tell(answers)
     if refusal is not None:
-        raise refusal
+        try:
+            raise refusal
+        finally:
+            refusal = None  # its traceback holds this frame: a circle that keeps the ledger open
     return line
 
 

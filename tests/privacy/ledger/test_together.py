@@ -4,6 +4,8 @@ Processes stop where a test tells them to: at a gate that lies between two steps
 holds the ledger.
 """
 
+import contextlib
+import gc
 import itertools
 import json
 import os
@@ -11,7 +13,7 @@ import signal
 import sqlite3
 import sys
 import time
-from contextlib import closing
+import weakref
 from fractions import Fraction
 
 import pytest
@@ -339,7 +341,7 @@ def test_nobody_sees_a_ticket_before_its_message_and_its_lock(path, monkeypatch)
 
     def post(slots, ticket, bell, message):
         seen.append((slots.given, ticket))
-        with closing(Queue(path)) as other:
+        with contextlib.closing(Queue(path)) as other:
             assert other.is_waiting(ticket)
         honest(slots, ticket, bell, message)
 
@@ -421,6 +423,19 @@ def test_who_is_refused_by_another_takes_its_word_and_looks_up_nothing(tmp_path,
         line.add("first")
         line.add("second")
     assert "second asks for eps=0.1, but only eps=0 of" in str(line.told()["second"])
+
+
+def test_a_refusal_keeps_no_ledger_open(tmp_path):
+    ledger = Ledger("0.1", tmp_path / "ledger.db")
+    kept = weakref.ref(ledger._database)
+    gc.disable()
+    try:
+        with contextlib.suppress(BudgetError):
+            ledger.charge(Budget(1), "too much")
+        del ledger
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("number", [1, 99])
