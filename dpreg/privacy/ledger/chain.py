@@ -25,12 +25,23 @@ from typing import Any, Final
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget, exact
 
-__all__ = ["PERIODS", "Caps", "Entry", "Line", "Position", "clean", "fraction_text", "period_of"]
+__all__ = [
+    "PERIODS",
+    "Caps",
+    "Entry",
+    "Line",
+    "Position",
+    "clean",
+    "fraction_of",
+    "fraction_text",
+    "period_of",
+]
 
 PERIODS: Final = ("day", "month", "quarter", "year")
 _LARGEST: Final = 4000  # bits; a sum's denominator grows beyond only by charges of odd ratios
 _LONGEST_NAME: Final = 200
 NOTHING: Final = Budget(Fraction(0))
+_CANONICAL: Final = json.JSONEncoder(ensure_ascii=True, sort_keys=True, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +258,7 @@ class Line:
 
     def _budget(self, place: int) -> Budget:
         try:
-            return Budget(*(_fraction(text) for text in self.amounts[place : place + 2]))
+            return Budget(fraction_of(self.amounts[place]), fraction_of(self.amounts[place + 1]))
         except (ValueError, TypeError, ZeroDivisionError, AttributeError):
             raise LedgerError(f"entry {self.number} of the ledger is damaged") from None
 
@@ -288,19 +299,20 @@ def period_of(when: datetime, every: str) -> str:
 
 def fraction_text(value: Fraction) -> str:
     """Write a sum exactly; refuse one that would grow without end."""
-    if max(abs(value.numerator), value.denominator).bit_length() > _LARGEST:
+    top, bottom = value.numerator, value.denominator
+    if top.bit_length() > _LARGEST or bottom.bit_length() > _LARGEST:
         raise BudgetError(
             "the exact sum of this ledger's charges has too many digits: give eps and delta as "
             "short decimals"
         )
-    return f"{value.numerator}/{value.denominator}"
+    return f"{top}/{bottom}"
 
 
-def _fraction(text: str) -> Fraction:
+def fraction_of(text: str) -> Fraction:
+    """Read what `fraction_text` wrote; ValueError or ZeroDivisionError for anything else."""
     top, bottom = text.split("/")
     return Fraction(int(top), int(bottom))
 
 
 def _digest(values: list[Any]) -> str:
-    text = json.dumps(values, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return hashlib.sha256(_CANONICAL.encode(values).encode("ascii")).hexdigest()

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Final
 
 from dpreg.errors import BudgetError, LedgerError
-from dpreg.privacy.budget import Budget
+from dpreg.privacy.budget import Budget, at_most, decimal_string
 from dpreg.privacy.ledger import store
 from dpreg.privacy.ledger.chain import (
     NOTHING,
@@ -58,7 +58,8 @@ class Request:
     def made(cls, cost: Budget, what: object, unit: object, analyst: str) -> Request:
         """Give a charge a token of its own, and keep its label short and printable."""
         label = str(what)[:_LONGEST_LABEL]
-        label = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in label)
+        if not label.isprintable():
+            label = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in label)
         return cls(secrets.token_hex(16), label, cost, str(unit), analyst)
 
 
@@ -220,7 +221,8 @@ def _after(cap: Budget | None, spent: Budget, request: Request, told: str) -> Bu
     """Return a sum with the request added; BudgetError where it passes its cap."""
     cost = request.cost
     eps, delta = spent.eps + cost.eps, spent.delta + cost.delta
-    if cap is not None and cost != NOTHING and not (eps <= cap.eps and delta <= cap.delta):
+    fits = cap is None or (at_most(eps, cap.eps) and at_most(delta, cap.delta))
+    if cap is not None and not fits and cost != NOTHING:
         left = cap - spent if cap.covers(spent) else NOTHING
         short = _short(left, cost)
         named = told.format(cap=_part(cap, short), who=request.analyst)
@@ -238,7 +240,7 @@ def _short(left: Budget, cost: Budget) -> tuple[str, ...]:
 
 def _part(budget: Budget, names: tuple[str, ...]) -> str:
     """Write parts of a budget as `str` does, those that are 0 included."""
-    return ", ".join(f"{name}={budget.to_dict()[name]}" for name in names)
+    return ", ".join(f"{name}={decimal_string(getattr(budget, name))}" for name in names)
 
 
 def _check_sum(line: Line, cap: Budget | None, told: Budget, summed: Budget) -> None:

@@ -61,11 +61,11 @@ if sys.platform == "linux":
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Someone in the queue: the ticket, the message, and the note of who began to serve it."""
+    """Someone in the queue: the ticket, its slot and the message."""
 
     ticket: int
+    slot: Slot
     message: bytes
-    note: int
 
 
 class Turn:
@@ -81,20 +81,29 @@ class Turn:
         Whether this place is now served by nobody else.
     """
 
-    __slots__ = ("_queue", "_rung", "_ticket", "answer", "first", "kept")
+    __slots__ = ("_bells", "_length", "_queue", "_rung", "_ticket", "answer", "first", "kept")
 
     def __init__(self, queue: Queue | None, ticket: int) -> None:
         self._queue, self._ticket = queue, ticket
-        self._rung: list[int] = []
+        self._bells: dict[int, int] = {}
+        self._rung: dict[int, int] = {}
         self.answer, self.first, self.kept = 0, False, False
+        self._length = 0
+
+    def look(self) -> bool:
+        """Tell whether somebody served this place, and take up what they answered."""
+        slot = self._slot(self._ticket)
+        if slot is None or not slot.answer:
+            return False
+        self.answer, self._length = slot.answer, slot.replied
+        return True
 
     @property
     def reply(self) -> bytes:
         """What came with the answer, empty where nothing did."""
-        slot = self._slot(self._ticket)
-        if self._queue is None or slot is None:
+        if self._queue is None or not self._length:
             return b""
-        return self._queue.slots.reply(self._ticket, slot.replied)
+        return self._queue.slots.reply(self._ticket, self._length)
 
     def keep(self) -> int:
         """Serve this place oneself; return the note of who began to before, 0 where nobody did.
@@ -115,21 +124,24 @@ class Turn:
         slot = self._slot(other.ticket)
         return slot is not None and not slot.withdrawn
 
-    def behind(self, most: int) -> list[Waiting]:
-        """Return those behind who left a message, in order, as far as the first without one."""
-        queue, found = self._queue, list[Waiting]()
+    def behind(self, most: int) -> Iterator[Waiting]:
+        """Go through those behind who left a message, in order, as far as the first without one.
+
+        At the end it looks once more: who came meanwhile would else wait for the next commit, too.
+        """
+        queue, last = self._queue, self._ticket
         if queue is None or not self.first:
-            return found
-        for ticket in range(self._ticket + 1, queue.slots.given + 1):
-            if len(found) == most:
-                break
-            if not queue.is_waiting(ticket):
-                continue
-            slot = self._slot(ticket)
-            if slot is None or not slot.length:
-                break
-            found.append(Waiting(ticket, queue.slots.message(ticket, slot.length), slot.note))
-        return found
+            return
+        for _ in range(2):
+            start, last = last + 1, queue.slots.given
+            for ticket in range(start, last + 1):
+                if not queue.is_waiting(ticket):
+                    continue
+                posted = queue.slots.posted(ticket)
+                if posted is None or not posted[1] or len(self._bells) == most:
+                    return
+                self._bells[ticket] = posted[0].bell
+                yield Waiting(ticket, *posted)
 
     def tell(self, answers: dict[int, tuple[int, bytes]]) -> None:
         """Give those behind their answers and replies, and let them go."""
@@ -138,7 +150,7 @@ class Turn:
         for ticket, (answer, reply) in answers.items():
             self._queue.slots.answer(ticket, answer, reply)
         self._queue.slots.served = max(answers)
-        self._rung = list(answers)
+        self._rung = {ticket: self._bells[ticket] for ticket in answers}
 
     def withdraw(self) -> bool:
         """Let nobody serve this place from now on; False where somebody may have begun to."""
@@ -218,8 +230,8 @@ class Queue:
             """Tell whether someone holds this ticket."""
             return self._file is not None and not _is_free(self._file, _BYTES + ticket, 1)
 
-        def leave(self, ticket: int, served: list[int], *, wake: bool) -> None:
-            """Give up a ticket; ring for those who were served and, if asked, for the next."""
+        def leave(self, ticket: int, served: dict[int, int], *, wake: bool) -> None:
+            """Give up a ticket; ring those who were served and, if asked, the next in the queue."""
             if self._file is None:
                 return
             _try_lock(self._file, fcntl.F_UNLCK, _BYTES + ticket)
@@ -227,10 +239,12 @@ class Queue:
             if wake:
                 for later in range(max([ticket, *served]) + 1, self.slots.given + 1):
                     if self.is_waiting(later):
-                        self._ring(later)
+                        slot = self.slots.of(later)
+                        if slot is not None:
+                            self._ring(slot.bell)
                         break
-            for other in served:
-                self._ring(other)
+            for bell in served.values():
+                self._ring(bell)
 
         def _ticket(self, file: int, message: bytes, deadline: float) -> int:
             """Draw the next number and lock its byte; 0 where the counter stays taken."""
@@ -240,14 +254,16 @@ class Queue:
                     return 0
                 time.sleep(pause)
                 pause = min(2 * pause, _LONG / 10)
+            ticket = 0
             try:
                 ticket = self.slots.given + 1
-                self.slots.given = ticket
                 _try_lock(file, fcntl.F_WRLCK, _BYTES + ticket)
                 if ticket <= PLACES or not self.is_waiting(ticket - PLACES):
                     with suppress(OSError):  # a full disk: this one waits for its own turn
                         self.slots.post(ticket, self._number, message)
+                self.slots.given = ticket  # last: nobody looks at a ticket that is not yet given
             except OSError:
+                _try_lock(file, fcntl.F_UNLCK, _BYTES + ticket)
                 return 0
             finally:
                 _try_lock(file, fcntl.F_UNLCK, 0)
@@ -257,11 +273,11 @@ class Queue:
             bell, listening = self._bell, select.poll()
             if bell is not None:
                 listening.register(bell, select.POLLIN)
-            while not self._is_answered(turn, ticket):
+            while True:
                 start = self.slots.served + 1
                 if start >= ticket or _is_free(file, _BYTES + start, ticket - start):
                     # Who is first by now may have been served meanwhile.
-                    turn.first = not self._is_answered(turn, ticket)
+                    turn.first = not turn.look()
                     return
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -270,20 +286,14 @@ class Queue:
                 if bell is not None:
                     with suppress(OSError):
                         bell.recv(1)
+                if turn.look():
+                    return
 
-        def _is_answered(self, turn: Turn, ticket: int) -> bool:
-            slot = self.slots.of(ticket)
-            if slot is None or not slot.answer:
-                return False
-            turn.answer = slot.answer
-            return True
-
-        def _ring(self, ticket: int) -> None:
+        def _ring(self, bell: int) -> None:
             """Wake one who waits; whoever has gone since has no bell."""
-            slot = self.slots.of(ticket)
-            if slot is not None and self._bell is not None:
+            if self._bell is not None:
                 with suppress(OSError):
-                    self._bell.sendto(b"!", _address(slot.bell))
+                    self._bell.sendto(b"!", _address(bell))
 
 
 def _address(number: int) -> str:

@@ -1,9 +1,10 @@
 """What the file of a ledger's queue holds: two counters, and a slot for each who waits.
 
 A slot belongs to one ticket and says so; a later ticket takes it over once the earlier has left.
-Its fields are written by one side each: ticket, bell and message by whoever waits, before anybody
-can look; note, reply and answer, in this order, by whoever serves; the mark of withdrawal by who
-waits. Nothing here needs to survive the machine: all who read it end with it.
+Its fields are written by one side each: ticket, bell and message by whoever waits, before the
+ticket counts as drawn and anybody can look; note, reply and answer, in this order, by whoever
+serves; the mark of withdrawal by who waits. Nothing here needs to survive the machine: all who read
+it end with it.
 
 Tested in `tests/privacy/ledger/test_together.py`.
 """
@@ -24,8 +25,8 @@ _HALF: Final = _SIZE // 2
 _START: Final = 4096 + (1 << 19)  # behind the slots of 0.2.0, which may wait in the same file
 _COUNTER: Final = struct.Struct("<Q")
 _COUNTERS: Final = struct.Struct("<QQ")
-_HEAD: Final = struct.Struct("<QQQQQQQ")  # ticket, bell, length, note, answer, withdrawn, replied
-_NOTE, _ANSWER, _WITHDRAWN, _REPLIED = 24, 32, 40, 48
+_HEAD: Final = struct.Struct("<QQQQQQQ")  # ticket, bell, length, note, replied, answer, withdrawn
+_NOTE, _REPLIED, _ANSWER, _WITHDRAWN = 24, 32, 40, 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,9 @@ class Slot:
     bell: int
     length: int
     note: int
+    replied: int
     answer: int
     withdrawn: bool
-    replied: int
 
 
 class Slots:
@@ -49,9 +50,16 @@ class Slots:
         self._file = file
 
     @property
+    def counters(self) -> tuple[int, int]:
+        """`given` and `served`, read at once."""
+        content = os.pread(self._file, _COUNTERS.size, 0).ljust(_COUNTERS.size, b"\0")
+        given, served = _COUNTERS.unpack(content)
+        return max(given, served), served
+
+    @property
     def given(self) -> int:
         """The last ticket that was drawn."""
-        return max(self._counters())
+        return self.counters[0]
 
     @given.setter
     def given(self, ticket: int) -> None:
@@ -60,7 +68,7 @@ class Slots:
     @property
     def served(self) -> int:
         """A ticket up to which everybody has left or been served."""
-        return self._counters()[1]
+        return self.counters[1]
 
     @served.setter
     def served(self, ticket: int) -> None:
@@ -70,24 +78,20 @@ class Slots:
         """Take the slot of a ticket; a message that is too long for it is left out."""
         if len(message) > _HALF - _HEAD.size:
             message = b""
-        place, head = _place(ticket), _HEAD.pack(ticket, bell, len(message), 0, 0, 0, 0)
-        # The ticket comes last: who finds it there finds the rest.
-        os.pwrite(self._file, head[_COUNTER.size :] + message, place + _COUNTER.size)
-        os.pwrite(self._file, head[: _COUNTER.size], place)
+        head = _HEAD.pack(ticket, bell, len(message), 0, 0, 0, 0)
+        os.pwrite(self._file, head + message, _place(ticket))
 
     def of(self, ticket: int) -> Slot | None:
         """Read the slot of a ticket; None where it belongs to another."""
-        content = os.pread(self._file, _HEAD.size, _place(ticket))
-        if len(content) < _HEAD.size:
-            return None
-        found, bell, length, note, answer, withdrawn, replied = _HEAD.unpack(content)
-        if found != ticket:
-            return None
-        return Slot(bell, length, note, answer, bool(withdrawn), replied)
+        return _slot(ticket, os.pread(self._file, _HEAD.size, _place(ticket)))
 
-    def message(self, ticket: int, length: int) -> bytes:
-        """Read the message of a ticket, of the length that its slot tells."""
-        return os.pread(self._file, length, _place(ticket) + _HEAD.size)
+    def posted(self, ticket: int) -> tuple[Slot, bytes] | None:
+        """Read the slot and the message of a ticket at once; None where it belongs to another."""
+        content = os.pread(self._file, _HALF, _place(ticket))
+        slot = _slot(ticket, content)
+        if slot is None:
+            return None
+        return slot, content[_HEAD.size : _HEAD.size + slot.length]
 
     def note(self, ticket: int, value: int) -> None:
         """Write the note of whoever serves."""
@@ -95,11 +99,12 @@ class Slots:
 
     def answer(self, ticket: int, value: int, reply: bytes = b"") -> None:
         """Write the answer of whoever served; a reply for which there is no room is left out."""
+        replied, place = 0, _place(ticket)
         if 0 < len(reply) <= _HALF:
             with suppress(OSError):
-                if os.pwrite(self._file, reply, _place(ticket) + _HALF) == len(reply):
-                    self._put(ticket, _REPLIED, len(reply))
-        self._put(ticket, _ANSWER, value)
+                replied = os.pwrite(self._file, reply, place + _HALF)
+        told = _COUNTERS.pack(replied if replied == len(reply) else 0, value)
+        os.pwrite(self._file, told, place + _REPLIED)
 
     def reply(self, ticket: int, length: int) -> bytes:
         """Read the reply to a ticket, of the length that its slot tells."""
@@ -112,10 +117,12 @@ class Slots:
     def _put(self, ticket: int, field: int, value: int) -> None:
         os.pwrite(self._file, _COUNTER.pack(value), _place(ticket) + field)
 
-    def _counters(self) -> tuple[int, int]:
-        content = os.pread(self._file, _COUNTERS.size, 0).ljust(_COUNTERS.size, b"\0")
-        given, served = _COUNTERS.unpack(content)
-        return given, served
+
+def _slot(ticket: int, content: bytes) -> Slot | None:
+    if len(content) < _HEAD.size:
+        return None
+    found, bell, length, note, replied, answer, withdrawn = _HEAD.unpack_from(content)
+    return Slot(bell, length, note, replied, answer, bool(withdrawn)) if found == ticket else None
 
 
 def _place(ticket: int) -> int:

@@ -23,7 +23,7 @@ from typing import Final
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import charging, store
-from dpreg.privacy.ledger.chain import Line, Position
+from dpreg.privacy.ledger.chain import Line, Position, fraction_of, fraction_text
 from dpreg.privacy.ledger.charging import Request
 from dpreg.privacy.ledger.postgres import LostConnection
 from dpreg.privacy.ledger.queue import Turn
@@ -132,7 +132,10 @@ def _first(
         answers = _those_behind(book, turn)
     turn.tell(answers)
     if refusal is not None:
-        raise refusal
+        try:
+            raise refusal
+        finally:
+            refusal = None  # its traceback holds this frame: a circle that keeps the ledger open
     return line
 
 
@@ -147,10 +150,10 @@ def _those_behind(book: _Book, turn: Turn) -> dict[int, tuple[int, bytes]]:
         if read is None:
             break
         request, seen = read
-        if not turn.take(other, other.note or book.note):
+        if not turn.take(other, other.slot.note or book.note):
             continue
         try:
-            answers[other.ticket] = book.charged(seen, request, other.note).number, b""
+            answers[other.ticket] = book.charged(seen, request, other.slot.note).number, b""
         except LedgerError:
             break  # the other's head is not in this book, or the disk failed: that one will see
         except BudgetError as fault:
@@ -183,18 +186,19 @@ class _Book:
 
 
 def _message(facts: Facts, seen: Position, request: Request) -> bytes:
-    cost = request.cost.to_dict()
+    cost = (fraction_text(request.cost.eps), fraction_text(request.cost.delta))
     names = (request.token, request.what, request.unit, request.analyst)
-    return json.dumps([facts.identity, str(seen), cost, *names]).encode("ascii")
+    return json.dumps([facts.identity, str(seen), *cost, *names]).encode("ascii")
 
 
 def _read(message: bytes, facts: Facts) -> tuple[Request, Position] | None:
     """Read what another process asks for; None where it is of another ledger, or unreadable."""
     try:
-        identity, seen, cost, token, what, unit, analyst = json.loads(message)
+        identity, seen, eps, delta, *names = json.loads(message)
         if identity != facts.identity:
             return None
-        names = (str(name) for name in (unit, analyst))
-        return Request(str(token), str(what), Budget.from_dict(cost), *names), Position.read(seen)
-    except (ValueError, TypeError, KeyError, LedgerError, BudgetError):
+        token, what, unit, analyst = map(str, names)
+        cost = Budget(fraction_of(eps), fraction_of(delta))
+        return Request(token, what, cost, unit, analyst), Position.read(seen)
+    except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError, BudgetError):
         return None

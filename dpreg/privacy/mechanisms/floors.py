@@ -25,7 +25,7 @@ Normal numbers are those of Box and Muller (1958): (-2 ln u)^(1/2) times the cos
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from flint import arb, ctx
@@ -62,7 +62,8 @@ def floors(
     source : callable, optional
         Fair bits; the operating system's by default, another one in tests.
     """
-    known = _system_bits(bits, count) if source is None else [source(bits) for _ in range(count)]
+    known: Iterable[int]
+    known = _SystemBits(bits, count) if source is None else [source(bits) for _ in range(count)]
     source = source or secrets.randbits
     while True:
         with ctx.workprec(bits + _GUARD):
@@ -78,15 +79,22 @@ def floors(
         bits *= 2
 
 
-def _system_bits(bits: int, count: int) -> list[int]:
-    """Return so many integers of so many fair bits: `secrets.randbits`, asked once for them all."""
-    size = (bits + 7) // 8
-    drawn = secrets.token_bytes(size * count)
-    spare = 8 * size - bits
-    return [
-        int.from_bytes(drawn[at : at + size], "little") >> spare
-        for at in range(0, size * count, size)
-    ]
+class _SystemBits:
+    """So many integers of so many fair bits, drawn once; the same each time one goes through them.
+
+    They are kept as bytes: Python's integers take four times the room.
+    """
+
+    __slots__ = ("_bits", "_drawn", "_size")
+
+    def __init__(self, bits: int, count: int) -> None:
+        self._bits, self._size = bits, (bits + 7) // 8
+        self._drawn = secrets.token_bytes(self._size * count)
+
+    def __iter__(self) -> Iterator[int]:
+        spare = 8 * self._size - self._bits
+        for at in range(0, len(self._drawn), self._size):
+            yield int.from_bytes(self._drawn[at : at + self._size], "little") >> spare
 
 
 def normals(uniforms: list[arb]) -> list[arb]:

@@ -4,19 +4,26 @@ Processes stop where a test tells them to: at a gate that lies between two steps
 holds the ledger.
 """
 
+import contextlib
+import gc
+import itertools
+import json
 import os
 import signal
 import sqlite3
 import sys
 import time
+import weakref
+from fractions import Fraction
 
 import pytest
 from oracles.forks import FORK, answers
 
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger, store, together
+from dpreg.privacy.ledger import Ledger, charging, queue, store, together
 from dpreg.privacy.ledger.chain import Position
+from dpreg.privacy.ledger.charging import Request
 from dpreg.privacy.ledger.queue import Queue, Turn
 from dpreg.privacy.ledger.slots import PLACES, Slot, Slots
 from dpreg.privacy.ledger.sqlite import SqliteDatabase
@@ -126,6 +133,16 @@ def test_one_transaction_makes_the_charges_of_all_who_wait_in_their_order(path, 
     assert count.value == 1
     heads = [entry.head for entry in Ledger.open(path).entries]
     assert [told[f"charge {number}"] for number in range(8)] == heads
+
+
+def test_bells_wake_those_who_were_served_and_the_next(path, monkeypatch):
+    monkeypatch.setattr(queue, "_LONG", 1000)  # nobody looks by itself within the test
+    monkeypatch.setattr(together, "_MOST", 2)
+    with Line(path) as line:
+        for number in range(6):
+            line.add(f"charge {number}", timeout=1000)  # else it looks when its time is over
+    line.told()
+    assert labels(path) == [f"charge {number}" for number in range(6)]
 
 
 def test_each_is_checked_as_if_it_had_come_alone(tmp_path):
@@ -307,6 +324,61 @@ def test_who_gives_up_while_being_served_is_told_that_it_may_be_charged(path, mo
     assert labels(path) == ["patient", "hasty"]
 
 
+def test_who_comes_while_others_are_served_is_served_with_them_once(path):
+    with Line(path) as line:
+        behind = line.turn.behind(9)
+        labels_of = []
+        for what in ("before", "meanwhile", "too late"):
+            line.add(what)
+            labels_of += [json.loads(other.message)[5] for other in itertools.islice(behind, 1)]
+        assert labels_of == ["before", "meanwhile"]
+    line.told()
+    assert labels(path) == ["before", "meanwhile", "too late"]
+
+
+def test_nobody_sees_a_ticket_before_its_message_and_its_lock(path, monkeypatch):
+    seen, honest = [], Slots.post
+
+    def post(slots, ticket, bell, message):
+        seen.append((slots.given, ticket))
+        with contextlib.closing(Queue(path)) as other:
+            assert other.is_waiting(ticket)
+        honest(slots, ticket, bell, message)
+
+    monkeypatch.setattr(Slots, "post", post)
+    ledger = Ledger.open(path)
+    ledger.charge(TENTH, "first")
+    ledger.charge(TENTH, "second")
+    assert seen == [(0, 1), (1, 2)]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"",
+        b"[" * 1900,
+        b"1",
+        b'["ID", "0:HASH", "1/0", "0/1", "", "", "", ""]',
+        b'["ID", "0:HASH", "-1/1", "0/1", "", "", "", ""]',
+        b'["ID", "0:HASH", "1/1", "1/1", "", "", "", ""]',
+        b'["ID", "0:HASH", 1, "0/1", "", "", "", ""]',
+        b'["ID", "0:HASH", "1/1", "0/1", "", "", ""]',
+        b'["ID", 7, "1/1", "0/1", "", "", "", ""]',
+    ],
+)
+def test_a_message_that_nobody_sends_is_left_alone(path, message):
+    facts = Ledger.open(path)._facts
+    message = message.replace(b"ID", facts.identity.encode()).replace(b"HASH", b"0" * 64)
+    assert together._read(message, facts) is None
+
+
+def test_a_message_says_what_is_asked_exactly(path):
+    facts = Ledger.open(path)._facts
+    cost = Budget(Fraction(1, 3), "1e-30")
+    request, seen = Request.made(cost, "a mean", "a row", "ada"), Position(3, "0" * 64)
+    assert together._read(together._message(facts, seen, request), facts) == (request, seen)
+
+
 def test_slots_belong_to_one_ticket_and_say_so(tmp_path):
     file = os.open(tmp_path / "queue", os.O_RDWR | os.O_CREAT)
     slots = Slots(file)
@@ -317,14 +389,14 @@ def test_slots_belong_to_one_ticket_and_say_so(tmp_path):
     slots.withdraw(1)
     found = slots.of(1)
     assert (found.bell, found.note, found.answer, found.withdrawn) == (9, 3, 4, True)
-    assert slots.message(1, found.length) == b"message"
+    assert slots.posted(1) == (found, b"message")
     assert slots.reply(1, found.replied) == b"reply"
     other = 1 + PLACES  # takes the place over
     slots.post(other, 8, b"x" * 5000)
-    assert slots.of(1) is None
-    assert slots.of(other) == Slot(8, 0, 0, 0, False, 0)
+    assert slots.of(1) is None is slots.posted(1)
+    assert slots.of(other) == Slot(8, 0, 0, 0, 0, False)
     slots.answer(other, 5, b"x" * 5000)
-    assert slots.of(other) == Slot(8, 0, 0, 5, False, 0)
+    assert slots.of(other) == Slot(8, 0, 0, 0, 5, False)
     slots.given, slots.served = 5, 8  # a machine that stopped may keep one of two counters
     assert slots.given == 8
     os.close(file)
@@ -341,6 +413,29 @@ def test_who_is_refused_by_another_finds_out_why_where_it_is_not_told(tmp_path, 
         line.add("second")
     assert "second asks for eps=0.1, but only eps=0 of" in str(line.told()["second"])
     assert labels(path) == ["first"]
+
+
+def test_who_is_refused_by_another_takes_its_word_and_looks_up_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "ledger.db"
+    Ledger("0.1", path).close()
+    monkeypatch.delattr(charging, "fitting")
+    with Line(path) as line:
+        line.add("first")
+        line.add("second")
+    assert "second asks for eps=0.1, but only eps=0 of" in str(line.told()["second"])
+
+
+def test_a_refusal_keeps_no_ledger_open(tmp_path):
+    ledger = Ledger("0.1", tmp_path / "ledger.db")
+    kept = weakref.ref(ledger._database)
+    gc.disable()
+    try:
+        with contextlib.suppress(BudgetError):
+            ledger.charge(Budget(1), "too much")
+        del ledger
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("number", [1, 99])
