@@ -267,6 +267,7 @@ def written(seen: Looked) -> tuple[Look, ...]:
             whitening=at.whitening,
             offset=at.offset,
             center=at.shift,
+            stretch=one.stretch,
         )
         for one, share, opened in zip(seen.looks, seen.plan.shares, seen.opened, strict=True)
         for at in [one.coordinates]

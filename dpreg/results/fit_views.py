@@ -74,6 +74,9 @@ LOOKS_NOTE: Final = (
     "columns lie outside the radius is weighted down to it, and its residual is clipped; clips are "
     "shares of half the response's range, and are opened where the noise is small anyway."
 )
+_STRETCHED: Final = (
+    " In the last look a residual may reach 1.5 clips, the nearer its row lies to the centre."
+)
 
 
 def fit_facts(fit: RegressionResults) -> Facts:
@@ -153,7 +156,7 @@ def fit_notes(fit: RegressionResults) -> list[str]:
     intervals = NORMAL if fit.noise_degrees is None else _MIXTURE
     if fit.interval_method == "bootstrap":
         intervals = _BOOTSTRAP + _DRAWN * fit.ridged
-    staged = [LOOKS_NOTE] if fit.looks else []
+    staged = [LOOKS_NOTE + _STRETCHED * (fit.looks[-1].stretch > 1)] if fit.looks else []
     return [
         f"{ERRORS}{_CUT * (fit.method == 'staged')} {intervals}",
         _MODEL + GIVEN.get(fit.fit, "."),

@@ -40,6 +40,8 @@ _BLOCK: Final = 1024  # combinations at a time: B x 1024 floats are a few megaby
 def read_only(values: ArrayLike, ndim: int, name: str) -> Floats:
     """Return a float64 copy that refuses writes, or raise where the dimension is wrong."""
     array = np.array(values, dtype=np.float64)
+    if array.shape == (0,):
+        array = array.reshape((0,) * ndim)  # of no columns: JSON does not tell [] of two dimensions
     if array.ndim != ndim:
         raise ArgumentError(f"{name} must have {ndim} dimension(s), got {array.ndim}")
     array.setflags(write=False)

@@ -22,9 +22,10 @@ __all__ = ["Look"]
 class Look:
     """A released moment matrix, and the coordinates that its rows were written in.
 
-    A row (1, x, y) in stored units is seen as z = (c, c u, clip(c e, -1, 1)) with
-    u = `whitening` x + `offset`, e = (y - `center`'(1, x)) / `width` and
-    c = min(1, `radius` / norm of (1, u)); in the box u = x, e = y and c = 1.
+    A row (1, x, y) in stored units is seen as z = (c, c u, clip(c e, -g, g)) with
+    u = `whitening` x + `offset`, e = (y - `center`'(1, x)) / `width`,
+    c = min(1, `radius` / norm of (1, u)) and g = min(`stretch`, `radius` / norm of (c, c u));
+    in the box u = x, e = y and c = g = 1.
 
     Parameters
     ----------
@@ -46,6 +47,8 @@ class Look:
     offset : (p,) array
     center : (p + 1,) array
         The intercept and slopes that the response is measured from.
+    stretch : float
+        How many times farther than `width` residuals of rows that lie near may reach; from 1.
     """
 
     mechanism: str
@@ -59,14 +62,13 @@ class Look:
     whitening: Floats
     offset: Floats
     center: Floats
+    stretch: float = 1.0
 
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values."""
         put = partial(object.__setattr__, self)
         put("share", exact(self.share, "share"))
         for name, ndim in (("cells", 2), ("noise_sd", 2), ("whitening", 2)):
-            values = np.asarray(getattr(self, name), dtype=np.float64)
-            # A look at no column but the constant: JSON does not tell [] of two dimensions.
-            put(name, read_only(values.reshape(0, 0) if not values.size else values, ndim, name))
+            put(name, read_only(getattr(self, name), ndim, name))
         for name in ("offset", "center"):
             put(name, read_only(getattr(self, name), 1, name))

@@ -222,7 +222,7 @@ def _length(result: SelectionResults) -> float | None:
     response = Schema(result.schema).get(result.response)
     if fit is None or fit.column_widths is None or not isinstance(response, Numeric):
         return None
-    slopes = np.array([name != "Intercept" for name in fit.exog_names])
+    slopes = np.array([name != "Intercept" for name in fit.exog_names], dtype=bool)
     lengths = np.abs(fit.coefficients * fit.column_widths)[slopes]
     return float(lengths.sum() / ((response.hi - response.lo) / 2))
 

@@ -114,7 +114,7 @@ def coefficients(
         residual += _left_out(released, chosen, params, sampling + privacy)
     return Coefficients(
         params=params,
-        sampling=sampling * (residual / released.residual),
+        sampling=sampling * (residual / released.residual if released.residual > 0 else 1.0),
         privacy=privacy,
         residual=residual,
         count=released.count,

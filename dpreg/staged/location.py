@@ -167,7 +167,7 @@ class Location:
     response : Form
         e before it is divided by tau, as a function of x_1 .. x_p and y; y's slope is one.
     tau : float
-        A row's residual counts up to tau, times its weight.
+        A row's residual counts up to tau, times its weight, or farther with a stretch.
     radius_units : int
         R = 2**20 / radius_units, so that 1/R lies on the grid of cells and a row of full weight
         is counted without rounding.

@@ -54,6 +54,7 @@ from dpreg.privacy.looks import looks_ratio
 from dpreg.privacy.matrix_laplace import degrees, response_share
 from dpreg.privacy.product_sensitivity import STRETCH, product_cost
 from dpreg.privacy.protection import Protection
+from dpreg.privacy.stability import AccountError
 from dpreg.privacy.tail_noise import (
     TailNoise,
     squares_noise,
@@ -188,6 +189,8 @@ class LookPlan:
             F, where rows are bounded by a product as well.
         """
         own, who = self.strengths[look], self.protection
+        if stretch != 1 and not (self.gaussian and stretch == STRETCH):
+            raise AccountError(f"no noise is proved for rows with a stretch of {stretch:g}")
         if stretch > 1:
             return product_gaussian(self.size, own, who.neighbors, who.contributions)
         if self.gaussian:

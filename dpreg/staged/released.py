@@ -3,9 +3,9 @@ r"""What a look releases, and the public coordinates that its rows were written 
 Box coordinates are those of the design: x in [-1, 1]^p, y in [-1, 1]. A later look writes a row as
 
     u = L (x - m),    e = (y - b0 - x'b) / tau,    c = min(1, R / |(1, u)|),
-    z = (c, c u, clip(c e, -1, 1)),
+    z = (c, c u, clip(c e, -g, g)),    g = min(F, R / |c (1, u)|),
 
-and releases sum z z' with noise. If y = beta_0 + x'beta_s + error, then
+with F = 1 for most looks (`NoisyLook.stretch`), and releases sum z z' with noise. If y = beta_0 + x'beta_s + error, then
 e = (1, u)'theta + error/tau with beta = t0 + T theta,
 
     t0 = (b0, b),    T = tau [1, -m'L'; 0, L'].
@@ -47,7 +47,7 @@ class Coordinates:
     intercept, slopes : float and (p,) array
         b0 and b: what the response is measured from.
     width : float
-        tau: residuals are cut at +- tau, in box units of the response.
+        tau: residuals are cut at +- tau, or up to F tau, in box units of the response.
     squared_radius : float
         R^2: rows (1, u) are shortened to length R; infinite in the box.
     """
@@ -184,7 +184,7 @@ class NoisyLook:
 class Tail:
     """More cells of a last look: residuals that are cut farther out, and their leverage.
 
-    With f = clip(c e, -1, 1) and t = clip(c e tau / width, -1, 1), `total` is sum c t, `squares`
+    With f the row's residual in z and t = clip(c e tau / width, -1, 1), `total` is sum c t, `squares`
     sum t^2 and `leverage` sum |c (1, u)|^2 f^2, with noise.
 
     Parameters

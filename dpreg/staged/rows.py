@@ -215,7 +215,7 @@ def _reach(whole: Floats, stretch: float) -> Floats:
     size = np.maximum(np.ceil(np.sqrt(squares)), 1.0)
     limit = math.floor(Fraction(1 << 2 * CELL_BITS) / Fraction(stretch))
     most = np.floor(limit / size)
-    most -= most * size > limit  # the quotient may have been rounded up to a whole number
+    most -= most * size > limit  # a guard, should a quotient be rounded up
     return np.asarray(np.minimum(most, _ONE), dtype=np.float64)
 
 

@@ -5,6 +5,7 @@ import pickle
 import re
 import warnings
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -310,6 +311,25 @@ def test_without_a_fit_coefficients_are_refused_with_the_mend() -> None:
     for name in ("resid", "fittedvalues"):
         with pytest.raises(NotReleased, match="not released"):
             getattr(result, name)
+
+
+def test_a_choice_of_no_columns_can_be_printed_saved_and_loaded(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "y"])
+    schema = dict.fromkeys("aby", (-3, 3))
+    found = [
+        dpreg.dp_select(
+            "y ~ a + b - 1", data, eps="1e-3", schema=schema, neighbors="add-remove", fit="split",
+            unsafe_seed=seed,
+        )
+        for seed in range(4)
+    ]  # fmt: skip
+    empty = [one for one in found if one.regression is not None and not len(one.params)]
+    assert empty
+    for one in empty:
+        assert str(one) == str(pickle.loads(pickle.dumps(one)))
+        one.save(tmp_path / "none.json")
+        assert dpreg.load(tmp_path / "none.json").to_json() == one.to_json()
 
 
 def test_a_seed_repeats_and_stamps() -> None:

@@ -109,6 +109,32 @@ def test_a_saved_result_is_the_same_number_for_number(tmp_path):
     assert (two.share, two.radius, two.opened) == (one.share, one.radius, one.opened)
 
 
+def test_a_saved_look_says_what_its_cells_are_sums_of(tmp_path):
+    rng = np.random.default_rng(3)
+    data = table(20_000)
+    data["y"] = data["x"] + np.clip(2 * rng.standard_t(3, len(data)), -30, 30)
+    told = {"delta": "1e-6", "noise": "gaussian", "expected_rows": len(data), "unsafe_seed": 1}
+    staged(data=data, eps=10, **told).save(tmp_path / "fit.json")
+    last = dpreg.load(tmp_path / "fit.json").looks[-1]
+    x, z, y = (
+        (data[name] - (low + high) / 2) / ((high - low) / 2)
+        for name, (low, high) in ((name, SCHEMA[name]) for name in "xzy")
+    )
+    ones = np.ones(len(data))
+    u = np.column_stack([x, z]) @ last.whitening.T + last.offset
+    e = (y - np.column_stack([ones, x, z]) @ last.center) / last.width
+    norm = np.sqrt(1 + np.square(u).sum(axis=1))
+    c = np.minimum(1, last.radius / norm)
+
+    def away(stretch):
+        cut = np.minimum(stretch, last.radius / (c * norm))
+        rows = np.column_stack([c, u * c[:, None], np.clip(c * e, -cut, cut)])
+        return np.abs((last.cells - rows.T @ rows) / np.maximum(last.noise_sd, 0.05)).max()
+
+    assert last.stretch == 1.5
+    assert away(last.stretch) < 6 < away(1.0)
+
+
 def test_the_summary_lists_the_looks():
     text = " ".join(str(staged("y ~ x + g").summary()).split())
     for words in ("look 1 box 0.15", "look 2 located 0.2", "look 3 located 0.56", "opened"):

@@ -23,6 +23,7 @@ from dpreg.privacy.tail_noise import TailNoise
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
+from dpreg.staged import clips
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.looks import look
 from dpreg.staged.need import rows_needed
@@ -262,6 +263,22 @@ def test_rows_are_bounded_by_the_product_that_the_noise_is_for(neighbors):
     z = np.concatenate([*blocks(seen[-1], as_source(frame(100_000)))])[:, :6] * units
     assert np.abs(last.cells - z.T @ z).max() < 6 * last.noise_sd.max()
     assert np.abs((last.cells - z.T @ z)[:, -1] / last.noise_sd[:, -1]).max() < 6
+
+
+def test_the_wider_cut_is_never_nearer_than_a_stretched_residual_reaches(monkeypatch):
+    monkeypatch.setattr(clips, "_WIDE", 1e-6)
+    found, _ = stretched(Budget(4, "1e-6"))
+    width = found.looks[-1].coordinates.width
+    assert found.tail.width == pytest.approx(float(STRETCH) * width, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("noise", "stretch"), [("gaussian", 1.25), ("gaussian", 2.0), ("matrix-laplace", 1.5)]
+)
+def test_no_noise_is_made_for_a_stretch_that_it_is_not_proved_for(noise, stretch):
+    plan = plan_looks(4, Budget(4, "1e-6"), ONE_ROW, noise=noise)
+    with pytest.raises(AccountError, match="no noise is proved for rows with a stretch"):
+        plan.located_noise(2, 0.1, stretch)
 
 
 def test_a_release_by_a_product_is_near_least_squares_and_its_law_says_how_near():

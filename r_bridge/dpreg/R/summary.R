@@ -153,7 +153,7 @@ doubts <- function(alternatives) {
 
 print_looks <- function(x, digits) {
   cat("Looks at the rows:\n")
-  shown <- x$looks[setdiff(names(x$looks), "mechanism")]
+  shown <- x$looks[setdiff(names(x$looks), c("mechanism", "stretch"))]
   if (!is.null(shown$opened)) shown$opened <- ifelse(shown$opened, "yes", "no")
   for (name in intersect(c("radius", "information.limit", "score.limit"), names(shown))) {
     shown[[name]] <- ifelse(is.na(shown[[name]]), "", format(shown[[name]], digits = 3))
@@ -185,10 +185,13 @@ reading <- function(object, fit) {
       "Each look after the first releases the information and the score at the fit that earlier looks gave, of rows",
       "that are weighted down to its limits; a row's weight depends on its columns alone. Intervals hold for",
       "independent rows whose mean is that of the model; the spread may be another."
-    ) else if (!is.null(object$looks) || !is.null(fit$looks)) paste(
-      "Each look releases the moments of rows in coordinates that earlier looks fixed. A row whose columns lie",
-      "outside the radius is weighted down to it, and its residual is clipped; clips are shares of half the",
-      "response's range, and are opened where the noise is small anyway."
+    ) else if (!is.null(object$looks) || !is.null(fit$looks)) paste0(
+      "Each look releases the moments of rows in coordinates that earlier looks fixed. A row whose columns lie ",
+      "outside the radius is weighted down to it, and its residual is clipped; clips are shares of half the ",
+      "response's range, and are opened where the noise is small anyway.",
+      if (any(fit$looks$stretch > 1)) {
+        " In the last look a residual may reach 1.5 clips, the nearer its row lies to the centre."
+      }
     )
   )
 }

@@ -114,6 +114,9 @@ test_that("a staged regression shows its looks and what is weakly determined", {
   twins <- dp_ols(y ~ c + d, transform(rows, d = pmin(c + 1e-4, 1)), eps = 1, schema = facts)
   expect_true(all(c("c", "d") %in% names(twins$weak)))
   expect_output(print(summary(twins)), "Weakly determined: ")
+  joint <- dp_ols(y ~ c + d, rows, eps = 1, delta = 1e-6, noise = "gaussian", schema = facts)
+  expect_identical(joint$looks$stretch, c(1, 1, 1.5))
+  expect_output(print(summary(joint)), "may reach 1.5 clips")
 })
 
 test_that("a record says when, by what and on which account", {
