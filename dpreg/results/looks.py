@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
-import numpy as np
-
 from dpreg.arrays import Floats
 from dpreg.privacy.budget import exact
 from dpreg.results.inference import read_only

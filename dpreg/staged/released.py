@@ -5,8 +5,8 @@ Box coordinates are those of the design: x in [-1, 1]^p, y in [-1, 1]. A later l
     u = L (x - m),    e = (y - b0 - x'b) / tau,    c = min(1, R / |(1, u)|),
     z = (c, c u, clip(c e, -g, g)),    g = min(F, R / |c (1, u)|),
 
-with F = 1 for most looks (`NoisyLook.stretch`), and releases sum z z' with noise. If y = beta_0 + x'beta_s + error, then
-e = (1, u)'theta + error/tau with beta = t0 + T theta,
+with F = 1 for most looks (`NoisyLook.stretch`), and releases sum z z' with noise. If
+y = beta_0 + x'beta_s + error, then e = (1, u)'theta + error/tau with beta = t0 + T theta,
 
     t0 = (b0, b),    T = tau [1, -m'L'; 0, L'].
 
@@ -184,8 +184,8 @@ class NoisyLook:
 class Tail:
     """More cells of a last look: residuals that are cut farther out, and their leverage.
 
-    With f the row's residual in z and t = clip(c e tau / width, -1, 1), `total` is sum c t, `squares`
-    sum t^2 and `leverage` sum |c (1, u)|^2 f^2, with noise.
+    With f the row's residual in z and t = clip(c e tau / width, -1, 1), `total` is sum c t,
+    `squares` sum t^2 and `leverage` sum |c (1, u)|^2 f^2, with noise.
 
     Parameters
     ----------
