@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.families.count_clips import SCATTER, for_light, tried_caps
+from dpreg.families.count_clips import doubted_scatter, for_light, tried_caps
 from dpreg.families.counts import CountLaw, count_law
 from dpreg.families.family import Poisson
 from dpreg.families.locate import Fit
@@ -54,7 +54,8 @@ def aimed(plan: FamilyPlan, fit: Fit, share: Fraction, most_trials: float = 1.0)
     tried = tried_clips(at)
     if isinstance(family, Poisson):
         scatter = max(fit.dispersion, 1.0)
-        law, doubted = (count_law(family, s, fit.mean) for s in (scatter, SCATTER * scatter))
+        law = count_law(family, scatter, fit.mean)
+        doubted = count_law(family, doubted_scatter(family, scatter), fit.mean)
         if law is not None and doubted is not None:
             tried = tried_caps(at, law, doubted)
     clips = choose_clips(

@@ -6,6 +6,8 @@ which the law of counts may get wrong. A look takes the S of least
     error(S) + |b(S)|^2 / wbar,    b = E omega (x where the dispersion is SCATTER times as large
                                                 - (1 - CAUTION) x) (1, u),
 
+with more caution for quasi-Poisson counts, whose law beyond the variance is not stated,
+
 in the units of the information that is left. All of it follows from released numbers, and what a
 row may add is bounded as before.
 
@@ -22,14 +24,16 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.families.counts import CountLaw, capped
+from dpreg.families.family import Poisson
 from dpreg.families.omega import row_weights
 from dpreg.families.working import Clips, Situation, Tried, limits, row_limits
 
-__all__ = ["SCATTER", "for_light", "tried_caps"]
+__all__ = ["doubted_scatter", "for_light", "tried_caps"]
 
-_CAUTION: Final = 0.05
-"""Part of what is added back that the law may get wrong even where its dispersion is right."""
-SCATTER: Final = 1.1
+_CAUTION: Final = (0.05, 0.3)
+"""Part of what is added back that the law may get wrong even where its dispersion is right; the
+second where the caller states no law, and counts may have tails of another."""
+_SCATTER: Final = (1.1, 2.0)
 """And the dispersion may be so many times what was released."""
 _USUAL: Final = 0.9
 """Quantile of the standard deviations of rows' scores."""
@@ -42,6 +46,11 @@ _KEPT: Final = 0.9
 _STEP: Final = 0.05
 
 
+def doubted_scatter(family: Poisson, scatter: float) -> float:
+    """Return the dispersion that counts may have where `scatter` was released."""
+    return _SCATTER[family.quasi] * scatter
+
+
 def tried_caps(at: Situation, law: CountLaw, doubted: CountLaw) -> Tried:
     """Return what rows' own caps leave of the scores.
 
@@ -49,7 +58,7 @@ def tried_caps(at: Situation, law: CountLaw, doubted: CountLaw) -> Tried:
     ----------
     at : Situation
     law, doubted : CountLaw
-        Of the released dispersion, and of SCATTER times that.
+        Of the released dispersion, and of `doubted_scatter`.
     """
     most, wbar, length = at.family.cap, at.mean_weight, at.length
     mean, weight = at.family.moments(at.eta)
@@ -61,7 +70,8 @@ def tried_caps(at: Situation, law: CountLaw, doubted: CountLaw) -> Tried:
     wanted = [usual * t for t in _TIMES if usual * t < tops[0]]
     S, A = np.append(wanted, tops)[:, None], row_limits(norms)[None, :]
     left = _left(at, law, S, A)
-    apart = doubted.excess.of(at.eta, left.caps) * mean - (1 - _CAUTION) * left.taken
+    caution = _CAUTION[at.family.quasi]
+    apart = doubted.excess.of(at.eta, left.caps) * mean - (1 - caution) * left.taken
     wrong = (left.omega * apart[:, None]) @ at.rows / len(mean)
     biased = (wrong * wrong).sum(axis=-1) / wbar / left.second**2
     biased[(left.second < _KEPT * left.information) & (S[-1] > S)] = np.inf

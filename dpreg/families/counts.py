@@ -51,6 +51,8 @@ _PLACES: Final = 32
 """Predictors of the table per unit."""
 _LEAST: Final = 3.0
 """Public caps up to which no count is cut."""
+_LEAST_VARIANCE: Final = 0.01
+"""Of counts as the public cap leaves them, over their mean."""
 _MORE: Final = 1.25
 """MORE."""
 
@@ -132,8 +134,9 @@ def count_law(family: Poisson, scatter: float, usual: float) -> CountLaw | None:
     taken = np.maximum(taken, 0.0)
     variance = np.maximum(square - (mean - taken) ** 2, 0.0)
     excess = np.maximum(taken - taken[:, -1:], 0.0) / mean
-    # The dispersion is that of counts as the public cap leaves them.
-    variance *= varied / np.maximum(variance[:, -1:], 1e-300)
+    # The dispersion is that of counts as the public cap leaves them. At a cap of 10**15 nothing is
+    # left of this difference; a variance is never so small, as means are at most the cap.
+    variance *= varied / np.maximum(variance[:, -1:], _LEAST_VARIANCE * mean)
     return CountLaw(Table(low, caps, excess), Table(low, caps, variance))
 
 

@@ -50,6 +50,10 @@ _FAR: Final = 2.0
 of its noise."""
 _FARTHER: Final = 20.0
 """The same below the released mean, however large its noise."""
+_LOST: Final = 0.1
+"""Part of the mean of counts that a fit may lose,"""
+_SURELY: Final = 2.0
+"""beside so many standard deviations of the released mean's noise."""
 _RARE: Final = 0.1
 """A response whose rarer kind is less than this part of the rows is called rare."""
 _EVENTS: Final = 20.0
@@ -174,6 +178,12 @@ def astray(seen: FamilyLooked) -> bool:
     return fitted < low or (family.dispersed and fitted > high)
 
 
+def _loses_mean(seen: FamilyLooked) -> bool:
+    """Return whether the mean of counts is less than the first look released, beyond its noise."""
+    noise = _SURELY * seen.fit.family.cap / 2 * float(seen.box_sd[0, -1]) / seen.fit.rows
+    return (1 + _LOST) * _fitted_mean(seen.fit) < seen.fit.mean - noise
+
+
 def _less_rare(fitted: float, released: float, cap: float) -> float:
     """Return the mean that is farther from both ends: either may have been thrown there."""
     return fitted if min(fitted, cap - fitted) > min(released, cap - released) else released
@@ -225,6 +235,12 @@ def doubts_of(seen: FamilyLooked, law: LookLaw) -> list[str]:
         return [
             "The noise has thrown the fit off: the responses are not as it has them. "
             "Intervals need more rows, or a larger eps."
+        ]
+    if family.dispersed and _loses_mean(seen):
+        return [
+            f"The first look released a mean count of {fit.mean:.3g}, and the fit has "
+            f"{_fitted_mean(fit):.3g}: a few rows hold a large part of the counts, and were cut "
+            "where most counts end. Intervals need a lower public cap, or a larger eps."
         ]
     if math.sqrt(fit.predicted_variance) > _STEEP * fit.steepest:
         return [

@@ -125,7 +125,8 @@ class Poisson:
     cap : float
         Larger responses count as this.
     quasi : bool
-        Whether the dispersion is reported. The looks are the same: they always allow for one.
+        Whether the dispersion is reported. Looks always allow for one; here its law is not stated,
+        and caps are wider.
     """
 
     cap: float

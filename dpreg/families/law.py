@@ -108,6 +108,8 @@ def _middle(look: FamilyLook, working: WorkingRows, values: Floats, vectors: Flo
     varied = working.rows * (working.omega**2 * working.variance)[:, None]
     shape = root @ back @ (varied.T @ working.rows) @ back @ root
     trace = max(float(np.trace(root @ root)), 1e-300)
+    if not _FLAT < float(np.trace(shape)) < math.inf:
+        shape = root @ root  # the working law's counts do not vary: as they would without weights
     scale = look.middle * trace / max(float(np.trace(shape)), 1e-300)
     return np.asarray((shape + shape.T) / 2 * scale)
 

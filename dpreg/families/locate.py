@@ -29,6 +29,9 @@ from dpreg.families.working import Situation, draws
 __all__ = ["Fit", "Offsets", "relocated", "start"]
 
 _LEAST_DISPERSION: Final = 0.7
+_UNSEEN: Final = 0.1
+"""Standard deviations of the noise that a dispersion of no stated law is taken to be at least: caps
+that begin too low would hide what tells it."""
 _LEAST_MEAN: Final = 1e-4
 """Of a response; and half a standard deviation of its noise, which may put it at an end."""
 _NEARLY: Final = 2.0
@@ -229,6 +232,8 @@ def start(
         beyond = residual / mean - 1  # the noise alone may give more than counts have
         noise = math.sqrt(float(variances[-1, -1])) * response[1] ** 2 / mean
         beyond *= max(1 - (noise / max(abs(beyond), 1e-300)) ** 2, 0.0)
+        if family.quasi:
+            beyond = max(beyond, _UNSEEN * noise)
         dispersion = min(max(1 + beyond, _LEAST_DISPERSION), family.cap)
     fit = Fit(
         family=family,

@@ -143,3 +143,16 @@ def test_counts_that_the_fit_has_far_above_their_mean_are_not_believed():
     assert "thrown the fit off" in found.notes[0]
     assert found.params[0] == pytest.approx(np.log(y.mean()), abs=0.1)
     assert found.params[1:].tolist() == [0.0, 0.0]
+
+
+def test_a_fit_without_the_few_rows_that_hold_many_counts_gives_no_intervals():
+    rng = np.random.default_rng(6)
+    x = rng.uniform(-1, 1, (20_000, 2))
+    y = np.minimum(rng.poisson(np.exp(0.5 + x @ [0.5, 0.0])), 20)
+    z = np.column_stack([np.ones(len(x)), x, y / 10 - 1])
+    seen, _ = looked(z, 4, 1, family=Poisson(20), response=(10, 10))
+    assert not estimate(seen, NAMES).doubts
+    short = replace(seen, fit=replace(seen.fit, intercept=seen.fit.intercept - 0.3))
+    assert "a few rows hold a large part of the counts" in estimate(short, NAMES).notes[0]
+    less = replace(seen, fit=replace(seen.fit, intercept=seen.fit.intercept - 0.05))
+    assert not estimate(less, NAMES).doubts
