@@ -1,5 +1,6 @@
 """What processes of their own do to a ledger: they charge it, at a signal, and tell of it."""
 
+import os
 import time
 
 from dpreg.errors import BudgetError, LedgerError
@@ -42,3 +43,25 @@ def all_until_full(path, start, results):
     ledger = Ledger(3, path)
     start.wait()
     results.put(until_full(ledger))
+
+
+def once_each(path, times, results):
+    """Charge 1 so many times, as far as the cap allows; tell of the heads."""
+    ledger, heads = Ledger.open(path), []
+    for number in range(times):
+        try:
+            heads.append(ledger.charge(Budget(1), f"other {number}").head)
+        except LedgerError:
+            raise
+        except BudgetError:
+            pass
+    results.put(heads)
+    return ledger
+
+
+def ended_without_closing(path, times, results):
+    """Do the same, and end as a process does that is killed."""
+    ledger = once_each(path, times, results)
+    results.close()
+    results.join_thread()
+    os._exit(0 if ledger.entries else 1)

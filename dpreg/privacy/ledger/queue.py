@@ -262,9 +262,11 @@ class Queue:
                     with suppress(OSError):  # a full disk: this one waits for its own turn
                         self.slots.post(ticket, self._number, message)
                 self.slots.given = ticket  # last: nobody looks at a ticket that is not yet given
-            except OSError:
+            except BaseException as fault:  # Ctrl-C, too: nobody is to wait for this one
                 _try_lock(file, fcntl.F_UNLCK, _BYTES + ticket)
-                return 0
+                if isinstance(fault, OSError):
+                    return 0
+                raise
             finally:
                 _try_lock(file, fcntl.F_UNLCK, 0)
             return ticket

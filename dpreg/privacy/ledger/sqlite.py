@@ -6,16 +6,17 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from dpreg.errors import LedgerError
 from dpreg.paths import ordinary, reason, sync_folder
 from dpreg.privacy.ledger.chain import Caps
+from dpreg.privacy.ledger.forks import Shared
 from dpreg.privacy.ledger.queue import Queue, Turn, share_with_group
 from dpreg.privacy.ledger.store import Run, create
 from dpreg.privacy.ledger.transactions import alone, as_ledger_errors, transaction
@@ -23,7 +24,7 @@ from dpreg.privacy.ledger.transactions import alone, as_ledger_errors, transacti
 __all__ = ["MemoryDatabase", "SqliteDatabase", "make_file"]
 
 _BRIEF: Final = 50  # milliseconds in C, where an interrupt waits
-_KEPT: list[sqlite3.Connection] = []  # of a process before its fork: closing them would harm it
+_MAKING: Final = 30.0  # seconds that another may take to make a ledger in the same folder
 
 
 class MemoryDatabase:
@@ -85,10 +86,10 @@ class SqliteDatabase:
         self.place = str(file)
         self._read_only = read_only
         self._queue: Queue | None = None
-        self._connection: sqlite3.Connection | None = None
         self._owner = os.getpid()
         self._opened = self._identity()
-        with as_ledger_errors():
+        self._shared = Shared(self._opened)
+        with as_ledger_errors(), self._shared.used():
             self._connect()
 
     @contextmanager
@@ -105,31 +106,34 @@ class SqliteDatabase:
         if not os.access(self.place, os.W_OK):
             self._identity()
             raise LedgerError(f"the ledger {self.place!r} may not be written to by this user")
-        self._connect()
-        if self._queue is None:
-            self._queue = Queue(self.file)
+        with self._shared.used():
+            self._connect()
+            if self._queue is None:
+                self._queue = Queue(self.file)
         with self._queue.turn(deadline, message) as turn:
             yield turn
 
     @contextmanager
     def locked(self, deadline: float) -> Iterator[Run]:
         """Take the lock, commit with a sync."""
-        connection = self._connect()
-        self._check_file()
-        # What was read before may be of a file that was overwritten since.
-        connection.execute("PRAGMA shrink_memory")
-        with transaction(connection, "BEGIN IMMEDIATE", deadline) as run:
-            self._share()
-            yield run
+        with self._shared.used():
+            connection = self._connect()
+            self._check_file()
+            # What was read before may be of a file that was overwritten since.
+            connection.execute("PRAGMA shrink_memory")
+            with transaction(connection, "BEGIN IMMEDIATE", deadline) as run:
+                self._share()
+                yield run
 
     @contextmanager
     def reading(self, deadline: float) -> Iterator[Run]:
         """Read one snapshot, beside whoever writes."""
-        connection = self._connect()
-        self._check_file()
-        connection.execute("PRAGMA shrink_memory")
-        with transaction(connection, "BEGIN", deadline) as run:
-            yield run
+        with self._shared.used():
+            connection = self._connect()
+            self._check_file()
+            connection.execute("PRAGMA shrink_memory")
+            with transaction(connection, "BEGIN", deadline) as run:
+                yield run
 
     def glancing(self, deadline: float) -> Run:
         """Look at what another process has just written, by one statement.
@@ -137,7 +141,12 @@ class SqliteDatabase:
         Its commit made whatever this one held of the file out of date. That this is the file which
         was opened `home` shows: the book names its own file's number.
         """
-        return alone(self._connect(), deadline)
+
+        def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+            with self._shared.used():
+                return alone(self._connect(), deadline)(statement, values)
+
+        return run
 
     def home(self, run: Run) -> str:
         """Return the file's number on its disk, which renaming keeps and copying does not."""
@@ -154,29 +163,26 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Close the connection and leave the queue."""
-        if self._connection is not None and os.getpid() == self._owner:
-            self._connection.close()
-        self._connection = None
+        self._shared.close()
         if self._queue is not None:
             self._queue.close()
             self._queue = None
 
     def __del__(self) -> None:
         """Close with the last handle."""
-        if hasattr(self, "_owner"):
+        if hasattr(self, "_shared"):
             self.close()
 
     def _connect(self) -> sqlite3.Connection:
         if os.getpid() != self._owner:
-            # A fork has its parent's connection, and must neither use nor close it.
-            if self._connection is not None:
-                _KEPT.append(self._connection)
             if self._queue is not None:
                 self._queue.close()  # else the fork would keep its parent's ticket
-            self._connection, self._queue, self._owner = None, None, os.getpid()
-        if self._connection is None:
-            self._connection = self._open("?mode=ro" if self._read_only else "?mode=rw")
-        return self._connection
+            self._queue, self._owner = None, os.getpid()
+        if not self._shared.mine():
+            self._shared.connection = self._open("?mode=ro" if self._read_only else "?mode=rw")
+        connection = self._shared.connection
+        assert connection is not None
+        return connection
 
     def _open(self, mode: str) -> sqlite3.Connection:
         connection = _connection(self.file, mode)
@@ -269,12 +275,31 @@ def place_file(made: Path, file: Path) -> None:
     # Renaming would replace a ledger that another process has just made.
     guard = os.open(file.parent, os.O_RDONLY)
     try:
-        fcntl.flock(guard, fcntl.LOCK_EX)
-        if not os.path.lexists(file):
-            made.rename(file)
-            sync_folder(file.parent)
+        _lock(guard, file.parent)
+        try:
+            if not os.path.lexists(file):
+                made.rename(file)
+                sync_folder(file.parent)
+        finally:
+            fcntl.flock(guard, fcntl.LOCK_UN)  # a fork may hold the file open, and so the lock
     finally:
         os.close(guard)
+
+
+def _lock(guard: int, folder: Path) -> None:
+    import fcntl
+
+    deadline = time.monotonic() + _MAKING
+    while True:
+        try:
+            fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise LedgerError(
+                    f"another process keeps the folder {str(folder)!r} locked: no ledger was made"
+                ) from None
+            time.sleep(0.01)
 
 
 def ledger_file(path: str | os.PathLike[str]) -> tuple[Path, bool]:

@@ -305,7 +305,7 @@ def test_mutant_without_a_transaction_is_caught(tmp_path, monkeypatch):
     def autocommit(database, deadline):
         def run(statement, values=()):
             try:
-                return database._connection.execute(statement, values).fetchall()
+                return database._shared.connection.execute(statement, values).fetchall()
             except sqlite3.IntegrityError:
                 raise LedgerError("the key") from None
 

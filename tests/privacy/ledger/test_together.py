@@ -280,8 +280,13 @@ def test_a_place_that_is_given_up_while_its_ticket_is_held(path, monkeypatch, wi
     """The moment between giving up and leaving; without the mark it would be served there."""
     if not withdraws:
         monkeypatch.setattr(Slots, "withdraw", lambda *_: None)
-    gate, leaving = FORK.Event(), FORK.Event()
+    gate, leaving, held, done = (FORK.Event() for _ in range(4))
     honest = Queue.leave
+
+    def blocks():
+        with Ledger.open(path)._database.locked(time.monotonic() + 30):
+            held.set()
+            done.wait(60)
 
     def slow(queue, ticket, served, *, wake):
         if not served and not wake:
@@ -292,10 +297,13 @@ def test_a_place_that_is_given_up_while_its_ticket_is_held(path, monkeypatch, wi
     monkeypatch.setattr(Queue, "leave", slow)
     with Line(path) as line:
         line.add("patient")
-        blocker = Ledger.open(path)
-        with blocker._database.locked(time.monotonic() + 5):
-            line.add("hasty", timeout=0.2)
-            assert leaving.wait(60)
+        holder = FORK.Process(target=blocks)
+        holder.start()
+        assert held.wait(60)
+        line.add("hasty", timeout=0.2)
+        assert leaving.wait(60)
+        done.set()
+        holder.join()
     told = line.answers.get(timeout=60)
     assert told[0] == "patient"
     gate.set()
