@@ -11,6 +11,7 @@ squares falls short where it is given the terms that were chosen, and nothing el
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -34,23 +35,13 @@ def rsquared(y: pd.Series, predicted: pd.Series) -> float:
 
 def released(found: Dataset, train: pd.DataFrame, fit: str, delta: float, seed: int) -> Released:
     """Choose and fit by a whole call; "all" fits all candidates."""
-    if fit == "all":
-        return dpreg.dp_ols(
-            found.formula,
-            train,
-            eps=EPS,
-            delta=str(delta),
-            schema=found.schema,
-            progress=False,
-            unsafe_seed=seed,
-        )
-    return dpreg.dp_select(
+    call = dpreg.dp_ols if fit == "all" else partial(dpreg.dp_select, fit=fit)
+    return call(
         found.formula,
         train,
         eps=EPS,
         delta=str(delta),
         schema=found.schema,
-        fit=fit,
         progress=False,
         unsafe_seed=seed,
     )

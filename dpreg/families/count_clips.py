@@ -32,7 +32,7 @@ __all__ = ["doubted_scatter", "for_light", "tried_caps"]
 
 _CAUTION: Final = (0.05, 0.3)
 """Part of what is added back that the law may get wrong even where its dispersion is right; the
-second where the caller states no law, and counts may have tails of another."""
+second where the caller states no law: the tails of such counts may be heavier."""
 _SCATTER: Final = (1.1, 2.0)
 """And the dispersion may be so many times what was released."""
 _USUAL: Final = 0.9

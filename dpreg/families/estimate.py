@@ -39,7 +39,7 @@ _NOT_EVEN: Final = 3.0
 _AT_REST: Final = 0.25
 """Mean square of the predictor's change at the last look beyond which one step was too long."""
 _AT_REST_COUNTS: Final = 0.1
-"""The same for counts, whose intercept answers for what the step's length leaves of their mean."""
+"""The same for counts: the error that a long step leaves in their mean goes into the intercept."""
 _STEEP: Final = 0.95
 """Part of the steepest fit that is allowed: beyond it the columns nearly separate the responses."""
 _ASTRAY: Final = 3.0
@@ -169,19 +169,25 @@ def astray(seen: FamilyLooked) -> bool:
     of a fit is about the one that the first look released; for rare yes/no responses it is known
     from below alone, as columns are centred where the few are.
     """
-    last, fit, family = seen.looks[-1], seen.fit, seen.fit.family
-    if not family.dispersed and (family.cap != 1 or last.middle > _ASTRAY):
-        return family.cap == 1
-    noise = 3 * family.cap / 2 * float(seen.box_sd[0, -1]) / fit.rows
-    fitted = _fitted_mean(fit)
+    fit, family = seen.fit, seen.fit.family
+    if not family.dispersed and family.cap != 1:
+        return False
+    if not family.dispersed and seen.looks[-1].middle > _ASTRAY:
+        return True
+    noise, fitted = 3 * _mean_noise(seen), _fitted_mean(fit)
     low, high = max((fit.mean - noise) / _FAR, fit.mean / _FARTHER), _FAR * (fit.mean + noise)
     return fitted < low or (family.dispersed and fitted > high)
 
 
 def _loses_mean(seen: FamilyLooked) -> bool:
     """Return whether the mean of counts is less than the first look released, beyond its noise."""
-    noise = _SURELY * seen.fit.family.cap / 2 * float(seen.box_sd[0, -1]) / seen.fit.rows
-    return (1 + _LOST) * _fitted_mean(seen.fit) < seen.fit.mean - noise
+    least = seen.fit.mean - _SURELY * _mean_noise(seen)
+    return (1 + _LOST) * _fitted_mean(seen.fit) < least
+
+
+def _mean_noise(seen: FamilyLooked) -> float:
+    """Return the standard deviation of the noise in the mean that the first look released."""
+    return seen.fit.family.cap / 2 * float(seen.box_sd[0, -1]) / seen.fit.rows
 
 
 def _less_rare(fitted: float, released: float, cap: float) -> float:
@@ -233,7 +239,7 @@ def doubts_of(seen: FamilyLooked, law: LookLaw) -> list[str]:
         return [f"The noise hides a direction of the columns.{rare} Intervals need {need}."]
     if astray(seen):
         return [
-            "The noise has thrown the fit off: the responses are not as it has them. "
+            "The noise has thrown the fit off: it contradicts what was released of the responses. "
             "Intervals need more rows, or a larger eps."
         ]
     if family.dispersed and _loses_mean(seen):

@@ -31,7 +31,7 @@ __all__ = ["Fit", "Offsets", "relocated", "start"]
 _LEAST_DISPERSION: Final = 0.7
 _UNSEEN: Final = 0.1
 """Standard deviations of the noise that a dispersion of no stated law is taken to be at least: caps
-that begin too low would hide what tells it."""
+that begin too low would cut the very rows that show it."""
 _LEAST_MEAN: Final = 1e-4
 """Of a response; and half a standard deviation of its noise, which may put it at an end."""
 _NEARLY: Final = 2.0

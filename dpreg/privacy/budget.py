@@ -65,12 +65,12 @@ def exact(value: object, name: str, error: type[DpregError] = ArgumentError) -> 
     ArgumentError
         For a bool, NaN, an infinity, or anything that is not a number.
     """
-    if isinstance(value, Fraction):
+    if isinstance(value, Fraction) and type(value.numerator) is type(value.denominator) is int:
         return value
     if isinstance(value, bool | np.bool_):
         raise error(f"{name} must be a number, not {bool(value)}")
-    if isinstance(value, numbers.Integral):
-        return Fraction(int(value))
+    if isinstance(value, numbers.Rational):  # of NumPy's integers too, which overflow
+        return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, float | np.floating):
         value = str(value)
     if isinstance(value, str):
@@ -81,8 +81,6 @@ def exact(value: object, name: str, error: type[DpregError] = ArgumentError) -> 
         return _finite(top, name, error) / below
     if isinstance(value, Decimal):
         return _finite(value, name, error)
-    if isinstance(value, numbers.Rational):
-        return Fraction(int(value.numerator), int(value.denominator))
     raise error(f"{name} must be a number, not {type(value).__name__}")
 
 
@@ -200,9 +198,8 @@ class Budget:
     @classmethod
     def from_dict(cls, values: dict[str, str]) -> Budget:
         """Read what `to_dict` wrote, exactly."""
-        return cls(
-            exact(values["eps"], "eps", BudgetError), exact(values["delta"], "delta", BudgetError)
-        )
+        eps, delta = (exact(values[part], part, BudgetError) for part in ("eps", "delta"))
+        return cls(eps, delta)
 
     def __str__(self) -> str:
         """Write it for a sentence: eps=1, delta=1e-6."""
@@ -221,10 +218,7 @@ def together(budgets: Iterable[Budget]) -> Budget:
     Basic adaptive composition (Dwork, McSherry, Nissim and Smith 2006; Dwork and Lei 2009). The
     sum is exact. Deltas that add up to 1 or more raise BudgetError: they would promise nothing.
     """
-    total = Budget(Fraction(0))
-    for budget in budgets:
-        total = total + budget
-    return total
+    return sum(budgets, Budget(Fraction(0)))
 
 
 def in_parallel(budgets: Iterable[Budget], contributions: int) -> Budget:
@@ -346,12 +340,7 @@ class BudgetTable:
         """
         import pandas as pd
 
-        columns: dict[str, list[str]] = {
-            "step": [spend.step for spend in self.spends],
-            "mechanism": [spend.mechanism for spend in self.spends],
-            "eps": [decimal_string(spend.eps) for spend in self.spends],
-            "delta": [decimal_string(spend.delta) for spend in self.spends],
-        }
-        if any(spend.rows != ALL_ROWS for spend in self.spends):
-            columns["rows"] = [spend.rows for spend in self.spends]
-        return pd.DataFrame(columns)
+        names = ["step", "mechanism", "eps", "delta", "rows"]
+        lines = [(one.step, one.mechanism, *one.budget.as_decimal(), one.rows) for one in self]
+        table = pd.DataFrame(lines, columns=names)
+        return table.drop(columns="rows") if all(one.rows == ALL_ROWS for one in self) else table

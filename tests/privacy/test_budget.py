@@ -44,6 +44,12 @@ def test_exact_takes_the_decimal_typed(typed, meant):
     assert exact(typed, "eps") == meant
 
 
+def test_exact_keeps_no_number_that_overflows():
+    held = exact(Fraction(np.int64(2**62), np.int64(3)), "eps")
+    assert type(held.numerator) is type(held.denominator) is int
+    assert not Budget(Fraction(np.int64(3))).covers(Budget(2**63))
+
+
 @pytest.mark.parametrize(
     "typed",
     [

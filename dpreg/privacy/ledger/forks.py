@@ -3,8 +3,8 @@
 SQLite keeps in a process's memory what that process has locked. A fork has a copy of this memory
 and none of the locks: whatever it opened of the same file would go in unlocked, and could pass a
 cap or lose a charge. So connections are closed before a fork, and each process opens its own when
-it next needs one. A connection that cannot be closed, as the fork is made amid its use or Python
-is not told of it, bars its file from the fork.
+it next needs one. A connection that is in use cannot be closed, nor can any where Python is not
+told of the fork: then the fork may not use its file.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Shared:
                 one._inherited()
         if self.identity in _barred:
             raise LedgerError(
-                "this process was forked amid a use of the ledger, or by a call that Python was "
-                "not told of, and cannot use it safely: start the process anew (not by a fork), "
-                "or fork before the ledger is opened"
+                "this process was forked while the ledger was in use, or by code that did not tell "
+                "Python, so it cannot use the ledger safely: start the process anew instead of "
+                "forking, or fork before the ledger is opened"
             )
         return self.connection is not None
 

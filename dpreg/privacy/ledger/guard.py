@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 
 from dpreg.errors import LedgerError
 
-__all__ = ["Guard"]
+__all__ = ["Guard", "take_flock"]
 
 
 class Guard:
@@ -35,3 +36,19 @@ class Guard:
             yield
         finally:
             lock.release()
+
+
+def take_flock(file: int, deadline: float, message: str) -> None:
+    """Wait for the one lock of an open file or folder; LedgerError(message) past the deadline."""
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise LedgerError(message) from None
+            time.sleep(0.01)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -19,6 +18,7 @@ from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import charging, postgres, sqlite, store
 from dpreg.privacy.ledger.chain import Caps
 from dpreg.privacy.ledger.charging import Request
+from dpreg.privacy.ledger.guard import take_flock
 from dpreg.privacy.ledger.handle import TIMEOUT, Ledger
 from dpreg.privacy.ledger.store import Database
 
@@ -163,25 +163,13 @@ def _read(saved: Mapping[str, Any]) -> tuple[Budget, list[tuple[Request, str]]]:
 @contextmanager
 def _old_lock(source: Path) -> Iterator[None]:
     """Hold the lock that dpreg 0.1 takes for each charge."""
-    if sys.platform == "win32":
-        yield
-        return
-    import fcntl
-
     try:
         lock = os.open(source.with_name(source.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as fault:
         raise LedgerError(f"the old ledger cannot be locked: {reason(fault)}") from None
     try:
         deadline = time.monotonic() + TIMEOUT
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise LedgerError("the old ledger is held by another process") from None
-                time.sleep(0.05)
+        take_flock(lock, deadline, "the old ledger is held by another process")
         yield
     finally:
         os.close(lock)

@@ -17,6 +17,7 @@ from dpreg.errors import LedgerError
 from dpreg.paths import ordinary, reason, sync_folder
 from dpreg.privacy.ledger.chain import Caps
 from dpreg.privacy.ledger.forks import Shared
+from dpreg.privacy.ledger.guard import take_flock
 from dpreg.privacy.ledger.queue import Queue, Turn, share_with_group
 from dpreg.privacy.ledger.store import Run, create
 from dpreg.privacy.ledger.transactions import alone, as_ledger_errors, transaction
@@ -87,8 +88,7 @@ class SqliteDatabase:
         self._read_only = read_only
         self._queue: Queue | None = None
         self._owner = os.getpid()
-        self._opened = self._identity()
-        self._shared = Shared(self._opened)
+        self._shared = Shared(self._identity())
         with as_ledger_errors(), self._shared.used():
             self._connect()
 
@@ -226,7 +226,7 @@ class SqliteDatabase:
         return found.st_dev, found.st_ino
 
     def _check_file(self) -> None:
-        if self._identity() != self._opened:
+        if self._identity() != self._shared.identity:
             raise LedgerError(
                 f"the ledger's file {self.place!r} has been replaced since it was opened: charges "
                 "made since may be missing from it; compare it with `dpreg ledger verify --head`"
@@ -275,7 +275,8 @@ def place_file(made: Path, file: Path) -> None:
     # Renaming would replace a ledger that another process has just made.
     guard = os.open(file.parent, os.O_RDONLY)
     try:
-        _lock(guard, file.parent)
+        held = f"another process keeps the folder {str(file.parent)!r} locked: no ledger was made"
+        take_flock(guard, time.monotonic() + _MAKING, held)
         try:
             if not os.path.lexists(file):
                 made.rename(file)
@@ -284,22 +285,6 @@ def place_file(made: Path, file: Path) -> None:
             fcntl.flock(guard, fcntl.LOCK_UN)  # a fork may hold the file open, and so the lock
     finally:
         os.close(guard)
-
-
-def _lock(guard: int, folder: Path) -> None:
-    import fcntl
-
-    deadline = time.monotonic() + _MAKING
-    while True:
-        try:
-            fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise LedgerError(
-                    f"another process keeps the folder {str(folder)!r} locked: no ledger was made"
-                ) from None
-            time.sleep(0.01)
 
 
 def ledger_file(path: str | os.PathLike[str]) -> tuple[Path, bool]:

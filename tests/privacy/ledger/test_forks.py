@@ -85,7 +85,7 @@ def test_a_fork_that_drops_its_parents_ledger_deletes_nothing(tmp_path):
     assert [entry.head for entry in Ledger.open(path).entries] == heads
 
 
-@pytest.mark.parametrize("how", ["amid a use", "unseen"])
+@pytest.mark.parametrize("how", ["while in use", "unseen"])
 def test_a_fork_whose_connection_could_not_be_closed_may_not_charge(tmp_path, monkeypatch, how):
     path = tmp_path / "ledger.db"
     ledger, results = Ledger(4, path), FORK.Queue()
@@ -109,7 +109,7 @@ def test_a_fork_whose_connection_could_not_be_closed_may_not_charge(tmp_path, mo
     (said,) = answers(results, [child])
     child.join()
     assert len(said) == 2
-    assert all("was forked amid a use of the ledger" in one for one in said)
+    assert all("was forked while the ledger was in use" in one for one in said)
     ledger.charge(ONE, "parent")
     assert [entry.what for entry in ledger.entries] == ["parent"]
 
