@@ -28,7 +28,7 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -43,18 +43,16 @@ from dpreg.sources.arrow_batches import batch_pieces, guarded, guarded_batches
 from dpreg.sources.arrow_cells import batch_reader
 from dpreg.sources.arrow_library import pa
 from dpreg.sources.base import Chunk, find_column
+from dpreg.sources.csv_blocks import MARK, Malformed, line_blocks
 from dpreg.sources.csv_quotes import without_open_quotes
 from dpreg.sources.local import LocalSource, Piece
 from dpreg.sources.meaning import meaning_of
 
 __all__ = ["CsvSource"]
 
-_BLOCK = 1 << 21  # bytes parsed at a time
 _HEADER_BLOCK = 1 << 16
-_LONGEST_ROW = 1 << 24
 _MOST_THREADS = 8
 _TEXT = pa.large_string()
-_MARK = b"\xef\xbb\xbf"  # that some programs put before UTF-8
 
 _HEADER = re.compile(rb"[\r\n]*+[^\r\n]++(?:\r\n|\r|\n|\Z)")
 
@@ -122,7 +120,7 @@ class CsvSource(LocalSource):
         """Count the rows by parsing the files, without a look at a cell."""
         total = 0
         for path, header in zip(self._paths, self._headers, strict=True):
-            malformed = _Malformed()
+            malformed = Malformed()
             for batch in _batches(path, header, _Columns(header[:1]), malformed):
                 total += batch.num_rows
             total += malformed.rows
@@ -133,7 +131,7 @@ class CsvSource(LocalSource):
         for part, (path, header) in enumerate(zip(self._paths, self._headers, strict=True)):
             if _stamp(path) not in (None, self._stamps[part]):
                 raise DataError(f"{path} has been written anew since it was opened")
-            malformed, read, schema = _Malformed(), None, None
+            malformed, read, schema = Malformed(), None, None
             for batch in _batches(path, header, _Columns.of(columns), malformed):
                 if read is None or batch.schema != schema:
                     read, schema = batch_reader(batch.schema, columns), batch.schema
@@ -145,19 +143,6 @@ class CsvSource(LocalSource):
     def __repr__(self) -> str:
         """Show names and kinds; whether all files have them is another question."""
         return f"Source({', '.join(f'{name}: object' for name in self.names)})"
-
-
-class _Malformed:
-    """Counts lines that make no row: of more or fewer cells than the header, with an open quote."""
-
-    __slots__ = ("rows",)
-
-    def __init__(self) -> None:
-        self.rows = 0
-
-    def __call__(self, row: Any) -> str:
-        self.rows += 1
-        return "skip"
 
 
 def _missing_chunk(columns: Mapping[str, ColumnType], rows: int) -> Chunk:
@@ -179,11 +164,11 @@ class _Columns:
         numbers = [n for n, how in columns.items() if isinstance(how, Numeric | Unbounded)]
         return cls([*columns], numbers)
 
-    def parsed(self, block: bytes, header: Sequence[str], malformed: _Malformed) -> Any:
+    def parsed(self, block: bytes, header: Sequence[str], malformed: Malformed) -> Any:
         """Parse a block of lines."""
         numbers = self.numbers
         if numbers:
-            counted = _Malformed()
+            counted = Malformed()
             types = {name: pa.float64() if name in numbers else _TEXT for name in self.names}
             try:
                 table = _parsed(block, header, types, counted)
@@ -206,14 +191,14 @@ def _are_numbers(column: Any) -> bool:
 
 
 def _batches(
-    path: str, header: tuple[str, ...], columns: _Columns, malformed: _Malformed
+    path: str, header: tuple[str, ...], columns: _Columns, malformed: Malformed
 ) -> Iterator[Any]:
     """Parse a file's rows, block by block, several of them at a time."""
     failed = f"{path} cannot be read as CSV: it is damaged"
-    blocks = guarded_batches(_blocks(path, malformed=malformed), failed)
+    blocks = guarded_batches(line_blocks(path, malformed=malformed), failed)
 
     def work(block: bytes) -> tuple[list[Any], int]:
-        spoilt = _Malformed()
+        spoilt = Malformed()
         closed, spoilt.rows = without_open_quotes(block)
         if not closed:
             return [], spoilt.rows
@@ -272,12 +257,12 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
 
 def _header(path: str) -> tuple[str, ...]:
     failed = f"{path} cannot be read as CSV, or has no line with a header"
-    blocks = _blocks(path, _HEADER_BLOCK)
+    blocks = line_blocks(path, _HEADER_BLOCK)
     block = guarded(lambda: next(blocks, b""), failed)
     blocks.close()
     line = _HEADER.match(block)
     first = line[0].lstrip(b"\r\n") if line else b""
-    names: list[str] = guarded(lambda: _parsed(first, None, {}, _Malformed()).column_names, failed)
+    names: list[str] = guarded(lambda: _parsed(first, None, {}, Malformed()).column_names, failed)
     if any(letter in name for name in names for letter in "\0\ufffd"):
         raise DataError(f"{failed} in UTF-8")
     if any(math.isfinite(number(name)) for name in names):
@@ -289,52 +274,14 @@ def _header(path: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _blocks(
-    path: str, size: int = _BLOCK, *, malformed: _Malformed | None = None
-) -> Generator[bytes]:
-    """Cut a file into blocks of whole lines, in this thread.
-
-    pyarrow's own streams read ahead in threads that outlive a reader, and Python does not end
-    well while such a thread calls it: for a handler of malformed rows, or for a file's bytes.
-    """
-    with pa.input_stream(path, compression="detect") as stream:
-        rest, too_long = b"", False
-        first = stream.read(len(_MARK)).removeprefix(_MARK)
-        while raw := first + stream.read(size):
-            first = b""
-            if too_long:  # what is left of a line that was given up
-                _, found, raw = raw.partition(b"\n")
-                too_long = not found
-            end = raw.rfind(b"\n") + 1
-            if end:
-                yield _utf8(b"".join([rest, memoryview(raw)[:end]]))
-                rest = raw[end:]
-            else:
-                rest += raw
-            if len(rest) > _LONGEST_ROW and b"\r" not in rest:
-                rest, too_long = b"", True
-                if malformed is not None:
-                    malformed.rows += 1
-    if rest:
-        yield _utf8(rest if rest.endswith((b"\n", b"\r")) else rest + b"\n")
-
-
-def _utf8(block: bytes) -> bytes:
-    """Replace text that is not UTF-8: pyarrow prints the bytes of a malformed row that has some."""
-    if block.isascii():
-        return block
-    try:
-        block.decode()
-    except UnicodeDecodeError:
-        return block.decode(errors="replace").encode()
-    return block
-
-
 def _parsed(
-    block: bytes, names: Sequence[str] | None, types: Mapping[str, Any], malformed: _Malformed
+    block: bytes, names: Sequence[str] | None, types: Mapping[str, Any], malformed: Malformed
 ) -> Any:
     from pyarrow import csv
 
+    # pyarrow drops a mark at the start of what it is given; one that stands there is the cell's.
+    if block.startswith(MARK):
+        block = MARK + block
     return csv.read_csv(
         pa.BufferReader(block),
         csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),

@@ -6,11 +6,11 @@ import re
 
 import numpy as np
 
-__all__ = ["without_open_quotes"]
+__all__ = ["LINE_END", "without_open_quotes"]
 
 # A cell in quotes, opened where a cell starts, up to the end of its line where it is not closed.
 _QUOTED = re.compile(rb'(?:^|[,\r\n])"[^"\r\n]*+(?:""[^"\r\n]*+)*+(?P<close>"?)')
-_LINE_END = re.compile(rb"\r\n|\r|\n")
+LINE_END = re.compile(rb"\r\n|\r|\n")
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
 _ENDS = np.isin(np.arange(256), [*b",\n\r"])  # letters that a cell ends before
 
@@ -30,7 +30,7 @@ def without_open_quotes(block: bytes) -> tuple[bytes, int]:
         if not cell["close"]:
             first = cell.start() + (block[cell.start()] in b"\r\n")
             first = max(block.rfind(b"\n", 0, first), block.rfind(b"\r", 0, first)) + 1
-            end = _LINE_END.search(block, cell.end())
+            end = LINE_END.search(block, cell.end())
             kept.append(block[start:first])
             start = end.end() if end else len(block)
             lines += 1

@@ -63,5 +63,6 @@ def test_a_small_run_survives_where_privacy_costs_nothing():
     found = summary(lines).reset_index().set_index("method").loc["auto"]
     assert found["decision"] > 0.9
     assert found["overlap"] > 0.9
-    assert set(lines["method"]) == {"auto", "gram", "ssp", "adassp", "objective"}
+    others = {"ssp", "adassp", "adassp-published", "boosted", "ihm", "dp-gd", "objective"}
+    assert {"auto", "gram"} | others <= set(lines["method"])
     assert failures(lines).empty or (failures(lines)["decision"] < 0.9).all()

@@ -313,16 +313,22 @@ def test_a_quote_that_is_never_closed_spoils_its_line_alone(tmp_path, line, end)
 
 
 @given(
-    st.lists(st.text('a1," \t', max_size=8), min_size=1, max_size=6),
+    st.lists(st.text('a1," \t\ufeff', max_size=8), min_size=1, max_size=6),
     st.integers(0, 5),
-    st.text('a1," \t', max_size=8),
+    st.text('a1," \t\ufeff', max_size=8),
+    st.sampled_from([1, 5, 1000]),
+    st.sampled_from(["\n", "\r", "\r\n"]),
 )
-def test_a_line_changes_one_row(tmp_path_factory, lines, place, other):
+def test_a_line_changes_one_row(tmp_path_factory, lines, place, other, block, end):
     """Replace-one and k = 1 for files: all rows but one stay, as a multiset."""
+    from dpreg.sources import csv_blocks
 
     def rows(cells):
         folder = tmp_path_factory.mktemp("lines")
-        chunk = read(csv(folder, "x,c\n" + "".join(f"{line}\n" for line in cells)), how)
+        source = csv(folder, "x,c\n" + "".join(line + end for line in cells))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(csv_blocks.line_blocks, "__defaults__", (block,))
+            chunk = read(source, how)
         pairs = zip(chunk["x"].tolist(), chunk["c"].tolist(), strict=True)
         return Counter(str(pair) for pair in pairs)
 
@@ -335,14 +341,49 @@ def test_a_line_changes_one_row(tmp_path_factory, lines, place, other):
 
 
 def test_a_line_that_is_too_long_spoils_itself_alone(tmp_path, monkeypatch):
-    from dpreg.sources import csv_files
+    from dpreg.sources import csv_blocks
 
-    monkeypatch.setattr(csv_files, "_LONGEST_ROW", 100)
-    monkeypatch.setattr(csv_files._blocks, "__defaults__", (30,))
+    monkeypatch.setattr(csv_blocks, "_LONGEST_ROW", 100)
+    monkeypatch.setattr(csv_blocks.line_blocks, "__defaults__", (30,))
     source = csv(tmp_path, "x,c\n1,a\n2," + "b" * 400 + "\n3,a\n")
     values = read(source, {"x": Unbounded()})["x"]
     assert sorted(values[~np.isnan(values)].tolist()) == [1.0, 3.0]
     assert source.count() == len(values) == 3
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+@pytest.mark.parametrize("length", [97, 98, 99, 100, 400])
+def test_whether_a_line_is_too_long_does_not_hang_on_its_place_or_its_end(
+    tmp_path, monkeypatch, length, end
+):
+    from dpreg.sources import csv_blocks
+
+    monkeypatch.setattr(csv_blocks, "_LONGEST_ROW", 100)
+    for size in (7, 30):
+        monkeypatch.setattr(csv_blocks.line_blocks, "__defaults__", (size,))
+        for before in range(12):
+            lines = ["1,a"] * before + ["2," + "b" * length, "3,a", "", "4,a"]
+            source = csv(tmp_path, "x,c\n" + end.join(lines))
+            values = read(source, {"x": Unbounded()})["x"]
+            kept = [1.0] * before + [2.0] * (length <= 98) + [3.0, 4.0]
+            assert sorted(values[~np.isnan(values)].tolist()) == kept
+            assert source.count() == len(values) == before + 4
+
+
+@pytest.mark.parametrize("line", ["\ufeff1,2", '\ufeff"1,2', '\ufeff"1","2"', "\ufeff\ufeff1,2"])
+@pytest.mark.parametrize("size", [1, 4, 9, 1000])
+def test_a_mark_of_byte_order_in_a_row_spoils_no_other(tmp_path, monkeypatch, line, size):
+    """pyarrow takes one away wherever a block begins, and a quote behind it would open a cell."""
+    from dpreg.sources import csv_blocks
+
+    monkeypatch.setattr(csv_blocks.line_blocks, "__defaults__", (size,))
+    for place in range(5):
+        lines = ["1,2"] * 4
+        lines.insert(place, line)
+        source = csv(tmp_path, "x,y\n" + "".join(f"{one}\n" for one in lines))
+        values = read(source, {"x": Unbounded(), "y": Unbounded()})
+        assert source.count() == len(values["x"]) == 5
+        assert np.nansum(values["x"]) == 4 == np.isfinite(values["x"]).sum()
 
 
 def test_blank_lines_of_one_column_are_rows(tmp_path):
@@ -387,9 +428,9 @@ def test_a_first_row_is_not_taken_for_a_header(tmp_path):
 @pytest.mark.parametrize("block", [1, 2, 3, 5, 8, 1000])
 def test_blocks_end_where_rows_end(tmp_path, monkeypatch, block):
     """Cells in quotes that hold commas and quotes, across every place of a cut."""
-    from dpreg.sources import csv_files
+    from dpreg.sources import csv_blocks
 
-    monkeypatch.setattr(csv_files._blocks, "__defaults__", (block,))
+    monkeypatch.setattr(csv_blocks.line_blocks, "__defaults__", (block,))
     cells = ["a", "a b", 'say ""hi"", he', ",", ',"",', 'x"",""', "", '5" tall', "b,"]
     lines = [f'{row},"{cell}"\n' for row, cell in enumerate(cells)]
     lines[7] = f"7,{cells[7]}\n"  # a quote within a cell opens nothing
@@ -458,13 +499,13 @@ HOSTILE = (
     st.booleans(),
 )
 def test_numbers_parsed_as_such_are_those_of_their_text(tmp_path_factory, rows, block, quoted):
-    from dpreg.sources import csv_files
+    from dpreg.sources import csv_blocks, csv_files
 
     lines = [",".join(f'"{cell}"' if quoted else cell for cell in row) for row in rows]
     source = csv(tmp_path_factory.mktemp("csv"), "\n".join(["x,y,z", *lines, ""]))
     how = {"x": Unbounded(), "y": Numeric(0, 1), "z": Unbounded()}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_files._blocks, "__defaults__", (block,))
+        patch.setattr(csv_blocks.line_blocks, "__defaults__", (block,))
         parsed = read(source, how)
         patch.setattr(csv_files._Columns, "of", classmethod(lambda cls, columns: cls([*columns])))
         assert same(parsed, read(source, how))
