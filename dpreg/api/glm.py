@@ -9,14 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpreg.api.coefficients import CallFacts, exclusive_groups, share_of_bounds
-from dpreg.api.glm_fit import few_rows, glm_results, written
+from dpreg.api.glm_fit import few_rows, glm_results, point_results, written
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.errors import ArgumentError, DpregWarning
 from dpreg.families.looks import look_at_family
 from dpreg.families.model import FAMILIES, Asked, Model
-from dpreg.families.plan import MOST_LOOKS, plan_family
+from dpreg.families.objective import held_rows
+from dpreg.families.plan import MOST_LOOKS, FamilyPlan, plan_family
+from dpreg.families.point import alone, open_point, release_point
 from dpreg.formula.bounds import (
     announce,
     bounds_sources,
@@ -31,7 +33,7 @@ from dpreg.privacy.budget import Budget
 from dpreg.request import Request, choice, text
 from dpreg.results.glm import GLMResults
 from dpreg.schema import Schema
-from dpreg.sources import as_source
+from dpreg.sources import LocalSource, as_source
 from dpreg.sources.persons import Persons
 from dpreg.sources.reader import Reader, showing
 from dpreg.staged.plan import NOISES
@@ -127,7 +129,10 @@ def dp_glm(
         A response that the schema leaves out has the bounds of the trials.
     noise : {"gaussian", "matrix-laplace"}, optional
         None takes Gaussian noise where delta is above 0, else noise of pure eps: matrix-Laplace on
-        the information, an L2 K-norm on the score.
+        the information, an L2 K-norm on the score. With None, no delta and a public number of
+        rows that is too small for intervals, one minimum is released instead, by objective
+        perturbation: coefficients alone, but nearer ones. That needs a table which this process
+        reads, and no trials; elsewhere looks are made all the same.
     neighbors : {"replace-one", "add-remove"}
     contributions : int
         The most rows that one person may own; with `person`, the most that are used.
@@ -192,32 +197,53 @@ def dp_glm(
         exclusive=exclusive_groups(trial, range(len(trial.columns))),
         noise=request.noise,
     )
-    opened = planned(cost=cost).open(account)
-    public = request.protection.n_is_public
+    plan, public = planned(cost=cost), request.protection.n_is_public
+    point = _point(request, plan, reader)
+    opened = None if point else plan.open(account)
+    pointed = open_point(account, cost.eps) if point else None
     announce(bounds, stacklevel=3)
-    if public and (few := few_rows(planned, cost, reader.rows)):
+    few = few_rows(planned, cost, reader.rows) if public else None
+    if few is not None:
         warnings.warn(few, DpregWarning, stacklevel=3)
     account.charge(budget, f"dp_glm: {formula}")
     design = build(buy_bounds(reader, known, bounds))
+    fitted = FAMILIES[request.asked.family](design)
+    response = design.response.offset, design.response.width
+    slopes = [design.columns[j].width for j in offsets]
+
+    def facts() -> CallFacts:
+        return CallFacts(
+            formula=formula,
+            fit="fixed",
+            budget=request.budget,
+            rows=reader.rows if public else None,
+            passes=reader.passes,
+            bounds=bounds_sources(design.needed, unbounded),
+            account=account,
+        )
+
+    if pointed is not None:
+        rows = held_rows(reader, design, columns, offsets, slopes, response, fitted.cap)
+        found = release_point(rows, fitted, pointed, reader.rows)
+        return point_results(model, design, fitted, found, facts(), few)
+    assert opened is not None
     seen = look_at_family(
         lambda vectors: read_moments(reader, vectors)[0],
         design,
-        FAMILIES[request.asked.family](design),
+        fitted,
         opened,
-        response=(design.response.offset, design.response.width),
+        response=response,
         columns=columns,
         offsets=offsets,
-        known=[design.columns[j].width for j in offsets],
+        known=slopes,
         trials=model.trials_of(design),
         public=public,
     )
-    facts = CallFacts(
-        formula=formula,
-        fit="fixed",
-        budget=request.budget,
-        rows=reader.rows if public else None,
-        passes=reader.passes,
-        bounds=bounds_sources(design.needed, unbounded),
-        account=account,
-    )
-    return glm_results(model, design, seen, facts, looks=written(seen))
+    return glm_results(model, design, seen, facts(), looks=written(seen))
+
+
+def _point(request: GLMRequest, plan: FamilyPlan, reader: Reader) -> bool:
+    """Return whether the call releases coefficients alone; see `dpreg.families.point`."""
+    asked = request.noise is None and request.asked.trials is None
+    held = request.protection.n_is_public and isinstance(reader.source, LocalSource)
+    return asked and held and alone(plan, reader.rows)

@@ -13,16 +13,19 @@ import numpy as np
 from dpreg.api.coefficients import CallFacts, eps_for, released
 from dpreg.arrays import Floats
 from dpreg.families.estimate import estimate
+from dpreg.families.family import Family
 from dpreg.families.looks import FamilyLook, FamilyLooked
 from dpreg.families.model import Model
 from dpreg.families.plan import FamilyPlan
+from dpreg.families.point import POINT, PointFit
 from dpreg.formula.design import Design
 from dpreg.privacy.budget import Budget
+from dpreg.privacy.objective import DRAWN
 from dpreg.results.glm import GLMResults
 from dpreg.results.looks import Look
 from dpreg.staged.choice.truncated import Truncated
 
-__all__ = ["at_fit", "few_rows", "glm_results", "to_user_units", "written"]
+__all__ = ["at_fit", "few_rows", "glm_results", "point_results", "to_user_units", "written"]
 
 
 def few_rows(
@@ -127,6 +130,46 @@ def glm_results(
         family=family.name,
         link=family.link,
         converged=found.converged,
+        offset=None if not offsets else design.columns[offsets[0]].name,
+        success=model.success,
+        trials=model.trials,
+    )
+
+
+def point_results(
+    model: Model,
+    design: Design,
+    family: Family,
+    found: PointFit,
+    facts: CallFacts,
+    few: str | None,
+) -> GLMResults:
+    """Make the result of coefficients alone, in the user's units; `few` says why they are alone."""
+    columns = (0, *model.places(design)[0])
+    transform, shift = to_user_units(model, design, columns)
+    unknown, offsets = np.full(len(columns), np.nan), model.places(design)[1]
+    return released(
+        GLMResults,
+        design,
+        columns,
+        facts,
+        design_formula=model.formula,
+        endog_names=model.response,
+        coefficients=transform @ found.params + shift,
+        covariance=np.full((len(columns), len(columns)), np.nan),
+        sampling_errors=unknown,
+        privacy_errors=unknown,
+        error_variance=None if family.quasi else 1.0,
+        explained=None,
+        complete_rows=found.count,
+        error_df=None if facts.rows is None else max(found.count - len(columns), 1.0),
+        method="objective",
+        noise=DRAWN,
+        scaling="box",
+        notes=(*facts.notes, *([few] if few else []), POINT),
+        family=family.name,
+        link=family.link,
+        converged=True,
         offset=None if not offsets else design.columns[offsets[0]].name,
         success=model.success,
         trials=model.trials,

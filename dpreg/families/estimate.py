@@ -34,8 +34,6 @@ _HIDDEN: Final = 1.0
 limit, those above it have errors that look too small. Below it no need is told either."""
 _STILL: Final = 0.05
 """Mean square of the predictor's change at the last look up to which a fit is at rest in this."""
-_NOT_EVEN: Final = 3.0
-"""Rows needed over rows from where on not even coefficients are worth giving."""
 _AT_REST: Final = 0.25
 """Mean square of the predictor's change at the last look beyond which one step was too long."""
 _AT_REST_COUNTS: Final = 0.1
@@ -149,7 +147,7 @@ def _fallback(seen: FamilyLooked, params: Floats, *, part: bool) -> tuple[Floats
     Those of a part of the columns are not drawn as far: the others are set to zero already.
     """
     fit = seen.fit
-    if seen.plan.rows_needed <= _NOT_EVEN * fit.rows and not astray(seen):
+    if seen.plan.rows_hopeless <= fit.rows and not astray(seen):
         how = "The coefficients are drawn towards zero as far as the noise asks for."
         return (params if part else np.append(fit.intercept, fit.slopes)), how
     intercept = fit.family.predictor(fit.mean) - fit.offsets.mean

@@ -63,8 +63,11 @@ CHEAP: Final = 0.05
 """Noise beside the sampling error, as variances, below which a further look costs nothing."""
 STILL: Final = 1e-10
 """Below this change of the predictor even such a look is not made."""
-NEEDED: Final = 2.2
-"""Rows that intervals need, beside those at which columns just stand out of the noise."""
+NEEDED: Final = {"gaussian": 2.2, "matrix-laplace": 10.0}
+"""Rows that intervals need, beside those at which columns just stand out of the noise. At pure eps
+looks cost their shares of eps, not of its square, and all of them are needed."""
+HOPELESS: Final = 0.73
+"""The same for coefficients that say anything."""
 MOST_LOOKS: Final = 3 + len(MORE)
 CHOSEN: Final = "look at the chosen columns"
 """The step of one more look, after a choice, as the budget table names it."""
@@ -182,8 +185,17 @@ class FamilyPlan:
         About where the least eigenvalue of the information is twice the noise's norm: a multiple
         of what `dpreg.staged.need` says for the rows of a linear model.
         """
+        return NEEDED[self.mechanism] * self._standing_out
+
+    @property
+    def rows_hopeless(self) -> float:
+        """Complete rows below which coefficients of the looks are noise."""
+        return HOPELESS * self._standing_out
+
+    @property
+    def _standing_out(self) -> float:
         ratio, relation = self.ratio(self.last_share), self.protection.neighbors
-        return NEEDED * rows_needed(self.size, ratio, relation, gaussian=self.gaussian)
+        return rows_needed(self.size, ratio, relation, gaussian=self.gaussian)
 
     def at_chosen(self, columns: int) -> FamilyPlan:
         """Return the plan of the one more look, at so many chosen columns."""

@@ -48,7 +48,8 @@ def glm(result: GLMResults, alpha: float, *, ratios: bool) -> Report:
         *_looks(result.looks),
         *_weak(result),
     ]
-    notes = [*result.remarks, *_errors(result), _LOOKS, *result.notes]
+    looked = [_LOOKS] if result.looks else []
+    notes = [*result.remarks, *_errors(result), *looked, *result.notes]
     title = f"Private {result.family} regression: {result.endog_names}"
     return Report(title, result.claim.stamp, (*blocks, *views.closing(result.claim, notes)))
 

@@ -1,0 +1,305 @@
+r"""The minimum of a perturbed objective over rows that this process holds, to a proved tolerance.
+
+A complete row (1, x, y) of gridded cells, with o what columns of known slopes add to its predictor,
+has the loss, of the predictor eta = (1, x)'t + o,
+
+    omega l(eta, y),    omega = min(1, R^2 / |(1, x)|^2),
+
+    yes/no:  l = log(1 + exp(eta)) - y eta,         |l'| <= 1,    0 <= l'' <= 1/4,
+    counts:  l' = exp(min(eta, a)) - min(y, top),   |l'| <= top,  0 <= l'' <= top, a = log(top).
+
+omega depends on the columns alone, so that a right model stays right. A row's gradient is at most R
+times the bound on |l'| long, and its second derivative at most R^2 times that on l'', up to the
+roundings of omega, which `dpreg.privacy.objective` leaves room for.
+
+The search is in floats. Whether a point is within the tolerance is decided in ball arithmetic, with
+the very losses above; where it is not, the search goes on there, with more digits, until it is: a
+step down the gradient of one over its Lipschitz constant comes nearer by a fixed factor, so that it
+ends. What a row is is decided by the row alone. How many steps are made is not: as for other calls,
+the time that one takes is not protected.
+
+Tested in `tests/families/test_objective.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from flint import arb, arb_mat, ctx
+from scipy.linalg import cho_factor, cho_solve
+
+from dpreg.arrays import Floats
+from dpreg.moments import CELL_BITS, Vectors, to_grid
+from dpreg.privacy.balls import ball
+from dpreg.sources import LocalSource
+from dpreg.sources.reader import Reader
+
+__all__ = ["HeldRows", "Loss", "Objective", "held_rows", "minimum"]
+
+_BLOCK: Final = 2048
+_STEPS: Final = 80
+_HALVINGS: Final = 40
+_DIGITS: Final = 128
+_NEARER: Final = 0.75
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class HeldRows:
+    """Complete rows of a table: never shown.
+
+    Parameters
+    ----------
+    x : (n, d) array
+        The constant first.
+    y : (n,) array
+        Responses, from 0 to the cap.
+    known : (n,) array
+        What columns of known slopes add to the predictors.
+    """
+
+    x: Floats
+    y: Floats
+    known: Floats
+
+    @property
+    def length(self) -> Floats:
+        """|(1, x)|^2, column by column: the same for a row wherever it stands."""
+        square = np.zeros(len(self.x))
+        for column in self.x.T:
+            square += column * column
+        return square
+
+
+def held_rows(
+    reader: Reader,
+    design: Vectors,
+    columns: Sequence[int],
+    offsets: Sequence[int],
+    known: Sequence[float],
+    response: tuple[float, float],
+    cap: float,
+) -> HeldRows:
+    """Read the complete rows of a `LocalSource` once.
+
+    Parameters
+    ----------
+    reader, design, columns, offsets, known, response
+        As for `dpreg.families.looks.look_at_family`.
+    cap : float
+        The largest response.
+    """
+    assert isinstance(reader.source, LocalSource)
+    blocks = []
+    for chunk in reader.chunks(design.types, "rows"):
+        made = design.block(chunk)
+        cells = to_grid(made, out=made) * 2.0**-CELL_BITS
+        blocks.append(cells[cells[:, 0] == 1.0])
+    cells = np.concatenate(blocks) if blocks else np.zeros((0, design.size))
+    y = np.clip(response[0] + response[1] * cells[:, -1], 0.0, cap)
+    added = np.zeros(len(cells))
+    for place, slope in zip(offsets, known, strict=True):
+        added += slope * cells[:, place]
+    return HeldRows(cells[:, [0, *columns]], y, added)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A loss of the predictor; see the module.
+
+    Parameters
+    ----------
+    counts : bool
+    top : float
+        Of counts: what responses and means are cut at; else 1.
+    """
+
+    counts: bool
+    top: float = 1.0
+
+    @property
+    def slope(self) -> float:
+        """Bound on |l'|."""
+        return self.top
+
+    @property
+    def bend(self) -> float:
+        """Bound on l''."""
+        return self.top if self.counts else 0.25
+
+    @property
+    def last(self) -> float:
+        """A: where the mean of counts stays."""
+        return float(np.log(self.top))
+
+    def values(self, eta: Floats, y: Floats) -> Floats:
+        """Return l, up to what does not depend on eta."""
+        if not self.counts:
+            return np.asarray(np.logaddexp(0.0, eta) - y * eta)
+        held = np.minimum(eta, self.last)
+        return np.asarray(np.exp(held) * (1 + eta - held) - y * eta)
+
+    def derivatives(self, eta: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Return l' and l''."""
+        if self.counts:
+            mean = np.exp(np.minimum(eta, self.last))
+            return mean - y, np.where(eta < self.last, mean, 0.0)
+        mean = 1 / (1 + np.exp(-np.clip(eta, -700, 700)))
+        return mean - y, mean * (1 - mean)
+
+    def ball(self, eta: arb, y: float) -> arb:
+        """Return l' as a ball that holds it."""
+        if self.counts:
+            return eta.min(arb(self.last)).exp() - y
+        return 1 / (1 + (-eta).exp()) - y
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Objective:
+    """J of `dpreg.privacy.objective`, for rows: never shown.
+
+    Parameters
+    ----------
+    rows : HeldRows
+        Responses of counts cut at `loss.top`.
+    loss : Loss
+    reach_squared : float
+        R^2.
+    penalty : Fraction
+        D.
+    centre : (d,) array
+        t0.
+    noise : sequence of Fraction
+        b.
+    """
+
+    rows: HeldRows
+    loss: Loss
+    reach_squared: float
+    penalty: Fraction
+    centre: Floats
+    noise: Sequence[Fraction]
+
+    @property
+    def weights(self) -> Floats:
+        """Omega."""
+        return np.asarray(np.minimum(1.0, self.reach_squared / self.rows.length))
+
+    @property
+    def steepest(self) -> float:
+        """Lipschitz constant of the gradient, at least."""
+        return len(self.rows.y) * self.loss.bend * self.reach_squared * 1.01 + float(self.penalty)
+
+    def value(self, t: Floats) -> float:
+        """Return J(t), up to a constant."""
+        rows, gap = self.rows, t - self.centre
+        eta = rows.x @ t + rows.known
+        own = float(self.weights @ self.loss.values(eta, rows.y))
+        pulled = float(np.array(self.noise, dtype=np.float64) @ t)
+        return own + pulled + float(self.penalty) / 2 * float(gap @ gap)
+
+    def slopes(self, t: Floats) -> tuple[Floats, Floats]:
+        """Return the gradient and the second derivatives, (d,) and (d, d)."""
+        rows, weights = self.rows, self.weights
+        first, second = self.loss.derivatives(rows.x @ t + rows.known, rows.y)
+        gradient = rows.x.T @ (weights * first) + np.array(self.noise, dtype=np.float64)
+        gradient += float(self.penalty) * (t - self.centre)
+        bent = rows.x.T @ (rows.x * (weights * second)[:, None])
+        return gradient, bent + float(self.penalty) * np.eye(len(t))
+
+    def ball(self, t: Sequence[arb]) -> list[arb]:
+        """Return the gradient as balls that hold it, at the working precision."""
+        d, penalty, rows, weights = len(t), ball(self.penalty), self.rows, self.weights
+        found = [
+            ball(b) + penalty * (own - arb(float(c)))
+            for b, own, c in zip(self.noise, t, self.centre, strict=True)
+        ]
+        at = arb_mat(d, 1, list(t))
+        for piece in _pieces(len(rows.y)):
+            x = arb_mat(rows.x[piece].tolist())
+            each = zip(
+                (x * at).entries(),
+                rows.known[piece].tolist(),
+                rows.y[piece].tolist(),
+                weights[piece].tolist(),
+                strict=True,
+            )
+            slopes = [self.loss.ball(eta + known, y) * weight for eta, known, y, weight in each]
+            own = (arb_mat(1, len(slopes), slopes) * x).entries()
+            found = [a + b for a, b in zip(found, own, strict=True)]
+        return found
+
+
+def minimum(objective: Objective, tolerance: Fraction, slack: Fraction, places: int) -> list[int]:
+    """Return a point within the tolerance of the minimum, as floors in units of 2**-places.
+
+    Parameters
+    ----------
+    objective : Objective
+    tolerance, slack : Fraction
+        The gradient of the point is proved to be at most tolerance - slack in length.
+    places : int
+    """
+    start = _searched(objective, float(tolerance) / 16)
+    digits = _DIGITS
+    with ctx.workprec(digits):
+        t = [arb(float(cell)) for cell in start]
+    while True:
+        with ctx.workprec(digits):
+            gradient = objective.ball(t)
+            if bool(_length(gradient) <= ball(tolerance - slack)):
+                return [_whole((cell * arb((1, places))).floor()) for cell in t]
+            t = _stepped(objective, t, gradient)
+        digits += digits // 8
+
+
+def _stepped(objective: Objective, t: list[arb], gradient: list[arb]) -> list[arb]:
+    """Return a nearer point: by Newton's step where that is nearer at once, else downhill."""
+    found = np.array([float(cell) for cell in gradient])
+    _, bent = objective.slopes(np.array([float(cell) for cell in t]))
+    step = np.linalg.solve(bent, found)
+    newton = [(a - float(s)).mid() for a, s in zip(t, step, strict=True)]
+    if bool(_length(objective.ball(newton)) < _NEARER * _length(gradient)):
+        return newton
+    return [(a - g / objective.steepest).mid() for a, g in zip(t, gradient, strict=True)]
+
+
+def _searched(objective: Objective, near: float) -> Floats:
+    """Return about the minimum: Newton's steps in floats, each halved until it leads down."""
+    t = np.array(objective.centre, dtype=np.float64)
+    value = objective.value(t)
+    for _ in range(_STEPS):
+        gradient, bent = objective.slopes(t)
+        if float(np.linalg.norm(gradient)) <= near:
+            break
+        step = cho_solve(cho_factor(bent), gradient)
+        down, part = float(step @ gradient), 1.0
+        for _ in range(_HALVINGS):
+            ahead = t - part * step
+            told = objective.value(ahead)
+            if told <= value - part * down / 10_000:
+                break
+            part /= 2
+        else:
+            break  # as low as floats can tell
+        t, value = ahead, told
+    return t
+
+
+def _length(cells: Sequence[arb]) -> arb:
+    square = arb(0)
+    for cell in cells:
+        square += cell * cell
+    return square.sqrt()
+
+
+def _pieces(rows: int) -> Iterator[slice]:
+    for start in range(0, rows, _BLOCK):
+        yield slice(start, min(start + _BLOCK, rows))
+
+
+def _whole(cell: arb) -> int:
+    return int(str(cell.unique_fmpz()))

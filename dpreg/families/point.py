@@ -1,0 +1,158 @@
+r"""Coefficients alone, where intervals cannot be earned: one minimum takes nearly all of eps.
+
+Looks pay for the information as well as for the score, and noise in the information spoils what the
+score says where columns are many and rows few. There, at pure eps and a public number of rows, a
+call does without. A first release of three sums (complete rows, their squared lengths, their
+responses) settles how far rows reach and where counts are cut. All else buys the minimum of a
+perturbed objective (`dpreg.privacy.objective`), which knows the curvature exactly and tells no
+errors.
+
+Statement: the three sums are eps_0-DP with Laplace noise of a scale of 3 k / eps_0. Proof: each row
+adds a number from 0 to 1 to each, whole in units of 2**-20; so k replaced rows move them by 3 k in
+all (`dpreg.privacy.vector_noise`). QED
+
+Tested in `tests/families/test_objective.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from dpreg.arrays import Floats
+from dpreg.families.family import Family
+from dpreg.families.objective import HeldRows, Loss, Objective, minimum
+from dpreg.families.plan import FamilyPlan
+from dpreg.privacy.account import Account, Part
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.objective import DRAWN, OBJECTIVE, objective_noise
+from dpreg.privacy.protection import Protection
+from dpreg.privacy.stability import VectorChange
+from dpreg.privacy.vector_noise import fit_noise
+
+__all__ = ["POINT", "OpenPoint", "PointFit", "alone", "open_point", "release_point"]
+
+POINT: Final = (
+    "No intervals are given. Nearly all of eps went into one release of coefficients, by objective "
+    "perturbation: it tells them better than looks do where rows are this few, and tells no errors."
+)
+_SUMS: Final = Fraction(5, 100)
+"""Part of eps for the three sums."""
+_UNIT: Final = 2**20
+_TIMES: Final = 4.0
+"""Counts are cut at so many times their mean."""
+_MOST_CELLS: Final = 1 << 26
+"""Cells of the rows that are held at once."""
+_LEAST_EPS: Final = Fraction(1, 2**30)
+
+
+@dataclass(frozen=True, slots=True)
+class PointFit:
+    """Released coefficients in stored units, (d,), and the number of complete rows."""
+
+    params: Floats
+    count: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenPoint:
+    """The right to draw, opened in a call's account."""
+
+    sums: Part
+    minimum: Part
+    protection: Protection
+
+
+def alone(plan: FamilyPlan, rows: int) -> bool:
+    """Return whether so many rows get coefficients alone: a public rule.
+
+    Parameters
+    ----------
+    plan : FamilyPlan
+        Of the looks that would be made.
+    rows : int
+        Their public number.
+    """
+    who = plan.protection
+    return (
+        not plan.gaussian
+        and who.n_is_public
+        and rows < plan.rows_needed
+        and rows * (plan.size + plan.offsets) <= _MOST_CELLS
+        and plan.strength / who.contributions >= _LEAST_EPS
+    )
+
+
+def open_point(account: Account, eps: Fraction) -> OpenPoint:
+    """Open the two lines of a call's account, which is not yet charged."""
+    first = Budget(eps * _SUMS)
+    sums = account.line("lengths and responses", "laplace", first)
+    rest = Budget(eps - first.eps)
+    fitted = account.line("coefficients", OBJECTIVE, rest, by=(DRAWN,))
+    return OpenPoint(sums, fitted, account.protection)
+
+
+def release_point(rows: HeldRows, family: Family, opened: OpenPoint, table_rows: int) -> PointFit:
+    """Release coefficients.
+
+    Parameters
+    ----------
+    rows : HeldRows
+    family : Family
+    opened : OpenPoint
+        Of an account that is charged.
+    table_rows : int
+        The public number of rows.
+    """
+    n, d = max(table_rows, 1), rows.x.shape[1]
+    count, length, mean = _sums(rows, family, opened, n)
+    counts = family.dispersed
+    loss = Loss(counts, min(max(_TIMES * mean, 1.0), family.cap) if counts else 1.0)
+    reach_squared = 1 + (d - 1) * length
+    noise = objective_noise(
+        d, loss.slope, loss.bend, reach_squared, n, opened.minimum.cost.eps, opened.protection
+    )
+    b, part = noise.opened(opened.minimum)
+    centre = np.append(family.predictor(mean), np.zeros(d - 1))
+    cut = HeldRows(rows.x, np.minimum(rows.y, loss.top), rows.known)
+    objective = Objective(cut, loss, reach_squared, noise.penalty, centre, b)
+    found = minimum(objective, noise.tolerance, noise.slack, noise.places)
+    params = noise.released(found, part)
+    return PointFit(np.array(params, dtype=np.float64), count)
+
+
+def _sums(rows: HeldRows, family: Family, opened: OpenPoint, n: int) -> tuple[float, float, float]:
+    """Release complete rows, the mean square of a column, and the mean response."""
+    k, slopes = opened.protection.contributions, max(rows.x.shape[1] - 1, 1)
+    noise = fit_noise(
+        "laplace",
+        VectorChange(
+            protection=opened.protection, l1=3 * k * _UNIT, l2_squared=3 * (k * _UNIT) ** 2
+        ),
+        cells=3,
+        cost=opened.sums.cost,
+    )
+    exact = (
+        len(rows.y) * _UNIT,
+        _whole((rows.length - 1) / slopes),
+        _whole(rows.y / family.cap),
+    )
+    drawn = noise.draw(3, opened.sums)
+    told = [(a + b) / _UNIT for a, b in zip(exact, drawn, strict=True)]
+    least = 3 * k / float(opened.sums.cost.eps)  # the noise's scale, in rows
+    count = min(max(told[0], least, 1.0), float(n))
+    length = min(max(told[1] / count, least / count, 1e-6), 1.0)
+    edge = min(least / count, 0.5) if not family.dispersed else min(least / count, 1.0)
+    share = max(told[2] / count, edge)
+    share = min(share, 1.0 if family.dispersed else 1 - edge)
+    return count, length, share * family.cap
+
+
+def _whole(parts: Floats | Sequence[float]) -> int:
+    """Return the sum of numbers from 0 to 1, each rounded down in units of 2**-20."""
+    held = np.floor(np.clip(parts, 0.0, 1.0) * _UNIT)
+    return int(held.astype(np.int64).sum())
