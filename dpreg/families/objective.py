@@ -44,7 +44,8 @@ _BLOCK: Final = 2048
 _STEPS: Final = 80
 _HALVINGS: Final = 40
 _DIGITS: Final = 128
-_NEARER: Final = 0.75
+_SPARE: Final = 1e3
+_PARTS: Final = (1.0, 1 / 4, 1 / 16)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -249,21 +250,24 @@ def minimum(objective: Objective, tolerance: Fraction, slack: Fraction, places: 
         t = [arb(float(cell)) for cell in start]
     while True:
         with ctx.workprec(digits):
-            gradient = objective.ball(t)
-            if bool(_length(gradient) <= ball(tolerance - slack)):
+            gradient, near = objective.ball(t), ball(tolerance - slack)
+            if bool(_length(gradient) <= near):
                 return [_whole((cell * arb((1, places))).floor()) for cell in t]
-            t = _stepped(objective, t, gradient)
-        digits += digits // 8
+            blurred = _SPARE * max(float(cell.rad()) for cell in gradient) > float(near)
+            if not blurred:
+                t = _stepped(objective, t, gradient)
+        digits += digits // 2 if blurred else 0
 
 
 def _stepped(objective: Objective, t: list[arb], gradient: list[arb]) -> list[arb]:
-    """Return a nearer point: by Newton's step where that is nearer at once, else downhill."""
-    found = np.array([float(cell) for cell in gradient])
-    _, bent = objective.slopes(np.array([float(cell) for cell in t]))
+    """Return a nearer point: by a part of Newton's step where that is nearer, else downhill."""
+    found = np.array([float(cell.mid()) for cell in gradient])
+    _, bent = objective.slopes(np.array([float(cell.mid()) for cell in t]))
     step = np.linalg.solve(bent, found)
-    newton = [(a - float(s)).mid() for a, s in zip(t, step, strict=True)]
-    if bool(_length(objective.ball(newton)) < _NEARER * _length(gradient)):
-        return newton
+    for part in _PARTS:
+        newton = [(a - part * float(s)).mid() for a, s in zip(t, step, strict=True)]
+        if bool(_length(objective.ball(newton)) < (1 - part / 4) * _length(gradient)):
+            return newton
     return [(a - g / objective.steepest).mid() for a, g in zip(t, gradient, strict=True)]
 
 
@@ -290,9 +294,11 @@ def _searched(objective: Objective, near: float) -> Floats:
 
 
 def _length(cells: Sequence[arb]) -> arb:
+    """Return a bound on the length of whatever the balls hold: its square is never below 0."""
     square = arb(0)
     for cell in cells:
-        square += cell * cell
+        most = cell.abs_upper()
+        square += most * most
     return square.sqrt()
 
 

@@ -80,6 +80,8 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
             cell("glm", **unit, delta=DELTA, schema="bare")
             cell("glm", **unit, delta=DELTA, family="poisson")
             cell("glm", **unit, eps=30)
+            cell("glm", **unit)
+            cell("glm", **unit, family="poisson")
             cell("glm", **unit, trials="I(z + 4)", delta=DELTA, eps=30)
             family = {"family": "binomial", "eps": 30}
             cell("select", **unit, **family, fit="same")

@@ -142,9 +142,33 @@ def family(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     draws = iter(tape.draws)
     names = [s.step.removeprefix("bounds of ") for s in result.claim.spends if "bounds" in s.step]
     found = bounds(draws, asked, names)
-    found += family_choice(draws, asked, len(result.params) - 1, result.looks)
+    if result.method == "objective":
+        found += _minimum(draws, asked, *tape.notes["minimum"][0])
+    else:
+        found += family_choice(draws, asked, len(result.params) - 1, result.looks)
     assert next(draws, None) is None
     return found
+
+
+def _minimum(
+    draws: Iterator[Draw], asked: Asked, made: Any, tolerance: Fraction, places: int
+) -> list[Cost]:
+    """Three sums of numbers from 0 to 1; then b, the determinants, and where the search stopped."""
+    sums, pull, spread = next(draws), next(draws), next(draws)
+    assert (sums.size, asked.relation) == (3, "replace-one")
+    d, square, penalty = len(made.noise), made.reach_squared, float(made.penalty)
+    top = float(made.rows.y.max()) if made.loss.counts else 1.0
+    unit = 2 / max(cell.denominator for cell in made.noise)
+    reach = asked.rows * asked.k * max(top, made.loss.top) * math.sqrt(square)
+    bent = (max(top, made.loss.top) if made.loss.counts else 0.25) * square
+    apart = 2 * float(tolerance) / penalty * 2**places + math.sqrt(d)
+    losses = (
+        reach / (pull.scale * unit),
+        asked.k * math.log1p(bent / penalty),
+        apart / spread.scale,
+    )
+    fitted = Cost("coefficients", (pull, spread), losses)
+    return [_pure("lengths and responses", [sums], [3 * asked.k * 2.0**20]), fitted]
 
 
 def _vector(step: str, draws: list[Draw], changes: np.ndarray, k: int) -> Cost:

@@ -22,6 +22,7 @@ from scipy.stats import binom, norm
 from dpreg import moments
 from dpreg.estimation import gram, perturbed, sums
 from dpreg.families import looks as family_looks
+from dpreg.families import point
 from dpreg.privacy import ranks, seeded
 from dpreg.privacy.mechanisms import additive, choice, l2_norm, wishart
 from dpreg.selection import estimates
@@ -184,7 +185,11 @@ def _readers(tape: Tape, everywhere: Any) -> None:
         (family_looks._release, 0),
     ):
         everywhere(honest, of_moments(honest, place))
-    ranked, summed = ranks.choose_rank, sums.release
+    ranked, summed, solved = ranks.choose_rank, sums.release, point.minimum
+
+    def minimum(made: Any, tolerance: Any, slack: Any, places: int) -> Any:
+        tape.note("minimum", (made, tolerance, places))
+        return solved(made, tolerance, slack, places)
 
     def by_rank(cells: Any, share: int, **options: Any) -> int:
         tape.note("share", share)
@@ -194,6 +199,7 @@ def _readers(tape: Tape, everywhere: Any) -> None:
         tape.note("coding", coding)
         return summed(exact, coding, *args, **options)
 
+    everywhere(solved, minimum)
     everywhere(ranked, by_rank)
     everywhere(summed, release)
 
