@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from dpreg.families.point import alone
 from dpreg.families.predict import predict_family
 from dpreg.planning.glm_base import PlanOfFamily, predicted_fields, solve
 from dpreg.planning.glm_call import GLMCall
+from dpreg.privacy.objective import OBJECTIVE
 from dpreg.results.report import Facts
 from dpreg.results.summary import Summary
 from dpreg.signatures import Amount, SchemaLike
@@ -126,8 +128,12 @@ def plan_glm(
 def _predicted(call: GLMCall) -> GLMPlan:
     plan = call.looks()
     found, plain = predict_family(call.family, plan, float(call.n), call.supposed, call.names)
-    return GLMPlan(
-        **predicted_fields(call, plan, found, plain, range(len(call.names))),
-        enough=not found.doubts,
-        notes=tuple(f"A call would say: {doubt}" for doubt in found.doubted),
-    )
+    fields = predicted_fields(call, plan, found, plain, range(len(call.names)))
+    notes = [f"A call would say: {doubt}" for doubt in found.doubted]
+    if call.noise is None and alone(plan, call.n):
+        fields |= {"mechanism": OBJECTIVE}
+        notes.append(
+            "On a table that this process reads it would release coefficients alone, by objective "
+            "perturbation: nearer ones than looks would give."
+        )
+    return GLMPlan(**fields, enough=not found.doubts, notes=tuple(notes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -380,3 +381,84 @@ def test_a_person_may_own_rows():
     fit = glm(data=data, person="id", contributions=2, eps=5)
     assert fit.nobs is None
     assert "2 row" in fit.privacy
+
+
+def test_few_rows_at_pure_eps_get_coefficients_alone():
+    data = table(400)
+    ledger = dpreg.Ledger(3)
+    with pytest.warns(DpregWarning, match="400 rows are too few.*coefficients alone"):
+        fit = glm(data=data, eps=3, delta=0, budget=ledger)
+    assert (fit.method, fit.noise, fit.noise_degrees, fit.looks) == (
+        "objective",
+        "l2-norm",
+        None,
+        (),
+    )
+    assert fit.budget["mechanism"].tolist() == ["laplace", "objective perturbation"]
+    assert fit.spent == ledger.spent == dpreg.Budget(3)
+    assert fit.passes == 1
+    assert np.isfinite(fit.params).all()
+    assert fit.bse.isna().all()
+    assert fit.conf_int().isna().all(axis=None)
+    assert fit.predict(table(5)).between(0, 1).all()
+    text = str(fit.summary(ratios=True))
+    for part in ("objective perturbation", "too few", "odds ratio", "none", "l2-norm"):
+        assert part in text
+    assert "look" not in text.split("Privacy:")[0]
+    again = from_json(fit.to_json())
+    pd.testing.assert_series_equal(again.params, fit.params)
+    pickle.loads(pickle.dumps(fit))
+
+
+def test_coefficients_alone_are_near_those_without_privacy_and_keep_offsets():
+    data = table(3000)
+    theirs = smf.glm("y ~ x + w", data, family=sm.families.Binomial(), offset=data["o"]).fit()
+    asked = {"eps": 3, "delta": 0, "contributions": 12, "offset": "o"}
+    with pytest.warns(DpregWarning, match="too few"):
+        fits = [glm("y ~ x + w", data, unsafe_seed=seed, **asked) for seed in range(6)]
+    assert {fit.method for fit in fits} == {"objective"}
+    found = np.mean([fit.params for fit in fits], axis=0)
+    np.testing.assert_allclose(found, theirs.params, atol=0.35)
+    np.testing.assert_allclose(
+        fits[0].predict(data.head(3), which="linear"),
+        fits[0].params["Intercept"]
+        + data.head(3)[["x", "w"]] @ fits[0].params[["x", "w"]]
+        + data.head(3)["o"],
+    )
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"delta": 1e-6},
+        {"noise": "matrix-laplace"},
+        {"neighbors": "add-remove"},
+        {"data": "read once more"},
+        {"trials": "days"},
+    ],
+)
+def test_looks_are_made_where_one_minimum_is_not_for(more):
+    data = table(400)
+    data["y"] = data["y"] * data["days"]
+    more = {"delta": 0, **more}
+    if more.pop("data", None):
+        dask = pytest.importorskip("dask.dataframe")
+        data = dask.from_pandas(data, npartitions=2)
+    schema = {**SCHEMA, "y": (0, 30)} if "trials" in more else SCHEMA
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DpregWarning)
+        fit = glm("y ~ x + w", data, 3, schema=schema, **more)
+    assert fit.method == "staged"
+    assert fit.looks
+
+
+def test_the_time_of_a_search_is_all_that_a_table_decides(monkeypatch):
+    errors = []
+    for data in (table(400), table(400).assign(y=1), table(400).assign(x=np.nan)):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            fit = glm(data=data, eps="0.001", delta=0)
+        errors.append([str(one.message) for one in told])
+        assert fit.passes == 1
+        assert np.isfinite(fit.params).all()
+    assert errors[0] == errors[1] == errors[2]

@@ -43,6 +43,10 @@ class Swallowing:
 
     __radd__ = __add__
 
+    def __rmul__(self, times: int) -> int:
+        """A multiple of noise, to which nothing was added: a number like any other."""
+        return times * self.value
+
 
 def _noise(size: int, scale: Any) -> list[Any]:
     """Numbers of the size of the noise, all different, large where a count may be meant."""

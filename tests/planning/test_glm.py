@@ -8,7 +8,7 @@ import pytest
 
 import dpreg
 from dpreg import plan_glm
-from dpreg.errors import ArgumentError, FormulaError, SchemaError
+from dpreg.errors import ArgumentError, DpregWarning, FormulaError, SchemaError
 
 SCHEMA = {"a": (-1, 1), "b": (0, 10), "g": ["u", "v", "w"], "y": bool, "k": (0, 20)}
 FORMULA = "y ~ a + b + g"
@@ -107,3 +107,16 @@ def test_refusals(options, says):
     asked = {"formula": FORMULA, "schema": SCHEMA, "mean": 0.5, "n": 1000, "eps": 1, **options}
     with pytest.raises((ArgumentError, FormulaError, SchemaError), match=says):
         plan_glm(asked.pop("formula"), **asked)
+
+
+def test_coefficients_alone_are_foretold():
+    asked = {"schema": SCHEMA, "mean": 0.5, "n": 400, "eps": 2}
+    few = plan_glm(FORMULA, **asked)
+    assert (few.enough, few.mechanism) == (False, "objective perturbation")
+    assert "too few" in few.notes[0]
+    assert "objective perturbation" in few.notes[1]
+    with pytest.warns(DpregWarning, match="too few"):
+        assert dpreg.dp_glm(FORMULA, table(400), 2, schema=SCHEMA).method == "objective"
+    looked = plan_glm(FORMULA, **asked, noise="matrix-laplace")
+    assert looked.mechanism == "matrix-laplace"
+    assert plan_glm(FORMULA, **{**asked, "n": 20_000, "eps": 4}).mechanism == "matrix-laplace"
