@@ -134,7 +134,9 @@ def main() -> None:
         print("\n".join(lines(told.out)))
         return
     cells, study = STUDIES[told.what]
-    for cell in cells:
+    for cell in sorted(
+        cells, key=lambda cell: cell.rows * (cell.columns + 2)
+    ):  # the dear ones last
         if not all(word in cell.name.split() for word in told.only):
             continue
         known = done(told.out).get((told.what, cell.name), {})

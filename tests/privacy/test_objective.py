@@ -98,6 +98,17 @@ def test_one_weight_too_large_is_seen(monkeypatch):
     assert _worst(loss, 1, noise) > most
 
 
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_pull_and_the_determinants_cost_what_b_and_the_penalty_pay_for(k):
+    for loss, eps in itertools.product(LOSSES, (Fraction(1, 100), Fraction(1), Fraction(30))):
+        noise = _fitted(loss, k, eps)
+        reach = math.sqrt(REACH_SQUARED)
+        pull = 2 * k * loss.slope * reach * 2**noise.bits / noise.scale
+        bent = k * math.log1p(loss.bend * REACH_SQUARED / float(noise.penalty))
+        paid = float(eps * noise.shares[0])
+        assert 0.8 * paid < pull + bent <= paid
+
+
 @pytest.mark.parametrize("k", [1, 4])
 @pytest.mark.parametrize("size", [1, 4, 31])
 def test_what_is_released_hides_where_the_search_stopped(size, k):
