@@ -48,10 +48,6 @@ class ConditionalFit:
         """Return the ends, (c, 2), of intervals that miss with probability `level`."""
         return np.array([law.interval(level) for law in self.laws])
 
-    def p_values(self) -> Floats:
-        """Return the two-sided p-values of no effect, (c,)."""
-        return np.array([law.p_value() for law in self.laws])
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
