@@ -42,7 +42,7 @@ from dpreg.results.glm_selection import GLMSelectionResults
 from dpreg.schema import Schema
 from dpreg.selection.space import Space, build_space
 from dpreg.sources.reader import Reader
-from dpreg.staged.choice.choose import Choice, choose, conditional_fit
+from dpreg.staged.choice.choose import Choice, choose, conditional_laws
 from dpreg.staged.choice.guard import Verdict
 from dpreg.staged.law import LookLaw
 from dpreg.staged.plan import FRESH
@@ -205,9 +205,9 @@ def _released(call: _Planned, design: Design, facts: CallFacts) -> GLMSelectionR
         regression = glm_results(model, design, later, facts, columns=chosen, looks=looks)
     elif request.fit == "same":
         units = to_user_units(model, design, chosen)
-        given = conditional_fit(law, problem, verdict, alpha, units=units)
+        given = conditional_laws(law, problem, verdict, alpha, units=units)
         regression = glm_results(
-            model, design, seen, facts, columns=chosen, places=places, conditional=given.laws
+            model, design, seen, facts, columns=chosen, places=places, conditional=given
         )
     told = _Told(seen, law, choice, verdict, regression)
     return _results(call, design, space, told, facts)
