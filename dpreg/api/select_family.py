@@ -215,7 +215,7 @@ def _released(call: _Planned, design: Design, facts: CallFacts) -> GLMSelectionR
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What the rows told, all of it released."""
+    """What was learned from the rows, all of it released."""
 
     seen: FamilyLooked
     law: LookLaw
@@ -254,7 +254,7 @@ def _results(
 
 
 def _notes(told: _Told) -> tuple[str, ...]:
-    """Return what is to be said of the choice."""
+    """Return the notes on the choice."""
     notes = list(told.choice.notes)
     for doubt in doubts_of(told.seen, told.law):
         notes.append(f"{doubt} The same holds for the choice: false_inclusions is not promised.")
@@ -267,7 +267,7 @@ def _notes(told: _Told) -> tuple[str, ...]:
 
 
 def _columns(call: _Planned, design: Design, space: Space) -> dict[str, tuple[str, ...]]:
-    """Name the design columns of every term or unit; offset and trials are none."""
+    """Name the design columns of every term or unit, without offset and trials."""
     named_columns = columns_of_terms(design, space, call.request.units)
     return {name: at for name, at in named_columns.items() if name not in call.model.known}
 

@@ -1,4 +1,4 @@
-"""`dp_select` by looks: a choice that is made of released numbers alone, and its coefficients.
+"""`dp_select` by looks: a choice made from released numbers alone, and its coefficients.
 
 The rows are read by the looks. The choice among terms, its doubts, its stability and the
 coefficients given the choice are functions of what the last look released: they cost nothing. One
@@ -125,7 +125,7 @@ def _looked_at(columns: Sequence[int]) -> tuple[int, ...]:
 
 
 def _faded(space: Space, fit: ModelFit, later: Looked, reported: Model) -> tuple[str, ...]:
-    """Name the reported terms that the later look finds much less of."""
+    """Name the reported terms that the later look finds to be much smaller."""
     places = [_looked_at(fit.columns).index(j) for j in fit.columns]
     second = coefficients(later.law(), places)
     units = faded(space, fit, second.params, second.covariance, reported)

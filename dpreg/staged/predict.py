@@ -27,7 +27,7 @@ __all__ = ["PredictedFit", "located_rows", "predict_fit", "predict_one_look"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictedFit:
-    """What a staged release is expected to tell, in box units.
+    """What a staged release is expected to show, in box units.
 
     Parameters
     ----------
