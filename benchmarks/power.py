@@ -52,7 +52,8 @@ from benchmarks._power_table import audit, by_rows, line, markdown, picture
 from benchmarks._staged_rows import Rows, Run, Setting, again, staged
 from benchmarks.peers.choices import choices
 from dpreg.api.select_route import FRESH
-from dpreg.staged.choice.choose import choose, conditional_fit
+from dpreg.staged.choice.choose import choose, conditional_laws
+from dpreg.staged.choice.coefficients import fit_model
 from dpreg.staged.choice.guard import Verdict
 from dpreg.staged.choice.problem import Problem
 from dpreg.staged.coefficients import coefficients
@@ -168,8 +169,9 @@ def fitted(
     target = np.linalg.solve(gram[np.ix_(at, at)], gram[at] @ truth)
     assert looks.law is not None
     if fit == "same":
-        given = conditional_fit(looks.law, problem, verdict)
-        ends, errors, estimates = given.intervals(), given.plain.se, given.plain.estimates
+        plain = fit_model(looks.law, problem, verdict.model)
+        ends = np.array([o.interval(0.05) for o in conditional_laws(looks.law, problem, verdict)])
+        errors, estimates = plain.se, plain.estimates
     else:
         setting = Setting(cell.eps, cell.delta, whole=LATER if fit == "fresh" else 1.0)
         law = (

@@ -152,7 +152,7 @@ class _MomentTally:
 
     Both halves of a split, and all blocks of a private radius, come from one reading of a row: its
     coin is tossed where it is read, and every attempt of a cluster's task hands over the moments
-    of all groups as one vector. Rows that come with their person's coin go by that.
+    of all groups as one vector. Rows that come with their person's coin use that one.
     """
 
     vectors: Vectors

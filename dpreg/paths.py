@@ -158,7 +158,7 @@ def _as_before(descriptor: int, old: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Put a folder's list of names on the disk."""
+    """Sync a folder's entries to the disk."""
     if sys.platform == "win32":
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -21,7 +21,7 @@ def restore_interrupts() -> None:
     if threading.current_thread() is not threading.main_thread():
         return  # Python lets the main thread alone set handlers
     handler = signal.getsignal(signal.SIGINT)
-    if handler is not None:  # None: a handler of C's that Python never knew
+    if handler is not None:  # None: a C handler that Python does not know of
         signal.signal(signal.SIGINT, handler)
 
 

@@ -29,7 +29,7 @@ _TEMPLATE: dict[Kind, tuple[str, str]] = {
 
 
 class HasKinds(Protocol):
-    """What knows its columns' names and kinds, such as a `dpreg.sources.Source`."""
+    """Anything that knows its columns' names and kinds, such as a `dpreg.sources.Source`."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ class HasKinds(Protocol):
 class Skeleton:
     """A table's column names and kinds, as a schema to fill in. Holds no value of any row.
 
-    For the curator's eyes: where a container inferred its kinds from the rows, they tell of them.
+    For the curator's eyes: where a container inferred kinds from the rows, they may reveal them.
     What is filled in has to be known from elsewhere.
 
     Attributes

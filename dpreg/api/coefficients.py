@@ -80,7 +80,7 @@ class CallFacts:
         return PrivacyClaim.of(self.account)
 
     def after(self, rows: int | None, passes: int) -> CallFacts:
-        """Return the facts with what reading the rows has told."""
+        """Return the facts, completed once the rows were read."""
         return replace(self, rows=rows, passes=passes)
 
 
@@ -130,7 +130,7 @@ def share_of_bounds(shares: Mapping[str, Any] | None, unbounded: tuple[str, ...]
 
 
 def eps_for(rows: int, eps: Fraction, needed_at: Callable[[Fraction], float]) -> float:
-    """Return about the eps at which so many rows would do; above a million only roughly.
+    """Return roughly the eps at which so many rows would do.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def announce_wide_factors(
     ----------
     design : Design
     rows : int or None
-        How many there are, or about how many, where that is public; None says nothing.
+        How many there are, or about how many, where that is public; without it there is no warning.
     cost : Budget
         Of the release of the moments.
     protection : Protection

@@ -104,7 +104,7 @@ def joint_fit(
 
 
 def too_wide(design: Design, cost: Budget) -> str:
-    """Say that a factor is too wide to be looked at in stages, from public facts; else nothing."""
+    """Return why a factor is too wide to be looked at in stages; empty if none is. Public."""
     most = _LOOKED_AT if cost.delta else _LOOKED_AT_PURELY
     wide = max((t for t in design.terms if t.exclusive), key=lambda t: len(t.columns), default=None)
     if wide is None or len(wide.columns) < most:

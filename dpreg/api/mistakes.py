@@ -1,7 +1,7 @@
-"""Mistakes that public facts give away: errors before anything is charged or read.
+"""Mistakes that public facts reveal: errors before anything is charged or read.
 
 Column names are public, and so is the number of rows under replace-one. Where only the rows could
-tell, nothing is said.
+show a mistake, nothing is said.
 
 Tested in `tests/api/test_twenty_mistakes.py`.
 """

@@ -1,4 +1,4 @@
-"""What every public call does around its own work: an account, interrupts, no remarks, a record."""
+"""What every public call does around its work: account, interrupts, NumPy's warnings, record."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _R = TypeVar("_R", bound=Any)
 _log = logging.getLogger("dpreg.calls")
 
 _NUMERICAL: Final[Literal["ignore", "warn"]] = "ignore"
-"""What NumPy does about an overflow or an invalid value: its remark could tell of rows or noise."""
+"""What NumPy does about an overflow or an invalid value: a warning could reveal rows or noise."""
 _NOT_PUBLIC: Final = ("data", "estimator", "budget", "analyst", "progress", "unsafe_seed")
 """Rows, what may hold rows, who paid, and what makes no difference to a private result."""
 
@@ -86,14 +86,14 @@ def public_arguments(told: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that are public and can be written down.
 
     Left out are tables and whatever may hold rows: `data`, an `x` that is columns and not their
-    names, functions; and paths, which tell of a machine. A schema is written out.
+    names, functions; and paths, which describe a machine. A schema is written out.
     """
     shown = {}
     for name, value in told.items():
         if name in _NOT_PUBLIC or (name == "x" and told.get("data") is None):
             continue
         if name == "schema":
-            # A path would tell of the machine; what the file declares is in the result.
+            # A path would describe the machine; what the file declares is in the result.
             if isinstance(value, Mapping | Schema):
                 shown[name] = Schema.from_any(value).to_dict()
             continue

@@ -42,7 +42,7 @@ from dpreg.results.glm_selection import GLMSelectionResults
 from dpreg.schema import Schema
 from dpreg.selection.space import Space, build_space
 from dpreg.sources.reader import Reader
-from dpreg.staged.choice.choose import Choice, choose, conditional_fit
+from dpreg.staged.choice.choose import Choice, choose, conditional_laws
 from dpreg.staged.choice.guard import Verdict
 from dpreg.staged.law import LookLaw
 from dpreg.staged.plan import FRESH
@@ -205,9 +205,9 @@ def _released(call: _Planned, design: Design, facts: CallFacts) -> GLMSelectionR
         regression = glm_results(model, design, later, facts, columns=chosen, looks=looks)
     elif request.fit == "same":
         units = to_user_units(model, design, chosen)
-        given = conditional_fit(law, problem, verdict, alpha, units=units)
+        given = conditional_laws(law, problem, verdict, alpha, units=units)
         regression = glm_results(
-            model, design, seen, facts, columns=chosen, places=places, conditional=given.laws
+            model, design, seen, facts, columns=chosen, places=places, conditional=given
         )
     told = _Told(seen, law, choice, verdict, regression)
     return _results(call, design, space, told, facts)
@@ -215,7 +215,7 @@ def _released(call: _Planned, design: Design, facts: CallFacts) -> GLMSelectionR
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What the rows told, all of it released."""
+    """What was learned from the rows, all of it released."""
 
     seen: FamilyLooked
     law: LookLaw
@@ -254,7 +254,7 @@ def _results(
 
 
 def _notes(told: _Told) -> tuple[str, ...]:
-    """Return what is to be said of the choice."""
+    """Return the notes on the choice."""
     notes = list(told.choice.notes)
     for doubt in doubts_of(told.seen, told.law):
         notes.append(f"{doubt} The same holds for the choice: false_inclusions is not promised.")
@@ -267,7 +267,7 @@ def _notes(told: _Told) -> tuple[str, ...]:
 
 
 def _columns(call: _Planned, design: Design, space: Space) -> dict[str, tuple[str, ...]]:
-    """Name the design columns of every term or unit; offset and trials are none."""
+    """Name the design columns of every term or unit, without offset and trials."""
     named_columns = columns_of_terms(design, space, call.request.units)
     return {name: at for name, at in named_columns.items() if name not in call.model.known}
 

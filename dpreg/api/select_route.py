@@ -197,7 +197,7 @@ def _either(
     reader: Reader,
     share: Fraction,
 ) -> Route:
-    """Open the count, and both ways at what it leaves."""
+    """Open the count, and both ways to select at what it leaves of eps."""
     account = request.account()
     whole = request.budget
     count = account.line("number of rows", "laplace", Budget(whole.eps * share))
@@ -232,7 +232,7 @@ def _opened(planned: _Planned, account: Account) -> StagedCall:
 
 
 def _is_unknown(request: SelectionRequest) -> bool:
-    """Whether nobody outside may know, or has said, how many rows there are."""
+    """Whether the number of rows is neither public nor declared."""
     return request.expected_rows is None and not request.protection.n_is_public
 
 
@@ -291,12 +291,12 @@ def _planned(
 
 
 def _fit(request: SelectionRequest) -> str | None:
-    """Return the way in which looks fit, theirs where none was named."""
+    """Return how looks fit: their default where the caller named no way."""
     return "fresh" if request.fit == "auto" else request.fit
 
 
 def _fit_of_paper(request: SelectionRequest) -> str | None:
-    """Return the paper's way of fitting that comes nearest to the one that was asked for."""
+    """Return the paper's way of fitting that is nearest to the one asked for."""
     usual = {"auto": "split", "same": "split", "fresh": "share"}
     return usual.get(request.fit, request.fit) if request.fit else None
 

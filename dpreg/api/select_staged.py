@@ -1,4 +1,4 @@
-"""`dp_select` by looks: a choice that is made of released numbers alone, and its coefficients.
+"""`dp_select` by looks: a choice made from released numbers alone, and its coefficients.
 
 The rows are read by the looks. The choice among terms, its doubts, its stability and the
 coefficients given the choice are functions of what the last look released: they cost nothing. One
@@ -22,7 +22,7 @@ from dpreg.selection.preparation import design_of, space_of
 from dpreg.selection.space import Space
 from dpreg.sources.reader import Reader
 from dpreg.staged.again import locate_again
-from dpreg.staged.choice.choose import choose, conditional_fit
+from dpreg.staged.choice.choose import choose, conditional_laws
 from dpreg.staged.choice.coefficients import ModelFit, fit_model
 from dpreg.staged.choice.confirm import faded
 from dpreg.staged.choice.problem import Model
@@ -73,8 +73,8 @@ def select_staged(
     regression, doubts = None, tuple[str, ...]()
     if request.fit == "same" and columns:
         units = design.to_user_units(columns)
-        given = conditional_fit(law, problem, verdict, alpha, units=units)
-        regression = fit_of(design, columns, seen, facts, conditional=given.laws)
+        given = conditional_laws(law, problem, verdict, alpha, units=units)
+        regression = fit_of(design, columns, seen, facts, conditional=given)
     elif later is not None:
         regression = _fresh_fit(design, columns, later, facts)
         doubts = _faded(space, fit_model(law, problem, verdict.model), later, verdict.reported)
@@ -125,7 +125,7 @@ def _looked_at(columns: Sequence[int]) -> tuple[int, ...]:
 
 
 def _faded(space: Space, fit: ModelFit, later: Looked, reported: Model) -> tuple[str, ...]:
-    """Name the reported terms that the later look finds much less of."""
+    """Name the reported terms that the later look finds to be much smaller."""
     places = [_looked_at(fit.columns).index(j) for j in fit.columns]
     second = coefficients(later.law(), places)
     units = faded(space, fit, second.params, second.covariance, reported)

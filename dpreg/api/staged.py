@@ -109,7 +109,7 @@ def too_few(
     later: Fraction = Fraction(0),
     counted: str = "there are",
 ) -> str:
-    """Say that so many rows are too few for a plan, and which eps would do; else say nothing.
+    """Return why so many rows are too few for a plan, and which eps would do; empty if they do.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def too_few(
     rows : int
         Public, declared or released.
     counted : str
-        What a sentence says before the number of rows.
+        The words before the number of rows in the message.
     """
     halves, columns = 2 if plan.split else 1, plan.size - 2
     needed = halves * plan.rows_needed

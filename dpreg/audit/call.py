@@ -97,10 +97,10 @@ def audit_call(
     ----------
     call : callable
         ``call(data, ledger)`` makes the public call with ``budget=ledger`` and returns its result.
-        What it charges is what is held against it.
+        It is judged by what it charges.
     table, neighbor : table
-        Neighbours under the call's own relation and contributions. That they are neighbours is
-        the caller's to see to.
+        Neighbours under the call's own relation and contributions. The caller must make
+        sure that they are neighbours.
     runs : int
         Runs on each table; half choose an event, the other half count it. At least 4.
     confidence : float
@@ -175,7 +175,7 @@ def _told_apart(
 ) -> list[Finding]:
     """Find what is one thing in all runs on one table, and another in all runs on the other.
 
-    Where noise reaches it that may be chance, and is told only where the chance is below `miss`.
+    Where noise reaches it, that may be chance: it is reported only if its chance is below `miss`.
     """
     found = []
     names = sorted({name for side in seen for one in side for name in one.seen})

@@ -56,7 +56,7 @@ class Elementary:
     value: Seen
 
     def holds(self, seen: Mapping[str, Seen]) -> bool:
-        """Tell whether the event happened in one run."""
+        """Return whether the event happened in one run."""
         got = seen.get(self.name, _NEVER)
         if self.relation == "equals":
             return got == self.value or (_is_nan(got) and _is_nan(self.value))
@@ -72,7 +72,7 @@ class Elementary:
 class Event:
     """A set of outcomes: a weighted sum of elementary events lies above a threshold.
 
-    `first` tells whether the first table is the one under which the event is likelier.
+    `first` is whether the event is likelier under the first table.
     """
 
     parts: tuple[Elementary, ...]
@@ -81,7 +81,7 @@ class Event:
     first: bool
 
     def holds(self, runs: Sequence[Mapping[str, Seen]]) -> Bools:
-        """Tell in which runs it happened."""
+        """Return in which runs it happened."""
         sums = [
             sum(
                 w if part.holds(seen) else -w

@@ -2,7 +2,7 @@
 
 That is more than the result: whether the call raised and with which words, its warnings and which
 of them came before the charge, what it printed or logged, what it charged, how long its pickle is,
-and how many bits of each number are used (where noise is added in floats the low bits tell what it
+and how many bits of each number are used (where noise is added in floats the low bits show what it
 was added to: Mironov 2012). Time and memory are not observed.
 
 Tested in `tests/audit/test_audit_call.py`.
@@ -101,7 +101,7 @@ class _Log(logging.Handler):
 def observe(call: Call, data: Any) -> Observation:
     """Run a call once, with a fresh ledger, and note everything that it shows.
 
-    Whatever the call raises is an observation, not an error, KeyboardInterrupt alone excepted.
+    Whatever the call raises, except KeyboardInterrupt, is an observation and not an error.
     """
     log, printed = _Log(), io.StringIO()
     result: Any = None

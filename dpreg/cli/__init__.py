@@ -4,7 +4,7 @@ Nothing is released on standard error, and no row is printed anywhere. Exit code
 
 ===  ============================================================================
 0    done
-1    a failure that dpreg did not foresee; only its kind is told
+1    an unexpected failure, of which only the kind is shown
 2    a wrong option or argument, or a file that is not a result
 3    the formula was refused
 4    the schema was refused

@@ -44,7 +44,7 @@ def run_batch(path: str, *, check: bool, as_json: bool, quiet: bool) -> None:
         out = "mean.json"
 
     Names of files are relative to the batch file. Every call is checked, and the sum of their costs
-    held against the batch's and the ledger's caps, before the first is charged.
+    compared with the batch's and the ledger's caps, before the first is charged.
     """
     shared, calls = _read(path)
     cap = None

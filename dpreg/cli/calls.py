@@ -56,10 +56,10 @@ class Call:
     out: str | None = None
 
     def quotation(self) -> Quotation:
-        """Refuse what can be refused, and tell the price. Reads no row.
+        """Check the call, and return its price. No row is read.
 
-        What the table calls its columns may contradict the schema: that is told on stderr, to the
-        curator who runs the command, and nowhere else, for it may have been inferred from rows.
+        The kinds of the table's columns may contradict the schema. That is said on stderr, to the
+        curator who runs the command, and nowhere else: kinds may have been inferred from rows.
         """
         if self.out is not None:
             check_writable(self.out)
@@ -92,7 +92,7 @@ def opened(ledger: str | None, analyst: str | None) -> Ledger | None:
 
 
 def told(quotation: Quotation, ledger: Ledger | None) -> dict[str, str]:
-    """Tell a price, and see that the ledger covers it."""
+    """Print a price, and check that the ledger covers it."""
     if ledger is not None:
         ledger.check(quotation.budget, quotation.what, quotation.unit)
     return {"call": quotation.what, **quotation.budget.to_dict(), "protects": quotation.unit}
@@ -131,7 +131,7 @@ def _command(name: str, call: Callable[..., Any]) -> click.Command:
             show_price(price, as_json)
             return
         if account is None:
-            say("dpreg: no ledger is charged: nobody adds up what such releases tell together")
+            say("dpreg: no ledger is charged: nobody adds up what such releases reveal together")
         result = ready.run(account, False if quiet else None)
         click.echo(result.to_json() if as_json else str(result))
 
@@ -178,7 +178,7 @@ _SHARED: Final = (
     click.option("--ledger", metavar="PLACE", help="An SQLite file or a postgresql:// address."),
     click.option("--analyst", metavar="NAME", help="Whose part of the ledger is charged."),
     click.option("--out", metavar="FILE", help="Save the result here, as JSON."),
-    click.option("--check", is_flag=True, help="Refuse what can be refused, tell the cost, stop."),
+    click.option("--check", is_flag=True, help="Check the call, print its cost, and stop."),
     AS_JSON,
     click.option("--quiet", is_flag=True, help="Show no bars."),
 )

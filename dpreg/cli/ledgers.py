@@ -33,7 +33,7 @@ def ledger() -> None:
 @click.option("--analyst-delta", default="0", show_default=True)
 @click.option(
     "--analyst", "named", multiple=True, metavar="NAME=EPS[,DELTA]",
-    help="A cap for one analyst, and nobody who is not named may charge. Several times.",
+    help="A cap for one analyst; only analysts who are named may charge. Repeatable.",
 )  # fmt: skip
 @click.option("--period-eps", help="A cap for each period.")
 @click.option("--period-delta", default="0", show_default=True)
@@ -105,8 +105,8 @@ def export(place: str) -> None:
 def verify(place: str, head: str | None, result: str | None, as_json: bool) -> None:
     """Go through the whole ledger: hashes, sums, caps, and a head kept elsewhere.
 
-    Without a kept head this finds damage and careless edits alone: the chain has no key, and
-    whoever may write to the ledger can compute it anew.
+    Without a kept head this finds only damage and careless edits: the chain has no key, and anyone
+    who can write to the ledger can recompute it.
     """
     account = Ledger.open(place, read_only=True)
     if result is not None:
@@ -114,7 +114,7 @@ def verify(place: str, head: str | None, result: str | None, as_json: bool) -> N
         if record is None or record.ledger is None:
             raise ArgumentError("this result was charged to no ledger.")
         if record.ledger.ledger != account.identity:
-            raise LedgerError("this result was charged to another ledger than this one")
+            raise LedgerError("this result was charged to a different ledger")
         account.verify(record.ledger.head)
     found = account.verify(head)
     if as_json:
@@ -134,9 +134,9 @@ def take_over(old: str, new: str) -> None:
 
 @ledger.command()
 @click.argument("place")
-@click.option("--reason", required=True, help="Why it lies here now; kept in the ledger.")
+@click.option("--reason", required=True, help="Why the ledger is here now; recorded in it.")
 def adopt(place: str, reason: str) -> None:
-    """Let a ledger be charged that was moved, copied or restored. Destroy the other copy first."""
+    """Allow charges to a ledger that was moved or copied. Destroy the other copy first."""
     click.echo(Ledger.open(place).adopt(reason).head)
 
 

@@ -48,7 +48,7 @@ def skeleton(table: str) -> None:
 @click.option("--eps", required=True)
 @click.option("--delta", default="0", show_default=True)
 @click.option("--call", "name", type=click.Choice(OF_FORMULA), default="select", show_default=True)
-@click.option("--ledger", "place", metavar="PLACE", help="See also that it covers the cost.")
+@click.option("--ledger", "place", metavar="PLACE", help="Also check that it covers the cost.")
 @click.option("--analyst", metavar="NAME")
 @AS_JSON
 def check(
@@ -62,7 +62,7 @@ def check(
     analyst: str | None,
     as_json: bool,
 ) -> None:
-    """Refuse what can be refused and tell the cost. Reads no row and charges nothing.
+    """Check a call and print its cost. No row is read, and nothing is charged.
 
     For other calls, and with their options: `dpreg mean TABLE COLUMN ... --check`.
     """
@@ -76,7 +76,7 @@ def check(
 @click.option("--formula", metavar="TEXT", help="With it, units and candidates are the schema's.")
 @call_options(dpreg.plan)
 def plan(effects: tuple[str, ...], formula: str | None, **given: Any) -> None:
-    """Tell the chance of finding effects, or how near coefficients come, before there are data."""
+    """Predict the chance of finding effects, or coefficients' errors, before there are data."""
     named = {name: number(text, "--effect") for name, text in pairs(effects, "--effect").items()}
     click.echo(str(dpreg.plan(named or None, formula=formula, **call_values(dpreg.plan, given))))
 
@@ -85,7 +85,7 @@ def plan(effects: tuple[str, ...], formula: str | None, **given: Any) -> None:
 @click.argument("formula")
 @call_options(dpreg.plan_glm)
 def plan_glm(formula: str, **given: Any) -> None:
-    """Tell the standard errors of a regression of a family, or what they need, without data."""
+    """Predict the standard errors of `dp_glm`, or the rows or eps that they need, without data."""
     click.echo(str(dpreg.plan_glm(formula, **call_values(dpreg.plan_glm, given))))
 
 
@@ -108,7 +108,7 @@ def report(result: str, out: str) -> None:
 
 @commands.command()
 @click.argument("file")
-@click.option("--check", is_flag=True, help="Check all calls, tell the cost, stop.")
+@click.option("--check", is_flag=True, help="Check all calls, print the cost, and stop.")
 @click.option("--quiet", is_flag=True, help="Show no bars.")
 @AS_JSON
 def batch(file: str, check: bool, quiet: bool, as_json: bool) -> None:

@@ -49,7 +49,7 @@ def call_values(call: Callable[..., Any], given: dict[str, Any]) -> dict[str, An
 
 
 def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
-    """Read NAME=VALUE, several times."""
+    """Read an option NAME=VALUE that may be repeated."""
     found = {}
     for text in texts:
         name, equals, value = text.rpartition("=")
@@ -100,7 +100,7 @@ def _value(parameter: inspect.Parameter, value: Any) -> Any:
 
 
 def _is_list(parameter: inspect.Parameter) -> bool:
-    """Tell whether an option is given once for each item; edges of bins come in one."""
+    """Return whether an option is repeated for each item; edges of bins come in one."""
     kind = str(parameter.annotation)
     return parameter.name != "bins" and ("Iterable" in kind or "Sequence" in kind)
 

@@ -1,4 +1,4 @@
-"""How a command ends: with what on which stream, and with which exit code.
+"""How a command ends: what it prints on which stream, and its exit code.
 
 Tested in `tests/cli/test_cli.py`.
 """
@@ -43,7 +43,7 @@ _INTERRUPTED: Final = 130
 
 
 def say(text: str) -> None:
-    """Tell the user something that is not a result."""
+    """Print a message that is not a result."""
     click.echo(text, err=True)
 
 
@@ -55,8 +55,7 @@ def printed(content: Any) -> None:
 def ended(command: Callable[[], object]) -> NoReturn:
     """Run a command and leave the process with its exit code.
 
-    An error that dpreg did not foresee is told by its kind alone: its text, or its traceback, could
-    quote a row.
+    Of an unexpected error only the kind is shown: its text or traceback could quote a row.
     """
     warnings.simplefilter("ignore")
     warnings.simplefilter("always", DpregWarning)

@@ -337,5 +337,5 @@ def _child(work: Callable[[], Floats], send: Connection) -> None:
 
 
 def time_limits_work() -> bool:
-    """Tell whether processes can be forked here."""
+    """Return whether processes can be forked here."""
     return sys.platform != "win32"

@@ -105,7 +105,7 @@ def announce(parts: Mapping[str, Part], *, stacklevel: int) -> None:
 
 
 def bounds_sources(needed: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Tell for each column that is read whether its bounds are declared or bought."""
+    """Return for each column that is read whether its bounds are declared or bought."""
     return {name: "private" if name in names else "schema" for name in needed}
 
 

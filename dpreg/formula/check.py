@@ -186,7 +186,7 @@ def _constant(node: ast.expr, mend: str) -> float:
 
 
 def _arguments(node: ast.expr, name: str, allowed: tuple[str, ...]) -> dict[str, ast.expr]:
-    """Match the arguments of a call to names, without stars, repeats or strangers."""
+    """Match the arguments of a call to names; no stars, no repeated or unknown ones."""
     if not isinstance(node, ast.Call):
         refuse(f"{name} is not called", f"write {name}(...)")
     mend = f"it takes {', '.join(allowed) or 'no arguments'}"

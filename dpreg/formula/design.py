@@ -38,7 +38,7 @@ from dpreg.sources import Source
 
 __all__ = ["Column", "Design", "Term", "build_design", "resolve_keep", "undeclared"]
 
-# What a table holds text in, codes or characters, is its own affair: messages do not tell.
+# Messages do not say whether a table holds its text as codes or as characters.
 _HOLDS: Final[Mapping[Kind, str]] = {
     "string": "holds text or labels",
     "category": "holds text or labels",

@@ -69,7 +69,7 @@ def parsed(code: str) -> ast.expr:
         refuse(f"it is longer than {MAX_LENGTH} characters", "compute such a column beforehand")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python's remarks on odd literals
+            warnings.simplefilter("ignore")  # Python's warnings about odd literals
             tree = ast.parse(code, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         refuse(

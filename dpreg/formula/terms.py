@@ -1,4 +1,4 @@
-"""The one file that speaks to patsy: a formula's terms, and how their factors are coded.
+"""The one file that talks to patsy: a formula's terms, and how their factors are coded.
 
 patsy parses the formula, orders its terms, picks full-rank or reduced codings and names columns. It
 evaluates nothing: factors go in as objects of our own, whose types and levels come from the schema,
@@ -87,7 +87,7 @@ def read_terms(formula: str) -> FormulaTerms:
         raise FormulaError(f"the formula is longer than {MAX_LENGTH} characters; shorten it.")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python's remarks on odd literals
+            warnings.simplefilter("ignore")  # Python's warnings about odd literals
             tree = _balanced(parse_formula(formula))
             if _most_terms(tree) > MAX_TERMS:
                 raise FormulaError(

@@ -50,7 +50,7 @@ _BOTH: Final = (
 
 
 def check_without(call: Mapping[str, Any]) -> None:
-    """Refuse, for a linear model, what only a family has, and what it cannot do without."""
+    """Check that a linear model has no argument of a family, and all that it needs itself."""
     given = [name for name in _OWN if call[name] is not None]
     if given:
         raise ArgumentError(

@@ -166,7 +166,7 @@ def _settled(facts: Facts) -> tuple[Stated, Assumed]:
     else:
         assumed = of_formula(stated.design, stated.given, facts.correlation, facts.like)
     if facts.correlation or facts.like is not None:
-        # The paper's methods know of columns by their deviations given the others alone.
+        # The paper's methods describe a column only by its deviation given the others.
         found = assumed.stated()
         width = (
             np.ones(len(found))

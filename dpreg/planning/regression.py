@@ -49,7 +49,7 @@ class RegressionCall(PlannedCall):
     places: tuple[int, ...]
 
     def fit(self) -> PredictedFit:
-        """Return what the release is expected to tell, in stored units."""
+        """Return what the release is expected to show, in stored units."""
         looks, x = self.asked.looks(self.eps), self.assumed.x
         y = self.assumed.response(self.stated.beta, self.stated.sigma)
         if self.staged:
@@ -79,7 +79,7 @@ class RegressionCall(PlannedCall):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RegressionPlan(Planned[RegressionCall]):
-    """What a private regression would tell beside an ordinary one: a prediction, from no data.
+    """What a private regression would show beside an ordinary one: a prediction, from no data.
 
     Attributes
     ----------

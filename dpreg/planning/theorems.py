@@ -10,7 +10,7 @@ largest model of dbar columns, K = n^alpha models, R >= r sqrt(dbar / kappa0). A
     P(wrong) <= K exp(-eps sigma2 phi / (64 (R + r)^2)) + 3 n^(-A/2) + 2 dbar n^-c
 
 4.1's conditions change with the unit of the response; they are read in the unit in which sigma is
-1, where the theorem is at home. Both bounds fall in phi and in c, so they are taken at the largest
+1, as the theorem is stated. Both bounds fall in phi and in c, so they are taken at the largest
 phi that the theorem admits, and at the largest A that this phi and condition (18) of assumption A4,
 
     n / log n >= max(64 A sigma2 / (kappa0 b0^2), 4 dbar sigma2 / (kappa0 b0^2), 8 A dbar),

@@ -50,7 +50,7 @@ def _models(models: int) -> str:
 
 
 def _found(plan: Plan, cells: list[tuple[str, str]], headers: tuple[str, str]) -> Grid:
-    """Tell of each effect what it changes, what that is measured against, and its chance."""
+    """Return for each effect what it changes, what that is measured against, and its chance."""
     stated, detection, clip = plan.call.stated, plan.detection, float(plan.call.clip)
     rows = [
         (

@@ -1,4 +1,4 @@
-"""Release reports: one HTML file about one result, for who signs it and who reads it."""
+"""Release reports: one HTML file about one result, for its signatory and its readers."""
 
 from dpreg.reporting.page import report_html, write_report
 

@@ -45,7 +45,7 @@ def figures(result: Released) -> str:
 
 
 def _coefficients(result: RegressionResults) -> str:
-    caption = "Coefficients with 95% intervals, which count the privacy noise in."
+    caption = "Coefficients with 95% intervals, which include the privacy noise."
     return _figure(result, caption)
 
 

@@ -62,7 +62,7 @@ def noise(result: Released) -> str:
 
 
 def _is_conditional(result: Released) -> bool:
-    """Tell whether coefficients are corrected for having been chosen."""
+    """Return whether coefficients are corrected for having been chosen."""
     if isinstance(result, SelectionResults):
         return result.regression is not None and _is_conditional(result.regression)
     return isinstance(result, RegressionResults) and bool(result.conditional)

@@ -131,7 +131,7 @@ def ledger(result: Released) -> str:
     record = result.record
     if record is None or record.ledger is None:
         body = (
-            "<p>No ledger was charged, so nobody keeps track of what this release tells together "
+            "<p>No ledger was charged, so nobody keeps track of what this release reveals together "
             "with others from the same data.</p>"
         )
         return section("Budget and ledger", body)
@@ -232,7 +232,7 @@ def verification(result: Released) -> str:
 
 
 def _is_told(block: Block, notes: Container[str]) -> bool:
-    """Tell whether a block of the summary stands in the sections before it: claim and budget."""
+    """Return whether earlier sections already show a block of the summary: claim or budget."""
     if isinstance(block, Paragraph):
         return block.label == "Privacy" or block.text in notes
     return isinstance(block, Grid) and block.headers[:2] == ("step", "mechanism")

@@ -53,7 +53,7 @@ class PrivacyClaim:
     caveats: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what no mechanism of dpreg could claim."""
+        """Reject claims that no mechanism of dpreg could make."""
         if self.neighbors not in NEIGHBORS:
             raise ArgumentError(f"neighbors must be one of {NEIGHBORS}, got {self.neighbors!r}")
         if self.contributions < 1:

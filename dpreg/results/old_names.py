@@ -43,7 +43,7 @@ def _annotation(kind: type, field: str) -> object:
 
 
 def _reader(old: str, field: str, new: str, annotation: object) -> Callable[[object], Any]:
-    told = f"{old} is now called {new}; the old name goes in dpreg {GONE_IN}"
+    told = f"{old} is now called {new}; the old name will be removed in dpreg {GONE_IN}"
 
     def read(result: object) -> Any:
         warnings.warn(told, DeprecationWarning, stacklevel=2)

@@ -142,7 +142,7 @@ def _unit(result: RegressionResults) -> str:
 
 
 def plotting() -> Any:
-    """Import matplotlib's pyplot, or tell how to get it."""
+    """Import matplotlib's pyplot, or say how to install it."""
     try:
         from matplotlib import pyplot
     except ImportError:

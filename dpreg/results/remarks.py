@@ -81,7 +81,8 @@ def _gaps(complete: float, rows: float, schema: Schema) -> str:
         "do the schema's levels match the data, letter by letter? Does each column that is "
         "declared as a number hold numbers?"
         if levels
-        else "does each column that is declared as a number hold numbers, and are gaps so many?"
+        else "does each column that is declared as a number hold numbers, and are cells really "
+        "missing so often?"
     )
     return (
         f"About {max(complete, 0):,.0f} complete rows of {rows:,.0f}: {ask} A row with a missing "

@@ -1,7 +1,7 @@
 """Results as JSON and back.
 
 The format follows the annotations of each class's fields (`codecs_of`), so a new field is written
-and read without a word here. Reading runs no code from the file, checks every field, and raises
+and read without a change here. Reading runs no code from the file, checks every field, and raises
 ArgumentError that names what is wrong.
 """
 

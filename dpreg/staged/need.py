@@ -21,7 +21,7 @@ import math
 
 from dpreg.errors import ArgumentError
 
-__all__ = ["enough_rows", "rows_needed", "strength_needed"]
+__all__ = ["rows_needed"]
 
 
 def rows_needed(columns: int, strength: float, neighbors: str, *, gaussian: bool) -> float:
@@ -36,26 +36,11 @@ def rows_needed(columns: int, strength: float, neighbors: str, *, gaussian: bool
     neighbors : {"replace-one", "add-remove"}
     gaussian : bool
     """
-    return _unit(columns, neighbors, gaussian=gaussian) / strength
-
-
-def strength_needed(columns: int, rows: float, neighbors: str, *, gaussian: bool) -> float:
-    """Return the mu or eps of the last look at which so many rows are enough."""
-    return _unit(columns, neighbors, gaussian=gaussian) / rows
-
-
-def enough_rows(
-    columns: int, rows: float, strength: float, neighbors: str, *, gaussian: bool
-) -> bool:
-    """Return whether a staged release is worth its looks; the rule of ``method="auto"``."""
-    return rows >= rows_needed(columns, strength, neighbors, gaussian=gaussian)
-
-
-def _unit(columns: int, neighbors: str, *, gaussian: bool) -> float:
     if columns < 1:
         raise ArgumentError(f"a model needs at least one column, got {columns}")
     replaced = neighbors == "replace-one"
     if gaussian:
-        return 2 * math.sqrt(2 * (columns + 1)) * columns * (math.sqrt(2) if replaced else 1.0)
-    unit = 4 * columns * math.sqrt(2.0 * (columns + 2) * (columns + 1))
-    return unit if replaced else unit / 2
+        nu = 2 * math.sqrt(2 * (columns + 1)) * columns * (math.sqrt(2) if replaced else 1.0)
+    else:
+        nu = 4 * columns * math.sqrt(2.0 * (columns + 2) * (columns + 1)) / (1 if replaced else 2)
+    return nu / strength

@@ -1,10 +1,8 @@
-r"""Standard errors of staged coefficients before there are any data: for planning.
+"""Standard errors of staged coefficients before there are any data: for planning.
 
-The looks are gone through on rows that are made up, from public numbers alone: normal columns and
-residuals of a given spread, with equal correlations, scaled up to n rows. No noise is drawn; but
-all rules between looks allow for it as they do in a call, and the law of the last look says how
-large the errors will be. The made-up rows come from a fixed seed, so that the same numbers always
-give the same prediction.
+The looks are gone through on rows that stand for those to come, made up or public, scaled up to n
+rows. No noise is drawn; but all rules between looks allow for it as they do in a call, and the law
+of the last look says how large the errors will be.
 """
 
 from __future__ import annotations
@@ -12,12 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
 
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.errors import ArgumentError
 from dpreg.staged.clips import allowed, heaviness_of, open_clips, open_early, spread_sums, wide_cut
 from dpreg.staged.coefficients import Coefficients, coefficients
 from dpreg.staged.law import LookLaw, law
@@ -26,47 +22,12 @@ from dpreg.staged.plan import LookPlan
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
 from dpreg.staged.tails import NORMAL
 
-__all__ = [
-    "PredictedErrors",
-    "PredictedFit",
-    "located_rows",
-    "predict_errors",
-    "predict_fit",
-    "predict_one_look",
-]
-
-_ROWS: Final = 4096
-"""Made-up rows: they leave an error of a percent or two in the prediction."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PredictedErrors:
-    """Predicted standard errors of slopes, in box units.
-
-    In the user's units they are multiplied by the half-width of the response's bounds and divided
-    by that of the column's.
-
-    Parameters
-    ----------
-    slope, sampling, privacy : float
-        Root mean square over the p slopes: in all, and what each source alone would give.
-    least_squares : float
-        Standard error of a slope without privacy.
-    seen : float
-        Least eigenvalue of the last look's moments over the noise in them; below about 1 the
-        prediction is a guess, and the coefficients are hardly determined.
-    """
-
-    slope: float
-    sampling: float
-    privacy: float
-    least_squares: float
-    seen: float
+__all__ = ["PredictedFit", "located_rows", "predict_fit", "predict_one_look"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictedFit:
-    """What a staged release is expected to tell, in box units.
+    """What a staged release is expected to show, in box units.
 
     Parameters
     ----------
@@ -86,50 +47,6 @@ class PredictedFit:
     def seen(self) -> float:
         """Least eigenvalue of the last look's moments over the noise in them."""
         return float(self.law.eigenvalues[0]) / self.law.noise_norm
-
-
-def predict_errors(
-    plan: LookPlan,
-    rows: float,
-    *,
-    rsquared: float = 0.5,
-    correlation: float = 0.0,
-    spread: float = 0.25,
-    response_spread: float = 0.25,
-) -> PredictedErrors:
-    """Predict the standard errors of slopes, from public numbers.
-
-    Parameters
-    ----------
-    plan : LookPlan
-        Its eps, delta, neighbours, rows a person and number of columns.
-    rows : float
-        Complete rows.
-    rsquared : float
-        In [0, 1); the columns share it equally.
-    correlation : float
-        Between any two columns, in [0, 1).
-    spread, response_spread : float
-        Standard deviation of a column and of the response, as a share of the half-width of its
-        bounds. Values are cut at the bounds.
-    """
-    if not (0 <= rsquared < 1 and 0 <= correlation < 1):
-        raise ArgumentError("rsquared and correlation must be at least 0 and below 1")
-    if not (rows > 0 and spread > 0 and response_spread > 0):
-        raise ArgumentError("rows and spreads must be positive")
-    x, y = _made_up(plan.size - 2, rsquared, correlation, spread, response_spread)
-    found = predict_fit(plan, x, y, rows, stretched=True)
-
-    def typical(variances: Floats) -> float:
-        return math.sqrt(float(np.diag(variances)[1:].mean()))
-
-    return PredictedErrors(
-        slope=typical(found.fit.covariance),
-        sampling=typical(found.fit.sampling),
-        privacy=typical(found.fit.privacy),
-        least_squares=typical(found.least_squares),
-        seen=found.seen,
-    )
 
 
 def predict_fit(
@@ -223,22 +140,6 @@ def located_rows(x: Floats, y: Floats, at: Coordinates, stretch: float = 1.0) ->
     share = at.squared_radius / (1 + np.einsum("ij,ij->i", u, u))
     c, cut = np.minimum(1.0, np.sqrt(share)), np.clip(np.sqrt(share), 1.0, stretch)
     return np.column_stack([c, u * c[:, None], np.clip(c * e, -cut, cut)])
-
-
-def _made_up(
-    columns: int, rsquared: float, correlation: float, spread: float, response_spread: float
-) -> tuple[Floats, Floats]:
-    """Make rows whose moments are exactly those asked for, but for the cut at the bounds."""
-    rng = np.random.default_rng(17)
-    drawn = rng.standard_normal((_ROWS, columns + 1))
-    drawn -= drawn.mean(axis=0)
-    drawn = np.linalg.qr(drawn)[0] * math.sqrt(_ROWS)
-    wanted = np.full((columns, columns), correlation) + (1 - correlation) * np.eye(columns)
-    x = drawn[:, :columns] @ np.linalg.cholesky(wanted).T
-    total = math.sqrt(float(wanted.sum())) if columns else 1.0
-    y = math.sqrt(rsquared) * x.sum(axis=1) / total if columns else np.zeros(_ROWS)
-    y = y + math.sqrt(1 - rsquared) * drawn[:, columns]
-    return np.clip(spread * x, -1, 1), np.clip(response_spread * y, -1, 1)
 
 
 def _expected(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["agreement", "frequencies", "probabilities", "relative_rsquared", "simulation"]
 
-# Told apart by shade, dash and marker together, so that no one of them has to be seen.
+# Lines differ in shade, dash and marker, so that any one of the three is enough.
 _STYLES: Final = (
     {"color": "0.0", "linestyle": "-", "marker": "o"},
     {"color": "0.25", "linestyle": "--", "marker": "s"},

@@ -177,7 +177,7 @@ class SimulationStudy(Printed):
                 "Reading",
                 "P(right) is the chance that the drawn model is the true one, averaged over the "
                 "data sets; wide is the part of the tried penalties that reach nine tenths of it. "
-                "A bound that is observed is a leak: r = max |y| is paid for by no budget.",
+                "A bound that is observed is a leak: no budget pays for r = max |y|.",
             )
         ]
         if len(frame) > _ROWS:

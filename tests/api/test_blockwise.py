@@ -11,7 +11,6 @@ from dpreg.api import blockwise
 from dpreg.api.aggregate import sample_aggregate
 from dpreg.api.block_table import block_table
 from dpreg.api.blockwise import Aggregate
-from dpreg.api.labelled_rows import labelled_rows
 from dpreg.errors import ArgumentError, BudgetError, SchemaError
 from dpreg.estimation.blocks import corrected, evaluations
 from dpreg.sources import TableSource
@@ -237,7 +236,7 @@ def test_a_block_without_rows_has_the_midpoint_and_is_never_estimated():
 def test_rows_whose_persons_nobody_knows_are_refused_before_the_charge():
     ledger = Ledger(1)
     asked = Aggregate.of({"eps": 1, "bounds": (0, 10), "person": "who"})
-    for held in (labelled_rows(table()[["g"]], "g", {"g": ["u", "v"]}), block_table([1.0, 2.0])):
+    for held in (block_table(table(), "g", {"g": ["u", "v"]}), block_table([1.0, 2.0])):
         with pytest.raises(ArgumentError, match="person needs a table"):
             next(asked.steps(held, ledger))
     assert ledger.entries == ()

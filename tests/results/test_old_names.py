@@ -42,7 +42,7 @@ def results():
 @pytest.mark.parametrize(("kind", "old", "new"), CASES)
 def test_an_old_name_reads_and_warns_once_with_the_new_one(results, kind, old, new):
     result = results[kind]
-    says = rf"^{old} is now called {new}; the old name goes in dpreg 0\.3$"
+    says = rf"^{old} is now called {new}; the old name will be removed in dpreg 0\.3$"
     with pytest.warns(DeprecationWarning, match=says) as told:
         before = getattr(result, old)
     assert len(told) == 1

@@ -1,12 +1,12 @@
 """Least squares over the l1 ball, for thousands of sets of columns at once, in float64.
 
 Finds *candidates*, and claims nothing about them: whatever rounding, collinearity or ties do here,
-`certificate` bounds how far a candidate is from the optimum and `exact`
-decides what is left. So no tolerance here has to be right, and nothing raises.
+`certificate` bounds how far a candidate is from the optimum and `exact` decides what is left. So no
+tolerance here has to be right, and nothing raises.
 
-Method. Sets of columns with |least squares|_1 <= rho need one Cholesky factor each
-(`selection.batches`). Where the ball binds, the solution path (`selection.path`) gives the active
-columns A and their signs s, and these fix beta by the linear system
+Method. Sets of columns with |least squares|_1 <= rho need one Cholesky factor each (`batches`).
+Where the ball binds, the solution path (`path`) gives the active columns A and their signs s, and
+these fix beta by the linear system
 
     G_AA beta_A + mu s_A = b_A,   s_A' beta_A = rho.
 """

@@ -52,14 +52,11 @@ class TreeDraw:
     nodes, leaves : int
         Nodes made and canonical scores computed. They depend on the rows beyond what the draw
         reveals: curator only, never part of a released result.
-    max_precision : int
-        Most bits that a comparison of noise took. Curator only.
     """
 
     units: tuple[int, ...]
     nodes: int
     leaves: int
-    max_precision: int
 
 
 class Search:
@@ -75,7 +72,6 @@ class Search:
         self.best_low = self.guess = -math.inf
         self.nats = tree.nats
         self.nodes = self.leaves = self.serial = 0
-        self.precision = PRECISION
         self.bar = _progress_bar() if progress else None
 
     def value(self, leaf: Leaf) -> arb:
@@ -161,7 +157,7 @@ class Search:
         if self.best is None:
             raise AssertionError("the tree ended without a leaf")
         units = tuple(members(self.best.model).tolist())
-        return TreeDraw(units, self.nodes, self.leaves, self.precision)
+        return TreeDraw(units, self.nodes, self.leaves)
 
     def take_node(self, node: Node, key: float) -> None:
         """Give a node its state, its leaf, and then its parts."""
@@ -253,7 +249,6 @@ class Search:
                 if x < y:
                     return False
             precision *= 2
-            self.precision = max(self.precision, precision)
 
     def peel(self, node: Node) -> None:
         """Split into the leaf, which is on the heap, and all other models."""

@@ -11,46 +11,14 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.selection.space import Space
-from dpreg.staged.choice.coefficients import ModelFit, fit_model
+from dpreg.staged.choice.coefficients import fit_model
 from dpreg.staged.choice.conditional import condition
 from dpreg.staged.choice.guard import Verdict, guard_margin, judge
 from dpreg.staged.choice.problem import Problem, ReleasedLaw, build_problem, resolved
 from dpreg.staged.choice.stability import stability
 from dpreg.staged.choice.truncated import Truncated
 
-__all__ = ["Choice", "ConditionalFit", "choose", "conditional_fit"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ConditionalFit:
-    """Coefficients of the chosen model, each given that it was chosen (`fit="same"`).
-
-    Attributes
-    ----------
-    columns : tuple of int
-        The law's columns that the model has.
-    plain : ModelFit
-        The same fit as if the model had been given beforehand.
-    laws : tuple of Truncated
-        The conditional law of each coefficient.
-    """
-
-    columns: tuple[int, ...]
-    plain: ModelFit
-    laws: tuple[Truncated, ...]
-
-    @property
-    def estimates(self) -> Floats:
-        """Median-unbiased estimates, (c,); infinite where the law has none."""
-        return np.array([law.center() for law in self.laws])
-
-    def intervals(self, level: float = 0.05) -> Floats:
-        """Return the ends, (c, 2), of intervals that miss with probability `level`."""
-        return np.array([law.interval(level) for law in self.laws])
-
-    def p_values(self) -> Floats:
-        """Return the two-sided p-values of no effect, (c,)."""
-        return np.array([law.p_value() for law in self.laws])
+__all__ = ["Choice", "choose", "conditional_laws"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +84,7 @@ def choose(
     choice : Choice
     problem : Problem
     verdict : Verdict
-        What `conditional_fit` needs beside the law.
+        What `conditional_laws` needs beside the law.
 
     Raises
     ------
@@ -149,15 +117,15 @@ def choose(
     return choice, problem, verdict
 
 
-def conditional_fit(
+def conditional_laws(
     law: ReleasedLaw,
     problem: Problem,
     verdict: Verdict,
     false_inclusions: float = 0.1,
     *,
     units: tuple[Floats, Floats] | None = None,
-) -> ConditionalFit:
-    """Fit the chosen model to the law that chose it, with that taken into account.
+) -> tuple[Truncated, ...]:
+    """Return the law of each coefficient of the chosen model, given that it was chosen.
 
     Parameters
     ----------
@@ -171,8 +139,7 @@ def conditional_fit(
     plain = fit_model(law, problem, verdict.model)
     if units is not None:
         plain = plain.mapped(*units)
-    laws = condition(problem, verdict, plain, guard_margin(false_inclusions))
-    return ConditionalFit(plain.columns, plain, tuple(laws))
+    return tuple(condition(problem, verdict, plain, guard_margin(false_inclusions)))
 
 
 def _notes(problem: Problem, verdict: Verdict, seen: int, directions: int) -> tuple[str, ...]:

@@ -5,10 +5,14 @@
 #' Python's `dpreg.sample_aggregate`, whose documentation has the mathematics.
 #'
 #' @section What the estimator may do:
-#' It takes a block, which is of the type of `data`, with the same columns (except that of `person`)
-#' and factor levels, but without row names and other attributes, and returns one number or several, in the order of
-#' `bounds`. It must be a function of the block (and of fresh random numbers): what it remembers from one
-#' block to the next is not accounted for.
+#' It takes a block and returns one number or several, in the order of `bounds`. A block of a data frame is a
+#' data frame (a tibble, a data.table) of the columns that `schema` declares: doubles where it has bounds
+#' (values beyond them stay as they are), logicals for `logical()`, and factors of the declared levels, where any
+#' other label is `NA`. A block of a vector is a vector of doubles, and of a matrix such a matrix with the same
+#' column names.
+#'
+#' It must be a function of the block (and of fresh random numbers): what it remembers from one block to the
+#' next is not accounted for.
 #'
 #' Where it stops with an error, or returns anything but as many finite numbers as there are bounds, the
 #' block counts as the midpoint of the bounds, and nothing is said about it, since that would reveal something about the rows.
@@ -19,8 +23,7 @@
 #'
 #' @inheritParams dp_mean
 #' @param estimator A function of a block.
-#' @param data A data frame, a vector (also a factor or dates) or a matrix. Missing values are the
-#'   estimator's to handle. Names of columns, their classes and their factor levels count as public.
+#' @param data A data frame, or a vector or matrix of numbers. Missing values are the estimator's to handle.
 #' @param bounds Public bounds of each number that the estimator returns: `c(lowest, highest)`, or a list
 #'   of such pairs, whose names name them.
 #' @param blocks The number of blocks, or `NULL` for one that follows from the number of rows. Where that
@@ -31,7 +34,9 @@
 #'   proportion to their spread; `"mean"` adds noise in proportion to the width of the bounds; `"auto"`
 #'   chooses by the number of blocks and `eps`.
 #' @param by The name of a column of `data` with declared levels: estimates in each of its groups.
-#' @param schema The public facts about the column `by`; see [dp_select()].
+#' @param schema Needed for a data frame: the columns that the estimator gets, and `by`; see [dp_select()]. The
+#'   classes and factor levels that `data` itself has are not passed on, since they may come from its rows:
+#'   `factor()` makes a level of a label that a single row has.
 #' @param timeout Seconds for each block, at most a million; later its value is the midpoint. The estimator
 #'   is stopped where R can be interrupted, by [setTimeLimit()], which then forgets a limit set before; C
 #'   code that never looks runs to its end, and is late. A time limit makes results depend on the load of
@@ -50,7 +55,8 @@
 #'
 #' slope <- function(block) coef(lm(dist ~ speed, block))[["speed"]]
 #' many <- cars[sample(nrow(cars), 5000, replace = TRUE), ]
-#' sample_aggregate(slope, many, eps = 2, bounds = list(slope = c(0, 10)))
+#' sample_aggregate(slope, many, eps = 2, bounds = list(slope = c(0, 10)),
+#'                  schema = list(speed = c(0, 50), dist = c(0, 200)))
 #' @export
 sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = NULL,
                              correct_bias = TRUE, aggregation = "auto", neighbors = "replace-one",
@@ -67,64 +73,73 @@ sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = N
   if (!is.null(progress) && !isTRUE(progress) && !isFALSE(progress)) {
     dpreg_stop("argument_error", "progress must be TRUE, FALSE or NULL.")
   }
-  person <- if (!is.null(person)) {
-    if (!is.data.frame(data)) dpreg_stop("argument_error", "person needs a data frame: it names a column.")
-    person_column(person, data, c(by, names(plain_schema(schema))))
+  tabular <- is.data.frame(data)
+  if (!is.null(person) && !tabular) {
+    dpreg_stop("argument_error", "person needs a data frame: it names a column.")
   }
-  rows <- rows_of(data, without = person)
-  if (!is.null(by) && !(is.character(by) && length(by) == 1 && is.data.frame(data))) {
+  if (!is.null(by) && !(is.character(by) && length(by) == 1 && tabular)) {
     dpreg_stop("argument_error", "by must be the name of a column of a data frame.")
   }
+  if (!is.null(schema) && !tabular) {
+    dpreg_stop("argument_error", "schema declares the columns of a data frame, and data is none: leave it out.")
+  }
+  if (!tabular) data <- plain_rows(data)
   arguments["schema"] <- list(plain_schema(schema))
+  declared <- names(written_schema(arguments$schema))
+  person <- person_column(person, data, c(by, declared))
   arguments <- with_ledger(arguments)
   if (is.list(bounds)) arguments$bounds <- lapply(bounds, as.list)
-  table <- structure(list(), names = character(), class = "data.frame",
-                     row.names = .set_row_names(rows$count))
-  if (!is.null(by)) {
-    table_columns(data, by) # refuses what cannot be read
-    check_declared(data, by, arguments$schema)
-    table[[by]] <- data[[by]]
+  if (!is.null(by)) check_declared(data, by, arguments$schema)
+  step <- if (tabular) {
+    python_call("open_run", arguments, data, as.character(unique(c(declared, by, person))))
+  } else {
+    python_call("open_run", c(arguments, rows = NROW(data)))
   }
-  if (!is.null(person)) {
-    table_columns(data, person)
-    table[[person]] <- data[[person]]
-  }
-  step <- python_call("open_run", arguments, table)
+  take <- if (tabular) frame_blocks(step$columns, class(data)) else plain_blocks(data)
   on.exit(if (is.null(step$result)) python_call("close_run", list(run = step$run)))
   while (is.null(step$result)) {
-    estimates <- block_estimates(estimator, rows$take, step, progress)
+    estimates <- block_estimates(estimator, take, step, progress)
     step <- python_call("send_estimates", list(run = step$run), estimates)
   }
   new_estimate(step$result, call)
 }
 
-# How blocks are taken: of the same type, and without names of rows or anything else that belongs to
-# the whole table, such as the rows that na.omit() left out or dplyr's groups.
-rows_of <- function(data, without = NULL) {
-  if (is.data.frame(data)) {
-    known <- c("data.table", "tbl_df", "tbl", "data.frame")
-    classes <- intersect(class(data), known)
-    kept <- !names(data) %in% without
-    columns <- structure(unclass(data), names = names(data))[kept]
-    attributes(columns) <- list(names = names(data)[kept], class = classes,
-                                row.names = .set_row_names(nrow(data)))
-    take <- function(index) {
-      block <- columns[index, , drop = FALSE]
-      attr(block, "row.names") <- .set_row_names(length(index))
-      block
-    }
-    return(list(count = nrow(data), take = take))
+# Numbers without anything that belongs to the whole: not even whether they are stored as integers,
+# which may follow from the rows.
+plain_rows <- function(data) {
+  known <- (is.numeric(data) || is.logical(data)) && !is.object(data) && length(dim(data)) <= 2
+  if (!known) {
+    dpreg_stop("argument_error", "data must be a data frame, or a vector or matrix of numbers; got an object ",
+               "of class ", quoted(class(data)[1]), ". Labels go into a data frame, and their levels into schema.")
   }
   if (is.matrix(data)) {
-    rownames(data) <- NULL
-    return(list(count = nrow(data), take = function(index) data[index, , drop = FALSE]))
+    matrix(as.double(data), nrow(data), dimnames = if (!is.null(colnames(data))) list(NULL, colnames(data)))
+  } else {
+    as.double(data)
   }
-  if (is.atomic(data) && !is.null(data) && length(dim(data)) < 2) {
-    data <- unname(data)
-    return(list(count = length(data), take = function(index) data[index]))
+}
+
+plain_blocks <- function(rows) {
+  if (is.matrix(rows)) function(index) rows[index, , drop = FALSE] else function(index) rows[index]
+}
+
+# Blocks of the columns as Python has read them, each cell by the column's declaration alone: classes
+# and levels that R has found in the rows would make a block's value depend on other blocks.
+frame_blocks <- function(columns, classes) {
+  columns <- lapply(columns, declared_column)
+  class(columns) <- intersect(classes, c("data.table", "tbl_df", "tbl", "data.frame"))
+  attr(columns, "row.names") <- .set_row_names(length(columns[[1]]))
+  function(index) {
+    block <- columns[index, , drop = FALSE]
+    attr(block, "row.names") <- .set_row_names(length(index))
+    block
   }
-  dpreg_stop("argument_error", "data must be a data frame, a vector or a matrix; got an object of ",
-             "class ", quoted(class(data)[1]), ".")
+}
+
+declared_column <- function(cells) {
+  if (!is.list(cells)) return(cells)
+  if (is.null(cells$levels)) return(as.logical(cells$values))
+  structure(cells$values, levels = cells$levels, class = "factor")
 }
 
 # The estimates that Python asks for, a row each, NA for none. The first of a block's is of the whole

@@ -67,7 +67,7 @@ row_functions_of_r <- local({
   list2env(functions, parent = emptyenv())
 })
 
-# No value outside the spline's own bounds, but for rounding.
+# No value outside the spline's own bounds, except by rounding.
 spline_values <- function(x, knots = NULL, degree = 3, intercept = FALSE, Boundary.knots) {
   bounds <- sort(Boundary.knots)
   slack <- 1e-9 * diff(bounds)

@@ -2,7 +2,7 @@
 #'
 #' `dp_save()` writes a result to a JSON file that R and Python read alike; `saveRDS()` keeps it for R
 #' alone. `dp_load()` reads what either language wrote, and runs no code from it. `dp_report()` writes one HTML
-#' page about a result, for who signs it and who reads it: what was released, what it cost, and what the
+#' page about a result, for its signatory and its readers: what was released, what it cost, and what the
 #' numbers mean.
 #'
 #' @param object A result of [dp_select()], [dp_ols()], [dp_glm()], [dp_mean()] and its like, or [sample_aggregate()].

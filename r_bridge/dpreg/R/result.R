@@ -92,7 +92,7 @@ new_regression <- function(view, translation, call) {
               python = list(python_of(view))), class = c("dp_ols", "dp_result"))
 }
 
-# What each look released, but for the moments themselves; NULL where there were none.
+# What each look released, except the moments themselves; NULL where there were none.
 looks_frame <- function(looks) {
   if (is.null(looks)) return(NULL)
   looks$opened <- looks$opened == 1

@@ -210,7 +210,7 @@ without_person <- function(data, person) {
             row.names = .set_row_names(.row_names_info(data, 2L)))
 }
 
-# R gives ordered factors polynomial contrasts; who has them is told what they get here.
+# R gives ordered factors polynomial contrasts; users of ordered factors are told what they get here.
 say_of_ordered <- function(data, translation) {
   plain <- vapply(Filter(is.name, translation$expressions), as.character, "")
   ordered <- Filter(function(name) {

@@ -8,7 +8,7 @@ from staged.choice.made_up import law_of, make_law, plain_space
 
 from dpreg.errors import ArgumentError
 from dpreg.selection.space import Space
-from dpreg.staged.choice.choose import choose, conditional_fit
+from dpreg.staged.choice.choose import choose, conditional_laws
 
 
 def test_strong_terms_are_reported_by_name(rng):
@@ -22,10 +22,9 @@ def test_strong_terms_are_reported_by_name(rng):
     assert choice.stability["x1"] == choice.stability["x3"] == 1.0
     assert choice.stability["x2"] < 0.5
     assert choose(law, plain_space(4))[0].stability == choice.stability
-    fit = conditional_fit(law, problem, verdict)
-    assert fit.columns == (0, 1, 3)
-    assert fit.estimates == pytest.approx([0.5, 0.3, -0.2], abs=0.1)
-    assert (fit.p_values() < 0.05).all()
+    given = conditional_laws(law, problem, verdict)
+    assert [one.center() for one in given] == pytest.approx([0.5, 0.3, -0.2], abs=0.1)
+    assert all(one.p_value() < 0.05 for one in given)
 
 
 def test_a_drowned_release_reports_nothing_and_says_so(rng):
@@ -56,8 +55,8 @@ def test_no_term_is_reported_where_less_than_a_quarter_of_the_directions_is_seen
         "The noise hides 14 of 18 directions of the columns: no term is reported. It takes more "
         "rows, or a larger eps."
     )
-    given = conditional_fit(law, problem, verdict)
-    assert np.isfinite(given.intervals()).all()
+    given = conditional_laws(law, problem, verdict)
+    assert np.isfinite([one.interval(0.05) for one in given]).all()
 
 
 def test_stand_ins_are_named_both_ways_round(rng):
@@ -75,11 +74,11 @@ def test_a_factor_comes_and_goes_as_one(rng):
     law = make_law(rng, np.array([0, 0.2, 0.0, -0.2, 0]), noise=2.0)
     choice, problem, verdict = choose(law, space)
     assert choice.reported == ("a",)
-    fit = conditional_fit(law, problem, verdict)
-    assert fit.columns == (0, 1, 2, 3)
-    ends = fit.intervals()
-    assert (ends[:, 0] < fit.estimates).all()
-    assert (fit.estimates < ends[:, 1]).all()
+    given = conditional_laws(law, problem, verdict)
+    assert len(given) == 4
+    for one in given:
+        low, high = one.interval(0.05)
+        assert low < one.center() < high
 
 
 def test_an_empty_space_is_no_error(rng):

@@ -7,7 +7,7 @@ import pytest
 from staged.choice.made_up import make_law, plain_space
 
 from dpreg.staged.choice import conditional
-from dpreg.staged.choice.choose import choose, conditional_fit
+from dpreg.staged.choice.choose import choose, conditional_laws
 from dpreg.staged.choice.coefficients import fit_model
 from dpreg.staged.choice.guard import guard_margin, judge
 from dpreg.staged.choice.problem import build_problem
@@ -81,18 +81,17 @@ def coverage(rng, runs):
         _, problem, verdict = choose(law, plain_space(5), again=False)
         if not verdict.reported:
             continue
-        fit = conditional_fit(law, problem, verdict)
+        fit, given = fit_model(law, problem, verdict.model), conditional_laws(law, problem, verdict)
         columns = list(fit.columns)
         whitened = np.linalg.solve(lower, base.k)
         target = np.linalg.lstsq(whitened[:, columns], whitened @ TRUTH, rcond=None)[0]
-        ends = fit.intervals()
-        centers = fit.estimates
         for place, column in enumerate(columns):
-            assert ends[place, 0] <= centers[place] <= ends[place, 1]
+            low, high = given[place].interval(0.05)
+            assert low <= given[place].center() <= high
             if column - 1 in verdict.reported and abs(TRUTH[column]) < 0.2:
-                kept.append(ends[place, 0] <= target[place] <= ends[place, 1])
-                gap = abs(fit.plain.estimates[place] - target[place])
-                plain.append(gap <= 1.96 * fit.plain.se[place])
+                kept.append(low <= target[place] <= high)
+                gap = abs(fit.estimates[place] - target[place])
+                plain.append(gap <= 1.96 * fit.se[place])
     return np.array(kept), np.array(plain)
 
 
@@ -107,20 +106,19 @@ def test_intervals_of_weak_terms_cover_after_the_choice(rng):
 def test_other_units_are_the_same_laws(rng):
     law = redrawn(fixed_law(rng), rng)
     _, problem, verdict = choose(law, plain_space(5))
-    box = conditional_fit(law, problem, verdict)
-    size = len(box.columns)
+    box = conditional_laws(law, problem, verdict)
+    size = len(box)
     transform = np.diag(np.arange(1.0, size + 1))
     transform[0, 1:] = -0.3  # an intercept that takes up what the columns are shifted by
     shift = np.linspace(1, 2, size)
-    other = conditional_fit(law, problem, verdict, units=(transform, shift))
-    np.testing.assert_allclose(
-        other.plain.estimates, transform @ box.plain.estimates + shift, rtol=1e-9
-    )
+    other = conditional_laws(law, problem, verdict, units=(transform, shift))
     for j in range(1, size):
-        want = box.laws[j].intervals * (j + 1) + shift[j]
-        np.testing.assert_allclose(other.laws[j].intervals, want, rtol=1e-6)
+        want = box[j].intervals * (j + 1) + shift[j]
+        np.testing.assert_allclose(other[j].intervals, want, rtol=1e-6)
     fitted = fit_model(law, problem, verdict.model)
     mapped = fitted.mapped(transform, shift)
+    np.testing.assert_allclose(mapped.estimates, transform @ fitted.estimates + shift, rtol=1e-9)
+    assert [one.estimate for one in other] == list(mapped.estimates)
     moved = replace(law, g=law.g + mapped.lines[:, 0])
     again = fit_model(moved, problem, verdict.model).mapped(transform, shift)
     assert again.estimates[0] - mapped.estimates[0] == pytest.approx(1, rel=1e-6)

@@ -4,6 +4,7 @@ set.seed(4)
 waits <- rexp(6000)
 table <- data.frame(a = runif(6000, 0, 10), b = rnorm(6000, 5), g = sample(c("u", "v", "w"), 6000, TRUE),
                     stringsAsFactors = TRUE)
+declared <- list(a = c(0, 10), b = c(0, 10), g = c("w", "v", "u"))
 
 test_that("an estimator of R's is averaged over blocks", {
   told <- sample_aggregate(median, waits, eps = 500, bounds = c(0, 10))
@@ -15,22 +16,22 @@ test_that("an estimator of R's is averaged over blocks", {
   limits <- confint(told)
   expect_true(limits[1] < coef(told) && coef(told) < limits[2])
   both <- sample_aggregate(function(block) c(mean(block$a), sd(block$b)), table, eps = 1e6,
-                           bounds = list(centre = c(0, 10), spread = c(0, 5)))
+                           bounds = list(centre = c(0, 10), spread = c(0, 5)), schema = declared)
   expect_named(coef(both), c("centre", "spread"))
   expect_equal(coef(both), c(centre = mean(table$a), spread = sd(table$b)), tolerance = 0.02)
   grouped <- sample_aggregate(function(block) mean(block$a), table, eps = 1e6, bounds = c(0, 10),
-                              by = "g", schema = list(g = c("u", "v")), blocks = 20)
+                              by = "g", schema = list(a = c(0, 10), g = c("u", "v")), blocks = 20)
   expect_equal(unname(coef(grouped)), as.vector(tapply(table$a, table$g, mean))[1:2],
                tolerance = 0.02)
 })
 
 test_that("a block is of the type of the data, and knows nothing of the rest", {
-  seen <- function(data) {
+  seen <- function(data, schema = if (is.data.frame(data)) declared) {
     kept <- NULL
     sample_aggregate(function(block) {
       kept <<- block
       1
-    }, data, eps = 1, bounds = c(0, 2), blocks = 30, correct_bias = FALSE)
+    }, data, eps = 1, bounds = c(0, 2), blocks = 30, correct_bias = FALSE, schema = schema)
     kept
   }
   named <- table
@@ -40,14 +41,16 @@ test_that("a block is of the type of the data, and knows nothing of the rest", {
   expect_setequal(names(attributes(block)), c("names", "class", "row.names"))
   expect_identical(attr(block, "row.names"), seq_len(nrow(block)))
   expect_identical(lapply(block, class), lapply(table, class))
-  expect_identical(levels(block$g), levels(table$g))
+  expect_identical(levels(block$g), declared$g)
+  rows <- match(block$a, table$a)
+  expect_identical(block$b, table$b[rows])
+  expect_identical(as.character(block$g), as.character(table$g)[rows])
   matrix <- matrix(1:12000, 6000, dimnames = list(paste0("r", 1:6000), c("x", "y")))
   expect_identical(colnames(seen(matrix)), c("x", "y"))
   expect_null(rownames(seen(matrix)))
   expect_identical(seen(stats::setNames(waits, 1:6000))[0], numeric())
-  expect_s3_class(seen(table$g), "factor")
-  expect_s3_class(seen(as.Date("2020-01-01") + 1:6000), "Date")
-  one <- seen(table["a"])
+  one <- seen(table, declared["a"])
+  expect_named(one, "a")
   expect_s3_class(one, "data.frame")
   skip_if_not_installed("tibble")
   expect_s3_class(seen(tibble::as_tibble(table)), "tbl_df")
@@ -55,10 +58,40 @@ test_that("a block is of the type of the data, and knows nothing of the rest", {
   expect_s3_class(seen(data.table::as.data.table(table)), "data.table")
   grouped <- structure(table, class = c("grouped_df", "tbl_df", "tbl", "data.frame"), groups = 1:3)
   expect_identical(class(seen(grouped)), c("tbl_df", "tbl", "data.frame"))
-  for (bad in list(list(1, 2), NULL, quote(x), array(1, c(2, 2, 2)))) {
+  for (bad in list(list(1, 2), NULL, quote(x), array(1, c(2, 2, 2)), table$g, "a", as.Date("2020-01-01") + 1:9,
+                   matrix("a"), 1i)) {
     expect_error(sample_aggregate(median, bad, eps = 1, bounds = c(0, 1)),
                  class = "dpreg_argument_error")
   }
+})
+
+test_that("what one row does to classes and levels reaches no other block", {
+  mark <- function(data, schema) {
+    found <- NULL
+    sample_aggregate(function(block) {
+      found <<- c(found, list(list(levels(block$g), vapply(block, typeof, ""))))
+      1
+    }, data, eps = 1, bounds = c(0, 2), blocks = 20, correct_bias = FALSE, schema = schema)
+    unique(found)
+  }
+  with_row <- function(a, b, g, f) {
+    rows <- data.frame(a = 1:100, b = rep(c(TRUE, FALSE), 50), g = "u", f = 1:100)
+    rbind(data.frame(a = a, b = b, g = g, f = f), rows)
+  }
+  schema <- list(a = c(0, 9), b = logical(), g = c("u", "v"), f = list(levels = 1:9))
+  plain <- mark(with_row(1L, TRUE, "u", 1L), schema)
+  expect_identical(plain, list(list(c("u", "v"), c(a = "double", b = "logical", g = "integer", f = "integer"))))
+  other <- with_row(0.5, NA, "only here", 1e9)
+  expect_identical(mark(other, schema), plain)
+  expect_identical(mark(transform(other, g = factor(g), f = factor(f)), schema), plain)
+  expect_error(mark(other, NULL), "schema must declare the columns", class = "dpreg_argument_error")
+  numbers <- function(data) {
+    sample_aggregate(function(block) is.integer(block), data, eps = 1e6, bounds = c(0, 2), unsafe_seed = 1)
+  }
+  expect_identical(coef(numbers(1:100)), coef(numbers(c(1:99, 0.5))))
+  expect_identical(coef(numbers(matrix(1:100))), coef(numbers(matrix(c(1:99, 0.5)))))
+  expect_error(sample_aggregate(median, 1:9, eps = 1, bounds = c(0, 1), schema = declared), "leave it out",
+               class = "dpreg_argument_error")
 })
 
 # What Python's function answers to failures, this one does: the midpoint, and not a word.

@@ -18,7 +18,9 @@ test_that("every call takes the column that says whose row it is", {
     function(...) dp_quantile("y", 0.5, panel, eps = 10, schema = bounds, ...),
     function(...) dp_histogram("g", panel, eps = 10, schema = bounds, ...),
     function(...) dp_suffstats("y", panel, eps = 10, schema = bounds, ...),
-    function(...) sample_aggregate(function(block) mean(block$y), panel, eps = 10, bounds = c(0, 2), ...)
+    function(...) {
+      sample_aggregate(function(block) mean(block$y), panel, eps = 10, bounds = c(0, 2), schema = bounds, ...)
+    }
   )
   for (call in calls) {
     told <- call(person = "id", contributions = 2)
@@ -68,8 +70,8 @@ test_that("blocks hold the kept rows of whole persons, and not the column", {
     seen[[length(seen) + 1]] <<- block
     mean(block$y)
   }, cbind(panel, mark = panel$id), eps = 10, bounds = c(0, 2), person = "id", contributions = 3, blocks = 20,
-  correct_bias = FALSE)
-  expect_named(seen[[1]], c("x", "z", "g", "y", "mark"))
+  correct_bias = FALSE, schema = c(bounds, list(mark = c(0, 200))))
+  expect_named(seen[[1]], c("y", "x", "z", "g", "mark"))
   owners <- unlist(lapply(seen, function(block) unique(block$mark)))
   expect_identical(anyDuplicated(owners), 0L)
   expect_setequal(owners, unique(panel$id))

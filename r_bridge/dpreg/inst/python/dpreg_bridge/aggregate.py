@@ -17,15 +17,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpreg.api.block_table import block_table
 from dpreg.api.blockwise import Aggregate
-from dpreg.api.labelled_rows import labelled_rows
 from dpreg.api.recorded import position, public_arguments
 from dpreg.errors import ArgumentError
-from dpreg.estimation.blocks import corrected, evaluations
+from dpreg.estimation.blocks import Rows, corrected, evaluations
 from dpreg.privacy.ledger.receipts import kept
 from dpreg.results.classic import ClassicResults
 from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.sources.persons import Persons
+from dpreg_bridge.columns import NA_INTEGER
 from dpreg_bridge.ledgers import charged_to
 from dpreg_bridge.views import view
 
@@ -68,26 +69,30 @@ _numbers: Final = itertools.count(1)
 
 
 def open_run(
-    data: pd.DataFrame,
+    data: pd.DataFrame | None = None,
+    rows: int = 0,
     by: Any = None,
     schema: Any = None,
     budget: Any = None,
     analyst: str | None = None,
     **asked: Any,
 ) -> dict[str, Any]:
-    """Check and charge the call; tell R which rows to estimate from first.
+    """Check and charge the call; hand R the columns as declared, and the first blocks' rows.
 
     Parameters
     ----------
-    data : DataFrame
-        As many rows as R's data; its only columns are `by` and `person`, where they are given.
+    data : DataFrame, optional
+        The columns that are declared, and `person`.
+    rows : int
+        How many R has, where they are no table's but numbers, which stay there.
     by, schema, budget, analyst, **asked
         The arguments of `dpreg.sample_aggregate`; `budget` is a ledger's path.
     """
     told = public_arguments({**asked, "by": by, "schema": schema})
     checked = Aggregate.of(asked)
     persons = Persons.of(checked.choices.protection, checked.choices.seed)
-    table = labelled_rows(data, by, schema, persons)
+    held = np.empty((rows, 0)) if data is None else data
+    table = block_table(held, by, schema, progress=False, persons=persons)
     ledger = None if budget is None else charged_to(budget)
     if analyst is not None:
         if ledger is None:
@@ -99,7 +104,7 @@ def open_run(
     run.place = position(receipt)
     number = next(_numbers)
     _runs[number] = run
-    return _asking(number, run)
+    return _asking(number, run) | {"columns": None if data is None else _columns(table.rows)}
 
 
 def send_estimates(run: int, data: pd.DataFrame) -> dict[str, Any]:
@@ -117,6 +122,23 @@ def send_estimates(run: int, data: pd.DataFrame) -> dict[str, Any]:
 def close_run(run: int) -> None:
     """Forget a run that R will not finish, or that has ended."""
     _runs.pop(run, None)
+
+
+def _columns(rows: Rows) -> dict[str, Any]:
+    """Lay out the columns that blocks have: a list with levels is a factor, one without logical."""
+    frame: pd.DataFrame = rows.take(np.arange(rows.count))
+    return {str(name): _column(cells) for name, cells in frame.items()}
+
+
+def _column(cells: pd.Series[Any]) -> Any:
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        codes = cells.cat.codes.to_numpy(np.int32)
+        return {
+            "values": np.where(codes < 0, NA_INTEGER, codes + 1).astype(np.int32),
+            "levels": tuple(map(str, cells.cat.categories)),
+        }
+    numbers = cells.to_numpy(np.float64, na_value=np.nan)
+    return {"values": numbers} if cells.dtype == "boolean" else numbers
 
 
 def _asking(number: int, run: _Run) -> dict[str, Any]:

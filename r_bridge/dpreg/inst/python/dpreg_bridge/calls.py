@@ -2,7 +2,7 @@
 
 A reply holds ``ok``; then ``value``, or ``class`` and ``message`` of what went wrong; and the texts
 of dpreg's warnings. Errors and warnings of dpreg are made of public facts. The message of any other
-exception may hold cells, so only its class is told, unless the curator asked for more by
+exception may hold cells, so only its class is shown, unless the curator asked for more by
 ``options(dpreg.debug = TRUE)``.
 """
 

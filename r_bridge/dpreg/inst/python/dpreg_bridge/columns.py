@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from dpreg_bridge.rpy import R
 
-__all__ = ["table"]
+__all__ = ["NA_INTEGER", "table"]
 
-_NA_INTEGER: Final = -(2**31)
+NA_INTEGER: Final = -(2**31)
 _NA_INTEGER64: Final = -(2**63)
 _TEXT: Final = pd.StringDtype("python", na_value=math.nan)
 
@@ -44,13 +44,13 @@ def _column(column: dict[str, Any]) -> Any:
         case "number":
             if not isinstance(column["values"], R.IntSexpVector):
                 return values
-            return _floats(values, _NA_INTEGER)
+            return _floats(values, NA_INTEGER)
         case "integer64":
             # All digits are kept: two persons' ids may differ in the last alone.
             whole = values.view(np.int64)
             return pd.arrays.IntegerArray(whole, whole == _NA_INTEGER64)
         case "logical":
-            missing = values == _NA_INTEGER
+            missing = values == NA_INTEGER
             return pd.arrays.BooleanArray((values != 0) & ~missing, missing)
         case "labels":
             levels = pd.Index([str(level) for level in column["levels"]], dtype=object)
@@ -77,4 +77,4 @@ def _floats(values: NDArray[Any], missing: int) -> NDArray[np.float64]:
 
 def _codes(values: NDArray[np.int32]) -> NDArray[np.int32]:
     """Count levels from 0, and -1 for a missing one."""
-    return np.where(values == _NA_INTEGER, np.int32(-1), values - np.int32(1))
+    return np.where(values == NA_INTEGER, np.int32(-1), values - np.int32(1))

@@ -30,7 +30,7 @@ _callback: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_release)
 
 
 def guard(library: str) -> bool:
-    """Guard the finalizers of the reticulate that is loaded from this path; tell if it was done."""
+    """Guard the finalizers of the reticulate loaded from this path; return whether it was done."""
     try:
         pointer = ctypes.c_void_p.in_dll(ctypes.CDLL(library), _POINTER)
     except (OSError, ValueError):

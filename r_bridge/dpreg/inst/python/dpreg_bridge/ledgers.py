@@ -32,7 +32,7 @@ def ledger(
     period_cap: Any = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Make or open an account and tell what it holds.
+    """Make or open an account and return what it holds.
 
     Parameters
     ----------

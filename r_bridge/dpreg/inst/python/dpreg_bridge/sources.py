@@ -25,7 +25,7 @@ _numbers: Final = itertools.count(1)
 
 
 def new_stream() -> str:
-    """Make room for a stream and tell its address, as text: R's numbers do not hold all of them."""
+    """Make room for a stream and return its address, as text: too long for R's numbers."""
     room = ctypes.create_string_buffer(_STREAM)
     address = str(ctypes.addressof(room))
     _rooms[address] = room
@@ -35,14 +35,14 @@ def new_stream() -> str:
 def open_source(
     paths: list[str] | None = None, stream: str | None = None, whole: bool = False
 ) -> dict[str, Any]:
-    """Open a table and tell its public names and kinds.
+    """Open a table and return its public names and kinds.
 
     Parameters
     ----------
     paths : list of str, optional
         Files, or globs.
     stream : str, optional
-        The address that `new_stream` told, where R has put a stream since.
+        The address that `new_stream` returned, where R has put a stream since.
     whole : bool
         Whether R holds the stream's table in memory, so that it can be gone through again.
     """

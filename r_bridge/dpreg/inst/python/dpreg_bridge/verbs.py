@@ -65,7 +65,7 @@ def _selection_study(**arguments: Any) -> dict[str, Any]:
 
 
 def _has_module(name: str) -> bool:
-    """Tell whether Python has a module, without importing it."""
+    """Return whether Python has a module, without importing it."""
     return importlib.util.find_spec(name) is not None
 
 
