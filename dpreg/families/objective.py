@@ -45,7 +45,7 @@ _STEPS: Final = 80
 _HALVINGS: Final = 40
 _DIGITS: Final = 128
 _SPARE: Final = 1e3
-_PARTS: Final = (1.0, 1 / 4, 1 / 16)
+_PARTS: Final = tuple(4.0**-power for power in range(11))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -136,13 +136,6 @@ class Loss:
         """A: where the mean of counts stays."""
         return float(np.log(self.top))
 
-    def values(self, eta: Floats, y: Floats) -> Floats:
-        """Return l, up to what does not depend on eta."""
-        if not self.counts:
-            return np.asarray(np.logaddexp(0.0, eta) - y * eta)
-        held = np.minimum(eta, self.last)
-        return np.asarray(np.exp(held) * (1 + eta - held) - y * eta)
-
     def derivatives(self, eta: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Return l' and l''."""
         if self.counts:
@@ -193,14 +186,6 @@ class Objective:
     def steepest(self) -> float:
         """Lipschitz constant of the gradient, at least."""
         return len(self.rows.y) * self.loss.bend * self.reach_squared * 1.01 + float(self.penalty)
-
-    def value(self, t: Floats) -> float:
-        """Return J(t), up to a constant."""
-        rows, gap = self.rows, t - self.centre
-        eta = rows.x @ t + rows.known
-        own = float(self.weights @ self.loss.values(eta, rows.y))
-        pulled = float(np.array(self.noise, dtype=np.float64) @ t)
-        return own + pulled + float(self.penalty) / 2 * float(gap @ gap)
 
     def slopes(self, t: Floats) -> tuple[Floats, Floats]:
         """Return the gradient and the second derivatives, (d,) and (d, d)."""
@@ -263,7 +248,10 @@ def _stepped(objective: Objective, t: list[arb], gradient: list[arb]) -> list[ar
     """Return a nearer point: by a part of Newton's step where that is nearer, else downhill."""
     found = np.array([float(cell.mid()) for cell in gradient])
     _, bent = objective.slopes(np.array([float(cell.mid()) for cell in t]))
-    step = np.linalg.solve(bent, found)
+    try:
+        step = np.linalg.solve(bent, found)
+    except np.linalg.LinAlgError:  # in floats alone: the penalty makes them definite
+        step = found / objective.steepest
     for part in _PARTS:
         newton = [(a - part * float(s)).mid() for a, s in zip(t, step, strict=True)]
         if bool(_length(objective.ball(newton)) < (1 - part / 4) * _length(gradient)):
@@ -272,24 +260,28 @@ def _stepped(objective: Objective, t: list[arb], gradient: list[arb]) -> list[ar
 
 
 def _searched(objective: Objective, near: float) -> Floats:
-    """Return about the minimum: Newton's steps in floats, each halved until it leads down."""
+    """Return about the minimum: Newton's steps in floats, each halved while it goes too far.
+
+    A step goes too far if the objective rises at its end by more than half of how it fell at its
+    start. Values would not show it: one row with a large offset hides what all others add.
+    """
     t = np.array(objective.centre, dtype=np.float64)
-    value = objective.value(t)
     for _ in range(_STEPS):
         gradient, bent = objective.slopes(t)
         if float(np.linalg.norm(gradient)) <= near:
             break
-        step = cho_solve(cho_factor(bent), gradient)
-        down, part = float(step @ gradient), 1.0
+        try:
+            step = cho_solve(cho_factor(bent), gradient)
+        except np.linalg.LinAlgError:
+            break
+        most, part = float(step @ gradient) / 2, 1.0
         for _ in range(_HALVINGS):
-            ahead = t - part * step
-            told = objective.value(ahead)
-            if told <= value - part * down / 10_000:
+            if float(step @ objective.slopes(t - part * step)[0]) >= -most:
                 break
             part /= 2
         else:
             break  # as low as floats can tell
-        t, value = ahead, told
+        t = t - part * step
     return t
 
 

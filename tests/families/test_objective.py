@@ -37,12 +37,27 @@ def made(loss, n=300, d=4, seed=0, penalty=Fraction(1, 3), noise=2.0):
     return Objective(rows, loss, 1.9, penalty, np.array([0.2, *np.zeros(d - 1)]), b)
 
 
+def losses(loss, eta, y):
+    """The losses of rows, up to what does not depend on eta."""
+    if not loss.counts:
+        return np.logaddexp(0.0, eta) - y * eta
+    held = np.minimum(eta, loss.last)
+    return np.exp(held) * (1 + eta - held) - y * eta
+
+
+def value(at, t):
+    """J(t), up to a constant."""
+    rows, gap = at.rows, t - at.centre
+    own = at.weights @ losses(at.loss, rows.x @ t + rows.known, rows.y)
+    return own + np.array(at.noise, dtype=float) @ t + float(at.penalty) / 2 * gap @ gap
+
+
 @LOSSES
 def test_losses_have_the_stated_derivatives_and_bounds(loss):
     eta, y = np.linspace(-6, 6, 2001), np.full(2001, 0.7 * loss.top)
     first, second = loss.derivatives(eta, y)
     near = 1e-6
-    slope = (loss.values(eta + near, y) - loss.values(eta - near, y)) / (2 * near)
+    slope = (losses(loss, eta + near, y) - losses(loss, eta - near, y)) / (2 * near)
     np.testing.assert_allclose(first, slope, atol=1e-6)
     smooth = np.abs(eta - loss.last) > 0.02  # beyond, the mean stays where it is
     change = np.gradient(first, eta)
@@ -63,7 +78,7 @@ def test_balls_hold_the_gradient(loss):
     assert widest < 1e-20
     step = 1e-6
     for j, unit in enumerate(np.eye(4)):
-        told = (at.value(t + step * unit) - at.value(t - step * unit)) / (2 * step)
+        told = (value(at, t + step * unit) - value(at, t - step * unit)) / (2 * step)
         assert float(balls[j]) == pytest.approx(told, abs=1e-5)
 
 
@@ -71,9 +86,23 @@ def test_balls_hold_the_gradient(loss):
 def test_the_minimum_is_within_its_tolerance(loss):
     at, tolerance = made(loss), Fraction(1, 10**9)
     found = np.array(minimum(at, tolerance, tolerance / 8, 40)) / 2**40
-    theirs = minimize(at.value, np.zeros(4), jac=lambda t: at.slopes(t)[0], tol=1e-12).x
+    theirs = minimize(
+        lambda t: value(at, t), np.zeros(4), jac=lambda t: at.slopes(t)[0], tol=1e-12
+    ).x
     np.testing.assert_allclose(found, theirs, atol=1e-5)
     assert np.linalg.norm(at.slopes(found)[0]) <= float(tolerance) + 4 * at.steepest / 2**40
+
+
+@LOSSES
+@pytest.mark.parametrize("offset", [1e16, 1e18, -1e30])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_row_with_a_huge_offset_does_not_hold_the_search_up(loss, offset, seed, monkeypatch):
+    at = made(loss, n=60, d=20, seed=seed, penalty=Fraction(1, 3000), noise=0.01)
+    at.rows.known[0] = offset
+    passes, ball = [], Objective.ball
+    monkeypatch.setattr(Objective, "ball", lambda self, t: passes.append(t) or ball(self, t))
+    minimum(at, Fraction(1, 10**6), Fraction(1, 10**7), 30)
+    assert len(passes) < 60
 
 
 @LOSSES
