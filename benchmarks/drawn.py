@@ -5,8 +5,8 @@
 
 For slopes, in units of least squares: overlap with its intervals, width, root mean square of the
 bias, the noise. Coverage is that of the line of three million rows; least squares' own stands
-beside it. This is a benchmark of accuracy, not of privacy: rows are floats and noise comes from a
-seed.
+beside it, and the share of slopes that a flag names. This is a benchmark of accuracy, not of
+privacy: rows are floats and noise comes from a seed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from benchmarks.coverage import ols_errors
 from benchmarks.replication.measures import overlap
 from dpreg.staged import reference
 from dpreg.staged.coefficients import coefficients
+from dpreg.staged.flags import flags
 
 PIECE, PIECES = 300_000, 10
 
@@ -45,7 +46,7 @@ def measure(
     truth = line_of(table.draw)
     setting = Setting(eps, delta, neighbors, 1, 0, table.levels)
     rng = np.random.default_rng([seed, sum(map(ord, table.label)), int(delta > 0)])
-    shared, widths, gaps, hits, own = [], [], [], [], []
+    shared, widths, gaps, hits, own, named = [], [], [], [], [], []
     for _ in range(runs):
         x, y = table.draw(rng, table.rows)
         beta, bse, _ = ols_errors(x, y, True)
@@ -61,6 +62,9 @@ def measure(
         gaps.append((fit.params - beta) / bse)
         hits.append(np.abs(fit.params - truth) <= half)
         own.append(np.abs(beta - truth) <= 1.96 * bse)
+        names = [f"x{j}" for j in range(len(beta))]
+        told = {j for flag in flags(run.law, fit, names, needed=0.0) for j in flag.columns}
+        named.append(len(told - {0}) / (len(beta) - 1))
     slopes = [np.array(one)[:, 1:] for one in (shared, widths, gaps, hits, own)]
     return {
         "overlap": float(np.median(slopes[0])),
@@ -70,6 +74,7 @@ def measure(
         "error": float(np.square(slopes[2]).mean()),
         "coverage": float(slopes[3].mean()),
         "least squares": float(slopes[4].mean()),
+        "flagged": float(np.mean(named)),
         "intercept": float(np.array(hits)[:, 0].mean()),
     }
 

@@ -156,7 +156,7 @@ class ClassicResults(Estimates):
     bounds : mapping of str to (lo, hi) array
     noise : str
     eps, delta : Fraction
-        As typed in the call.
+        As typed in the call: the most that it may cost. `spent` is what it did cost.
     claim : PrivacyClaim
     notes : tuple of str
     """

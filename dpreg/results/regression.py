@@ -83,7 +83,7 @@ class RegressionResults(StatsmodelsNames):
     fit : {"fixed", "split", "share", "same", "fresh"}
         Given; or selected on other rows, on the same, in the same release, or from an earlier look.
     eps, delta : Fraction
-        As typed in the call.
+        As typed in the call: the most that it may cost. `spent` is what it did cost.
     clip : Fraction
         The response is clipped after scaling to [-clip, clip].
     center : bool

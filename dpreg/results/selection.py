@@ -70,7 +70,7 @@ class SelectionResults(StatsmodelsNames):
     units, hierarchy : str
     max_terms : int or None
     eps, delta : Fraction
-        As typed in the call.
+        As typed in the call: the most that it may cost. `spent` is what it did cost.
     radius, clip : Fraction
         Of the l1 ball (None for "staged") and of the response, in units of the scaled response.
     radius_source : {"given", "default", "private", "none"}

@@ -182,12 +182,16 @@ def _regression_facts(result: RegressionResults) -> Facts:
 
 
 def privacy_facts(result: Called) -> tuple[tuple[str, str], ...]:
-    """Return what every summary says of the claim and of the rows."""
+    """Return what every summary says of the claim and of the rows.
+
+    eps and delta are what was spent: pure noise costs no delta, whatever the call allows.
+    """
+    eps, delta = result.claim.spent.as_decimal()
     return (
         ("Neighbors", result.claim.neighbors),
         ("Contributions", str(result.claim.contributions)),
-        ("eps", decimal_string(result.eps)),
-        ("delta", decimal_string(result.delta)),
+        ("eps", eps),
+        ("delta", delta),
         ("n", "private" if result.nobs is None else f"{result.nobs:,}"),
         ("Passes", str(result.passes)),
     )

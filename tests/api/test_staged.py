@@ -12,6 +12,7 @@ from api.test_regression import FORMULAS, SCHEMA, table
 import dpreg
 from dpreg.errors import ArgumentError, BudgetError, DataError
 from dpreg.results.looks import Look
+from dpreg.results.views import privacy_facts
 from dpreg.staged.need import rows_needed
 
 
@@ -68,6 +69,17 @@ def test_pure_eps_is_charged_look_by_look_and_gaussian_looks_jointly():
     assert (both.noise, both.noise_degrees) == ("gaussian", None)
     assert both.budget["eps"].tolist()[0] == "1"
     assert both.spent.delta == dpreg.Budget(1, "1e-6").delta
+
+
+@pytest.mark.parametrize(("noise", "spent"), [("matrix-laplace", "0"), ("gaussian", "0.000001")])
+def test_a_summary_shows_the_delta_that_was_spent(noise, spent):
+    fit = staged(delta="1e-6", noise=noise)
+    assert fit.delta == dpreg.Budget(1, "1e-6").delta
+    assert fit.spent == dpreg.Budget(1, spent)
+    assert dict(privacy_facts(fit))["delta"] == spent
+    shown = [line.split() for line in str(fit.summary()).splitlines()]
+    assert any(line[-2:] == ["delta:", spent] for line in shown if line)
+    assert any(line[0] == "total" and line[-1] == spent for line in shown if line)
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])

@@ -28,7 +28,7 @@ from dpreg.staged.coefficients import coefficients
 from dpreg.staged.looks import look
 from dpreg.staged.need import rows_needed
 from dpreg.staged.opened import open_looks
-from dpreg.staged.plan import LOOKS, SHARES, SQUARES, TAIL, plan_looks
+from dpreg.staged.plan import LOOKS, NOISES, SHARES, SQUARES, TAIL, plan_looks
 from dpreg.staged.rows import LocatedRows
 
 ONE_ROW = Protection("replace-one")
@@ -50,7 +50,7 @@ PURE = Budget(1)
 def looked(cost=PURE, protection=ONE_ROW, noise=None, seed=None, data=None, seen=None, rows=None):
     rng = None if seed is None else np.random.default_rng(seed)
     account = Account(protection, cost, rng)
-    plan = plan_looks(4, cost, protection, exclusive=[(3, 4)], noise=noise)
+    plan = plan_looks(4, cost, protection, exclusive=[(1, 2)], noise=noise)
     opened = open_looks(plan, account)
     account.charge(None, "a call")
     reader = Reader(as_source(frame() if data is None else data), False)
@@ -71,7 +71,7 @@ PLANS = [("gaussian", Budget(1, "1e-6")), ("matrix-laplace", Budget(1))]
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("k", [1, 3])
 def test_the_plan_spends_the_whole_and_no_more(noise, cost, neighbors, k):
-    plan = plan_looks(4, cost, Protection(neighbors, k), exclusive=[(3, 4)], noise=noise)
+    plan = plan_looks(4, cost, Protection(neighbors, k), exclusive=[(1, 2)], noise=noise)
     spent = sum(plan.strengths, plan.tail_strength + plan.squares_strength)
     if noise == "gaussian":
         cells = len(plan.triangle.cells) + 2 * 21 + 7
@@ -95,7 +95,7 @@ def test_the_plan_spends_the_whole_and_no_more(noise, cost, neighbors, k):
 def test_mu_squared_is_proved_for_every_cell_that_is_drawn(later, split):
     cost = Budget(1, "1e-6")
     plan = plan_looks(
-        4, cost, ONE_ROW, exclusive=[(3, 4)], noise="gaussian", later=later, split=split
+        4, cost, ONE_ROW, exclusive=[(1, 2)], noise="gaussian", later=later, split=split
     )
     noises = [plan.box_noise(), plan.located_noise(1, 0.5), plan.located_noise(2, 0.5)]
     tails = [plan.tail_noise(2**19), plan.squares_noise()]
@@ -132,10 +132,27 @@ def test_rows_needed_are_those_of_the_noise_that_is_drawn(noise, cost, neighbors
     assert plan.rows_needed == rows_needed(d, plan.strength(2), neighbors, gaussian=unit)
 
 
-def test_the_noise_is_the_one_that_disturbs_the_last_look_least():
-    few, many = (plan_looks(p, Budget(1, "1e-6"), ONE_ROW) for p in (1, 60))
-    assert (few.mechanism, many.mechanism) == ("matrix-laplace", "gaussian")
-    assert plan_looks(60, Budget(1), ONE_ROW).mechanism == "matrix-laplace"
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("columns", [1, 3, 5, 60])
+@pytest.mark.parametrize("delta", ["1e-6", "1e-9", "1e-14"])
+def test_gaussian_noise_is_taken_up_to_half_as_much_again_as_the_other(neighbors, columns, delta):
+    plans = {
+        noise: plan_looks(columns, Budget(1, delta), Protection(neighbors), noise=noise)
+        for noise in (None, *NOISES)
+    }
+    unit = {noise: plan.unit(LOOKS - 1) for noise, plan in plans.items()}
+    assert unit["gaussian"] != unit["matrix-laplace"]
+    larger = unit["gaussian"] > 1.5 * unit["matrix-laplace"]
+    assert plans[None].mechanism == ("matrix-laplace" if larger else "gaussian")
+
+
+def test_the_choice_between_noises():
+    def taken(columns, delta, neighbors):
+        return plan_looks(columns, Budget(1, delta), Protection(neighbors)).mechanism
+
+    assert taken(1, "1e-6", "replace-one") == taken(1, "1e-6", "add-remove") == "gaussian"
+    assert taken(1, "1e-9", "add-remove") == taken(60, 0, "replace-one") == "matrix-laplace"
+    assert taken(60, "1e-9", "add-remove") == "gaussian"
 
 
 @pytest.mark.parametrize(("noise", "cost"), PLANS)
