@@ -17,9 +17,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final
 
 from dpreg.errors import BudgetError, LedgerError
@@ -31,6 +32,7 @@ __all__ = [
     "Entry",
     "Line",
     "Position",
+    "budget_from",
     "clean",
     "fraction_of",
     "fraction_text",
@@ -207,6 +209,7 @@ class Line:
     amounts: tuple[str, ...]
     previous: str
     digest: str
+    _sums: tuple[Budget, ...] = field(default=(), compare=False, repr=False)  # `amounts`, once read
 
     @classmethod
     def made(
@@ -217,9 +220,9 @@ class Line:
         previous: str,
     ) -> Line:
         """Make a new line: `names` from `token` to `account_unit`, `amounts` as budgets."""
-        texts = tuple(fraction_text(part) for one in amounts for part in (one.eps, one.delta))
+        texts = tuple(text for one in amounts for text in _texts(one))
         digest = _digest([number, *names, *texts, previous])
-        return cls(number, *names, texts, previous, digest)
+        return cls(number, *names, texts, previous, digest, amounts)
 
     @classmethod
     def read(cls, row: tuple[Any, ...]) -> Line:
@@ -257,8 +260,10 @@ class Line:
         return self._budget(6)
 
     def _budget(self, place: int) -> Budget:
+        if self._sums:
+            return self._sums[place // 2]
         try:
-            return Budget(fraction_of(self.amounts[place]), fraction_of(self.amounts[place + 1]))
+            return budget_from(self.amounts[place], self.amounts[place + 1])
         except (ValueError, TypeError, ZeroDivisionError, AttributeError):
             raise LedgerError(f"entry {self.number} of the ledger is damaged") from None
 
@@ -312,6 +317,23 @@ def fraction_of(text: str) -> Fraction:
     """Read what `fraction_text` wrote; ValueError or ZeroDivisionError for anything else."""
     top, bottom = text.split("/")
     return Fraction(int(top), int(bottom))
+
+
+@lru_cache(maxsize=256)
+def budget_from(eps: str, delta: str) -> Budget:
+    """Read two numbers that `fraction_text` wrote; the same few come again and again."""
+    return Budget(fraction_of(eps), fraction_of(delta))
+
+
+def _texts(budget: Budget) -> tuple[str, str]:
+    return (
+        ("0/1", "0/1")
+        if budget is NOTHING
+        else (
+            fraction_text(budget.eps),
+            fraction_text(budget.delta),
+        )
+    )
 
 
 def _digest(values: list[Any]) -> str:

@@ -56,11 +56,17 @@ class Request:
 
     @classmethod
     def made(cls, cost: Budget, what: object, unit: object, analyst: str) -> Request:
-        """Give a charge a token of its own, and keep its label short and printable."""
+        """Give a charge a token of its own, and keep its label short and printable.
+
+        BudgetError for a unit that cannot be printed, and so not stored everywhere.
+        """
         label = str(what)[:_LONGEST_LABEL]
         if not label.isprintable():
             label = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in label)
-        return cls(secrets.token_hex(16), label, cost, str(unit), analyst)
+        whom = str(unit)
+        if not whom.isprintable():
+            raise BudgetError("unit must not hold control characters or halves of characters")
+        return cls(secrets.token_hex(16), label, cost, whom, analyst)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ _LONGEST: Final = 10.0  # seconds that a fork waits for another thread's use of 
 _open: Final[weakref.WeakSet[Shared]] = weakref.WeakSet()
 _barred: Final[set[tuple[int, int]]] = set()
 _held: Final[list[threading.RLock]] = []
+_process = os.getpid()  # whose connections are known to be its own
 
 
 class Shared:
@@ -54,10 +55,13 @@ class Shared:
 
         LedgerError where the file cannot be used in this fork.
         """
+        global _process
         here = os.getpid()
-        for one in list(_open):
-            if one.process != here:
-                one._inherited()
+        if here != _process:
+            _process = here
+            for one in list(_open):
+                if one.process != here:
+                    one._inherited()
         if self.identity in _barred:
             raise LedgerError(
                 "this process was forked while the ledger was in use, or by code that did not tell "

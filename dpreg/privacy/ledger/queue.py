@@ -1,17 +1,19 @@
 """A fair queue before a file's lock: who comes first is served first.
 
 SQLite's own waiting is a lottery: each process sleeps a while and tries again, and with many of
-them some wait for seconds. Here each takes a ticket, holds a lock on the byte of that number, and
-goes in when no smaller byte is locked. The system lets go of a lock when its process ends, however
-it ends, so that nobody waits for the dead. Who leaves wakes the next by a datagram; where it does
-not arrive (another container), the next looks by itself ten times a second.
+them some wait for seconds. Here each draws a ticket, which is a lock on the byte of the first free
+number, and goes in when no smaller byte is locked. The system lets go of a lock when its process
+ends, however it ends, so that nobody waits for the dead. Who leaves wakes the next by a datagram;
+where it does not arrive (another container), the next looks by itself ten times a second.
 
 Who waits leaves a message in a slot of the file: what it would do. Whoever is first may do it for
-those behind, in their order, and answer in their slots; `together` says what for.
+those behind, in their order, and answer in their slots; `together` says what for. Who was served
+wakes the next who was: one process that woke all of them would itself be the last to go.
 
 The queue gives order and carries messages. That one writer at a time gets in is the database's
-work; where there is no queue (not Linux, a folder that may not be written to, a wait beyond the
-deadline), it still is.
+work; where there is no queue (not Linux, a folder that may not be written to, a file system
+without such locks, a wait beyond the deadline), it still is. What the file says is never believed:
+at worst one waits out of turn.
 
 Tested in `tests/privacy/ledger/test_many.py` and `tests/privacy/ledger/test_together.py`.
 """
@@ -29,34 +31,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+if sys.platform == "linux":
+    from dpreg.privacy.ledger.locks import first_held, is_free, try_lock, unlock
 from dpreg.privacy.ledger.slots import PLACES, Slot, Slots
 
 __all__ = ["Queue", "Turn", "Waiting", "share_with_group"]
 
 _BYTES: Final = 1 << 40  # tickets' bytes start here, far behind all that the file holds
-_SHORT: Final = 0.0002
 _LONG: Final = 0.1
-
-if sys.platform == "linux":
-    import fcntl
-    import struct
-
-    _LOCK: Final = struct.Struct("@hhqqi4x")
-
-    def _try_lock(file: int, kind: int, start: int, length: int = 1) -> bool:
-        """Lock or unlock bytes of the file, for this open file alone; tell whether it was free."""
-        order = _LOCK.pack(kind, os.SEEK_SET, start, length, 0)
-        try:
-            fcntl.fcntl(file, fcntl.F_OFD_SETLK, order)
-        except BlockingIOError:
-            return False
-        return True
-
-    def _is_free(file: int, start: int, length: int) -> bool:
-        """Tell whether nobody else holds one of these bytes."""
-        order = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
-        answer = fcntl.fcntl(file, fcntl.F_OFD_GETLK, order)
-        return bool(_LOCK.unpack(answer)[0] == fcntl.F_UNLCK)
+_SHORT: Final = 0.005  # for who has no slot, and so no bell that others could ring
+_DRAWS: Final = 1000
+_STRETCH: Final = 8  # of those who were served, every so-manieth is woken by whoever served
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +63,18 @@ class Turn:
     first : bool
         Whether everybody with a smaller ticket has left or been served.
     kept : bool
-        Whether this place is now served by nobody else.
+        Whether nobody else did, or will do, what this place's message asks for.
+    posted : bool
+        Whether it could leave a message.
     """
 
-    __slots__ = ("_bells", "_length", "_queue", "_rung", "_ticket", "answer", "first", "kept")
+    __slots__ = (
+        *("_bells", "_length", "_queue", "_rung", "_ticket"),
+        *("answer", "first", "kept", "posted"),
+    )
 
-    def __init__(self, queue: Queue | None, ticket: int) -> None:
-        self._queue, self._ticket = queue, ticket
+    def __init__(self, queue: Queue | None, ticket: int, posted: bool) -> None:
+        self._queue, self._ticket, self.posted = queue, ticket, posted
         self._bells: dict[int, int] = {}
         self._rung: dict[int, int] = {}
         self.answer, self.first, self.kept = 0, False, False
@@ -110,16 +100,20 @@ class Turn:
 
         To be called while nobody else can serve.
         """
+        if not self._withdraw() and self._queue is not None:
+            self._queue.give_up(self._ticket)  # a full disk: who holds no ticket is not served
         slot = self._slot(self._ticket)
-        self.kept = True
-        self._withdraw()
-        return 0 if slot is None else slot.note
+        note = 0 if slot is None else slot.note
+        self.kept = note == 0
+        return note
 
     def take(self, other: Waiting, note: int) -> bool:
-        """Note that a place behind is being served; False where it has withdrawn."""
-        if self._queue is None:
+        """Note that a place behind is being served; False where it has withdrawn.
+
+        False, too, where the disk takes no note: that place is then served in its own turn.
+        """
+        if self._queue is None or not self._queue.slots.note(other.ticket, note):
             return False
-        self._queue.slots.note(other.ticket, note)
         # Whoever withdraws writes so before it looks for a note: one of the two sees the other.
         slot = self._slot(other.ticket)
         return slot is not None and not slot.withdrawn
@@ -133,7 +127,8 @@ class Turn:
         if queue is None or not self.first:
             return
         for _ in range(2):
-            start, last = last + 1, queue.slots.given
+            # Whoever is further behind has no slot beside this one's.
+            start, last = last + 1, min(queue.slots.given, self._ticket + PLACES - 1)
             for ticket in range(start, last + 1):
                 if not queue.is_waiting(ticket):
                     continue
@@ -144,7 +139,10 @@ class Turn:
                 yield Waiting(ticket, *posted)
 
     def tell(self, answers: dict[int, tuple[int, bytes]]) -> None:
-        """Give those behind their answers and replies, and let them go."""
+        """Give those behind their answers and replies, and let them go.
+
+        Who cannot be told, on a full disk, finds in its own turn what was done.
+        """
         if self._queue is None or not answers:
             return
         for ticket, (answer, reply) in answers.items():
@@ -154,13 +152,17 @@ class Turn:
 
     def withdraw(self) -> bool:
         """Let nobody serve this place from now on; False where somebody may have begun to."""
-        self._withdraw()
+        marked = self._withdraw()
+        if self.kept or not self.posted:
+            return True
         slot = self._slot(self._ticket)
-        return self.kept or slot is None or slot.note == 0
+        return marked and slot is not None and slot.note == 0
 
-    def _withdraw(self) -> None:
-        if self._queue is not None and self._slot(self._ticket) is not None:
-            self._queue.slots.withdraw(self._ticket)
+    def _withdraw(self) -> bool:
+        """Mark the slot, if it is this place's; False where the disk does not take the mark."""
+        if self._queue is None or self._slot(self._ticket) is None:
+            return True
+        return self._queue.slots.withdraw(self._ticket)
 
     def _slot(self, ticket: int) -> Slot | None:
         return None if self._queue is None else self._queue.slots.of(ticket)
@@ -192,6 +194,8 @@ class Queue:
             self._number = int.from_bytes(os.urandom(8), "little")
             self._bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
             self._bell.bind(_address(self._number))
+            self._listening = select.poll()
+            self._listening.register(self._bell, select.POLLIN)
         except OSError:
             self.close()  # not this user's to write: go without
 
@@ -200,10 +204,10 @@ class Queue:
         """Wait for one's turn, or until a time of `time.monotonic`, and let the next in after."""
         file = self._file
         if file is None or sys.platform != "linux":
-            yield Turn(None, 0)
+            yield Turn(None, 0, posted=False)
             return
-        ticket = self._ticket(file, message, deadline)
-        turn = Turn(self if ticket else None, ticket)
+        ticket, posted = self._ticket(file, message)
+        turn = Turn(self if ticket else None, ticket, posted)
         try:
             if ticket:
                 self._wait(file, turn, ticket, deadline)
@@ -228,68 +232,80 @@ class Queue:
 
         def is_waiting(self, ticket: int) -> bool:
             """Tell whether someone holds this ticket."""
-            return self._file is not None and not _is_free(self._file, _BYTES + ticket, 1)
+            return self._file is not None and not is_free(self._file, _BYTES + ticket)
+
+        def give_up(self, ticket: int) -> None:
+            """Hold a ticket no longer, and with it no place."""
+            if self._file is not None:
+                unlock(self._file, _BYTES + ticket)
 
         def leave(self, ticket: int, served: dict[int, int], *, wake: bool) -> None:
             """Give up a ticket; ring those who were served and, if asked, the next in the queue."""
-            if self._file is None:
-                return
-            _try_lock(self._file, fcntl.F_UNLCK, _BYTES + ticket)
+            self.give_up(ticket)
             # The next first: it works while those who were served go their ways.
-            if wake:
-                for later in range(max([ticket, *served]) + 1, self.slots.given + 1):
-                    if self.is_waiting(later):
-                        slot = self.slots.of(later)
-                        if slot is not None:
-                            self._ring(slot.bell)
-                        break
-            for bell in served.values():
+            if wake and self._file is not None:
+                behind = _BYTES + max([ticket, self.slots.served, *served]) + 1
+                found = first_held(self._file, behind, PLACES)
+                slot = None if found is None else self.slots.of(found - _BYTES)
+                if slot is not None:
+                    self._ring(slot.bell)
+            for bell in list(served.values())[::_STRETCH]:
                 self._ring(bell)
 
-        def _ticket(self, file: int, message: bytes, deadline: float) -> int:
-            """Draw the next number and lock its byte; 0 where the counter stays taken."""
-            pause = _SHORT
-            while not _try_lock(file, fcntl.F_WRLCK, 0):
-                if time.monotonic() > deadline:
-                    return 0
-                time.sleep(pause)
-                pause = min(2 * pause, _LONG / 10)
+        def _pass_on(self, ticket: int, served: int) -> None:
+            """Wake the next of those who were served together."""
+            for later in range(ticket + 1, min(served, ticket + PLACES) + 1):
+                slot = self.slots.of(later)
+                if slot is not None and slot.answer and self.is_waiting(later):
+                    self._ring(slot.bell)
+                    return
+
+        def _ticket(self, file: int, message: bytes) -> tuple[int, bool]:
+            """Draw a number, and tell whether its message was left; 0 where none can be had."""
             ticket = 0
             try:
-                ticket = self.slots.given + 1
-                _try_lock(file, fcntl.F_WRLCK, _BYTES + ticket)
-                if ticket <= PLACES or not self.is_waiting(ticket - PLACES):
-                    with suppress(OSError):  # a full disk: this one waits for its own turn
-                        self.slots.post(ticket, self._number, message)
-                self.slots.given = ticket  # last: nobody looks at a ticket that is not yet given
+                for _ in range(_DRAWS):
+                    ticket = max(ticket, self.slots.given) + 1
+                    if not try_lock(file, _BYTES + ticket):
+                        continue
+                    if self.slots.given < ticket:
+                        return ticket, self._post(ticket, message)
+                    # It was drawn and given up meanwhile; somebody may have seen it held.
+                    self.leave(ticket, {}, wake=True)
             except BaseException as fault:  # Ctrl-C, too: nobody is to wait for this one
-                _try_lock(file, fcntl.F_UNLCK, _BYTES + ticket)
-                if isinstance(fault, OSError):
-                    return 0
-                raise
-            finally:
-                _try_lock(file, fcntl.F_UNLCK, 0)
-            return ticket
+                unlock(file, _BYTES + ticket)
+                if not isinstance(fault, OSError):
+                    raise
+            return 0, False
+
+        def _post(self, ticket: int, message: bytes) -> bool:
+            """Leave a message, unless the slot is another's who waits; then give the number out."""
+            owner, posted = self.slots.owner(ticket), False
+            if owner in (0, ticket) or not self.is_waiting(owner):
+                with suppress(OSError):  # a full disk: this one waits for its own turn
+                    self.slots.post(ticket, self._number, message)
+                    posted = True
+            if self.slots.given < ticket:
+                self.slots.given = ticket  # last: nobody looks at a ticket that is not yet given
+            return posted
 
         def _wait(self, file: int, turn: Turn, ticket: int, deadline: float) -> None:
-            bell, listening = self._bell, select.poll()
-            if bell is not None:
-                listening.register(bell, select.POLLIN)
+            bell, look = self._bell, _LONG if turn.posted else _SHORT
             while True:
-                start = self.slots.served + 1
-                if start >= ticket or _is_free(file, _BYTES + start, ticket - start):
+                served = self.slots.served  # written after all answers
+                if served + 1 >= ticket or is_free(file, _BYTES + served + 1, ticket - served - 1):
                     # Who is first by now may have been served meanwhile.
                     turn.first = not turn.look()
+                    if not turn.first:
+                        self._pass_on(ticket, served)
                     return
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return
-                listening.poll(1000 * min(left, _LONG))
+                self._listening.poll(1000 * min(left, look))
                 if bell is not None:
                     with suppress(OSError):
                         bell.recv(1)
-                if turn.look():
-                    return
 
         def _ring(self, bell: int) -> None:
             """Wake one who waits; whoever has gone since has no bell."""

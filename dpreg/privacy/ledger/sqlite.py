@@ -7,7 +7,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -98,8 +98,7 @@ class SqliteDatabase:
         with self.turn(deadline), self.locked(deadline) as run:
             yield run
 
-    @contextmanager
-    def turn(self, deadline: float, message: bytes = b"") -> Iterator[Turn]:
+    def turn(self, deadline: float, message: bytes = b"") -> AbstractContextManager[Turn]:
         """Wait in the queue."""
         if self._read_only:
             raise LedgerError("this ledger was opened for reading: nothing can be charged")
@@ -110,8 +109,7 @@ class SqliteDatabase:
             self._connect()
             if self._queue is None:
                 self._queue = Queue(self.file)
-        with self._queue.turn(deadline, message) as turn:
-            yield turn
+            return self._queue.turn(deadline, message)
 
     @contextmanager
     def locked(self, deadline: float) -> Iterator[Run]:

@@ -16,14 +16,14 @@ killed after the commit, the next finds the line.
 from __future__ import annotations
 
 import json
+import re
 import time
 from datetime import datetime
 from typing import Final
 
 from dpreg.errors import BudgetError, LedgerError
-from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import charging, store
-from dpreg.privacy.ledger.chain import Line, Position, fraction_of, fraction_text
+from dpreg.privacy.ledger.chain import Line, Position, budget_from, fraction_text
 from dpreg.privacy.ledger.charging import Request
 from dpreg.privacy.ledger.postgres import LostConnection
 from dpreg.privacy.ledger.queue import Turn
@@ -34,6 +34,8 @@ __all__ = ["charge"]
 
 _MOST: Final = 100
 _REFUSED: Final = (1 << 64) - 1
+_LARGEST: Final = (1 << 63) - 1  # that a database counts to
+_CLAIM: Final = re.compile("[:;,] nothing was charged")
 
 
 def charge(
@@ -65,6 +67,18 @@ def _alone(
                 ) from None
             lost = True
             time.sleep(0.2)
+        except LedgerError as fault:
+            if not lost:
+                raise
+            raise _unsure(fault) from None
+
+
+def _unsure(fault: LedgerError) -> LedgerError:
+    """Say why it failed, and not that nothing was charged: that is not known."""
+    why = _CLAIM.sub("", str(fault))
+    return LedgerError(
+        f"the charge may or may not have been written, and nothing was released; {why}"
+    )
 
 
 def _in_turn(
@@ -72,20 +86,16 @@ def _in_turn(
 ) -> Line:
     """Wait in the queue; once first, serve those who wait behind, too."""
     with database.turn(deadline, _message(facts, seen, request)) as turn:
-        if turn.answer:
-            found = _answered(database, turn, facts, seen, request, deadline)
-            if found is not None:
-                return found
         try:
+            if turn.answer:
+                found = _answered(database, turn, facts, seen, request, deadline)
+                if found is not None:
+                    return found
             return _first(database, turn, facts, seen, request, deadline)
-        except LedgerError:
+        except LedgerError as fault:
             if turn.withdraw():
                 raise
-            raise LedgerError(
-                "another process had begun to make this charge, and did not end within the time "
-                "that this call may wait (its timeout): the charge may or may not have been "
-                "written, and nothing was released"
-            ) from None
+            raise _unsure(fault) from None
 
 
 def _answered(
@@ -103,6 +113,8 @@ def _answered(
             raise BudgetError(why)
         with database.reading(deadline) as run:
             charging.fitting(run, facts, seen, request, database.now(run))
+        return None
+    if turn.answer > _LARGEST:
         return None
     run = database.glancing(deadline)
     line = charging.written(run, facts, seen, turn.answer, database.home(run))
@@ -122,13 +134,15 @@ def _first(
     with database.locked(deadline) as run:
         charging.check_home(run, facts, database.home(run))
         book = _Book(run, facts, database.now(run))
-        note = turn.keep()
-        try:
-            line = book.charged(seen, request, note)
-        except LedgerError:
-            raise
-        except BudgetError as fault:
-            refusal = fault
+        line = book.found(seen, request, turn.keep())
+        if line is None:
+            turn.kept = True
+            try:
+                line = book.charged(seen, request)
+            except LedgerError:
+                raise
+            except BudgetError as fault:
+                refusal = fault
         answers = _those_behind(book, turn)
     turn.tell(answers)
     if refusal is not None:
@@ -136,6 +150,7 @@ def _first(
             raise refusal
         finally:
             refusal = None  # its traceback holds this frame: a circle that keeps the ledger open
+    assert line is not None
     return line
 
 
@@ -153,7 +168,8 @@ def _those_behind(book: _Book, turn: Turn) -> dict[int, tuple[int, bytes]]:
         if not turn.take(other, other.slot.note or book.note):
             continue
         try:
-            answers[other.ticket] = book.charged(seen, request, other.slot.note).number, b""
+            line = book.found(seen, request, other.slot.note) or book.charged(seen, request)
+            answers[other.ticket] = line.number, b""
         except LedgerError:
             break  # the other's head is not in this book, or the disk failed: that one will see
         except BudgetError as fault:
@@ -175,10 +191,16 @@ class _Book:
         """What a note says of a charge that may be made from here on."""
         return 1 if self._last is None else self._last.number + 1
 
-    def charged(self, seen: Position, request: Request, note: int) -> Line:
-        """Make a charge, unless a note says that it may have been made, and it has."""
-        if note and (found := store.find(self._run, request.token, note - 1)) is not None:
-            return found
+    def found(self, seen: Position, request: Request, note: int) -> Line | None:
+        """Return the line of a charge, if a note says that it may have been made and it has."""
+        if not note:
+            return None
+        # A note that speaks of lines to come is garbled; who asked saw what was written before.
+        after = note - 1 if note <= self.note else seen.number
+        return store.find(self._run, request.token, after)
+
+    def charged(self, seen: Position, request: Request) -> Line:
+        """Make a charge."""
         self._last = charging.charged_after(
             self._last, self._run, self.facts, seen, request, self._now
         )
@@ -198,7 +220,10 @@ def _read(message: bytes, facts: Facts) -> tuple[Request, Position] | None:
         if identity != facts.identity:
             return None
         token, what, unit, analyst = map(str, names)
-        cost = Budget(fraction_of(eps), fraction_of(delta))
+        if not "".join((token, what, unit, analyst)).isprintable():
+            return None
+        cost = budget_from(eps, delta)
+        fraction_text(cost.eps), fraction_text(cost.delta)  # what is asked for can be told
         return Request(token, what, cost, unit, analyst), Position.read(seen)
     except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError, BudgetError):
         return None

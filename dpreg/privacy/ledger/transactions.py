@@ -24,8 +24,10 @@ def transaction(connection: sqlite3.Connection, begin: str, deadline: float) -> 
     """Begin, waiting until a deadline; commit at the end of the block, undo if it raises."""
 
     def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with as_ledger_errors():
+        try:
             return connection.execute(statement, values).fetchall()
+        except sqlite3.Error as fault:
+            raise LedgerError(_told(fault)) from None
 
     with as_ledger_errors():
         _retry(connection, begin, deadline)
@@ -44,8 +46,10 @@ def alone(connection: sqlite3.Connection, deadline: float) -> Run:
     """Return what runs one statement that is a transaction by itself, waiting until a deadline."""
 
     def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with as_ledger_errors():
+        try:
             return _retry(connection, statement, deadline, values)
+        except sqlite3.Error as fault:
+            raise LedgerError(_told(fault)) from None
 
     return run
 
