@@ -35,6 +35,7 @@ __all__ = [
     "fitting",
     "fitting_after",
     "head_of",
+    "printable",
     "taken_over",
     "verified",
     "written",
@@ -60,13 +61,19 @@ class Request:
 
         BudgetError for a unit that cannot be printed, and so not stored everywhere.
         """
-        label = str(what)[:_LONGEST_LABEL]
-        if not label.isprintable():
-            label = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in label)
+        label = printable(what)
         whom = str(unit)
         if not whom.isprintable():
             raise BudgetError("unit must not hold control characters or halves of characters")
         return cls(secrets.token_hex(16), label, cost, whom, analyst)
+
+
+def printable(label: object) -> str:
+    """Return a label that can be stored and printed anywhere, what cannot be so spelt out."""
+    text = str(label)[:_LONGEST_LABEL]
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 @dataclass(frozen=True, slots=True)

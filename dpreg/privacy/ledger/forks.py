@@ -1,4 +1,4 @@
-"""What a fork must not take along: open connections to the files of ledgers.
+"""What a fork must not take along: open connections to ledgers.
 
 SQLite keeps in a process's memory what that process has locked. A fork has a copy of this memory
 and none of the locks: whatever it opened of the same file would go in unlocked, and could pass a
@@ -21,7 +21,7 @@ from typing import Final
 from dpreg.errors import LedgerError
 from dpreg.privacy.ledger.guard import Guard
 
-__all__ = ["Shared"]
+__all__ = ["Shared", "keep_for_ever"]
 
 _LONGEST: Final = 10.0  # seconds that a fork waits for another thread's use of a ledger
 _open: Final[weakref.WeakSet[Shared]] = weakref.WeakSet()
@@ -81,8 +81,7 @@ class Shared:
 
     def _inherited(self) -> None:
         if self.connection is not None:
-            # Closing it would harm whoever uses the file: it must outlive this process.
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.connection))
+            keep_for_ever(self.connection)  # closing it would harm whoever uses the file
             _barred.add(self.identity)
         self.connection, self.process, self._uses = None, os.getpid(), 0
 
@@ -94,6 +93,11 @@ class Shared:
         if self.connection is not None and not self._uses:
             self.connection.close()
             self.connection = None
+
+
+def keep_for_ever(connection: object) -> None:
+    """Let nobody close a connection, not even this process's end."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
 def _before() -> None:

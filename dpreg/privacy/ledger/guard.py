@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dpreg.errors import LedgerError
+from dpreg.paths import reason
 
 __all__ = ["Guard", "take_flock"]
 
@@ -52,3 +53,7 @@ def take_flock(file: int, deadline: float, message: str) -> None:
             if time.monotonic() > deadline:
                 raise LedgerError(message) from None
             time.sleep(0.01)
+        except OSError as fault:
+            raise LedgerError(
+                f"the file system here does not lock files: {reason(fault)}"
+            ) from None

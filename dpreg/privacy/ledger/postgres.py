@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import os
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, Final
 
 from dpreg.errors import BudgetError, LedgerError
+from dpreg.privacy.ledger import forks
 from dpreg.privacy.ledger.chain import Caps
 from dpreg.privacy.ledger.store import Run, create
 
@@ -34,7 +36,7 @@ _HOLD: Final = (
     f"SELECT pg_advisory_xact_lock({_LOCK}, 'dpreg_entries'::regclass::oid::bigint::int4)"
 )
 _SLOW: Final = 60.0
-_KEPT: list[Any] = []  # of a process before its fork
+_open: Final[weakref.WeakSet[PostgresDatabase]] = weakref.WeakSet()
 
 
 class LostConnection(LedgerError):
@@ -67,6 +69,7 @@ class PostgresDatabase:
         self._errors: type[Exception] = psycopg.Error
         self._connection: Any = None
         self._owner = os.getpid()
+        _open.add(self)
         try:
             psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.Error:
@@ -109,10 +112,21 @@ class PostgresDatabase:
 
     def close(self) -> None:
         """Close the connection."""
-        if self._connection is not None and os.getpid() == self._owner:
+        self._let_go()
+        if self._connection is not None:
             with suppress(self._errors):
                 self._connection.close()
         self._connection = None
+
+    def _let_go(self) -> None:
+        """Leave the connection to the process that a fork has it from.
+
+        Both have one socket: closed here, libpq would say farewell to the server for both.
+        """
+        if os.getpid() != self._owner:
+            if self._connection is not None:
+                forks.keep_for_ever(self._connection)
+            self._connection, self._owner = None, os.getpid()
 
     def __del__(self) -> None:
         """Close with the last handle."""
@@ -159,11 +173,7 @@ class PostgresDatabase:
     def _connect(self) -> Any:
         import psycopg
 
-        if os.getpid() != self._owner:
-            # A fork has its parent's connection, and must neither use nor close it.
-            if self._connection is not None:
-                _KEPT.append(self._connection)
-            self._connection, self._owner = None, os.getpid()
+        self._let_go()
         if self._connection is not None and self._connection.closed:
             self._connection = None
         if self._connection is None:
@@ -186,6 +196,15 @@ class PostgresDatabase:
             yield
         except self._errors as fault:
             raise _told(fault, self._connection) from None
+
+
+def _after_fork() -> None:
+    for one in list(_open):
+        one._let_go()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def make_tables(database: PostgresDatabase, caps: Caps, deadline: float) -> None:

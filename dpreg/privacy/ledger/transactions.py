@@ -16,6 +16,15 @@ from dpreg.privacy.ledger.store import Run
 
 __all__ = ["alone", "as_ledger_errors", "transaction"]
 
+_UNLOCKABLE: Final = (
+    sqlite3.SQLITE_IOERR_LOCK,
+    sqlite3.SQLITE_IOERR_RDLOCK,
+    sqlite3.SQLITE_IOERR_UNLOCK,
+    sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK,
+    sqlite3.SQLITE_IOERR_SHMLOCK,
+    sqlite3.SQLITE_IOERR_SHMOPEN,
+    sqlite3.SQLITE_IOERR_SHMMAP,
+)
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -82,6 +91,8 @@ def as_ledger_errors() -> Iterator[None]:
 
 
 def _told(fault: sqlite3.Error) -> str:
+    if getattr(fault, "sqlite_errorcode", 0) in _UNLOCKABLE:
+        return "the file system here has no locks that a ledger could rest on: keep it on another"
     match _primary(fault):
         case sqlite3.SQLITE_FULL:
             return "the disk is full: nothing was charged"

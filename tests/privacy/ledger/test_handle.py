@@ -200,6 +200,14 @@ def test_bad_names_of_analysts_are_refused(ledger, name):
     assert ledger.entries == ()
 
 
+@pytest.mark.parametrize("unit", ["half a \ud800", "nothing \0", "two\nlines"])
+def test_bad_units_are_refused(ledger, unit):
+    for call in (ledger.charge, ledger.check):
+        with pytest.raises(BudgetError, match="unit must not hold"):
+            call(TENTH, "x", unit)
+    assert ledger.charge(TENTH, "x", "one row, a person's").number == 1
+
+
 def test_labels_may_hold_anything(ledger):
     assert ledger.charge(TENTH, "a\0b\ud800\n").what == r"a\x00b\ud800\n"
     assert ledger.verify().entries == 1

@@ -90,6 +90,11 @@ def test_a_taken_place_is_refused(old, place):
     assert not refused_by_0_1(old)
 
 
+def test_labels_that_cannot_be_stored_are_spelt_out(old, place):
+    old.write_text(json.dumps(OLD).replace("older", "old\\ud800er\\u0000"))
+    assert migrate(old, place).entries[1].what == r"old\ud800er\x00"
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"dpreg_ledger": 1}', '{"dpreg_ledger": 9}',
              json.dumps(OLD).replace('"1/3"', '"-1"'), json.dumps(OLD).replace('"1/3"', '"3"')],

@@ -2,6 +2,8 @@
 
 import contextlib
 import pickle
+import subprocess
+import sys
 import threading
 import time
 
@@ -168,6 +170,47 @@ def test_a_fork_uses_a_connection_of_its_own(base):
     assert [entry.what for entry in ledger.entries] == ["before", "in the child", "after"]
 
 
+IN_A_FORK = """
+import os, sys, warnings
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.ledger import Ledger
+
+url, how, use = sys.argv[1:]
+ledger = Ledger.open(url)
+ledger.charge(Budget("0.1"), "before")
+mine = ledger._database._connection
+before = mine.execute("SELECT pg_backend_pid()").fetchone()
+child = os.fork()
+if child == 0:
+    if use == "uses":
+        ledger.charge(Budget("0.1"), "in the fork")
+    if how == "closes":
+        ledger.close()
+    if how == "os._exit":
+        os._exit(0)
+    del mine
+    if how == "forgets":
+        del ledger
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+ledger.charge(Budget("0.1"), "after")
+assert ledger._database._connection is mine
+assert mine.execute("SELECT pg_backend_pid()").fetchone() == before
+print("unharmed")
+"""
+
+
+@pytest.mark.parametrize("use", ["uses", "leaves alone"])
+@pytest.mark.parametrize("how", ["sys.exit", "os._exit", "closes", "forgets"])
+def test_a_fork_that_ends_leaves_its_parents_connection_alone(base, how, use):
+    """libpq says farewell on the socket that both have, where it closes a connection."""
+    Ledger(1, base).close()
+    command = [sys.executable, "-W", "error", "-c", IN_A_FORK, base, how, use]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "unharmed\n", "")
+    assert len(Ledger.open(base).entries) == (3 if use == "uses" else 2)
+
+
 def test_a_password_is_in_no_message_and_no_pickle(server, base):
     place = base.replace("owner@", "owner:s3cret@") + "?password=s3cret&application_name=x"
     ledger = Ledger(1, place)
@@ -180,7 +223,10 @@ def test_a_password_is_in_no_message_and_no_pickle(server, base):
     assert caught.value.__suppress_context__
 
 
-@pytest.mark.parametrize("url", ["postgresql://[", "postgresql://h/b?nonsense=1"])
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://[", "postgresql://h/b?nonsense=1", "postgresql://h/\ud800", "postgresql://h\0"],
+)
 def test_bad_addresses_are_refused(url):
     with contextlib.suppress(ValueError), pytest.raises(BudgetError):
         Ledger(1, url)
