@@ -136,7 +136,6 @@ def _first(
         book = _Book(run, facts, database.now(run))
         line = book.found(seen, request, turn.keep())
         if line is None:
-            turn.kept = True
             try:
                 line = book.charged(seen, request)
             except LedgerError:

@@ -15,7 +15,7 @@ from oracles.queues import TENTH, Line, asks, labels
 
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger, forks, guard, locks, store, together, transactions
+from dpreg.privacy.ledger import Ledger, guard, locks, queue, store, together, transactions
 from dpreg.privacy.ledger.postgres import LostConnection
 from dpreg.privacy.ledger.queue import Queue, Turn
 from dpreg.privacy.ledger.slots import PLACES, Slots, _place
@@ -275,8 +275,9 @@ def test_what_fails_after_a_lost_connection_is_not_certain(lost):
     assert ("may or may not have been written" in str(caught.value)) is lost
 
 
-def test_a_place_whose_slot_is_taken_waits_without_one(path):
+def test_a_place_whose_slot_is_taken_waits_without_one(path, monkeypatch):
     """So many wait that a slot's owner is still there: it is not written over."""
+    monkeypatch.setattr(queue, "_LONG", 1000)
     with Line(path) as line:
         first = line.turn._ticket
         line.queue.slots.given = first + PLACES - 1
@@ -288,7 +289,6 @@ def test_a_place_whose_slot_is_taken_waits_without_one(path):
         time.sleep(0.05)
         assert line.queue.slots.owner(first) == first
     assert line.told() == {"beyond": Ledger.open(path).entries[0].head}
-    assert forks._process == os.getpid()
 
 
 def test_a_number_that_was_drawn_and_given_up_is_not_drawn_again(path, monkeypatch):
@@ -311,3 +311,45 @@ def test_a_number_that_was_drawn_and_given_up_is_not_drawn_again(path, monkeypat
         assert line.queue.is_waiting(first + 4)
         other.close()
     assert Budget(0) == Ledger.open(path).spent
+
+
+def test_a_counter_that_was_raised_is_not_counted_up_to(path, monkeypatch):
+    looks, honest = [], Queue.is_waiting
+
+    def counts(one, ticket):
+        looks.append(ticket)
+        assert len(looks) < 3 * PLACES
+        return honest(one, ticket)
+
+    monkeypatch.setattr(Queue, "is_waiting", counts)
+    with Line(path) as line:
+        line.queue.slots.given = line.turn._ticket + (1 << 40)
+        assert list(line.turn.behind(9)) == []
+    assert looks
+
+
+def test_the_first_of_those_who_wait_is_found(tmp_path):
+    files = [os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT) for _ in range(4)]
+    assert all(locks.try_lock(file, byte) for file, byte in zip(files, (9, 5, 7), strict=False))
+    assert locks.first_held(files[3], 4, 100) == 5
+    assert locks.first_held(files[3], 6, 100) == 7
+    assert locks.first_held(files[3], 6, 1) is None
+    assert locks.first_held(files[3], 10, 100) is None
+    assert locks.is_free(files[3], 1, 4)
+    assert not locks.is_free(files[3], 1, 5)
+    assert not locks.try_lock(files[3], 7)
+    locks.unlock(files[2], 7)
+    assert locks.try_lock(files[3], 7)
+    for file in files:
+        os.close(file)
+
+
+def test_who_leaves_wakes_the_first_who_is_still_to_be_served(path):
+    """Not one who was served, and has not left yet."""
+    queues = [Queue(path) for _ in range(3)]
+    (first, _), (second, _), _ = (one._ticket(one._file, b"x") for one in queues)
+    queues[0].slots.served = second
+    queues[0].leave(first, {}, wake=True)
+    assert [bool(one._listening.poll(0)) for one in queues] == [False, False, True]
+    for one in queues:
+        one.close()
