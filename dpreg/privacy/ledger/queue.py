@@ -7,8 +7,7 @@ ends, however it ends, so that nobody waits for the dead. Who leaves wakes the n
 where it does not arrive (another container), the next looks by itself ten times a second.
 
 Who waits leaves a message in a slot of the file: what it would do. Whoever is first may do it for
-those behind, in their order, and answer in their slots; `together` says what for. Who was served
-wakes the next who was: one process that woke all of them would itself be the last to go.
+those behind, in their order, and answer in their slots; `together` says what for.
 
 The queue gives order and carries messages. That one writer at a time gets in is the database's
 work; where there is no queue (not Linux, a folder that may not be written to, a file system
@@ -41,7 +40,6 @@ _BYTES: Final = 1 << 40  # tickets' bytes start here, far behind all that the fi
 _LONG: Final = 0.1
 _SHORT: Final = 0.005  # for who has no slot, and so no bell that others could ring
 _DRAWS: Final = 1000
-_STRETCH: Final = 8  # of those who were served, every so-manieth is woken by whoever served
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,16 +247,8 @@ class Queue:
                 slot = None if found is None else self.slots.of(found - _BYTES)
                 if slot is not None:
                     self._ring(slot.bell)
-            for bell in list(served.values())[::_STRETCH]:
+            for bell in served.values():
                 self._ring(bell)
-
-        def _pass_on(self, ticket: int, served: int) -> None:
-            """Wake the next of those who were served together."""
-            for later in range(ticket + 1, min(served, ticket + PLACES) + 1):
-                slot = self.slots.of(later)
-                if slot is not None and slot.answer and self.is_waiting(later):
-                    self._ring(slot.bell)
-                    return
 
         def _ticket(self, file: int, message: bytes) -> tuple[int, bool]:
             """Draw a number, and tell whether its message was left; 0 where none can be had."""
@@ -296,8 +286,6 @@ class Queue:
                 if served + 1 >= ticket or is_free(file, _BYTES + served + 1, ticket - served - 1):
                     # Who is first by now may have been served meanwhile.
                     turn.first = not turn.look()
-                    if not turn.first:
-                        self._pass_on(ticket, served)
                     return
                 left = deadline - time.monotonic()
                 if left <= 0:

@@ -72,9 +72,10 @@ def test_a_disk_that_is_full_from_now_on_loses_and_doubles_nothing(path, monkeyp
 def test_who_cannot_mark_that_it_serves_itself_is_served_by_nobody_else(path, monkeypatch):
     monkeypatch.setattr(Slots, "withdraw", lambda *_: False)
     with Line(path) as line:
-        line.turn.keep()
-        assert not line.queue.is_waiting(line.turn._ticket)
         other = Queue(path)
+        assert other.is_waiting(line.turn._ticket)
+        line.turn.keep()
+        assert not other.is_waiting(line.turn._ticket)
         with other.turn(time.monotonic() + 60, b"message") as turn:
             assert not turn.withdraw()  # it is not certain that nobody has begun to
         other.close()
@@ -288,7 +289,9 @@ def test_a_place_whose_slot_is_taken_waits_without_one(path, monkeypatch):
             time.sleep(0.01)
         time.sleep(0.05)
         assert line.queue.slots.owner(first) == first
+        left = time.monotonic()
     assert line.told() == {"beyond": Ledger.open(path).entries[0].head}
+    assert time.monotonic() - left < 30  # and not when its time is over
 
 
 def test_a_number_that_was_drawn_and_given_up_is_not_drawn_again(path, monkeypatch):
