@@ -278,7 +278,7 @@ def _knorm_plan(triangle: Triangle, cost: Budget, protection: Protection) -> _Pl
     """L-infinity K-norm noise."""
     rows, widths = sensitivity_linf(triangle, protection.neighbors, protection.contributions)
     rate = min(cost.eps / (rows * CELL_UNITS), _LARGEST_RATE)
-    sds = tuple(math.sqrt(variance) for variance in knorm_variance(widths, rate))
+    sds = tuple(np.sqrt(knorm_variance(widths, rate)).tolist())
     bound = Stability(protection=protection, mechanisms=("knorm",))
     return _Plan(bound, sds, lambda rng: knorm_noise(widths, rate, rng=rng))
 
