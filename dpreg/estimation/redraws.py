@@ -1,6 +1,6 @@
 """Fresh noise by a release's public law, for intervals: post-processing, nothing is spent.
 
-Tested in `tests/estimation/test_inference.py`.
+Tested in `tests/estimation/test_redraws.py` and `tests/estimation/test_inference.py`.
 """
 
 from __future__ import annotations

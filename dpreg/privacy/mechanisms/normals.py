@@ -33,7 +33,7 @@ normal distribution, ACM Transactions on Mathematical Software 42, 3.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -123,7 +123,7 @@ class Normals:
         for place, found in (known or {}).items():
             further[place, : len(found)] = found
         digits = np.column_stack([self.digits, further])
-        return Normals(self.signs, self.wholes, digits, self.source)
+        return replace(self, digits=digits)
 
     def signed_digits(self) -> Ints:
         """Return k and the digits of x, all with the number's sign, shape (1 + m, n)."""

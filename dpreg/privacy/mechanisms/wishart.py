@@ -7,8 +7,26 @@ independent and standard normal too, and
     x x' - y y' = C^(1/2) (p m' + m p') C^(1/2),
 
 so N_ij = sqrt(c_i c_j) (X_ij + X_ji), where X = P'M is one product of two nu x D matrices of
-standard normals. The floors are decided in ball arithmetic from the operating system's bits:
-`dpreg.privacy.mechanisms.floors` has the statement. Privacy: `dpreg.privacy.matrix_laplace`.
+standard normals.
+
+*Statement.* `wishart_noise` returns floor(N) with exactly its law.
+
+*Proof.* P and M are exact normal numbers of which the first m digits to the base 2**20 are known
+(`dpreg.privacy.mechanisms.normals`); let K be the largest whole part. Digits are multiplied in
+floats: a sum of 2**13 products of integers of at most 2**20 is exact, in any order. Products of the
+i-th digit of one number and the j-th of the other are summed for i + j <= m + 1. In units u =
+2**(-20 (m + 1)) an entry of X is then off by at most nu 2**20 (2 K + 3 + m + 1): each of its nu
+terms by 2**20 (2 K + 3) for the digits that are not known, as each number is off by less than
+2**20 u and is at most K + 1 in modulus, and by less than 2**20 m for products left out, m - 1 of
+them with i + j = m + 2, of less than 2**20 u each, and ever smaller ones beyond. With whole square
+roots r <= 2**b sqrt(c_i c_j) < r + 1, b = 20 (m + 1), and an integer v that is off by at most e,
+sqrt(c_i c_j) times the true sum lies within |v| + (r + 1) e of r v, in units 2**-b u. If both ends
+of that interval have the same floor in all cells, all floors are decided. If not, *more digits of
+the same numbers* are drawn. Nothing is drawn again and nothing is rejected, so stopping does not
+change the law. A value that is an integer, the only case in which this would not end, has
+probability 0. QED
+
+Privacy: `dpreg.privacy.matrix_laplace`.
 """
 
 from __future__ import annotations
