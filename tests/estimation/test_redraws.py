@@ -28,7 +28,7 @@ def release(noise, mechanism="matrix-laplace", groups=(), columns=range(SIZE)):
     size = len(triangle.columns)
     rng = np.random.default_rng(3)
     x = np.column_stack([np.ones(int(ROWS)), rng.uniform(-1, 1, (int(ROWS), size - 1))])
-    y = x @ np.linspace(0.5, 0.1, size) + rng.normal(size=len(x)) / 4
+    y = x @ np.array([1.5, *np.linspace(0.4, 0.1, size - 1)]) + rng.normal(size=len(x)) / 4
     rows = np.column_stack([x, y])
     sds = np.full((size + 1, size + 1), noise)
     sds[size] = sds[:, size] = noise / 2
