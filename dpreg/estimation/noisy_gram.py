@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from dpreg.arrays import Floats, Places
 from dpreg.privacy.gram_sensitivity import Triangle
@@ -77,4 +77,4 @@ def symmetric(
 def block(matrix: Floats, rows: Sequence[int] | Places, columns: Places) -> Floats:
     """Return some rows and columns of a matrix, sparse or not, as an array."""
     found: Any = matrix[np.ix_(np.asarray(rows), columns)]
-    return np.asarray(found.toarray() if issparse(found) else found)
+    return found if isinstance(found, np.ndarray) else np.asarray(found.toarray())
