@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 from numpy.random import Generator
+from scipy.linalg import eigh
 from scipy.special import ndtri
 
 from dpreg.arrays import Floats, Places
@@ -31,7 +32,7 @@ _FULL_DRAWS_TO: Final = 80
 """Columns up to which most draws are made; the cost of one grows with their cube."""
 _INVERSES: Final = 16
 """How many inverses of wide models are averaged."""
-_FROM_ONE: Final = 8
+_FROM_ONE: Final = 10
 """Draws made from the eigenvectors of one matrix."""
 
 
@@ -135,7 +136,7 @@ def _draw_turned(
     """
     size = len(noisy.columns)
     within, beside = noisy.noise_sd[0, 1], noisy.noise_sd[0, size]
-    middle, turn = np.linalg.eigh(noisy.cells[:size, :size])
+    middle, turn = eigh(noisy.cells[:size, :size], driver="evd", check_finite=False)
     product = turn.T @ noisy.cells[:size, size]
     back = np.empty((2, draws, size))
     mean = np.zeros(size)
@@ -147,7 +148,7 @@ def _draw_turned(
         half = rng.standard_normal((size, size))
         matrix = (half + half.T) * (within / np.sqrt(2))
         np.fill_diagonal(matrix, middle + within * diagonal)
-        values, vectors = np.linalg.eigh(matrix)
+        values, vectors = eigh(matrix, driver="evd", overwrite_a=True, check_finite=False)
         values = np.maximum(np.abs(values), least)
         signs = rng.choice([-1.0, 1.0], (number, size))
         noise, errors = rng.standard_normal((2, number, size))

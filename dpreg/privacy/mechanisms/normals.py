@@ -160,7 +160,10 @@ def _proposals(number: int, source: Bits) -> tuple[Ints, Ints, Ints, dict[int, l
 
 def _words(count: int, source: Bits) -> Words:
     """Draw words of 64 fair bits."""
-    drawn = source(64 * count).to_bytes(8 * count, "little")
+    if source is secrets.randbits:
+        drawn = secrets.token_bytes(8 * count)
+    else:
+        drawn = source(64 * count).to_bytes(8 * count, "little")
     return np.frombuffer(drawn, dtype="<u8").astype(np.uint64, copy=False)
 
 
