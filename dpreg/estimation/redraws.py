@@ -1,7 +1,4 @@
-"""Fresh noise by a release's public law, for intervals: post-processing, nothing is spent.
-
-Tested in `tests/estimation/test_redraws.py` and `tests/estimation/test_inference.py`.
-"""
+"""Fresh noise by a release's public law, for intervals: post-processing, nothing is spent."""
 
 from __future__ import annotations
 

@@ -79,7 +79,8 @@ def test_read_only_keeps_what_nobody_else_may_write_to():
     source.setflags(write=False)
     assert inference.read_only(source, 2, "covariance") is source
     assert not np.shares_memory(inference.read_only(source[:], 2, "covariance"), source)
-    assert not np.shares_memory(inference.read_only(np.eye(2), 2, "covariance"), source)
+    writeable = np.eye(2)
+    assert not np.shares_memory(inference.read_only(writeable, 2, "covariance"), writeable)
 
 
 def test_read_only_copies_and_refuses_writes():
