@@ -148,14 +148,13 @@ def _with_wide_factor(
     if 0 in columns:
         rest = len(moments.cells) - 1
         exclusive = [(*group, rest) if group == wide else group for group in exclusive]
-        noisy = release(WithRest(moments, wide), (*columns, rest), exclusive=exclusive)
+        noisy = release(WithRest(moments, wide), (*columns, rest), exclusive=exclusive, sparse=True)
         levels.append(len(columns))
     else:
-        noisy = release(moments, columns, exclusive=exclusive)
+        noisy = release(moments, columns, exclusive=exclusive, sparse=True)
     fit = fit_levels(noisy, levels, rows=rows)
-    transform, shift = design.to_user_units(columns)
     fit = fit.in_user_units(
-        transform.diagonal(), transform[0], shift, response_width=design.response.width
+        *design.factors_to_user_units(columns), response_width=design.response.width
     )
     hidden = [place for place in hidden_levels(noisy, levels) if place < len(columns)]
     weak = {design.columns[columns[place]].name: "rare level" for place in hidden}

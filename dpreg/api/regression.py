@@ -269,7 +269,7 @@ def dp_ols(
         )
     account.charge(budget, f"dp_ols: {formula}")
     bounded = buy_bounds(reader, known, bounds)
-    design = build(bounded)
+    design = trial if bounded is known else build(bounded)
     columns = [column for term in design.terms for column in term.columns]
     facts = CallFacts(
         formula=formula,

@@ -34,8 +34,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
-from dpreg.arrays import Floats
+from dpreg.arrays import Places
 from dpreg.errors import ArgumentError
+from dpreg.estimation.noisy_gram import NoisyGram, symmetric
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.gaussian import discrete_sigma
@@ -90,45 +91,6 @@ class ExactMoments(Protocol):
         """The rows that were summed, as the budget table names them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NoisyGram:
-    """A released moment matrix: safe to print, save and compute with.
-
-    Parameters
-    ----------
-    cells : (d + 1, d + 1) array
-        Released sum z z' over the model's d columns and the response, in stored units; symmetric.
-        Products of two columns of one factor are exact zeros.
-    noise_sd : (d + 1, d + 1) array
-        Standard deviation of each cell's noise, 0 where nothing was released.
-    count, count_sd : float
-        Released number of complete rows; with an intercept it is cells[0, 0].
-    triangle : Triangle
-        Which cells were drawn, and which entries share one draw.
-    mechanism : {"gaussian", "knorm", "laplace"}
-    eps, delta : Fraction
-        What the release costs (delta is 0 for pure noises, whatever was on offer).
-    neighbors : str
-    contributions : int
-    """
-
-    cells: Floats
-    noise_sd: Floats
-    count: float
-    count_sd: float
-    triangle: Triangle
-    mechanism: str
-    eps: Fraction
-    delta: Fraction
-    neighbors: str
-    contributions: int
-
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """The model's columns, as z indices."""
-        return self.triangle.columns
-
-
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """One mechanism fitted to a triangle: noise scales in units of 2**-40, and how to draw."""
@@ -149,6 +111,7 @@ def release_gram(
     exclusive: Sequence[Sequence[int]] = (),
     part: Part,
     noise: str | None = None,
+    sparse: bool = False,
 ) -> NoisyGram:
     """Release the model's moments, at the cost of a part of the call's budget.
 
@@ -164,6 +127,8 @@ def release_gram(
         Of the rows that `moments` sums.
     noise : {None, "gaussian", "matrix-laplace", "knorm", "laplace"}
         None: the least expected error among those that the part's (eps, delta) allows.
+    sparse : bool
+        Whether to return sparse arrays: of a factor's thousands of levels most cells are 0.
 
     Returns
     -------
@@ -176,8 +141,10 @@ def release_gram(
     plan = _choose_plan(triangle, part.cost, part.protection, noise)
     cost = part.draw(plan.mechanism, plan.bound, moments.group)
     size = len(places)
-    cells, sds = np.zeros((size, size)), np.zeros((size, size))
     count, count_sd = 0.0, 0.0
+    entries: list[tuple[int, int]] = []
+    values: list[float] = []
+    errors: list[float] = []
     exact = lru_cache(maxsize=1)(moments.cells.__getitem__)  # cells come row by row
     for cell, sd, drawn in zip(triangle.cells, plan.sds, plan.draw(part.rng), strict=True):
         i, j = (0, 0) if cell == (-1, -1) else (places[cell[0]], places[cell[1]])
@@ -185,9 +152,11 @@ def release_gram(
         if cell in ((-1, -1), (0, 0)) and i == j == 0:
             count, count_sd = released, sd / CELL_UNITS
         if cell != (-1, -1):
-            for a, b in triangle.places(cell) if cell[0] == cell[1] else (cell,):
-                cells[a, b] = cells[b, a] = released
-                sds[a, b] = sds[b, a] = sd / CELL_UNITS
+            filled = triangle.places(cell) if cell[0] == cell[1] else (cell,)
+            entries += filled
+            values += [released] * len(filled)
+            errors += [sd / CELL_UNITS] * len(filled)
+    cells, sds = (symmetric(entries, found, size, sparse) for found in (values, errors))
     return NoisyGram(
         cells=cells,
         noise_sd=sds,
@@ -226,14 +195,17 @@ def _choose_plan(
         for name, fitted in _PLANS.items()
         if name != "gaussian" or cost.delta > 0
     ]
-    return min(plans, key=lambda plan: _expected_error(triangle, plan.sds))
-
-
-def _expected_error(triangle: Triangle, sds: Sequence[float]) -> float:
-    """Return the mean variance of a normal equation's error at |beta|^2 = B."""
-    variances = np.asarray(sds) ** 2
     response = len(triangle.columns)
     touches = (np.array(triangle.cells, dtype=np.intp).reshape(-1, 2) == response).sum(axis=1)
+    return min(plans, key=lambda plan: _expected_error(touches, plan.sds))
+
+
+def _expected_error(touches: Places, sds: Sequence[float]) -> float:
+    """Return the mean variance of a normal equation's error at |beta|^2 = B.
+
+    `touches` counts how often the response is a factor of each cell.
+    """
+    variances = np.asarray(sds) ** 2
     error = float(variances[touches == 1].mean()) if (touches == 1).any() else 0.0
     return error + _EXPECTED_NORM * float(variances[touches != 1].mean())
 
@@ -278,7 +250,7 @@ def _knorm_plan(triangle: Triangle, cost: Budget, protection: Protection) -> _Pl
     """L-infinity K-norm noise."""
     rows, widths = sensitivity_linf(triangle, protection.neighbors, protection.contributions)
     rate = min(cost.eps / (rows * CELL_UNITS), _LARGEST_RATE)
-    sds = tuple(math.sqrt(variance) for variance in knorm_variance(widths, rate))
+    sds = tuple(np.sqrt(knorm_variance(widths, rate)).tolist())
     bound = Stability(protection=protection, mechanisms=("knorm",))
     return _Plan(bound, sds, lambda rng: knorm_noise(widths, rate, rng=rng))
 

@@ -6,12 +6,15 @@ Tested in `tests/estimation/test_levels.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from dpreg.arrays import Floats, Places
 
 __all__ = ["Back", "LevelsFit", "Spread"]
+
+_ROWS_AT_ONCE: Final = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +32,9 @@ class Spread:
 
     def added_to(self, whole: Floats) -> None:
         """Add the (d, d) covariance to a matrix."""
-        whole += (self.forms @ self.inner) @ self.forms.T
+        for start in range(0, len(whole), _ROWS_AT_ONCE):  # a second matrix would be as large
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            whole[rows] += (self.forms[rows] @ self.inner) @ self.forms.T
         whole[np.diag_indices(len(whole))] += self.own
 
     def mapped(self, factors: Floats, first: Floats) -> Spread:
@@ -67,10 +72,11 @@ class LevelsFit:
 
     @property
     def cov(self) -> Floats:
-        """Covariance, (d, d); made anew each time."""
+        """Covariance, (d, d), to be read only; made anew each time."""
         whole = np.zeros((len(self.beta), len(self.beta)))
         self.sampling.added_to(whole)
         self.privacy.added_to(whole)
+        whole.setflags(write=False)
         return whole
 
     @property

@@ -41,6 +41,7 @@ from dpreg.arrays import Floats, Places
 from dpreg.estimation.gram import NoisyGram
 from dpreg.estimation.inference import BELIEVED, FLOOR, seeded_by
 from dpreg.estimation.level_fit import Back, LevelsFit
+from dpreg.estimation.noisy_gram import block
 from dpreg.estimation.redraws import standard_noise
 
 __all__ = ["WIDE", "fit_levels", "hidden_levels"]
@@ -169,7 +170,7 @@ def fit_levels(noisy: NoisyGram, levels: Sequence[int], *, rows: int | None = No
 def hidden_levels(noisy: NoisyGram, levels: Sequence[int]) -> list[int]:
     """Return the places of levels whose released counts are hardly more than noise."""
     at = np.asarray(levels, dtype=np.intp)
-    counts, sds = noisy.cells[at, at], noisy.noise_sd[at, at]
+    counts, sds = noisy.cells.diagonal()[at], noisy.noise_sd.diagonal()[at]
     return [int(place) for place in at[counts < 2 * BELIEVED * sds]]
 
 
@@ -181,11 +182,11 @@ def _taken(noisy: NoisyGram, at: Places, others: Places) -> tuple[_Sums, _Frame]
     sds: list[Floats] = []
     for matrix, found in ((noisy.cells, cells), (noisy.noise_sd, sds)):
         whole = np.zeros((k + 2, k + 2))
-        whole[1:, 1:] = matrix[np.ix_(outer, outer)]
+        whole[1:, 1:] = block(matrix, outer, outer)
         if noisy.triangle.intercept:
             whole[0, 0] = matrix[0, 0]
-            whole[0, 1:] = whole[1:, 0] = matrix[0, outer]
-        found += [whole, np.column_stack([matrix[at, at], matrix[np.ix_(at, outer)]])]
+            whole[0, 1:] = whole[1:, 0] = block(matrix, [0], outer)[0]
+        found += [whole, np.column_stack([matrix.diagonal()[at], block(matrix, at, outer)])]
     centre = np.clip(cells[0][0, 1:] / max(float(cells[0][0, 0]), 1.0), -1.0, 1.0)
     floors = np.maximum(sds[1][:, 0], 1e-6)
     return _Sums(*cells), _Frame(sds[0] ** 2, sds[1] ** 2, centre, floors)

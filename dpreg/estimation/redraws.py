@@ -1,7 +1,4 @@
-"""Fresh noise by a release's public law, for intervals: post-processing, nothing is spent.
-
-Tested in `tests/estimation/test_inference.py`.
-"""
+"""Fresh noise by a release's public law, for intervals: post-processing, nothing is spent."""
 
 from __future__ import annotations
 
@@ -10,6 +7,8 @@ from typing import Final
 
 import numpy as np
 from numpy.random import Generator
+from scipy.linalg import eigh
+from scipy.special import ndtri
 
 from dpreg.arrays import Floats, Places
 from dpreg.estimation.folded import positive, reflected
@@ -30,6 +29,8 @@ _FULL_DRAWS_TO: Final = 80
 """Columns up to which most draws are made; the cost of one grows with their cube."""
 _INVERSES: Final = 16
 """How many inverses of wide models are averaged."""
+_FROM_ONE: Final = 10
+"""Draws made from the eigenvectors of one matrix."""
 
 
 def draws_for(columns: int) -> int:
@@ -60,8 +61,9 @@ def draw_truth(
     """
     size = len(noisy.columns)
     if size > _FULL_DRAWS_TO:
-        wanted = min(draws, _INVERSES) if covariance and draws < _MOST_DRAWS else 0
-        return _draw_wide(noisy, least, sigma2, draws, rng, wanted)
+        wanted = covariance and draws < _MOST_DRAWS
+        way = _draw_turned if _turns(noisy) else _draw_wide
+        return way(noisy, least, sigma2, draws, rng, wanted)
     step = max(1, _CELLS_AT_ONCE // (size + 1) ** 2)
     parts: list[Floats] = []
     redrawn = Redrawn.of(noisy)
@@ -78,10 +80,11 @@ def draw_truth(
 
 
 def _draw_wide(
-    noisy: NoisyGram, least: float, sigma2: float, draws: int, rng: Generator, inverses: int
+    noisy: NoisyGram, least: float, sigma2: float, draws: int, rng: Generator, covariance: bool
 ) -> tuple[Floats, Floats, Floats | None]:
     """Do as `draw_truth` says, matrix by matrix."""
     size = len(noisy.columns)
+    inverses = min(draws, _INVERSES) if covariance else 0
     step = max(1, _WIDE_CELLS_AT_ONCE // (size + 1) ** 2)
     redrawn = Redrawn.of(noisy)
     back = np.empty((2, draws, size))
@@ -101,6 +104,56 @@ def _draw_wide(
                 error += inverse.inverse() * (sigma2 / inverses)
     back[1] *= np.sqrt(sigma2)
     return back[0], back[1], error if inverses else None
+
+
+def _turns(noisy: NoisyGram) -> bool:
+    """Say whether a wide model's noise, as it is drawn anew, looks the same from any direction.
+
+    In all cells of the columns, alike, and with twice the variance on the diagonal.
+    """
+    size = len(noisy.cells)
+    cells = len(noisy.triangle.cells) - (not noisy.triangle.intercept)  # the count has none
+    return noisy.mechanism == "matrix-laplace" and cells == size * (size + 1) // 2
+
+
+def _draw_turned(
+    noisy: NoisyGram, least: float, sigma2: float, draws: int, rng: Generator, covariance: bool
+) -> tuple[Floats, Floats, Floats | None]:
+    """Do as `draw_truth` says, with several draws from the eigenvectors of one matrix.
+
+    Let A = V W V' be the release. Normal noise E that looks the same from any direction, of
+    variance u^2 off the diagonal and 2 u^2 on it, has the law of V E V', and of V S E S V' for a
+    diagonal S of signs. So A - E has the law of V S (W - E) S V', and the folded inverse that of
+    V S f(W - E) S V', whatever the signs: the eigenvectors of W - E serve several draws, each with
+    signs and further noise of its own, and each has just the law that is wanted. They share only
+    the diagonal of f(W - E), d of its d^2 cells; the others are uncorrelated from one draw to the
+    next. Where one eigenvector carries most of a coefficient, as of the intercept, that is much of
+    its law, so the diagonals of E are drawn in strata, as many as there are matrices (a Latin
+    hypercube). By the same symmetry the mean of the inverses is V D V' with D diagonal.
+    """
+    size = len(noisy.columns)
+    within, beside = noisy.noise_sd[0, 1], noisy.noise_sd[0, size]
+    middle, turn = eigh(noisy.cells[:size, :size], driver="evd", check_finite=False)
+    product = turn.T @ noisy.cells[:size, size]
+    back = np.empty((2, draws, size))
+    mean = np.zeros(size)
+    starts = range(0, draws, _FROM_ONE)
+    strata = rng.permuted(np.tile(np.arange(len(starts))[:, None], size), axis=0)
+    diagonals = np.sqrt(2) * ndtri((strata + rng.random(strata.shape)) / len(starts))
+    for start, diagonal in zip(starts, diagonals, strict=True):
+        number = min(_FROM_ONE, draws - start)
+        half = rng.standard_normal((size, size))
+        matrix = (half + half.T) * (within / np.sqrt(2))
+        np.fill_diagonal(matrix, middle + within * diagonal)
+        values, vectors = eigh(matrix, driver="evd", overwrite_a=True, check_finite=False)
+        values = np.maximum(np.abs(values), least)
+        signs = rng.choice([-1.0, 1.0], (number, size))
+        noise, errors = rng.standard_normal((2, number, size))
+        along = (signs * (product + beside * noise)) @ vectors / values
+        drawn = np.stack([along, errors * np.sqrt(sigma2 / values)]) @ vectors.T
+        back[:, start : start + number] = (signs * drawn) @ turn.T
+        mean += (number / draws) * (vectors**2 @ (1 / values))
+    return back[0], back[1], sigma2 * (turn * mean) @ turn.T if covariance else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import itertools
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from dpreg.errors import FormulaError
@@ -74,6 +75,7 @@ def shown(text: str, most: int = 80) -> str:
     return repr(text if len(text) <= most else text[: most - 3] + "...")
 
 
+@lru_cache(maxsize=4096)  # a call reads its formula several times
 def read_factor(code: str) -> Spec:
     """Read one factor of a formula.
 

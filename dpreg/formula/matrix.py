@@ -243,22 +243,34 @@ class Design:
         ArgumentError
             If a column is shifted by the design and the model has no intercept to take it up.
         """
+        factors, first, shift = self.factors_to_user_units(columns)
+        matrix = np.diag(factors)
+        if 0 in columns:
+            matrix[list(columns).index(0)] = first
+        return matrix, shift
+
+    def factors_to_user_units(
+        self, columns: Sequence[int]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return T of `to_user_units` as its diagonal and the intercept's row, and t0.
+
+        Of a model without the intercept the row is the first one.
+        """
         chosen = self._chosen(columns)
         scale = self.response.width
-        matrix = np.diag([scale / self.columns[j].width for j in chosen])
-        shift = np.zeros(len(chosen))
-        offsets = [self.columns[j].offset for j in chosen]
+        factors = np.array([scale / self.columns[j].width for j in chosen])
+        offsets = np.array([self.columns[j].offset for j in chosen])
+        first, shift = np.zeros(len(chosen)), np.zeros(len(chosen))
+        row = chosen.index(0) if 0 in chosen else 0
         if 0 in chosen:
-            row = chosen.index(0)
-            for place, offset in enumerate(offsets):
-                if place != row:
-                    matrix[row, place] = -offset * matrix[place, place]
+            first[:] = -offsets * factors
             shift[row] = self.response.offset
-        elif any(offset != 0 for offset in offsets):
+        elif (offsets != 0).any():
             raise ArgumentError(
                 "these columns are centred: a model of them needs column 0 as well."
             )
-        return matrix, shift
+        first[row : row + 1] = factors[row : row + 1]
+        return factors, first, shift
 
     def _chosen(self, columns: Sequence[int]) -> list[int]:
         chosen = [int(j) for j in columns]

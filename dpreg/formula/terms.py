@@ -14,6 +14,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -85,6 +86,11 @@ def read_terms(formula: str) -> FormulaTerms:
         raise FormulaError('the formula must be a text such as "y ~ x + g".')
     if len(formula) > MAX_LENGTH:
         raise FormulaError(f"the formula is longer than {MAX_LENGTH} characters; shorten it.")
+    return _taken_apart(formula)
+
+
+@lru_cache(maxsize=16)  # a call reads its formula several times
+def _taken_apart(formula: str) -> FormulaTerms:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python's warnings about odd literals

@@ -38,8 +38,12 @@ _BLOCK: Final = 1024  # combinations at a time: B x 1024 floats are a few megaby
 
 
 def read_only(values: ArrayLike, ndim: int, name: str) -> Floats:
-    """Return a float64 copy that refuses writes, or raise where the dimension is wrong."""
-    array = np.array(values, dtype=np.float64)
+    """Return float64 numbers that refuse writes, or raise where the dimension is wrong.
+
+    A copy, but of an array that refuses writes already and holds its numbers itself.
+    """
+    kept = isinstance(values, np.ndarray) and not values.flags.writeable and values.flags.owndata
+    array = np.array(values, dtype=np.float64, copy=None if kept else True)
     if array.shape == (0,):
         array = array.reshape((0,) * ndim)  # of no columns: JSON does not tell [] of two dimensions
     if array.ndim != ndim:

@@ -7,7 +7,7 @@ import pytest
 import statsmodels.api as sm
 from oracles.accounts import release_gram
 
-from dpreg.estimation import drawn
+from dpreg.estimation import drawn, level_fit
 from dpreg.estimation import levels as module
 from dpreg.estimation.levels import fit_levels, hidden_levels
 from dpreg.estimation.rest_level import WithRest
@@ -113,6 +113,29 @@ def test_the_same_release_has_the_same_intervals():
     _, noisy, places = fit(accumulate([z], z.shape[1]), 25, 1)
     one, two = fit_levels(noisy, places), fit_levels(noisy, places)
     assert (one.draws == two.draws).all()
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_sparse_releases_and_fits_are_the_same(intercept):
+    z, _ = table(3000, 25)
+    moments = accumulate([z], z.shape[1])
+    one, dense, places = fit(moments, 25, 1, intercept, rng=np.random.default_rng(2))
+    two, sparse, _ = fit(moments, 25, 1, intercept, rng=np.random.default_rng(2), sparse=True)
+    np.testing.assert_array_equal(sparse.cells.toarray(), dense.cells)
+    np.testing.assert_array_equal(sparse.noise_sd.toarray(), dense.noise_sd)
+    assert sparse.cells.nnz < dense.cells.size / 2
+    assert hidden_levels(sparse, places) == hidden_levels(dense, places)
+    np.testing.assert_array_equal(two.cov, one.cov)
+    np.testing.assert_array_equal(two.draws, one.draws)
+
+
+def test_a_covariance_is_the_same_in_parts(monkeypatch):
+    z, _ = table(3000, 25)
+    found, *_ = fit(accumulate([z], z.shape[1]), 25, 1, rng=np.random.default_rng(2))
+    whole = found.cov
+    assert not whole.flags.writeable
+    monkeypatch.setattr(level_fit, "_ROWS_AT_ONCE", 7)
+    np.testing.assert_allclose(found.cov, whole, rtol=1e-12, atol=1e-12 * whole.max())
 
 
 def test_no_matrix_of_all_levels_is_taken_apart(monkeypatch):

@@ -74,6 +74,15 @@ def test_levels_outside_zero_and_one_are_refused(alpha):
         inference.level(alpha)
 
 
+def test_read_only_keeps_what_nobody_else_may_write_to():
+    source = np.eye(2)
+    source.setflags(write=False)
+    assert inference.read_only(source, 2, "covariance") is source
+    assert not np.shares_memory(inference.read_only(source[:], 2, "covariance"), source)
+    writeable = np.eye(2)
+    assert not np.shares_memory(inference.read_only(writeable, 2, "covariance"), writeable)
+
+
 def test_read_only_copies_and_refuses_writes():
     source = [[1.0, 2.0]]
     array = inference.read_only(source, 2, "covariance")

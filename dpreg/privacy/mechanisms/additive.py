@@ -39,6 +39,7 @@ even number did. Rational coins and uniforms are `secrets.randbelow`.
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
@@ -147,20 +148,22 @@ def knorm_variance(widths: Sequence[int], rate: Fraction) -> tuple[float, ...]:
     shape m + 1 and rate a: E[r^j] = (m + j)!/m! a^-j (1 - h a j/(m (m + j)) + O((m a)^2)).
     """
     size, a = len(widths), float(rate)
+    counts = Counter(widths)
     if a >= 2.0**-12:
         top = int((size + 60 * (size + 1) ** 0.5 + 800) / a) + 10
         r = np.arange(top + 1, dtype=float)
         log_weight = -a * r
-        for width in widths:
-            log_weight += np.log(2 * width * r + 1)
+        for width, count in counts.items():
+            log_weight += count * np.log(2 * width * r + 1)
         weight = np.exp(log_weight - log_weight.max())
         weight /= weight.sum()
         first, second = float(weight @ r), float(weight @ r**2)
     else:
-        slope = sum(0.5 / width for width in widths) * a
+        slope = sum(0.5 * count / width for width, count in counts.items()) * a
         first = (size + 1) / a * (1 - slope / (size * (size + 1)))
         second = (size + 1) * (size + 2) / a**2 * (1 - 2 * slope / (size * (size + 2)))
-    return tuple((width**2 * second + width * first) / 3 for width in widths)
+    of_width = {width: (width**2 * second + width * first) / 3 for width in counts}
+    return tuple(of_width[width] for width in widths)
 
 
 def _opendp(maker: str, scale: float) -> Any:

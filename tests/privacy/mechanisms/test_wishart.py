@@ -1,6 +1,10 @@
 """The exact sampler of floored matrix-Laplace noise against its law; mutants it must catch."""
 
 import math
+import random
+from fractions import Fraction
+from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,8 +12,8 @@ from flint import arb, ctx
 from oracles.look_laws import cdf, floor_p_value
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.mechanisms import floors as floors_module
 from dpreg.privacy.mechanisms import wishart
+from dpreg.privacy.mechanisms.normals import Normals
 from dpreg.privacy.mechanisms.wishart import wishart_noise
 
 ALPHA = 1e-6
@@ -75,11 +79,15 @@ def test_too_few_degrees_of_freedom_are_caught(monkeypatch):
 
 
 def test_one_wishart_instead_of_two_is_caught(monkeypatch):
-    def same_halves(uniforms):
-        numbers = floors_module.normals(uniforms)
-        return numbers[: len(numbers) // 2] * 2
+    class SameHalves(Normals):
+        __slots__ = ()
 
-    monkeypatch.setattr(wishart, "normals", same_halves)
+        def signed_digits(self):
+            digits = super().signed_digits()
+            half = digits[:, : digits.shape[1] // 2]
+            return np.hstack([half, half])
+
+    monkeypatch.setattr(wishart, "Normals", SameHalves)
     assert floor_p_value(one(4000), laplace, 4.0) < ALPHA
     assert least_p_value(two(4000)) < ALPHA
 
@@ -91,32 +99,34 @@ def test_half_the_scale_and_rounding_instead_of_floors_are_caught():
     assert floor_p_value(rounded, laplace, 4.0) < ALPHA
 
 
-class Strings:
-    """Fixed strings of bits, one a uniform number, each read on from where it stopped."""
+def recorded(monkeypatch):
+    """A list to which all numbers go that a draw asks for, ever more digits of the same."""
+    seen = []
 
-    def __init__(self, count, seed):
-        generator = np.random.default_rng(seed)
-        self.bits = [
-            "".join(str(bit) for bit in generator.integers(0, 2, 4000)) for _ in range(count)
-        ]
-        self.place, self.turn, self.calls = [0] * count, 0, 0
+    class Seen(Normals):
+        __slots__ = ()
 
-    def __call__(self, number):
-        i, self.turn = self.turn, (self.turn + 1) % len(self.bits)
-        start, self.place[i] = self.place[i], self.place[i] + number
-        self.calls += 1
-        return int(self.bits[i][start : start + number], 2)
+        def __init__(self, *known, **fields):
+            super().__init__(*known, **fields)
+            seen.append(self)
+
+    monkeypatch.setattr(wishart, "Normals", Seen)
+    return seen
 
 
-def by_hand(strings, scales, nu):
-    """floor(sum (x x' - y y')) at 2000 bits, by loops."""
+def bits_of(seed):
+    return random.Random(seed).getrandbits
+
+
+def by_hand(numbers, scales, nu):
+    """floor(sum (x x' - y y')) from 2000 bits of the same numbers, by loops."""
     size = len(scales)
+    longer = numbers.continued(100)
     with ctx.workprec(2100):
-        u = [arb(int(bits[:2000], 2)) / arb(2) ** 2000 for bits in strings.bits]
         normal = []
-        for a, b in zip(u[::2], u[1::2], strict=True):
-            angle, radius = 2 * arb.pi() * b, (-2 * a.log()).sqrt()
-            normal += [radius * angle.cos(), radius * angle.sin()]
+        for sign, whole, digits in zip(longer.signs, longer.wholes, longer.digits, strict=True):
+            x = reduce(lambda known, digit: known << 20 | int(digit), digits, 0)
+            normal.append(int(sign) * (int(whole) + arb(x) / arb(2) ** (20 * len(digits))))
         # P is filled row by row of its transpose, M row by row
         p = [normal[i * nu : (i + 1) * nu] for i in range(size)]
         m = [[normal[nu * size + k * size + i] for k in range(nu)] for i in range(size)]
@@ -143,29 +153,81 @@ def by_hand(strings, scales, nu):
         )
 
 
+SCALES = (2**80 + 3, 2**80 + 3, 5**30)
+
+
 @pytest.mark.parametrize("spare", [-60, -20, 3, 96, 300])
 def test_floors_are_exact_whatever_the_first_precision(monkeypatch, spare):
     """Scales of 2**80: no float knows the last digits. More bits continue the same strings."""
-    scales, nu = (2**80 + 3, 2**80 + 3, 5**30), 4
-    strings = Strings(2 * nu * 3, seed=4)
+    seen = recorded(monkeypatch)
     monkeypatch.setattr(wishart, "SPARE_BITS", spare)
-    drawn = wishart_noise(scales, source=strings)
-    assert drawn == by_hand(strings, scales, nu)
-    assert (strings.calls > 2 * nu * 3) == (spare < 50)
+    drawn = wishart_noise(SCALES, source=bits_of(4))
+    assert (len(seen) > 2) == (spare < 0)
+    assert drawn == by_hand(seen[-1], SCALES, 4)
+    for shorter, longer in pairwise(seen):
+        known = shorter.digits.shape[1]
+        np.testing.assert_array_equal(longer.digits[:, :known], shorter.digits)
 
 
-def test_a_sampler_in_floats_is_caught(monkeypatch):
-    scales, nu = (2**80 + 3, 2**80 + 3, 5**30), 4
-    strings = Strings(2 * nu * 3, seed=4)
+@pytest.mark.parametrize("terms", [1, 3])
+def test_sums_of_few_terms_at_a_time_are_the_same(monkeypatch, terms):
+    expected = wishart_noise(SCALES, source=bits_of(4))
+    monkeypatch.setattr(wishart, "_TERMS", terms)
+    assert wishart_noise(SCALES, source=bits_of(4)) == expected
 
-    def floats(formula, count, *, bits, source):
-        known = [source(bits) for _ in range(count)]
-        with ctx.workprec(53):
-            values = formula([arb(number) / arb(2) ** bits for number in known])
-        return [math.floor(float(value.mid())) for value in values]
 
-    monkeypatch.setattr(wishart, "floors", floats)
-    assert wishart_noise(scales, source=strings) != by_hand(strings, scales, nu)
+def test_numbers_of_any_size_are_multiplied_exactly(monkeypatch):
+    seen = recorded(monkeypatch)
+    draw = Normals.draw.__func__
+
+    def enlarged(cls, *arguments):
+        numbers = draw(cls, *arguments)
+        numbers.wholes[::5] += 2**45 + 7
+        return numbers
+
+    monkeypatch.setattr(wishart.Normals, "draw", classmethod(enlarged))
+    drawn = wishart_noise(SCALES, source=bits_of(4))
+    assert drawn == by_hand(seen[-1], SCALES, 4)
+
+
+def exactly(digits):
+    """The numbers of signed digits, in units of the last one."""
+    return reduce(lambda known, digit: (known << 20) + digit.astype(object), digits, 0)
+
+
+def worst_error(last, seed):
+    """How far a product of numbers whose unknown digits are all large is off, and the bound."""
+    rng = np.random.default_rng(seed)
+    size, nu, unknown = 2, 7, 4
+    digits = rng.integers(0, 2**20, (1 + last + unknown, 2 * nu * size))
+    digits[2:] = 2**20 - 1
+    digits[0] = rng.integers(0, 6, digits.shape[1])
+    if seed % 2:
+        digits *= rng.choice([-1, 1], digits.shape[1])
+    left, right = digits[:, : nu * size].reshape(-1, size, nu), digits[:, nu * size :]
+    right = right.reshape(-1, nu, size)
+    whole = exactly(left) @ exactly(right)
+    sums, error = wishart._product(left[: last + 1], right[: last + 1])
+    found = wishart._joined(sums.reshape(len(sums), -1)).reshape(size, size)
+    units = 1 << 20 * (2 * (last + unknown) - (last + 1))
+    return max(
+        abs(Fraction(int(v)) / units - f) for v, f in zip(whole.flat, found.flat, strict=True)
+    ), error
+
+
+@pytest.mark.parametrize("last", [3, 4, 5, 8])
+def test_what_a_product_leaves_out_is_within_its_bound(last):
+    found = [worst_error(last, seed) for seed in range(6)]
+    assert all(off <= error for off, error in found)
+    assert max(off / error for off, error in found) > 0.3
+
+
+def test_a_product_whose_error_is_forgotten_is_caught(monkeypatch):
+    """Its floors are taken as decided where they are not."""
+    seen, product = recorded(monkeypatch), wishart._product
+    monkeypatch.setattr(wishart, "SPARE_BITS", -60)
+    monkeypatch.setattr(wishart, "_product", lambda *parts: (product(*parts)[0], 0))
+    assert wishart_noise(SCALES, source=bits_of(4)) != by_hand(seen[-1], SCALES, 4)
 
 
 def test_noise_is_symmetric_integers_from_the_system():
