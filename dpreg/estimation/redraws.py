@@ -37,7 +37,7 @@ def draws_for(columns: int) -> int:
     """Return how many draws a model's intervals are made of: 2000, down to 200 for wide models.
 
     Ends of intervals are order statistics at Weibull's positions, so that coverage does not depend
-    on the number of draws; with fewer of them the ends themselves vary more.
+    on the number of independent draws; with fewer of them the ends themselves vary more.
     """
     whole = _MOST_DRAWS * _FULL_DRAWS_TO**3 // max(columns, 1) ** 3
     return max(_LEAST_DRAWS, min(_MOST_DRAWS, whole))
@@ -129,7 +129,9 @@ def _draw_turned(
     the diagonal of f(W - E), d of its d^2 cells; the others are uncorrelated from one draw to the
     next. Where one eigenvector carries most of a coefficient, as of the intercept, that is much of
     its law, so the diagonals of E are drawn in strata, as many as there are matrices (a Latin
-    hypercube). By the same symmetry the mean of the inverses is V D V' with D diagonal.
+    hypercube). Uncorrelated draws are not independent: ends far out, of 99% intervals and small
+    p-values, rest on the number of matrices more than on that of the draws, as the errors of the
+    intercept do. By the same symmetry the mean of the inverses is V D V' with D diagonal.
     """
     size = len(noisy.columns)
     within, beside = noisy.noise_sd[0, 1], noisy.noise_sd[0, size]
@@ -139,7 +141,8 @@ def _draw_turned(
     mean = np.zeros(size)
     starts = range(0, draws, _FROM_ONE)
     strata = rng.permuted(np.tile(np.arange(len(starts))[:, None], size), axis=0)
-    diagonals = np.sqrt(2) * ndtri((strata + rng.random(strata.shape)) / len(starts))
+    shares = (strata + rng.random(strata.shape)) / len(starts)
+    diagonals = np.sqrt(2) * ndtri(np.clip(shares, 2.0**-54, 1 - 2.0**-53))
     for start, diagonal in zip(starts, diagonals, strict=True):
         number = min(_FROM_ONE, draws - start)
         half = rng.standard_normal((size, size))

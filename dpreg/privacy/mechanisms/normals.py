@@ -58,6 +58,7 @@ _CHANCE_BITS: Final = 47
 _DEGREE: Final = 12
 _SQUARINGS: Final = 6
 _MARGIN: Final = 2.0**-42
+_TABLE_BITS: Final = 100
 _AT_ONCE: Final = 1 << 14
 """Proposals in the cache at once."""
 
@@ -67,7 +68,8 @@ def _height(k: int) -> arb:
     return arb(fmpq(4, 5)) * arb((1, k)) * (-arb(k * k) / 2).exp()
 
 
-_HEIGHTS: Final = np.array([float(_height(k).mid()) for k in range(_LARGEST + 1)])
+with ctx.workprec(_TABLE_BITS):  # whatever precision the importing program works at
+    _HEIGHTS: Final = np.array([float(_height(k).mid()) for k in range(_LARGEST + 1)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,6 +1,8 @@
 """Exact normal numbers: by hand from the same bits, their law, and mutants that are caught."""
 
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -30,6 +32,18 @@ def bound(k, x, bits=60, chance_bits=47):
         z = k + arb(2 * x + 1) / arb(2) ** (bits + 1)
         height = arb(fmpq(4, 5)) * arb(2) ** k * (-z * z / 2).exp()
         return int((height * arb(2) ** chance_bits).floor().unique_fmpz())
+
+
+def test_heights_do_not_hang_on_the_precision_of_who_imports():
+    script = (
+        "import flint; flint.ctx.prec = 10\n"
+        "from dpreg.privacy.mechanisms.normals import _HEIGHTS\n"
+        "print(*_HEIGHTS.tolist())"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert [float(cell) for cell in ended.stdout.split()] == room._HEIGHTS.tolist()
+    k = np.arange(17.0)
+    np.testing.assert_allclose(room._HEIGHTS, 0.8 * 2**k * np.exp(-k * k / 2), rtol=1e-14)
 
 
 def by_hand(words):
