@@ -218,3 +218,7 @@ class Prediction:
             "obs_ci_upper": seen[:, 1],
         }
         return self.claim.marked(pd.DataFrame(table, index=self.index))
+
+    def __repr__(self) -> str:
+        """Name what it is; the rows of the table and what is predicted for them stay out."""
+        return self.claim.titled("Prediction of means: see summary_frame()")
