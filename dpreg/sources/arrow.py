@@ -275,18 +275,12 @@ def _duckdb(data: Any, name: str) -> Engine:
     def opened(columns: Mapping[str, ColumnType]) -> Any:
         from duckdb import ColumnExpression, ConstantExpression
 
-        unread = {
-            n for n in columns if kind_of_arrow(schema.field(n).type) in ("datetime", "other")
-        }
-        return _opened(  # some of these DuckDB cannot hand over, and none holds a cell
-            lambda: data.select(
-                *(
-                    ConstantExpression(None).alias(n) if n in unread else ColumnExpression(n)
-                    for n in columns
-                )
-            ),
-            name,
-        )
+        def chosen(n: str) -> Any:
+            unread = kind_of_arrow(schema.field(n).type) in ("datetime", "other")
+            # DuckDB cannot hand over some of these, and none holds a cell.
+            return ConstantExpression(None).alias(n) if unread else ColumnExpression(n)
+
+        return _opened(lambda: data.select(*map(chosen, columns)), name)
 
     return Engine(name, schema, opened, count=lambda: len(data), ordered=False, mixed=True)
 

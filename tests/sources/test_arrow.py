@@ -269,11 +269,11 @@ def test_a_stream_that_breaks_says_nothing_of_a_row():
 
 def test_an_integer_of_more_than_64_bits_is_the_number_it_is_in_polars():
     pl = pytest.importorskip("polars")
-    cells = [1, None, 2**64, -1]
-    wide = pl.DataFrame({"x": pl.Series(cells, dtype=pl.Int128), "y": [0.5] * 4})
+    cells = [1, None, 2**64, 2**64 + 1, -1]
+    wide = pl.DataFrame({"x": pl.Series(cells, dtype=pl.Int128), "y": [0.5] * 5})
     source = as_source(wide)
     assert repr(source) == "Source(x: numeric, y: numeric)"
-    plain = as_source({"x": cells, "y": [0.5] * 4})
+    plain = as_source({"x": cells, "y": [0.5] * 5})
     levels = ["1", "-1", str(2**64), repr(float(2**64))]
     for how in (Numeric(0, 1), Boolean(), Categorical([1, -1]), Categorical(levels)):
         assert same(
@@ -282,7 +282,7 @@ def test_an_integer_of_more_than_64_bits_is_the_number_it_is_in_polars():
         )
     persons = PersonId(b"k" * 32)
     assert same(read(source, {"x": persons}), read(plain, {"x": persons}))
-    assert source.count() == source.rows == 4
+    assert source.count() == source.rows == 5
 
 
 @pytest.mark.parametrize("kind", ["interval", "map(int, int)", "time", "blob"])
