@@ -273,16 +273,11 @@ def _duckdb(data: Any, name: str) -> Engine:
         schema = stream.schema
 
     def opened(columns: Mapping[str, ColumnType]) -> Any:
-        from duckdb import ColumnExpression, ConstantExpression
+        from duckdb import ColumnExpression
 
-        def chosen(n: str) -> Any:
-            unread = kind_of_arrow(schema.field(n).type) in ("datetime", "other")
-            # DuckDB cannot hand over some of these, and none holds a cell.
-            return ConstantExpression(None).alias(n) if unread else ColumnExpression(n)
+        return _opened(lambda: data.select(*map(ColumnExpression, columns)), name)
 
-        return _opened(lambda: data.select(*map(chosen, columns)), name)
-
-    return Engine(name, schema, opened, count=lambda: len(data), ordered=False, mixed=True)
+    return Engine(name, schema, opened, count=lambda: len(data), ordered=False)
 
 
 def _dataset(data: Any, name: str) -> Engine:

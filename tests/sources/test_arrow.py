@@ -285,15 +285,6 @@ def test_an_integer_of_more_than_64_bits_is_the_number_it_is_in_polars():
     assert source.count() == source.rows == 5
 
 
-@pytest.mark.parametrize("kind", ["interval", "map(int, int)", "time", "blob"])
-def test_a_declared_column_of_what_duckdb_does_not_hand_over_is_missing(kind):
-    db = pytest.importorskip("duckdb").connect()
-    relation = db.sql(f"select cast(null as {kind}) as x, 1 as y from range(3)")
-    found = read(as_source(relation), {"x": Numeric(0, 1), "y": Numeric(0, 1)})
-    assert np.isnan(found["x"]).all()
-    assert found["y"].tolist() == [1.0] * 3
-
-
 def test_a_table_whose_rows_change_from_pass_to_pass_is_refused():
     class Fading(Exporter):
         def __arrow_c_stream__(self, requested_schema=None):
