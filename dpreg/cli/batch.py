@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpreg.cli.calls import CALLS, Call, opened
+from dpreg.cli.outs import check_outs, ledger_files, table_files
 from dpreg.cli.running import printed, say
 from dpreg.errors import ArgumentError, BudgetError
 from dpreg.paths import read_text
@@ -51,6 +52,9 @@ def run_batch(path: str, *, check: bool, as_json: bool, quiet: bool) -> None:
     if "eps" in shared:
         cap = Budget(exact(shared["eps"], "eps"), exact(shared.get("delta", 0), "delta"))
     quotations = [call.quotation() for call in calls]
+    read = [file for call in calls for file in table_files(call.arguments)]
+    used = [*read, *ledger_files(shared.get("ledger")), ("the batch", path)]
+    check_outs([str(call.out) for call in calls], used)
     total = together(quotation.budget for quotation in quotations)
     if cap is not None and not cap.covers(total):
         raise BudgetError(f"the batch costs {total}, and its own cap is {cap}: nothing was charged")
@@ -93,8 +97,6 @@ def _read(path: str) -> tuple[dict[str, Any], list[Call]]:
         if name in content and "://" not in str(content[name]):
             content[name] = str(folder / str(content[name]))
     calls = [_call(line, content, folder, number) for number, line in enumerate(lines, 1)]
-    if len({call.out for call in calls}) < len(calls):
-        raise ArgumentError("two calls of the batch have the same out: each needs its own file")
     return content, calls
 
 

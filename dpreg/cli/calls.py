@@ -13,6 +13,7 @@ import click
 
 import dpreg
 from dpreg.cli.options import AS_JSON, call_options, call_values
+from dpreg.cli.outs import check_outs, ledger_files, table_files
 from dpreg.cli.running import printed, say
 from dpreg.errors import ArgumentError, DataError
 from dpreg.paths import check_writable
@@ -126,7 +127,10 @@ def _command(name: str, call: Callable[..., Any]) -> click.Command:
             arguments["q"] = list(given.pop("q"))
         ready = Call(name, arguments | call_values(call, given), out)
         account = opened(ledger, analyst)
-        price = told(ready.quotation(), account)
+        quotation = ready.quotation()
+        if out is not None:
+            check_outs([out], [*table_files(ready.arguments), *ledger_files(ledger)])
+        price = told(quotation, account)
         if check:
             show_price(price, as_json)
             return

@@ -14,6 +14,7 @@ from dpreg.cli.batch import run_batch
 from dpreg.cli.calls import OF_FORMULA, Call, add_calls, opened, show_price, told
 from dpreg.cli.ledgers import ledger
 from dpreg.cli.options import AS_JSON, call_options, call_values, number, pairs
+from dpreg.cli.outs import check_outs
 from dpreg.cli.running import ended
 from dpreg.reporting import write_report
 from dpreg.results.load import load
@@ -103,6 +104,7 @@ def show(result: str, as_json: bool) -> None:
 @click.option("-o", "--out", required=True, metavar="FILE", help="The HTML file.")
 def report(result: str, out: str) -> None:
     """Write a report of a saved result: one HTML file, for the reviewer and the reader."""
+    check_outs([out], [("the saved result", result)])
     write_report(load(result), out)
 
 

@@ -285,8 +285,13 @@ def _value(
 
 
 def _attempt(estimator: Estimator, rows: Rows, index: Places, size: int) -> Floats:
-    """Call the estimator once, in silence; NaN for whatever is not d real numbers."""
+    """Call the estimator once, in silence; NaN for whatever is not d real numbers.
+
+    What it returned ends in silence too: it may warn when it does, as a coroutine that nobody
+    awaited.
+    """
     failed = np.full(size, np.nan)
+    found = None
     with _silence():
         try:
             found = estimator(rows.take(index))
@@ -298,6 +303,8 @@ def _attempt(estimator: Estimator, rows: Rows, index: Places, size: int) -> Floa
             raise  # the caller's own, at the keyboard
         except BaseException:  # SystemExit as well: whether it was raised depends on the block
             return failed
+        finally:
+            found = None
 
 
 @contextlib.contextmanager

@@ -20,6 +20,8 @@ __all__ = ["INTERCEPT", "Column", "Term", "resolve_keep", "scaled_column", "scal
 INTERCEPT = "Intercept"
 """Name of the constant term, as patsy spells it."""
 
+_LARGEST = 2.0**500
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -105,13 +107,18 @@ def scaled_response(name: str, interval: Interval, *, clip: Fraction, center: bo
     Raises
     ------
     SchemaError
-        If it has no width.
+        If it has no width, or its square could leave float64.
     """
     column = scaled_column(name, name, interval, centered=center, indicator=False)
     width = float(Fraction(column.width) * clip)
     if not width > 0:
         raise SchemaError(
             f"response {shown(name)} times the clip has no width in float64: widen its bounds."
+        )
+    if not 1 / _LARGEST <= width <= _LARGEST:
+        raise SchemaError(
+            f"response {shown(name)}: half the width of its bounds must lie between 2**-500 and "
+            "2**500, since variances are squares of it: give it in another unit."
         )
     return Column(name, name, column.lo, column.hi, column.offset, width)
 

@@ -97,6 +97,10 @@ class PrivacyClaim:
             f"numbers protect nobody. The same call without a seed would claim: {body}"
         )
 
+    def titled(self, title: str) -> str:
+        """Return `title` with the stamp, if there is one: of what shows no numbers."""
+        return f"<{title}; {self.stamp}>" if self.stamp else f"<{title}>"
+
     def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return `frame` with the stamp, if there is one, in its `attrs`."""
         if self.stamp:

@@ -101,7 +101,8 @@ class Estimates(Released):
     def _errors(self) -> Vector:
         sampling: Vector = self.sampling_errors
         privacy: Vector = self.privacy_errors
-        return np.hypot(sampling, privacy)
+        with np.errstate(over="ignore"):
+            return np.hypot(sampling, privacy)
 
     def _freeze(
         self, tuples: tuple[str, ...], arrays: tuple[str, ...], others: tuple[str, ...]

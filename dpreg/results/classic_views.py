@@ -5,6 +5,7 @@ Tested in `tests/results/test_classic.py`.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -94,7 +95,10 @@ def _table(result: Estimates, head: str, alpha: float) -> Grid:
 def _picture(result: HistogramResults) -> Grid:
     """Return the shares of many bins as bars, on one line each."""
     shares, errors = result.estimates, result.bse.to_numpy()
-    bars = result.density.to_numpy()
+    # Bars tell ratios: multiplied by a power of two, shares do not overflow over narrow bins.
+    widest = 1.0 if result.edges is None else float(np.diff(result.edges).max())
+    tall = result.heights(np.ldexp(result.probabilities, math.frexp(widest)[1]))
+    bars = np.minimum(tall, np.finfo(float).max)
     top = max(float(bars.max()), float(np.finfo(float).tiny))
     rows = tuple(
         (name, fixed(share, 4), fixed(error, 4), "#" * round(_BAR * max(bar, 0.0) / top))

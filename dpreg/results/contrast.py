@@ -59,6 +59,7 @@ class Combinations:
         """Return standard errors (m,)."""
         return inference.combined_errors(self.covariance, self.rows)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def intervals(self, alpha: float) -> Floats:
         """Return intervals (m, 2) of level 1 - alpha."""
         if self.draws is not None:
@@ -69,6 +70,7 @@ class Combinations:
             return np.column_stack([estimates - half, estimates + half])
         return inference.normal_intervals(self.estimates(), self.errors(), alpha)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def pvalues(self, target: Floats) -> Floats:
         """Return two-sided p-values (m,) of r'beta = target, from the law of `intervals`."""
         if self.draws is not None:
@@ -79,6 +81,7 @@ class Combinations:
             )
         return reference.pvalues(self.estimates() - target, *self._parts(), self.degrees)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _parts(self) -> tuple[Floats, Floats]:
         """Return the variances (m,) that sampling and the noise add."""
         assert self.privacy is not None
@@ -218,3 +221,7 @@ class Prediction:
             "obs_ci_upper": seen[:, 1],
         }
         return self.claim.marked(pd.DataFrame(table, index=self.index))
+
+    def __repr__(self) -> str:
+        """Name what it is; the rows of the table and what is predicted for them stay out."""
+        return self.claim.titled("Prediction of means: see summary_frame()")

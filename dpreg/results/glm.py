@@ -260,3 +260,7 @@ class GLMPrediction:
             f"{names}_ci_upper" if self._mean else "ci_upper": high,
         }
         return self.claim.marked(pd.DataFrame(table, index=self.index))
+
+    def __repr__(self) -> str:
+        """Name what it is; the rows of the table and what is predicted for them stay out."""
+        return self.claim.titled("Prediction: see summary_frame()")

@@ -130,7 +130,8 @@ class HistogramResults(Estimates):
         """Divide numbers, one for each bin, by the widths of the bins."""
         if self.edges is None:
             return shares
-        return shares / np.tile(np.diff(self.edges), max(len(self.groups), 1))
+        with np.errstate(over="ignore"):  # of bins narrower than 1e-308
+            return shares / np.tile(np.diff(self.edges), max(len(self.groups), 1))
 
     def __repr__(self) -> str:
         return classic_views.one_line(self, self.column)

@@ -78,6 +78,7 @@ def root(variances: Floats) -> Floats:
     return np.sqrt(np.where(variances >= 0, variances, np.nan))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def combined(combinations: Floats, params: Floats) -> Floats:
     """Return r'beta for the rows r of `combinations` (m x p), the columns added from the left.
 
@@ -90,6 +91,7 @@ def combined(combinations: Floats, params: Floats) -> Floats:
     return total
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def combined_errors(covariance: Floats, combinations: Floats) -> Floats:
     """Return the standard errors of rows r'beta of `combinations` (m x p): sqrt(r' V r)."""
     return root(np.einsum("ij,jk,ik->i", combinations, covariance, combinations))
@@ -106,12 +108,14 @@ def normal_pvalues(z: Floats) -> Floats:
     return np.asarray(2 * ndtr(-np.abs(z)), dtype=np.float64)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def normal_intervals(estimates: Floats, errors: Floats, alpha: float) -> Floats:
     """Return intervals (m x 2) of level 1 - alpha: estimate -+ z * standard error."""
     half = ndtri(1 - level(alpha) / 2) * errors
     return np.column_stack([estimates - half, estimates + half])
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def drawn_intervals(estimates: Floats, draws: Floats, combinations: Floats, alpha: float) -> Floats:
     """Return intervals (m x 2) of r'beta by the law of the released draws (B x p) of beta.
 

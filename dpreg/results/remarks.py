@@ -110,7 +110,8 @@ def _swamped(fit: RegressionResults) -> list[str]:
     if fit.column_widths is None or fit.conditional or not isinstance(response, Numeric):
         return []
     ends = fit.conf_int().to_numpy()
-    reach = 2 * (ends[:, 1] - ends[:, 0]) * fit.column_widths  # over the column's declared range
+    with np.errstate(over="ignore", invalid="ignore"):
+        reach = 2 * (ends[:, 1] - ends[:, 0]) * fit.column_widths  # over the declared range
     names = [
         name
         for name, moved in zip(fit.exog_names, reach, strict=True)

@@ -27,8 +27,10 @@ def array_reader(array: Any, how: ColumnType) -> Callable[[slice], Values]:
     """
     meaning = meaning_of(how)
     if isinstance(array, pd.Categorical):
-        # Each category on its own, used or not; code -1 looks up the last entry, None.
-        table = meaning.cells([*array.categories, None])
+        # Each category on its own, used or not; code -1 looks up the last entry, None. Read in
+        # bulk: to take one out raises where it is a time that Python has not.
+        categories = array_reader(_held(array.categories), how)(slice(None))
+        table = np.concatenate([categories, meaning.cells([None])])
         return lambda part: table[array.codes[part]]
     if isinstance(array, pd.arrays.ArrowExtensionArray):
         return _arrow(array, how)
@@ -43,7 +45,11 @@ def _arrow(array: Any, how: ColumnType) -> Callable[[slice], Values]:
     read = arrow_reader(held.type, how)
 
     def ranged(part: slice) -> Values:
-        pieces = [read(piece) for piece in held[part].iterchunks()]
+        pieces = [read(piece) for piece in held[part].iterchunks()] or [meaning_of(how).cells([])]
         return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
 
     return ranged
+
+
+def _held(cells: pd.Index[Any]) -> Any:
+    return cells.to_numpy() if isinstance(cells.dtype, np.dtype) else cells.array

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpreg.cells import Kind
-from dpreg.columns import ColumnType
+from dpreg.columns import ColumnType, PersonId, Unbounded
 from dpreg.errors import ArgumentError, DataError
 from dpreg.sources.arrow_batches import batch_pieces, guarded, guarded_batches
 from dpreg.sources.arrow_cells import arrow_reader, batch_reader, kind_of_arrow
@@ -36,8 +36,6 @@ __all__ = [
 PART_ROWS = 1 << 18
 """Rows of a block, where an engine knows of no parts of its own."""
 
-_DATASET_ROWS = 1 << 15
-_BUFFER = 1 << 18
 _ONCE = ("__next__", "read_next_batch", "read_next", "get_next")  # what streams have, not tables
 _COLUMNS = ("Series", "ChunkedArray")  # which export streams, too
 
@@ -52,8 +50,8 @@ class Engine:
         For messages.
     schema : pyarrow.Schema
     open : callable
-        From the names of the columns wanted to an iterator of record batches, which may have more
-        columns; of a RecordBatchReader, in most cases. It fails with a `DataError`.
+        From the columns wanted, and how they are declared, to an iterator of record batches, which
+        may have more columns; of a RecordBatchReader, in most cases. It fails with a `DataError`.
     rows : int or None
         Where public metadata has it.
     rereadable : bool
@@ -62,15 +60,18 @@ class Engine:
         Counts the rows, if that takes less than going through them.
     ordered : bool
         Whether `open` gives the rows in the same order at each call.
+    mixed : bool
+        Whether batches may come in other types than `schema` says, as those of several files do.
     """
 
     name: str
     schema: Any
-    open: Callable[[list[str]], Iterator[Any]]
+    open: Callable[[Mapping[str, ColumnType]], Iterator[Any]]
     rows: int | None = None
     rereadable: bool = True
     count: Callable[[], int] | None = None
     ordered: bool = True
+    mixed: bool = False
 
 
 class StreamSource(LocalSource):
@@ -129,7 +130,8 @@ class StreamSource(LocalSource):
             return int(guarded(engine.count, f"{engine.name} failed to count the rows"))
         if not engine.rereadable:
             raise DataError(f"the rows of {engine.name} cannot be counted before they are read")
-        return sum(batch.num_rows for batch in self._batches(engine.schema.names[:1]))
+        first = {name: Unbounded() for name in engine.schema.names[:1]}
+        return sum(batch.num_rows for batch in self._batches(first))
 
     def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
         if self._started and not self._engine.rereadable:
@@ -137,11 +139,11 @@ class StreamSource(LocalSource):
                 f"{self._engine.name} can be read once, and has been: give a table that stays, or "
                 "a function that opens it anew"
             )
-        read = None
+        read = types = None
         rows = 0
-        for batch in self._batches(list(columns)):
-            if read is None:
-                read = self._reader(batch.schema, columns)
+        for batch in self._batches(columns):
+            if read is None or batch.schema != types:
+                read, types = self._reader(batch.schema, columns), batch.schema
             for piece in batch_pieces(batch, read, size):
                 yield replace(piece, part=rows // PART_ROWS)
                 rows += piece.rows
@@ -152,14 +154,14 @@ class StreamSource(LocalSource):
             )
         self._rows = rows
 
-    def _batches(self, columns: list[str]) -> Iterator[Any]:
+    def _batches(self, columns: Mapping[str, ColumnType]) -> Iterator[Any]:
         self._started = True
         batches = self._engine.open(columns)
         yield from guarded_batches(batches, f"{self._engine.name} failed while it was read")
 
     def _reader(self, schema: Any, columns: Mapping[str, ColumnType]) -> Callable[[Any], Chunk]:
         """Make sure that the rows come as the columns that were promised."""
-        for name in columns:
+        for name in () if self._engine.mixed else columns:
             promised = self._engine.schema.field(find_column(self.names, name)).type
             if schema.field(find_column(schema.names, name)).type != promised:
                 raise DataError(
@@ -207,7 +209,7 @@ def stream_source(data: object) -> StreamSource:
     if not hasattr(data, "__arrow_c_stream__") or type(data).__name__ in _COLUMNS:
         raise ArgumentError(f"data is a {type(data).__name__}, which is not a table: give one")
     if library == "polars" and hasattr(data, "height"):
-        return StreamSource(_table(data, name, int(data.height)))
+        return StreamSource(_polars(data, name))
     if library == "pyarrow" and hasattr(data, "num_rows"):
         return StreamSource(_table(data, name, int(data.num_rows)))
     return StreamSource(_stream(data, name))
@@ -230,17 +232,47 @@ def _table(data: Any, name: str, rows: int) -> Engine:
     with _opened(lambda: data, name) as stream:
         schema = stream.schema
 
-    def opened(columns: list[str]) -> Any:
-        return _opened(lambda: data.select(columns), name)
+    def opened(columns: Mapping[str, ColumnType]) -> Any:
+        return _opened(lambda: data.select(list(columns)), name)
 
     return Engine(name, schema, opened, rows)
+
+
+def _polars(data: Any, name: str) -> Engine:
+    """Take a frame; its integers of 128 bits, which pyarrow has not, as what means the same.
+
+    One integer beyond 64 bits makes them of a whole column. Labels that are numbers are spelt by
+    the nearest float64, as those of other wide integers are; persons by all digits.
+    """
+    wide = [n for n, dtype in data.schema.items() if str(dtype) in ("Int128", "UInt128")]
+    if not wide:
+        return _table(data, name, int(data.height))
+    import polars as pl
+
+    def cast(columns: Mapping[str, ColumnType]) -> Any:
+        return data.select(
+            pl.col(n).cast(pl.String if isinstance(how, PersonId) else pl.Float64)
+            if n in wide
+            else pl.col(n)
+            for n, how in columns.items()
+        )
+
+    with _opened(lambda: cast(dict.fromkeys(data.columns, Unbounded())), name) as stream:
+        schema = stream.schema
+    return Engine(
+        name,
+        schema,
+        lambda columns: _opened(lambda: cast(columns), name),
+        int(data.height),
+        mixed=True,
+    )
 
 
 def _duckdb(data: Any, name: str) -> Engine:
     with _opened(lambda: data.limit(0), name) as stream:  # an open stream takes the connection
         schema = stream.schema
 
-    def opened(columns: list[str]) -> Any:
+    def opened(columns: Mapping[str, ColumnType]) -> Any:
         from duckdb import ColumnExpression
 
         return _opened(lambda: data.select(*map(ColumnExpression, columns)), name)
@@ -249,31 +281,19 @@ def _duckdb(data: Any, name: str) -> Engine:
 
 
 def _dataset(data: Any, name: str) -> Engine:
-    import pyarrow.dataset
+    from dpreg.sources.arrow_datasets import dataset_batches
 
-    # Arrow's defaults keep hundreds of megabytes in flight.
-    options: dict[str, Any] = {"batch_readahead": 1, "fragment_readahead": 0}
-    if isinstance(data, pyarrow.dataset.FileSystemDataset) and isinstance(
-        data.format, pyarrow.dataset.ParquetFileFormat
-    ):
-        options["fragment_scan_options"] = pyarrow.dataset.ParquetFragmentScanOptions(
-            use_buffered_stream=True, buffer_size=_BUFFER, pre_buffer=False
-        )
+    def opened(columns: Mapping[str, ColumnType]) -> Iterator[Any]:
+        return guarded(lambda: dataset_batches(data, list(columns)), f"{name} cannot be read")
 
-    def opened(columns: list[str]) -> Iterator[Any]:
-        return guarded(
-            lambda: iter(data.to_batches(columns=columns, batch_size=_DATASET_ROWS, **options)),
-            f"{name} cannot be read",
-        )
-
-    return Engine(name, data.schema, opened, count=data.count_rows)
+    return Engine(name, data.schema, opened, count=data.count_rows, mixed=True)
 
 
 def _stream(data: Any, name: str) -> Engine:
     """Anything else: opened once for its schema, and that stream is kept for the first pass."""
     waiting = [_opened(lambda: data, name)]
 
-    def opened(columns: list[str]) -> Any:
+    def opened(columns: Mapping[str, ColumnType]) -> Any:
         return waiting.pop() if waiting else _opened(lambda: data, name)
 
     once = any(hasattr(data, method) for method in _ONCE)

@@ -12,7 +12,7 @@ from dpreg.errors import ArgumentError, DataError
 from dpreg.paths import ordinary
 from dpreg.sources.local import LocalSource
 
-__all__ = ["file_source"]
+__all__ = ["file_source", "files_of"]
 
 _ENDINGS = {".parquet": "Parquet", ".pq": "Parquet", ".csv": "CSV", ".csv.gz": "CSV"}
 
@@ -45,8 +45,7 @@ def file_source(data: object) -> LocalSource:
     ArgumentError
         If the files' endings are of neither format, or of both.
     """
-    given: Sequence[Any] = data if isinstance(data, list | tuple) else [data]
-    paths = [path for one in given for path in _files(os.fspath(one))]
+    paths = files_of(data)
     _check_once(paths)
     formats = {_format(path) for path in paths}
     if len(formats) > 1:
@@ -58,6 +57,12 @@ def file_source(data: object) -> LocalSource:
     from dpreg.sources.csv_files import CsvSource
 
     return CsvSource(paths)
+
+
+def files_of(data: Any) -> list[str]:
+    """List a table's files: of paths, folders and globs, in their order."""
+    given: Sequence[Any] = data if isinstance(data, list | tuple) else [data]
+    return [path for one in given for path in _files(os.fspath(one))]
 
 
 def _check_once(paths: Sequence[str]) -> None:

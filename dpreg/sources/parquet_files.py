@@ -10,7 +10,7 @@ Tested in `tests/sources/test_files.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,31 +82,22 @@ class ParquetSource(LocalSource):
         return "row group"
 
     def kind(self, name: str) -> Kind:
-        """Return what the files call a column; "object" where it is of Arrow's null type in all.
+        """Return what the files call a column; "object" where they differ and some may be numbers.
+
+        Writers infer a column's type from its cells, in each file anew. What they made of it has
+        no say in how a declared column is read.
 
         Raises
         ------
         DataError
-            Where the name is absent or repeated, or a later file lacks it or holds another kind.
-            The null type, which is what writers make of a column without a single cell, goes with
-            any kind.
+            Where the name is absent or repeated, or a later file lacks it.
         """
         find_column(self.names, name)
         first = self._files[0].path
-        kind: Kind = "object"
-        where = first
         for file in self._files:
             if file.schema.names.count(name) != 1:
                 raise DataError(f"{first} has a column {name!r} and {file.path} has not")
-            other = kind_of_arrow(file.schema.field(name).type)
-            if kind == "object":
-                kind, where = other, file.path
-            elif other not in ("object", kind):
-                raise DataError(
-                    f"column {name!r} is of another kind in {file.path} ({other}) than in "
-                    f"{where} ({kind})"
-                )
-        return kind
+        return _together(kind_of_arrow(file.schema.field(name).type) for file in self._files)
 
     def count(self) -> int:
         """Return `rows`."""
@@ -119,7 +110,7 @@ class ParquetSource(LocalSource):
             before += file.metadata.num_row_groups
 
     def __repr__(self) -> str:
-        """Show names and kinds, as far as the files agree on them."""
+        """Show names and kinds, as far as all files have the columns."""
         return f"Source({', '.join(f'{name}: {self._shown_kind(name)}' for name in self.names)})"
 
     def _shown_kind(self, name: str) -> str:
@@ -128,7 +119,15 @@ class ParquetSource(LocalSource):
         try:
             return self.kind(name)
         except DataError:
-            return "not the same in all files"
+            return "not in all files"
+
+
+def _together(kinds: Iterable[Kind]) -> Kind:
+    """Return the kind of a column that comes in several pieces; one without a cell has no say."""
+    known = [kind for kind in dict.fromkeys(kinds) if kind != "object"]
+    if len(known) == 1 or (known and not {"numeric", "bool"} & set(known)):
+        return known[0]
+    return "object"
 
 
 def _opened(path: str) -> _File:

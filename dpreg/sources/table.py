@@ -122,6 +122,8 @@ def _as_series(name: str, values: object) -> pd.Series[Any]:
             case "U" | "T":  # in Python's storage: Arrow's would raise on text that is not UTF-8
                 text = pd.StringDtype("python", na_value=math.nan)
                 return pd.Series(values.astype(object), dtype=text)
+            case "S" | "V":  # never read: bytes and records are no cells; one makes all of them so
+                return pd.Series(np.full(len(values), None, dtype=object), dtype=object)
             case "M" | "m":  # never read; pandas would raise on dates beyond its range
                 return pd.Series(np.full(len(values), "NaT", dtype=f"{values.dtype.kind}8[s]"))
     raise ArgumentError(

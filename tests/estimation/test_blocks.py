@@ -48,6 +48,20 @@ class Odd:
         raise RuntimeError("99")
 
 
+class Late:
+    """Warns at its end."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(99.0)
+
+    def __del__(self):
+        warnings.warn("the block holds 99", stacklevel=1)
+
+
+async def awaited():
+    return 99.0
+
+
 FAILURES = {
     "raises": raising(ValueError("99")),
     "exits": raising(SystemExit(99)),
@@ -64,6 +78,8 @@ FAILURES = {
     "complex": lambda: 1 + 2j,
     "warns": warned,
     "odd": Odd,
+    "coroutine": awaited,
+    "late": lambda: [Late(), None],
     "series": lambda: pd.Series({"a": 1.0, "b": 2.0}),
 }
 
@@ -83,6 +99,12 @@ def test_a_failing_block_has_the_midpoint_and_nothing_is_heard_of_it(
     # A Spark session of other tests in this process logs when its garbage is collected.
     assert not [record for record in caplog.records if "py4j" not in record.pathname]
     assert not list(recwarn)
+
+
+def test_a_value_that_warns_at_its_end_is_not_heard(recwarn):
+    assert (values(lambda block: Late(), np.zeros(8)) == 10.0).all()
+    gc.collect()
+    assert not recwarn.list
 
 
 def test_only_the_number_that_is_not_finite_becomes_its_midpoint():

@@ -296,6 +296,14 @@ def test_no_width(formula, schema):
         build_design(formula, schema)
 
 
+@pytest.mark.parametrize("top", [2.0**501, 1e308 / 2, 2.0**-501, 5e-324 * 9])
+@pytest.mark.parametrize("keep", [("Intercept",), ()])
+def test_a_response_whose_square_could_leave_float64_is_refused(top, keep):
+    with pytest.raises(SchemaError, match=r"response 'y': half the width of its bounds"):
+        build_design("y ~ x", {"y": (-top, top), "x": (0, 1)}, keep=keep)
+    build_design("y ~ x", {"y": (-(2.0**500), 2.0**500), "x": (-top, top)}, keep=keep)
+
+
 def test_names_must_differ():
     with pytest.raises(FormulaError, match="same name"):
         build_design("y ~ Intercept", {"y": (0, 1), "Intercept": (0, 2)})

@@ -7,6 +7,7 @@ from scipy.stats import norm
 
 from dpreg.results.claim import STAMP
 from dpreg.results.contrast import Combinations, Contrast, Prediction
+from dpreg.results.glm import GLMPrediction
 
 ROWS = np.array([[1.0, -1.0], [2.0, 0.0]])
 PARAMS = np.array([3.0, 1.0])
@@ -67,3 +68,15 @@ def test_a_new_observation_varies_about_its_mean(make_claim):
     half = norm.ppf(0.95) * np.sqrt(16)
     assert frame["obs_ci_upper"].iloc[0] == pytest.approx(2 + half)
     assert (frame["obs_ci_lower"] < frame["mean_ci_lower"]).all()
+
+
+def test_predictions_show_the_stamp_and_nothing_of_the_table(make_claim):
+    rows, index = np.zeros(2), pd.Index(["p7", "q7"])
+    for seeded in (False, True):
+        claim = make_claim(seeded=seeded)
+        glm = GLMPrediction(COMBINED, rows, index, "log", "mean", claim)
+        for shown in (repr, str):
+            for predicted in (Prediction(COMBINED, index, 5.0, claim), glm):
+                assert (STAMP in shown(predicted)) == seeded
+                assert "7" not in shown(predicted)
+                assert "0x" not in shown(predicted)

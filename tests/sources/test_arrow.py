@@ -7,7 +7,7 @@ import traceback
 import numpy as np
 import pytest
 
-from dpreg.columns import Boolean, Categorical, Numeric, Unbounded
+from dpreg.columns import Boolean, Categorical, Numeric, PersonId, Unbounded
 from dpreg.errors import ArgumentError, DataError
 from dpreg.sources import Source, as_source
 
@@ -267,12 +267,22 @@ def test_a_stream_that_breaks_says_nothing_of_a_row():
     fails(lambda: as_source(Broken()), "the Broken cannot be read as Arrow")
 
 
-def test_types_that_pyarrow_does_not_know_are_refused():
+def test_an_integer_of_more_than_64_bits_is_the_number_it_is_in_polars():
     pl = pytest.importorskip("polars")
-    if not hasattr(pl, "Int128"):
-        pytest.skip("this Polars has no 128-bit integers")
-    data = pl.DataFrame({"x": pl.Series([1], dtype=pl.Int128)})
-    fails(lambda: as_source(data), "a type that pyarrow does not know")
+    cells = [1, None, 2**64, 2**64 + 1, -1]
+    wide = pl.DataFrame({"x": pl.Series(cells, dtype=pl.Int128), "y": [0.5] * 5})
+    source = as_source(wide)
+    assert repr(source) == "Source(x: numeric, y: numeric)"
+    plain = as_source({"x": cells, "y": [0.5] * 5})
+    levels = ["1", "-1", str(2**64), repr(float(2**64))]
+    for how in (Numeric(0, 1), Boolean(), Categorical([1, -1]), Categorical(levels)):
+        assert same(
+            read(source, {"y": Numeric(0, 1), "x": how}),
+            read(plain, {"y": Numeric(0, 1), "x": how}),
+        )
+    persons = PersonId(b"k" * 32)
+    assert same(read(source, {"x": persons}), read(plain, {"x": persons}))
+    assert source.count() == source.rows == 5
 
 
 def test_a_table_whose_rows_change_from_pass_to_pass_is_refused():
@@ -313,6 +323,35 @@ def test_a_dataset_of_several_files(tmp_path):
     assert source.count() == ROWS
     (tmp_path / "3.parquet").write_bytes(b"PAR1" + SECRET.encode() * 1000 + b"PAR1")
     fails(lambda: read(source), "the FileSystemDataset failed while it was read")
+
+
+def mixed_folder(folder):
+    """Files of one column: numbers, and text of which one cell is none."""
+    for place, cells in enumerate([[0.5] * 3, ["0.5", "lost"]]):
+        (folder / f"k={place}").mkdir()
+        pq.write_table(pa.table({"x": cells}), folder / f"k={place}" / "part.parquet")
+    return ds.dataset(folder, partitioning="hive")
+
+
+def test_each_file_of_a_dataset_is_read_in_its_own_types(tmp_path):
+    files = mixed_folder(tmp_path)
+    how = {"x": Numeric(0, 1), "k": Numeric(0, 5)}
+    both = ds.dataset([files, ds.dataset(pa.table({"x": [2.0]}))])
+    for data, more in ((files, []), (both, [2.0])):
+        found = read(as_source(data), how)
+        np.testing.assert_array_equal(found["x"], [0.5, 0.5, 0.5, 0.5, math.nan, *more])
+        assert found["k"][:5].tolist() == [0, 0, 0, 1, 1]
+    assert as_source(files).count() == 5
+    chosen = as_source(files.filter(ds.field("k") == 0))
+    assert read(chosen, how)["x"].tolist() == [0.5] * 3
+
+
+def test_a_word_among_a_text_file_s_numbers_is_a_cell_like_any_other(tmp_path):
+    (tmp_path / "x.csv").write_text("x,y\n" + "0.5,1\n" * 200_000 + "lost,1\n,1\n")
+    source = as_source(ds.dataset(tmp_path / "x.csv", format="csv"))
+    found = read(source, {"x": Numeric(0, 1), "y": Categorical([1, 2])}, 50_000)
+    np.testing.assert_array_equal(found["x"], [0.5] * 200_000 + [math.nan] * 2)
+    assert not found["y"].any()
 
 
 def test_an_error_that_is_ours_keeps_its_words():

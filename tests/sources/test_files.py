@@ -180,14 +180,43 @@ def test_files_that_lack_a_column_are_refused_where_it_is_needed(folder, form):
     assert source.names[0] in repr(source)
 
 
-def test_parquet_files_of_other_kinds_are_refused(folder):
-    changed = table().set_column(0, "x", pa.array(["7"] * ROWS))
-    pq.write_table(changed, folder / "part-2.parquet")
+ODD_TYPES = {
+    "text": pa.array(["7"] * (ROWS - 1) + ["lost"]),
+    "labels": pa.array(["7"] * ROWS).dictionary_encode(),
+    "truths": pa.array([True] * ROWS),
+    "dates": pa.array(np.zeros(ROWS, "datetime64[s]")),
+    "bytes": pa.array([b"7"] * ROWS),
+    "lists": pa.array([[7.0]] * ROWS),
+}
+
+
+@pytest.mark.parametrize("types", ODD_TYPES)
+def test_parquet_files_whose_types_differ_are_read_cell_by_cell(folder, types):
+    before = read(as_source(folder / "*.parquet"))
+    odd = ODD_TYPES[types]
+    pq.write_table(table().set_column(0, "x", odd), folder / "part-2.parquet")
     source = as_source(folder / "*.parquet")
-    says = r"'x' is of another kind in .*part-2.parquet \(string\) than in .*part-0.parquet \(num"
-    with pytest.raises(DataError, match=says):
-        source.chunks({"x": Numeric(0, 1)})
-    assert "x: not the same in all files, c: string" in repr(source)
+    assert "x: object, c: string" in repr(source)
+    after = read(source)
+    assert np.array_equal(after["x"][:ROWS], before["x"], equal_nan=True)
+    alone = read(as_source(pa.table({"x": odd})), {"x": HOW["x"]})["x"]
+    assert np.array_equal(after["x"][ROWS:], alone, equal_nan=True)
+    read(source, {"x": Unbounded()})  # as numbers, as an object column of pandas would be
+
+
+def test_a_number_in_any_file_makes_a_column_readable(folder):
+    for place in (0, 1):
+        pq.write_table(pa.table({"x": ["1", "lost"]}), folder / f"part-{place}.parquet")
+    pq.write_table(pa.table({"x": [2.0]}), folder / "part-2.parquet")
+    found = read(as_source(folder / "*.parquet"), {"x": Unbounded()})["x"]
+    np.testing.assert_array_equal(found, [1, math.nan, 1, math.nan, 2])
+
+
+def test_parquet_files_of_labels_and_dates_alone_are_refused_where_nobody_declares_them(folder):
+    pq.write_table(table().set_column(1, "c", ODD_TYPES["dates"]), folder / "part-2.parquet")
+    source = as_source(folder / "*.parquet")
+    with pytest.raises(DataError, match="'c' holds text or labels and the schema does not"):
+        source.chunks({"c": Unbounded()})
     read(source, {"c": HOW["c"]})
 
 

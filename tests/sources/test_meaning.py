@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dpreg.cells import number, truth
-from dpreg.columns import Boolean, Categorical, Numeric, Unbounded
+from dpreg.columns import Boolean, Categorical, Numeric, PersonId, Unbounded
 from dpreg.sources.array_cells import array_reader
 from dpreg.sources.meaning import meaning_of
 
@@ -61,3 +61,26 @@ def test_a_range_of_cells_is_read_alone():
     read = array_reader(ARRAYS["labels"], Categorical(("1", "2")))
     assert read(slice(0, 2)).tolist() == [0, -1]
     assert read(slice(2, 3)).tolist() == [1]
+
+
+@pytest.mark.parametrize("how", [Numeric(0, 1), Boolean(), LEVELS, PersonId(b"k" * 32)])
+@pytest.mark.parametrize(
+    ("kind", "odd"),
+    [("timestamp[s]", 2**40), ("timestamp[s, tz=UTC]", 2**40), ("duration[s]", 2**60)],
+)
+def test_a_time_that_python_has_not_is_missing_as_a_category_too(kind, odd, how):
+    pa = pytest.importorskip("pyarrow")
+    unit, *zone = kind.removesuffix("]").partition("[")[2].split(", tz=")
+    type = pa.duration(unit) if kind.startswith("d") else pa.timestamp(unit, *zone)
+    held = pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array([0, odd, 0]).cast(type)]))
+    for array in (held, pd.Series(held).astype("category").array):
+        got = array_reader(array, how)(slice(None))
+        np.testing.assert_array_equal(got, meaning_of(how).cells([None] * 3))
+
+
+def test_categories_without_one():
+    pytest.importorskip("pyarrow")
+    for dtype in ("timestamp[s][pyarrow]", "int64[pyarrow]", "float64", "object"):
+        array = pd.Series([None, None], dtype=dtype).astype("category").array
+        assert np.isnan(array_reader(array, Numeric(0, 1))(slice(None))).all()
+        assert array_reader(array, LEVELS)(slice(None)).tolist() == [-1, -1]

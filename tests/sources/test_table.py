@@ -506,9 +506,7 @@ def test_lists_are_never_inferred_from():
         {1, 2},
         iter([1]),
         np.zeros((2, 2)),
-        np.array([b"a"]),
         np.ma.masked_array([1], [True]),
-        np.zeros(2, dtype=[("a", "f8")]),
         pd.MultiIndex.from_tuples([(1, 2)]),
         pd.DataFrame({"a": [1]}),
     ],
@@ -517,6 +515,17 @@ def test_lists_are_never_inferred_from():
 def test_columns_that_are_none_are_refused(values):
     with pytest.raises(ArgumentError, match="column 'x' must be a list or a one-dimensional array"):
         as_source({"x": values})
+
+
+@pytest.mark.parametrize("odd", [b"x", np.void(b"x"), np.datetime64("2000-01-01")])
+@pytest.mark.parametrize("how", [Numeric(0, 1), Categorical(["a", "b"])])
+def test_one_cell_that_changes_an_array_s_dtype_refuses_nothing(odd, how):
+    for array in (np.array([odd, odd]), np.array([odd, 0.0], dtype=object)):
+        codes = read({"x": array}, how)
+        assert len(codes) == 2
+        assert codes[0] == -1 if codes.dtype == np.int32 else math.isnan(codes[0])
+    later = as_source(lambda: ({"x": array} for array in (np.zeros(2), np.array([odd, odd]))))
+    assert sum(len(chunk["x"]) for chunk in later.chunks({"x": how})) == 4
 
 
 def test_other_tables_are_refused():
