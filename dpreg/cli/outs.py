@@ -1,7 +1,4 @@
-"""Files for results: never one that the command reads or keeps its account in.
-
-Tested in `tests/cli/test_outs.py`.
-"""
+"""Files for results: never one that the command reads or keeps its account in."""
 
 from __future__ import annotations
 

@@ -17,8 +17,6 @@ the very losses above; where it is not, the search goes on there, with more digi
 step down the gradient of one over its Lipschitz constant comes nearer by a fixed factor, so that it
 ends. What a row is is decided by the row alone. How many steps are made is not: as for other calls,
 the time that one takes is not protected.
-
-Tested in `tests/families/test_objective.py`.
 """
 
 from __future__ import annotations

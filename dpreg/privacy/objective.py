@@ -41,8 +41,6 @@ b is drawn as w (floor(B) + 1/2), B of scale s/w, w a power of two: this is with
 w B, and the gradient's bound counts that (`ObjectiveNoise.slack`).
 
 Nothing here reads a row.
-
-Tested in `tests/privacy/test_objective.py`.
 """
 
 from __future__ import annotations

@@ -281,7 +281,7 @@ def test_bounds_left_out_are_bought():
                 SchemaError,
                 "upper bound",
             )
-            for cap in ("1e-300", "1e300")
+            for cap in ("1e-60", "1e60")
         ),
         ({"formula": "o ~ x", "family": "poisson"}, SchemaError, "must be a count"),
         ({"formula": "g ~ x", "family": "poisson"}, SchemaError, "must be a count"),

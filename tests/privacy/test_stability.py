@@ -188,6 +188,7 @@ PROVERS = {
     "VectorChange": {
         "estimation/coding.py:sensitivity",
         "estimation/histogram.py:count_change",
+        "families/point.py:_sums",
         "selection/scoring/profile.py:residual_change",
         "selection/estimates.py:_counted",
     },
@@ -199,6 +200,7 @@ PROVERS = {
         "estimation/perturbed.py:release_sums",
         "privacy/block_noise.py:draw",
         "privacy/look_noise.py:_bound",
+        "privacy/objective.py:_use",
         "privacy/tail_noise.py:draw",
     },
     "Transformation": {
