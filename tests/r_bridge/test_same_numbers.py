@@ -254,7 +254,8 @@ def test_r_and_python_agree_on_any_estimator(rscript, tmp_path: Path) -> None:
     calls += [
         f"""sample_aggregate(function(block) c(median(block$x), nrow(block)), table, eps = 4,
             by = "g", bounds = list(middle = c(0, 10), rows = c(0, 500)),
-            schema = list(g = c("u", "v")), neighbors = "{neighbors}", unsafe_seed = 9)"""
+            schema = list(g = c("u", "v"), x = c(0, 10)), neighbors = "{neighbors}",
+            unsafe_seed = 9)"""
         for neighbors in ("replace-one", "add-remove")
     ]
     told = rscript(
