@@ -127,7 +127,7 @@ bench: $(VENV)/.dpreg-test  ## time dpreg against its peers
 		$(BIN)/python -m "benchmarks.$$name"; \
 	done
 
-replication: $(VENV)/.dpreg-test  ## compare published regressions with their private releases (half an hour)
+replication: $(VENV)/.dpreg-test  ## compare published regressions with their private releases (some twenty minutes)
 	scripts/apt_packages.sh replication
 	$(BIN)/python -m benchmarks.replication
 
