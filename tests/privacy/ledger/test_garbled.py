@@ -94,6 +94,20 @@ def test_garbled_slots_harm_nobody(path, field, value):
     assert told == {entry.what: entry.head for entry in Ledger.open(path).entries}
 
 
+@pytest.mark.parametrize("value", [1 << 40, 1 << 63])
+def test_an_answer_of_any_size_harms_nobody(path, monkeypatch, value):
+    honest = Slots.answer
+    monkeypatch.setattr(Slots, "answer", lambda self, ticket, _, reply=b"": (
+        honest(self, ticket, value, reply)
+    ))  # fmt: skip
+    with Line(path) as line:
+        for number in range(3):
+            line.add(f"charge {number}")
+    told = line.told()
+    assert sorted(labels(path)) == [f"charge {number}" for number in range(3)]
+    assert told == {entry.what: entry.head for entry in Ledger.open(path).entries}
+
+
 def test_a_garbled_length_of_a_reply_harms_nobody(path):
     with Line(path) as line:
         line.add("one")
