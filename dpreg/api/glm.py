@@ -18,7 +18,7 @@ from dpreg.families.looks import look_at_family
 from dpreg.families.model import FAMILIES, Asked, Model
 from dpreg.families.objective import held_rows
 from dpreg.families.plan import MOST_LOOKS, FamilyPlan, plan_family
-from dpreg.families.point import alone, open_point, release_point
+from dpreg.families.point import OpenPoint, alone, open_point, release_point
 from dpreg.formula.bounds import (
     announce,
     bounds_sources,
@@ -198,9 +198,8 @@ def dp_glm(
         noise=request.noise,
     )
     plan, public = planned(cost=cost), request.protection.n_is_public
-    point = _point(request, plan, reader)
-    opened = None if point else plan.open(account)
-    pointed = open_point(account, cost.eps) if point else None
+    is_alone = _is_alone(request, plan, reader)
+    opened = open_point(account, cost.eps) if is_alone else plan.open(account)
     announce(bounds, stacklevel=3)
     few = few_rows(planned, cost, reader.rows) if public else None
     if few is not None:
@@ -210,23 +209,20 @@ def dp_glm(
     fitted = FAMILIES[request.asked.family](design)
     response = design.response.offset, design.response.width
     slopes = [design.columns[j].width for j in offsets]
-
-    def facts() -> CallFacts:
-        return CallFacts(
-            formula=formula,
-            fit="fixed",
-            budget=request.budget,
-            rows=reader.rows if public else None,
-            passes=reader.passes,
-            bounds=bounds_sources(design.needed, unbounded),
-            account=account,
-        )
-
-    if pointed is not None:
+    facts = CallFacts(
+        formula=formula,
+        fit="fixed",
+        budget=request.budget,
+        rows=None,
+        passes=reader.passes,
+        bounds=bounds_sources(design.needed, unbounded),
+        account=account,
+    )
+    if isinstance(opened, OpenPoint):
         rows = held_rows(reader, design, columns, offsets, slopes, response, fitted.cap)
-        found = release_point(rows, fitted, pointed, reader.rows)
-        return point_results(model, design, fitted, found, facts(), few)
-    assert opened is not None
+        found = release_point(rows, fitted, opened, reader.rows)
+        facts = facts.after(reader.rows, reader.passes)
+        return point_results(model, design, fitted, found, facts, few)
     seen = look_at_family(
         lambda vectors: read_moments(reader, vectors)[0],
         design,
@@ -239,10 +235,11 @@ def dp_glm(
         trials=model.trials_of(design),
         public=public,
     )
-    return glm_results(model, design, seen, facts(), looks=written(seen))
+    facts = facts.after(reader.rows if public else None, reader.passes)
+    return glm_results(model, design, seen, facts, looks=written(seen))
 
 
-def _point(request: GLMRequest, plan: FamilyPlan, reader: Reader) -> bool:
+def _is_alone(request: GLMRequest, plan: FamilyPlan, reader: Reader) -> bool:
     """Return whether the call releases coefficients alone; see `dpreg.families.point`."""
     asked = request.noise is None and request.asked.trials is None
     held = request.protection.n_is_public and isinstance(reader.source, LocalSource)

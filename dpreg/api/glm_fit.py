@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -102,37 +103,28 @@ def glm_results(
     sampling = transform @ found.sampling @ transform.T
     privacy = transform @ found.privacy @ transform.T
     rows = facts.rows if facts.fit != "split" else None
-    family, offsets = seen.fit.family, model.places(design)[1]
-    return released(
-        GLMResults,
+    return _results(
+        model,
         design,
+        seen.fit.family,
         chosen,
         facts,
-        design_formula=model.formula,
-        endog_names=model.response,
         coefficients=transform @ found.params + shift,
         covariance=sampling + privacy,
         privacy_covariance=privacy,
         sampling_errors=np.sqrt(np.maximum(np.diag(sampling), 0.0)),
         privacy_errors=np.sqrt(np.maximum(np.diag(privacy), 0.0)),
         error_variance=found.dispersion,
-        explained=None,
         complete_rows=found.count,
         error_df=None if rows is None else max(found.count - len(chosen), 1.0),
         method="staged",
         noise=seen.plan.mechanism,
         noise_degrees=seen.plan.degrees,
-        scaling="box",
         looks=tuple(looks),
         weak={names[place]: "hidden direction" for place in found.weak},
         conditional=() if found.doubts else tuple(conditional),
         notes=(*facts.notes, *found.notes),
-        family=family.name,
-        link=family.link,
         converged=found.converged,
-        offset=None if not offsets else design.columns[offsets[0]].name,
-        success=model.success,
-        trials=model.trials,
     )
 
 
@@ -147,7 +139,37 @@ def point_results(
     """Make the result of coefficients alone, in the user's units; `few` says why they are alone."""
     columns = (0, *model.places(design)[0])
     transform, shift = to_user_units(model, design, columns)
-    unknown, offsets = np.full(len(columns), np.nan), model.places(design)[1]
+    unknown = np.full(len(columns), np.nan)
+    return _results(
+        model,
+        design,
+        family,
+        columns,
+        facts,
+        coefficients=transform @ found.params + shift,
+        covariance=np.full((len(columns), len(columns)), np.nan),
+        sampling_errors=unknown,
+        privacy_errors=unknown,
+        error_variance=None if family.quasi else 1.0,
+        complete_rows=found.count,
+        error_df=None if facts.rows is None else max(found.count - len(columns), 1.0),
+        method="objective",
+        noise=DRAWN,
+        notes=(*facts.notes, *([few] if few else []), POINT),
+        converged=True,
+    )
+
+
+def _results(
+    model: Model,
+    design: Design,
+    family: Family,
+    columns: Sequence[int],
+    facts: CallFacts,
+    **fitted: Any,
+) -> GLMResults:
+    """Make a result of what was fitted and of what all fits of the model have in common."""
+    offsets = model.places(design)[1]
     return released(
         GLMResults,
         design,
@@ -155,24 +177,14 @@ def point_results(
         facts,
         design_formula=model.formula,
         endog_names=model.response,
-        coefficients=transform @ found.params + shift,
-        covariance=np.full((len(columns), len(columns)), np.nan),
-        sampling_errors=unknown,
-        privacy_errors=unknown,
-        error_variance=None if family.quasi else 1.0,
         explained=None,
-        complete_rows=found.count,
-        error_df=None if facts.rows is None else max(found.count - len(columns), 1.0),
-        method="objective",
-        noise=DRAWN,
         scaling="box",
-        notes=(*facts.notes, *([few] if few else []), POINT),
         family=family.name,
         link=family.link,
-        converged=True,
         offset=None if not offsets else design.columns[offsets[0]].name,
         success=model.success,
         trials=model.trials,
+        **fitted,
     )
 
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from dpreg.api.coefficients import CallFacts, exclusive_groups, released
 from dpreg.arrays import Floats
-from dpreg.estimation.gram import NoisyGram, release_gram
+from dpreg.estimation.gram import release_gram
 from dpreg.estimation.inference import BELIEVED, GramFit, fit_gram, noise_norm, to_user_units
 from dpreg.estimation.level_fit import LevelsFit
 from dpreg.estimation.levels import WIDE, fit_levels, hidden_levels
+from dpreg.estimation.noisy_gram import NoisyGram
 from dpreg.estimation.rest_level import WithRest
 from dpreg.formula.design import Design
 from dpreg.moments import Moments

@@ -46,7 +46,8 @@ def ledger_files(place: str | None) -> Iterator[Named]:
     """Name a ledger's file and those that the database keeps beside it."""
     if place is not None and "://" not in place:
         for ending in _BESIDE:
-            yield "the ledger" if not ending else "a file of the ledger's", _place(place) + ending
+            what = "a file of the ledger's" if ending else "the ledger"
+            yield what, os.path.realpath(place) + ending
 
 
 def table_files(arguments: dict[str, Any]) -> Iterator[Named]:
@@ -57,13 +58,9 @@ def table_files(arguments: dict[str, Any]) -> Iterator[Named]:
         yield "the schema", arguments["schema"]
 
 
-def _place(path: str) -> str:
-    return os.path.realpath(path)
-
-
 def _identity(path: str) -> object:
     """Tell files apart: by the system's number where there is one, for names may differ in case."""
-    place = _place(path)
+    place = os.path.realpath(path)
     try:
         status = os.stat(place)
     except OSError:

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
     from dpreg.privacy.account import Part
 
-__all__ = ["NOISES", "NoisyGram", "planned_noise", "release_gram"]
+__all__ = ["NOISES", "planned_noise", "release_gram"]
 
 
 _EXPECTED_NORM: Final = 0.25

@@ -59,7 +59,7 @@ from scipy.sparse import csr_array
 
 from dpreg.arrays import Floats, Places
 from dpreg.estimation import drawn
-from dpreg.estimation.gram import NoisyGram
+from dpreg.estimation.noisy_gram import NoisyGram
 from dpreg.estimation.redraws import draw_truth, draws_for
 from dpreg.privacy.gram_sensitivity import Triangle
 

@@ -38,10 +38,9 @@ import numpy as np
 from numpy.random import Generator
 
 from dpreg.arrays import Floats, Places
-from dpreg.estimation.gram import NoisyGram
 from dpreg.estimation.inference import BELIEVED, FLOOR, seeded_by
 from dpreg.estimation.level_fit import Back, LevelsFit
-from dpreg.estimation.noisy_gram import block
+from dpreg.estimation.noisy_gram import NoisyGram, block
 from dpreg.estimation.redraws import standard_noise
 
 __all__ = ["WIDE", "fit_levels", "hidden_levels"]

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from dpreg.arrays import Floats, Places
 from dpreg.estimation.folded import positive, reflected
-from dpreg.estimation.gram import NoisyGram
+from dpreg.estimation.noisy_gram import NoisyGram
 
 __all__ = ["Redrawn", "draw_truth", "draws_for", "standard_noise"]
 

@@ -22,7 +22,7 @@ the time that one takes is not protected.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
@@ -166,6 +166,11 @@ class Objective:
         t0.
     noise : sequence of Fraction
         b.
+
+    Attributes
+    ----------
+    weights : (n,) array
+        omega.
     """
 
     rows: HeldRows
@@ -175,24 +180,31 @@ class Objective:
     centre: Floats
     noise: Sequence[Fraction]
 
-    @property
-    def weights(self) -> Floats:
-        """Omega."""
-        return np.asarray(np.minimum(1.0, self.reach_squared / self.rows.length))
+    weights: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Weigh the rows once."""
+        object.__setattr__(self, "weights", _omega(self.rows, self.reach_squared))
 
     @property
     def steepest(self) -> float:
         """Lipschitz constant of the gradient, at least."""
         return len(self.rows.y) * self.loss.bend * self.reach_squared * 1.01 + float(self.penalty)
 
-    def slopes(self, t: Floats) -> tuple[Floats, Floats]:
-        """Return the gradient and the second derivatives, (d,) and (d, d)."""
-        rows, weights = self.rows, self.weights
-        first, second = self.loss.derivatives(rows.x @ t + rows.known, rows.y)
-        gradient = rows.x.T @ (weights * first) + np.array(self.noise, dtype=np.float64)
-        gradient += float(self.penalty) * (t - self.centre)
-        bent = rows.x.T @ (rows.x * (weights * second)[:, None])
-        return gradient, bent + float(self.penalty) * np.eye(len(t))
+    def gradient(self, t: Floats) -> Floats:
+        """Return the gradient, (d,)."""
+        first, _ = self._derivatives(t)
+        own = self.rows.x.T @ (self.weights * first) + np.array(self.noise, dtype=np.float64)
+        return np.asarray(own + float(self.penalty) * (t - self.centre))
+
+    def curvature(self, t: Floats) -> Floats:
+        """Return the second derivatives, (d, d)."""
+        _, second = self._derivatives(t)
+        own = self.rows.x.T @ (self.rows.x * (self.weights * second)[:, None])
+        return np.asarray(own + float(self.penalty) * np.eye(len(t)))
+
+    def _derivatives(self, t: Floats) -> tuple[Floats, Floats]:
+        return self.loss.derivatives(self.rows.x @ t + self.rows.known, self.rows.y)
 
     def ball(self, t: Sequence[arb]) -> list[arb]:
         """Return the gradient as balls that hold it, at the working precision."""
@@ -245,7 +257,7 @@ def minimum(objective: Objective, tolerance: Fraction, slack: Fraction, places: 
 def _stepped(objective: Objective, t: list[arb], gradient: list[arb]) -> list[arb]:
     """Return a nearer point: by a part of Newton's step where that is nearer, else downhill."""
     found = np.array([float(cell.mid()) for cell in gradient])
-    _, bent = objective.slopes(np.array([float(cell.mid()) for cell in t]))
+    bent = objective.curvature(np.array([float(cell.mid()) for cell in t]))
     try:
         step = np.linalg.solve(bent, found)
     except np.linalg.LinAlgError:  # in floats alone: the penalty makes them definite
@@ -264,23 +276,30 @@ def _searched(objective: Objective, near: float) -> Floats:
     start. Values would not show it: one row with a large offset hides what all others add.
     """
     t = np.array(objective.centre, dtype=np.float64)
+    gradient = objective.gradient(t)
     for _ in range(_STEPS):
-        gradient, bent = objective.slopes(t)
         if float(np.linalg.norm(gradient)) <= near:
             break
         try:
-            step = cho_solve(cho_factor(bent), gradient)
+            step = cho_solve(cho_factor(objective.curvature(t)), gradient)
         except np.linalg.LinAlgError:
             break
         most, part = float(step @ gradient) / 2, 1.0
         for _ in range(_HALVINGS):
-            if float(step @ objective.slopes(t - part * step)[0]) >= -most:
+            ahead = t - part * step
+            gradient = objective.gradient(ahead)
+            if float(step @ gradient) >= -most:
                 break
             part /= 2
         else:
             break  # as low as floats can tell
-        t = t - part * step
+        t = ahead
     return t
+
+
+def _omega(rows: HeldRows, reach_squared: float) -> Floats:
+    """Return how much each row counts, (n,): none pulls farther than R."""
+    return np.asarray(np.minimum(1.0, reach_squared / rows.length))
 
 
 def _length(cells: Sequence[arb]) -> arb:

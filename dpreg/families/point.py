@@ -4,8 +4,8 @@ Looks pay for the information as well as for the score, and noise in the informa
 score says where columns are many and rows few. There, at pure eps and a public number of rows, a
 call does without. A first release of three sums (complete rows, their squared lengths, their
 responses) settles how far rows reach and where counts are cut. All else buys the minimum of a
-perturbed objective (`dpreg.privacy.objective`), which knows the curvature exactly and tells no
-errors.
+perturbed objective (`dpreg.privacy.objective`), which uses the exact curvature and gives no
+standard errors.
 
 Statement: the three sums are eps_0-DP with Laplace noise of a scale of 3 k / eps_0. Proof: each row
 adds a number from 0 to 1 to each, whole in units of 2**-20; so k replaced rows move them by 3 k in
@@ -16,7 +16,6 @@ Tested in `tests/families/test_objective.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -38,7 +37,7 @@ __all__ = ["POINT", "OpenPoint", "PointFit", "alone", "open_point", "release_poi
 
 POINT: Final = (
     "No intervals are given. Nearly all of eps went into one release of coefficients, by objective "
-    "perturbation: it tells them better than looks do where rows are this few, and tells no errors."
+    "perturbation: with so few rows it estimates them better than looks do, but gives no errors."
 )
 _SUMS: Final = Fraction(5, 100)
 """Part of eps for the three sums."""
@@ -142,17 +141,17 @@ def _sums(rows: HeldRows, family: Family, opened: OpenPoint, n: int) -> tuple[fl
         _whole(rows.y / family.cap),
     )
     drawn = noise.draw(3, opened.sums)
-    told = [(a + b) / _UNIT for a, b in zip(exact, drawn, strict=True)]
-    least = 3 * k / float(opened.sums.cost.eps)  # the noise's scale, in rows
-    count = min(max(told[0], least, 1.0), float(n))
-    length = min(max(told[1] / count, least / count, 1e-6), 1.0)
-    edge = min(least / count, 0.5) if not family.dispersed else min(least / count, 1.0)
-    share = max(told[2] / count, edge)
-    share = min(share, 1.0 if family.dispersed else 1 - edge)
+    rows_told, squares, responses = ((a + b) / _UNIT for a, b in zip(exact, drawn, strict=True))
+    noise_rows = 3 * k / float(opened.sums.cost.eps)  # the noise's scale, in rows
+    count = min(max(rows_told, noise_rows, 1.0), float(n))
+    length = min(max(squares / count, noise_rows / count, 1e-6), 1.0)
+    # The mean stays as far from 0 as the noise may put it, and that of yes and no as far from 1.
+    edge = min(noise_rows / count, 1.0 if family.dispersed else 0.5)
+    share = min(max(responses / count, edge), 1.0 if family.dispersed else 1 - edge)
     return count, length, share * family.cap
 
 
-def _whole(parts: Floats | Sequence[float]) -> int:
+def _whole(parts: Floats) -> int:
     """Return the sum of numbers from 0 to 1, each rounded down in units of 2**-20."""
     held = np.floor(np.clip(parts, 0.0, 1.0) * _UNIT)
     return int(held.astype(np.int64).sum())

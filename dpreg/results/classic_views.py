@@ -95,7 +95,7 @@ def _table(result: Estimates, head: str, alpha: float) -> Grid:
 def _picture(result: HistogramResults) -> Grid:
     """Return the shares of many bins as bars, on one line each."""
     shares, errors = result.estimates, result.bse.to_numpy()
-    # Bars tell ratios: multiplied by a power of two, shares do not overflow over narrow bins.
+    # Bars show ratios: multiplied by a power of two, shares do not overflow over narrow bins.
     widest = 1.0 if result.edges is None else float(np.diff(result.edges).max())
     tall = result.heights(np.ldexp(result.probabilities, math.frexp(widest)[1]))
     bars = np.minimum(tall, np.finfo(float).max)

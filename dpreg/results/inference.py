@@ -40,7 +40,7 @@ _BLOCK: Final = 1024  # combinations at a time: B x 1024 floats are a few megaby
 def read_only(values: ArrayLike, ndim: int, name: str) -> Floats:
     """Return float64 numbers that refuse writes, or raise where the dimension is wrong.
 
-    A copy, but of an array that refuses writes already and holds its numbers itself.
+    A copy, unless the array refuses writes already and owns its numbers.
     """
     kept = isinstance(values, np.ndarray) and not values.flags.writeable and values.flags.owndata
     array = np.array(values, dtype=np.float64, copy=None if kept else True)

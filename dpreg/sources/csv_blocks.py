@@ -35,10 +35,8 @@ class Malformed:
         return "skip"
 
 
-def line_blocks(
-    path: str, size: int = _BLOCK, *, malformed: Malformed | None = None
-) -> Generator[bytes]:
-    """Cut a file into blocks of whole lines, in this thread.
+def line_blocks(path: str, malformed: Malformed, size: int = _BLOCK) -> Generator[bytes]:
+    """Cut a file into blocks of whole lines, in this thread; count those that are too long.
 
     pyarrow's own streams read ahead in threads that outlive a reader, and Python does not end
     well while such a thread calls it: for a handler of malformed rows, or for a file's bytes.
@@ -55,15 +53,13 @@ def line_blocks(
                 rest += raw
                 if len(rest) > _LONGEST_ROW:
                     rest, too_long = b"", True
-                    if malformed is not None:
-                        malformed.rows += 1
+                    malformed.rows += 1
                 continue
             # Only the line that began in what was read before can be too long now.
             start = LINE_END.search(raw)
             if rest and start and len(rest) + start.start() > _LONGEST_ROW:
                 rest, raw, end = b"", raw[start.end() :], end - start.end()
-                if malformed is not None:
-                    malformed.rows += 1
+                malformed.rows += 1
             if rest or end:
                 yield _utf8(b"".join([rest, memoryview(raw)[:end]]))
             rest = raw[end:]

@@ -195,7 +195,7 @@ def _batches(
 ) -> Iterator[Any]:
     """Parse a file's rows, block by block, several of them at a time."""
     failed = f"{path} cannot be read as CSV: it is damaged"
-    blocks = guarded_batches(line_blocks(path, malformed=malformed), failed)
+    blocks = guarded_batches(line_blocks(path, malformed), failed)
 
     def work(block: bytes) -> tuple[list[Any], int]:
         spoilt = Malformed()
@@ -257,7 +257,7 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
 
 def _header(path: str) -> tuple[str, ...]:
     failed = f"{path} cannot be read as CSV, or has no line with a header"
-    blocks = line_blocks(path, _HEADER_BLOCK)
+    blocks = line_blocks(path, Malformed(), _HEADER_BLOCK)
     block = guarded(lambda: next(blocks, b""), failed)
     blocks.close()
     line = _HEADER.match(block)

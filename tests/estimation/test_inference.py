@@ -10,13 +10,13 @@ from oracles.accounts import release_gram
 from oracles.gram import equation_noise as slow_noise
 
 from dpreg.estimation import drawn, redraws
-from dpreg.estimation.gram import NoisyGram
 from dpreg.estimation.inference import (
     equation_noise,
     fit_gram,
     noise_norm,
     to_user_units,
 )
+from dpreg.estimation.noisy_gram import NoisyGram
 from dpreg.estimation.redraws import Redrawn, draws_for
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy.gram_sensitivity import layout

@@ -8,7 +8,7 @@ from scipy.special import ndtri
 from scipy.stats import kstest
 
 from dpreg.estimation import redraws
-from dpreg.estimation.gram import NoisyGram
+from dpreg.estimation.noisy_gram import NoisyGram
 from dpreg.estimation.redraws import draw_truth
 from dpreg.privacy.gram_sensitivity import layout
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dpreg.errors import ArgumentError
+from dpreg.families import objective as search
 from dpreg.families.objective import HeldRows, Loss, Objective
 from dpreg.privacy import objective
 from dpreg.privacy.account import Account, AccountError
@@ -42,7 +43,7 @@ def _minima(loss, own, noise):
 
 def _log_density(made, t, noise):
     """Log of the minimum's density at t, up to a constant: by the change of variables."""
-    gradient, bent = made.slopes(t)
+    gradient, bent = made.gradient(t), made.curvature(t)
     pull = math.sqrt(gradient @ gradient) * 2**noise.bits / noise.scale
     return np.linalg.slogdet(bent)[1] - pull
 
@@ -94,7 +95,7 @@ def test_less_noise_or_no_penalty_is_seen(loss):
 def test_one_weight_too_large_is_seen(monkeypatch):
     noise, loss = _fitted(LOSSES[0], 1), LOSSES[0]
     most = float(noise.eps * noise.shares[0])
-    monkeypatch.setattr(Objective, "weights", property(lambda made: np.ones(len(made.rows.y))))
+    monkeypatch.setattr(search, "_omega", lambda rows, reach_squared: np.ones(len(rows.y)))
     assert _worst(loss, 1, noise) > most
 
 

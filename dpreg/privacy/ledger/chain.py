@@ -326,14 +326,9 @@ def budget_from(eps: str, delta: str) -> Budget:
 
 
 def _texts(budget: Budget) -> tuple[str, str]:
-    return (
-        ("0/1", "0/1")
-        if budget is NOTHING
-        else (
-            fraction_text(budget.eps),
-            fraction_text(budget.delta),
-        )
-    )
+    if budget is NOTHING:  # most accounts of periods and analysts begin so
+        return "0/1", "0/1"
+    return fraction_text(budget.eps), fraction_text(budget.delta)
 
 
 def _digest(values: list[Any]) -> str:

@@ -67,8 +67,15 @@ class Turn:
     """
 
     __slots__ = (
-        *("_bells", "_length", "_queue", "_rung", "_ticket"),
-        *("answer", "first", "kept", "posted"),
+        "_bells",
+        "_length",
+        "_queue",
+        "_rung",
+        "_ticket",
+        "answer",
+        "first",
+        "kept",
+        "posted",
     )
 
     def __init__(self, queue: Queue | None, ticket: int, posted: bool) -> None:

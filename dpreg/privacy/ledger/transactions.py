@@ -33,10 +33,8 @@ def transaction(connection: sqlite3.Connection, begin: str, deadline: float) -> 
     """Begin, waiting until a deadline; commit at the end of the block, undo if it raises."""
 
     def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        try:
+        with as_ledger_errors():
             return connection.execute(statement, values).fetchall()
-        except sqlite3.Error as fault:
-            raise LedgerError(_told(fault)) from None
 
     with as_ledger_errors():
         _retry(connection, begin, deadline)
@@ -55,10 +53,8 @@ def alone(connection: sqlite3.Connection, deadline: float) -> Run:
     """Return what runs one statement that is a transaction by itself, waiting until a deadline."""
 
     def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        try:
+        with as_ledger_errors():
             return _retry(connection, statement, deadline, values)
-        except sqlite3.Error as fault:
-            raise LedgerError(_told(fault)) from None
 
     return run
 
@@ -81,13 +77,21 @@ def _retry(
                 ) from None
 
 
-@contextmanager
-def as_ledger_errors() -> Iterator[None]:
-    """Raise what SQLite says as a LedgerError."""
-    try:
-        yield
-    except sqlite3.Error as fault:
-        raise LedgerError(_told(fault)) from None
+class as_ledger_errors:
+    """Raise what SQLite says as a LedgerError.
+
+    Every statement is run in one, and a generator would cost several times as much.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, kind: object, fault: BaseException | None, trace: object) -> None:
+        """Raise LedgerError for an error of SQLite's."""
+        if isinstance(fault, sqlite3.Error):
+            raise LedgerError(_told(fault)) from None
 
 
 def _told(fault: sqlite3.Error) -> str:

@@ -63,13 +63,13 @@ _AT_ONCE: Final = 1 << 14
 """Proposals in the cache at once."""
 
 
-def _height(k: int) -> arb:
-    """Return (4/5) 2**k exp(-k**2 / 2), in the working precision."""
-    return arb(fmpq(4, 5)) * arb((1, k)) * (-arb(k * k) / 2).exp()
+def _height(k: int, z: arb) -> arb:
+    """Return (4/5) 2**k exp(-z**2 / 2), in the working precision."""
+    return arb(fmpq(4, 5)) * arb((1, k)) * (-z * z / 2).exp()
 
 
 with ctx.workprec(_TABLE_BITS):  # whatever precision the importing program works at
-    _HEIGHTS: Final = np.array([float(_height(k).mid()) for k in range(_LARGEST + 1)])
+    _HEIGHTS: Final = np.array([float(_height(k, arb(k)).mid()) for k in range(_LARGEST + 1)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,8 +210,7 @@ def _in_balls(k: int, x: int, chance: int, source: Bits) -> tuple[bool, list[int
     known, chance_bits = DIGIT_BITS * _FIRST, _CHANCE_BITS
     while True:
         with ctx.workprec(known + chance_bits):
-            z = k + _ball(x, known)
-            bound = arb(fmpq(4, 5)) * arb((1, k)) * (-z * z / 2).exp()
+            bound = _height(k, k + _ball(x, known))
             v = _ball(chance, chance_bits)
             if v < bound:
                 return True, digits
