@@ -20,7 +20,7 @@ Nothing here raises, warns or branches on a value: a NaN counts as a zero cell, 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
 
@@ -33,7 +33,7 @@ from dpreg.grouped.cells import GroupedCells
 from dpreg.grouped.grid import CELL_BITS, MOMENT_BITS, to_grid
 from dpreg.grouped.layout import CodedRows, Layout, plain_layout
 from dpreg.grouped.sums import GroupSums
-from dpreg.grouped.vectors import CodedVectors, Vectors, layout_of
+from dpreg.grouped.vectors import CodedVectors, GriddedVectors, Vectors, layout_of
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.mechanisms import Coins, groups_of_coins
 from dpreg.sources import Chunk, Integers
@@ -171,7 +171,7 @@ class _MomentTally:
         self, chunks: Iterable[tuple[int, Chunk]], sums: GroupSums
     ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64] | None]]:
         """Put rows on the grid; what stands as codes goes to `sums`, the rest on."""
-        coded = self.vectors.coded if isinstance(self.vectors, CodedVectors) else self._plain
+        coded, gridded = self._ways()
         step = self._step()
         for start, chunk in chunks:
             rows = len(next(iter(chunk.values())))
@@ -181,7 +181,9 @@ class _MomentTally:
                 for slots in found.slots:
                     if slots.values is not None:
                         to_grid(slots.values, out=slots.values)
-                cells = to_grid(found.dense, out=found.dense)
+                cells = found.dense
+                if not gridded:
+                    to_grid(cells, out=cells)
                 some = None if labels is None else labels[part]
                 if found.slots:
                     sums.add(cells, found.slots, some)
@@ -195,8 +197,14 @@ class _MomentTally:
             return _BLOCK_ROWS // 2
         return max(_LEAST_ROWS, min(_BLOCK_ROWS, _BLOCK_CELLS // self.vectors.size))
 
-    def _plain(self, chunk: Chunk) -> CodedRows:
-        return CodedRows(self.vectors.block(chunk), ())
+    def _ways(self) -> tuple[Callable[[Chunk], CodedRows], bool]:
+        """Return what makes rows of a chunk, and whether they are on the grid already."""
+        vectors = self.vectors
+        if isinstance(vectors, CodedVectors):
+            return vectors.coded, False
+        gridded = isinstance(vectors, GriddedVectors)
+        rows = vectors.cells if isinstance(vectors, GriddedVectors) else vectors.block
+        return lambda chunk: CodedRows(rows(chunk), ()), gridded
 
     def _labels(self, start: int, chunk: Chunk, rows: int) -> NDArray[np.int64] | None:
         if self.coins is None:

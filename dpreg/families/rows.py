@@ -37,7 +37,7 @@ that a caller could see.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -48,9 +48,10 @@ from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.families.counts import capped
 from dpreg.families.location import FamilyLocation
+from dpreg.grouped.vectors import whole_rows
 from dpreg.moments import CELL_BITS, Vectors, to_grid
 from dpreg.sources import Chunk
-from dpreg.staged.rows import PIECE, hold_norm
+from dpreg.staged.rows import PIECE, applied, hold_norm
 
 __all__ = ["FamilyRows", "Trials"]
 
@@ -108,6 +109,7 @@ class FamilyRows:
     offsets: tuple[int, ...]
     response: tuple[float, float]
     trials: Trials | None
+    _stored: Callable[[Chunk], Floats] = field(repr=False, compare=False)
     _forms: Floats = field(repr=False, compare=False)
 
     def __init__(
@@ -133,6 +135,7 @@ class FamilyRows:
         put(self, "offsets", known)
         put(self, "response", response)
         put(self, "trials", trials)
+        put(self, "_stored", whole_rows(design))
         put(self, "_forms", _matrix(location, chosen, both, design.size))
 
     @property
@@ -156,7 +159,7 @@ class FamilyRows:
 
     def block(self, chunk: Chunk) -> Floats:
         """Make rows, (rows, size) in units of 1, each from its own row alone."""
-        rows = self.design.block(chunk)
+        rows = self._stored(chunk)
         cells = to_grid(rows, out=rows).T
         out = np.empty((self.size, len(rows)))
         for start in range(0, len(rows), PIECE):
@@ -185,7 +188,7 @@ def _locate(
     """Write the rows of gridded cells (D, rows) to `out`, (places, rows)."""
     family, size = location.family, len(forms)
     k, f, q = out[:size], out[size], out[size + 1]
-    np.matmul(forms, cells, out=k)
+    applied(forms, cells, k)
     mean, weight = family.moments(k[0])
     cap: float | Floats = family.cap
     counts = np.ones(len(f)) if trials is None else trials.of(cells)

@@ -5,7 +5,7 @@ Tested in `tests/formula/test_groups.py` and `tests/test_moments.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -15,7 +15,7 @@ from dpreg.columns import ColumnType
 from dpreg.grouped.layout import CodedRows, Layout, plain_layout
 from dpreg.sources import Chunk
 
-__all__ = ["CodedVectors", "Vectors", "layout_of"]
+__all__ = ["CodedVectors", "GriddedVectors", "Vectors", "layout_of", "whole_rows"]
 
 
 class Vectors(Protocol):
@@ -48,6 +48,26 @@ class CodedVectors(Vectors, Protocol):
         """Make rows that `to_grid` makes the same of as of `block`'s. The arrays are fresh."""
 
 
+@runtime_checkable
+class GriddedVectors(Vectors, Protocol):
+    """Vectors that are made on the grid, and need no rounding."""
+
+    def cells(self, chunk: Chunk, /) -> NDArray[np.float64]:
+        """Make what `to_grid` would make of `block`'s rows, bit for bit. The array is fresh."""
+
+
 def layout_of(vectors: Vectors) -> Layout:
     """Return where the moments of rows lie in a pass's vector."""
     return vectors.layout if isinstance(vectors, CodedVectors) else plain_layout(vectors.size)
+
+
+def whole_rows(vectors: Vectors) -> Callable[[Chunk], NDArray[np.float64]]:
+    """Return what makes every column of some rows, for `to_grid` alone.
+
+    The same on the grid as `block`'s, and sooner made where no factor is left as codes. Its arrays
+    are fresh.
+    """
+    if not isinstance(vectors, CodedVectors) or vectors.layout.groups:
+        return vectors.block
+    coded = vectors.coded
+    return lambda chunk: coded(chunk).dense

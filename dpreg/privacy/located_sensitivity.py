@@ -110,10 +110,10 @@ def located_l2_squared(weight: Fraction, neighbors: str, contributions: int) -> 
 
 def located_weights(size: int, weight: Fraction) -> dict[tuple[int, int], Fraction]:
     """Return h_ij, each released cell's squared weight, (i, j) with i <= j, the response last."""
-    last = size - 1
-    squares = {}
-    for i in range(size):
-        for j in range(i, size):
-            response = Fraction(weight) ** ((i == last) + (j == last))
-            squares[i, j] = response if i == j else 2 * response
-    return squares
+    last, weight = size - 1, Fraction(weight)
+    own, beside, square = (Fraction(1), Fraction(2)), 2 * weight, weight**2
+    return {
+        (i, j): own[i < j] if j < last else beside if i < last else square
+        for i in range(size)
+        for j in range(i, size)
+    }

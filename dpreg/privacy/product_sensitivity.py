@@ -115,7 +115,7 @@ def product_weights(size: int, neighbors: str) -> dict[tuple[int, int], Fraction
     check_neighbors(neighbors)
     if size < 2:
         raise ArgumentError(f"located rows have a column and a response, got {size} places")
-    last = size - 1
-    squares = {(i, j): Fraction(1 + (i < j)) for i in range(last) for j in range(i, last)}
+    last, columns = size - 1, (Fraction(1), Fraction(2))
+    squares = {(i, j): columns[i < j] for i in range(last) for j in range(i, last)}
     squares |= {(i, last): _RESPONSE[neighbors] * STRETCH**2 for i in range(last)}
     return squares | {(last, last): _SQUARE}

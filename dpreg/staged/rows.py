@@ -44,7 +44,7 @@ could see.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
@@ -54,17 +54,21 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
+from dpreg.grouped.vectors import whole_rows
 from dpreg.moments import CELL_BITS, Vectors, to_grid
 from dpreg.sources import Chunk
 from dpreg.staged.location import Location
 from dpreg.staged.tails import FURTHER
 
-__all__ = ["PIECE", "LocatedRows", "hold_norm"]
+__all__ = ["PIECE", "LocatedRows", "applied", "hold_norm"]
 
 _ONE: Final = 2.0**CELL_BITS
 _SQUARED_NORM: Final = _ONE * _ONE
 PIECE: Final = 8192
 """Rows worked on together, so that what is computed from them stays in memory that is near."""
+_ALONE: Final = 1 << 18
+"""Multiplications of a product up to which OpenBLAS leaves it to the thread that asks for it."""
+_LEAST_STEP: Final = 64
 LARGEST_STRETCH: Final = 16.0
 
 
@@ -94,6 +98,7 @@ class LocatedRows:
     wide: float | None
     outer: bool
     stretch: float
+    _stored: Callable[[Chunk], Floats] = field(repr=False, compare=False)
     _forms: Floats = field(repr=False, compare=False)
 
     def __init__(
@@ -123,6 +128,7 @@ class LocatedRows:
         object.__setattr__(self, "design", design)
         object.__setattr__(self, "location", location)
         object.__setattr__(self, "columns", chosen)
+        object.__setattr__(self, "_stored", whole_rows(design))
         object.__setattr__(self, "_forms", _matrix(location, chosen, design.size))
 
     @property
@@ -146,7 +152,11 @@ class LocatedRows:
 
     def block(self, chunk: Chunk) -> Floats:
         """Make located rows, (rows, D) in units of 1, each from its own row alone."""
-        rows = self.design.block(chunk)
+        return self.cells(chunk) / _ONE
+
+    def cells(self, chunk: Chunk) -> Floats:
+        """Make the same rows in whole units of 2**-20, as `to_grid` would make of them."""
+        rows = self._stored(chunk)
         cells = to_grid(rows, out=rows).T
         out = np.empty((self.size, len(rows)))
         for start in range(0, len(rows), PIECE):
@@ -157,10 +167,10 @@ class LocatedRows:
 
 
 def _matrix(location: Location, columns: tuple[int, ...], size: int) -> Floats:
-    """Return the (p + 2, D) matrix that takes gridded cells to (0, u, e), in units of 1."""
+    """Return the (p + 1, D) matrix that takes gridded cells to (u, e), in units of 1."""
     forms = [form.on_cells(columns, size) for form in location.forms]
     response = location.response.on_cells((*columns, size - 1), size)
-    return np.array([np.zeros(size), *forms, response])
+    return np.array([*forms, response])
 
 
 def _locate(
@@ -170,8 +180,8 @@ def _locate(
     out: Floats,
 ) -> None:
     """Write the located rows of gridded cells (D, rows) to `out`, (places, rows)."""
-    places, location, wide, outer = len(forms), rows.location, rows.wide, rows.outer
-    np.matmul(forms, cells, out=out[:places])
+    places, location, wide, outer = len(forms) + 1, rows.location, rows.wide, rows.outer
+    applied(forms, cells, out[1:places])
     weight, u, e = out[0], out[1 : places - 1], out[places - 1]
     norm, square = np.ones(len(e)), np.empty(len(e))
     for coordinate in u:
@@ -184,7 +194,7 @@ def _locate(
     np.multiply(u, norm, out=u)
     np.trunc(norm, out=weight)
     np.trunc(u, out=u)
-    hold_norm(out[: places - 1])
+    squares = hold_norm(out[: places - 1])
     if wide is not None and outer:
         _cut(e, _ONE / wide, out[places])
         _spread(norm / location.radius_units, out[places:])
@@ -192,14 +202,25 @@ def _locate(
     if wide is not None and not outer:
         _cut(e, _ONE / (wide * location.radius_units), out[places])
     tau = rows.stretch * location.tau
-    most = _reach(out[: places - 1], rows.stretch) if rows.stretch > 1 else _ONE
+    most = _reach(squares, rows.stretch) if rows.stretch > 1 else _ONE
     _cut(e, _ONE / (tau * location.radius_units), e, most)
     if wide is not None and not outer:
         np.multiply(length, norm, out=length)  # |c (1, u)| / R in units of 2**-20
         np.multiply(np.abs(e), length * (rows.stretch / _ONE), out=out[places + 1])
         np.minimum(np.trunc(out[places + 1]), _ONE, out=out[places + 1])
     out[:, cells[0] == 0.0] = 0.0
-    out *= 1 / _ONE
+
+
+def applied(forms: Floats, cells: Floats, out: Floats) -> None:
+    """Write `forms` @ `cells` to `out`, a few rows of the table at a time.
+
+    BLAS shares larger products among threads of its own. Rows are read by several threads anyway,
+    and on a busy machine those that wait for each other take many times as long.
+    """
+    step = max(_LEAST_STEP, _ALONE // forms.size)
+    for start in range(0, cells.shape[1], step):
+        some = slice(start, start + step)
+        np.matmul(forms, cells[:, some], out=out[:, some])
 
 
 def _cut(residual: Floats, units: float, out: Floats, most: Floats | float = _ONE) -> None:
@@ -209,9 +230,8 @@ def _cut(residual: Floats, units: float, out: Floats, most: Floats | float = _ON
     np.rint(out, out=out)
 
 
-def _reach(whole: Floats, stretch: float) -> Floats:
-    """Return the largest |k_e| of each row, whole numbers, where its columns are `whole`."""
-    squares = np.einsum("ij,ij->j", whole, whole)  # integers below 2**53: exact in any order
+def _reach(squares: Floats, stretch: float) -> Floats:
+    """Return the largest |k_e| of each row, whole numbers, where its columns have `squares`."""
     size = np.maximum(np.ceil(np.sqrt(squares)), 1.0)
     limit = math.floor(Fraction(1 << 2 * CELL_BITS) / Fraction(stretch))
     most = np.floor(limit / size)
@@ -233,8 +253,14 @@ def _spread(weight: Floats, out: Floats) -> None:
     hold_norm(out[:3])
 
 
-def hold_norm(whole: Floats) -> None:
-    """Lower the largest integers of each column until its squares add up to at most 2**40."""
+def hold_norm(whole: Floats) -> Floats:
+    """Lower the largest integers of each column until its squares add up to at most 2**40.
+
+    Returns
+    -------
+    (columns,) array
+        To what they then add up.
+    """
     squares = np.einsum("ij,ij->j", whole, whole)  # integers below 2**53: exact in any order
     over = np.flatnonzero(squares > _SQUARED_NORM)
     while over.size:
@@ -242,4 +268,6 @@ def hold_norm(whole: Floats) -> None:
         largest = np.argmax(np.abs(part), axis=0), np.arange(over.size)
         part[largest] -= np.sign(part[largest])
         whole[:, over] = part
-        over = over[np.einsum("ij,ij->j", part, part) > _SQUARED_NORM]
+        squares[over] = np.einsum("ij,ij->j", part, part)
+        over = over[squares[over] > _SQUARED_NORM]
+    return np.asarray(squares, dtype=np.float64)

@@ -421,3 +421,49 @@ def test_places_that_forget_their_bound_are_caught(monkeypatch, mutant):
     _, out = outer_rows(location, some_rows(rng, 400, 2), 0.2)
     with pytest.raises(AssertionError):
         hold_the_four_places(out)
+
+
+def test_rows_on_the_grid_are_what_the_grid_makes_of_them():
+    rng = np.random.default_rng(6)
+    location, z = some_location(rng, 5, size=2.0, radius=3.0), some_rows(rng, 3000, 5)
+    for given in ({}, {"wide": 20.0}, {"wide": 20.0, "outer": True}, {"stretch": 1.5}):
+        rows = LocatedRows(Stored(7), location, **given)
+        cells = rows.cells(chunk(z))
+        assert np.abs(cells).max() <= ONE
+        np.testing.assert_array_equal(cells, to_grid(rows.block(chunk(z))))
+
+
+@pytest.mark.parametrize("formula", leaks.FORMULAS[:6])
+def test_the_short_way_to_the_columns_makes_the_same_located_rows(formula, monkeypatch):
+    design = build_design(formula, leaks.SCHEMA)
+    assert not design.layout.groups
+    rng = np.random.default_rng(7)
+    location = some_location(rng, design.size - 2)
+    styles = leaks.styled(rng, leaks.STYLES)
+    cells = {name: leaks.drawn(rng, name, style, 500) for name, style in styles.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = as_source(leaks.table(styles, cells))
+    (one,) = table.chunks(design.types, 500)
+    short = LocatedRows(design, location).block(one)
+    monkeypatch.setattr(module, "whole_rows", lambda design: design.block)
+    assert short.tobytes() == LocatedRows(design, location).block(one).tobytes()
+
+
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 8192])
+@pytest.mark.parametrize("size", [2, 17, 400])
+def test_a_product_is_taken_in_parts_that_one_thread_computes(size, count, monkeypatch):
+    rng = np.random.default_rng(size)
+    forms = rng.integers(-9, 9, (size, size + 1)).astype(float)
+    cells = rng.integers(-9, 9, (size + 1, count)).astype(float)
+    wanted, out, sizes = forms @ cells, np.empty((size, count)), []
+    product = np.matmul
+
+    def counted(a, b, out):
+        sizes.append(a.size * b.shape[1])
+        return product(a, b, out=out)
+
+    monkeypatch.setattr(module.np, "matmul", counted)
+    module.applied(forms, cells, out)
+    assert (out == wanted).all()
+    assert max(sizes) <= max(2**18, 64 * forms.size)

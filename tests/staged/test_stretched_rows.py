@@ -99,12 +99,12 @@ def test_a_product_that_is_forgotten_is_caught(monkeypatch, mutant):
     hold_the_product(out, 4, 1.5)
     honest = module._reach
     broken = {
-        "no product": lambda whole, stretch: np.full(whole.shape[1], float(ONE)),
-        "length rounded down": lambda whole, stretch: np.minimum(
-            np.floor(ONE**2 / stretch / np.floor(np.sqrt((whole**2).sum(axis=0)) - 1)), ONE
+        "no product": lambda squares, stretch: np.full(len(squares), float(ONE)),
+        "length rounded down": lambda squares, stretch: np.minimum(
+            np.floor(ONE**2 / stretch / np.floor(np.sqrt(squares) - 1)), ONE
         ),
-        "one more": lambda whole, stretch: np.minimum(honest(whole, stretch) + 1, ONE),
-        "whole": lambda whole, stretch: honest(whole, 1.0),
+        "one more": lambda squares, stretch: np.minimum(honest(squares, stretch) + 1, ONE),
+        "whole": lambda squares, stretch: honest(squares, 1.0),
     }[mutant]
     monkeypatch.setattr(module, "_reach", broken)
     _, out = stretched_rows(location, z)

@@ -42,6 +42,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -166,13 +167,19 @@ def knorm_variance(widths: Sequence[int], rate: Fraction) -> tuple[float, ...]:
     return tuple(of_width[width] for width in widths)
 
 
-def _opendp(maker: str, scale: float) -> Any:
-    """Build OpenDP's noise for vectors of 64-bit integers."""
+@cache
+def _space(maker: str) -> tuple[Any, Any]:
+    """Return OpenDP's domain and metric of vectors of 64-bit integers: always the same."""
     metric = dp.l2_distance if maker == "make_gaussian" else dp.l1_distance
     with dp.contrib():
-        return getattr(dp.measurements, maker)(
-            dp.vector_domain(dp.atom_domain(T="i64")), metric(T="i64"), scale=scale
-        )
+        return dp.vector_domain(dp.atom_domain(T="i64")), metric(T="i64")
+
+
+def _opendp(maker: str, scale: float) -> Any:
+    """Build OpenDP's noise for vectors of 64-bit integers."""
+    domain, metric = _space(maker)
+    with dp.contrib():
+        return getattr(dp.measurements, maker)(domain, metric, scale=scale)
 
 
 def _beyond(draw: int, scale: Fraction) -> int:
