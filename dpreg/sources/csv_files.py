@@ -24,9 +24,7 @@ Tested in `tests/sources/test_files.py`.
 from __future__ import annotations
 
 import math
-import os
 import re
-import stat
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -47,6 +45,7 @@ from dpreg.sources.csv_blocks import MARK, Malformed, line_blocks
 from dpreg.sources.csv_quotes import without_open_quotes
 from dpreg.sources.local import LocalSource, Piece
 from dpreg.sources.meaning import meaning_of
+from dpreg.sources.stamps import check_same, stamp
 
 __all__ = ["CsvSource"]
 
@@ -76,7 +75,7 @@ class CsvSource(LocalSource):
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = tuple(paths)
-        self._stamps = tuple(_stamp(path) for path in self._paths)
+        self._stamps = tuple(stamp(path) for path in self._paths)
         self._headers = tuple(_header(path) for path in self._paths)
 
     @property
@@ -129,8 +128,7 @@ class CsvSource(LocalSource):
     def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
         missing = partial(_missing_chunk, columns)
         for part, (path, header) in enumerate(zip(self._paths, self._headers, strict=True)):
-            if _stamp(path) not in (None, self._stamps[part]):
-                raise DataError(f"{path} has been written anew since it was opened")
+            check_same(path, self._stamps[part])
             malformed, read, schema = Malformed(), None, None
             for batch in _batches(path, header, _Columns.of(columns), malformed):
                 if read is None or batch.schema != schema:
@@ -242,17 +240,6 @@ def _ahead(
         finally:
             for one in waiting:
                 one.cancel()
-
-
-def _stamp(path: str) -> tuple[int, int, int] | None:
-    """Return what tells that a file is still the same; None where it cannot be told."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _header(path: str) -> tuple[str, ...]:

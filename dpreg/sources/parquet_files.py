@@ -21,6 +21,7 @@ from dpreg.sources.arrow_batches import batch_pieces, guarded, guarded_batches
 from dpreg.sources.arrow_cells import batch_reader, kind_of_arrow
 from dpreg.sources.base import find_column
 from dpreg.sources.local import LocalSource, Piece
+from dpreg.sources.stamps import Stamp, check_same, stamp
 
 __all__ = ["ParquetSource"]
 
@@ -37,6 +38,7 @@ class _File:
     """What a footer says."""
 
     path: str
+    stamp: Stamp
     schema: Any  # pyarrow.Schema
     metadata: Any  # pyarrow.parquet.FileMetaData
 
@@ -132,8 +134,9 @@ def _together(kinds: Iterable[Kind]) -> Kind:
 
 def _opened(path: str) -> _File:
     def work() -> _File:
+        first = stamp(path)
         with _parquet_file(path, [], 1) as file:
-            return _File(path, file.schema_arrow, file.metadata)
+            return _File(path, first, file.schema_arrow, file.metadata)
 
     return guarded(work, _failed(path))
 
@@ -158,6 +161,7 @@ def _file_pieces(
     known: _File, columns: Mapping[str, ColumnType], size: int, before: int
 ) -> Iterator[Piece]:
     failed = _failed(known.path)
+    check_same(known.path, known.stamp)
     labels = [name for name, how in columns.items() if _is_cheap_dictionary(known, name, how)]
     file = guarded(lambda: _parquet_file(known.path, labels, len(columns)), failed)
     try:

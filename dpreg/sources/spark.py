@@ -33,6 +33,7 @@ What a partition's rows are is the plan's to say. One that gives other rows each
 from __future__ import annotations
 
 import importlib.util
+import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -40,6 +41,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyspark.accumulators import AccumulatorParam
+from pyspark.logger import PySparkLogger
 
 from dpreg.cells import Kind
 from dpreg.columns import ColumnType
@@ -68,6 +70,8 @@ __all__ = ["SparkSource", "spark_source"]
 _SMALL = 1 << 15  # bytes of a vector of which one task adds those of all partitions
 _PAUSE = 0.2  # seconds between two looks at what is done
 _WIDTH = 16  # tasks of the last stage but one, where vectors are larger
+
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("byte", "short", "integer", "long", "float", "double", "decimal"), "numeric"),
@@ -127,7 +131,8 @@ class SparkSource(ClusterSource):
 
     What goes wrong in the plan itself (a function of the user's that raises, a cast that fails) is
     written to the logs of Spark's executors, rows and all, by Spark: before dpreg hears of it, and
-    whether dpreg is there or not. No message of dpreg's repeats it.
+    whether dpreg is there or not. No message of dpreg's repeats it, and PySpark's own loggers in
+    this process are kept from it.
     """
 
     __slots__ = ("_data", "_kinds", "_names")
@@ -155,11 +160,12 @@ class SparkSource(ClusterSource):
         return SparkSource(limited_frame(self._selected(columns), columns, persons))
 
     def _count(self) -> int:
-        return int(self._data.count())
+        with _unlogged():
+            return int(self._data.count())
 
     def _total(self, work: PartitionTally, positions: bool, finished: Finished) -> Words | None:
         frame = self._selected(work.columns)
-        with _job(frame, finished) as done:
+        with _unlogged(), _job(frame, finished) as done:
             counts = _counted(frame) if positions else None
             sums = frame.mapInArrow(Tallies(work, counts, done), VECTORS)
             for width in _widths(work.tally):
@@ -212,6 +218,24 @@ class _Places(AccumulatorParam[set[int]]):
 
     def addInPlace(self, value1: set[int], value2: set[int]) -> set[int]:
         return value1 | value2
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep PySpark from logging, on this thread, what a plan's failure says: it quotes cells."""
+    thread = threading.get_ident()
+
+    def elsewhere(record: logging.LogRecord) -> bool:
+        return record.thread != thread
+
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
+    for logger in loggers:
+        logger.addFilter(elsewhere)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(elsewhere)
 
 
 @contextmanager

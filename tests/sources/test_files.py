@@ -646,6 +646,18 @@ def test_a_file_that_changes_between_passes_is_refused(tmp_path):
     fails(lambda: read(source), "t.parquet cannot be read")
 
 
+def test_a_file_whose_rows_move_between_passes_is_refused(tmp_path):
+    """Its footer need not tell: it is written without statistics and not compressed."""
+    plain = {"compression": "none", "write_statistics": False, "use_dictionary": False}
+    pq.write_table(table(10), tmp_path / "t.parquet", **plain)
+    source = as_source(tmp_path / "t.parquet")
+    read(source)
+    before = pq.read_metadata(tmp_path / "t.parquet")
+    pq.write_table(table(10).take(range(9, -1, -1)), tmp_path / "t.parquet", **plain)
+    assert pq.read_metadata(tmp_path / "t.parquet").equals(before)
+    fails(lambda: read(source), "t.parquet has been written anew since it was opened")
+
+
 def test_a_csv_file_that_changes_between_passes_is_refused(tmp_path):
     """Rows that have other places, by which halves go, must not be taken for the same."""
     rows = table(10).to_pandas()

@@ -1,7 +1,9 @@
 """A pass over a Spark DataFrame is the pass over the same rows in pandas, bit for bit."""
 
 import datetime
+import logging
 import os
+import threading
 import traceback
 from decimal import Decimal
 
@@ -22,7 +24,8 @@ from oracles.tallies import (
     check_halves,
     table,
 )
-from pyspark.sql import types
+from pyspark.logger import PySparkLogger
+from pyspark.sql import functions, types
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
 import dpreg
@@ -266,19 +269,51 @@ def test_what_to_install_is_said(spark, monkeypatch):
         as_source(spark.range(1))
 
 
-@pytest.mark.parametrize("where", ["tally", "plan"])
+@pytest.mark.parametrize("where", ["tally", "plan", "frame"])
 def test_a_failure_tells_its_class_and_nothing_of_the_rows(spark, where, capfd):
     data, tally = split(spark, table(), 1), Leaks("x")
     if where == "plan":
         data, tally = data.selectExpr("double(concat('secret', unused)) as x"), Wide(1)
+    if where == "frame":
+        said = functions.concat(functions.lit("secret"), data["unused"])
+        data, tally = data.select(said.cast("double").alias("x")), Wide(1)
     with pytest.raises(DataError, match=r"^Spark failed while it read the rows: \w+$") as caught:
         as_source(data).total({"x": Unbounded()}, tally)
     error = caught.value
     assert error.__cause__ is None
     assert error.__context__ is None
     assert "secret" not in "".join(traceback.format_exception(error))
-    if where == "tally":  # PySpark itself writes down what a plan says
-        assert "secret" not in "".join(capfd.readouterr())
+    assert "secret" not in "".join(capfd.readouterr())
+
+
+class Kept(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self):
+        super().__init__()
+        self.said = []
+
+    def emit(self, record):
+        self.said.append(record.getMessage())
+
+
+@pytest.mark.parametrize("name", spark_module._LOGGERS)
+def test_only_this_thread_s_plan_is_not_logged(spark, name):
+    logger, kept = PySparkLogger.getLogger(name), Kept()
+    logger.addHandler(kept)
+    try:
+        data = split(spark, table(), 1).where("double(concat('secret', unused)) > 0")
+        with pytest.raises(DataError, match="Spark failed"):
+            as_source(data).count()
+        with spark_module._unlogged():
+            thread = threading.Thread(target=lambda: logger.error("another thread"))
+            thread.start()
+            thread.join()
+            logger.error("secret")
+        logger.error("afterwards")
+    finally:
+        logger.removeHandler(kept)
+    assert kept.said == ["another thread", "afterwards"]
 
 
 def test_partitions_that_change_end_a_seeded_pass(spark, monkeypatch):
