@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dpreg.errors import ArgumentError
+from dpreg.paths import identity
 from dpreg.sources.files import files_of
 
 __all__ = ["check_outs", "ledger_files", "table_files"]
@@ -62,7 +63,6 @@ def _identity(path: str) -> object:
     """Tell files apart: by the system's number where there is one, for names may differ in case."""
     place = os.path.realpath(path)
     try:
-        status = os.stat(place)
+        return identity(os.stat(place))
     except OSError:
         return os.path.normcase(place)
-    return status.st_dev, status.st_ino

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpreg.errors import ArgumentError, DataError
-from dpreg.paths import ordinary
+from dpreg.paths import identity, ordinary
 from dpreg.sources.local import LocalSource
 
 __all__ = ["file_source", "files_of"]
@@ -69,8 +69,7 @@ def _check_once(paths: Sequence[str]) -> None:
     """Refuse a file that is named twice: its rows would count twice, and be protected once."""
     seen: dict[tuple[int, int], str] = {}
     for path in paths:
-        status = os.stat(path)
-        first = seen.setdefault((status.st_dev, status.st_ino), path)
+        first = seen.setdefault(identity(os.stat(path)), path)
         if len(seen) < len(paths) and first is not path:
             raise ArgumentError(
                 f"data: {path!r} is the same file as {first!r}. Its rows would count twice, and a "

@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from dpreg.errors import LedgerError
-from dpreg.paths import ordinary, reason, sync_folder
+from dpreg.paths import identity, ordinary, reason, sync_folder
 from dpreg.privacy.ledger.chain import Caps
 from dpreg.privacy.ledger.forks import Shared
 from dpreg.privacy.ledger.guard import take_flock
@@ -221,10 +221,10 @@ class SqliteDatabase:
                 "the ledger's file has a second name (a hard link), whose account would part from "
                 "this one: remove the link"
             )
-        return found.st_dev, found.st_ino
+        return identity(found)
 
     def _check_file(self) -> None:
-        if self._identity() != self._shared.identity:
+        if self._identity() != self._shared.file:
             raise LedgerError(
                 f"the ledger's file {self.place!r} has been replaced since it was opened: charges "
                 "made since may be missing from it; compare it with `dpreg ledger verify --head`"
