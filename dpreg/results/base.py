@@ -17,6 +17,7 @@ from dpreg.paths import write_text
 from dpreg.results import serialize
 from dpreg.results.codecs import Unreadable
 from dpreg.results.printed import Printed
+from dpreg.sources.files import check_not_data
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,8 +105,10 @@ class Released(Printed):
         """Write the result to a JSON file; `dpreg.load` reads it.
 
         The file is written whole or not at all: where that fails (a full disk, no permission, a
-        name that is not a file), a DataError says why and an earlier file is as it was.
+        name that is not a file), a DataError says why and an earlier file is as it was. A name
+        that ends like a table's file (.csv, .parquet) is an ArgumentError.
         """
+        check_not_data(path)
         write_text(path, serialize.dumps(self.to_dict(), lines=True))
 
     def _released(self) -> str:

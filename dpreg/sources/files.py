@@ -12,7 +12,7 @@ from dpreg.errors import ArgumentError, DataError
 from dpreg.paths import identity, ordinary
 from dpreg.sources.local import LocalSource
 
-__all__ = ["file_source", "files_of"]
+__all__ = ["check_not_data", "file_source", "files_of"]
 
 _ENDINGS = {".parquet": "Parquet", ".pq": "Parquet", ".csv": "CSV", ".csv.gz": "CSV"}
 
@@ -63,6 +63,22 @@ def files_of(data: Any) -> list[str]:
     """List a table's files: of paths, folders and globs, in their order."""
     given: Sequence[Any] = data if isinstance(data, list | tuple) else [data]
     return [path for one in given for path in _files(os.fspath(one))]
+
+
+def check_not_data(path: str | os.PathLike[str]) -> None:
+    """Refuse to write a result under a name that a folder or a glob of tables would take in.
+
+    Raises
+    ------
+    ArgumentError
+        If the name, or the file that it is a link to, ends as a table's files do.
+    """
+    name = os.fsdecode(path)
+    if _ending(name) or _ending(os.path.realpath(name)):
+        raise ArgumentError(
+            f"{os.path.basename(name)!r} ends like a table's file, and could be read as part of a "
+            f"table: choose a name that ends in none of {', '.join(_ENDINGS)}"
+        )
 
 
 def _check_once(paths: Sequence[str]) -> None:
