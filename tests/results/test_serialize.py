@@ -149,7 +149,7 @@ def test_a_damaged_file_is_refused_or_read_never_a_crash(make_selection, value, 
         ('{"dpreg": ["x"], "kind": "selection"}', "is in format"),
         ('{"dpreg": "0.1", "kind": "casserole"}', "casserole"),
         ('{"dpreg": "0.1", "kind": ["selection"]}', "kind"),
-        ('{"dpreg": "0.1", "kind": "selection"}', "formula must be there"),
+        ('{"dpreg": "0.1", "kind": "selection"}', "nobs must be there"),
         ('{"dpreg": "0.1", "kind": "selection", "extra": 1}', "unknown fields 'extra'"),
     ],
 )

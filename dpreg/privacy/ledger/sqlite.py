@@ -178,8 +178,7 @@ class SqliteDatabase:
             self._queue, self._owner = None, os.getpid()
         if not self._shared.mine():
             self._shared.connection = self._open("?mode=ro" if self._read_only else "?mode=rw")
-        connection = self._shared.connection
-        assert connection is not None
+        connection: sqlite3.Connection = self._shared.connection
         return connection
 
     def _open(self, mode: str) -> sqlite3.Connection:
