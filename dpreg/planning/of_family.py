@@ -58,7 +58,7 @@ def check_without(call: Mapping[str, Any]) -> None:
         )
     for name in ("effects", "sigma"):
         if call[name] is None:
-            raise ArgumentError(f"{name} is needed: only a plan with family= does without it.")
+            raise ArgumentError(f"{name} is required, except with family=.")
 
 
 def plan_of_family(call: Mapping[str, Any]) -> GLMPlan | GLMSelectionPlan:
@@ -84,8 +84,8 @@ def plan_of_family(call: Mapping[str, Any]) -> GLMPlan | GLMSelectionPlan:
     effects = call["effects"]
     if effects is None:
         raise ArgumentError(
-            'effects are needed, the coefficients to be found; of="glm" has none: it predicts '
-            "standard errors."
+            'effects, the coefficients to be found, are required; only of="glm", which predicts '
+            "standard errors, has none."
         )
     if not hasattr(effects, "items"):
         raise ArgumentError("with family= effects must be a mapping of columns to coefficients.")

@@ -237,5 +237,8 @@ def _charge(units: int, alpha: Fraction, mechanism: str) -> float:
 
 def run(design: SimulationDesign, *, progress: bool = False) -> pd.DataFrame:
     """Return the proportions of all settings, one a row."""
-    cells = bar(sweep(design), total=design.cells, unit=" (n, bound, radius)", shown=progress)
-    return pd.concat(list(cells), ignore_index=True)
+    unit = " (n, bound, radius)"
+    tables: list[pd.DataFrame] = [
+        *bar(sweep(design), total=design.cells, unit=unit, shown=progress)
+    ]
+    return pd.concat(tables, ignore_index=True)

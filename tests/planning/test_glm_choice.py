@@ -118,7 +118,7 @@ def test_what_is_not_earned_is_told():
         ({"method": "pcls"}, "method"),
         ({"mean": None}, "needs mean"),
         ({"schema": None}, "needs schema"),
-        ({"effects": None}, "effects are needed"),
+        ({"effects": None}, "effects, the coefficients to be found, are required"),
         ({"effects": 0.3}, "mapping"),
         ({"effects": {"nix": 0.3}}, "nix"),
         ({"of": "glm"}, 'of="glm" has no effects'),

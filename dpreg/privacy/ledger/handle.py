@@ -279,8 +279,8 @@ class Ledger:
         deadline = self._deadline()
         request = Request.made(NOTHING, f"adopted: {clean(reason, 'reason')}", "", "")
         with self._guard.held(deadline), self._database.writing(deadline) as run:
-            now = self._database.now(run)
-            line = charging.charged(run, self._facts, self._seen, request, now)
+            last, now = store.last(run), self._database.now(run)
+            line = charging.charged(last, run, self._facts, self._seen, request, now)
             store.move(run, self._database.home(run))
         self._seen = line.position
         return line.entry

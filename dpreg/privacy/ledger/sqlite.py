@@ -114,23 +114,22 @@ class SqliteDatabase:
     @contextmanager
     def locked(self, deadline: float) -> Iterator[Run]:
         """Take the lock, commit with a sync."""
+        with self._transaction("BEGIN IMMEDIATE", deadline) as run:
+            self._share()
+            yield run
+
+    def reading(self, deadline: float) -> AbstractContextManager[Run]:
+        """Read one snapshot, beside whoever writes."""
+        return self._transaction("BEGIN", deadline)
+
+    @contextmanager
+    def _transaction(self, begin: str, deadline: float) -> Iterator[Run]:
         with self._shared.used():
             connection = self._connect()
             self._check_file()
             # What was read before may be of a file that was overwritten since.
             connection.execute("PRAGMA shrink_memory")
-            with transaction(connection, "BEGIN IMMEDIATE", deadline) as run:
-                self._share()
-                yield run
-
-    @contextmanager
-    def reading(self, deadline: float) -> Iterator[Run]:
-        """Read one snapshot, beside whoever writes."""
-        with self._shared.used():
-            connection = self._connect()
-            self._check_file()
-            connection.execute("PRAGMA shrink_memory")
-            with transaction(connection, "BEGIN", deadline) as run:
+            with transaction(connection, begin, deadline) as run:
                 yield run
 
     def glancing(self, deadline: float) -> Run:
@@ -217,8 +216,8 @@ class SqliteDatabase:
             ) from None
         if found.st_nlink > 1:
             raise LedgerError(
-                "the ledger's file has a second name (a hard link), whose account would part from "
-                "this one: remove the link"
+                "the ledger's file has a second name (a hard link), and what is charged under one "
+                "name may be missing under the other: remove the link"
             )
         return identity(found)
 
