@@ -62,10 +62,6 @@ class Asked:
             split=self.fit == "split",
         )
 
-    def rows(self, n: float) -> float:
-        """Return how many rows the looks read: half of them where the other half fits."""
-        return n / 2 if self.fit == "split" else n
-
     def rows_needed(self, eps: float) -> float:
         """Return the least n at which "auto" looks at the rows."""
         return self.looks(eps).rows_needed * (2 if self.fit == "split" else 1)

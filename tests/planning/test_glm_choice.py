@@ -139,5 +139,5 @@ def test_refusals(options, says):
 
 @pytest.mark.parametrize("given", [{}, {"effects": 0.3}])
 def test_a_linear_plan_asks_for_effects_and_sigma(given):
-    with pytest.raises(ArgumentError, match="is needed"):
+    with pytest.raises(ArgumentError, match="is required"):
         dpreg.plan(given.get("effects"), n=100, eps=1)

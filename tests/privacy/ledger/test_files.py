@@ -186,7 +186,7 @@ def test_a_ledger_made_anew_is_refused_and_seen_in_verify(path):
     with pytest.raises(LedgerError, match="replaced"):
         live.charge(TENTH, "by the old handle")
     spend(new, 3)
-    with pytest.raises(LedgerError, match="another than the head"):
+    with pytest.raises(LedgerError, match="not the one that the head names"):
         new.verify(head)
 
 
