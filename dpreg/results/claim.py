@@ -98,7 +98,7 @@ class PrivacyClaim:
         )
 
     def titled(self, title: str) -> str:
-        """Return `title` with the stamp, if there is one: of what shows no numbers."""
+        """Return `title` with the stamp, if there is one, as a repr that shows no numbers."""
         return f"<{title}; {self.stamp}>" if self.stamp else f"<{title}>"
 
     def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
