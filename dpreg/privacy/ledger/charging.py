@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from dpreg.errors import BudgetError, LedgerError
+from dpreg.errors import BudgetError, LedgerError, printable
 from dpreg.privacy.budget import Budget, at_most, decimal_string
 from dpreg.privacy.ledger import store
 from dpreg.privacy.ledger.chain import (
@@ -33,7 +33,7 @@ __all__ = [
     "check_seen",
     "fitting",
     "head_of",
-    "printable",
+    "label",
     "taken_over",
     "verified",
     "written",
@@ -59,19 +59,15 @@ class Request:
 
         BudgetError for a unit that cannot be printed, and so not stored everywhere.
         """
-        label = printable(what)
         whom = str(unit)
         if not whom.isprintable():
             raise BudgetError("unit must not hold control characters or unpaired surrogates")
-        return cls(secrets.token_hex(16), label, cost, whom, analyst)
+        return cls(secrets.token_hex(16), label(what), cost, whom, analyst)
 
 
-def printable(label: object) -> str:
-    """Return a label that can be stored and printed anywhere, what cannot be so spelt out."""
-    text = str(label)[:_LONGEST_LABEL]
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+def label(text: object) -> str:
+    """Return a label that can be stored and printed anywhere."""
+    return printable(str(text)[:_LONGEST_LABEL])
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,9 +146,9 @@ def _read(saved: Mapping[str, Any]) -> tuple[Budget, list[tuple[Request, str]]]:
             (
                 Request(
                     token=secrets.token_hex(16),
-                    what=charging.printable(line["what"]),
+                    what=charging.label(line["what"]),
                     cost=Budget.from_dict(line),
-                    unit=charging.printable(line.get("unit", "")),
+                    unit=charging.label(line.get("unit", "")),
                     analyst="",
                 ),
                 datetime.fromisoformat(line["when"]).astimezone(UTC).isoformat(),
