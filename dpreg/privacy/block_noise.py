@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
+from dpreg.privacy.balls import float_above
 from dpreg.privacy.block_sensitivity import blocks_l2_squared, blocks_weights, score_sensitivity
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
@@ -193,15 +194,10 @@ def blocks_laplace(
             "2**200"
         )
     first, second, third = (max(math.ceil(scale), 1) for scale in wanted)
+    third = int(float_above(Fraction(third)))  # a scale that float64 holds
     return BlocksLaplaceLook(
-        size, first, second, _float_up(third), shares, Fraction(eps), neighbors, contributions
+        size, first, second, third, shares, Fraction(eps), neighbors, contributions
     )
-
-
-def _float_up(whole: int) -> int:
-    """Return an integer of at least `whole` that is a float64."""
-    found = float(whole)
-    return int(found if int(found) >= whole else math.nextafter(found, math.inf))
 
 
 def _check_size(size: int) -> None:
