@@ -41,6 +41,6 @@ def check_asked(n: object, eps: object) -> None:
 
 def chance_of(chance: object) -> float:
     """Return a chance, above 0 and below 1."""
-    if not (number := positive(chance, "chance")) < 1:
+    if not (number := float(positive(chance, "chance"))) < 1:
         raise ArgumentError(f"chance must lie between 0 and 1; got {chance!r}.")
-    return float(number)
+    return number
