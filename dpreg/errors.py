@@ -24,6 +24,11 @@ __all__ = [
 ]
 
 
+def printable(text: str) -> str:
+    """Return text with control characters spelt out, so that no name can steer a terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = ".") -> str:
     """Return ``; did you mean 'age'?`` for a misspelt name, or `otherwise` where none is near.
 

@@ -16,7 +16,15 @@ from pathlib import Path
 
 from dpreg.errors import DataError, DpregError
 
-__all__ = ["check_writable", "ordinary", "read_text", "reason", "sync_folder", "write_text"]
+__all__ = [
+    "check_writable",
+    "identity",
+    "ordinary",
+    "read_text",
+    "reason",
+    "sync_folder",
+    "write_text",
+]
 
 _MOST_BYTES = 1 << 30
 
@@ -26,6 +34,11 @@ def reason(fault: OSError | ValueError) -> str:
     if isinstance(fault, OSError) and fault.strerror:
         return fault.strerror[:1].lower() + fault.strerror[1:]
     return "the name holds a null character" if "null" in str(fault) else "it is not a path"
+
+
+def identity(status: os.stat_result) -> tuple[int, int]:
+    """Return what all names and links of one file share: its device, and its number there."""
+    return status.st_dev, status.st_ino
 
 
 def ordinary(path: str | os.PathLike[str], error: type[DpregError] = DataError) -> Path | None:

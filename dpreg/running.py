@@ -1,14 +1,23 @@
-"""How dpreg behaves as a guest of a process: interrupts, and how many threads it may use."""
+"""How dpreg behaves as a guest of a process: interrupts, threads, and bars on stderr."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
+from collections.abc import Iterable
+from typing import Any
 
 from dpreg.errors import ArgumentError
 
-__all__ = ["restore_interrupts", "threads"]
+__all__ = ["bar", "restore_interrupts", "threads"]
+
+
+def bar(items: Iterable[Any] | None = None, *, unit: str, shown: bool, **options: Any) -> Any:
+    """Return a bar of tqdm's over items, or one to be updated by hand; nothing where not shown."""
+    from tqdm import tqdm
+
+    return tqdm(items, unit=unit, disable=not shown, **options)
 
 
 def restore_interrupts() -> None:

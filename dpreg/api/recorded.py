@@ -67,9 +67,9 @@ def recorded(call: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def position(receipt: Receipt) -> LedgerPosition | None:
     """Return where the last charge of a call stands, None where there was none."""
-    if not receipt.charges:
+    if not receipt:
         return None
-    facts, line = receipt.charges[-1]
+    facts, line = receipt[-1]
     cap, spent = facts.caps.total, line.spent
     return LedgerPosition(
         ledger=facts.identity,

@@ -27,7 +27,6 @@ from dpreg.request import SelectionRequest, choice, count, inclusions, names
 from dpreg.signatures import Amount, Amounts, SchemaLike, Table, Texts
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
-from dpreg.study.base import facts_of
 from dpreg.study.results import SelectionStudy
 from dpreg.study.selection import study
 from dpreg.study.simulated import SimulationStudy
@@ -161,20 +160,13 @@ false_inclusions
     ]
     _check_public(requests)
     reader = Reader(as_source(data), progress)
-    done = study(
+    return study(
         requests,
         schema,
         reader,
         draws=count(draws, "draws"),
         seed=count(seed, "seed", 0),
         progress=shown,
-    )
-    first = requests[0]
-    return SelectionStudy(
-        **facts_of(done.design, done.space, first),
-        rows=done.rows,
-        settings=done.settings,
-        law=done.law,
     )
 
 

@@ -62,8 +62,8 @@ def run_batch(path: str, *, check: bool, as_json: bool, quiet: bool) -> None:
     units = {quotation.unit for quotation in quotations}
     if len(units) > 1:
         raise BudgetError(
-            f"the batch's calls protect by {' and by '.join(sorted(units))}: such epsilons do not "
-            "add up; nothing was charged"
+            f"the batch's calls are charged under {' and under '.join(sorted(units))}: such "
+            "epsilons do not add up; nothing was charged"
         )
     if ledger is not None:
         ledger.check(total, "the batch", units.pop())

@@ -120,8 +120,8 @@ def _command(name: str, call: Callable[..., Any]) -> click.Command:
         if name in OF_FORMULA:
             arguments = {"formula": given.pop("formula"), "data": given.pop("table")}
         else:
-            names = list(given.pop("columns"))
-            arguments = {"x": names[0] if name == "histogram" else names}
+            columns = given.pop("columns")
+            arguments = {"x": columns if name == "histogram" else list(columns)}
             arguments["data"] = given.pop("table")
         if name == "quantile":
             arguments["q"] = list(given.pop("q"))
@@ -155,18 +155,7 @@ def _command(name: str, call: Callable[..., Any]) -> click.Command:
             made
         )
         made = click.argument("table")(made)
-        if name == "histogram":
-            made = _one_column(made)
     return click.command(name)(made)
-
-
-def _one_column(command: Callable[..., Any]) -> Callable[..., Any]:
-    def with_list(*args: Any, columns: str, **given: Any) -> None:
-        command(*args, columns=[columns], **given)
-
-    with_list.__doc__ = command.__doc__
-    with_list.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
-    return with_list
 
 
 def show_price(price: dict[str, str], as_json: bool) -> None:

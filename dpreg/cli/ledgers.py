@@ -62,7 +62,7 @@ def init(
         )
         click.echo(made.head)
         return
-    raise LedgerError("there is a ledger at this place already: nothing was changed")
+    raise LedgerError("there is already a ledger here: nothing was changed")
 
 
 @ledger.command()
@@ -112,7 +112,7 @@ def verify(place: str, head: str | None, result: str | None, as_json: bool) -> N
     if result is not None:
         record = load(result).record
         if record is None or record.ledger is None:
-            raise ArgumentError("this result was charged to no ledger.")
+            raise ArgumentError("this result was not charged to a ledger.")
         if record.ledger.ledger != account.identity:
             raise LedgerError("this result was charged to a different ledger")
         account.verify(record.ledger.head)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dpreg.errors import ArgumentError
-from dpreg.sources.files import files_of
+from dpreg.paths import identity
+from dpreg.sources.files import check_not_data, files_of
 
 __all__ = ["check_outs", "ledger_files", "table_files"]
 
@@ -18,7 +19,7 @@ _BESIDE = ("", "-wal", "-shm", "-queue")  # what a ledger's file comes with
 
 
 def check_outs(outs: Iterable[str], used: Iterable[Named]) -> None:
-    """Refuse files for results that would replace each other, or something that is used.
+    """Refuse files for results that would replace each other or what is used, or join a table.
 
     Links are followed, since writing follows them: two names may be one file.
 
@@ -39,6 +40,7 @@ def check_outs(outs: Iterable[str], used: Iterable[Named]) -> None:
                 f"out {os.path.basename(out)!r} is also {taken[here]}, and would replace it: name "
                 "another file"
             )
+        check_not_data(out)
         taken[here] = "the out of another call"
 
 
@@ -62,7 +64,6 @@ def _identity(path: str) -> object:
     """Tell files apart: by the system's number where there is one, for names may differ in case."""
     place = os.path.realpath(path)
     try:
-        status = os.stat(place)
+        return identity(os.stat(place))
     except OSError:
         return os.path.normcase(place)
-    return status.st_dev, status.st_ino

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import numpy as np
@@ -63,15 +63,15 @@ FUNCTIONS: Final[Mapping[str, tuple[Callable[[Any], Any], Callable[[Interval], I
 }
 
 
+@dataclass(frozen=True, slots=True)
 class Expression:
     """A node. Values are float64: an array with a cell a row, or one number for a constant."""
-
-    __slots__ = ()
 
     @property
     def operands(self) -> tuple[Expression, ...]:
         """The nodes directly below."""
-        return ()
+        held = (getattr(self, field.name) for field in fields(self))
+        return tuple(one for one in held if isinstance(one, Expression))
 
     def values(self, cells: Cells) -> Any:
         """Compute the node on a chunk; NaN or infinity marks a row where it has no value."""
@@ -118,11 +118,6 @@ class Negation(Expression):
 
     operand: Expression
 
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        """The negated node."""
-        return (self.operand,)
-
     def values(self, cells: Cells) -> Any:
         """Negate the operand's values."""
         return -self.operand.values(cells)
@@ -139,11 +134,6 @@ class _Pair(Expression):
     symbol: str
     left: Expression
     right: Expression
-
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        """The two sides."""
-        return (self.left, self.right)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +158,6 @@ class Function(Expression):
 
     name: str
     operand: Expression
-
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        """The function's argument."""
-        return (self.operand,)
 
     def values(self, cells: Cells) -> Any:
         """Apply NumPy's function cell by cell."""

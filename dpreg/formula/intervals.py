@@ -22,6 +22,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpreg.privacy.balls import float_above, float_below
+
 __all__ = ["Interval", "NotFiniteError"]
 
 SLACK = 8
@@ -171,14 +173,9 @@ class Interval:
 def _outward(lo: Fraction, hi: Fraction) -> Interval:
     """Round two exact ends outwards, and not at all where they are floats already."""
     try:
-        low, high = float(lo), float(hi)
+        return Interval(float_below(lo), float_above(hi))
     except OverflowError:
         raise NotFiniteError("a value beyond the range of float64") from None
-    if Fraction(low) > lo:
-        low = math.nextafter(low, -math.inf)
-    if Fraction(high) < hi:
-        high = math.nextafter(high, math.inf)
-    return Interval(low, high)
 
 
 def _widened(

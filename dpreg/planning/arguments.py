@@ -11,7 +11,7 @@ from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import exact
 from dpreg.request import count, positive
 
-__all__ = ["rows_of_table", "sized"]
+__all__ = ["chance_of", "check_asked", "rows_of_table", "sized"]
 
 _LARGEST: Final = 10**30
 _MOST_ROWS: Final = 10**18
@@ -31,3 +31,16 @@ def rows_of_table(n: object) -> int:
     if rows > _MOST_ROWS:
         raise ArgumentError(f"n must be at most {_MOST_ROWS:.0e}.")
     return rows
+
+
+def check_asked(n: object, eps: object) -> None:
+    """Refuse a plan that is told neither n nor eps."""
+    if n is None and eps is None:
+        raise ArgumentError("give n, eps or both: the one left out is what is found.")
+
+
+def chance_of(chance: object) -> float:
+    """Return a chance, above 0 and below 1."""
+    if not (number := float(positive(chance, "chance"))) < 1:
+        raise ArgumentError(f"chance must lie between 0 and 1; got {chance!r}.")
+    return number

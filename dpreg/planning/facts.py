@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from dpreg import arguments
 from dpreg.errors import ArgumentError
-from dpreg.planning.arguments import rows_of_table, sized
+from dpreg.planning.arguments import chance_of, check_asked, rows_of_table, sized
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms import MECHANISMS
 from dpreg.privacy.protection import NEIGHBORS, Protection
@@ -76,12 +76,9 @@ class Facts:
     def of_call(cls, call: Mapping[str, Any]) -> Facts:
         """Check every argument; errors say which to change, and how."""
         of = str(choice(call["of"], "of", tuple(_METHODS)))
-        chance = float(positive(call["chance"], "chance"))
-        if not chance < 1:
-            raise ArgumentError(f"chance must lie between 0 and 1; got {call['chance']!r}.")
         n, eps = call["n"], call["eps"]
-        if n is None and eps is None:
-            raise ArgumentError("give n, eps or both: the one left out is what is found.")
+        chance = chance_of(call["chance"])
+        check_asked(n, eps)
         clip = positive(call["clip"], "clip", Fraction(1))
         if clip < _LEAST_CLIP:
             raise ArgumentError(

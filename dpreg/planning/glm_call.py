@@ -19,7 +19,7 @@ from dpreg.families.model import FAMILIES, Asked, Model
 from dpreg.families.plan import FamilyPlan, plan_family
 from dpreg.families.predict import Supposed
 from dpreg.formula.design import Design
-from dpreg.planning.arguments import rows_of_table, sized
+from dpreg.planning.arguments import check_asked, rows_of_table, sized
 from dpreg.planning.sizes import column_variance
 from dpreg.privacy.budget import Budget, exact
 from dpreg.privacy.protection import NEIGHBORS, Protection
@@ -72,8 +72,7 @@ class GLMCall:
     def of(cls, call: Mapping[str, Any], what: str = "plan_glm") -> GLMCall:
         """Check every argument; errors say which to change, and how."""
         n, eps, family = call["n"], call["eps"], call["family"]
-        if n is None and eps is None:
-            raise ArgumentError("give n, eps or both: the one left out is what is found.")
+        check_asked(n, eps)
         known = ("family", "response_cap")
         missing = dict.fromkeys(("offset", "exposure", "trials"))
         asked = Asked.of({**{name: call[name] for name in known}, **missing})

@@ -16,6 +16,7 @@ from typing import Final, Generic, TypeVar
 
 from dpreg.planning.arguments import rows_of_table, sized
 from dpreg.planning.assumed import Assumed
+from dpreg.planning.facts import Facts
 from dpreg.planning.sizes import Stated
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
@@ -61,10 +62,6 @@ class Asked:
             split=self.fit == "split",
         )
 
-    def rows(self, n: float) -> float:
-        """Return how many rows the looks read: half of them where the other half fits."""
-        return n / 2 if self.fit == "split" else n
-
     def rows_needed(self, eps: float) -> float:
         """Return the least n at which "auto" looks at the rows."""
         return self.looks(eps).rows_needed * (2 if self.fit == "split" else 1)
@@ -82,37 +79,34 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCall:
-    """The checked arguments that plans of linear models share, in stored units.
+    """What a plan of a linear model asks about, in stored units.
 
     Attributes
     ----------
+    facts : Facts
+        What the caller said; n and eps are settled here.
     stated : Stated
     assumed : Assumed
     asked : Asked
     n : int
     eps : float
-        What the whole call costs.
-    chance : float
     method : str
-    papers : tuple of str
-        Given arguments that only the paper's methods have.
     """
 
+    facts: Facts
     stated: Stated
     assumed: Assumed
     asked: Asked
     n: int
     eps: float
-    chance: float
     method: str
-    papers: tuple[str, ...] = ()
 
     @property
     def staged(self) -> bool:
         """Whether the call looks at the rows three times: the rule of the call itself."""
         if self.method != "auto":
             return self.method == "staged"
-        return not self.papers and self.n >= self.asked.rows_needed(self.eps)
+        return not self.facts.papers and self.n >= self.asked.rows_needed(self.eps)
 
 
 class Planned(Printed, Generic[_C]):

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from dpreg import arguments
 from dpreg.errors import ArgumentError
-from dpreg.planning.arguments import sized
+from dpreg.planning.arguments import chance_of, sized
 from dpreg.planning.glm import GLMPlan, plan_glm
 from dpreg.planning.glm_choice import GLMSelectionPlan, plan_choice
-from dpreg.request import choice, count, inclusions, positive
+from dpreg.request import choice, count, inclusions
 
 __all__ = ["check_without", "plan_of_family"]
 
@@ -58,7 +58,7 @@ def check_without(call: Mapping[str, Any]) -> None:
         )
     for name in ("effects", "sigma"):
         if call[name] is None:
-            raise ArgumentError(f"{name} is needed: only a plan with family= does without it.")
+            raise ArgumentError(f"{name} is required, except with family=.")
 
 
 def plan_of_family(call: Mapping[str, Any]) -> GLMPlan | GLMSelectionPlan:
@@ -84,14 +84,12 @@ def plan_of_family(call: Mapping[str, Any]) -> GLMPlan | GLMSelectionPlan:
     effects = call["effects"]
     if effects is None:
         raise ArgumentError(
-            'effects are needed, the coefficients to be found; of="glm" has none: it predicts '
-            "standard errors."
+            'effects, the coefficients to be found, are required; only of="glm", which predicts '
+            "standard errors, has none."
         )
     if not hasattr(effects, "items"):
         raise ArgumentError("with family= effects must be a mapping of columns to coefficients.")
-    chance = float(positive(call["chance"], "chance"))
-    if not chance < 1:
-        raise ArgumentError(f"chance must lie between 0 and 1; got {call['chance']!r}.")
+    chance = chance_of(call["chance"])
     most = call["max_terms"]
     keep = arguments.names(call["keep"], "keep")
     if "Intercept" not in keep:

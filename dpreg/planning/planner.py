@@ -210,24 +210,21 @@ def _asked(facts: Facts, stated: Stated, fit: str | None) -> Asked:
     return Asked(len(stated.beta), stated.exclusive, facts.delta, facts.protection, fit)
 
 
+def _called(facts: Facts, stated: Stated, assumed: Assumed, asked: Asked) -> dict[str, Any]:
+    return {
+        "facts": facts,
+        "stated": stated,
+        "assumed": assumed,
+        "asked": asked,
+        "n": facts.n or 0,
+        "eps": facts.eps or 0.0,
+        "method": facts.method,
+    }
+
+
 def _of_select(facts: Facts, stated: Stated, assumed: Assumed) -> Plan:
-    call = Call(
-        stated=stated,
-        assumed=assumed,
-        asked=_asked(facts, stated, "fresh" if facts.fit == "auto" else facts.fit),
-        n=facts.n or 0,
-        eps=facts.eps or 0.0,
-        chance=facts.chance,
-        method=facts.method,
-        papers=facts.papers,
-        mechanism=facts.mechanism,
-        rho=facts.rho,
-        clip=facts.clip,
-        penalty=facts.penalty,
-        sigma2=facts.sigma2,
-        false_inclusions=facts.false_inclusions,
-        fit=facts.fit,
-    )
+    asked = _asked(facts, stated, "fresh" if facts.fit == "auto" else facts.fit)
+    call = Call(**_called(facts, stated, assumed, asked))
     wanted = f"finds all effects with chance {facts.chance:g} (a lower penalty may)"
     solved = None
     if facts.n is None:
@@ -243,7 +240,7 @@ def _by_method(call: Call, name: str, wanted: str) -> Call:
         try:
             paper = _solved(replace(call, method="pcls"), name, wanted, 0.0)
         except ArgumentError:
-            if call.papers:
+            if call.facts.papers:
                 raise
         else:
             found = replace(paper, method="auto")
@@ -263,7 +260,7 @@ def _needed(call: Call, name: str) -> float:
 
 def _solved(call: Call, name: str, wanted: str, floor: float) -> Call:
     def reached(**at: Any) -> bool:
-        return replace(call, **at).predict().all >= call.chance
+        return replace(call, **at).predict().all >= call.facts.chance
 
     if name == "n":
         if floor and reached(n=math.ceil(floor)):
@@ -276,16 +273,9 @@ def _solved(call: Call, name: str, wanted: str, floor: float) -> Call:
 
 
 def _of_ols(facts: Facts, stated: Stated, assumed: Assumed) -> RegressionPlan:
-    call = RegressionCall(
-        stated=stated,
-        places=_named_places(facts, stated),
-        assumed=assumed,
-        asked=_asked(facts, stated, None),
-        n=facts.n or 0,
-        eps=facts.eps or 0.0,
-        chance=facts.chance,
-        method=facts.method,
-    )
+    asked = _asked(facts, stated, None)
+    places = _named_places(facts, stated)
+    call = RegressionCall(**_called(facts, stated, assumed, asked), places=places)
     wanted = f"makes each effect significant with chance {facts.chance:g}"
     solved = None
     if (facts.n is None or facts.eps is None) and not np.any(stated.beta):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dpreg.errors import ArgumentError
-from dpreg.results.plots import plotting
+from dpreg.results.plots import literal, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,7 @@ def chances(plan: Plan, over: str, ax: Axes | None = None) -> Axes:
     values = centre * np.geomspace(1 / 8, 8, _POINTS)
     values = values[values <= (1e18 if over == "n" else 1e30)]  # what `plan` takes
     plans = [plan.at(n=max(2, round(v))) if over == "n" else plan.at(eps=float(v)) for v in values]
-    axes = _axes(ax)
+    axes = new_axes(ax, 7)
     for i, name in enumerate(plan.call.stated.names):
         line = [float(p.detection.each[i]) for p in plans]
         axes.plot(
@@ -44,7 +44,7 @@ def chances(plan: Plan, over: str, ax: Axes | None = None) -> Axes:
             marker=_MARKS[i % len(_MARKS)],
             markersize=3.5,
             markevery=6,
-            label=name.replace("$", r"\$"),
+            label=literal(name),
         )
     together = [p.found for p in plans]
     axes.plot(values, together, color="0.0", linewidth=1.8, label="all of them")
@@ -65,14 +65,6 @@ def chances(plan: Plan, over: str, ax: Axes | None = None) -> Axes:
     axes.set_xlabel("rows n" if over == "n" else "eps of the whole call")
     axes.set_ylabel("chance of being found")
     other = f"eps {plan.eps:g}" if over == "n" else f"n {plan.n:,}"
-    axes.set_title(f"Plan at {other}, {plan.call.mechanism}; no data used", fontsize="medium")
+    axes.set_title(f"Plan at {other}, {plan.call.facts.mechanism}; no data used", fontsize="medium")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), handlelength=3.2)
     return axes
-
-
-def _axes(ax: Axes | None) -> Axes:
-    if ax is not None:
-        return ax
-    made: Axes
-    _, made = plotting().subplots(figsize=(7.0, 3.4), layout="constrained")
-    return made

@@ -16,35 +16,16 @@ import pandas as pd
 
 from dpreg.arrays import Floats
 from dpreg.planning.looks import Planned, PlannedCall
-from dpreg.planning.measures import Measures, measures
+from dpreg.planning.measures import measures
 from dpreg.results.summary import Summary
 from dpreg.staged.predict import PredictedFit, predict_fit, predict_one_look
 
-__all__ = ["Errors", "RegressionCall", "RegressionPlan"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Errors:
-    """Predicted errors of the stated coefficients, in their own units; arrays of shape (m,).
-
-    Attributes
-    ----------
-    exact : array
-        Standard errors of least squares.
-    sampling, privacy : array
-        The two parts of the private ones.
-    measures : Measures
-    """
-
-    exact: Floats
-    sampling: Floats
-    privacy: Floats
-    measures: Measures
+__all__ = ["RegressionCall", "RegressionPlan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegressionCall(PlannedCall):
-    """The checked arguments of a plan of `dpreg.dp_ols`."""
+    """A plan of `dpreg.dp_ols`, as asked for."""
 
     places: tuple[int, ...]
 
@@ -56,25 +37,39 @@ class RegressionCall(PlannedCall):
             return predict_fit(looks, x, y, self.n, stretched=True)
         return predict_one_look(looks, x, y, self.n)
 
-    def predict(self) -> Errors:
-        """Predict the errors of the stated coefficients."""
-        found = self.fit()
+    def predict(self) -> pd.DataFrame:
+        """Predict the errors of the stated coefficients; see `RegressionPlan.coefficients`."""
+        found, stated, places = self.fit(), self.stated, list(self.places)
         ratio = (self.assumed.deviations() / self.assumed.stated()) ** 2
-        units = (self.stated.scales**2 * ratio)[list(self.places)]
+        units = (stated.scales**2 * ratio)[places]
 
         def own(covariance: Floats) -> Floats:
-            return np.asarray(np.diag(covariance)[1:][list(self.places)] * units)
+            return np.asarray(np.diag(covariance)[1:][places] * units)
 
         exact = own(found.least_squares)
         sampling, privacy = own(found.fit.sampling), own(found.fit.privacy)
-        beta = (self.stated.beta * self.stated.scales)[list(self.places)]
+        beta = (stated.beta * stated.scales)[places]
         told = measures(beta, exact, sampling, privacy, found.fit.degrees)
-        return Errors(np.sqrt(exact), np.sqrt(sampling), np.sqrt(privacy), told)
+        return pd.DataFrame(
+            {
+                "coef": beta,
+                "std err": np.sqrt(sampling + privacy),
+                "sampling error": np.sqrt(sampling),
+                "privacy noise": np.sqrt(privacy),
+                "least squares": np.sqrt(exact),
+                "width": told.width,
+                "overlap": told.overlap,
+                "same decision": told.same,
+                "power": told.power,
+                "least squares power": told.power_exact,
+            },
+            index=[stated.labels[j] for j in places],
+        )
 
     def reached(self) -> bool:
         """Whether every effect would be significant with the chance that is wanted."""
-        beta = self.stated.beta[list(self.places)]
-        return bool((self.predict().measures.power[beta != 0] >= self.chance).all())
+        found = self.predict()
+        return bool((found["power"][found["coef"] != 0] >= self.facts.chance).all())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,11 +91,6 @@ class RegressionPlan(Planned[RegressionCall]):
         """The method that the call would take: "staged" or "gram"."""
         return "staged" if self.call.staged else "gram"
 
-    @cached_property
-    def errors(self) -> Errors:
-        """Predicted errors and measures, as arrays."""
-        return self.call.predict()
-
     @property
     def coefficients(self) -> pd.DataFrame:
         """What is predicted of each stated coefficient.
@@ -111,23 +101,11 @@ class RegressionPlan(Planned[RegressionCall]):
         interval overlap of Karr et al. (2006); ``same decision``, the chance that both or neither
         is significant at 5%; ``power`` and ``least squares power``, the chances that they are.
         """
-        found, stated, places = self.errors, self.call.stated, list(self.call.places)
-        told = found.measures
-        return pd.DataFrame(
-            {
-                "coef": (stated.beta * stated.scales)[places],
-                "std err": np.hypot(found.sampling, found.privacy),
-                "sampling error": found.sampling,
-                "privacy noise": found.privacy,
-                "least squares": found.exact,
-                "width": told.width,
-                "overlap": told.overlap,
-                "same decision": told.same,
-                "power": told.power,
-                "least squares power": told.power_exact,
-            },
-            index=[stated.labels[j] for j in places],
-        )
+        return self._predicted.copy()
+
+    @cached_property
+    def _predicted(self) -> pd.DataFrame:
+        return self.call.predict()
 
     @property
     def each(self) -> pd.Series[float]:
@@ -137,12 +115,12 @@ class RegressionPlan(Planned[RegressionCall]):
     @property
     def overlap(self) -> float:
         """Expected interval overlap, in the mean over the stated coefficients."""
-        return float(self.errors.measures.overlap.mean())
+        return float(self.coefficients["overlap"].mean())
 
     @property
     def same(self) -> float:
         """Share of the stated coefficients whose decision at 5% would be the same, expected."""
-        return float(self.errors.measures.same.mean())
+        return float(self.coefficients["same decision"].mean())
 
     def at(self, *, n: int | None = None, eps: float | None = None) -> RegressionPlan:
         """Return the plan at another n or eps."""

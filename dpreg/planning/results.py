@@ -31,15 +31,7 @@ __all__ = ["Call", "Plan"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(PlannedCall):
-    """The checked arguments of a plan of `dpreg.dp_select`."""
-
-    mechanism: str
-    rho: Fraction
-    clip: Fraction
-    penalty: Fraction | str
-    sigma2: Fraction | None
-    false_inclusions: Fraction
-    fit: str | None
+    """A plan of `dpreg.dp_select`, as asked for."""
 
     @property
     def protection(self) -> Protection:
@@ -49,9 +41,10 @@ class Call(PlannedCall):
     @property
     def way_of_fitting(self) -> str | None:
         """The `fit` of the method that is taken."""
+        fit = self.facts.fit
         if self.staged:
-            return "fresh" if self.fit == "auto" else self.fit
-        return {"auto": "split", "same": "split", "fresh": "share"}.get(self.fit or "", self.fit)
+            return "fresh" if fit == "auto" else fit
+        return {"auto": "split", "same": "split", "fresh": "share"}.get(fit or "", fit)
 
     @property
     def rows(self) -> float:
@@ -61,15 +54,16 @@ class Call(PlannedCall):
     @property
     def draw_eps(self) -> float:
         """What is left of eps for the draw, after the noisy count and the fit."""
-        private = not self.protection.n_is_public
-        counted = private and self.sigma2 is not None and isinstance(self.penalty, str)
+        facts, private = self.facts, not self.protection.n_is_public
+        counted = private and facts.sigma2 is not None and isinstance(facts.penalty, str)
         needed = {"count": counted, "fit": self.way_of_fitting == "share"}
         return float(divided_eps(Fraction(self.eps), needed, {})["selection"])
 
     @property
     def rate(self) -> float:
         """t, per squared stored unit: eps of the draw over the range of the scores' changes."""
-        moved = score_range(self.rho, self.protection).width * score_grid(self.rho)
+        rho = self.facts.rho
+        moved = score_range(rho, self.protection).width * score_grid(rho)
         return self.draw_eps / float(moved)
 
     @property
@@ -80,15 +74,16 @@ class Call(PlannedCall):
     @property
     def charges(self) -> tuple[float, float]:
         """(phi, psi): per column and per term, in squared stored units."""
+        facts = self.facts
         phi, psi = charges(
-            self.penalty,
-            unit=self.clip**2,
+            facts.penalty,
+            unit=facts.clip**2,
             rows=self.rows,
-            sigma2=self.sigma2,
+            sigma2=facts.sigma2,
             units=self.units,
-            false_inclusions=self.false_inclusions,
+            false_inclusions=facts.false_inclusions,
             rate=Fraction(self.rate),
-            mechanism=self.mechanism,
+            mechanism=facts.mechanism,
         )
         return float(phi), float(psi)
 
@@ -104,7 +99,7 @@ class Call(PlannedCall):
             self.stated.beta,
             self.stated.units,
             len(self.stated.names),
-            float(self.false_inclusions),
+            float(self.facts.false_inclusions),
         )
         return found.stated(self.assumed.deviations() / self.assumed.stated(), self.stated.units)
 
@@ -119,7 +114,7 @@ class Call(PlannedCall):
             rate=self.rate,
             phi=phi,
             psi=psi,
-            mechanism=self.mechanism,
+            mechanism=self.facts.mechanism,
         )
 
     @property
@@ -139,7 +134,7 @@ class Call(PlannedCall):
             least=least,
             true=int(stated.effects.columns.sum()),
             largest=stated.widest,
-            radius=float(self.rho) / sigma,
+            radius=float(self.facts.rho) / sigma,
             bound=1 / sigma,
         )
 
@@ -209,9 +204,9 @@ class Plan(Planned[Call]):
         ln(k / (1 - chance)) / t for each of k effects.
         """
         if self.staged:
-            return math.ceil(self.n * self.call.gains().rows_for(self.call.chance))
+            return math.ceil(self.n * self.call.gains().rows_for(self.call.facts.chance))
         phi, psi = self.call.charges
-        miss = 1 - self.call.chance
+        miss = 1 - self.call.facts.chance
         rows = rule_rows(self.call.stated.effects, rate=self.call.rate, phi=phi, psi=psi, miss=miss)
         return math.ceil(rows * self.n / self.call.rows)
 

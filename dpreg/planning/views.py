@@ -51,7 +51,7 @@ def _models(models: int) -> str:
 
 def _found(plan: Plan, cells: list[tuple[str, str]], headers: tuple[str, str]) -> Grid:
     """Return for each effect what it changes, what that is measured against, and its chance."""
-    stated, detection, clip = plan.call.stated, plan.detection, float(plan.call.clip)
+    stated, detection, clip = plan.call.stated, plan.detection, float(plan.call.facts.clip)
     rows = [
         (
             name,
@@ -112,14 +112,15 @@ def _staged_blocks(plan: Plan) -> tuple[Block, ...]:
 def _paper_blocks(plan: Plan) -> tuple[Block, ...]:
     call, stated = plan.call, plan.call.stated
     phi, psi = call.charges
-    squared = float(call.clip) ** 2
+    given = call.facts
+    squared = float(given.clip) ** 2
     facts = Facts(
         _left(plan, ("Method", "pcls"), ("Rows selecting", f"{call.rows:,.0f}")),
         (
-            ("Mechanism", call.mechanism),
+            ("Mechanism", given.mechanism),
             ("Terms", f"{len(stated.names)} of {call.units} with an effect"),
             ("Models", _models(stated.models)),
-            ("Radius", f"{float(call.rho * call.clip):g}"),
+            ("Radius", f"{float(given.rho * given.clip):g}"),
             ("Penalty/column", f"{phi * squared:.6g}"),
             ("Penalty/term", f"{psi * squared:.6g}"),
             ("Noise scale", f"{squared / call.rate:.6g}"),
@@ -143,8 +144,8 @@ def _way(plan: Plan | RegressionPlan, instead: str) -> Paragraph:
             f'method="auto" takes looks from n = {plan.rows_needed:,} on at this eps, and from '
             f'eps = {plan.eps_needed:.3g} on with these rows; below it takes "{instead}".'
         )
-    elif plan.call.method == "auto" and plan.call.papers:
-        given = ", ".join(plan.call.papers)
+    elif plan.call.method == "auto" and plan.call.facts.papers:
+        given = ", ".join(plan.call.facts.papers)
         text = f'method="auto" takes "{instead}": only it takes {given}.'
     else:
         text = (
@@ -222,12 +223,12 @@ def _clipped(plan: Plan) -> str:
 
 
 def _notes(plan: Plan) -> list[Paragraph]:
-    call = plan.call
+    call, facts = plan.call, plan.call.facts
     length = sum(call.stated.scaled)
     binds = (
-        f" The effects' moduli add up to {length * float(call.clip):.3g}, beyond the radius: they "
+        f" The effects' moduli add up to {length * float(facts.clip):.3g}, beyond the radius: they "
         "cannot all be fitted, and the chances are too high."
-        if length > float(call.rho)
+        if length > float(facts.rho)
         else ""
     )
     return [
@@ -237,7 +238,7 @@ def _notes(plan: Plan) -> list[Paragraph]:
         ),
         Paragraph(
             "Rule",
-            f"n beta^2 Var(x | rest) >= price + ln(k / {1 - call.chance:.2g}) x noise scale asks "
+            f"n beta^2 Var(x | rest) >= price + ln(k / {1 - facts.chance:.2g}) x noise scale asks "
             f"for n = {plan.rule_of_thumb:,}.",
         ),
         _way(plan, "pcls"),
@@ -253,13 +254,13 @@ def _notes(plan: Plan) -> list[Paragraph]:
 
 def _promise(plan: Plan, theorem: Callable[[Situation], Promise]) -> str:
     """Say what a theorem promises here, and from which n it promises what is wanted."""
-    at, call = plan.call.situation, plan.call
+    at, chance = plan.call.situation, plan.call.facts.chance
     promise = theorem(at)
-    rows = least_rows(theorem, at, call.chance) * plan.n / call.rows
+    rows = least_rows(theorem, at, chance) * plan.n / plan.call.rows
     narrow = "" if promise.wide_enough else "; it also asks for a larger radius"
     if promise.right > 0:
         here = f"promises the right model with chance at least {promise.right:.3f}"
     else:
         here = "promises nothing here"
-    later = f"; {call.chance:g} from n = {rows:,.3g}" if promise.right < call.chance else ""
+    later = f"; {chance:g} from n = {rows:,.3g}" if promise.right < chance else ""
     return f"{here}{later}{narrow}."

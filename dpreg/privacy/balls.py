@@ -11,7 +11,7 @@ from typing import Final
 
 from flint import arb, fmpq
 
-__all__ = ["ball", "ceiling", "float_above", "round_up"]
+__all__ = ["ball", "ceiling", "float_above", "float_below", "round_up"]
 
 _DIGITS: Final = 12
 
@@ -42,3 +42,9 @@ def float_above(value: Fraction) -> float:
     """Return the least float that is at least `value`."""
     found = float(value)
     return found if Fraction(found) >= value else math.nextafter(found, math.inf)
+
+
+def float_below(value: Fraction) -> float:
+    """Return the largest float that is at most `value`."""
+    found = float(value)
+    return found if Fraction(found) <= value else math.nextafter(found, -math.inf)

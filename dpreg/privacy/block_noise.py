@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
+from dpreg.privacy.balls import float_above
 from dpreg.privacy.block_sensitivity import blocks_l2_squared, blocks_weights, score_sensitivity
 from dpreg.privacy.budget import ALL_ROWS
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
@@ -42,6 +43,7 @@ from dpreg.privacy.mechanisms.additive import laplace_noise, laplace_variance
 from dpreg.privacy.mechanisms.l2_norm import l2_norm_noise, l2_norm_variance
 from dpreg.privacy.mechanisms.wishart import wishart_noise
 from dpreg.privacy.protection import Protection
+from dpreg.privacy.scales import check_eps, check_scales
 from dpreg.privacy.stability import AccountError, Stability
 
 if TYPE_CHECKING:
@@ -57,7 +59,6 @@ MIDDLE: Final = Fraction(3, 100)
 LAPLACES: Final = ("matrix-laplace", "l2-norm", "laplace")
 """What draws the noise of H, s and Q at pure eps."""
 
-_LARGEST_SCALE: Final = 2**200
 
 Symmetric = tuple[tuple[int, ...], ...]
 
@@ -180,28 +181,18 @@ def blocks_laplace(
     _check_size(size)
     if not 0 < share < 1:
         raise ArgumentError(f"the score's share must lie between 0 and 1, got {share}")
-    if eps <= 0:
-        raise ArgumentError("eps must be positive, and so must the share of it that a look gets")
+    check_eps(eps)
     shares = (1 - MIDDLE) * (1 - share), (1 - MIDDLE) * share, MIDDLE
     moved = score_sensitivity(limit, neighbors, contributions)  # checks relation and rows
     unit = contributions * CELL_UNITS / Fraction(eps)
     information = unit / ((1 if neighbors == "replace-one" else 2) * shares[0])
     wanted = information, moved / (eps * shares[1]), unit / shares[2]
-    if max(wanted) > _LARGEST_SCALE:
-        raise ArgumentError(
-            "eps is too small, or contributions too many: the noise would have a scale of over "
-            "2**200"
-        )
+    check_scales(*wanted)
     first, second, third = (max(math.ceil(scale), 1) for scale in wanted)
+    third = int(float_above(Fraction(third)))  # a scale that float64 holds
     return BlocksLaplaceLook(
-        size, first, second, _float_up(third), shares, Fraction(eps), neighbors, contributions
+        size, first, second, third, shares, Fraction(eps), neighbors, contributions
     )
-
-
-def _float_up(whole: int) -> int:
-    """Return an integer of at least `whole` that is a float64."""
-    found = float(whole)
-    return int(found if int(found) >= whole else math.nextafter(found, math.inf))
 
 
 def _check_size(size: int) -> None:

@@ -284,18 +284,6 @@ class Spend:
         """The cost of this line."""
         return Budget(self.eps, self.delta)
 
-    def to_dict(self) -> dict[str, str]:
-        """Return a JSON-ready mapping."""
-        told = {"step": self.step, "mechanism": self.mechanism, **self.budget.to_dict()}
-        return {**told, "note": self.note, "rows": self.rows}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, str]) -> Spend:
-        """Read what `to_dict` wrote, exactly."""
-        cost = Budget.from_dict(values)
-        told = (values["step"], values["mechanism"], cost.eps, cost.delta)
-        return cls(*told, values.get("note", ""), values.get("rows", ALL_ROWS))
-
 
 @dataclass(frozen=True, slots=True)
 class BudgetTable:
@@ -314,15 +302,6 @@ class BudgetTable:
     def __iter__(self) -> Iterator[Spend]:
         """Iterate over the spends in order."""
         return iter(self.spends)
-
-    def __len__(self) -> int:
-        """Count the spends."""
-        return len(self.spends)
-
-    def __add__(self, more: Spend | BudgetTable) -> BudgetTable:
-        """Return a table with more lines at its end."""
-        lines = (more,) if isinstance(more, Spend) else more.spends
-        return BudgetTable(self.spends + lines, self.contributions)
 
     @property
     def total(self) -> Budget:

@@ -77,6 +77,7 @@ from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.protection import check_contributions, check_neighbors
+from dpreg.privacy.scales import check_eps, check_scales
 
 __all__ = [
     "degrees",
@@ -86,7 +87,6 @@ __all__ = [
 ]
 
 _SHARE_UNITS: Final = 2**10
-_LARGEST_SCALE: Final = 2**200
 
 
 def degrees(size: int) -> int:
@@ -144,8 +144,7 @@ def matrix_laplace_scales(
         For arguments out of range, and for an eps so small that a scale leaves 2**200.
     """
     check_neighbors(neighbors)
-    if eps <= 0:
-        raise ArgumentError("eps must be positive, and so must the share of it that a look gets")
+    check_eps(eps)
     if not 0 < share < 1:
         raise ArgumentError(f"the response's share must lie between 0 and 1, got {share}")
     if size < 1 or squared_norm < 0:
@@ -153,11 +152,7 @@ def matrix_laplace_scales(
     rows = check_contributions(contributions)
     unit = rows * CELL_UNITS / ((1 if neighbors == "replace-one" else 2) * Fraction(eps))
     columns, response = math.ceil(squared_norm * unit / (1 - share)), math.ceil(unit / share)
-    if max(columns, response) > _LARGEST_SCALE:
-        raise ArgumentError(
-            "eps is too small, or contributions too many: the noise would have a scale of over "
-            "2**200"
-        )
+    check_scales(columns, response)
     return (max(columns, 1),) * (size - 1) + (response,)
 
 

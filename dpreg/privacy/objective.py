@@ -53,6 +53,7 @@ from typing import TYPE_CHECKING, Final
 from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms.l2_norm import l2_norm_noise
 from dpreg.privacy.protection import Protection
+from dpreg.privacy.scales import check_scales
 from dpreg.privacy.stability import AccountError, Stability
 
 if TYPE_CHECKING:
@@ -72,7 +73,6 @@ _QUIET: Final = Fraction(1, 64)
 """V beside what b moves the minimum by at least, as standard deviations."""
 _SPARE: Final = Fraction(1, 2**30)
 """What bounds on rows may be exceeded by, relatively, as floats are rounded."""
-_LARGEST_SCALE: Final = 2**200
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +184,7 @@ def objective_noise(
     scale = math.ceil(wanted * Fraction(2) ** bits)
     moved = 2 * tolerance / penalty * Fraction(2) ** places + root
     spread = math.ceil(moved / (eps * _SOLVED))
-    if max(scale, spread) > _LARGEST_SCALE:
-        raise ArgumentError(
-            "eps is too small, or contributions too many: the noise would have a scale of over "
-            "2**200"
-        )
+    check_scales(scale, spread)
     shares = (1 - _SOLVED, _SOLVED)
     return ObjectiveNoise(
         size, scale, bits, places, penalty, tolerance, spread, shares, eps, protection

@@ -18,6 +18,7 @@ from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import ALL_ROWS, Budget
 from dpreg.privacy.gaussian import discrete_sigma
 from dpreg.privacy.mechanisms.additive import gaussian_noise, laplace_noise, laplace_variance
+from dpreg.privacy.scales import check_eps, check_scales
 from dpreg.privacy.stability import AccountError, VectorChange
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ VECTOR_NOISES: Final = ("laplace", "gaussian")
 """Names of the noises for a vector of integers."""
 
 _SMALLEST: Final = 1 / 600
-_LARGEST_SCALE: Final = 2**200
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +78,10 @@ def fit_noise(mechanism: str, bound: VectorChange, *, cells: int, cost: Budget) 
         have a scale beyond 2**200.
     """
     eps, delta = cost.eps, cost.delta
-    if eps <= 0:
-        raise ArgumentError(
-            "eps must be positive, and so must the share of it that buys this noise"
-        )
+    check_eps(eps)
     if mechanism == "laplace":
         wanted = bound.l1 / eps
-        if wanted > _LARGEST_SCALE:
-            raise ArgumentError(
-                "eps is too small, or contributions too many: the noise would have a scale of over "
-                "2**200"
-            )
+        check_scales(wanted)
         scale = float_above(wanted)
         # Below, exp(-1/scale) is 0 in float64 and squares on the way overflow.
         variance = laplace_variance(scale) if scale > _SMALLEST else 0.0

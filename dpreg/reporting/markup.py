@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dpreg.errors import printable
+
 __all__ = ["as_json", "number", "pairs", "section", "table", "text"]
 
 
@@ -52,5 +54,4 @@ def as_json(value: Any) -> str:
 
 def text(text: object) -> str:
     """Escape a text for HTML, control characters too."""
-    plain = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
-    return html.escape(plain, quote=True)
+    return html.escape(printable(str(text)), quote=True)

@@ -11,6 +11,7 @@ from dpreg.paths import write_text
 from dpreg.reporting import sections
 from dpreg.reporting.noise import noise
 from dpreg.results.base import Released
+from dpreg.sources.files import check_not_data
 
 __all__ = ["report_html", "write_report"]
 
@@ -34,10 +35,11 @@ def write_report(result: Released, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ArgumentError
-        If `result` is not a released result.
+        If `result` is not a released result, or `path` ends like a table's file.
     DataError
         If the file cannot be written.
     """
+    check_not_data(path)
     write_text(path, report_html(result))
 
 

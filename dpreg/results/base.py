@@ -10,41 +10,52 @@ Tested in `tests/results/test_serialize.py`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dpreg.paths import write_text
+from dpreg.privacy.budget import exact
 from dpreg.results import serialize
+from dpreg.results.claim import PrivacyClaim
 from dpreg.results.codecs import Unreadable
 from dpreg.results.printed import Printed
+from dpreg.results.record import ReleaseRecord
+from dpreg.sources.files import check_not_data
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dpreg.privacy.budget import Budget
-    from dpreg.results.claim import PrivacyClaim
-    from dpreg.results.record import ReleaseRecord
 
 __all__ = ["Released"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Released(Printed):
-    """The part that selection and regression results share."""
+    """What results of every call hold and do; each class's docstring says what the fields are."""
 
-    __slots__ = ()
     kind: ClassVar[str]
     saved_as: ClassVar[Mapping[str, str]] = {}
     """Keys in files, of fields whose name is not their key."""
 
-    if TYPE_CHECKING:
+    nobs: int | None
+    eps: Fraction
+    delta: Fraction
+    claim: PrivacyClaim
+    passes: int = 1
+    notes: tuple[str, ...] = ()
+    record: ReleaseRecord | None = None
 
-        @property
-        def claim(self) -> PrivacyClaim:
-            """What is claimed; a field of every result."""
-
-        @property
-        def record(self) -> ReleaseRecord | None:
-            """When and by what it was released; a field of every result."""
+    def _settle(self, tuples: Iterable[str] = (), numbers: Iterable[str] = ()) -> None:
+        """Make tuples of fields, and exact numbers."""
+        put = partial(object.__setattr__, self)
+        for name in ("notes", *tuples):
+            put(name, tuple(getattr(self, name)))
+        for name in ("eps", "delta", *numbers):
+            put(name, exact(getattr(self, name), name))
 
     @property
     def budget(self) -> pd.DataFrame:
@@ -104,8 +115,10 @@ class Released(Printed):
         """Write the result to a JSON file; `dpreg.load` reads it.
 
         The file is written whole or not at all: where that fails (a full disk, no permission, a
-        name that is not a file), a DataError says why and an earlier file is as it was.
+        name that is not a file), a DataError says why and an earlier file is as it was. A name
+        that ends like a table's file (.csv, .parquet) is an ArgumentError.
         """
+        check_not_data(path)
         write_text(path, serialize.dumps(self.to_dict(), lines=True))
 
     def _released(self) -> str:
@@ -128,6 +141,15 @@ class Released(Printed):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
+
+    def __repr__(self) -> str:
+        stamp = f" {self.claim.stamp}" if self.claim.stamp else ""
+        return f"<{type(self).__name__}: {self._subject} ({self.spent}){stamp}>"
+
+    @property
+    def _subject(self) -> str:
+        """What it is of, in a word or a formula."""
+        raise NotImplementedError
 
     def _repr_latex_(self) -> str:
         return self.summary().as_latex()

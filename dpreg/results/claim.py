@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import Budget, BudgetTable, decimal_string
-from dpreg.privacy.protection import NEIGHBORS
+from dpreg.privacy.protection import check_contributions, check_neighbors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,10 +53,8 @@ class PrivacyClaim:
 
     def __post_init__(self) -> None:
         """Reject claims that no mechanism of dpreg could make."""
-        if self.neighbors not in NEIGHBORS:
-            raise ArgumentError(f"neighbors must be one of {NEIGHBORS}, got {self.neighbors!r}")
-        if self.contributions < 1:
-            raise ArgumentError(f"contributions must be at least 1, got {self.contributions}")
+        check_neighbors(self.neighbors)
+        check_contributions(self.contributions)
         object.__setattr__(self, "caveats", tuple(self.caveats))
         # All rows of a person who is named follow one coin: see `Protection.apart`.
         apart = 1 if self.person is not None else self.contributions
@@ -98,7 +95,7 @@ class PrivacyClaim:
         )
 
     def titled(self, title: str) -> str:
-        """Return `title` with the stamp, if there is one: of what shows no numbers."""
+        """Return `title` with the stamp, if there is one, as a repr that shows no numbers."""
         return f"<{title}; {self.stamp}>" if self.stamp else f"<{title}>"
 
     def marked(self, frame: pd.DataFrame) -> pd.DataFrame:

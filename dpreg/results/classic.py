@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError, NotReleased
-from dpreg.privacy.budget import exact
 from dpreg.results import classic_views, inference, remarks
 from dpreg.results.base import Released
-from dpreg.results.claim import PrivacyClaim
 from dpreg.results.old_names import ERRORS, old_names
-from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
 
 __all__ = ["ClassicResults", "Estimates"]
@@ -26,32 +21,16 @@ __all__ = ["ClassicResults", "Estimates"]
 Vector = NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Estimates(Released):
     """The part that estimates of any kind share: numbers with two kinds of standard error."""
 
-    __slots__ = ()
-
-    if TYPE_CHECKING:
-
-        @property
-        def estimates(self) -> Vector:
-            """The released numbers."""
-
-        @property
-        def sampling_errors(self) -> Vector:
-            """Standard errors from sampling."""
-
-        @property
-        def privacy_errors(self) -> Vector:
-            """Standard errors from the privacy noise."""
-
-        @property
-        def groups(self) -> tuple[str, ...]:
-            """Levels of the grouping column; empty without one."""
-
-        @property
-        def by(self) -> str | None:
-            """The grouping column."""
+    noise: str
+    by: str | None = None
+    groups: tuple[str, ...] = ()
+    estimates: Vector
+    sampling_errors: Vector
+    privacy_errors: Vector
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -108,11 +87,8 @@ class Estimates(Released):
         self, tuples: tuple[str, ...], arrays: tuple[str, ...], others: tuple[str, ...]
     ) -> None:
         """Make fields immutable; `arrays` have a number for each estimate, `others` need not."""
+        self._settle(("groups", *tuples))
         put = partial(object.__setattr__, self)
-        for name in (*tuples, "notes"):
-            put(name, tuple(getattr(self, name)))
-        for name in ("eps", "delta"):
-            put(name, exact(getattr(self, name), name))
         arrays = ("estimates", "sampling_errors", "privacy_errors", *arrays)
         for name in (*arrays, *others):
             if (array := getattr(self, name)) is not None:
@@ -166,33 +142,18 @@ class ClassicResults(Estimates):
 
     statistic: str
     names: tuple[str, ...]
-    by: str | None = None
-    groups: tuple[str, ...] = ()
-    estimates: Vector
-    sampling_errors: Vector
-    privacy_errors: Vector
     lower: Vector | None = None
     upper: Vector | None = None
     alpha: float | None = None
     counts: Vector | None = None
     sufficient: Vector | None = None
     sufficient_names: tuple[str, ...] = ()
-    nobs: int | None = None
-    passes: int = 1
     blocks: int | None = None
     bounds: Mapping[str, Vector]
-    noise: str
-    eps: Fraction
-    delta: Fraction
-    claim: PrivacyClaim
-    notes: tuple[str, ...] = ()
-    record: ReleaseRecord | None = None
 
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values and check that they fit together."""
-        self._freeze(
-            ("names", "groups", "sufficient_names"), ("lower", "upper"), ("counts", "sufficient")
-        )
+        self._freeze(("names", "sufficient_names"), ("lower", "upper"), ("counts", "sufficient"))
         bounds = {n: inference.read_only(pair, 1, "bounds") for n, pair in self.bounds.items()}
         object.__setattr__(self, "bounds", bounds)
         if (self.lower is None) != (self.upper is None) or (self.lower is None) != (
@@ -257,5 +218,6 @@ class ClassicResults(Estimates):
         """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`."""
         return Summary(classic_views.classic(self, inference.level(alpha)))
 
-    def __repr__(self) -> str:
-        return classic_views.one_line(self, self.statistic)
+    @property
+    def _subject(self) -> str:
+        return self.statistic

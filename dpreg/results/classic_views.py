@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dpreg.results.classic import ClassicResults, Estimates
     from dpreg.results.histogram import HistogramResults
 
-__all__ = ["classic", "histogram", "one_line"]
+__all__ = ["classic", "histogram"]
 
 _NORMAL: Final = "The interval uses std err and the normal law."
 _MANY_BINS: Final = 20
@@ -42,7 +42,7 @@ def classic(result: ClassicResults, alpha: float) -> Report:
     facts = Facts(tuple(left), privacy_facts(result))
     blocks: list[Block] = [*opening.estimates(result, alpha), facts, _table(result, "coef", alpha)]
     title = f"Private {result.statistic}"
-    return Report(title, result.claim.stamp, (*blocks, *_closing(result, notes)))
+    return Report(title, result.claim.stamp, (*blocks, *closing(result.claim, notes)))
 
 
 def histogram(result: HistogramResults, alpha: float) -> Report:
@@ -59,13 +59,7 @@ def histogram(result: HistogramResults, alpha: float) -> Report:
     blocks = (opening.cost(result.claim), Facts(tuple(left), privacy_facts(result)), table)
     title = f"Private histogram: {result.column}"
     notes = [ERRORS, _NORMAL, *result.notes]
-    return Report(title, result.claim.stamp, (*blocks, *_closing(result, notes)))
-
-
-def one_line(result: Estimates, what: str) -> str:
-    """Return the repr: what it is, what it cost, and the stamp."""
-    stamp = f" {result.claim.stamp}" if result.claim.stamp else ""
-    return f"<{type(result).__name__}: {what} ({result.spent}){stamp}>"
+    return Report(title, result.claim.stamp, (*blocks, *closing(result.claim, notes)))
 
 
 def _table(result: Estimates, head: str, alpha: float) -> Grid:
@@ -105,7 +99,3 @@ def _picture(result: HistogramResults) -> Grid:
         for name, share, error, bar in zip(result.labels, shares, errors, bars, strict=True)
     )
     return Grid(("", "share", "std err", "density"), rows, "lrrl")
-
-
-def _closing(result: ClassicResults | HistogramResults, notes: list[str]) -> list[Block]:
-    return closing(result.claim, notes)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import reduce
@@ -60,12 +60,11 @@ class Codec:
 
 def read_fields(payload: object, codecs: Mapping[str, Codec]) -> dict[str, Any]:
     """Read every field of a JSON object; more or fewer than `codecs` names is an error."""
-    if not isinstance(payload, dict):
-        raise Unreadable("an object")
-    strange = sorted(set(payload) - set(codecs))
+    found = _OBJECT.decode(payload)
+    strange = sorted(set(found) - set(codecs))
     if strange:
         raise Unreadable(f"without the unknown fields {', '.join(map(repr, strange))}")
-    return {name: _read_field(payload, name, codec) for name, codec in codecs.items()}
+    return {name: _read_field(found, name, codec) for name, codec in codecs.items()}
 
 
 def _read_field(payload: Mapping[str, Any], name: str, codec: Codec) -> Any:
@@ -99,13 +98,10 @@ def list_of(codec: Codec) -> Codec:
 
 def mapping_of(codec: Codec) -> Codec:
     """Write a mapping of str as an object."""
-
-    def read(value: Any) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise Unreadable("an object")
-        return {name: _read_field(value, name, codec) for name in value}
-
-    return Codec(lambda value: {name: codec.encode(item) for name, item in value.items()}, read)
+    return Codec(
+        lambda value: {name: codec.encode(item) for name, item in value.items()},
+        lambda value: {name: _read_field(value, name, codec) for name in _OBJECT.decode(value)},
+    )
 
 
 def built(make: Callable[..., Any], codecs: Mapping[str, Codec]) -> Codec:
@@ -207,22 +203,10 @@ def _read_array(value: Any) -> Any:
     return np.array(rows, dtype=np.float64)
 
 
-def _read_list_as_array(value: Any) -> Any:
-    if not isinstance(value, list):
-        raise Unreadable("a list of numbers")
-    return _read_array(value)
-
-
-ARRAY: Final = Codec(_write_array, _read_list_as_array)
-
-
-def _read_plain(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise Unreadable("an object")
-    return value
-
-
-PLAIN: Final = Codec(lambda value: plain_mapping(value), _read_plain)
+_LIST: Final = _plain_type(list, "a list of numbers")
+_OBJECT: Final = _plain_type(dict, "an object")
+ARRAY: Final = Codec(_write_array, lambda value: _read_array(_LIST.decode(value)))
+PLAIN: Final = Codec(lambda value: plain_mapping(value), _OBJECT.decode)
 """A mapping that is in JSON's own types already."""
 
 
@@ -303,10 +287,7 @@ def codec_of(hint: Any, special: Mapping[Any, Codec] | None = None) -> Codec:
     return built(hint, codecs_of(hint, special=special))
 
 
-def codecs_of(
-    kind: type, *, without: Sequence[str] = (), special: Mapping[Any, Codec] | None = None
-) -> dict[str, Codec]:
+def codecs_of(kind: type, *, special: Mapping[Any, Codec] | None = None) -> dict[str, Codec]:
     """Return the codec of each field of a dataclass, in their order."""
     hints = get_type_hints(kind, include_extras=True)
-    names = [field.name for field in fields(kind) if field.name not in without]
-    return {name: codec_of(hints[name], special) for name in names}
+    return {field.name: codec_of(hints[field.name], special) for field in fields(kind)}

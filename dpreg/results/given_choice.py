@@ -38,9 +38,9 @@ def refuse(laws: Sequence[Truncated], name: str) -> None:
     """Raise NotReleased for what combines coefficients, where each has a law of its own."""
     if laws:
         raise NotReleased(
-            f'{name} is not released: fit="same" gives each coefficient its law given the choice, '
-            "and combinations of them have none. Use params, conf_int and pvalues, or predict() "
-            "for means without errors."
+            f'{name} is not released: fit="same" gives each coefficient a law of its own, given '
+            "the choice, and no law for combinations. Use params, conf_int and pvalues, or "
+            "predict() for means without errors."
         )
 
 

@@ -6,7 +6,6 @@ Tested in `tests/results/test_classic.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,10 +14,8 @@ from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
 from dpreg.results import classic_views, inference
-from dpreg.results.claim import PrivacyClaim
 from dpreg.results.classic import Estimates
 from dpreg.results.old_names import ERRORS, old_names
-from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
 
 if TYPE_CHECKING:
@@ -68,25 +65,12 @@ class HistogramResults(Estimates):
     levels: tuple[str, ...] = ()
     edges: Vector | None = None
     binning: str
-    by: str | None = None
-    groups: tuple[str, ...] = ()
-    estimates: Vector
-    sampling_errors: Vector
-    privacy_errors: Vector
     bin_counts: Vector
     probabilities: Vector
-    nobs: int | None = None
-    passes: int = 1
-    noise: str
-    eps: Fraction
-    delta: Fraction
-    claim: PrivacyClaim
-    notes: tuple[str, ...] = ()
-    record: ReleaseRecord | None = None
 
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values and check that they fit together."""
-        self._freeze(("levels", "groups"), ("bin_counts", "probabilities"), ("edges",))
+        self._freeze(("levels",), ("bin_counts", "probabilities"), ("edges",))
         if (self.edges is None) != bool(self.levels):
             raise ArgumentError("a histogram has either edges or levels")
         if self.edges is not None and not (
@@ -133,5 +117,6 @@ class HistogramResults(Estimates):
         with np.errstate(over="ignore"):  # of bins narrower than 1e-308
             return shares / np.tile(np.diff(self.edges), max(len(self.groups), 1))
 
-    def __repr__(self) -> str:
-        return classic_views.one_line(self, self.column)
+    @property
+    def _subject(self) -> str:
+        return self.column

@@ -1,4 +1,4 @@
-"""Labels of a page: broken into lines at sensible places, and free of control characters.
+"""Labels of a page, broken into lines at sensible places.
 
 Tested in `tests/results/test_summary.py`.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["clean", "fold"]
+__all__ = ["fold"]
 
 _PIECES: Final = re.compile(r"[\[(]?[^\s\[(:_]*[:_]?\s*")
 
@@ -30,8 +30,3 @@ def fold(label: str, limit: int) -> list[str]:
             lines.append(line[:cut])
             line = "  " + line[cut:]
     return [*lines, line.rstrip()]
-
-
-def clean(text: str) -> str:
-    """Return text with no control characters, so that a name cannot steer a terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

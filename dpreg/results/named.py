@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self, TypeVar
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,9 @@ import pandas as pd
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.results import designs, given_choice, inference
 from dpreg.results.base import Released
+from dpreg.results.codecs import SCHEMA, plain_mapping, plain_schema
 from dpreg.results.constraints import Constraints, linear_constraints
+from dpreg.results.looks import Look
 from dpreg.results.wald import PairwiseTests, WaldTerms, WaldTest, level_rows, pairwise, wald
 from dpreg.results.withheld import NeverReleased, WithoutRows
 
@@ -63,10 +66,22 @@ class PublicModel(WithoutRows):
     exog_names: list[str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StatsmodelsNames(NeverReleased, Released):
-    """Names that both a regression and a selection with coefficients offer."""
+    """Fields and names that both a regression and a selection with coefficients have."""
 
-    __slots__ = ()
+    formula: str
+    schema: Annotated[Mapping[str, Any], SCHEMA]
+    method: str
+    clip: Fraction
+    center: bool
+    bounds: Mapping[str, str]
+    looks: tuple[Look, ...] = ()
+
+    def _settle(self, tuples: Iterable[str] = (), numbers: Iterable[str] = ()) -> None:
+        Released._settle(self, ("looks", *tuples), ("clip", *numbers))
+        object.__setattr__(self, "schema", plain_schema(self.schema))
+        object.__setattr__(self, "bounds", plain_mapping(self.bounds))
 
     def _fitted(self, name: str) -> RegressionResults:
         """Return the regression that has the name, or raise NotReleased."""

@@ -35,7 +35,7 @@ def regression(fit: RegressionResults, alpha: float) -> list[Paragraph]:
     names = np.array(fit.exog_names)
     p = fit.pvalues.to_numpy()
     if np.isnan(p).all():
-        found = "coefficients without standard errors: which of them differ from 0 cannot be said."
+        found = "coefficients without standard errors, so that none can be said to differ from 0."
         return [Paragraph("Found", found), cost(fit.claim)]
     slopes = names != "Intercept"
     seen, unseen = names[slopes & (p < alpha)], names[slopes & ~(p < alpha)]

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from dpreg.errors import ArgumentError, NotReleased
-from dpreg.privacy.budget import exact
 from dpreg.results import designs, given_choice, inference, remarks, views
-from dpreg.results.claim import PrivacyClaim
-from dpreg.results.codecs import SCHEMA, plain_mapping, plain_schema
+from dpreg.results.codecs import plain_mapping
 from dpreg.results.constraints import Constraints, linear_constraints
 from dpreg.results.contrast import Combinations, Contrast, Prediction
-from dpreg.results.looks import Look
 from dpreg.results.named import StatsmodelsNames, renamed
 from dpreg.results.old_names import ERRORS, old_names
-from dpreg.results.record import ReleaseRecord
 from dpreg.results.summary import Summary
 from dpreg.staged.choice.truncated import Truncated
 
@@ -121,8 +116,6 @@ class RegressionResults(StatsmodelsNames):
 
     kind = "regression"
 
-    formula: str
-    schema: Annotated[Mapping[str, Any], SCHEMA]
     endog_names: str
     exog_names: tuple[str, ...]
     coefficients: Vector
@@ -131,18 +124,10 @@ class RegressionResults(StatsmodelsNames):
     privacy_errors: Vector
     error_variance: float | None
     explained: float | None
-    nobs: int | None
     error_df: float | None
-    method: str
     noise: str
     scaling: str
     fit: str
-    eps: Fraction
-    delta: Fraction
-    clip: Fraction
-    center: bool
-    bounds: Mapping[str, str]
-    claim: PrivacyClaim
     ridged: bool = False
     ridge: float | None = None
     interval_method: str = "noise-aware"
@@ -151,24 +136,15 @@ class RegressionResults(StatsmodelsNames):
     column_widths: Vector | None = None
     privacy_covariance: Vector | None = None
     noise_degrees: int | None = None
-    looks: tuple[Look, ...] = ()
     weak: Mapping[str, str] = field(default_factory=dict)
     conditional: tuple[Truncated, ...] = ()
-    passes: int = 1
-    notes: tuple[str, ...] = ()
     design_formula: str | None = None
-    record: ReleaseRecord | None = None
 
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values and check that they fit together."""
+        self._settle(("exog_names", "conditional"))
         put = partial(object.__setattr__, self)
-        for name in ("exog_names", "notes", "looks", "conditional"):
-            put(name, tuple(getattr(self, name)))
-        put("schema", plain_schema(self.schema))
-        for name in ("bounds", "weak"):
-            put(name, plain_mapping(getattr(self, name)))
-        for name in ("eps", "delta", "clip"):
-            put(name, exact(getattr(self, name), name))
+        put("weak", plain_mapping(self.weak))
         for name, ndim in _ARRAYS.items():
             if (array := getattr(self, name)) is not None:
                 put(name, inference.read_only(array, ndim, name))
@@ -333,8 +309,9 @@ class RegressionResults(StatsmodelsNames):
 
         return plots.coefficients(self, ax, alpha)
 
-    def __repr__(self) -> str:
-        return views.one_line(self)
+    @property
+    def _subject(self) -> str:
+        return self.formula
 
     def _series(self, values: Vector) -> pd.Series:
         return self.claim.marked_series(pd.Series(values, list(self.exog_names), copy=True))

@@ -170,7 +170,7 @@ def _too_few_rows(result: SelectionResults) -> list[str]:
     return [
         f"{result.nobs:,} rows are few for eps = {decimal_string(result.eps)}: a term pays only if "
         f"it explains {told} of the largest sum of squares that the response's bounds allow. With "
-        f"about {_rounded(wanted)} rows, or an eps so many times larger, {100 * _LARGE_SHARE:.0f}% "
+        f"about {_rounded(wanted)} rows, or eps raised in proportion, {100 * _LARGE_SHARE:.0f}% "
         "would be enough."
     ]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import pandas as pd
@@ -14,16 +14,12 @@ from numpy.typing import ArrayLike
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased
-from dpreg.privacy.budget import exact
 from dpreg.results import inference, remarks, views
-from dpreg.results.claim import PrivacyClaim
-from dpreg.results.codecs import HUGE, SCHEMA, plain_mapping, plain_schema
+from dpreg.results.codecs import HUGE, plain_mapping
 from dpreg.results.constraints import Constraints
 from dpreg.results.contrast import Contrast, Prediction
-from dpreg.results.looks import Look
 from dpreg.results.named import StatsmodelsNames, renamed_selection
 from dpreg.results.old_names import old_names
-from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.summary import Summary
 
@@ -107,8 +103,6 @@ class SelectionResults(StatsmodelsNames):
 
     kind = "selection"
 
-    formula: str
-    schema: Annotated[Mapping[str, Any], SCHEMA]
     response: str
     candidates: tuple[str, ...]
     kept: tuple[str, ...]
@@ -117,49 +111,32 @@ class SelectionResults(StatsmodelsNames):
     reported: tuple[str, ...]
     selected_formula: str
     n_models: Annotated[int, HUGE]
-    nobs: int | None
-    method: str
     mechanism: str
     engine: str
     units: str
     hierarchy: str
     max_terms: int | None
-    eps: Fraction
-    delta: Fraction
     radius: Number | None
     radius_source: str
-    clip: Fraction
-    center: bool
     penalty: str
     phi: Number | None
     psi: Number | None
     sigma2: Number | None
-    bounds: Mapping[str, str]
-    claim: PrivacyClaim
-    notes: tuple[str, ...] = ()
     regression: RegressionResults | None = None
-    passes: int = 1
-    record: ReleaseRecord | None = None
     best: tuple[str, ...] = ()
     alternatives: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     stabilities: Mapping[str, float] = field(default_factory=dict)
     certified: bool | None = None
-    looks: tuple[Look, ...] = ()
 
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values and check that they fit together."""
+        self._settle(("candidates", "kept", "reported", "best"))
         put = partial(object.__setattr__, self)
-        for name in ("candidates", "kept", "reported", "notes", "best", "looks"):
-            put(name, tuple(getattr(self, name)))
         put("models", tuple(tuple(model) for model in self.models))
         put("columns", {term: tuple(names) for term, names in self.columns.items()})
         others = self.alternatives.items()
         put("alternatives", {term: tuple(tuple(each) for each in sets) for term, sets in others})
         put("stabilities", plain_mapping(self.stabilities))
-        put("schema", plain_schema(self.schema))
-        put("bounds", plain_mapping(self.bounds))
-        for name in ("eps", "delta", "clip"):
-            put(name, exact(getattr(self, name), name))
         for name in ("radius", "phi", "psi", "sigma2"):
             if isinstance(getattr(self, name), int):
                 put(name, Fraction(getattr(self, name)))
@@ -329,8 +306,9 @@ class SelectionResults(StatsmodelsNames):
             return plots.coefficients(self._fitted("plot"), ax)
         raise ArgumentError(f'kind must be "coefficients" or "frequencies", got {kind!r}')
 
-    def __repr__(self) -> str:
-        return views.one_line(self)
+    @property
+    def _subject(self) -> str:
+        return self.selected_formula
 
     def _series(self, values: Floats) -> pd.Series:
         return self.claim.marked_series(pd.Series(values, index=list(self.candidates)))

@@ -135,13 +135,8 @@ def _read_claim(value: Any) -> Any:
 
 
 _SPENDS: Final = list_of(codec_of(Spend))
-_WHOLE_CLAIM: Final = built(
-    PrivacyClaim,
-    {
-        **codecs_of(PrivacyClaim, without=("spends",)),
-        "spends": Codec(_SPENDS.encode, lambda value: BudgetTable(_SPENDS.decode(value))),
-    },
-)
+_TABLE: Final = Codec(_SPENDS.encode, lambda value: BudgetTable(_SPENDS.decode(value)))
+_WHOLE_CLAIM: Final = built(PrivacyClaim, codecs_of(PrivacyClaim, special={BudgetTable: _TABLE}))
 _SPECIAL: Final[Mapping[Any, Codec]] = {
     PrivacyClaim: Codec(_WHOLE_CLAIM.encode, _read_claim),
     Truncated: built(given_choice.read, codecs_of(Truncated)),

@@ -17,7 +17,8 @@ from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
-from dpreg.results.lines import clean, fold
+from dpreg.errors import printable
+from dpreg.results.lines import fold
 from dpreg.results.report import Facts, Grid, Paragraph, Report
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Summary:
     def as_text(self) -> str:
         """Return the page as text of 78 columns; a table that is wider goes on below itself."""
         stamp = [self.report.stamp.center(_WIDTH).rstrip()] if self.report.stamp else []
-        title = textwrap.wrap(clean(self.report.title), _WIDTH)
+        title = textwrap.wrap(printable(self.report.title), _WIDTH)
         lines = [*stamp, *(line.center(_WIDTH).rstrip() for line in title)]
         in_text = False
         for block in self.report.blocks:
@@ -147,7 +148,7 @@ class Summary:
             else:
                 rows += _one_line(_cells(block))
         text = io.StringIO()
-        plain = [[clean(cell) for cell in row] for row in [*rows, *stamp]]
+        plain = [[printable(cell) for cell in row] for row in [*rows, *stamp]]
         csv.writer(text, lineterminator="\n").writerows(plain)
         return text.getvalue()
 
@@ -262,7 +263,7 @@ def _wrapped_rows(rows: list[list[str]], limits: Sequence[int]) -> list[list[str
 def _fold(cell: str, limit: int) -> list[str]:
     if isinstance(cell, _Head):
         return cell.split("\n")
-    return fold(clean(cell), limit)
+    return fold(printable(cell), limit)
 
 
 def _limits(block: Grid) -> list[int]:
@@ -281,7 +282,7 @@ def _wrapped(block: Paragraph) -> str:
     label = _label(block).ljust(_HANG - 1 if block.label[:1] != "[" else 0) + " "
     indent = " " * (len(label) if len(label) <= _HANG else 4)
     return textwrap.fill(
-        label + clean(block.text), _WIDTH, subsequent_indent=indent, break_on_hyphens=False
+        label + printable(block.text), _WIDTH, subsequent_indent=indent, break_on_hyphens=False
     )
 
 
@@ -318,11 +319,11 @@ def _one_line(rows: list[list[str]]) -> list[list[str]]:
 
 
 def _to_html(text: str) -> str:
-    return html.escape(clean(text), quote=True)
+    return html.escape(printable(text), quote=True)
 
 
 def _to_latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in clean(text))
+    return "".join(_LATEX.get(character, character) for character in printable(text))
 
 
 def _html_cell(cell: str, align: str) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from dpreg.privacy.budget import decimal_string
 from dpreg.results import opening, staged_views
@@ -22,18 +22,17 @@ from dpreg.results.fit_views import (
 from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
 
 if TYPE_CHECKING:
+    from dpreg.results.base import Released
     from dpreg.results.claim import PrivacyClaim
     from dpreg.results.contrast import Contrast
     from dpreg.results.regression import RegressionResults
     from dpreg.results.selection import SelectionResults
 
 __all__ = [
-    "Called",
     "chosen_terms",
     "closing",
     "contrast",
     "fixed",
-    "one_line",
     "privacy_facts",
     "regression",
     "selection",
@@ -44,30 +43,6 @@ _MANY_TERMS: Final = 40
 
 _LONG_FORMULA: Final = 600  # characters
 _METHODS: Final = {"pcls": "PCLS", "pcpl": "PCPL"}
-
-
-class Called(Protocol):
-    """What results of every call hold."""
-
-    @property
-    def claim(self) -> PrivacyClaim:
-        """What is claimed."""
-
-    @property
-    def eps(self) -> Fraction:
-        """As typed."""
-
-    @property
-    def delta(self) -> Fraction:
-        """As typed."""
-
-    @property
-    def nobs(self) -> int | None:
-        """Rows, where they are public."""
-
-    @property
-    def passes(self) -> int:
-        """How often they were read."""
 
 
 def selection(result: SelectionResults, alpha: float) -> Report:
@@ -128,13 +103,6 @@ def contrast(result: Contrast, alpha: float) -> Report:
     return Report("Test for constraints", result.claim.stamp, (grid,))
 
 
-def one_line(result: SelectionResults | RegressionResults) -> str:
-    """Return the repr: what it is, its formula, what it cost, and the stamp."""
-    stamp = f" {result.claim.stamp}" if result.claim.stamp else ""
-    formula = getattr(result, "selected_formula", result.formula)
-    return f"<{type(result).__name__}: {formula} ({result.spent}){stamp}>"
-
-
 def _selection_facts(result: SelectionResults) -> Facts:
     kept, free = len(result.kept), len(result.candidates)
     left = (
@@ -181,7 +149,7 @@ def _regression_facts(result: RegressionResults) -> Facts:
     return Facts(left, right)
 
 
-def privacy_facts(result: Called) -> tuple[tuple[str, str], ...]:
+def privacy_facts(result: Released) -> tuple[tuple[str, str], ...]:
     """Return what every summary says of the claim and of the rows.
 
     eps and delta are what was spent: pure noise costs no delta, whatever the call allows.

@@ -180,7 +180,9 @@ def _costs(request: SelectionRequest, unbounded: tuple[str, ...]) -> dict[str, F
     if "radius" in costs:
         check_radius(costs["radius"], request.protection)
     if costs["selection"] <= 0:
-        raise ArgumentError("shares leave nothing for the selection: they must add up to below 1.")
+        raise ArgumentError(
+            "shares leave nothing for the selection: they must add up to less than 1."
+        )
     return costs
 
 

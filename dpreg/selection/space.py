@@ -182,7 +182,7 @@ def build_space(
     if unknown:
         listed = ", ".join(term.name for term in terms)
         raise ArgumentError(
-            f"keep names no term of the formula: {sorted(unknown)}; it has {listed}."
+            f"keep: {sorted(unknown)} is not among the formula's terms, which are {listed}."
         )
     free = [term for term in terms if term.name not in kept]
     keep_columns = tuple(c for term in terms if term.name in kept for c in term.columns)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dpreg.errors import ArgumentError, DataError
-from dpreg.paths import ordinary
+from dpreg.paths import identity, ordinary
 from dpreg.sources.local import LocalSource
 
-__all__ = ["file_source", "files_of"]
+__all__ = ["check_not_data", "file_source", "files_of"]
 
 _ENDINGS = {".parquet": "Parquet", ".pq": "Parquet", ".csv": "CSV", ".csv.gz": "CSV"}
 
@@ -65,12 +65,27 @@ def files_of(data: Any) -> list[str]:
     return [path for one in given for path in _files(os.fspath(one))]
 
 
+def check_not_data(path: str | os.PathLike[str]) -> None:
+    """Refuse to write a result under a name that a folder or a glob of tables would take in.
+
+    Raises
+    ------
+    ArgumentError
+        If the name, or the file that it is a link to, ends as a table's files do.
+    """
+    name = os.fsdecode(path)
+    if _ending(name) or _ending(os.path.realpath(name)):
+        raise ArgumentError(
+            f"{os.path.basename(name)!r} ends like a table's file, and could be read as part of a "
+            f"table: choose a name that ends in none of {', '.join(_ENDINGS)}"
+        )
+
+
 def _check_once(paths: Sequence[str]) -> None:
     """Refuse a file that is named twice: its rows would count twice, and be protected once."""
     seen: dict[tuple[int, int], str] = {}
     for path in paths:
-        status = os.stat(path)
-        first = seen.setdefault((status.st_dev, status.st_ino), path)
+        first = seen.setdefault(identity(os.stat(path)), path)
         if len(seen) < len(paths) and first is not path:
             raise ArgumentError(
                 f"data: {path!r} is the same file as {first!r}. Its rows would count twice, and a "

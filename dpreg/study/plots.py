@@ -13,7 +13,7 @@ import pandas as pd
 from dpreg.arrays import Bools, Ints
 from dpreg.errors import ArgumentError
 from dpreg.request import count
-from dpreg.results.plots import plotting
+from dpreg.results.plots import literal, plotting
 from dpreg.study.simulation import KEYS
 from dpreg.study.stamp import CURATOR_ONLY, SIMULATED
 
@@ -76,7 +76,7 @@ def frequencies(study: SelectionStudy) -> Figure:
             ink = "white" if values[i, j] > 0.75 else "black"
             text = f"{values[i, j]:.2f}"
             panel.text(j, i, text, ha="center", va="center", fontsize=7, color=ink)
-    panel.set_yticks(range(rows), [_literal(str(name)) for name in shown.index])
+    panel.set_yticks(range(rows), [literal(str(name)) for name in shown.index])
     panel.set_xticks(range(columns), _labels(shown.columns), fontsize=7)
     panel.xaxis.tick_top()
     panel.tick_params(length=0)
@@ -102,7 +102,7 @@ def probabilities(study: SelectionStudy, models: int = 15, setting: int = 0) -> 
     for place, i in enumerate(order):
         panel.text(chances[i], place, f" {chances[i]:.3f}", va="center", fontsize=7)
     names = _names(study, order, chosen)
-    panel.set_yticks(range(len(order)), [_literal(name) for name in names])
+    panel.set_yticks(range(len(order)), [literal(name) for name in names])
     panel.invert_yaxis()
     panel.spines[["top", "right"]].set_visible(False)
     panel.set_xlim(0, max(float(chances[order].max()) * 1.12, 1e-12))
@@ -293,11 +293,6 @@ def _names(study: SelectionStudy, rows: Ints, chosen: int) -> list[str]:
     return out
 
 
-def _literal(text: str) -> str:
-    """Keep matplotlib from reading what stands between two "$" as a formula."""
-    return text.replace("$", r"\$")
-
-
 def _titled(figure: Figure, title: str, stamp: str) -> Figure:
-    figure.suptitle(f"{_literal(title)}\n{stamp}", fontsize="medium")
+    figure.suptitle(f"{literal(title)}\n{stamp}", fontsize="medium")
     return figure

@@ -8,10 +8,10 @@ space is too large to list. The stages up to the draw are those of `dpreg.dp_sel
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from dpreg.formula.design import Design
 from dpreg.moments import Moments
 from dpreg.privacy.mechanisms import effective_t
 from dpreg.request import SelectionRequest
+from dpreg.running import bar
 from dpreg.schema import Schema
 from dpreg.selection import run
 from dpreg.selection.contest import Contest
@@ -32,47 +33,18 @@ from dpreg.selection.space import Space
 from dpreg.selection.tree.noise import Bits
 from dpreg.selection.tree.sampler import Tree
 from dpreg.sources.reader import Reader
+from dpreg.study.base import facts_of
 from dpreg.study.bic import NOISELESS, bic_by_steps, bic_choice, total_squares
 from dpreg.study.law import Law, Setting
+from dpreg.study.results import SelectionStudy
 
-__all__ = ["Studied", "StudyPlan", "study"]
+__all__ = ["study"]
 
 _LISTED: Final = 2**16
 """Spaces up to this size are listed by ``engine="auto"``."""
 
 _LARGEST_TABLE: Final = 2**27
 """Models times settings: a gigabyte of probabilities."""
-
-Item = TypeVar("Item")
-
-
-@dataclass(frozen=True, slots=True)
-class StudyPlan:
-    """One setting with what `dpreg.dp_select` would settle for it before a row is read."""
-
-    request: SelectionRequest
-    preparation: Preparation
-
-
-@dataclass(frozen=True, slots=True)
-class Studied:
-    """A finished grid.
-
-    Attributes
-    ----------
-    design : Design
-    space : Space
-    rows : int
-        Rows read, complete or not.
-    settings : tuple of Setting
-    law : Law
-    """
-
-    design: Design
-    space: Space
-    rows: int
-    settings: tuple[Setting, ...]
-    law: Law
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,30 +65,35 @@ def study(
     draws: int,
     seed: int,
     progress: bool,
-) -> Studied:
+) -> SelectionStudy:
     """Compute the law of the drawn model for each request; the requests share formula and space."""
     bounds = Schema.from_any(schema)
-    plans = [StudyPlan(request, prepare(request, bounds, reader)) for request in requests]
-    first = plans[0]
-    if first.preparation.unbounded:
+    prepared = [prepare(request, bounds, reader) for request in requests]
+    first = requests[0]
+    if unbounded := prepared[0].unbounded:
         raise ArgumentError(
-            "a study buys no bounds: declare those of "
-            f"{', '.join(first.preparation.unbounded)} in the schema."
+            f"a study buys no bounds: declare those of {', '.join(unbounded)} in the schema."
         )
-    design = design_of(first.request, first.preparation.schema)
-    space = space_of(first.request, design)
-    listed = _is_listed([plan.request for plan in plans], space)
-    rows = run.read_rows(first.request, design, reader)
-    moments = rows.selecting
-    problems = {plan.request.rho: Problem(moments, plan.request.rho) for plan in plans}
-    cases = [_case(plan, problems[plan.request.rho], space, moments) for plan in plans]
+    design = design_of(first, prepared[0].schema)
+    space = space_of(first, design)
+    listed = _is_listed(requests, space)
+    moments = run.read_rows(first, design, reader).selecting
+    problems = {request.rho: Problem(moments, request.rho) for request in requests}
+    cases = [
+        _case(request, preparation, problems[request.rho], space, moments)
+        for request, preparation in zip(requests, prepared, strict=True)
+    ]
     law = (
         _listed_law(cases, design, space, moments, progress)
         if listed
         else _drawn_law(cases, design, space, moments, draws, seed, progress)
     )
-    settings = tuple(case.setting for case in cases)
-    return Studied(design, space, moments.rows, settings, law)
+    return SelectionStudy(
+        **facts_of(design, space, first),
+        rows=moments.rows,
+        settings=tuple(case.setting for case in cases),
+        law=law,
+    )
 
 
 def _is_listed(requests: Sequence[SelectionRequest], space: Space) -> bool:
@@ -132,8 +109,13 @@ def _is_listed(requests: Sequence[SelectionRequest], space: Space) -> bool:
     return engine == "enumerate"
 
 
-def _case(plan: StudyPlan, problem: Problem, space: Space, moments: Moments) -> _Case:
-    request, preparation = plan.request, plan.preparation
+def _case(
+    request: SelectionRequest,
+    preparation: Preparation,
+    problem: Problem,
+    space: Space,
+    moments: Moments,
+) -> _Case:
     sigma2 = request.sigma2
     tuning = run.Tuning(
         rho=request.rho,
@@ -167,7 +149,7 @@ def _listed_law(
     scores = {case.problem.rho: case.problem.scores(columns) for case in _by_radius(cases)}
     probabilities = np.empty((len(models), len(cases)))
     chosen = np.empty(len(cases), dtype=np.int64)
-    for s, case in enumerate(_watched(cases, progress, "settings")):
+    for s, case in enumerate(bar(cases, unit=" settings", shown=progress)):
         totals = case.contest.totals(scores[case.problem.rho], models, space)
         chosen[s] = int(totals.argmin())
         probabilities[:, s] = selection_probabilities(totals, case.rate, case.setting.mechanism)
@@ -198,7 +180,7 @@ def _drawn_law(
     rng = np.random.default_rng(seed)
     found: list[list[tuple[int, ...]]] = []
     best: list[tuple[int, ...]] = []
-    for case in _watched(cases, progress, "settings"):
+    for case in bar(cases, unit=" settings", shown=progress):
         bits = Bits(rng)
         tree = _tree(case, space, case.rate)
         found.append([tree.draw(bits).units for _ in range(draws)])
@@ -261,12 +243,3 @@ def _rsquared(
 def _by_radius(cases: Sequence[_Case]) -> list[_Case]:
     """One case for each radius."""
     return list({case.problem.rho: case for case in cases}.values())
-
-
-def _watched(items: Sequence[Item], progress: bool, unit: str) -> Iterable[Item]:
-    if not progress:
-        return items
-    from tqdm import tqdm
-
-    bar: Iterable[Item] = tqdm(items, unit=f" {unit}")
-    return bar

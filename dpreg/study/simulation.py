@@ -10,7 +10,7 @@ Units are the paper's: the response is not divided by its bound r, and R bounds 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Bools, Floats, Ints
+from dpreg.running import bar
 from dpreg.selection.scoring import constrained
 from dpreg.selection.tuning import useless_term_penalty
 from dpreg.study.batched import target_probability
@@ -236,9 +237,8 @@ def _charge(units: int, alpha: Fraction, mechanism: str) -> float:
 
 def run(design: SimulationDesign, *, progress: bool = False) -> pd.DataFrame:
     """Return the proportions of all settings, one a row."""
-    tables: Iterable[pd.DataFrame] = sweep(design)
-    if progress:
-        from tqdm import tqdm
-
-        tables = tqdm(tables, total=design.cells, unit=" (n, bound, radius)")
-    return pd.concat(list(tables), ignore_index=True)
+    unit = " (n, bound, radius)"
+    tables: list[pd.DataFrame] = [
+        *bar(sweep(design), total=design.cells, unit=unit, shown=progress)
+    ]
+    return pd.concat(tables, ignore_index=True)

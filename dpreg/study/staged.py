@@ -17,6 +17,7 @@ from dpreg.formula.design import Design
 from dpreg.moments import Moments, Vectors, read_moments
 from dpreg.privacy.account import Account
 from dpreg.request import SelectionRequest
+from dpreg.running import bar
 from dpreg.selection.space import Space
 from dpreg.sources.reader import Reader
 from dpreg.staged.choice.choose import choose
@@ -100,7 +101,7 @@ def simulate_choices(
     """
     (moments,) = read_moments(reader, design)
     bic = _bic(design, space, moments)
-    bar = _bar(len(settings) * draws) if progress else None
+    drawing = bar(total=len(settings) * draws, unit=" draws", shown=progress)
     drawn = []
     for place, (request, plan) in enumerate(settings):
         rng = np.random.default_rng([seed, place])
@@ -109,13 +110,11 @@ def simulate_choices(
             own = _choose(request, plan, design, space, reader, rng)
             for table, units in zip((reported, best, rivals), own, strict=True):
                 table[k, sorted(units)] = True
-            if bar is not None:
-                bar.update()
+            drawing.update()
         models, back = np.unique(best, axis=0, return_inverse=True)
         fits = rsquared(space.columns(models), design, moments)
         drawn.append(Drawn(reported, best, rivals, fits[back.ravel()]))
-    if bar is not None:
-        bar.close()
+    drawing.close()
     fit = float(rsquared(space.columns(bic[None]), design, moments)[0])
     return StagedLaw(tuple(drawn), bic, fit, moments.rows)
 
@@ -150,9 +149,3 @@ def _bic(design: Design, space: Space, moments: Moments) -> Bools:
     out = np.zeros(len(space.units), dtype=np.bool_)
     out[list(bic_by_steps(space, moments))] = True
     return out
-
-
-def _bar(total: int):  # type: ignore[no-untyped-def]
-    from tqdm import tqdm
-
-    return tqdm(total=total, unit=" draws")

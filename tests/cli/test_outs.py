@@ -78,6 +78,16 @@ def test_a_command_replaces_nothing_that_it_uses(run, place, out):
     assert Ledger.open(place / "l.db").entries == ()
 
 
+def test_no_result_joins_the_table(run, place):
+    common = ("--schema", "s.toml", "--eps", "0.1", "--ledger", "l.db", "--quiet")
+    _, told = run("mean", "t.csv", "x", *common, "--out", "new.csv", code=2, folder=place)
+    assert "ends like a table's file" in told
+    (place / "b.toml").write_text(CALLS.replace("OUT", "down/new.parquet"))
+    _, told = run("batch", "b.toml", "--quiet", code=2, folder=place)
+    assert "ends like a table's file" in told
+    assert Ledger.open(place / "l.db").entries == ()
+
+
 def test_a_report_does_not_replace_its_result(run, place):
     common = ("--schema", "s.toml", "--eps", "0.1", "--quiet", "--out", "a.json")
     run("mean", "t.csv", "x", *common, folder=place)

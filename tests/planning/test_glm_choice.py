@@ -118,7 +118,7 @@ def test_what_is_not_earned_is_told():
         ({"method": "pcls"}, "method"),
         ({"mean": None}, "needs mean"),
         ({"schema": None}, "needs schema"),
-        ({"effects": None}, "effects are needed"),
+        ({"effects": None}, "effects, the coefficients to be found, are required"),
         ({"effects": 0.3}, "mapping"),
         ({"effects": {"nix": 0.3}}, "nix"),
         ({"of": "glm"}, 'of="glm" has no effects'),
@@ -139,5 +139,5 @@ def test_refusals(options, says):
 
 @pytest.mark.parametrize("given", [{}, {"effects": 0.3}])
 def test_a_linear_plan_asks_for_effects_and_sigma(given):
-    with pytest.raises(ArgumentError, match="is needed"):
+    with pytest.raises(ArgumentError, match="is required"):
         dpreg.plan(given.get("effects"), n=100, eps=1)

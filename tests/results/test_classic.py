@@ -49,6 +49,7 @@ def histogram(seeded=False, **changes):
         "privacy_errors": [0.04, 0.04],
         "bin_counts": [25.0, 75.0],
         "probabilities": [0.25, 0.75],
+        "nobs": None,
         "noise": "laplace",
         "eps": Fraction(1),
         "delta": 0,

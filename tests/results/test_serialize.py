@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpreg.errors import ArgumentError, DataError
+from dpreg.reporting import write_report
 from dpreg.results.claim import STAMP
 from dpreg.results.load import from_json, load
 from dpreg.results.record import LedgerPosition, ReleaseRecord
@@ -49,6 +50,16 @@ def test_a_file_has_one_field_a_line_and_names_format_and_stamp(make_selection, 
     )
     assert len(text.splitlines()) == len(json.loads(text)) + 2
     assert STAMP in json.loads(text)["privacy"]
+
+
+@pytest.mark.parametrize("write", [SelectionResults.save, write_report])
+@pytest.mark.parametrize("name", ["a.csv", "a.json.CSV.gz", "a.pq", "a.parquet", "link"])
+def test_no_result_joins_a_table(make_selection, tmp_path, name, write):
+    (tmp_path / "link").symlink_to("a.csv")
+    with pytest.raises(ArgumentError, match=r"ends like a table's file.*\.parquet, \.pq, \.csv"):
+        write(make_selection(), tmp_path / name)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["link"]
+    write(make_selection(), tmp_path / "a.csv.json")
 
 
 @given(
@@ -138,7 +149,7 @@ def test_a_damaged_file_is_refused_or_read_never_a_crash(make_selection, value, 
         ('{"dpreg": ["x"], "kind": "selection"}', "is in format"),
         ('{"dpreg": "0.1", "kind": "casserole"}', "casserole"),
         ('{"dpreg": "0.1", "kind": ["selection"]}', "kind"),
-        ('{"dpreg": "0.1", "kind": "selection"}', "formula must be there"),
+        ('{"dpreg": "0.1", "kind": "selection"}', "nobs must be there"),
         ('{"dpreg": "0.1", "kind": "selection", "extra": 1}', "unknown fields 'extra'"),
     ],
 )

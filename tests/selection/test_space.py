@@ -187,7 +187,7 @@ def test_strong_hierarchy_by_column_goes_by_the_columns_names():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"keep": ("z",)}, r"keep names no term.* \['z'\]; .*Intercept, a, a:b"),
+        ({"keep": ("z",)}, r"keep: \['z'\] is not among.* Intercept, a, a:b"),
         ({"units": "row"}, "units must be"),
         ({"hierarchy": "weak"}, "hierarchy must be"),
         ({"max_terms": -1}, "max_terms must be"),

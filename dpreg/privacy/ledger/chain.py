@@ -229,7 +229,9 @@ class Line:
         """Read a row of the table. LedgerError if any of its fields, or its hash, was changed."""
         *cells, digest = row
         if _digest(cells) != digest:
-            raise LedgerError(f"entry {row[0]} of the ledger has been edited: its hash is another")
+            raise LedgerError(
+                f"entry {row[0]} of the ledger has been edited: its hash does not match"
+            )
         number, token, what, when, unit, analyst, period, account, *amounts, previous = cells
         names = (token, what, when, unit, analyst, period, account)
         return cls(number, *names, tuple(amounts), previous, digest)

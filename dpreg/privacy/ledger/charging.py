@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from dpreg.errors import BudgetError, LedgerError
+from dpreg.errors import BudgetError, LedgerError, printable
 from dpreg.privacy.budget import Budget, at_most, decimal_string
 from dpreg.privacy.ledger import store
 from dpreg.privacy.ledger.chain import (
@@ -29,13 +29,11 @@ __all__ = [
     "Request",
     "Verified",
     "charged",
-    "charged_after",
     "check_home",
     "check_seen",
     "fitting",
-    "fitting_after",
     "head_of",
-    "printable",
+    "label",
     "taken_over",
     "verified",
     "written",
@@ -61,19 +59,15 @@ class Request:
 
         BudgetError for a unit that cannot be printed, and so not stored everywhere.
         """
-        label = printable(what)
         whom = str(unit)
         if not whom.isprintable():
-            raise BudgetError("unit must not hold control characters or halves of characters")
-        return cls(secrets.token_hex(16), label, cost, whom, analyst)
+            raise BudgetError("unit must not hold control characters or unpaired surrogates")
+        return cls(secrets.token_hex(16), label(what), cost, whom, analyst)
 
 
-def printable(label: object) -> str:
-    """Return a label that can be stored and printed anywhere, what cannot be so spelt out."""
-    text = str(label)[:_LONGEST_LABEL]
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+def label(text: object) -> str:
+    """Return a label that can be stored and printed anywhere."""
+    return printable(str(text)[:_LONGEST_LABEL])
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,26 +87,21 @@ class Verified:
     spent: Budget
 
 
-def charged(run: Run, facts: Facts, seen: Position, request: Request, now: datetime) -> Line:
-    """Add a line for a request that fits under every cap; raise what `fitting` raises."""
-    return charged_after(store.last(run), run, facts, seen, request, now)
-
-
-def charged_after(
+def charged(
     last: Line | None, run: Run, facts: Facts, seen: Position, request: Request, now: datetime
 ) -> Line:
-    """Add a line after the last, which whoever holds the ledger has read or written."""
-    line = fitting_after(last, run, facts, seen, request, now)
+    """Add a line after the last, if it fits under every cap; raise what `fitting` raises."""
+    line = _fitting(last, run, facts, seen, request, now)
     store.write(run, line)
     return line
 
 
 def fitting(run: Run, facts: Facts, seen: Position, request: Request, now: datetime) -> Line:
-    """Return the line that a request would be, and write nothing; see `fitting_after`."""
-    return fitting_after(store.last(run), run, facts, seen, request, now)
+    """Return the line that a request would be, and write nothing; see `_fitting`."""
+    return _fitting(store.last(run), run, facts, seen, request, now)
 
 
-def fitting_after(
+def _fitting(
     last: Line | None, run: Run, facts: Facts, seen: Position, request: Request, now: datetime
 ) -> Line:
     """Return the line that a request would be after the last one, and write nothing.
@@ -128,8 +117,8 @@ def fitting_after(
     unit = "" if last is None else last.account_unit
     if request.unit and unit and request.unit != unit:
         raise BudgetError(
-            f"{request.what} protects by {request.unit}, and this ledger's charges by {unit}: such "
-            "epsilons do not add up; keep a ledger for each"
+            f"{request.what} is charged under {request.unit}, and this ledger's other charges are "
+            f"under {unit}: such epsilons do not add up; keep a ledger for each"
         )
     caps, period = facts.caps, ""
     before = NOTHING if last is None else last.spent
@@ -222,11 +211,9 @@ def verified(run: Run, facts: Facts, seen: Position | None) -> Verified:
         how = (
             f"it has {before.number} entries, and had {seen.number}"
             if seen.number > before.number
-            else f"its entry {seen.number} is another than the head that you kept"
+            else f"its entry {seen.number} is not the one that the head names"
         )
-        raise LedgerError(
-            f"the ledger was rolled back, or is not the one whose head that is: {how}"
-        )
+        raise LedgerError(f"the ledger was rolled back, or the head is another ledger's: {how}")
     return Verified(str(before), before.number, spent)
 
 
@@ -269,7 +256,7 @@ def taken_over(run: Run, facts: Facts, lines: list[tuple[Request, str]]) -> None
     for request, when in lines:
         now = datetime.fromisoformat(when)
         seen = facts.genesis if last is None else last.position
-        last = charged(run, facts, seen, request, now)
+        last = charged(last, run, facts, seen, request, now)
 
 
 def check_home(run: Run, facts: Facts, home: str) -> None:

@@ -5,23 +5,25 @@ and none of the locks: whatever it opened of the same file would go in unlocked,
 cap or lose a charge. So connections are closed before a fork, and each process opens its own when
 it next needs one. A connection that is in use cannot be closed, nor can any where Python is not
 told of the fork: then the fork may not use its file.
+
+A server knows nothing of forks, and its connection may stay open. But both processes have the one
+socket, on which libpq would say farewell for both: the fork lets go of it without a word.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import sqlite3
 import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from dpreg.errors import LedgerError
 from dpreg.privacy.ledger.guard import Guard
 
-__all__ = ["Shared", "keep_for_ever"]
+__all__ = ["Shared"]
 
 _LONGEST: Final = 10.0  # seconds that a fork waits for another thread's use of a ledger
 _open: Final[weakref.WeakSet[Shared]] = weakref.WeakSet()
@@ -31,11 +33,17 @@ _process = os.getpid()  # whose connections are known to be its own
 
 
 class Shared:
-    """A connection to a file, closed before a fork; threads use it one after the other."""
+    """A connection that no fork takes along; threads use it one after the other.
 
-    def __init__(self, identity: tuple[int, int]) -> None:
-        self.identity = identity
-        self.connection: sqlite3.Connection | None = None
+    Parameters
+    ----------
+    file : tuple of 2 int, optional
+        The identity of the file that it leads to, None for a server's.
+    """
+
+    def __init__(self, file: tuple[int, int] | None = None) -> None:
+        self.file = file
+        self.connection: Any = None
         self.process = os.getpid()
         self._guard, self._uses = Guard(), 0
         _open.add(self)
@@ -62,7 +70,7 @@ class Shared:
             for one in list(_open):
                 if one.process != here:
                     one._inherited()
-        if self.identity in _barred:
+        if self.file in _barred:
             raise LedgerError(
                 "this process was forked while the ledger was in use, or by code that did not tell "
                 "Python, so it cannot use the ledger safely: start the process anew instead of "
@@ -73,19 +81,26 @@ class Shared:
     def close(self) -> None:
         """Close the connection, unless it is another process's."""
         with self.used():
-            if self.process != os.getpid():
-                self._inherited()
-            if self.connection is not None:
-                self.connection.close()
-            self.connection = None
+            self._after_fork()
+            connection, self.connection = self.connection, None
+            if connection is not None:
+                connection.close()
 
     def _inherited(self) -> None:
         if self.connection is not None:
-            keep_for_ever(self.connection)  # closing it would harm whoever uses the file
-            _barred.add(self.identity)
+            # Closing it would harm whoever it is from, at this process's end, too.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.connection))
+            if self.file is not None:
+                _barred.add(self.file)
         self.connection, self.process, self._uses = None, os.getpid(), 0
 
+    def _after_fork(self) -> None:
+        if self.process != os.getpid():
+            self._inherited()
+
     def _before_fork(self) -> None:
+        if self.file is None:
+            return
         lock = self._guard.lock()
         if self.process != os.getpid() or not lock.acquire(timeout=_LONGEST):
             return
@@ -95,20 +110,21 @@ class Shared:
             self.connection = None
 
 
-def keep_for_ever(connection: object) -> None:
-    """Let nobody close a connection, not even this process's end."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-
-
 def _before() -> None:
     for one in list(_open):
         one._before_fork()
 
 
-def _after() -> None:
+def _in_parent() -> None:
     while _held:
         _held.pop().release()
 
 
+def _in_child() -> None:
+    _held.clear()
+    for one in list(_open):
+        one._after_fork()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_held.clear)
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

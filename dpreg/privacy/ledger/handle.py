@@ -2,7 +2,7 @@
 
 A `Budget` is a value; a `Ledger` is the account it is taken from. Its rules are few:
 
-- A charge that does not fit is a BudgetError, before anything is read or drawn.
+- A charge that does not fit raises a BudgetError, before anything is read or drawn.
 - A charge that fits is on disk before `charge` returns. A crash after it loses budget, never
   privacy. There are no refunds.
 - Arithmetic is exact, and however many threads and users share it, charges never pass a cap.
@@ -45,7 +45,7 @@ class Ledger:
         An SQLite file, or the address of a PostgreSQL database (``"postgresql://..."``, with the
         extra `postgres`). If the account exists its entries are taken up and its caps must equal
         those given; if not it is made. Without a path the ledger lives in this process alone, and
-        neither pickles nor copies, for each copy would spend the same budget again.
+        cannot be pickled or copied, since each copy could spend the same budget again.
     analyst_cap : Budget, number, mapping of names to these, or None
         A cap for each analyst beside the data set's. With a mapping nobody else may charge.
     period_cap : Budget, number or None
@@ -70,8 +70,8 @@ class Ledger:
     A charge checks every cap and writes one line in one transaction, at a cost that does not depend
     on how many lines there are. SQLite keeps a write-ahead log synced at each commit; on Linux a
     fair queue stands before it, and one sync serves all who wait. On network file systems SQLite is
-    as good as their locks: several machines are PostgreSQL's case. Several users share a file when
-    they share a group, the file is writable for it, and so is the folder, which should pass its
+    only as good as their locks: for several machines, use PostgreSQL. Several users can share a
+    file if they share a group that may write to the file and to its folder, which should pass its
     group on (``chmod g+ws``).
 
     Entries form a chain of hashes. Each handle keeps the last `head` that it saw and refuses a
@@ -279,8 +279,8 @@ class Ledger:
         deadline = self._deadline()
         request = Request.made(NOTHING, f"adopted: {clean(reason, 'reason')}", "", "")
         with self._guard.held(deadline), self._database.writing(deadline) as run:
-            now = self._database.now(run)
-            line = charging.charged(run, self._facts, self._seen, request, now)
+            last, now = store.last(run), self._database.now(run)
+            line = charging.charged(last, run, self._facts, self._seen, request, now)
             store.move(run, self._database.home(run))
         self._seen = line.position
         return line.entry

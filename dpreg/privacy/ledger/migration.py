@@ -121,7 +121,7 @@ def _resumed(saved: Mapping[str, Any], target: str, new: str | os.PathLike[str])
     ours = saved.get("to") == target and not postgres.is_url(target)
     if ours and not file.exists() and _waiting(file).exists():
         return _placed(target, new)
-    raise LedgerError(f"this ledger was taken over already, into {saved.get('to')}")
+    raise LedgerError(f"this ledger has already been taken over, into {saved.get('to')}")
 
 
 def _waiting(file: Path) -> Path:
@@ -146,9 +146,9 @@ def _read(saved: Mapping[str, Any]) -> tuple[Budget, list[tuple[Request, str]]]:
             (
                 Request(
                     token=secrets.token_hex(16),
-                    what=charging.printable(line["what"]),
+                    what=charging.label(line["what"]),
                     cost=Budget.from_dict(line),
-                    unit=charging.printable(line.get("unit", "")),
+                    unit=charging.label(line.get("unit", "")),
                     analyst="",
                 ),
                 datetime.fromisoformat(line["when"]).astimezone(UTC).isoformat(),

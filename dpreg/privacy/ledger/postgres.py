@@ -8,17 +8,15 @@ schema of its own (``postgresql://host/base?options=-csearch_path%3Dhouses``).
 
 from __future__ import annotations
 
-import os
 import time
-import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, Final
 
 from dpreg.errors import BudgetError, LedgerError
-from dpreg.privacy.ledger import forks
 from dpreg.privacy.ledger.chain import Caps
+from dpreg.privacy.ledger.forks import Shared
 from dpreg.privacy.ledger.store import Run, create
 
 __all__ = [
@@ -36,7 +34,6 @@ _HOLD: Final = (
     f"SELECT pg_advisory_xact_lock({_LOCK}, 'dpreg_entries'::regclass::oid::bigint::int4)"
 )
 _SLOW: Final = 60.0
-_open: Final[weakref.WeakSet[PostgresDatabase]] = weakref.WeakSet()
 
 
 class LostConnection(LedgerError):
@@ -67,9 +64,7 @@ class PostgresDatabase:
         self._read_only = read_only
         self._timeout = timeout
         self._errors: type[Exception] = psycopg.Error
-        self._connection: Any = None
-        self._owner = os.getpid()
-        _open.add(self)
+        self._shared = Shared()
         try:
             psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.Error:
@@ -112,25 +107,12 @@ class PostgresDatabase:
 
     def close(self) -> None:
         """Close the connection."""
-        self._let_go()
-        if self._connection is not None:
-            with suppress(self._errors):
-                self._connection.close()
-        self._connection = None
-
-    def _let_go(self) -> None:
-        """Leave the connection to the process that a fork has it from.
-
-        Both have one socket: closed here, libpq would say farewell to the server for both.
-        """
-        if os.getpid() != self._owner:
-            if self._connection is not None:
-                forks.keep_for_ever(self._connection)
-            self._connection, self._owner = None, os.getpid()
+        with suppress(self._errors):
+            self._shared.close()
 
     def __del__(self) -> None:
         """Close with the last handle."""
-        if hasattr(self, "_owner"):
+        if hasattr(self, "_shared"):
             self.close()
 
     @contextmanager
@@ -157,7 +139,7 @@ class PostgresDatabase:
     def _begun(self, begin: str, deadline: float) -> Any:
         """Begin a transaction, on a new connection where the old one was cut meanwhile."""
         while True:
-            was_open = self._connection is not None
+            was_open = self._shared.mine()
             try:
                 with self._as_ledger_errors():
                     connection = self._connect()
@@ -173,10 +155,7 @@ class PostgresDatabase:
     def _connect(self) -> Any:
         import psycopg
 
-        self._let_go()
-        if self._connection is not None and self._connection.closed:
-            self._connection = None
-        if self._connection is None:
+        if not self._shared.mine() or self._shared.connection.closed:
             seconds = max(int(min(self._timeout, _SLOW)), 2)
             made = psycopg.connect(
                 self._url, autocommit=True, connect_timeout=seconds, application_name="dpreg",
@@ -187,24 +166,15 @@ class PostgresDatabase:
                 b"SELECT set_config('synchronous_commit', 'on', false)"
                 b" WHERE current_setting('synchronous_commit') = 'off'"
             )
-            self._connection = made
-        return self._connection
+            self._shared.connection = made
+        return self._shared.connection
 
     @contextmanager
     def _as_ledger_errors(self) -> Iterator[None]:
         try:
             yield
         except self._errors as fault:
-            raise _told(fault, self._connection) from None
-
-
-def _after_fork() -> None:
-    for one in list(_open):
-        one._let_go()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+            raise _told(fault, self._shared.connection) from None
 
 
 def make_tables(database: PostgresDatabase, caps: Caps, deadline: float) -> None:

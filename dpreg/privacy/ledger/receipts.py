@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 
 from dpreg.privacy.ledger.chain import Line
 from dpreg.privacy.ledger.store import Facts
@@ -19,12 +18,8 @@ from dpreg.privacy.ledger.store import Facts
 __all__ = ["Receipt", "kept", "note"]
 
 
-@dataclass(slots=True)
-class Receipt:
-    """The charges of a call, in order: the ledger's facts and the line that each wrote."""
-
-    charges: list[tuple[Facts, Line]] = field(default_factory=list)
-
+Receipt = list[tuple[Facts, Line]]
+"""The charges of a call, in order: the ledger's facts and the line that each wrote."""
 
 _open: ContextVar[Receipt | None] = ContextVar("dpreg_receipt", default=None)
 
@@ -44,4 +39,4 @@ def note(facts: Facts, line: Line) -> None:
     """Write down a charge, if somebody wants to know."""
     receipt = _open.get()
     if receipt is not None:
-        receipt.charges.append((facts, line))
+        receipt.append((facts, line))

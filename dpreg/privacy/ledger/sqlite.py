@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from dpreg.errors import LedgerError
-from dpreg.paths import ordinary, reason, sync_folder
+from dpreg.paths import identity, ordinary, reason, sync_folder
 from dpreg.privacy.ledger.chain import Caps
 from dpreg.privacy.ledger.forks import Shared
 from dpreg.privacy.ledger.guard import take_flock
@@ -114,23 +114,22 @@ class SqliteDatabase:
     @contextmanager
     def locked(self, deadline: float) -> Iterator[Run]:
         """Take the lock, commit with a sync."""
+        with self._transaction("BEGIN IMMEDIATE", deadline) as run:
+            self._share()
+            yield run
+
+    def reading(self, deadline: float) -> AbstractContextManager[Run]:
+        """Read one snapshot, beside whoever writes."""
+        return self._transaction("BEGIN", deadline)
+
+    @contextmanager
+    def _transaction(self, begin: str, deadline: float) -> Iterator[Run]:
         with self._shared.used():
             connection = self._connect()
             self._check_file()
             # What was read before may be of a file that was overwritten since.
             connection.execute("PRAGMA shrink_memory")
-            with transaction(connection, "BEGIN IMMEDIATE", deadline) as run:
-                self._share()
-                yield run
-
-    @contextmanager
-    def reading(self, deadline: float) -> Iterator[Run]:
-        """Read one snapshot, beside whoever writes."""
-        with self._shared.used():
-            connection = self._connect()
-            self._check_file()
-            connection.execute("PRAGMA shrink_memory")
-            with transaction(connection, "BEGIN", deadline) as run:
+            with transaction(connection, begin, deadline) as run:
                 yield run
 
     def glancing(self, deadline: float) -> Run:
@@ -178,8 +177,7 @@ class SqliteDatabase:
             self._queue, self._owner = None, os.getpid()
         if not self._shared.mine():
             self._shared.connection = self._open("?mode=ro" if self._read_only else "?mode=rw")
-        connection = self._shared.connection
-        assert connection is not None
+        connection: sqlite3.Connection = self._shared.connection
         return connection
 
     def _open(self, mode: str) -> sqlite3.Connection:
@@ -218,13 +216,13 @@ class SqliteDatabase:
             ) from None
         if found.st_nlink > 1:
             raise LedgerError(
-                "the ledger's file has a second name (a hard link), whose account would part from "
-                "this one: remove the link"
+                "the ledger's file has a second name (a hard link), and what is charged under one "
+                "name may be missing under the other: remove the link"
             )
-        return found.st_dev, found.st_ino
+        return identity(found)
 
     def _check_file(self) -> None:
-        if self._identity() != self._shared.identity:
+        if self._identity() != self._shared.file:
             raise LedgerError(
                 f"the ledger's file {self.place!r} has been replaced since it was opened: charges "
                 "made since may be missing from it; compare it with `dpreg ledger verify --head`"

@@ -119,10 +119,9 @@ def create(run: Run, caps: Caps, home: str) -> Facts:
 
 def facts(run: Run) -> Facts:
     """Read what holds for the ledger, and see that the first line rests on it."""
-    rows = run("SELECT format, identity, caps, home FROM dpreg_ledger")
-    if len(rows) != 1:
-        raise LedgerError("the ledger is damaged: it says nothing about its caps")
-    version, identity, caps, home = rows[0]
+    version, identity, caps, home = _only(
+        run("SELECT format, identity, caps, home FROM dpreg_ledger")
+    )
     if version != FORMAT:
         raise LedgerError(
             f"the ledger is in format {version} and this dpreg knows {FORMAT}: use a newer dpreg"
@@ -137,12 +136,16 @@ def facts(run: Run) -> Facts:
     return found
 
 
+def _only(rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    if len(rows) != 1:
+        raise LedgerError("the ledger is damaged: its caps are missing")
+    return rows[0]
+
+
 def settled(run: Run) -> tuple[str, str]:
     """Return the account's identity, and where it lies."""
-    rows = run("SELECT identity, home FROM dpreg_ledger")
-    if len(rows) != 1:
-        raise LedgerError("the ledger is damaged: it says nothing about its caps")
-    return rows[0][0], rows[0][1]
+    identity, home = _only(run("SELECT identity, home FROM dpreg_ledger"))
+    return identity, home
 
 
 def move(run: Run, home: str) -> None:
@@ -161,10 +164,7 @@ def last(run: Run, column: str = "", value: str = "") -> Line | None:
 
 def glance(run: Run, number: int, earlier: int) -> tuple[tuple[str, str], str | None, Line | None]:
     """Return what `settled` does, the hash of an earlier line and the line of a number, at once."""
-    rows = run(_GLANCE, (earlier, number))
-    if len(rows) != 1:
-        raise LedgerError("the ledger is damaged: it says nothing about its caps")
-    identity, home, before, *row = rows[0]
+    identity, home, before, *row = _only(run(_GLANCE, (earlier, number)))
     return (identity, home), before, None if row[0] is None else Line.read(tuple(row))
 
 

@@ -58,7 +58,8 @@ def _alone(
                 charging.check_home(run, facts, database.home(run))
                 if lost and (found := store.find(run, request.token, seen.number)):
                     return found
-                return charging.charged(run, facts, seen, request, database.now(run))
+                last, now = store.last(run), database.now(run)
+                return charging.charged(last, run, facts, seen, request, now)
         except LostConnection:
             if time.monotonic() > deadline:
                 raise LedgerError(
@@ -200,9 +201,7 @@ class _Book:
 
     def charged(self, seen: Position, request: Request) -> Line:
         """Make a charge."""
-        self._last = charging.charged_after(
-            self._last, self._run, self.facts, seen, request, self._now
-        )
+        self._last = charging.charged(self._last, self._run, self.facts, seen, request, self._now)
         return self._last
 
 

@@ -28,6 +28,7 @@ import numpy as np
 from flint import fmpz_mat
 
 from dpreg.arrays import Bools, Floats, Ints, Objects, Places
+from dpreg.privacy.balls import float_above, float_below
 from dpreg.selection.scoring.constrained import Candidates, correct
 
 __all__ = ["LEAST_SCORE", "FloatForm", "IntegerForm"]
@@ -61,16 +62,11 @@ class FloatForm:
 
     def __init__(self, gram: Floats, cross: Floats, square: int, rho: Fraction) -> None:
         self.gram, self.cross = gram, cross
-        nearest = -float(square)
-        self.least = nearest if nearest <= -square else float(np.nextafter(nearest, -np.inf))
+        self.least = float_below(Fraction(-square))
         self.abs_gram, self.abs_cross = np.abs(gram), np.abs(cross)
         self.slack = (len(cross) + 10) * _UNIT_ROUNDOFF * 1.01
-        nearest = float(rho)
-        self.rho = nearest
-        self.rho_low = nearest if Fraction(nearest) <= rho else float(np.nextafter(nearest, 0.0))
-        self.rho_high = (
-            nearest if Fraction(nearest) >= rho else float(np.nextafter(nearest, np.inf))
-        )
+        self.rho = float(rho)
+        self.rho_low, self.rho_high = float_below(rho), float_above(rho)
 
     def interval(self, beta: Floats, columns: Bools) -> tuple[Floats, Floats]:
         """Return lower and upper bounds (K,) of min F for each row of beta and columns (K, P)."""

@@ -6,7 +6,8 @@
 #' numbers mean.
 #'
 #' @param object A result of [dp_select()], [dp_ols()], [dp_glm()], [dp_mean()] and its like, or [sample_aggregate()].
-#' @param path The file's path. An earlier file there is replaced, at the end and as a whole.
+#' @param path The file's path. An earlier file there is replaced, at the end and as a whole. A result is not saved
+#'   under a name that ends like a table's file, such as `.csv`.
 #' @returns `dp_load()`: the result, as the call that made it returned it. Names of coefficients are R's; a
 #'   formula that was typed in Python may hold a term that R has no words for, which is an error of class
 #'   `dpreg_formula_error`. The others: the path, invisibly. `dp_save()` needs no Python.
@@ -19,6 +20,11 @@
 dp_save <- function(object, path) {
   json <- result_text(object)
   path <- file_path(path)
+  # Also in Python, by sources/files.py: dp_save() needs none.
+  if (any(grepl("[.](parquet|pq|csv|csv[.]gz)$", c(path, normalizePath(path, mustWork = FALSE)), ignore.case = TRUE))) {
+    dpreg_stop("argument_error", quoted(basename(path)), " ends like a table's file, and could be read as part of a ",
+               "table: choose a name that ends in .json.")
+  }
   near <- tempfile("dpreg-", dirname(path), ".json")
   on.exit(unlink(near))
   writeLines(json, near, useBytes = TRUE)

@@ -77,7 +77,7 @@ def test_a_rolled_back_ledger_that_has_grown_again_is_refused(path):
     with pytest.raises(LedgerError, match="entry 5 is not the one that was seen"):
         live.charge(TENTH, "after")
     assert Ledger.open(path).verify().entries == 8  # whole in itself: only a kept head tells
-    with pytest.raises(LedgerError, match="entry 5 is another than the head that you kept"):
+    with pytest.raises(LedgerError, match="entry 5 is not the one that the head names"):
         Ledger.open(path).verify(head)
 
 
@@ -186,7 +186,7 @@ def test_a_ledger_made_anew_is_refused_and_seen_in_verify(path):
     with pytest.raises(LedgerError, match="replaced"):
         live.charge(TENTH, "by the old handle")
     spend(new, 3)
-    with pytest.raises(LedgerError, match="another than the head"):
+    with pytest.raises(LedgerError, match="not the one that the head names"):
         new.verify(head)
 
 

@@ -90,7 +90,8 @@ def test_a_fork_whose_connection_could_not_be_closed_may_not_charge(tmp_path, mo
     path = tmp_path / "ledger.db"
     ledger, results = Ledger(4, path), FORK.Queue()
     if how == "unseen":
-        monkeypatch.setattr(Shared, "_before_fork", lambda _: None)
+        for told_of_forks in ("_before_fork", "_after_fork"):
+            monkeypatch.setattr(Shared, told_of_forks, lambda _: None)
 
     def inside():
         said = told(ledger, "inherited")

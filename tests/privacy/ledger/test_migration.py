@@ -54,7 +54,7 @@ def test_an_old_ledger_is_taken_over_exactly_and_closed(old, place):
     assert refused_by_0_1(old)
     assert json.loads(old.read_text())["entries"] == OLD["entries"]
     assert old.stat().st_mode & 0o777 == 0o640
-    with pytest.raises(LedgerError, match="taken over already"):
+    with pytest.raises(LedgerError, match="already been taken over"):
         migrate(old, old.with_name("another.db"))
     assert not old.with_name("another.db").exists()
 

@@ -178,7 +178,7 @@ from dpreg.privacy.ledger import Ledger
 url, how, use = sys.argv[1:]
 ledger = Ledger.open(url)
 ledger.charge(Budget("0.1"), "before")
-mine = ledger._database._connection
+mine = ledger._database._shared.connection
 before = mine.execute("SELECT pg_backend_pid()").fetchone()
 child = os.fork()
 if child == 0:
@@ -194,7 +194,7 @@ if child == 0:
     sys.exit(0)
 assert os.waitpid(child, 0)[1] == 0
 ledger.charge(Budget("0.1"), "after")
-assert ledger._database._connection is mine
+assert ledger._database._shared.connection is mine
 assert mine.execute("SELECT pg_backend_pid()").fetchone() == before
 print("unharmed")
 """

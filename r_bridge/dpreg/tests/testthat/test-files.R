@@ -61,6 +61,7 @@ test_that("a file that is none, and a place that is none, are refused", {
   writeLines("{}", file)
   expect_error(dp_load(file), class = "dpreg_argument_error")
   expect_error(dp_save(fits[[1]], "/nowhere/at/all.json"), "'/nowhere/at'", class = "dpreg_data_error")
+  expect_error(dp_save(fits[[1]], tempfile(fileext = ".CSV")), "like a table's file", class = "dpreg_argument_error")
   expect_error(dp_save(mtcars, file), "'data.frame'", class = "dpreg_argument_error")
   expect_error(dp_report(fits[[1]], 1), class = "dpreg_argument_error")
 })
