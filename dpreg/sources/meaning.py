@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -16,7 +16,7 @@ from dpreg.cells import LevelCoder, number, surely_whole, truth
 from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, PersonId, Unbounded
 from dpreg.sources.persons import digests
 
-__all__ = ["Meaning", "Values", "meaning_of", "read_array"]
+__all__ = ["Meaning", "Values", "meaning_of", "missing_chunk", "read_array"]
 
 Values: TypeAlias = NDArray[Any]
 
@@ -54,6 +54,11 @@ def meaning_of(how: ColumnType) -> Meaning:
         case PersonId(key):
             named = partial(digests, key=key)
             return Meaning(named, partial(_each_once, cells=named), names=True)
+
+
+def missing_chunk(columns: Mapping[str, ColumnType], rows: int) -> dict[str, Values]:
+    """Return rows of which every cell is missing."""
+    return {name: np.repeat(meaning_of(how).cells([None]), rows) for name, how in columns.items()}
 
 
 def _numbers(cells: Iterable[Any]) -> NDArray[np.float64]:
