@@ -60,7 +60,8 @@ plain_argument <- function(value, name) {
 }
 
 # A call to keep in the result: what was typed, without rows. `do.call()` and pipes may put whole
-# tables where a name is expected, and functions with all that they can see; so may `update()`.
+# tables where a name is expected, and functions with all that they can see; so may `update()`, and
+# bquote(), substitute() and rlang's inject() within an expression.
 public_call <- function(call) {
   if (is.function(call[[1]])) call[[1]] <- function_symbol(call[[1]])
   call[[1]] <- as.name(sub("^.*::", "", deparse1(call[[1]])))
@@ -68,25 +69,44 @@ public_call <- function(call) {
     value <- call[[name]]
     path <- name == "data" && is.character(value)
     rows <- name %in% c("data", "newdata") || name == "x" && is.null(call$data)
-    if (rows && !path && !is.language(value)) call[[name]] <- quote(data)
+    if (rows && !path && !is_of_a_name(value)) value <- call[[name]] <- quote(data)
     # A ledger's address may hold a password.
     if (name == "budget" && !is.language(value)) call[[name]] <- quote(budget)
     if (is.function(value)) call[[name]] <- as.name(name)
-    if (is.call(value)) call[[name]] <- without_source(value)
+    if (is.call(value)) call[[name]] <- without_objects(value)
     if (inherits(value, "formula")) call[[name]] <- bare_formula(value)
   }
   call
 }
 
-# `function(x) ...` in a call carries the text of the file that it was read from.
-without_source <- function(e) {
-  if (!is.call(e)) return(e)
+# Whether an expression starts from a name, as d, d$x and subset(d, x > 0) do, and c(23, 45) does not.
+is_of_a_name <- function(e) {
+  while (is.call(e) && length(e) > 1) e <- e[[2]]
+  is.name(e)
+}
+
+# What was typed: objects that were put into an expression are left out, as are long vectors and the
+# text of the file that `function(x) ...` was read from.
+without_objects <- function(e) {
+  if (is.function(e[[1]])) e[[1]] <- function_symbol(e[[1]])
   if (identical(e[[1]], quote(`function`))) e[4] <- list(NULL)
-  attributes(e)[c("srcref", "srcfile", "wholeSrcref")] <- NULL
+  kept <- if (inherits(e, "formula")) class(e)
+  attributes(e)[c("srcref", "srcfile", "wholeSrcref", ".Environment")] <- NULL
   for (i in seq_along(e)) {
-    if (is.call(e[[i]])) e[[i]] <- without_source(e[[i]])
+    if (is.call(e[[i]])) {
+      e[[i]] <- without_objects(e[[i]])
+    } else if (is_object(e[[i]])) {
+      e[[i]] <- quote(...)
+    }
   }
-  e
+  if (is.null(kept)) e else structure(e, class = kept, .Environment = globalenv())
+}
+
+# Whether a part of a call is an object that nobody types: rows may be in it.
+is_object <- function(value) {
+  if (missing(value) || is.language(value) && !is.expression(value) || is.null(value)) return(FALSE)
+  if (is.pairlist(value)) return(FALSE) # the arguments of `function(x) ...`
+  is.object(value) || !is.atomic(value) || length(value) > 3
 }
 
 # A formula carries the environment it was made in, and saveRDS() would save the rows found there.
