@@ -3,7 +3,8 @@
 # A request is a plain list: the function's name, its arguments as plain values, and the columns of
 # a table as columns.R lays them out, or the number of one that Python has open (source.R). The reply
 # is a list too: `ok`, then the value or the error, and
-# the public warnings. To wrap another function: an R function with the same arguments that calls
+# the public warnings. A call that warns stops there, before it is charged; once R has signalled the
+# warning, and nobody has ended the call over it, the same request goes out again. To wrap another function: an R function with the same arguments that calls
 # `python_call()`, and in Python a line in dpreg_bridge/views.py if its result is of a new kind.
 
 python_call <- function(verb, arguments = list(), data = NULL, columns = names(data),
@@ -12,13 +13,18 @@ python_call <- function(verb, arguments = list(), data = NULL, columns = names(d
   door <- open_door()
   request <- list(
     verb = verb, arguments = plain_arguments(arguments), columns = table,
-    rows = if (!is.null(data)) as.double(nrow(data)), source = source$number, debug = isTRUE(getOption("dpreg.debug"))
+    rows = if (!is.null(data)) as.double(nrow(data)), source = source$number, debug = isTRUE(getOption("dpreg.debug")),
+    heard = 0L
   )
   check_text(request[c("verb", "arguments")], "an argument")
-  reply <- door(request)
-  for (text in reply$warnings) dpreg_warn(in_r_words(text, labels))
-  if (is.null(reply)) {
-    dpreg_stop("internal_error", "Python gave no answer: please report this.")
+  repeat {
+    reply <- door(request)
+    if (is.null(reply)) {
+      dpreg_stop("internal_error", "Python gave no answer: please report this.")
+    }
+    for (text in reply$warnings) dpreg_warn(in_r_words(text, labels))
+    if (!isTRUE(reply$again)) break
+    request$heard <- request$heard + length(reply$warnings)
   }
   if (!reply$ok) raise(reply, labels)
   reply$value
