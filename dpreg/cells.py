@@ -26,15 +26,26 @@ As one of several levels that are text (`LevelCoder`)
     numbers without a point (1, 1.0 and Decimal("1.00") are all "1"; 0.5 is "0.5"). All else is
     missing.
 As the name of a person (`spelling`)
-    what a level of text would have to be to mean the cell: text as it is, true and false "True" and
-    "False", numbers as above, except whole ones, which keep all their digits. Two cells name one
-    person where they spell the same. Blank text is missing, and so is all else.
+    whatever is a number, in 15 significant digits: 17, 17.0, ``"17"``, ``" 017 "`` and ``"1.7e1"``
+    are one person. Text may also be hexadecimal (``"0x11"``), and true and false, as truths or as
+    the words "true", "t", "false" and "f" in any case, are 1 and 0. Other text without the blanks
+    around it, accents composed. Two cells name one person where they spell the same. Missing, so
+    that they name nobody: blank text, NaN and ``"nan"``, infinities and what is beyond float64's
+    range, fractions and integers of 2**24 and more in a float of 32 bits (2**11 in one of 16),
+    which may have been other numbers once, and all else.
+
+Why persons are spelled so: one other row may turn a column of integers into floats (a missing
+cell), text (a word), truths or levels, in one file or chunk and not in the next, and each of these
+forms writes and rounds numbers in its own way. Fifteen digits are what all of them keep: R may
+write no more, and a float64 may hold no more. Were two forms of one id two persons, a person would
+own twice the rows that the proofs allow; two ids that are taken for one only share k rows.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
+import unicodedata
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -44,7 +55,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["Kind", "LevelCoder", "kind_of", "number", "number_text", "spelling", "truth"]
+__all__ = [
+    "Kind",
+    "LevelCoder",
+    "kind_of",
+    "number",
+    "number_text",
+    "spelling",
+    "surely_whole",
+    "truth",
+]
 
 Kind = Literal["numeric", "bool", "string", "category", "datetime", "object", "other"]
 """What a container calls a column, from its dtype alone; often inferred from rows, so not public.
@@ -55,7 +75,7 @@ labels (intervals, lists, bytes). Neither can be read.
 
 _MISSING = math.nan
 _WHOLE = 2.0**53  # below, every integer is a float64
-_MOST_DIGITS = 2000  # Python spells integers of up to 4300 digits
+_WORDS = {"true": 1.0, "t": 1.0, "false": 0.0, "f": 0.0}  # R reads T and F as truths
 _TIMES = (
     np.datetime64,
     np.timedelta64,
@@ -72,6 +92,7 @@ _REALS = frozenset(
     and not issubclass(kind, np.timedelta64 | np.longdouble)  # durations count as integers there
 )
 _WIDE = frozenset({np.longdouble})
+_NARROW = frozenset({np.float16, np.float32, np.complex64})
 _COMPLEX = frozenset({complex, np.complex64, np.complex128, np.clongdouble})
 
 
@@ -158,26 +179,43 @@ def number_text(value: float) -> str:
 def spelling(cell: Any) -> str | None:
     """Spell a cell that names a person; None is missing. Never raises.
 
-    Whole numbers keep all their digits: as float64, ids of more than 53 bits would be one.
+    Returns
+    -------
+    str or None
+        As the module's docstring says.
     """
     kind = type(cell)
     if kind is str or kind is np.str_:
-        text = str.__str__(cell)
-        return None if text.isspace() or not text else text
-    if kind is bool or kind is np.bool_:
-        return str(bool(cell))
-    if kind is int or (kind in _REALS and issubclass(kind, np.integer)):
-        return _digits(int(cell))
-    if kind is Decimal and cell.is_finite() and cell == cell.to_integral_value():
-        return _digits(int(cell)) if cell.adjusted() < _MOST_DIGITS else None
-    value = number(cell)
-    if not math.isfinite(value):
+        text = str.__str__(cell).strip()
+        value = _number_of_name(text)
+        if value is None:
+            return text if text.isascii() else unicodedata.normalize("NFC", text)
+    else:
+        value = number(cell)
+        if kind in _NARROW and not surely_whole(np.array([value]), np.dtype(kind))[0]:
+            return None
+    return f"{value + 0.0:.15g}" if math.isfinite(value) else None  # minus zero is zero
+
+
+def _number_of_name(text: str) -> float | None:
+    """Return the number that text denotes in Python, R or a file's column of truths, if any."""
+    if not text:
+        return _MISSING
+    if "_" in text:
         return None
-    return _digits(int(value)) if value.is_integer() else number_text(value)
+    try:
+        return float.fromhex(text) if "x" in text.lower() else float(text)
+    except OverflowError:
+        return math.inf
+    except ValueError:
+        return _WORDS.get(text.lower())
 
 
-def _digits(whole: int) -> str:
-    return str(whole) if whole.bit_length() <= _MOST_DIGITS else hex(whole)
+def surely_whole(values: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[np.bool_]:
+    """Tell which numbers that came as floats of fewer than 64 bits are the integers they were."""
+    digits = np.finfo(dtype).nmant + 1
+    whole: NDArray[np.bool_] = (values == np.rint(values)) & (abs(values) < 2.0**digits)
+    return whole
 
 
 class LevelCoder:

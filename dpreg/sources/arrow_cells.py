@@ -137,10 +137,8 @@ def _reader(type: Any, how: ColumnType, meaning: Meaning) -> ArrayReader:
         return _labels(_reader(type.value_type, how, meaning), meaning)
     if is_.is_boolean(type):
         return _truths(meaning)
-    if meaning.exact and (is_.is_integer(type) or is_.is_decimal(type)):
-        return lambda array: _each_once(array, meaning)
     if is_.is_integer(type) or is_.is_floating(type):
-        return lambda array: meaning.numbers(_floats(array))
+        return lambda array: meaning.array(array.to_numpy(zero_copy_only=False))
     if is_.is_decimal(type):
         return lambda array: meaning.numbers(_decimals(array))
     if _is_text(type):
@@ -275,12 +273,6 @@ def _as_it_is(array: Any) -> Any:
 def _tidied(array: Any) -> Any:
     bare = compute.ascii_trim(array, " \t")
     return compute.if_else(compute.is_in(bare, _NO_NUMBERS), pa.scalar(None, _TEXT), bare)
-
-
-def _each_once(array: Any, meaning: Meaning) -> Values:
-    encoded = array.dictionary_encode()
-    table = meaning.cells([*encoded.dictionary.to_pylist(), None])
-    return table[_codes(encoded.indices, len(table) - 1)]
 
 
 def _each_text_once(array: Any, meaning: Meaning) -> Values:

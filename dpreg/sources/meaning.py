@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.cells import LevelCoder, number, truth
+from dpreg.cells import LevelCoder, number, surely_whole, truth
 from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, PersonId, Unbounded
 from dpreg.sources.persons import digests
 
-__all__ = ["Meaning", "Values", "meaning_of", "read_array"]
+__all__ = ["Meaning", "Values", "meaning_of", "missing_chunk", "read_array"]
 
 Values: TypeAlias = NDArray[Any]
 
@@ -25,13 +25,20 @@ Values: TypeAlias = NDArray[Any]
 class Meaning:
     """How a column's cells are read: one by one, or many that are float64 already (NaN: missing).
 
-    Both say the same of the same cell; None is missing in every meaning. Where `exact`, cells are
-    not to become float64 unless they come as such: integers of 64 bits would not all differ.
+    Both say the same of the same cell; None is missing in every meaning. Where `names`, cells name
+    persons: numbers that came as floats of fewer bits mean less (`dpreg.cells.spelling`).
     """
 
     cells: Callable[[Iterable[Any]], Values]
     numbers: Callable[[NDArray[np.float64]], Values]
-    exact: bool = False
+    names: bool = False
+
+    def array(self, values: NDArray[Any]) -> Values:
+        """Read integers or floats of any width."""
+        wide = values.astype(np.float64, copy=False)
+        if self.names and values.dtype.kind == "f" and values.dtype.itemsize < wide.itemsize:
+            wide = np.where(surely_whole(wide, values.dtype), wide, math.nan)
+        return self.numbers(wide)
 
 
 def meaning_of(how: ColumnType) -> Meaning:
@@ -46,7 +53,12 @@ def meaning_of(how: ColumnType) -> Meaning:
             return Meaning(coder.cells, coder.numbers)
         case PersonId(key):
             named = partial(digests, key=key)
-            return Meaning(named, partial(_each_once, cells=named), exact=True)
+            return Meaning(named, partial(_each_once, cells=named), names=True)
+
+
+def missing_chunk(columns: Mapping[str, ColumnType], rows: int) -> dict[str, Values]:
+    """Return rows of which every cell is missing."""
+    return {name: np.repeat(meaning_of(how).cells([None]), rows) for name, how in columns.items()}
 
 
 def _numbers(cells: Iterable[Any]) -> NDArray[np.float64]:
@@ -76,24 +88,20 @@ def read_array(array: Any, meaning: Meaning) -> Any:
                 return meaning.cells([False, True])[array.astype(np.intp)]
             case "M" | "m":  # NumPy would turn some into integers
                 return np.repeat(meaning.cells([None]), len(array))
-            case "i" | "u" if meaning.exact:
-                return _each_once(array, meaning.cells)
             case "i" | "u" | "f":
-                return meaning.numbers(array.astype(np.float64, copy=False))
+                return meaning.array(array)
             case "c":
-                real = array.real.astype(np.float64)
-                return meaning.numbers(np.where(array.imag == 0, real, math.nan))
+                return meaning.array(np.where(array.imag == 0, array.real, math.nan))
             case _:
                 return meaning.cells(array.astype(object, copy=False))
     if isinstance(array, pd.arrays.BooleanArray):
         return meaning.cells([False, True, None])[array.to_numpy(np.int8, na_value=2)]
-    if isinstance(array, pd.arrays.IntegerArray) and meaning.exact:
-        return _each_once(array, meaning.cells)
     if (
         isinstance(array, pd.arrays.FloatingArray | pd.arrays.IntegerArray)
         and array.dtype.kind in "iuf"
     ):
-        return meaning.numbers(array.to_numpy(np.float64, na_value=math.nan))
+        held = array.dtype.type if array.dtype.kind == "f" else np.float64
+        return meaning.array(array.to_numpy(held, na_value=math.nan))
     if isinstance(array.dtype, pd.StringDtype):
         codes, different = array.factorize()  # equal texts mean the same; missing is -1
         return meaning.cells([*different, None])[codes]

@@ -1,6 +1,13 @@
 """A function that opens a table: called anew for each pass, it returns the rows in chunks.
 
 The way to give rows that no other source can read, and to have a stream read more than once.
+
+What is public: the names of the columns of the **first** chunk, as those of any table, looked at
+before anything is charged. Where names follow from rows, as in JSON lines, let the function give a
+chunk without rows first, which has all columns. The names of later chunks, their kinds and the
+lengths of their columns may follow from rows, so they decide nothing: a column that such a chunk
+has not, or has twice, or that is no column, has only missing cells in it; one that is too short has
+missing cells at its end.
 """
 
 from __future__ import annotations
@@ -8,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pandas as pd
 
@@ -15,8 +23,10 @@ from dpreg.cells import Kind
 from dpreg.columns import Boolean, ColumnType
 from dpreg.errors import ArgumentError, DataError
 from dpreg.sources.arrow_batches import guarded, guarded_batches
-from dpreg.sources.base import Source, find_column
+from dpreg.sources.base import Chunk, Source, find_column
 from dpreg.sources.local import LocalSource, Piece
+from dpreg.sources.meaning import missing_chunk
+from dpreg.sources.table import loose_source
 
 __all__ = ["OpenedSource", "opened_source"]
 
@@ -67,10 +77,11 @@ class OpenedSource(LocalSource):
     Raises
     ------
     DataError
-        While rows are read (the ledger stays charged): if the function or its iterator fails; if a
-        chunk lacks a column that is read (cells are read one by one, whatever a chunk's dtypes); if
+        While rows are read (the ledger stays charged): if the function or its iterator fails; if
         another number of rows comes than at the pass before, or the very iterator that was used up
         already.
+    ArgumentError
+        While rows are read: if a chunk is of a type that is no table.
     """
 
     __slots__ = ("_as_source", "_function", "_rows", "_used")
@@ -81,9 +92,9 @@ class OpenedSource(LocalSource):
         self._function, self._as_source = function, as_source
         self._used: object = None
         self._rows: int | None = None  # of the first complete pass
-        chunks = self._chunks()
-        first = next(chunks, None)
-        chunks.close()
+        tables = self._tables()
+        first = next((self._as_source(table) for table in tables), None)
+        tables.close()
         if first is None:
             raise DataError(
                 "the function given as data returned no chunk: let it give one without rows, so "
@@ -119,14 +130,12 @@ class OpenedSource(LocalSource):
 
     def count(self) -> int:
         """Count the rows by calling the function once more."""
-        return sum(_rows(chunk) for chunk in self._chunks())
+        return sum(_rows(self._chunk(table)) for table in self._tables())
 
     def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
         rows = 0
-        for part, chunk in enumerate(self._chunks()):
-            for name in columns:  # what a chunk calls a column has no say: see dpreg.sources.public
-                find_column(chunk.names, name)
-            for piece in chunk._pieces(columns, size):
+        for part, table in enumerate(self._tables()):
+            for piece in _pieces(self._chunk(table), columns, size):
                 yield replace(piece, part=part)
                 rows += piece.rows
         if self._rows not in (None, rows):
@@ -136,8 +145,8 @@ class OpenedSource(LocalSource):
             )
         self._rows = rows
 
-    def _chunks(self) -> Generator[LocalSource]:
-        """Call the function; each table that it gives, as a source."""
+    def _tables(self) -> Generator[Any]:
+        """Call the function; each table that it gives."""
         opened = guarded(self._function, _FAILED)
         if hasattr(opened, "__next__"):
             if opened is self._used:
@@ -152,14 +161,32 @@ class OpenedSource(LocalSource):
             raise ArgumentError(f"{_WANTED}; it returned a {type(opened).__name__}")
         tables = guarded(partial(iter, opened), _FAILED)
         for table in guarded_batches(tables, _FAILED):
-            yield self._chunk(table)
+            if not (isinstance(table, _TABLES) or hasattr(table, _STREAM)):
+                raise ArgumentError(f"{_WANTED}; one of its chunks is a {type(table).__name__}")
+            yield table
 
-    def _chunk(self, table: object) -> LocalSource:
-        if isinstance(table, _TABLES) or hasattr(table, _STREAM):
-            source = self._as_source(table)
-            if isinstance(source, LocalSource):
-                return source
-        raise ArgumentError(f"{_WANTED}; one of its chunks is a {type(table).__name__}")
+    def _chunk(self, table: Any) -> LocalSource:
+        source = loose_source(table) if isinstance(table, _TABLES) else self._as_source(table)
+        assert isinstance(source, LocalSource)  # as all are that come as one of these
+        return source
+
+
+def _pieces(chunk: LocalSource, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
+    """Cut a chunk into pieces, with missing cells where it has no such column, or several."""
+    there = {name: how for name, how in columns.items() if _is_unique(chunk, name)}
+    gone = {name: how for name, how in columns.items() if name not in there}
+    if there:
+        for piece in chunk._pieces(there, size):
+            yield replace(piece, read=partial(_completed, piece, gone)) if gone else piece
+        return
+    rows = _rows(chunk)
+    for start in range(0, rows, size):
+        part = min(size, rows - start)
+        yield Piece(part, partial(missing_chunk, columns, part), 0)
+
+
+def _completed(piece: Piece, gone: Mapping[str, ColumnType]) -> Chunk:
+    return {**piece.read(), **missing_chunk(gone, piece.rows)}
 
 
 def _rows(chunk: LocalSource) -> int:
@@ -167,9 +194,9 @@ def _rows(chunk: LocalSource) -> int:
         return chunk.rows
     if chunk.rereadable:
         return chunk.count()
-    name = chunk.names[0]
-    return sum(len(read[name]) for read in chunk.chunks({name: Boolean()}))
+    name = next((name for name in chunk.names if _is_unique(chunk, name)), None)
+    return sum(piece.rows for piece in chunk._pieces({name: Boolean()}, 1 << 15)) if name else 0
 
 
-def _is_unique(source: LocalSource, name: str) -> bool:
+def _is_unique(source: Source, name: str) -> bool:
     return source.names.count(name) == 1

@@ -17,7 +17,7 @@ from dpreg.sources.array_cells import array_reader
 from dpreg.sources.base import find_column
 from dpreg.sources.local import LocalSource, Piece
 
-__all__ = ["TableSource", "frame_source", "mapping_source"]
+__all__ = ["TableSource", "frame_source", "loose_source", "mapping_source"]
 
 _PART_ROWS = 1 << 18
 
@@ -38,6 +38,33 @@ def mapping_source(data: Mapping[Any, Any]) -> TableSource:
     if len(lengths) > 1:
         raise DataError("the table's columns have different lengths")
     return TableSource(series, lengths.pop() if lengths else 0)
+
+
+def loose_source(data: pd.DataFrame | Mapping[Any, Any]) -> TableSource:
+    """Take a later chunk of a table: nothing about its columns is an error, since rows may be why.
+
+    What is no column is one of missing cells; columns that are too short are missing at their end.
+    """
+    if isinstance(data, pd.DataFrame):
+        return frame_source(data) if data.columns.nlevels == 1 else TableSource([], len(data))
+    found = [(name, _loose_series(name, values)) for name, values in data.items()]
+    rows = max((len(column) for _, column in found), default=0)
+    return TableSource(
+        [
+            (name, column if len(column) == rows else column.reindex(range(rows)))
+            for name, column in found
+            if isinstance(name, str)
+        ],
+        rows,
+    )
+
+
+def _loose_series(name: Any, values: object) -> pd.Series[Any]:
+    try:
+        return _as_series(name, values)
+    except ArgumentError:
+        rows = len(values) if isinstance(values, np.ndarray) and values.ndim else 0
+        return pd.Series(np.full(rows, None, dtype=object), dtype=object)
 
 
 class TableSource(LocalSource):

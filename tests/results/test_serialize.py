@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dpreg
 from dpreg.errors import ArgumentError, DataError
+from dpreg.privacy.ledger.receipts import kept
 from dpreg.reporting import write_report
 from dpreg.results.claim import STAMP
 from dpreg.results.load import from_json, load
@@ -251,3 +253,16 @@ def test_a_loaded_result_predicts_from_formula_and_schema(make_regression, tmp_p
     strange = make_regression(("Intercept", "lat"), formula="price ~ age")
     with pytest.raises(ArgumentError, match="not columns of the design"):
         strange.predict(table)
+
+
+def test_a_charge_is_noted_by_all_who_asked_around_it():
+    ledger = dpreg.Ledger(dpreg.Budget(9))
+    with kept() as outer:
+        ledger.charge(dpreg.Budget(1), "one")
+        with kept() as inner:
+            ledger.charge(dpreg.Budget(2), "two")
+        assert len(inner.charges) == 1
+        ledger.charge(dpreg.Budget(3), "three")
+    ledger.charge(dpreg.Budget(1), "four")
+    assert len(inner.charges) == 1
+    assert len(outer.charges) == 3

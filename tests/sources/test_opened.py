@@ -1,5 +1,6 @@
 """Functions that return a table in chunks: called anew, checked chunk by chunk, never quoted."""
 
+import json
 import math
 import traceback
 
@@ -7,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import dpreg
 from dpreg.columns import Boolean, Categorical, Numeric, Unbounded
 from dpreg.errors import ArgumentError, DataError
 from dpreg.sources import Source, as_source
@@ -151,14 +153,77 @@ def test_a_list_is_an_object_column_in_any_chunk():
     assert np.array_equal(values, [1, 2, math.nan, 3.5], equal_nan=True)
 
 
-def test_a_later_chunk_without_a_needed_column_is_refused():
-    def function():
-        yield frame(3)
-        yield frame(3).drop(columns="k")
+ODD = {
+    "lacks it": lambda: frame(3).drop(columns="k"),
+    "has it twice": lambda: pd.concat([frame(3), frame(3)[["k"]]], axis=1),
+    "has none of them": lambda: pd.DataFrame({SECRET: range(3)}),
+    "has no column": lambda: pd.DataFrame(index=range(3)),
+    "has levels of names": lambda: pd.DataFrame({(SECRET, "a"): range(3)}),
+    "mapping that lacks it": lambda: {"x": [1.0] * 3, 7: [1]},
+    "mapping of one that is no column": lambda: {"x": [1.0] * 3, "k": np.ones((2, 2)), SECRET: 3},
+    "mapping of what is no column": lambda: {"k": np.ones((3, 2))},
+    "stream that lacks it": lambda: arrow({SECRET: [1] * 3, "x": [0.5] * 3}),
+    "stream that has none of them": lambda: arrow({SECRET: [1] * 3}),
+    "stream that is read once": lambda: arrow({SECRET: [1] * 3}).to_reader(2),
+}
 
-    source = as_source(function)
-    assert len(read(source, {"x": Unbounded()})["x"]) == 6
-    fails(lambda: read(source), "the table has no column 'k'; it has x, c")
+
+def arrow(columns):
+    return pytest.importorskip("pyarrow").table(columns)
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_what_columns_a_later_chunk_has_decides_nothing_but_its_cells(odd):
+    """A JSON reader's chunk has the keys of its rows: an error would tell of them."""
+    source = as_source(lambda: [frame(5), ODD[odd](), frame(4)])
+    assert source.names == ("x", "c", "k")
+    got = read(source, size=2)
+    assert [len(column) for column in got.values()] == [12, 12, 12]
+    assert np.isnan(got["k"][5:8]).all()
+    assert np.array_equal(got["k"][[*range(5), *range(8, 12)]], [*frame(5).k, *frame(4).k])
+    assert source.count() == 12
+    given = ODD[odd]()
+    there = "x" in (given.keys() if hasattr(given, "keys") else given.schema.names)
+    assert np.isnan(got["x"][5:8]).all() == (not there)
+
+
+def test_columns_of_a_later_chunk_that_are_too_short_are_missing_at_their_end():
+    def function():
+        yield {"k": [1], "x": [0.5]}
+        yield {"k": np.array([2, 3]), "x": [0.5], "c": pd.Series(["a", "b", "a"], index=[9, 8, 7])}
+
+    got = read(as_source(function), {"k": Unbounded(), "x": Numeric(0, 1)})
+    assert np.array_equal(got["k"], [1, 2, 3, math.nan], equal_nan=True)
+    assert np.array_equal(got["x"], [0.5, 0.5, math.nan, math.nan], equal_nan=True)
+
+
+def test_the_first_chunk_s_columns_are_looked_at_before_anything_is_read():
+    source = as_source(lambda: [frame(3).drop(columns="k"), frame(3)])
+    with pytest.raises(DataError, match="the table has no column 'k'; it has x, c"):
+        read(source)
+    with pytest.raises(DataError, match="different lengths"):
+        as_source(lambda: [{"x": [1], "k": [1, 2]}])
+
+
+def test_json_lines_whose_keys_change_are_never_refused(tmp_path):
+    """The names of columns that one row alone has, and whether there is one, are that row's."""
+    spent = []
+    for secret in ({}, {"x": 0.5}, {"x": 0.5, SECRET: 1}, {SECRET: "y"}):
+        rows = [{"y": 0.5} | ({"x": 0.5} if place < 100 else {}) for place in range(300)]
+        rows[250] |= secret
+        path = tmp_path / "rows.jsonl"
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+        ledger = dpreg.Ledger(dpreg.Budget(10))
+        dpreg.dp_mean(
+            "x",
+            lambda path=path: pd.read_json(path, lines=True, chunksize=200),
+            eps=1,
+            schema={"x": (0, 1)},
+            neighbors="add-remove",
+            budget=ledger,
+        )
+        spent.append(str(ledger.spent))
+    assert len(set(spent)) == 1
 
 
 def test_a_later_chunk_is_read_whatever_its_kind():

@@ -1,7 +1,8 @@
 """What a public call was charged, kept for the record of its release.
 
 A call charges deep inside, and its result is made elsewhere. Whoever wants to know opens `kept`
-around the call: the charge that happens inside it, in the same thread, is noted there.
+around the call: the charge that happens inside it, in the same thread, is noted there, and by
+whoever has opened another around that.
 
 Tested in `tests/results/test_serialize.py`.
 """
@@ -21,14 +22,14 @@ __all__ = ["Receipt", "kept", "note"]
 Receipt = list[tuple[Facts, Line]]
 """The charges of a call, in order: the ledger's facts and the line that each wrote."""
 
-_open: ContextVar[Receipt | None] = ContextVar("dpreg_receipt", default=None)
+_open: ContextVar[tuple[Receipt, ...]] = ContextVar("dpreg_receipts", default=())
 
 
 @contextmanager
 def kept() -> Iterator[Receipt]:
     """Collect the charges made while the block runs."""
     receipt = Receipt()
-    before = _open.set(receipt)
+    before = _open.set((*_open.get(), receipt))
     try:
         yield receipt
     finally:
@@ -37,6 +38,5 @@ def kept() -> Iterator[Receipt]:
 
 def note(facts: Facts, line: Line) -> None:
     """Write down a charge, if somebody wants to know."""
-    receipt = _open.get()
-    if receipt is not None:
+    for receipt in _open.get():
         receipt.append((facts, line))

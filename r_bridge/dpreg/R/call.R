@@ -3,7 +3,8 @@
 # A request is a plain list: the function's name, its arguments as plain values, and the columns of
 # a table as columns.R lays them out, or the number of one that Python has open (source.R). The reply
 # is a list too: `ok`, then the value or the error, and
-# the public warnings. To wrap another function: an R function with the same arguments that calls
+# the public warnings. A call that warns stops there, before it is charged; once R has signalled the
+# warning, and nobody has ended the call over it, the same request goes out again. To wrap another function: an R function with the same arguments that calls
 # `python_call()`, and in Python a line in dpreg_bridge/views.py if its result is of a new kind.
 
 python_call <- function(verb, arguments = list(), data = NULL, columns = names(data),
@@ -12,13 +13,18 @@ python_call <- function(verb, arguments = list(), data = NULL, columns = names(d
   door <- open_door()
   request <- list(
     verb = verb, arguments = plain_arguments(arguments), columns = table,
-    rows = if (!is.null(data)) as.double(nrow(data)), source = source$number, debug = isTRUE(getOption("dpreg.debug"))
+    rows = if (!is.null(data)) as.double(nrow(data)), source = source$number, debug = isTRUE(getOption("dpreg.debug")),
+    heard = 0L
   )
   check_text(request[c("verb", "arguments")], "an argument")
-  reply <- door(request)
-  for (text in reply$warnings) dpreg_warn(in_r_words(text, labels))
-  if (is.null(reply)) {
-    dpreg_stop("internal_error", "Python gave no answer: please report this.")
+  repeat {
+    reply <- door(request)
+    if (is.null(reply)) {
+      dpreg_stop("internal_error", "Python gave no answer: please report this.")
+    }
+    for (text in reply$warnings) dpreg_warn(in_r_words(text, labels))
+    if (!isTRUE(reply$again)) break
+    request$heard <- request$heard + length(reply$warnings)
   }
   if (!reply$ok) raise(reply, labels)
   reply$value
@@ -60,7 +66,8 @@ plain_argument <- function(value, name) {
 }
 
 # A call to keep in the result: what was typed, without rows. `do.call()` and pipes may put whole
-# tables where a name is expected, and functions with all that they can see; so may `update()`.
+# tables where a name is expected, and functions with all that they can see; so may `update()`, and
+# bquote(), substitute() and rlang's inject() within an expression.
 public_call <- function(call) {
   if (is.function(call[[1]])) call[[1]] <- function_symbol(call[[1]])
   call[[1]] <- as.name(sub("^.*::", "", deparse1(call[[1]])))
@@ -68,25 +75,44 @@ public_call <- function(call) {
     value <- call[[name]]
     path <- name == "data" && is.character(value)
     rows <- name %in% c("data", "newdata") || name == "x" && is.null(call$data)
-    if (rows && !path && !is.language(value)) call[[name]] <- quote(data)
+    if (rows && !path && !is_of_a_name(value)) value <- call[[name]] <- quote(data)
     # A ledger's address may hold a password.
     if (name == "budget" && !is.language(value)) call[[name]] <- quote(budget)
     if (is.function(value)) call[[name]] <- as.name(name)
-    if (is.call(value)) call[[name]] <- without_source(value)
+    if (is.call(value)) call[[name]] <- without_objects(value)
     if (inherits(value, "formula")) call[[name]] <- bare_formula(value)
   }
   call
 }
 
-# `function(x) ...` in a call carries the text of the file that it was read from.
-without_source <- function(e) {
-  if (!is.call(e)) return(e)
+# Whether an expression starts from a name, as d, d$x and subset(d, x > 0) do, and c(23, 45) does not.
+is_of_a_name <- function(e) {
+  while (is.call(e) && length(e) > 1) e <- e[[2]]
+  is.name(e)
+}
+
+# What was typed: objects that were put into an expression are left out, as are long vectors and the
+# text of the file that `function(x) ...` was read from.
+without_objects <- function(e) {
+  if (is.function(e[[1]])) e[[1]] <- function_symbol(e[[1]])
   if (identical(e[[1]], quote(`function`))) e[4] <- list(NULL)
-  attributes(e)[c("srcref", "srcfile", "wholeSrcref")] <- NULL
+  kept <- if (inherits(e, "formula")) class(e)
+  attributes(e)[c("srcref", "srcfile", "wholeSrcref", ".Environment")] <- NULL
   for (i in seq_along(e)) {
-    if (is.call(e[[i]])) e[[i]] <- without_source(e[[i]])
+    if (is.call(e[[i]])) {
+      e[[i]] <- without_objects(e[[i]])
+    } else if (is_object(e[[i]])) {
+      e[[i]] <- quote(...)
+    }
   }
-  e
+  if (is.null(kept)) e else structure(e, class = kept, .Environment = globalenv())
+}
+
+# Whether a part of a call is an object that nobody types: rows may be in it.
+is_object <- function(value) {
+  if (missing(value) || is.language(value) && !is.expression(value) || is.null(value)) return(FALSE)
+  if (is.pairlist(value)) return(FALSE) # the arguments of `function(x) ...`
+  is.object(value) || !is.atomic(value) || length(value) > 3
 }
 
 # A formula carries the environment it was made in, and saveRDS() would save the rows found there.

@@ -10,8 +10,9 @@
 # All other kinds are refused by name, dates and times with how to make numbers of them. Numbers go
 # over as a view of R's own memory; of texts only the distinct ones are converted.
 #
-# Whatever R could stumble over is done here: an R error inside Python would end the process. Text in
-# no known encoding refuses its column, be it one cell or all, since rpy2 could not read it.
+# Whatever R could stumble over is done here: an R error inside Python would end the process. A cell of
+# text in no known encoding, which rpy2 could not read, is missing, as is a factor's code without a
+# level: were its column refused, one row would decide whether the call succeeds.
 
 table_columns <- function(data, columns) {
   if (!is.data.frame(data)) {
@@ -111,32 +112,22 @@ in_memory <- function(x) {
 
 text_column <- function(x, refuse) {
   x <- as.vector(unclass(x))
+  x[!are_legal(x)] <- NA
   distinct <- unique(x)
   distinct <- distinct[!is.na(distinct)]
-  check_cells(distinct, refuse)
   list(kind = "text", values = match(x, distinct), levels = enc2utf8(distinct))
 }
 
-check_cells <- function(texts, refuse) {
-  if (!legal_text(texts)) {
-    refuse('holds text that is not valid UTF-8, or whose encoding is marked "bytes": ', mend_text, ".")
-  }
-}
-
 labels_column <- function(x, refuse) {
-  broken <- "is not a factor that R can read: its codes and levels do not fit together; make it anew by factor()."
   codes <- as.integer(unclass(x))
-  levels <- attr(x, "levels")
-  if (!is.character(levels) || !typeof(x) %in% c("integer", "double")) refuse(broken)
-  check_cells(levels, refuse)
-  levels <- enc2utf8(levels)
-  if (anyDuplicated(levels) || any(codes < 1L | codes > length(levels), na.rm = TRUE)) refuse(broken)
-  # addNA() makes a level of NA; a missing label it remains.
-  gone <- which(is.na(levels))
-  if (length(gone)) {
-    codes[codes == gone] <- NA
-    codes <- match(codes, seq_along(levels)[-gone])
-    levels <- levels[-gone]
+  labels <- attr(x, "levels")
+  if (!is.character(labels) || !typeof(x) %in% c("integer", "double")) {
+    refuse("is not a factor that R can read: make it anew by factor().")
   }
-  list(kind = "labels", values = codes, levels = levels, ordered = is.ordered(x))
+  codes[codes < 1L | codes > length(labels)] <- NA
+  labels <- as.vector(labels)
+  labels[!are_legal(labels)] <- NA # as of addNA(), which makes a level of NA
+  labels <- enc2utf8(labels)
+  levels <- unique(labels[!is.na(labels)])
+  list(kind = "labels", values = match(labels, levels)[codes], levels = levels, ordered = is.ordered(x))
 }

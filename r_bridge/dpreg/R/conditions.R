@@ -32,14 +32,12 @@ users_call <- function() {
 
 # `do.call()` puts objects where a name is expected: what could be rows is left out.
 call_to_show <- function(call) {
-  if (is.function(call[[1]])) call[[1]] <- function_symbol(call[[1]])
   for (i in seq_along(call)[-1]) {
     value <- call[[i]]
-    if (missing(value) || is.language(value) || is.null(value)) next
-    secret <- is.character(value) && any(grepl("://", value, fixed = TRUE)) # a password may be in it
-    if (is.object(value) || !is.atomic(value) || length(value) > 3 || secret) call[[i]] <- quote(...)
+    if (missing(value)) next
+    if (is.character(value) && any(grepl("://", value, fixed = TRUE))) call[[i]] <- quote(...) # a password?
   }
-  call
+  without_objects(call)
 }
 
 # A name for a function that stands in a call itself.

@@ -21,7 +21,8 @@
 #'
 #' @section Conditions:
 #' Errors are of class `dpreg_error`, and of a class of their own such as `dpreg_schema_error`;
-#' warnings are of class `dpreg_warning`. What they say depends on public facts only.
+#' warnings are of class `dpreg_warning`. What they say depends on public facts only. Warnings come before
+#' anything is charged: `tryCatch(warning = )` and `options(warn = 2)` stop a call that has spent nothing.
 #'
 #' @param formula An R formula.
 #' @param data Confidential rows: a data frame (also a tibble or data.table); the path of a Parquet or CSV
@@ -47,7 +48,8 @@
 #' @param contributions The most rows that one person may own; with `person`, the most that are used.
 #' @param person The name of the column that says whose row it is. Of each person at most `contributions` rows
 #'   are used, drawn at random, so that the claim holds for everybody, however many rows they own; the number of
-#'   rows is then private. `.` in a formula leaves this column out.
+#'   rows is then private. `.` in a formula leaves this column out. Ids that are numbers are the same if they
+#'   agree in 15 digits, whether they are numbers, text, levels or `integer64`; put a letter before longer ones.
 #' @param units What enters or leaves a model: a `"term"` or a `"column"` of the model matrix.
 #' @param keep Terms that are in every model, as in the formula.
 #' @param max_terms The most units outside `keep`, or `NULL`.

@@ -1,12 +1,13 @@
 # Text on its way to Python and into messages. rpy2 asks R for UTF-8, and where R cannot give it, R's
 # error would jump over Python's frames: the next call hangs, or R ends. So all text is looked at here.
 
-legal_text <- function(x) {
+legal_text <- function(x) all(are_legal(x))
+
+are_legal <- function(x) {
   mark <- Encoding(x)
-  if (any(mark == "bytes")) return(FALSE)
   # enc2utf8() would make other text, "<e9>", of what is not the UTF-8 that it claims to be.
   claimed <- mark == "UTF-8" | mark == "unknown" & isTRUE(l10n_info()$`UTF-8`)
-  all(validUTF8(x[claimed]))
+  mark != "bytes" & (!claimed | validUTF8(x))
 }
 
 # Stop unless every text within `x`, names included, is UTF-8 or can be made so.

@@ -21,6 +21,7 @@ def _add_test_verbs():
     from dpreg.cells import kind_of
     from dpreg.errors import DpregWarning
     from dpreg_bridge.formulas import in_r
+    from dpreg_bridge.ledgers import charged_to
     from dpreg_bridge.verbs import VERBS
 
     def show(data):
@@ -42,6 +43,12 @@ def _add_test_verbs():
     def warn(text):
         warnings.warn(text, DpregWarning)
         warnings.warn('row 7 holds 42', RuntimeWarning)
+        return 1
+
+    def warn_late(budget):
+        warnings.warn('early', DpregWarning)
+        charged_to(budget).charge(dpreg.Budget(1), 'a call that warns late', 'replace-one')
+        warnings.warn('late', DpregWarning)
         return 1
 
     def fail(text):
@@ -87,7 +94,7 @@ def _add_test_verbs():
         return ('a\\0b', '\\ud800')
 
     VERBS.update(in_r=in_r, drawn=drawn, lose_connection=lose_connection, public_names=public_names, dataset_names=dataset_names, truncated=truncated,
-                 hard_text=hard_text, finalize=finalize, show=show, defaults=defaults, warn=warn, fail=fail, wait=wait, echo=echo)
+                 hard_text=hard_text, finalize=finalize, show=show, defaults=defaults, warn=warn, warn_late=warn_late, fail=fail, wait=wait, echo=echo)
 _add_test_verbs()
 ", local = TRUE)
 }

@@ -71,6 +71,61 @@ test_that("dpreg's warnings are classed, and no others come through", {
   expect_identical(conditionMessage(said[[1]]), "bounds are poor")
 })
 
+spent <- function(ledger) as.numeric(dp_ledger(ledger$path)$spent[["eps"]])
+
+as_errors <- function(code) {
+  old <- options(warn = 2)
+  on.exit(options(old))
+  code
+}
+
+test_that("whoever takes a warning for an error has spent nothing", {
+  set.seed(5)
+  rows <- data.frame(y = runif(300), x = runif(300), z = runif(300), b = rbinom(300, 1, 0.5))
+  known <- list(y = c(0, 1), x = c(0, 1), b = c(0, 1))
+  calls <- list(
+    function(ledger) dp_ols(y ~ x + z, rows, eps = 1, schema = known, budget = ledger),
+    function(ledger) dp_ols(y ~ x + z, rows, eps = 1, schema = known["y"], budget = ledger),
+    function(ledger) dp_select(y ~ x + z, rows, eps = 1, schema = known, budget = ledger),
+    function(ledger) dp_glm(b ~ x, rows, eps = 0.1, schema = known, budget = ledger),
+    function(ledger) dp_glm(b ~ x + z, rows, eps = 0.1, schema = known, budget = ledger)
+  )
+  for (call in calls) {
+    ledger <- dp_ledger(tempfile(fileext = ".db"), eps = 100)
+    caught <- tryCatch(call(ledger), warning = identity)
+    expect_s3_class(caught, "dpreg_warning")
+    expect_error(as_errors(call(ledger)), "converted from warning")
+    expect_equal(spent(ledger), 0)
+    # The warnings are signalled once each, and the call is charged once.
+    said <- character()
+    told <- withCallingHandlers(call(ledger), warning = function(cond) {
+      expect_equal(spent(ledger), 0)
+      said <<- c(said, conditionMessage(cond))
+      invokeRestart("muffleWarning")
+    })
+    expect_identical(anyDuplicated(said), 0L)
+    expect_identical(said[[1]], conditionMessage(caught))
+    expect_equal(spent(ledger), told$eps)
+  }
+  # The last call warns of the column and of the rows.
+  expect_length(said, 2)
+})
+
+test_that("a warning after a charge stops nothing", {
+  test_verbs()
+  ledger <- dp_ledger(tempfile(fileext = ".db"), eps = 100)
+  said <- character()
+  value <- withCallingHandlers(
+    python_call("warn_late", list(budget = ledger$path)),
+    warning = function(cond) {
+      said <<- c(said, conditionMessage(cond))
+      invokeRestart("muffleWarning")
+    }
+  )
+  expect_identical(said, c("early", "late"))
+  expect_equal(spent(ledger), 1)
+})
+
 test_that("an interrupt ends the call and leaves all usable", {
   skip_on_os("windows")
   system(paste0("(sleep 1; kill -INT ", Sys.getpid(), ") &"))

@@ -21,14 +21,6 @@ setClass("dpregTestSlots", representation(a = "numeric"), where = globalenv())
 
 # A column of each kind, and whether every one of the kind is refused as dpreg_data_error.
 columns <- list(
-  bytes = function() some(bytes("\xe9"), "a"),
-  broken_utf8 = function() some("\xff\xfe", "a"),
-  claims_utf8 = function() some(`Encoding<-`("\xe9", "UTF-8"), "a"),
-  bytes_level = function() structure(rep(1L, n), levels = bytes("\xe9"), class = "factor"),
-  bytes_unused = function() structure(rep(1L, n), levels = c("a", bytes("\xe9")), class = "factor"),
-  broken_level = function() structure(rep(1:2, length.out = n), levels = c("a", "\xe9"), class = "factor"),
-  code_beyond = function() structure(rep(3L, n), levels = c("a", "b"), class = "factor"),
-  level_twice = function() structure(rep(1:2, length.out = n), levels = c("a", "a"), class = "factor"),
   no_levels = function() structure(rep(1L, n), class = "factor"),
   s4_numbers = function() methods::new("dpregTestNumbers", runif(n)),
   s4_slots = function() methods::new("dpregTestSlots", a = 1),
@@ -53,7 +45,16 @@ columns <- list(
   pointer = function() methods::new("externalptr"),
   wrong_length = function() structure(list(1), class = "dpreg_bad_length")
 )
+# What some cells alone can cause refuses no call.
 harmless <- list(
+  bytes = function() some(bytes("\xe9"), "a"),
+  broken_utf8 = function() some("\xff\xfe", "a"),
+  claims_utf8 = function() some(`Encoding<-`("\xe9", "UTF-8"), "a"),
+  bytes_level = function() structure(rep(1L, n), levels = bytes("\xe9"), class = "factor"),
+  bytes_unused = function() structure(rep(1L, n), levels = c("a", bytes("\xe9")), class = "factor"),
+  broken_level = function() structure(rep(1:2, length.out = n), levels = c("a", "\xe9"), class = "factor"),
+  code_beyond = function() structure(rep(3L, n), levels = c("a", "b"), class = "factor"),
+  level_twice = function() structure(rep(1:2, length.out = n), levels = c("a", "a"), class = "factor"),
   altrep = function() seq_len(n),
   altrep_text = function() as.character(seq_len(n)),
   latin1 = function() some(`Encoding<-`("\xe9", "latin1"), "a"),
@@ -122,12 +123,46 @@ test_that("every hostile column is refused by its name, in one class of conditio
   }
 })
 
-test_that("one cell of bytes says what a column of them says", {
-  say <- function(column) conditionMessage(outcome(table_columns(put(column), "h")))
-  all <- rep(bytes("\xe9"), n)
-  one <- replace(rep("a", n), 7, bytes("\xe9"))
-  expect_match(say(all), 'column \'h\' holds text that is not valid UTF-8', fixed = TRUE)
-  expect_identical(say(one), say(all))
+test_that("a cell that is no text, or a code without a level, is missing, and refuses no call", {
+  test_verbs()
+  cells <- function(column) {
+    shown <- python_call("show", data = put(column), columns = "h")$h
+    replace(shown$cells, as.logical(shown$missing), NA)
+  }
+  good <- rep(c("a", "b", NA), length.out = n)
+  for (bad in list(bytes("\xe9"), "\xff\xfe", `Encoding<-`("M\xfcller", "UTF-8"))) {
+    expect_identical(cells(replace(good, 5, bad)), cells(replace(good, 5, NA)))
+    expect_identical(cells(rep(bad, n)), rep(NA_character_, n))
+    broken <- structure(match(good, c("a", "b")) * 1L, levels = c("a", "b", bad), class = "factor")
+    expect_identical(cells(replace(unclass(broken), 5, 3L) |> structure(class = "factor")), cells(replace(good, 5, NA)))
+  }
+  labels <- structure(rep(c(1L, 2L, NA), length.out = n), levels = c("a", "b"), class = "factor")
+  expect_identical(cells(labels), cells(good))
+  for (code in c(0L, -1L, 3L, .Machine$integer.max)) {
+    beyond <- structure(replace(unclass(labels), 5, code), class = "factor")
+    expect_identical(cells(beyond), cells(replace(good, 5, NA)))
+  }
+  twice <- structure(rep(1:3, length.out = n), levels = c("a", "b", "a"), class = "factor")
+  expect_identical(cells(twice), cells(rep(c("a", "b", "a"), length.out = n)))
+})
+
+test_that("one row's text decides of no call whether it succeeds", {
+  released <- function(cell) {
+    frame <- put(rep(c("a", "b"), length.out = n))
+    set.seed(1)
+    frame$y <- frame$x <- runif(n)
+    frame$h[7] <- cell
+    rows <- c(schema, list(h = c("a", "b")))
+    list(
+      coef(dp_ols(y ~ x + h, frame, eps = 1, schema = rows, unsafe_seed = 1)),
+      dp_mean("y", frame, eps = 1, schema = rows, by = "h", unsafe_seed = 1)$estimates,
+      dp_mean("y", frame, eps = 1, schema = schema, person = "h", contributions = 6, unsafe_seed = 1)$estimates
+    )
+  }
+  nobody <- suppressMessages(suppressWarnings(released(NA)))
+  for (cell in c(bytes("\xe9"), "M\xfcller")) {
+    expect_identical(suppressMessages(suppressWarnings(released(cell))), nobody)
+  }
 })
 
 test_that("text elsewhere is looked at as well", {

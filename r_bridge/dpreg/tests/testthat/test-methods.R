@@ -126,6 +126,30 @@ test_that("a seeded result is stamped in every view", {
   expect_match(knitr::knit_print(seeded), stamp, fixed = TRUE)
 })
 
+test_that("no table stays in a call by way of an expression", {
+  table <- mtcars
+  table$mpg[7] <- 14.34567
+  shows <- function(object) any(grepl("14.34567", c(deparse(object), capture.output(print(object))), fixed = TRUE))
+  expect_true(shows(quote(f(.(table)))) || shows(bquote(f(.(table)))))
+  fits <- list(
+    eval(bquote(dp_ols(mpg ~ wt, data = subset(.(table), wt > 0), eps = 1, schema = car_schema))),
+    eval(bquote(dp_ols(mpg ~ wt, data = (function(d) .(table))(), eps = 1, schema = car_schema))),
+    eval(bquote(dp_mean(.(table)$mpg, eps = 1, bounds = c(0, 40)))),
+    eval(bquote(dp_mean(mtcars$mpg * .(table$mpg), eps = 1, bounds = c(0, 40)))),
+    dp_mean(c(14.34567, 20, 21), eps = 1, bounds = c(0, 40))
+  )
+  for (fit in fits) expect_false(shows(fit$call) || shows(fit))
+  expect_identical(fits[[1]]$call$data, quote(data))
+  typed <- dp_ols(mpg ~ wt, data = subset(mtcars, wt > 2), eps = 1, schema = car_schema)
+  expect_identical(typed$call$data, quote(subset(mtcars, wt > 2)))
+  cond <- tryCatch(
+    eval(bquote(dp_ols(mpg ~ none, data = subset(.(table), wt > 0), eps = 1, schema = car_schema))),
+    error = identity
+  )
+  expect_identical(conditionCall(cond)$data, quote(subset(..., wt > 0)))
+  expect_false(shows(cond))
+})
+
 test_that("the object holds no rows, whatever the call looked like", {
   secret <- transform(mtcars, mpg = mpg + 0.123456789)
   make <- function(table) {

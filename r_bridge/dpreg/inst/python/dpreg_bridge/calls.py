@@ -1,7 +1,13 @@
 """Calling dpreg on R's behalf: a request in, a reply out, never an exception.
 
 A reply holds ``ok``; then ``value``, or ``class`` and ``message`` of what went wrong; and the texts
-of dpreg's warnings. Errors and warnings of dpreg are made of public facts. The message of any other
+of dpreg's warnings.
+
+A warning comes before the charge, so that whoever takes it for an error (``options(warn = 2)``,
+``tryCatch(warning = )``) has spent nothing. R cannot be called from here, since it might leave by
+a jump. So a call that warns is stopped there, and its reply says so by ``again``: R signals
+the warning and, if it goes on, sends the request once more with how many warnings it has ``heard``,
+at which the call does not stop a second time. Errors and warnings of dpreg are made of public facts. The message of any other
 exception may hold cells, so only its class is shown, unless the curator asked for more by
 ``options(dpreg.debug = TRUE)``.
 """
@@ -13,6 +19,7 @@ import warnings
 from typing import Any
 
 from dpreg.errors import DpregError, DpregWarning
+from dpreg.privacy.ledger.receipts import kept
 from dpreg.schema import Schema
 from dpreg_bridge.columns import table
 from dpreg_bridge.interrupts import pythons_interrupts
@@ -32,12 +39,30 @@ def answer(request: Any) -> Any:
         return to_r({"warnings": (), **_failure("KeyboardInterrupt", "")})
 
 
+class _Warned(BaseException):
+    """Stops a call that warns; no part of dpreg takes it for an error of its own."""
+
+
 def _answer(request: Any) -> Any:
-    with warnings.catch_warnings(record=True) as caught:
+    asked = dict(zip(map(str, request.names), request, strict=True))
+    heard = int(from_r(asked["heard"]))
+    told: dict[str, None] = {}
+
+    def hear(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        if not issubclass(category, DpregWarning) or str(message) in told:
+            return
+        told[str(message)] = None
+        if len(told) > heard and not receipt:
+            raise _Warned
+
+    with warnings.catch_warnings(), kept() as receipt:
         warnings.simplefilter("always")
-        reply = _reply(dict(zip(map(str, request.names), request, strict=True)))
-    told = [str(w.message) for w in caught if issubclass(w.category, DpregWarning)]
-    return to_r({"warnings": tuple(dict.fromkeys(told)), **reply})
+        warnings.showwarning = hear
+        try:
+            reply = _reply(asked)
+        except _Warned:
+            reply = {"ok": False, "again": True}
+    return to_r({"warnings": tuple(told)[heard:], **reply})
 
 
 def _reply(request: dict[str, Any]) -> dict[str, Any]:
@@ -55,7 +80,7 @@ def _reply(request: dict[str, Any]) -> dict[str, Any]:
         return {"ok": True, "value": to_r(do(**arguments))}
     except DpregError as error:
         return _failure(_kinds(type(error)), str(error))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, _Warned):
         raise
     except BaseException as error:
         if from_r(request["debug"]):
