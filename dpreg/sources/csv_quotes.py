@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["LINE_END", "after_last_line", "is_line_by_line", "without_open_quotes"]
 
@@ -12,7 +15,10 @@ __all__ = ["LINE_END", "after_last_line", "is_line_by_line", "without_open_quote
 _QUOTED = re.compile(rb'(?:^|[,\r\n])"[^"\r\n]*+(?:""[^"\r\n]*+)*+(?P<close>"?)')
 LINE_END = re.compile(rb"\r\n|\r|\n")
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
-_STEP = 1 << 12
+_STEP = 1 << 18
+_TAIL = 1 << 12
+
+Letters: TypeAlias = NDArray[np.uint8]
 
 
 def without_open_quotes(block: bytes) -> tuple[bytes, int]:
@@ -29,7 +35,9 @@ def without_open_quotes(block: bytes) -> tuple[bytes, int]:
             first = cell.start() + (block[cell.start()] in b"\r\n")
             first = max(block.rfind(b"\n", 0, first), block.rfind(b"\r", 0, first)) + 1
             end = LINE_END.search(block, cell.end())
-            kept.append(block[start:first])
+            before = block[start:first]
+            # A carriage return must not become one end of a line with a line feed that comes next.
+            kept.append(before + b"\n" if before.endswith(b"\r") else before)
             start = end.end() if end else len(block)
             lines += 1
     return b"".join([*kept, block[start:]]), lines
@@ -52,26 +60,35 @@ def is_line_by_line(block: memoryview, rows: int) -> bool:
     one, behind which the parser had nothing to go on with. That one is looked at.
     """
     letters = np.frombuffer(block, dtype=np.uint8)
-    if not (letters == _QUOTE).any():
+    if not any((part == _QUOTE).any() for part in _parts(letters)):
         return True
     if rows != _lines(letters):
         return False
-    bare = len(block) - (2 if block[-2:] == b"\r\n" else 1)
-    last = bytes(block[after_last_line(block, 0, bare) :])
+    end = 2 if bytes(block[-2:]) == b"\r\n" else 1
+    last = bytes(block[after_last_line(block, 0, len(block) - end) :])
     return not without_open_quotes(last)[1]
 
 
-def _lines(letters: np.ndarray) -> int:
+def _lines(letters: Letters) -> int:
     """Count the ends of lines."""
-    newlines, returns = letters == _NEWLINE, letters == _RETURN
-    both = np.count_nonzero(returns[:-1] & newlines[1:])
-    return np.count_nonzero(newlines) + np.count_nonzero(returns) - both
+    newlines, returns = _count(letters, _NEWLINE), _count(letters, _RETURN)
+    both = (letters[:-1] == _RETURN) & (letters[1:] == _NEWLINE) if returns and newlines else []
+    return newlines + returns - int(np.count_nonzero(both))
+
+
+def _count(letters: Letters, letter: int) -> int:
+    return sum(int(np.count_nonzero(part == letter)) for part in _parts(letters))
+
+
+def _parts(letters: Letters) -> Iterator[Letters]:
+    """Cut a block into parts that a comparison of all their letters leaves in the cache."""
+    return (letters[at : at + _STEP] for at in range(0, len(letters), _STEP))
 
 
 def after_last_line(block: memoryview, start: int, stop: int) -> int:
-    """Return the place after the last end of a line within `block[start:stop]`; 0 if it has none."""
+    """Return the place after the last end of a line in `block[start:stop]`; 0 where none is."""
     while start < stop:
-        low = max(start, stop - _STEP)
+        low = max(start, stop - _TAIL)
         letters = bytes(block[low:stop])
         place = max(letters.rfind(b"\n"), letters.rfind(b"\r"))
         if place >= 0:
