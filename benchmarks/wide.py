@@ -1,9 +1,10 @@
-"""Coverage of 95% intervals that are made of few draws: models of 180 to 300 columns.
+"""Coverage of intervals that are made of few draws: models of 180 to 300 columns.
 
 Intervals of ridged fits, and under noise that is not Gaussian, come from draws of the truth given
 the release: 2,000 of them up to 80 columns, 200 from 173 on. Here 200 stand beside more on the
-same releases, with the truth known. Coverage is averaged over all slopes; the standard error is
-that of the means of runs, since the slopes of one release are not independent.
+same releases, with the truth known. Coverage of 95% and of 99% intervals is averaged over all
+slopes; the standard error is that of the means of runs, since the slopes of one release are not
+independent. The constant is one number a run.
 
     python -m benchmarks.wide [--runs N] [--only TEXT] [--draws 200 2000]
 
@@ -80,16 +81,23 @@ def released(cell: Cell, exact: Moments, rng: np.random.Generator) -> NoisyGram:
     return release_gram(exact, range(cell.p), part=part, noise=cell.noise)
 
 
-def covered(fit: GramFit, truth: np.ndarray) -> tuple[float, float]:
-    """Return the share of slopes whose interval holds them, and the intervals' mean width."""
-    low, high = fit.conf_int(0.05)[1:].T
-    return float(((low <= truth[1:]) & (truth[1:] <= high)).mean()), float((high - low).mean())
+def covered(fit: GramFit, truth: np.ndarray) -> list[float]:
+    """Return what share of slopes, and whether the constant, is in its interval of 95% and 99%.
+
+    Last comes the mean width of the slopes' 95% intervals.
+    """
+    shares: list[float] = []
+    for alpha in (0.05, 0.01):
+        low, high = fit.conf_int(alpha).T
+        held = (low <= truth) & (truth <= high)
+        shares += [float(held[1:].mean()), float(held[0])]
+    return [*shares, float(np.diff(fit.conf_int(0.05)[1:]).mean())]
 
 
 def run(cell: Cell, runs: int, draws: list[int], seed: int) -> None:
     """Print one line for each number of draws."""
     rng = np.random.default_rng([seed, cell.p, cell.n, Fraction(cell.eps).numerator])
-    found: dict[int, list[tuple[float, float]]] = {number: [] for number in draws}
+    found: dict[int, list[list[float]]] = {number: [] for number in draws}
     ridged = 0
     for _ in range(runs):
         truth = np.append(0.1, rng.normal(0, 0.3 / np.sqrt(cell.p), cell.p - 1))
@@ -99,11 +107,12 @@ def run(cell: Cell, runs: int, draws: list[int], seed: int) -> None:
             found[number].append(covered(fit, truth))
         ridged += fit.ridged
     for number, each in found.items():
-        shares, widths = np.array(each).T
-        error = shares.std(ddof=1) / np.sqrt(runs)
+        slopes, constant, slopes99, constant99, width = np.mean(each, axis=0)
+        error, _, error99, *_ = np.std(each, axis=0, ddof=1) / np.sqrt(runs)
         print(
             f"{cell!s:56} draws={number:5} runs={runs} ridged={ridged:3} "
-            f"coverage={shares.mean():.4f} se={error:.4f} width={widths.mean():.4g}",
+            f"slopes: 95%={slopes:.4f} se={error:.4f} 99%={slopes99:.4f} se={error99:.4f} "
+            f"constant: 95%={constant:.3f} 99%={constant99:.3f} width={width:.4g}",
             flush=True,
         )
 

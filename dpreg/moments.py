@@ -19,7 +19,6 @@ Nothing here raises, warns or branches on a value: a NaN counts as a zero cell, 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
@@ -57,6 +56,7 @@ _BLOCK_ROWS = 8192  # 2**13 products of at most 2**40 stay within float64's 2**5
 _FLUSH_BLOCKS = 512  # 2**9 blocks of at most 2**53 stay within int64
 _BLOCK_CELLS = 5 << 18  # of many columns fewer rows are taken at a time: they are slower to fetch
 _LEAST_ROWS = 1 << 10
+_ROWS_OF_LEVEL = 16  # that are summed by codes while one level is added to its sums
 _NARROW = 15  # columns up to which half a block is multiplied sooner, and by dgemm than by dsyrk
 
 
@@ -191,11 +191,13 @@ class _MomentTally:
 
     def _step(self) -> int:
         """Return how many rows of a chunk to take, so that they stay in the cache until summed."""
-        if layout_of(self.vectors).groups:  # each sum is as large as the groups are
-            return sys.maxsize
-        if self.vectors.size <= _NARROW:
-            return _BLOCK_ROWS // 2
-        return max(_LEAST_ROWS, min(_BLOCK_ROWS, _BLOCK_CELLS // self.vectors.size))
+        layout = layout_of(self.vectors)
+        if len(layout.dense) <= _NARROW:
+            step = _BLOCK_ROWS // 2
+        else:
+            step = max(_LEAST_ROWS, min(_BLOCK_ROWS, _BLOCK_CELLS // len(layout.dense)))
+        # Each part's sums are as large as the groups are.
+        return max(step, _ROWS_OF_LEVEL * sum(len(group.places) for group in layout.groups))
 
     def _ways(self) -> tuple[Callable[[Chunk], CodedRows], bool]:
         """Return what makes rows of a chunk, and whether they are on the grid already."""

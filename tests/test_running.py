@@ -25,6 +25,33 @@ def test_threads_are_what_the_user_says_or_may_use(monkeypatch, told, found):
     assert threads(8) == (1 if not told else found)
 
 
+ROWS_READ = """
+import os
+import numpy as np
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+from dpreg.columns import Unbounded
+from dpreg.sources import as_source
+calls = []  # one a thread
+def tally(chunks):
+    calls.append(tally)
+    return np.array([sum(len(chunk["x"]) for _, chunk in chunks)])
+print(*as_source({"x": np.zeros(1_000_000)}).total({"x": Unbounded()}, tally), len(calls))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity to set")
+@pytest.mark.parametrize(("told", "found"), [("", "1"), ("3", "3")])
+def test_a_process_on_one_processor_reads_with_one_thread_unless_told(told, found):
+    done = subprocess.run(
+        [sys.executable, "-c", ROWS_READ],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "DPREG_THREADS": told},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["1000000", found]
+
+
 @pytest.mark.parametrize("told", ["0", "-1", "many", "1.5", "9999"])
 def test_bad_threads_are_refused(monkeypatch, told):
     monkeypatch.setenv("DPREG_THREADS", told)

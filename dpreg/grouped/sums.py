@@ -6,10 +6,10 @@ out, exactly.
 Proof. Cells are integers of at most 2**20 in modulus, what a named cell has more than the rest of
 its column at most 2**21. A summand is a product of two such numbers, at most 2**42 in modulus, and
 int64 holds the sum of 2**20 of them (at most 2**62). Where all rows of a group have the same
-`steps` what is summed is the other factor alone, at most 2**20 in modulus, and the steps are
-multiplied in at the end, in Python's integers where there are more than 2**20 rows. Sums that are
-not such counts are added to Python's integers at least every 2**20 rows. Sums of integers do not
-depend on their order. QED
+`steps` what is summed is the other factor alone, at most 2**20 in modulus: a float64 holds the sum
+of 2**20 of these (at most 2**40) and each sum on the way. The steps are multiplied in at the end,
+in Python's integers where there are more than 2**20 rows. Sums that are not such counts are added
+to Python's integers at least every 2**20 rows. Sums of integers do not depend on their order. QED
 """
 
 from __future__ import annotations
@@ -65,17 +65,21 @@ class GroupSums:
         rows = len(cells)
         if self._pending + rows > _MOST_ROWS:
             self._flush()
-        dense = np.ascontiguousarray(cells, dtype=np.int64)
         first = np.zeros(rows, dtype=np.int64) if labels is None else labels
         chosen = [self._chosen(number, one) for number, one in enumerate(slots)]
         sums = iter(self._partial)
-        for number, (places, codes, values) in enumerate(chosen):
-            width = len(self._layout.groups[number].places)
-            found = _selection(first[places] * width + codes, values, self._sets * width)
+        for group, slot, (places, codes, values) in zip(
+            self._layout.groups, slots, chosen, strict=True
+        ):
             cross, squares = next(sums), next(sums)
-            cross += (found @ dense[places]).reshape(cross.shape)
-            if self._layout.groups[number].steps is None:
-                squares += (found @ values).reshape(squares.shape)
+            width = len(group.places)
+            if group.steps is not None:
+                none = self._sets * width
+                _add_cells(cross, np.where(slot.codes < 0, none, first * width + slot.codes), cells)
+                continue
+            found = _selection(first[places] * width + codes, values, self._sets * width)
+            cross += (found @ cells[places].astype(np.int64)).reshape(cross.shape)
+            squares += (found @ values).reshape(squares.shape)
         for one, other in self._layout.pairs:
             table = next(sums)
             _add_pairs(table, rows, first, chosen[one], chosen[other])
@@ -145,6 +149,13 @@ class GroupSums:
             total += partial.astype(object)
             partial[:] = 0
         self._pending = 0
+
+
+def _add_cells(cross: Any, places: Any, cells: NDArray[np.float64]) -> None:
+    """Add each row's cells to the sums of its set and code, which are the last for no code."""
+    sums = cross.reshape(-1, cross.shape[-1])
+    for column, cell in zip(sums.T, cells.T, strict=True):
+        column += np.bincount(places, cell, len(sums) + 1)[:-1].astype(np.int64)
 
 
 def _selection(rows: Any, values: Any, height: int) -> Any:

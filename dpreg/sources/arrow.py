@@ -190,7 +190,7 @@ def stream_source(data: object) -> StreamSource:
     DataError
         If the engine fails, or has a column of a type that pyarrow does not know.
     ArgumentError
-        If `data` is not a table.
+        If `data` is not a table, or a Dataset of CSV or JSON files.
 
     Notes
     -----
@@ -281,7 +281,9 @@ def _duckdb(data: Any, name: str) -> Engine:
 
 
 def _dataset(data: Any, name: str) -> Engine:
-    from dpreg.sources.arrow_datasets import dataset_batches
+    from dpreg.sources.arrow_datasets import check_formats, dataset_batches
+
+    check_formats(data)
 
     def opened(columns: Mapping[str, ColumnType]) -> Iterator[Any]:
         return guarded(lambda: dataset_batches(data, list(columns)), f"{name} cannot be read")

@@ -1,7 +1,12 @@
 """Datasets of pyarrow: each file is read in its own types.
 
 A whole dataset is read in the types of its first file, and one cell of another file that cannot be
-turned into them ends the pass. So files are read one by one, and those of text as text.
+turned into them ends the pass. So files are read one by one.
+
+Files of text are refused: Arrow's reader of CSV stops at a row with another number of cells, and a
+quote that is never closed takes other rows with it; that of JSON stops at a line that it cannot
+read. Whether a call ends in an error is not for a row to say. dpreg's own reader of CSV takes
+paths.
 
 Tested in `tests/sources/test_arrow.py`.
 """
@@ -13,12 +18,31 @@ from typing import Any
 
 from pyarrow import dataset
 
+from dpreg.errors import ArgumentError
 from dpreg.sources.arrow_library import pa
 
-__all__ = ["dataset_batches"]
+__all__ = ["check_formats", "dataset_batches"]
 
 _ROWS = 1 << 15
 _BUFFER = 1 << 18
+
+
+def check_formats(data: dataset.Dataset) -> None:
+    """Refuse a dataset that has files of text, filtered or not.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    for part in getattr(data, "children", ()):
+        check_formats(part)
+    found = getattr(data, "format", None)
+    if isinstance(found, dataset.CsvFileFormat | dataset.JsonFileFormat):
+        name = type(found).__name__.removesuffix("FileFormat").upper()
+        raise ArgumentError(
+            f"data is a pyarrow.dataset with {name} files, of which a single row could end the "
+            "call after the charge: give the paths of CSV files (data.files), or Parquet files"
+        )
 
 
 def dataset_batches(data: dataset.Dataset, columns: Sequence[str]) -> Iterator[Any]:
@@ -62,10 +86,8 @@ def _types(part: Any, schema: Any, columns: Sequence[str]) -> Any:
     What the file lacks, the dataset knows from the names of folders, or it is missing.
     """
     own = part.physical_schema
-    text = isinstance(getattr(part, "format", None), dataset.CsvFileFormat)
     fields = []
     for name in columns:
         places = own.get_all_field_indices(name)
-        field = own.field(places[0]) if len(places) == 1 else schema.field(name)
-        fields.append(field.with_type(pa.string()) if text and places else field)
+        fields.append(own.field(places[0]) if len(places) == 1 else schema.field(name))
     return pa.schema(fields)

@@ -42,7 +42,7 @@ from dpreg.sources.arrow_cells import batch_reader
 from dpreg.sources.arrow_library import pa
 from dpreg.sources.base import Chunk, find_column
 from dpreg.sources.csv_blocks import MARK, Malformed, line_blocks
-from dpreg.sources.csv_quotes import without_open_quotes
+from dpreg.sources.csv_quotes import is_line_by_line, without_open_quotes
 from dpreg.sources.local import LocalSource, Piece
 from dpreg.sources.meaning import meaning_of
 from dpreg.sources.stamps import check_same, stamp
@@ -162,22 +162,34 @@ class _Columns:
         numbers = [n for n, how in columns.items() if isinstance(how, Numeric | Unbounded)]
         return cls([*columns], numbers)
 
-    def parsed(self, block: bytes, header: Sequence[str], malformed: Malformed) -> Any:
-        """Parse a block of lines."""
-        numbers = self.numbers
-        if numbers:
-            counted = Malformed()
-            types = {name: pa.float64() if name in numbers else _TEXT for name in self.names}
-            try:
-                table = _parsed(block, header, types, counted)
-            except pa.ArrowInvalid:
-                pass
-            else:
-                malformed.rows += counted.rows
-                return table
+    def parsed(
+        self, block: memoryview | bytes, header: Sequence[str], malformed: Malformed
+    ) -> list[Any]:
+        """Parse a block of lines, each of them for itself."""
+        table, bad = self._tried(block, header)
+        if table is None or not is_line_by_line(memoryview(block), table.num_rows + bad):
+            block, taken = without_open_quotes(bytes(block))
+            if not block:
+                malformed.rows += taken
+                return []
+            if taken:
+                table, bad = self._tried(block, header)
+                malformed.rows += taken
+        if table is not None:
+            malformed.rows += bad
+            return list(table.to_batches())
         table = _parsed(block, header, dict.fromkeys(self.names, _TEXT), malformed)
-        self.numbers -= {name for name in numbers if not _are_numbers(table[name])}
-        return table
+        self.numbers -= {name for name in self.numbers if not _are_numbers(table[name])}
+        return list(table.to_batches())
+
+    def _tried(self, block: memoryview | bytes, header: Sequence[str]) -> tuple[Any, int]:
+        """Parse columns of numbers as such; no table where one of them has another cell."""
+        numbers, counted = self.numbers, Malformed()
+        types = {name: pa.float64() if name in numbers else _TEXT for name in self.names}
+        try:
+            return _parsed(block, header, types, counted), counted.rows
+        except pa.ArrowInvalid:
+            return None, 0
 
 
 def _are_numbers(column: Any) -> bool:
@@ -195,33 +207,29 @@ def _batches(
     failed = f"{path} cannot be read as CSV: it is damaged"
     blocks = guarded_batches(line_blocks(path, malformed), failed)
 
-    def work(block: bytes) -> tuple[list[Any], int]:
+    def work(block: memoryview) -> tuple[list[Any], int]:
         spoilt = Malformed()
-        closed, spoilt.rows = without_open_quotes(block)
-        if not closed:
-            return [], spoilt.rows
-        table = guarded(lambda: columns.parsed(closed, header, spoilt), failed)
-        return table.to_batches(), spoilt.rows
+        return guarded(lambda: columns.parsed(block, header, spoilt), failed), spoilt.rows
 
     for batches, spoilt in _ahead(work, _without_header(blocks)):
         malformed.rows += spoilt
         yield from batches
 
 
-def _without_header(blocks: Iterator[bytes]) -> Iterator[bytes]:
+def _without_header(blocks: Iterator[memoryview]) -> Iterator[memoryview]:
     headed = False
     for whole in blocks:
         block = whole
         if not headed:
             found = _HEADER.match(whole)
             headed = found is not None
-            block = whole[found.end() :] if found else b""
+            block = whole[found.end() if found else len(whole) :]
         if block:
             yield block
 
 
 def _ahead(
-    work: Callable[[bytes], tuple[list[Any], int]], blocks: Iterator[bytes]
+    work: Callable[[memoryview], tuple[list[Any], int]], blocks: Iterator[memoryview]
 ) -> Iterator[tuple[list[Any], int]]:
     """Work on blocks in several threads, a few blocks ahead; results come in order."""
     threads = threads_allowed(_MOST_THREADS)
@@ -245,7 +253,7 @@ def _ahead(
 def _header(path: str) -> tuple[str, ...]:
     failed = f"{path} cannot be read as CSV, or has no line with a header"
     blocks = line_blocks(path, Malformed(), _HEADER_BLOCK)
-    block = guarded(lambda: next(blocks, b""), failed)
+    block = guarded(lambda: next(blocks, memoryview(b"")), failed)
     blocks.close()
     line = _HEADER.match(block)
     first = line[0].lstrip(b"\r\n") if line else b""
@@ -262,13 +270,16 @@ def _header(path: str) -> tuple[str, ...]:
 
 
 def _parsed(
-    block: bytes, names: Sequence[str] | None, types: Mapping[str, Any], malformed: Malformed
+    block: memoryview | bytes,
+    names: Sequence[str] | None,
+    types: Mapping[str, Any],
+    malformed: Malformed,
 ) -> Any:
     from pyarrow import csv
 
     # pyarrow drops a mark at the start of what it is given; one that stands there is the cell's.
-    if block.startswith(MARK):
-        block = MARK + block
+    if block[: len(MARK)] == MARK:
+        block = MARK + bytes(block)
     return csv.read_csv(
         pa.BufferReader(block),
         csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),

@@ -261,8 +261,8 @@ def test_a_charge_is_noted_by_all_who_asked_around_it():
         ledger.charge(dpreg.Budget(1), "one")
         with kept() as inner:
             ledger.charge(dpreg.Budget(2), "two")
-        assert len(inner.charges) == 1
+        assert len(inner) == 1
         ledger.charge(dpreg.Budget(3), "three")
     ledger.charge(dpreg.Budget(1), "four")
-    assert len(inner.charges) == 1
-    assert len(outer.charges) == 3
+    assert len(inner) == 1
+    assert len(outer) == 3

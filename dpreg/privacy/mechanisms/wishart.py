@@ -13,8 +13,11 @@ standard normals.
 
 *Proof.* P and M are exact normal numbers of which the first m digits to the base 2**20 are known
 (`dpreg.privacy.mechanisms.normals`); let K be the largest whole part. Digits are multiplied in
-floats: a sum of 2**13 products of integers of at most 2**20 is exact, in any order. Products of the
-i-th digit of one number and the j-th of the other are summed for i + j <= m + 1. In units u =
+floats: a sum of 2**13 products of integers of at most 2**20 is exact, in any order (see below).
+Such sums are added in int64: the products of the i-th digit of one number and the j-th of the
+other for i + j <= m + 1, so of at most m + 1 pairs for each i + j. With the transpose that is at
+most 2 nu (m + 1) 2**40 in modulus, below 2**62 where nu (m + 2) < 2**21, and a carry adds less than
+2**43. Where that is not so, or K reaches 2**20, Python's integers are multiplied. In units u =
 2**(-20 (m + 1)) an entry of X is then off by at most nu 2**20 (2 K + 3 + m + 1): each of its nu
 terms by 2**20 (2 K + 3) for the digits that are not known, as each number is off by less than
 2**20 u and is at most K + 1 in modulus, and by less than 2**20 m for products left out, m - 1 of
@@ -25,6 +28,11 @@ of that interval have the same floor in all cells, all floors are decided. If no
 the same numbers* are drawn. Nothing is drawn again and nothing is rejected, so stopping does not
 change the law. A value that is an integer, the only case in which this would not end, has
 probability 0. QED
+
+What the floats rest on: that the BLAS's dgemm forms each cell as a sum of the products of its row
+and column, in whatever order, fused or not, in IEEE 754's double precision. One that adds entries
+before it multiplies (Strassen's way) would exceed 2**53. Those that NumPy is built with, OpenBLAS,
+Accelerate and MKL, do not.
 
 Privacy: `dpreg.privacy.matrix_laplace`.
 """
@@ -52,6 +60,8 @@ Symmetric = tuple[tuple[int, ...], ...]
 
 _TERMS: Final = 1 << 13
 """Products of two digits of 20 bits whose sum a float64 holds exactly, in any order."""
+_MOST: Final = 1 << 21
+"""nu (m + 2) from which on int64 might not hold the sums."""
 _JOINED: Final = 3
 """Digits that fit into 64 bits."""
 
@@ -130,7 +140,8 @@ def _product(left: Ints, right: Ints) -> tuple[Ints | Objects, int]:
     size, nu = left.shape[1:]
     last = len(left)
     whole = int(max(abs(left[0]).max(), abs(right[0]).max()))
-    small = whole < 1 << DIGIT_BITS  # but for a chance of exp(-2**39)
+    # But for a chance of exp(-2**39), and for matrices of a quarter of a million rows.
+    small = whole < 1 << DIGIT_BITS and nu * (last + 1) < _MOST
     sums: Ints | Objects = np.zeros((last + 1, size, size), dtype=np.int64 if small else object)
     for start in range(0, nu, _TERMS):
         rows = slice(start, start + _TERMS)

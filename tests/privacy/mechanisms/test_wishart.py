@@ -190,6 +190,30 @@ def test_numbers_of_any_size_are_multiplied_exactly(monkeypatch):
     assert drawn == by_hand(seen[-1], SCALES, 4)
 
 
+def test_integers_of_python_s_give_the_same_draw(monkeypatch):
+    expected = wishart_noise(SCALES, source=bits_of(4))
+    monkeypatch.setattr(wishart, "_MOST", 1)
+    assert wishart_noise(SCALES, source=bits_of(4)) == expected
+
+
+@pytest.mark.parametrize(("digits", "dtype"), [(30, np.int64), (31, object)])
+def test_sums_that_int64_might_not_hold_are_python_s_integers(digits, dtype):
+    """nu is 2**16, all digits are of the largest modulus, and each is added to its transpose."""
+    nu = 1 << 16
+    left = np.full((digits, 1, nu), 2**20 - 1)
+    sums, _ = wishart._product(left, -left.reshape(digits, nu, 1))
+    assert sums.dtype == dtype
+    pairs = [
+        sum(i < digits and place - i < digits for i in range(place + 1))
+        for place in range(digits + 1)
+    ]
+    expected = [-2 * nu * (2**20 - 1) ** 2 * count for count in pairs]
+    both = sums + np.swapaxes(sums, 1, 2)
+    assert [int(one) for one in both.ravel()] == expected
+    (found,) = wishart._joined(both.reshape(-1, 1))
+    assert found == reduce(lambda known, one: (known << 20) + one, expected, 0)
+
+
 def exactly(digits):
     """The numbers of signed digits, in units of the last one."""
     return reduce(lambda known, digit: (known << 20) + digit.astype(object), digits, 0)
