@@ -36,7 +36,6 @@ from dpreg.privacy.vector_noise import fit_noise
 
 __all__ = [
     "POINT",
-    "TIMES",
     "OpenPoint",
     "PointFit",
     "alone",
@@ -53,7 +52,7 @@ POINT: Final = (
 _SUMS: Final = Fraction(5, 100)
 """Part of eps for the three sums."""
 _UNIT: Final = 2**20
-TIMES: Final = 4.0
+_TIMES: Final = 4.0
 """Counts are cut at so many times their mean."""
 _FEW: Final = 0.5
 """Part of the rows that intervals need, below which not even two looks are worth their eps."""
@@ -126,7 +125,7 @@ def release_point(rows: HeldRows, family: Family, opened: OpenPoint, table_rows:
     """
     n, d = max(table_rows, 1), rows.x.shape[1]
     count, length, mean = _sums(rows, family, opened, n)
-    top = min(max(TIMES * mean, 1.0), family.cap)
+    top = min(max(_TIMES * mean, 1.0), family.cap)
     centre = np.append(family.predictor(mean), np.zeros(d - 1))
     reach_squared = 1 + (d - 1) * length
     params = released_minimum(rows, family.dispersed, top, reach_squared, centre, opened.minimum, n)

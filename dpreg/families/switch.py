@@ -24,6 +24,7 @@ Tested in `tests/families/test_switch.py`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Final
 
@@ -34,7 +35,7 @@ from dpreg.families.family import Family
 from dpreg.families.locate import Fit
 from dpreg.families.objective import HeldRows
 from dpreg.families.plan import FIRST, SECOND, FamilyPlan, OpenFamilyLooks
-from dpreg.families.point import TIMES, PointFit, can_hold, released_minimum
+from dpreg.families.point import PointFit, can_hold, released_minimum
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.objective import DRAWN, OBJECTIVE
 
@@ -55,9 +56,11 @@ columns, which two looks hide, have been seen to earn intervals by the last."""
 _SEEN: Final = 1.0
 """Least eigenvalue of the information over the norm of its noise that the last look is expected to
 have, from where on looks go on."""
-_LACKS: Final = 0.35
+_LACKS: Final = {False: 0.35, True: 0.15}
 """Mean square of what the predictor is expected to lack, beyond which looks have seldom come to
-rest."""
+rest; the second for counts."""
+_CUT: Final = 5.0
+"""Counts are cut at so many of their standard deviations, as released, beyond their mean."""
 _REACH: Final = 1.2
 """R^2 beside the expected squared length of (1, u)."""
 
@@ -79,7 +82,7 @@ def stops(plan: FamilyPlan, rows: int, fit: Fit) -> bool:
         What the second look moved to.
     """
     lacking = fit.misfit * fit.dispersion / fit.mean_weight
-    if rows < plan.rows_needed or lacking > _LACKS:
+    if rows < plan.rows_needed or lacking > _LACKS[fit.family.dispersed]:
         return True
     if rows >= _SURE * plan.rows_needed:
         return False
@@ -111,7 +114,8 @@ def at_fit(rows: HeldRows, family: Family, fit: Fit, part: Part, table_rows: int
     table_rows : int
         The public number of rows.
     """
-    top = min(max(TIMES * fit.mean, 1.0), family.cap)
+    top = fit.mean + _CUT * math.sqrt(max(fit.dispersion, 1.0) * fit.mean)
+    top = min(max(top, 1.0), family.cap)
     reach_squared = _REACH * (1 + float((fit.spread**2).sum()))
     centre = np.append(fit.middle - fit.offsets.mean, fit.along)
     held = located(rows, fit)
