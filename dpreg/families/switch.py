@@ -18,8 +18,6 @@ is read again: the minimum is eps_3-DP. So are the looks. Of any two neighbours 
 at most. QED
 
 Constants were tried on simulated tables alone.
-
-Tested in `tests/families/test_switch.py`.
 """
 
 from __future__ import annotations
