@@ -107,10 +107,18 @@ def test_no_row_pulls_farther_than_its_limit_in_any_coordinates(family, monkeypa
     monkeypatch.setattr("dpreg.families.point.minimum", watched)
     for stretched in (1e-6, 1.0, 1e6):
         fit = a_fit(family, whitening=stretched * np.array([[1.0, 0.2], [-0.4, 3.0]]))
-        rows = HeldRows(corners, np.full(9, family.cap), np.array([-50.0, 0, 50] * 3))
-        account, opened = _opened(ONE, 8)
-        with pytest.raises(StopIteration):
-            at_fit(rows, family, fit, rest(account, opened), 9)
+        high = HeldRows(corners, np.full(9, family.cap), np.array([-50.0, 0, 50] * 3))
+        for rows in (high, HeldRows(corners * [1, 0, 0], np.zeros(9), np.zeros(9))):
+            account, opened = _opened(ONE, 8)
+            with pytest.raises(StopIteration):
+                at_fit(rows, family, fit, rest(account, opened), 9)
+        one, other = seen[-2:]  # of other rows, but of the same bounds and noise
+        assert (one.reach_squared, one.loss, one.penalty) == (
+            other.reach_squared,
+            other.loss,
+            other.penalty,
+        )
+        assert list(one.noise) == list(other.noise)
     for objective in seen:
         loss, square = objective.loss, objective.reach_squared
         slopes = objective.loss.derivatives(objective.rows.known, objective.rows.y)[0]
