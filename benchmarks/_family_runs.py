@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from dpreg.families.law import family_law
 from dpreg.families.looks import FamilyLooked, look_at_family
 from dpreg.families.model import FAMILIES, Asked, Model
 from dpreg.families.plan import plan_family
+from dpreg.families.switch import stops, switches
 from dpreg.formula.design import Design
 from dpreg.moments import CELL_BITS, MOMENT_BITS, Moments, Vectors, to_grid
 from dpreg.privacy.account import Account
@@ -94,7 +95,8 @@ def looked(cell: Cell, made: Simulated, seed: int, part: Fraction = Fraction(0))
     opened = plan.open(account)
     account.charge(None, "a study")
     (chunk,) = as_source(made.table).chunks(design.types, len(made.table))
-    rows = _Made(design, chunk)
+    rows, n = _Made(design, chunk), len(made.table)
+    may_stop = not part and model.trials is None and switches(plan, n)
     return look_at_family(
         _moments,
         rows,
@@ -106,6 +108,7 @@ def looked(cell: Cell, made: Simulated, seed: int, part: Fraction = Fraction(0))
         known=[design.columns[j].width for j in offsets],
         trials=model.trials_of(design),
         public=who.n_is_public,
+        stops=partial(stops, plan, n) if may_stop else None,
     )
 
 

@@ -41,7 +41,10 @@ _TESTED = 60
 def coverage(cell: Cell, run: int) -> Line:
     """Fit one table, and say which intervals hold."""
     made = simulated(cell, np.random.default_rng([cell.rows, cell.columns, run]))
-    fit = fitted(cell, looked(cell, made, run))
+    seen = looked(cell, made, run)
+    if seen.left:
+        return {"flagged": "coefficients alone"}
+    fit = fitted(cell, seen)
     if fit.found.doubts:
         return {"flagged": _reason(fit.found.notes[0])}
     hit = np.abs(fit.params - made.truth) < fit.half

@@ -17,8 +17,9 @@ from dpreg.errors import ArgumentError, DpregWarning
 from dpreg.families.looks import look_at_family
 from dpreg.families.model import FAMILIES, Asked, Model
 from dpreg.families.objective import held_rows
-from dpreg.families.plan import MOST_LOOKS, FamilyPlan, plan_family
-from dpreg.families.point import OpenPoint, alone, open_point, release_point
+from dpreg.families.plan import MOST_LOOKS, plan_family
+from dpreg.families.point import POINT, OpenPoint, alone, open_point, release_point
+from dpreg.families.switch import AT_FIT, at_fit, rest, stops, switches
 from dpreg.formula.bounds import (
     announce,
     bounds_sources,
@@ -130,9 +131,12 @@ def dp_glm(
     noise : {"gaussian", "matrix-laplace"}, optional
         None takes Gaussian noise where delta is above 0, else noise of pure eps: matrix-Laplace on
         the information, an L2 K-norm on the score. With None, no delta and a public number of
-        rows that is too small for intervals, one minimum is released instead, by objective
-        perturbation: coefficients alone, but nearer ones. That needs a table which this process
-        reads, and no trials; elsewhere looks are made all the same.
+        rows, one minimum may be released instead, by objective perturbation: coefficients alone,
+        but nearer ones. So it is where this number is too small for intervals (without a look
+        where it is less than half of what they need, else after two), and where two looks show
+        that the noise would hide a direction of the columns, or a fit that is far from the rows.
+        That needs a table which this process reads, and no trials; elsewhere looks are made all
+        the same.
     neighbors : {"replace-one", "add-remove"}
     contributions : int
         The most rows that one person may own; with `person`, the most that are used.
@@ -166,8 +170,9 @@ def dp_glm(
     Notes
     -----
     Intervals hold where persons are independent and the model's mean is right.
-    Sensitivities and their proofs: `dpreg.privacy.block_sensitivity`; how looks compose:
-    `dpreg.privacy.looks`.
+    Sensitivities and their proofs: `dpreg.privacy.block_sensitivity` for looks,
+    `dpreg.privacy.objective` for the perturbed minimum. How looks compose: `dpreg.privacy.looks`,
+    and how a minimum follows two of them: `dpreg.families.switch`.
     """
     request = GLMRequest.of(locals())
     showing(progress)
@@ -198,7 +203,8 @@ def dp_glm(
         noise=request.noise,
     )
     plan, public = planned(cost=cost), request.protection.n_is_public
-    is_alone = _is_alone(request, plan, reader)
+    holds = _holds(request, reader)
+    is_alone = holds and alone(plan, reader.rows)
     opened = open_point(account, cost.eps) if is_alone else plan.open(account)
     announce(bounds, stacklevel=3)
     few = few_rows(planned, cost, reader.rows) if public else None
@@ -218,11 +224,11 @@ def dp_glm(
         bounds=bounds_sources(design.needed, unbounded),
         account=account,
     )
+    hold = partial(held_rows, reader, design, columns, offsets, slopes, response, fitted.cap)
     if isinstance(opened, OpenPoint):
-        rows = held_rows(reader, design, columns, offsets, slopes, response, fitted.cap)
-        found = release_point(rows, fitted, opened, reader.rows)
+        found = release_point(hold(), fitted, opened, reader.rows)
         facts = facts.after(reader.rows, reader.passes)
-        return point_results(model, design, fitted, found, facts, few)
+        return point_results(model, design, fitted, found, facts, (few, POINT))
     seen = look_at_family(
         lambda vectors: read_moments(reader, vectors)[0],
         design,
@@ -234,13 +240,19 @@ def dp_glm(
         known=slopes,
         trials=model.trials_of(design),
         public=public,
+        stops=partial(stops, plan, reader.rows) if holds and switches(plan, reader.rows) else None,
     )
+    if seen.left:
+        found = at_fit(hold(), fitted, seen.fit, rest(account, opened), reader.rows)
+        facts = facts.after(reader.rows, reader.passes)
+        return point_results(
+            model, design, fitted, found, facts, (few, AT_FIT), looks=written(seen)
+        )
     facts = facts.after(reader.rows if public else None, reader.passes)
     return glm_results(model, design, seen, facts, looks=written(seen))
 
 
-def _is_alone(request: GLMRequest, plan: FamilyPlan, reader: Reader) -> bool:
-    """Return whether the call releases coefficients alone; see `dpreg.families.point`."""
+def _holds(request: GLMRequest, reader: Reader) -> bool:
+    """Return whether the call may release coefficients alone; see `dpreg.families.point`."""
     asked = request.noise is None and request.asked.trials is None
-    held = request.protection.n_is_public and isinstance(reader.source, LocalSource)
-    return asked and held and alone(plan, reader.rows)
+    return asked and request.protection.n_is_public and isinstance(reader.source, LocalSource)

@@ -18,7 +18,7 @@ from dpreg.families.family import Family
 from dpreg.families.looks import FamilyLook, FamilyLooked
 from dpreg.families.model import Model
 from dpreg.families.plan import FamilyPlan
-from dpreg.families.point import POINT, PointFit
+from dpreg.families.point import PointFit
 from dpreg.formula.design import Design
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.objective import DRAWN
@@ -134,9 +134,10 @@ def point_results(
     family: Family,
     found: PointFit,
     facts: CallFacts,
-    few: str | None,
+    why: Sequence[str | None],
+    looks: Sequence[Look] = (),
 ) -> GLMResults:
-    """Make the result of coefficients alone, in the user's units; `few` says why they are alone."""
+    """Make the result of coefficients alone, in the user's units; notes say why they are alone."""
     columns = (0, *model.places(design)[0])
     transform, shift = to_user_units(model, design, columns)
     unknown = np.full(len(columns), np.nan)
@@ -155,7 +156,8 @@ def point_results(
         error_df=None if facts.rows is None else max(found.count - len(columns), 1.0),
         method="objective",
         noise=DRAWN,
-        notes=(*facts.notes, *([few] if few else []), POINT),
+        looks=tuple(looks),
+        notes=(*facts.notes, *filter(None, why)),
         converged=True,
     )
 

@@ -99,6 +99,8 @@ class FamilyLooked:
         The later ones, in order.
     fit : Fit
         After the last look.
+    left : Fraction
+        Share that was left where looks stopped.
     """
 
     plan: FamilyPlan
@@ -106,6 +108,7 @@ class FamilyLooked:
     box_sd: Floats
     looks: tuple[FamilyLook, ...]
     fit: Fit
+    left: Fraction = Fraction(0)
 
     @property
     def first_share(self) -> Fraction:
@@ -125,6 +128,7 @@ def look_at_family(
     known: Sequence[float] = (),
     trials: Trials | None = None,
     public: bool = False,
+    stops: Callable[[Fit], bool] | None = None,
 ) -> FamilyLooked:
     """Look at the rows, each time located by the looks before, until the fit stands.
 
@@ -147,6 +151,8 @@ def look_at_family(
         Where rows have several: for "binomial".
     public : bool
         Whether the number of rows that `read` reads is public.
+    stops : callable, optional
+        Says of the fit that the second look moved to whether looks stop there.
     """
     plan = opened.plan
     moments = read(design)
@@ -166,8 +172,8 @@ def look_at_family(
         seen, fit = look(fit, share)
         looks.append(seen)
         left -= share
-        if not left:
-            return FamilyLooked(plan, box, box_noise.sd, tuple(looks), fit)
+        if not left or (stops is not None and len(looks) == 1 and stops(fit)):
+            return FamilyLooked(plan, box, box_noise.sd, tuple(looks), fit, left)
         again = len(looks) - 1
         more = again < len(MORE) and (seen.moved > most[again] or _cheap(seen))
         share = MORE[again] if more else left

@@ -54,8 +54,11 @@ FIRST: Final = Fraction(10, 100)
 SECOND: Final = Fraction(12, 100)
 MORE: Final = (Fraction(18, 100), Fraction(12, 100))
 """Parts of the whole that further looks take while the fit moves."""
-MOVED: Final = (0.15, 0.08)
+MOVED: Final = (0.15, 0.03)
 """Mean square of the predictor's change from where on there is such a look."""
+MOVED_PURE: Final = (0.15, 0.08)
+"""The same at pure eps: a look that takes a fifth of eps costs more than one that takes a fifth of
+mu^2."""
 MOVED_COUNTS: Final = (0.02, 0.02)
 """The same for counts, whose means grow without end: where columns are skewed a step of Newton's
 that long has been seen to be off by several standard errors."""
@@ -138,11 +141,10 @@ class FamilyPlan:
         return (math.sqrt(own) if self.gaussian else own) / self.protection.contributions
 
     def moved_at_most(self, family: Family) -> tuple[float, ...]:
-        """Return how far the fit may move at each look without another one.
-
-        A look that takes a fifth of eps costs more than one that takes a fifth of mu^2.
-        """
-        return MOVED_COUNTS if family.dispersed and self.gaussian else MOVED
+        """Return how far the fit may move at each look without another one."""
+        if not self.gaussian:
+            return MOVED_PURE
+        return MOVED_COUNTS if family.dispersed else MOVED
 
     def box_noise(self) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of the first look, at rows in the box."""

@@ -2,7 +2,8 @@ r"""Coefficients alone, where intervals cannot be earned: one minimum takes near
 
 Looks pay for the information as well as for the score, and noise in the information spoils what the
 score says where columns are many and rows few. There, at pure eps and a public number of rows, a
-call does without. A first release of three sums (complete rows, their squared lengths, their
+call does without: after two looks (`dpreg.families.switch`), and where rows are very few without
+any. In the latter case a first release of three sums (complete rows, their squared lengths, their
 responses) settles how far rows reach and where counts are cut. All else buys the minimum of a
 perturbed objective (`dpreg.privacy.objective`), which uses the exact curvature and gives no
 standard errors.
@@ -16,7 +17,7 @@ Tested in `tests/families/test_objective.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -33,7 +34,16 @@ from dpreg.privacy.protection import Protection
 from dpreg.privacy.stability import VectorChange
 from dpreg.privacy.vector_noise import fit_noise
 
-__all__ = ["POINT", "OpenPoint", "PointFit", "alone", "open_point", "release_point"]
+__all__ = [
+    "POINT",
+    "OpenPoint",
+    "PointFit",
+    "alone",
+    "can_hold",
+    "open_point",
+    "release_point",
+    "released_minimum",
+]
 
 POINT: Final = (
     "No intervals are given. Nearly all of eps went into one release of coefficients, by objective "
@@ -44,6 +54,8 @@ _SUMS: Final = Fraction(5, 100)
 _UNIT: Final = 2**20
 _TIMES: Final = 4.0
 """Counts are cut at so many times their mean."""
+_FEW: Final = 0.5
+"""Part of the rows that intervals need, below which not even two looks are worth their eps."""
 _MOST_CELLS: Final = 1 << 26
 """Cells of the rows that are held at once."""
 _LEAST_EPS: Final = Fraction(1, 2**30)
@@ -67,7 +79,7 @@ class OpenPoint:
 
 
 def alone(plan: FamilyPlan, rows: int) -> bool:
-    """Return whether so many rows get coefficients alone: a public rule.
+    """Return whether so many rows get coefficients alone without a look: a public rule.
 
     Parameters
     ----------
@@ -76,11 +88,15 @@ def alone(plan: FamilyPlan, rows: int) -> bool:
     rows : int
         Their public number.
     """
+    return can_hold(plan, rows) and rows < _FEW * plan.rows_needed
+
+
+def can_hold(plan: FamilyPlan, rows: int) -> bool:
+    """Return whether a minimum may be released: pure eps, a public number of rows, and not huge."""
     who = plan.protection
     return (
         not plan.gaussian
         and who.n_is_public
-        and rows < plan.rows_needed
         and rows * (plan.size + plan.offsets) <= _MOST_CELLS
         and plan.strength / who.contributions >= _LEAST_EPS
     )
@@ -109,19 +125,56 @@ def release_point(rows: HeldRows, family: Family, opened: OpenPoint, table_rows:
     """
     n, d = max(table_rows, 1), rows.x.shape[1]
     count, length, mean = _sums(rows, family, opened, n)
-    counts = family.dispersed
-    loss = Loss(counts, min(max(_TIMES * mean, 1.0), family.cap) if counts else 1.0)
-    reach_squared = 1 + (d - 1) * length
-    noise = objective_noise(
-        d, loss.slope, loss.bend, reach_squared, n, opened.minimum.cost.eps, opened.protection
-    )
-    b, part = noise.opened(opened.minimum)
+    top = min(max(_TIMES * mean, 1.0), family.cap)
     centre = np.append(family.predictor(mean), np.zeros(d - 1))
-    cut = HeldRows(rows.x, np.minimum(rows.y, loss.top), rows.known)
+    reach_squared = 1 + (d - 1) * length
+    params = released_minimum(rows, family.dispersed, top, reach_squared, centre, opened.minimum, n)
+    return PointFit(params, count)
+
+
+def released_minimum(
+    rows: HeldRows,
+    counts: bool,
+    top: float,
+    reach_squared: float,
+    centre: Floats,
+    part: Part,
+    table_rows: int,
+) -> Floats:
+    """Release the minimum of a perturbed objective, (d,).
+
+    All but the rows is public, or was released before.
+
+    Parameters
+    ----------
+    rows : HeldRows
+    counts : bool
+        Whether responses are counts.
+    top : float
+        Where these are cut.
+    reach_squared : float
+        R^2.
+    centre : (d,) array
+        t0.
+    part : Part
+    table_rows : int
+        The public number of rows.
+    """
+    loss = Loss(counts, top if counts else 1.0)
+    noise = objective_noise(
+        rows.x.shape[1],
+        loss.slope,
+        loss.bend,
+        reach_squared,
+        max(table_rows, 1),
+        part.cost.eps,
+        part.protection,
+    )
+    b, second = noise.opened(part)
+    cut = replace(rows, y=np.minimum(rows.y, loss.top))
     objective = Objective(cut, loss, reach_squared, noise.penalty, centre, b)
     found = minimum(objective, noise.tolerance, noise.slack, noise.places)
-    params = noise.released(found, part)
-    return PointFit(np.array(params, dtype=np.float64), count)
+    return np.array(noise.released(found, second), dtype=np.float64)
 
 
 def _sums(rows: HeldRows, family: Family, opened: OpenPoint, n: int) -> tuple[float, float, float]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dpreg.families.point import alone
+from dpreg.families.point import can_hold
 from dpreg.families.predict import predict_family
 from dpreg.planning.glm_base import PlanOfFamily, predicted_fields, solve
 from dpreg.planning.glm_call import GLMCall
@@ -130,7 +130,7 @@ def _predicted(call: GLMCall) -> GLMPlan:
     found, plain = predict_family(call.family, plan, float(call.n), call.supposed, call.names)
     fields = predicted_fields(call, plan, found, plain, range(len(call.names)))
     notes = [f"A call would say: {doubt}" for doubt in found.doubted]
-    if call.noise is None and alone(plan, call.n):
+    if call.noise is None and call.n < plan.rows_needed and can_hold(plan, call.n):
         fields |= {"mechanism": OBJECTIVE}
         notes.append(
             "On a table that this process reads it would release coefficients alone, by objective "

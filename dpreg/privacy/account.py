@@ -225,15 +225,24 @@ class Account:
         self._taken = way
         way._seal.charged = True
 
-    def release(self, line: Line, step: str, mechanism: str, cost: Budget) -> Part:
+    def release(
+        self,
+        line: Line,
+        step: str,
+        mechanism: str,
+        cost: Budget,
+        *,
+        by: Sequence[str] | None = None,
+        after: bool = False,
+    ) -> Part:
         """Cut a line of its own off a joint line, with its one part.
 
         For steps whose division follows from released values: their sum is charged, and the table
-        shows what each of them took.
+        shows what each of them took, the new one before the other or `after` it.
         """
         line.cut(cost)
-        own = Line(self._seal, step, mechanism, cost, line.rows)
-        self._lines.insert(self._lines.index(line), own)
+        own = Line(self._seal, step, mechanism, cost, line.rows, by=by)
+        self._lines.insert(self._lines.index(line) + after, own)
         return own.hand_out(cost)
 
     def __reduce__(self) -> NoReturn:

@@ -37,6 +37,10 @@ near to t: their floors differ by at most 2 g / (D u) + d^(1/2). So the second r
 by the statement of `dpreg.privacy.mechanisms.l2_norm`, for each value of t*. That t^ depends on b
 is no matter: given t* and the table b is known. The two compose in sequence. QED
 
+c, G, R, D and t0, and what a row's coordinates are made with, may be functions of earlier releases
+instead of public. Given these they are fixed, and the above bounds the loss whatever they are: so
+all releases together cost the sum of what each costs (adaptive composition at pure eps).
+
 b is drawn as w (floor(B) + 1/2), B of scale s/w, w a power of two: this is within w d^(1/2) / 2 of
 w B, and the gradient's bound counts that (`ObjectiveNoise.slack`).
 

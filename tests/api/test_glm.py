@@ -427,6 +427,29 @@ def test_coefficients_alone_are_near_those_without_privacy_and_keep_offsets():
     )
 
 
+def test_two_looks_may_be_followed_by_coefficients_alone():
+    data, ledger = table(1500), dpreg.Ledger(2)
+    theirs = smf.glm("y ~ x + w + g", data, family=sm.families.Binomial()).fit()
+    with pytest.warns(DpregWarning, match="1,500 rows are too few"):
+        fit = glm(data=data, eps=2, delta=0, budget=ledger)
+    assert (fit.method, len(fit.looks), fit.passes) == ("objective", 2, 3)
+    assert fit.budget["step"].tolist() == ["looks", "coefficients"]
+    assert fit.budget["eps"].tolist() == ["0.44", "1.56"]
+    assert fit.spent == ledger.spent == dpreg.Budget(2)
+    assert fit.bse.isna().all()
+    assert "after two looks" in fit.notes[-1]
+    text = str(fit.summary())
+    for part in ("objective perturbation", "too few", "2 looks; what they left", "without errors"):
+        assert part in text
+    again = from_json(fit.to_json())
+    pd.testing.assert_series_equal(again.params, fit.params)
+    assert len(again.looks) == 2
+    pickle.loads(pickle.dumps(fit))
+    with pytest.warns(DpregWarning, match="too few"):
+        fits = [glm(data=data, eps=2, delta=0, unsafe_seed=seed).params for seed in range(12)]
+    np.testing.assert_allclose(np.mean(fits, axis=0), theirs.params, atol=0.5)
+
+
 @pytest.mark.parametrize(
     "more",
     [

@@ -79,7 +79,10 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
             cell("glm", **unit, delta=DELTA, eps=30)
             cell("glm", **unit, delta=DELTA, schema="bare")
             cell("glm", **unit, delta=DELTA, family="poisson")
-            cell("glm", **unit, eps=30)
+            cell("glm", **unit, eps=30, noise="matrix-laplace")
+            if relation == "replace-one":  # two looks, and then coefficients alone
+                cell("glm", **unit, eps=4.5 * k)
+                cell("glm", **unit, eps=4.5 * k, family="poisson")
             cell("glm", **unit)
             cell("glm", **unit, family="poisson")
             cell("glm", **unit, trials="I(z + 4)", delta=DELTA, eps=30)

@@ -143,19 +143,29 @@ def family(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     names = [s.step.removeprefix("bounds of ") for s in result.claim.spends if "bounds" in s.step]
     found = bounds(draws, asked, names)
     if result.method == "objective":
-        found += _minimum(draws, asked, *tape.notes["minimum"][0])
+        size = len(result.params) - 1
+        looked = family_choice(draws, asked, size, result.looks) if result.looks else []
+        before = looked or [_sums(draws, asked)]
+        found += [*before, _minimum(draws, asked, *tape.notes["minimum"][0])]
     else:
         found += family_choice(draws, asked, len(result.params) - 1, result.looks)
     assert next(draws, None) is None
     return found
 
 
+def _sums(draws: Iterator[Draw], asked: Asked) -> Cost:
+    """Three sums of numbers from 0 to 1."""
+    sums = next(draws)
+    assert (sums.size, asked.relation) == (3, "replace-one")
+    return _pure("lengths and responses", [sums], [3 * asked.k * 2.0**20])
+
+
 def _minimum(
     draws: Iterator[Draw], asked: Asked, made: Any, tolerance: Fraction, places: int
-) -> list[Cost]:
-    """Three sums of numbers from 0 to 1; then b, the determinants, and where the search stopped."""
-    sums, pull, spread = next(draws), next(draws), next(draws)
-    assert (sums.size, asked.relation) == (3, "replace-one")
+) -> Cost:
+    """The draw of b, the determinants, and where the search stopped."""
+    pull, spread = next(draws), next(draws)
+    assert asked.relation == "replace-one"
     d, square, penalty = len(made.noise), made.reach_squared, float(made.penalty)
     top = float(made.rows.y.max()) if made.loss.counts else 1.0
     unit = 2 / max(cell.denominator for cell in made.noise)
@@ -167,8 +177,7 @@ def _minimum(
         asked.k * math.log1p(bent / penalty),
         apart / spread.scale,
     )
-    fitted = Cost("coefficients", (pull, spread), losses)
-    return [_pure("lengths and responses", [sums], [3 * asked.k * 2.0**20]), fitted]
+    return Cost("coefficients", (pull, spread), losses)
 
 
 def _vector(step: str, draws: list[Draw], changes: np.ndarray, k: int) -> Cost:
