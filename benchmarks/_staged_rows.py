@@ -233,7 +233,8 @@ def looks(
                 unit = product_cost(setting.neighbors) / setting.strength(share)
             at = open_early(found, unit)
             if step == 2:
-                at = open_clips(found, unit, tails, stretch, choosing=choosing)
+                gaussian = setting.delta > 0
+                at = open_clips(found, unit, tails, stretch, choosing=choosing, gaussian=gaussian)
         if step == 2:
             wide = wide_cut(found, at, tail_sd(setting, shares[3]), stretch=stretch)
         cells, exact = rows.moments(at, wide, stretch)

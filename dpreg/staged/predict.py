@@ -81,8 +81,8 @@ def predict_fit(
         if place == last:
             if stretched:
                 stretch = plan.stretch(located.expected_square * located.coordinates.squared_radius)
-            unit = plan.unit(place, stretch)
-            at = open_clips(located, unit, tails, stretch, choosing=choosing)
+            unit, gaussian = plan.unit(place, stretch), plan.gaussian
+            at = open_clips(located, unit, tails, stretch, choosing=choosing, gaussian=gaussian)
         else:
             at = open_early(located, plan.unit(place))
         signal = located.expected_square * at.squared_radius
