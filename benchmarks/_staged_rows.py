@@ -231,8 +231,10 @@ def looks(
             if step == 2 and stretched and setting.delta and signal <= LARGEST_SIGNAL:
                 stretch = float(STRETCH)
                 unit = product_cost(setting.neighbors) / setting.strength(share)
-            known = NORMAL if choosing else tails
-            at = open_clips(found, unit, known, stretch) if step == 2 else open_early(found, unit)
+            at = open_early(found, unit)
+            if step == 2:
+                gaussian = setting.delta > 0
+                at = open_clips(found, unit, tails, stretch, choosing=choosing, gaussian=gaussian)
         if step == 2:
             wide = wide_cut(found, at, tail_sd(setting, shares[3]), stretch=stretch)
         cells, exact = rows.moments(at, wide, stretch)

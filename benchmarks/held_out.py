@@ -5,7 +5,8 @@
 King County and randhie, eps = 1, whole calls with seeded noise. A fifth of the rows is held out.
 Least squares fits all candidates to the other rows, without privacy; R-squared compares with the
 mean of the held-out rows. "all" is `dp_ols` with all candidates. Shown besides: by how much least
-squares falls short where it is given the terms that were chosen, and nothing else.
+squares falls short where it is given the terms that were chosen, and nothing else; and the same
+comparison among rows cut at the bounds that the schema declares, where a release cuts them too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from benchmarks._regression_cells import load
 from dpreg.datasets import Dataset
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
+from dpreg.schema import Numeric
 
 EPS = 1
 Released = RegressionResults | SelectionResults
@@ -31,6 +33,16 @@ Released = RegressionResults | SelectionResults
 def rsquared(y: pd.Series, predicted: pd.Series) -> float:
     """Return one less the mean square of what is left, over the variance of the response."""
     return float(1 - np.square(y - predicted).mean() / np.square(y - y.mean()).mean())
+
+
+def within_bounds(found: Dataset, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows whose numbers are cut at the declared bounds."""
+    cut = rows.copy()
+    for name in cut.columns.intersection(list(found.schema)):
+        column = found.schema[name]
+        if isinstance(column, Numeric):
+            cut[name] = cut[name].clip(column.lo, column.hi)
+    return cut
 
 
 def released(found: Dataset, train: pd.DataFrame, fit: str, delta: float, seed: int) -> Released:
@@ -48,9 +60,11 @@ def released(found: Dataset, train: pd.DataFrame, fit: str, delta: float, seed: 
 
 
 def shortfalls(found: Dataset, fit: str, delta: float, splits: int) -> np.ndarray:
-    """Return R-squared of least squares, and what two fits fall short of it by, (splits, 3).
+    """Return R-squared of least squares, and what other fits fall short of it by, (splits, 5).
 
-    The two are the released one, and that of least squares given the released one's terms.
+    These are the released one, that of least squares given the released one's terms, and that of
+    least squares fitted to rows within their bounds. The last number is by how much the released
+    one falls short of the latter where the rows to be predicted are within their bounds, too.
     """
     response, rows = found.formula.split("~")[0].strip(), found.data
     out = []
@@ -63,7 +77,18 @@ def shortfalls(found: Dataset, fit: str, delta: float, splits: int) -> np.ndarra
         own = released(found, train, fit, delta, split)
         formula = found.formula if fit == "all" else own.regression.formula
         given = rsquared(y, smf.ols(formula, train).fit().predict(held))
-        out.append((best, best - rsquared(y, own.predict(held)), best - given))
+        inner = smf.ols(found.formula, within_bounds(found, train)).fit()
+        bounded = within_bounds(found, held)
+        near = bounded[response].astype(float)
+        out.append(
+            (
+                best,
+                best - rsquared(y, own.predict(held)),
+                best - given,
+                best - rsquared(y, inner.predict(held)),
+                rsquared(near, inner.predict(bounded)) - rsquared(near, own.predict(bounded)),
+            )
+        )
     return np.array(out)
 
 
@@ -76,13 +101,16 @@ def main() -> None:
     for name, title in REAL.items():
         for delta in arguments.delta:
             for fit in arguments.fits:
-                best, short, given = shortfalls(load(name), fit, delta, arguments.splits).T
+                table = shortfalls(load(name), fit, delta, arguments.splits)
+                best, short, given, inner, bounded = table.T
                 error = short.std(ddof=1) / len(short) ** 0.5
                 print(
                     f"{title}, delta {delta:g}, {fit}: least squares {best.mean():.4f}, short by "
                     f"{short.mean():.4f} (standard error {error:.4f}, median "
                     f"{np.median(short):.4f}, most {short.max():.4f}); least squares of the same "
-                    f"terms by {given.mean():.4f}",
+                    f"terms by {given.mean():.4f}, of rows within bounds by {inner.mean():.4f}; "
+                    f"among such rows short by {bounded.mean():.4f} (median "
+                    f"{np.median(bounded):.4f})",
                     flush=True,
                 )
 

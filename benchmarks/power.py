@@ -10,8 +10,8 @@ was: what the file has counts towards --runs. Beyond --most rows a cell gets a t
 
 Counted per run: terms with an effect that are reported; useless ones; terms in doubt ("one of"),
 counted as neither; what the choice by BIC on the rows themselves finds. In real data (--grid real)
-the terms "with an effect" are those of BIC, and no intervals are checked. --share .7 is what
-`fit="fresh"` leaves a choice.
+the terms "with an effect" are those of BIC, and no intervals are checked. `fit="fresh"` leaves a
+choice --share .8, or .7 with delta.
 
 With --fits, how often 95% intervals of reported terms cover their coefficient in the population's
 projection on the chosen model, for strong and weak terms, and by how much the R-squared of the
@@ -31,6 +31,7 @@ import time
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from fractions import Fraction
 from math import log
 from pathlib import Path
 
@@ -51,12 +52,12 @@ from benchmarks._power_runs import choosing_law, verdicts
 from benchmarks._power_table import audit, by_rows, line, markdown, picture
 from benchmarks._staged_rows import Rows, Run, Setting, again, staged
 from benchmarks.peers.choices import choices
-from dpreg.api.select_route import FRESH
 from dpreg.staged.choice.choose import choose, conditional_laws
 from dpreg.staged.choice.coefficients import fit_model
 from dpreg.staged.choice.guard import Verdict
 from dpreg.staged.choice.problem import Problem
 from dpreg.staged.coefficients import coefficients
+from dpreg.staged.plan import fresh_share
 from dpreg.staged.reference import quantiles
 
 FITS = ("same", "fresh", "split")
@@ -64,7 +65,6 @@ BATCH, FEW = 100, 20
 """Data sets between lines of the file; fewer where terms are fitted or peers run."""
 OFTEN, TIMES = 10_000, 4
 """From so many rows on, releases from each drawn data set."""
-LATER = float(FRESH)
 SUMS = (
     "sets", "found", "useless", "useless_squares", "ambiguous", "real", "copies", "copies_doubted",
     "certified", "strong", "strong_in", "strong_log_width", "weak", "weak_in", "weak_log_width",
@@ -156,8 +156,14 @@ def fitted(
     """Choose and fit in one of the ways; count what the intervals of reported terms cover."""
     halves = slice(None, None, 2), slice(1, None, 2)
     first, second = halves if fit == "split" else (slice(None), slice(None))
+    later = float(fresh_share(Fraction(cell.delta))) if fit == "fresh" else 1.0
     looks, problem, verdict = chosen(
-        cell, x[first], y[first], 1.0 - LATER if fit == "fresh" else 1.0, rng, fits=fit == "same"
+        cell,
+        x[first],
+        y[first],
+        1.0 - later if fit == "fresh" else 1.0,
+        rng,
+        fits=fit == "same",
     )
     counts = counted(cell, verdict.reported, verdict.model)
     if cell.design in REAL:  # no population is known
@@ -173,7 +179,7 @@ def fitted(
         ends = np.array([o.interval(0.05) for o in conditional_laws(looks.law, problem, verdict)])
         errors, estimates = plain.se, plain.estimates
     else:
-        setting = Setting(cell.eps, cell.delta, whole=LATER if fit == "fresh" else 1.0)
+        setting = Setting(cell.eps, cell.delta, whole=later)
         law = (
             again(x[second], y[second], at[1:], setting, looks, len(y[second]), rng)
             if at[1:]

@@ -158,7 +158,7 @@ def dp_select(
     shares : mapping, optional
         Parts of eps for the steps bought on the way: "bounds", "radius", "sigma2", "count",
         "profile", "fit". Defaults: `dpreg.request.SHARES`. "staged" has "bounds" and, with
-        ``fit="fresh"``, "fit" (.3).
+        ``fit="fresh"``, "fit" (.3; of linear models without delta .2).
     draws : int
         How many models are drawn; frequencies are shares of these. The most frequent is reported.
     fit : {"auto", "same", "fresh", "split", "share", None}

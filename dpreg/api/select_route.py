@@ -26,7 +26,7 @@ from dpreg.selection.estimates import noisy_rows
 from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
 from dpreg.sources.reader import Reader
 from dpreg.staged.opened import OpenLooks, open_looks
-from dpreg.staged.plan import FRESH, LookPlan
+from dpreg.staged.plan import LookPlan, fresh_share
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -269,7 +269,9 @@ def _planned(
             return REORDERED
         raise ArgumentError(HALVES_MOVE)
     share = request.shares.get("bounds", SHARES["bounds"]) if unbounded else Fraction(0)
-    later = request.shares.get("fit", FRESH) if _fit(request) == "fresh" else Fraction(0)
+    later = Fraction(0)
+    if _fit(request) == "fresh":
+        later = request.shares.get("fit", fresh_share(request.budget.delta))
     cost = Budget(request.budget.eps * (1 - counted_at) * (1 - share), request.budget.delta)
     plan = looks_or_reason(
         trial,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dpreg.api.coefficients import CallFacts
 from dpreg.api.select_route import StagedCall, Way
 from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named, of_choice
-from dpreg.api.staged import fit_of, reads_of, written
+from dpreg.api.staged import box_fit, fit_of, reads_of, written
 from dpreg.formula.bounds import bounds_sources, buy_bounds
 from dpreg.formula.design import Design
 from dpreg.privacy.account import Account
@@ -26,7 +26,6 @@ from dpreg.staged.choice.choose import choose, conditional_laws
 from dpreg.staged.choice.coefficients import ModelFit, fit_model
 from dpreg.staged.choice.confirm import faded
 from dpreg.staged.choice.problem import Model
-from dpreg.staged.coefficients import coefficients
 from dpreg.staged.looks import Looked, Read, look, look_at
 from dpreg.staged.tails import NORMAL
 
@@ -77,7 +76,8 @@ def select_staged(
         regression = fit_of(design, columns, seen, facts, conditional=given)
     elif later is not None:
         regression = _fresh_fit(design, columns, later, facts)
-        doubts = _faded(space, fit_model(law, problem, verdict.model), later, verdict.reported)
+        first = fit_model(law, problem, verdict.model)
+        doubts = _faded(space, design, first, later, verdict.reported)
     return SelectionResults(
         **of_choice(request, design, space, facts, choice, verdict.reported),
         formula=design.formula,
@@ -124,10 +124,11 @@ def _looked_at(columns: Sequence[int]) -> tuple[int, ...]:
     return (0, *(j for j in columns if j))
 
 
-def _faded(space: Space, fit: ModelFit, later: Looked, reported: Model) -> tuple[str, ...]:
-    """Name the reported terms that the later look finds to be much smaller."""
-    places = [_looked_at(fit.columns).index(j) for j in fit.columns]
-    second = coefficients(later.law(), places)
+def _faded(
+    space: Space, design: Design, fit: ModelFit, later: Looked, reported: Model
+) -> tuple[str, ...]:
+    """Name the reported terms that the later look finds to be much smaller, as it is released."""
+    _, second = box_fit(later.law(), design, fit.columns, _looked_at(fit.columns))
     units = faded(space, fit, second.params, second.covariance, reported)
     if not units:
         return ()

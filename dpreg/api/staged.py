@@ -29,7 +29,7 @@ from dpreg.staged.plan import LOOKS, LookPlan, plan_looks
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["fit_of", "looks_or_reason", "reads_of", "staged_fit", "too_few", "written"]
+__all__ = ["box_fit", "fit_of", "looks_or_reason", "reads_of", "staged_fit", "too_few", "written"]
 
 
 def looks_or_reason(
@@ -213,10 +213,7 @@ def fit_of(
         Further fields of the result.
     """
     law = seen.law()
-    places = list(columns) if looked_at is None else [list(looked_at).index(j) for j in columns]
-    grouped = {j for group in exclusive_groups(design, columns) for j in group}
-    levels = [place for j, place in zip(columns, places, strict=True) if j in grouped]
-    box = coefficients(law, places, levels)
+    places, box = box_fit(law, design, columns, looked_at)
     to_user, shift = design.to_user_units(columns)
     freedom = law.count / max(law.count - len(columns), 1.0)
     sampling = to_user @ box.sampling @ to_user.T * freedom
@@ -250,6 +247,26 @@ def fit_of(
         notes=(*facts.notes, *(flag.text for flag in found)),
         **more,
     )
+
+
+def box_fit(
+    law: LookLaw,
+    design: Design,
+    columns: Sequence[int],
+    looked_at: Sequence[int] | None = None,
+) -> tuple[list[int], Coefficients]:
+    """Return the places of a model's columns in a law, and their coefficients in box units.
+
+    Parameters
+    ----------
+    law : LookLaw
+    design, columns, looked_at
+        As for `fit_of`.
+    """
+    places = list(columns) if looked_at is None else [list(looked_at).index(j) for j in columns]
+    grouped = {j for group in exclusive_groups(design, columns) for j in group}
+    levels = [place for j, place in zip(columns, places, strict=True) if j in grouped]
+    return places, coefficients(law, places, levels)
 
 
 def written(seen: Looked) -> tuple[Look, ...]:

@@ -21,7 +21,7 @@ from dpreg.planning.sizes import Stated
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 from dpreg.results.printed import Printed
-from dpreg.staged.plan import FRESH, LookPlan, plan_looks
+from dpreg.staged.plan import LookPlan, fresh_share, plan_looks
 
 __all__ = ["Asked", "Planned", "PlannedCall"]
 
@@ -58,7 +58,7 @@ class Asked:
             Budget(Fraction(eps), self.delta),
             self.protection,
             exclusive=self.exclusive,
-            later=FRESH if self.fit == "fresh" else Fraction(0),
+            later=fresh_share(self.delta) if self.fit == "fresh" else Fraction(0),
             split=self.fit == "split",
         )
 

@@ -180,8 +180,8 @@ def look_at(
     stretch = 1.0
     if stretched:
         stretch = plan.stretch(located.expected_square * located.coordinates.squared_radius)
-    known = NORMAL if choosing else tails
-    wanted = open_clips(located, plan.unit(place, stretch), known, stretch)
+    unit, gaussian = plan.unit(place, stretch), plan.gaussian
+    wanted = open_clips(located, unit, tails, stretch, choosing=choosing, gaussian=gaussian)
     wider = wanted.squared_radius > located.coordinates.squared_radius
     location = _on_grid(wanted)
     coordinates = Coordinates.rounded(location)

@@ -81,8 +81,8 @@ def predict_fit(
         if place == last:
             if stretched:
                 stretch = plan.stretch(located.expected_square * located.coordinates.squared_radius)
-            known = NORMAL if choosing else tails
-            at = open_clips(located, plan.unit(place, stretch), known, stretch)
+            unit, gaussian = plan.unit(place, stretch), plan.gaussian
+            at = open_clips(located, unit, tails, stretch, choosing=choosing, gaussian=gaussian)
         else:
             at = open_early(located, plan.unit(place))
         signal = located.expected_square * at.squared_radius

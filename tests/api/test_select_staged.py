@@ -8,8 +8,12 @@ import pyarrow as pa
 import pytest
 
 import dpreg
+from dpreg.api import select_staged
 from dpreg.errors import ArgumentError, BudgetError, DataError, NotReleased
+from dpreg.formula.design import build_design
 from dpreg.results.looks import Look
+from dpreg.schema import Schema
+from dpreg.staged.choice.confirm import faded
 
 SCHEMA = {
     "a": (-1, 1),
@@ -112,6 +116,27 @@ def test_a_column_that_only_the_spread_depends_on_is_named(fit):
     assert note.split(":")[1].startswith(" a. ")
     assert "only the spread of the residuals depends on it" in note
     assert note[:40] in " ".join(str(result.summary()).split())
+
+
+def test_what_is_compared_with_the_choice_is_what_the_later_look_gives(monkeypatch):
+    """A level too rare for the looks to see is kept in its box there as in the coefficients."""
+    seen = []
+
+    def spied(space, fit, later, covariance, units):
+        seen.append((fit.columns, later, covariance))
+        return faded(space, fit, later, covariance, units)
+
+    monkeypatch.setattr(select_staged, "faded", spied)
+    data = table()
+    data.loc[: len(data) // 2000, "g"] = "rare"
+    schema = {**SCHEMA, "g": ["u", "v", "w", "rare"]}
+    result = staged(data=data, schema=schema, keep=("g",), unsafe_seed=2)
+    ((columns, later, covariance),) = seen
+    design = build_design(FORMULA, Schema(schema))
+    to_user, shift = design.to_user_units(columns)
+    np.testing.assert_allclose(to_user @ later + shift, result.params)
+    errors = np.sqrt(np.diag(to_user @ covariance @ to_user.T))
+    np.testing.assert_allclose(errors, result.bse, rtol=1e-3)
 
 
 @pytest.mark.parametrize("fit", ["fresh", "split", "same", None])

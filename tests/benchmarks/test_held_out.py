@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import dpreg
 from benchmarks import held_out
 from dpreg import datasets
 from dpreg.datasets import Dataset
@@ -21,8 +22,24 @@ def test_with_a_large_eps_little_is_lost_and_terms_left_out_are_told_apart(fit, 
     monkeypatch.setattr(held_out, "EPS", 1_000)
     found = Dataset(area.data, area.schema, area.formula, area.source)
     table = held_out.shortfalls(found, fit, 0.0, 2)
-    assert table.shape == (2, 3)
+    assert table.shape == (2, 5)
     assert (table[:, 0] > 0.1).all()
     assert np.abs(table[:, 1]).max() < 0.02
     if fit == "all":
         np.testing.assert_allclose(table[:, 2], 0.0, atol=1e-12)
+
+
+def test_what_bounds_cost_is_told_apart(monkeypatch):
+    """Rows beyond their bounds are lost to a release whatever its budget."""
+    rng = np.random.default_rng(1)
+    rows = pd.DataFrame({"x": rng.uniform(-1, 1, 4_000)})
+    rows["y"] = rows["x"] + 0.1 * rng.standard_normal(4_000)
+    schema = dpreg.Schema({"x": (-1, 1), "y": (-0.5, 0.5)})
+    cut = held_out.within_bounds(Dataset(rows, schema, "y ~ x", ""), rows)
+    assert cut["y"].abs().max() == 0.5
+    assert cut["x"].equals(rows["x"])
+    monkeypatch.setattr(held_out, "EPS", 1_000)
+    table = held_out.shortfalls(Dataset(rows, schema, "y ~ x", ""), "all", 0.0, 2)
+    assert table[:, 3].min() > 0.05
+    np.testing.assert_allclose(table[:, 1], table[:, 3], atol=0.01)
+    assert np.abs(table[:, 4]).max() < 0.005

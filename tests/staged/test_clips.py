@@ -82,6 +82,26 @@ def test_rows_far_out_open_the_radius():
     assert allowed(found, at, far) > 2 * allowed(found, at, near) > 0
 
 
+def test_for_a_choice_without_delta_rows_are_shortened_sooner_and_tails_open_nothing():
+    found = found_in(*table())
+    far = Heaviness(0.2, 0.01, 0.6, 0.05, skew=0.4, far=0.03)
+    pure = {"choosing": True, "gaussian": False}
+    chosen, usual = open_clips(found, unit(0.2), **pure), open_clips(found, unit(0.2))
+    located = found.coordinates.squared_radius
+    assert located <= chosen.squared_radius < 0.9 * usual.squared_radius
+    assert chosen.width <= 1.1 * usual.width
+    for told, own in (
+        ({"choosing": True}, usual),
+        ({"gaussian": False}, usual),
+        ({"tails": far, **pure}, chosen),
+    ):
+        other = open_clips(found, unit(0.2), **told)
+        assert (other.squared_radius, other.width) == (own.squared_radius, own.width)
+    # with many rows nothing is shortened, as before
+    many = open_clips(found, unit(1e15), **pure)
+    assert many.squared_radius == open_clips(found, unit(1e15)).squared_radius
+
+
 def test_the_wider_cut_grows_with_the_rows_and_stays_in_the_box():
     x, y = table()
     found = found_in(x, y)
