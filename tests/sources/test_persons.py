@@ -382,3 +382,6 @@ def test_spark_keeps_the_same_rows(spark):
     schema = "who double, x double, level string, z bigint"
     spread = spark.createDataFrame(spark.sparkContext.parallelize(rows, 3), schema)
     assert (kept_rows(spread) == kept_rows(frame)).all()
+    for form in ("float", "decimal(12, 2)", "string", "bigint"):
+        cast = spread.withColumn("who", spread["who"].cast(form))
+        assert (kept_rows(cast) == kept_rows(frame)).all(), form

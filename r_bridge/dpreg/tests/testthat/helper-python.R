@@ -45,6 +45,13 @@ def _add_test_verbs():
         warnings.warn('row 7 holds 42', RuntimeWarning)
         return 1
 
+    def persons(data):
+        from dpreg.columns import PersonId
+        from dpreg.sources import as_source
+        how = {'id': PersonId(bytes(32))}
+        ids = [id for chunk in as_source(data).chunks(how) for id in chunk['id']]
+        return tuple('NA' if not any(id.tolist()) else str(id) for id in ids)
+
     def warn_late(budget):
         warnings.warn('early', DpregWarning)
         charged_to(budget).charge(dpreg.Budget(1), 'a call that warns late', 'replace-one')
@@ -94,7 +101,7 @@ def _add_test_verbs():
         return ('a\\0b', '\\ud800')
 
     VERBS.update(in_r=in_r, drawn=drawn, lose_connection=lose_connection, public_names=public_names, dataset_names=dataset_names, truncated=truncated,
-                 hard_text=hard_text, finalize=finalize, show=show, defaults=defaults, warn=warn, warn_late=warn_late, fail=fail, wait=wait, echo=echo)
+                 hard_text=hard_text, finalize=finalize, show=show, defaults=defaults, warn=warn, warn_late=warn_late, persons=persons, fail=fail, wait=wait, echo=echo)
 _add_test_verbs()
 ", local = TRUE)
 }

@@ -98,9 +98,10 @@ test_that("a million rows of 15 columns go over in under a second", {
   door <- open_door()
   send <- function() {
     request <- list(verb = "echo", arguments = list(), columns = table_columns(frame, names(frame)),
-                    rows = n, debug = FALSE)
+                    rows = n, source = NULL, debug = FALSE, heard = 0L)
     door(request)
   }
+  expect_true(send()$ok)
   used <- min(replicate(3, sum(system.time(send())[c("user.self", "sys.self")])))
   expect_lt(used, 1)
 })

@@ -64,6 +64,36 @@ test_that("an id is one whatever holds it", {
   expect_identical(same(long), same(text))
 })
 
+test_that("another row has no say in who a row's person is, whatever it makes of the ids", {
+  test_verbs()
+  skip_if_not_installed("bit64")
+  who <- function(ids) python_call("persons", data = data.frame(id = ids), columns = "id")
+  read <- function(ids) {
+    text <- tempfile()
+    write.csv(data.frame(id = ids), text, row.names = FALSE)
+    read.csv(text)$id
+  }
+  # 2^53 + 1 and the like are doubles here: what R has of them.
+  ids <- c(0, 17, -2, 1e5, 123456789, 2^24 + 1, 1e15 + 5, 1e15 + 15, 2^53, 2^53 + 2, 2^60, 0.1 + 0.2, 1 / 3)
+  set.seed(3)
+  ids <- c(ids, floor(runif(200) * 2^53), floor(runif(200) * 2^62))
+  expected <- who(ids)
+  expect_false(anyNA(expected) || anyDuplicated(expected[1:7]) > 0)
+  for (other in list(NA, 3, 0.5, "word", "017", TRUE)) {
+    mixed <- c(ids, other)
+    for (form in list(mixed, as.character(mixed), factor(mixed), ordered(mixed), read(mixed), read(factor(mixed)), format(mixed, digits = 15))) {
+      expect_identical(who(form)[seq_along(ids)], expected)
+    }
+  }
+  whole <- ids[ids == floor(ids) & abs(ids) < 2^53]
+  long <- bit64::as.integer64(whole)
+  expect_identical(who(long), who(whole))
+  expect_identical(who(as.character(long)), who(whole))
+  expect_identical(who(c(TRUE, FALSE, NA)), who(c("TRUE", "F", NA)))
+  expect_identical(who(c(TRUE, FALSE, NA)), who(c(1L, 0L, NA)))
+  expect_identical(who(c("0x11", " 17 ", "17\t")), who(c(17, 17, 17)))
+})
+
 test_that("blocks hold the kept rows of whole persons, and not the column", {
   seen <- list()
   told <- sample_aggregate(function(block) {

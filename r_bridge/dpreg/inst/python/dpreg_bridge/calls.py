@@ -5,9 +5,9 @@ of dpreg's warnings.
 
 A warning comes before the charge, so that whoever takes it for an error (``options(warn = 2)``,
 ``tryCatch(warning = )``) has spent nothing. R cannot be called from here, since it might leave by
-a jump. So a call that warns is stopped there, and its reply says so by ``again``: R signals
-the warning and, if it goes on, sends the request once more with how many warnings it has ``heard``,
-at which the call does not stop a second time.
+a jump. So a call that warns is stopped there, and its reply says so by ``again``: R signals the
+warning and, if it goes on, sends the request once more with how many warnings it has ``heard``, at
+which the call does not stop a second time.
 
 Errors and warnings of dpreg are made of public facts. The message of any other exception may hold
 cells, so only its class is shown, unless the curator asked for more by
