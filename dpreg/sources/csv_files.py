@@ -16,7 +16,9 @@ a line in it makes as many of them as it has lines: Parquet holds such text.
 
 Blocks of whole lines are parsed by pyarrow, several at a time. Columns of numbers are parsed as
 such, which gives each cell the number that its text denotes; where Arrow takes a cell of a block
-for none, the block is parsed anew as text, and the column stays text in the blocks that follow.
+for none, the block is parsed anew as text, and the column stays text in the blocks that follow. A
+block with quotes is parsed as it is; only if that made fewer rows than it has lines are those with
+an open quote looked for, taken out, and the block parsed anew.
 
 Tested in `tests/sources/test_files.py`.
 """

@@ -324,22 +324,6 @@ def test_partitions_that_change_end_a_seeded_pass(spark, monkeypatch):
         source.total(COLUMNS, tally, positions=True)
 
 
-def test_files_in_spark_s_order_have_the_same_moments_and_other_coins(spark, tmp_path):
-    """Spark takes the largest file first, and dpreg's own reader goes by name."""
-    frame = table()
-    small, large = frame[: ROWS // 4], frame[ROWS // 4 :]
-    for name, part in (("a", small), ("b", large)):
-        part.to_parquet(tmp_path / f"{name}.parquet")
-    ours, theirs = as_source(tmp_path), as_source(spark.read.parquet(str(tmp_path)))
-    tally = Sums.of(COLUMNS, scale=2**40)
-    assert list(theirs.total(COLUMNS, tally)) == list(ours.total(COLUMNS, tally))
-    coins = Sums.of(COLUMNS, Coins(3, key=11))
-    theirs_seeded = list(theirs.total(COLUMNS, coins, positions=True))
-    assert theirs_seeded != list(ours.total(COLUMNS, coins, positions=True))
-    turned = as_source(pd.concat([large, small], ignore_index=True))
-    assert theirs_seeded == list(turned.total(COLUMNS, coins, positions=True))
-
-
 # ---- tasks that run twice ------------------------------------------------------------------------
 
 
