@@ -97,7 +97,7 @@ def test_bounds_are_bought_in_three_passes_for_all_columns_at_once():
     assert isinstance(schema["b"], Numeric)
     assert 30 < schema["b"].lo < 49 < 51 < schema["b"].hi < 70
     assert schema["y"] == SCHEMA["y"]
-    assert len(call.table()) == 2
+    assert len(call.table().spends) == 2
 
 
 def test_nothing_is_read_where_nothing_is_bought():

@@ -143,7 +143,7 @@ def test_shares_of_a_part_are_drawn_one_by_one():
     with pytest.raises(AccountError, match="'variance' was charged but not drawn from"):
         call.table()
     count.draw("laplace", BOUND)
-    assert len(call.table()) == 1
+    assert len(call.table().spends) == 1
 
 
 def test_groups_of_a_public_column_share_one_cost():
