@@ -97,13 +97,17 @@ def _intervals(result: GLMResults) -> str:
     return "given the choice" if result.conditional else "yes"
 
 
+def _scale(fit: GLMResults) -> str:
+    return "not released" if fit.error_variance is None else fixed(fit.error_variance)
+
+
 def _fit_facts(fit: GLMResults) -> Facts:
     """Return how the chosen model was fitted."""
     rows = "held out" if fit.fit == "split" else "all"
     left = (("Family", fit.family), ("Link", fit.link), ("Fit", fit.fit), ("Rows", rows))
     right = (
         ("Complete, noisy", f"{fit.complete_rows or 0:,.0f}"),
-        ("Scale", fixed(fit.scale)),
+        ("Scale", _scale(fit)),
         ("Converged", "yes" if fit.converged else "no"),
         ("Intervals", _intervals(fit)),
     )
@@ -118,7 +122,7 @@ def _facts(result: GLMResults) -> Facts:
         ("Link", result.link),
         ("Noise", result.noise),
         ("Df Model", f"{result.df_model:.0f}"),
-        ("Scale", fixed(result.scale)),
+        ("Scale", _scale(result)),
         ("Complete, noisy", f"{result.complete_rows or 0:,.0f}"),
         ("Converged", "yes" if result.converged else "no"),
     ]

@@ -410,6 +410,20 @@ def test_few_rows_at_pure_eps_get_coefficients_alone():
     pickle.loads(pickle.dumps(fit))
 
 
+def test_coefficients_alone_tell_no_dispersion_of_counts():
+    data = table(300).assign(count=np.arange(300) % 4)
+    asked = {"schema": SCHEMA | {"count": (0, 3)}, "family": "quasipoisson"}
+    with pytest.warns(DpregWarning, match="too few"):
+        fit = dpreg.dp_glm("count ~ x", data, 0.5, **asked)
+    assert fit.method == "objective"
+    with pytest.raises(NotReleased, match="scale"):
+        _ = fit.scale
+    for text in (str(fit), str(fit.summary(ratios=True)), fit._repr_html_()):
+        assert "not released" in text
+    assert "not released" in fit.summary().as_latex()
+    assert str(from_json(fit.to_json())) == str(fit)
+
+
 def test_coefficients_alone_are_near_those_without_privacy_and_keep_offsets():
     data = table(3000)
     theirs = smf.glm("y ~ x + w", data, family=sm.families.Binomial(), offset=data["o"]).fit()

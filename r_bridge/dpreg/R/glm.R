@@ -69,7 +69,7 @@ new_glm <- function(view, translation, call) {
   fit <- new_regression(view, translation, call)
   fit$formula <- add_offsets(fit$formula, translation$in_formula)
   fit[c("family", "link", "converged")] <- view[c("family", "link", "converged")]
-  fit$dispersion <- view$residual_variance
+  fit$dispersion <- view$residual_variance %||% NA_real_
   fit["success"] <- list(view$success)
   fit["trials"] <- list(if (!is.null(translation$added$trials)) label_of(translation$added$trials))
   fit$design$offset <- offset_recipe(view$offset, translation$offset, fit$schema)

@@ -219,7 +219,7 @@ print_glm <- function(x, digits) {
     print(x$ratios[, !apply(is.na(x$ratios), 2, all), drop = FALSE], digits = digits)
   }
   parts <- c(
-    paste("Dispersion:", format(signif(x$dispersion, digits))),
+    paste("Dispersion:", if (is.na(x$dispersion)) "not released" else format(signif(x$dispersion, digits))),
     if (!is.null(x$complete_rows)) paste("complete rows (noisy):", round(x$complete_rows)),
     if (!is.null(x$offset)) paste("offset:", x$offset),
     if (!is.null(x$success)) paste("counted as 1:", x$success),
