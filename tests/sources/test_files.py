@@ -653,7 +653,7 @@ def test_a_file_whose_rows_move_between_passes_is_refused(tmp_path):
     source = as_source(tmp_path / "t.parquet")
     read(source)
     before = pq.read_metadata(tmp_path / "t.parquet")
-    pq.write_table(table(10).take(range(9, -1, -1)), tmp_path / "t.parquet", **plain)
+    pq.write_table(table(10).take([*range(9, -1, -1)]), tmp_path / "t.parquet", **plain)
     assert pq.read_metadata(tmp_path / "t.parquet").equals(before)
     fails(lambda: read(source), "t.parquet has been written anew since it was opened")
 
