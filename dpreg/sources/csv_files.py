@@ -33,8 +33,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from dpreg.cells import Kind, number
 from dpreg.columns import ColumnType, Numeric, Unbounded
 from dpreg.errors import DataError
@@ -42,11 +40,11 @@ from dpreg.running import threads as threads_allowed
 from dpreg.sources.arrow_batches import batch_pieces, guarded, guarded_batches
 from dpreg.sources.arrow_cells import batch_reader
 from dpreg.sources.arrow_library import pa
-from dpreg.sources.base import Chunk, find_column
+from dpreg.sources.base import find_column
 from dpreg.sources.csv_blocks import MARK, Malformed, line_blocks
 from dpreg.sources.csv_quotes import is_line_by_line, without_open_quotes
 from dpreg.sources.local import LocalSource, Piece
-from dpreg.sources.meaning import meaning_of
+from dpreg.sources.meaning import missing_chunk
 from dpreg.sources.stamps import check_same, stamp
 
 __all__ = ["CsvSource"]
@@ -128,7 +126,7 @@ class CsvSource(LocalSource):
         return total
 
     def _pieces(self, columns: Mapping[str, ColumnType], size: int) -> Iterator[Piece]:
-        missing = partial(_missing_chunk, columns)
+        missing = partial(missing_chunk, columns)
         for part, (path, header) in enumerate(zip(self._paths, self._headers, strict=True)):
             check_same(path, self._stamps[part])
             malformed, read, schema = Malformed(), None, None
@@ -143,10 +141,6 @@ class CsvSource(LocalSource):
     def __repr__(self) -> str:
         """Show names and kinds; whether all files have them is another question."""
         return f"Source({', '.join(f'{name}: object' for name in self.names)})"
-
-
-def _missing_chunk(columns: Mapping[str, ColumnType], rows: int) -> Chunk:
-    return {name: np.repeat(meaning_of(how).cells([None]), rows) for name, how in columns.items()}
 
 
 class _Columns:
