@@ -27,18 +27,18 @@ As one of several levels that are text (`LevelCoder`)
     missing.
 As the name of a person (`spelling`)
     whatever is a number, in 15 significant digits: 17, 17.0, ``"17"``, ``" 017 "`` and ``"1.7e1"``
-    are one person. Text may also be hexadecimal (``"0x11"``), and true and false, as truths or as
-    the words "true", "t", "false" and "f" in any case, are 1 and 0. Other text without the blanks
-    around it, accents composed. Two cells name one person where they spell the same. Missing, so
-    that they name nobody: blank text, NaN and ``"nan"``, infinities and what is beyond float64's
-    range, fractions and integers of 2**24 and more in a float of 32 bits (2**11 in one of 16),
-    which may have been other numbers once, and all else.
+    are one person. Text may also be hexadecimal (``"0x11"``). True and false, as Booleans or as
+    the words "true", "t", "false" and "f" in any case, are 1 and 0. Other text counts without the
+    blanks around it and with its accents composed. Two cells name one person where they spell the
+    same. Missing, so that they name nobody: blank text, NaN and ``"nan"``, infinities and what is
+    beyond float64's range; fractions, and integers of 2**24 and more, in a float of 32 bits (2**11
+    in one of 16), since they may have been rounded from other numbers; and all else.
 
-Why persons are spelled so: one other row may turn a column of integers into floats (a missing
-cell), text (a word), truths or levels, in one file or chunk and not in the next, and each of these
-forms writes and rounds numbers in its own way. Fifteen digits are what all of them keep: R may
-write no more, and a float64 may hold no more. Were two forms of one id two persons, a person would
-own twice the rows that the proofs allow; two ids that are taken for one only share k rows.
+Why persons are spelled so: a single other row may turn a column of integers into floats (a missing
+cell), text (a word), Booleans or levels, in one file or chunk and not in the next, and each of
+these forms writes and rounds numbers in its own way. Fifteen digits survive in all of them: R may
+write no more, and a float64 may hold no more. If two forms of one id were two persons, a person
+could own twice the rows that the proofs allow; two ids that are taken for one only share k rows.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ __all__ = [
     "NotReleased",
     "SchemaError",
     "did_you_mean",
+    "printable",
 ]
 
 

@@ -69,8 +69,9 @@ SHARES: Final[Mapping[str, Fraction]] = {
 """Steps that `shares` may name, and the part of eps that each takes when it is needed.
 
 "bounds", "radius", "sigma2" and "count" are parts of the whole eps; "fit" (of ``fit="share"``, and
-of ``fit="fresh"``, which takes .3 unless told otherwise, of linear models without delta .2) is a
-part of what these leave, "profile" (PCPL's bound on the residuals) of what is left to select with.
+of ``fit="fresh"``, which unless told otherwise takes .3, or .2 for a linear model without delta) is
+a part of what these leave, "profile" (PCPL's bound on the residuals) of what is left to select
+with.
 
 Chosen by ``python -m benchmarks.shares`` on randhie, King County and simulated Bay Area rows:
 a radius share of .1 finds the right end of the grid or its neighbour with probability .97 to .98

@@ -1,4 +1,4 @@
-"""How dpreg behaves as a guest of a process: interrupts, threads, and bars on stderr."""
+"""How dpreg behaves as a guest of a process: interrupts, threads and progress bars."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["bar", "restore_interrupts", "threads"]
 
 
 def bar(items: Iterable[Any] | None = None, *, unit: str, shown: bool, **options: Any) -> Any:
-    """Return a bar of tqdm's over items, or one to be updated by hand; nothing where not shown."""
+    """Return tqdm's bar over items, or one to update by hand; it is silent unless `shown`."""
     from tqdm import tqdm
 
     return tqdm(items, unit=unit, disable=not shown, **options)

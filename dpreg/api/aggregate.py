@@ -100,7 +100,8 @@ def sample_aggregate(
     person : str, optional
         The column that says whose row it is, which `schema` does not declare. At most
         `contributions` rows of each person are used, drawn at random. They are in one block, so
-        `contributions` costs nothing without `by`.
+        `contributions` costs nothing without `by`. Ids that are numbers are one person if they
+        agree in 15 digits: put a letter before ids of more digits.
     by : str, optional
         A column of a table whose levels `schema` declares: an
         estimate in each of its groups, of B blocks each. Under replace-one a person's rows may

@@ -132,17 +132,19 @@ def dp_glm(
         None takes Gaussian noise where delta is above 0, else noise of pure eps: matrix-Laplace on
         the information, an L2 K-norm on the score. With None, no delta and a public number of
         rows, one minimum may be released instead, by objective perturbation: coefficients alone,
-        but nearer ones. So it is where this number is too small for intervals (without a look
-        where it is less than half of what they need, else after two), and where two looks show
-        that the noise would hide a direction of the columns, or a fit that is far from the rows.
-        That needs a table which this process reads, and no trials; elsewhere looks are made all
-        the same.
+        but nearer ones. This happens where the rows are too few for intervals: without any look if
+        they are less than half of what intervals need, else after two. It also happens where two
+        looks show that the noise would hide a direction of the columns, or that the fit is far
+        from the rows. It needs a table that this process reads, and no trials; without these, all
+        looks are made.
     neighbors : {"replace-one", "add-remove"}
     contributions : int
         The most rows that one person may own; with `person`, the most that are used.
     person : str, optional
         The column that says whose row it is: at most `contributions` rows of each person are
         used, drawn at random, and the number of rows is then private.
+        Ids that are numbers are one person if they agree in 15 digits: put a letter before ids of
+        more digits.
     shares : mapping, optional
         {"bounds": part of eps} where bounds are bought.
     budget : Ledger, optional

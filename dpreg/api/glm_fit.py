@@ -137,7 +137,7 @@ def point_results(
     why: Sequence[str | None],
     looks: Sequence[Look] = (),
 ) -> GLMResults:
-    """Make the result of coefficients alone, in the user's units; notes say why they are alone."""
+    """Make the result of coefficients alone, in the user's units; `why` says why, in notes."""
     columns = (0, *model.places(design)[0])
     transform, shift = to_user_units(model, design, columns)
     unknown = np.full(len(columns), np.nan)

@@ -131,6 +131,8 @@ def dp_select(
         The column that says whose row it is. At most `contributions` rows of each person are
         used, drawn at random, so the claim holds for everybody, however many rows they own. The
         number of rows is then private under both relations. See `dpreg.sources.persons`.
+        Ids that are numbers are one person if they agree in 15 digits: put a letter before ids of
+        more digits.
     units : {"term", "column"}
         Whether whole terms enter and leave a model, or single design columns.
     keep : tuple of str
@@ -158,7 +160,7 @@ def dp_select(
     shares : mapping, optional
         Parts of eps for the steps bought on the way: "bounds", "radius", "sigma2", "count",
         "profile", "fit". Defaults: `dpreg.request.SHARES`. "staged" has "bounds" and, with
-        ``fit="fresh"``, "fit" (.3; of linear models without delta .2).
+        ``fit="fresh"``, "fit" (.3, or .2 for a linear model without delta).
     draws : int
         How many models are drawn; frequencies are shares of these. The most frequent is reported.
     fit : {"auto", "same", "fresh", "split", "share", None}

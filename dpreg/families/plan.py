@@ -55,7 +55,7 @@ SECOND: Final = Fraction(12, 100)
 MORE: Final = (Fraction(18, 100), Fraction(12, 100))
 """Parts of the whole that further looks take while the fit moves."""
 MOVED: Final = (0.15, 0.03)
-"""Mean square of the predictor's change from where on there is such a look."""
+"""Mean square of the predictor's change above which there is such a look."""
 MOVED_PURE: Final = (0.15, 0.08)
 """The same at pure eps: a look that takes a fifth of eps costs more than one that takes a fifth of
 mu^2."""

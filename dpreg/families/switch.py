@@ -1,10 +1,10 @@
-r"""After two looks at pure eps: on with looks, or coefficients alone where the looks have led to.
+r"""After two looks at pure eps: further looks, or coefficients alone from where these two have led.
 
 Looks earn intervals where the information stands out of its noise, and often that is known only
-after two of them. Where it is not to be expected, what is left of eps buys the minimum of a
-perturbed objective (`dpreg.privacy.objective`) over the rows (1, u), u = L (x - m), in the
-coordinates that these looks found, from the fit that they moved to. There columns are about
-uncorrelated and of one size, so that noise of equal size in all directions does the least harm.
+after two of them. Where it will not, what is left of eps buys the minimum of a perturbed objective
+(`dpreg.privacy.objective`) over the rows (1, u), u = L (x - m), in the coordinates that these looks
+found, starting from the fit that they moved to. There columns are nearly uncorrelated and of one
+size, so that noise of equal size in all directions does the least harm.
 
 *Statement.* Let the look at the box be eps_1-DP, the next one eps_2-DP whatever the first one
 released, and eps_3 what is left. Then the whole is (eps_1 + eps_2 + eps_3)-DP.
@@ -17,7 +17,7 @@ is read again: the minimum is eps_3-DP. So are the looks. Of any two neighbours 
 (o_1, o_2, o_3) are products of three factors, which differ by exp(eps_1), exp(eps_2) and exp(eps_3)
 at most. QED
 
-Constants were tried on simulated tables alone.
+The constants were chosen on simulated tables alone.
 """
 
 from __future__ import annotations
@@ -40,23 +40,24 @@ from dpreg.privacy.objective import DRAWN, OBJECTIVE
 __all__ = ["AT_FIT", "LEFT", "at_fit", "located", "rest", "stops", "switches"]
 
 AT_FIT: Final = (
-    "No intervals are given: after two looks they were not to be expected, as the noise would hide "
-    "a direction of the columns, or the fit was far from the rows. All that was left of eps went "
-    "into one release of coefficients, by objective perturbation, which come nearer than those of "
-    "more looks but without errors. Intervals need more rows, a larger eps, or fewer columns."
+    "No intervals are given: after two looks none were in sight, as rows are too few, the noise "
+    "would hide a direction of the columns, or the fit was far from the rows. All that was left of "
+    "eps went into one release of coefficients, by objective perturbation. They are nearer than "
+    "those of more looks, but come without errors. Intervals need more rows, a larger eps, or "
+    "fewer columns."
 )
 LEFT: Final = 1 - FIRST - SECOND
 """Share of eps that two looks leave."""
 _NOTE: Final = "2 looks; what they left went into the coefficients"
 _SURE: Final = 2.0
-"""With so many times the rows that intervals need, looks go on whatever is hidden yet: narrow
-columns, which two looks hide, have been seen to earn intervals by the last."""
+"""With so many times the rows that intervals need, looks go on whatever is still hidden: narrow
+columns that two looks hide have been seen to earn intervals by the last one."""
 _SEEN: Final = 1.0
-"""Least eigenvalue of the information over the norm of its noise that the last look is expected to
-have, from where on looks go on."""
+"""Looks go on where the last one is expected to have at least this least eigenvalue of the
+information, over the norm of its noise."""
 _LACKS: Final = {False: 0.35, True: 0.15}
 """Mean square of what the predictor is expected to lack, beyond which looks have seldom come to
-rest; the second for counts."""
+rest; True is for counts."""
 _CUT: Final = 5.0
 """Counts are cut at so many of their standard deviations, as released, beyond their mean."""
 _REACH: Final = 1.2
@@ -99,7 +100,7 @@ def rest(account: Account, opened: OpenFamilyLooks) -> Part:
 
 
 def at_fit(rows: HeldRows, family: Family, fit: Fit, part: Part, table_rows: int) -> PointFit:
-    """Release coefficients, from the fit of two looks on.
+    """Release coefficients, starting from the fit of two looks.
 
     Parameters
     ----------

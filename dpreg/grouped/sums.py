@@ -152,7 +152,7 @@ class GroupSums:
 
 
 def _add_cells(cross: Any, places: Any, cells: NDArray[np.float64]) -> None:
-    """Add each row's cells to the sums of its set and code, which are the last for no code."""
+    """Add each row's cells to the sums of its set and code; `places` past the last add nothing."""
     sums = cross.reshape(-1, cross.shape[-1])
     for column, cell in zip(sums.T, cells.T, strict=True):
         column += np.bincount(places, cell, len(sums) + 1)[:-1].astype(np.int64)

@@ -59,7 +59,6 @@ MIDDLE: Final = Fraction(3, 100)
 LAPLACES: Final = ("matrix-laplace", "l2-norm", "laplace")
 """What draws the noise of H, s and Q at pure eps."""
 
-
 Symmetric = tuple[tuple[int, ...], ...]
 
 

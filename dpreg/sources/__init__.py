@@ -50,7 +50,7 @@ def as_source(data: object) -> Source:
           inferred from their cells;
         - path, or glob, of Parquet or CSV files (str or os.PathLike), or a list of paths;
         - any object with ``__arrow_c_stream__``: a Polars frame, a DuckDB relation, a pyarrow
-          table, reader or Dataset;
+          table, reader or Dataset (not of CSV or JSON files);
         - Dask DataFrame, PySpark DataFrame: read where the rows are;
         - callable without arguments that returns an iterable of tables of the kinds above (chunks
           of one table), called anew for each pass;

@@ -3,10 +3,9 @@
 A whole dataset is read in the types of its first file, and one cell of another file that cannot be
 turned into them ends the pass. So files are read one by one.
 
-Files of text are refused: Arrow's reader of CSV stops at a row with another number of cells, and a
-quote that is never closed takes other rows with it; that of JSON stops at a line that it cannot
-read. Whether a call ends in an error is not for a row to say. dpreg's own reader of CSV takes
-paths.
+Files of text are refused: Arrow's CSV reader stops at a row with too many or too few cells, and a
+quote that is never closed takes other rows with it; its JSON reader stops at a line that it cannot
+parse. No single row may decide whether a call ends in an error. dpreg's own CSV reader takes paths.
 
 Tested in `tests/sources/test_arrow.py`.
 """

@@ -82,8 +82,8 @@ class DaskSource(ClusterSource):
     been loaded and nothing else was done to it but choosing columns, cells are read as they were
     before that; else they are those of Dask's partitions, where True among text is "True", and a
     step of the frame's own plan that fails on a cell ends the pass: ``data.persist()`` finds out
-    before anything is charged. Dask's workers write such a failure to their logs, cells and all:
-    to this process's where they are threads of it. No message of dpreg's repeats it.
+    before anything is charged. Dask's workers write such a failure to their logs, cells and all,
+    and so to this process's logs where they are its threads. No message of dpreg's repeats it.
 
     The order of the rows, which seeded runs follow, is that of the partitions; they must come out
     the same each time that they are computed.

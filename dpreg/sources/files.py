@@ -72,11 +72,13 @@ def check_not_data(path: str | os.PathLike[str]) -> None:
     ------
     ArgumentError
         If the name, or the file that it is a link to, ends as a table's files do.
+    DataError
+        As `dpreg.paths.ordinary`.
     """
-    name = os.fsdecode(path)
-    if _ending(name) or _ending(os.path.realpath(name)):
+    file = ordinary(path) or os.path.realpath(path)
+    if _ending(os.fspath(path)) or _ending(os.fspath(file)):
         raise ArgumentError(
-            f"{os.path.basename(name)!r} ends like a table's file, and could be read as part of a "
+            f"{os.path.basename(path)!r} ends like a table's file, and could be read as part of a "
             f"table: choose a name that ends in none of {', '.join(_ENDINGS)}"
         )
 

@@ -25,8 +25,8 @@ Values: TypeAlias = NDArray[Any]
 class Meaning:
     """How a column's cells are read: one by one, or many that are float64 already (NaN: missing).
 
-    Both say the same of the same cell; None is missing in every meaning. Where `names`, cells name
-    persons: numbers that came as floats of fewer bits mean less (`dpreg.cells.spelling`).
+    Both say the same of the same cell; None is missing in every meaning. Where `names`, cells
+    name persons: floats of fewer bits are missing unless exact (`dpreg.cells.surely_whole`).
     """
 
     cells: Callable[[Iterable[Any]], Values]

@@ -2,12 +2,12 @@
 
 The way to give rows that no other source can read, and to have a stream read more than once.
 
-What is public: the names of the columns of the **first** chunk, as those of any table, looked at
-before anything is charged. Where names follow from rows, as in JSON lines, let the function give a
-chunk without rows first, which has all columns. The names of later chunks, their kinds and the
+What is public: the names of the **first** chunk's columns, like those of any table; they are
+checked before anything is charged. Where names follow from rows, as in JSON lines, let the function
+first give a chunk without rows that has all columns. The names of later chunks, their kinds and the
 lengths of their columns may follow from rows, so they decide nothing: a column that such a chunk
-has not, or has twice, or that is no column, has only missing cells in it; one that is too short has
-missing cells at its end.
+lacks, or has twice, or that is not a column at all, has only missing cells there; one that is too
+short has missing cells at its end.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class OpenedSource(LocalSource):
         another number of rows comes than at the pass before, or the very iterator that was used up
         already.
     ArgumentError
-        While rows are read: if a chunk is of a type that is no table.
+        While rows are read: if a chunk is not a table.
     """
 
     __slots__ = ("_as_source", "_function", "_rows", "_used")

@@ -131,8 +131,8 @@ class SparkSource(ClusterSource):
 
     What goes wrong in the plan itself (a function of the user's that raises, a cast that fails) is
     written to the logs of Spark's executors, rows and all, by Spark: before dpreg hears of it, and
-    whether dpreg is there or not. No message of dpreg's repeats it, and PySpark's own loggers in
-    this process are kept from it.
+    whether dpreg is there or not. No message of dpreg's repeats it, and while dpreg
+    waits, PySpark's own loggers in this process do not print it.
     """
 
     __slots__ = ("_data", "_kinds", "_names")

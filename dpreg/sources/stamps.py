@@ -1,6 +1,6 @@
-"""What tells that a file is still the one that was opened, whatever its rows.
+"""Whether a file is still the one that was opened, told without a look at its rows.
 
-Passes over one table must be over the same rows: halves of the rows are told apart by their places.
+All passes over a table must read the same rows: halves of them are told apart by their places.
 
 Tested in `tests/sources/test_files.py`.
 """
@@ -16,7 +16,7 @@ from dpreg.errors import DataError
 __all__ = ["Stamp", "check_same", "stamp"]
 
 Stamp: TypeAlias = tuple[int, int, int] | None
-"""A file's number, its size and the time of its last change; None where these cannot be told."""
+"""A file's number, its size and the time of its last change; None where these are not known."""
 
 
 def stamp(path: str) -> Stamp:
@@ -37,12 +37,12 @@ def check_same(path: str, first: Stamp) -> None:
     ----------
     path : str
     first : Stamp
-        Of the file when it was opened.
+        The file's stamp when it was opened.
 
     Raises
     ------
     DataError
-        Where it has another stamp now. One that cannot be looked at is left to who reads it.
+        If its stamp has changed. A file that cannot be looked at is left to whoever reads it.
     """
     if stamp(path) not in (None, first):
         raise DataError(f"{path} has been written anew since it was opened")

@@ -100,7 +100,6 @@ ones and factors, 10,000 to 100,000 rows, eps 1, 60 runs each) .3, .2 and .15 fo
 .0125, .0116 and .0121 in the mean of those without factors, and by half as much in a middling one:
 by .0055, .0063 and .0075."""
 
-
 _GAUSSIAN: Final = 1.5
 """Gaussian noise is taken up to so many times the size of matrix-Laplace noise. On drawn normal
 rows (1 to 7 columns, 1,000 to 50,000 rows, eps 1 and 4, both relations), where it was 1 to 1.6

@@ -64,6 +64,13 @@ def test_no_result_joins_a_table(make_selection, tmp_path, name, write):
     write(make_selection(), tmp_path / "a.csv.json")
 
 
+@pytest.mark.parametrize("write", [SelectionResults.save, write_report])
+@pytest.mark.parametrize("name", ["a\0b", 3, b"a.json", None])
+def test_what_is_no_path_is_refused_by_an_error_of_dpreg_s(make_selection, name, write):
+    with pytest.raises(DataError, match=r"null character|a path must be text"):
+        write(make_selection(), name)
+
+
 @given(
     names=st.lists(texts, unique=True, min_size=1, max_size=4),
     data=st.data(),

@@ -6,8 +6,8 @@ cap or lose a charge. So connections are closed before a fork, and each process 
 it next needs one. A connection that is in use cannot be closed, nor can any where Python is not
 told of the fork: then the fork may not use its file.
 
-A server knows nothing of forks, and its connection may stay open. But both processes have the one
-socket, on which libpq would say farewell for both: the fork lets go of it without a word.
+A connection to a server may stay open over a fork. But both processes then share its socket, and
+whichever closes it ends the session for both: so the fork drops its copy and never closes it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Shared:
 
     def _inherited(self) -> None:
         if self.connection is not None:
-            # Closing it would harm whoever it is from, at this process's end, too.
+            # It is the parent's: closed here, if only as this process ends, it would be lost there.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.connection))
             if self.file is not None:
                 _barred.add(self.file)

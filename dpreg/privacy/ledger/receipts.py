@@ -1,8 +1,8 @@
 """What a public call was charged, kept for the record of its release.
 
 A call charges deep inside, and its result is made elsewhere. Whoever wants to know opens `kept`
-around the call: the charge that happens inside it, in the same thread, is noted there, and by
-whoever has opened another around that.
+around the call: the charge that happens inside it, in the same thread, is noted there. Where one
+`kept` is inside another, both note it.
 
 Tested in `tests/results/test_serialize.py`.
 """

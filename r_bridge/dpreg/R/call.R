@@ -2,10 +2,10 @@
 #
 # A request is a plain list: the function's name, its arguments as plain values, and the columns of
 # a table as columns.R lays them out, or the number of one that Python has open (source.R). The reply
-# is a list too: `ok`, then the value or the error, and
-# the public warnings. A call that warns stops there, before it is charged; once R has signalled the
-# warning, and nobody has ended the call over it, the same request goes out again. To wrap another function: an R function with the same arguments that calls
-# `python_call()`, and in Python a line in dpreg_bridge/views.py if its result is of a new kind.
+# is a list too: `ok`, then the value or the error, and the public warnings. A call that warns stops
+# there, before it is charged; once R has signalled the warning, and nobody has ended the call over
+# it, the same request goes out again. To wrap another function: an R function with the same arguments
+# that calls `python_call()`, and in Python a line in dpreg_bridge/views.py if its result is of a new kind.
 
 python_call <- function(verb, arguments = list(), data = NULL, columns = names(data),
                         source = NULL, labels = NULL) {

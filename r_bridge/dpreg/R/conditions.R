@@ -35,7 +35,8 @@ call_to_show <- function(call) {
   for (i in seq_along(call)[-1]) {
     value <- call[[i]]
     if (missing(value)) next
-    if (is.character(value) && any(grepl("://", value, fixed = TRUE))) call[[i]] <- quote(...) # a password?
+    # An address may hold a password.
+    if (is.character(value) && any(grepl("://", value, fixed = TRUE))) call[[i]] <- quote(...)
   }
   without_objects(call)
 }
