@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["regression_report", "report"]
 
-_NO_DATA: Final = "No data were used and nothing was spent"
+_NO_DATA: Final = (
+    "No data were used but rows given in like, which count as public and show in these figures; "
+    "nothing was spent"
+)
 _CLIPPED: Final = 0.02
 """A larger share of responses beyond their bounds is said to be one."""
 
