@@ -30,9 +30,10 @@ As the name of a person (`spelling`)
     are one person. Text may also be hexadecimal (``"0x11"``). True and false, as Booleans or as
     the words "true", "t", "false" and "f" in any case, are 1 and 0. Other text counts without the
     blanks around it and with its accents composed. Two cells name one person where they spell the
-    same. Missing, so that they name nobody: blank text, NaN and ``"nan"``, infinities and what is
-    beyond float64's range; fractions, and integers of 2**24 and more, in a float of 32 bits (2**11
-    in one of 16), since they may have been rounded from other numbers; and all else.
+    same. Missing, so that they name nobody: blank text, NaN, words that readers of files take for
+    missing cells among numbers and not among words ("nan", "NA", "NULL", "None"), infinities and
+    what is beyond float64's range; fractions, and integers of 2**24 and more, in a float of 32 bits
+    (2**11 in one of 16), since they may have been rounded from other numbers; and all else.
 
 Why persons are spelled so: a single other row may turn a column of integers into floats (a missing
 cell), text (a word), Booleans or levels, in one file or chunk and not in the next, and each of
@@ -45,6 +46,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -74,7 +76,12 @@ labels (intervals, lists, bytes). Neither can be read.
 """
 
 _MISSING = math.nan
+_NAN = re.compile(r"[+-]?nan\(", re.IGNORECASE)  # what C writes more of behind it
 _WHOLE = 2.0**53  # below, every integer is a float64
+_NOBODY = {
+    *("#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "NA", "NULL", "None", "n/a", "null"),
+    *("-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN"),
+}
 _WORDS = {"true": 1.0, "t": 1.0, "false": 0.0, "f": 0.0}  # R reads T and F as truths
 _TIMES = (
     np.datetime64,
@@ -199,7 +206,7 @@ def spelling(cell: Any) -> str | None:
 
 def _number_of_name(text: str) -> float | None:
     """Return the number that text denotes in Python, R or a file's column of truths, if any."""
-    if not text:
+    if not text or text in _NOBODY or _NAN.match(text):
         return _MISSING
     if "_" in text:
         return None

@@ -84,6 +84,14 @@ def test_another_row_has_no_say_in_who_a_row_s_person_is(form, other):
         assert who(table) == who({"who": [cell]}), (cell, getattr(table, "dtypes", None))
 
 
+@pytest.mark.parametrize("form", ["read_csv", "Arrow's read_csv", "frame", "text"])
+@pytest.mark.parametrize("word", ["NA", "N/A", "#N/A", "NULL", "null", "n/a", "NaN", "-1.#IND"])
+def test_words_for_missing_cells_name_nobody_whatever_the_others_are(form, word):
+    """Readers take them for missing among numbers, and some for text among words."""
+    for other in ("9", "2.5", "abc"):
+        assert who(FORMS[form]([word, other])) == who({"who": [None]})
+
+
 @pytest.mark.parametrize("other", OTHERS, ids=repr)
 def test_of_a_file_too(other, tmp_path):
     for place, cell in enumerate([*NUMBERS, "A17", "b-2"]):

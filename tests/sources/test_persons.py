@@ -240,6 +240,8 @@ class Told(int):
 
 def test_what_names_nobody_is_missing():
     nobody = [None, np.nan, pd.NA, pd.NaT, "", "  ", np.inf, b"17", (1,), Told(3), "nan", " -inf"]
+    nobody += ["NA", " N/A", "#N/A N/A", "#NA", "NULL", "null", "None", "n/a", "<NA>", "1.#IND"]
+    nobody += ["-1.#QNAN", "nan(ind)", "-NaN(0x1)"]
     vast = [Decimal("1e5000"), 10**400, "1e999", "0x1p9999", np.float32(2**24), np.float16(0.5)]
     found = ids([*nobody, *vast, pd.Timestamp("2020-01-01"), Decimal("sNaN")])
     assert not found["high"].any()
