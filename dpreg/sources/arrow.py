@@ -204,7 +204,7 @@ def stream_source(data: object) -> StreamSource:
     name = f"the {type(data).__name__}"
     if library in ("duckdb", "_duckdb") and hasattr(data, "limit"):
         return StreamSource(_duckdb(data, name))
-    if library == "pyarrow" and hasattr(data, "to_batches") and hasattr(data, "count_rows"):
+    if library == "pyarrow" and hasattr(data, "get_fragments"):
         return StreamSource(_dataset(data, name))
     if not hasattr(data, "__arrow_c_stream__") or type(data).__name__ in _COLUMNS:
         raise ArgumentError(f"data is a {type(data).__name__}, which is not a table: give one")

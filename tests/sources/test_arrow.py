@@ -382,3 +382,9 @@ def test_the_check_of_what_is_said_finds_a_mutant():
 
     with pytest.raises(AssertionError):
         fails(hides_it_only, "failed")
+
+
+def test_a_scanner_is_no_table():
+    scanner = ds.dataset(pa.table({"x": [1.0]})).scanner()
+    with pytest.raises(ArgumentError, match="data is a Scanner, which is not a table"):
+        as_source(scanner)
