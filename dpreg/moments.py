@@ -183,7 +183,7 @@ class _MomentTally:
                         to_grid(slots.values, out=slots.values)
                 cells = found.dense
                 if not gridded:
-                    to_grid(cells, out=cells)
+                    cells = to_grid(cells, out=cells)
                 some = None if labels is None else labels[part]
                 if found.slots:
                     sums.add(cells, found.slots, some)
