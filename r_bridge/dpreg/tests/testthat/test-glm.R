@@ -101,7 +101,7 @@ test_that("families are given as glm takes them, and links are checked", {
   expect_equal(sigma(quasi)^2, quasi$dispersion)
   alone <- suppressWarnings(dp_glm(number ~ age, rows[1:200, ], eps = .5, family = quasipoisson(), schema = facts))
   expect_identical(alone$dispersion, NA_real_)
-  expect_output(print(alone), "Dispersion: not released")
+  expect_output(print(alone), "quasi-Poisson")
   expect_output(print(summary(alone)), "Dispersion: not released")
   expect_identical(glance(alone)$dispersion, NA_real_)
   called <- do.call(dp_glm, list(number ~ age, rows, eps = 500, delta = 1e-6, family = poisson, schema = facts))
