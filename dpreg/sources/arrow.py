@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpreg.cells import Kind
-from dpreg.columns import ColumnType, PersonId, Unbounded
+from dpreg.columns import ColumnType, Unbounded
 from dpreg.errors import ArgumentError, DataError
 from dpreg.sources.arrow_batches import batch_pieces, guarded, guarded_batches
 from dpreg.sources.arrow_cells import arrow_reader, batch_reader, kind_of_arrow
@@ -241,8 +241,8 @@ def _table(data: Any, name: str, rows: int) -> Engine:
 def _polars(data: Any, name: str) -> Engine:
     """Take a frame; its integers of 128 bits, which pyarrow has not, as what means the same.
 
-    One integer beyond 64 bits makes them of a whole column. Labels that are numbers are spelt by
-    the nearest float64, as those of other wide integers are; persons by all digits.
+    One integer beyond 64 bits makes them of a whole column. Labels and persons that are numbers are
+    spelt by the nearest float64, as those of other wide integers are.
     """
     wide = [n for n, dtype in data.schema.items() if str(dtype) in ("Int128", "UInt128")]
     if not wide:
@@ -250,12 +250,7 @@ def _polars(data: Any, name: str) -> Engine:
     import polars as pl
 
     def cast(columns: Mapping[str, ColumnType]) -> Any:
-        return data.select(
-            pl.col(n).cast(pl.String if isinstance(how, PersonId) else pl.Float64)
-            if n in wide
-            else pl.col(n)
-            for n, how in columns.items()
-        )
+        return data.select(pl.col(n).cast(pl.Float64) if n in wide else pl.col(n) for n in columns)
 
     with _opened(lambda: cast(dict.fromkeys(data.columns, Unbounded())), name) as stream:
         schema = stream.schema
