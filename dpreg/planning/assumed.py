@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -51,11 +51,14 @@ class Assumed:
         Residuals of mean square 1.
     given : mapping of int to float
         Standard deviations given the others, of columns by their place in `x`, as stated.
+    like : bool
+        Whether they are rows of another table.
     """
 
-    x: Floats
-    shape: Floats
+    x: Floats = field(repr=False)
+    shape: Floats = field(repr=False)
     given: Mapping[int, float]
+    like: bool = False
 
     def deviations(self) -> Floats:
         """Return the standard deviation of each column given the others, in these rows: (p,)."""
@@ -132,7 +135,8 @@ def of_formula(
             "the formula has columns."
         )
     shape = _residuals(x, z[:, -1] if own else None)
-    return Assumed(np.ascontiguousarray(x), shape, {j - 1: sd for j, sd in given.items()})
+    stated = {j - 1: sd for j, sd in given.items()}
+    return Assumed(np.ascontiguousarray(x), shape, stated, like=like is not None)
 
 
 def _local(table: Any) -> LocalSource:

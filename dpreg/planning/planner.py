@@ -212,7 +212,7 @@ def _asked(facts: Facts, stated: Stated, fit: str | None) -> Asked:
 
 def _called(facts: Facts, stated: Stated, assumed: Assumed, asked: Asked) -> dict[str, Any]:
     return {
-        "facts": facts,
+        "facts": replace(facts, like=None),  # its rows, so far as they are used, are in `assumed`
         "stated": stated,
         "assumed": assumed,
         "asked": asked,

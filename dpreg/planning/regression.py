@@ -115,12 +115,12 @@ class RegressionPlan(Planned[RegressionCall]):
     @property
     def overlap(self) -> float:
         """Expected interval overlap, in the mean over the stated coefficients."""
-        return float(self.coefficients["overlap"].mean())
+        return float(self._predicted["overlap"].mean())
 
     @property
     def same(self) -> float:
         """Share of the stated coefficients whose decision at 5% would be the same, expected."""
-        return float(self.coefficients["same decision"].mean())
+        return float(self._predicted["same decision"].mean())
 
     def at(self, *, n: int | None = None, eps: float | None = None) -> RegressionPlan:
         """Return the plan at another n or eps."""

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["regression_report", "report"]
 
-_NO_DATA: Final = (
-    "No data were used but rows given in like, which count as public and show in these figures; "
-    "nothing was spent"
-)
 _CLIPPED: Final = 0.02
 """A larger share of responses beyond their bounds is said to be one."""
 
@@ -50,6 +46,13 @@ def _left(plan: Plan | RegressionPlan, *more: tuple[str, str]) -> tuple[tuple[st
 
 def _models(models: int) -> str:
     return f"{models:,}" if models < 10**12 else f"{models:.2e}"
+
+
+def _used(plan: Plan | RegressionPlan) -> str:
+    """Say which rows the figures are made of."""
+    if plan.call.assumed.like:
+        return "The rows of like count as public, and show in these figures; nothing was spent"
+    return "No data were used and nothing was spent"
 
 
 def _found(plan: Plan, cells: list[tuple[str, str]], headers: tuple[str, str]) -> Grid:
@@ -105,7 +108,7 @@ def _staged_blocks(plan: Plan) -> tuple[Block, ...]:
         _way(plan, "pcls"),
         Paragraph(
             "Assumed",
-            f"{_NO_DATA}. A linear model with normal errors, and columns as made up from the "
+            f"{_used(plan)}. A linear model with normal errors, and columns as made up from the "
             f"schema, sd and correlation, or as in like.{_clipped(plan)}",
         ),
     )
@@ -205,7 +208,7 @@ def regression_report(plan: RegressionPlan) -> Report:
         _way(plan, "gram"),
         Paragraph(
             "Assumed",
-            f"{_NO_DATA}. A linear model with errors of one variance, normal or as in like, and "
+            f"{_used(plan)}. A linear model with errors of one variance, normal or as in like, and "
             "columns as made up from the schema, sd and correlation, or as in like. Where the "
             "model is not linear, or tails are longer than assumed, private intervals are wider "
             f"and overlap less.{rough}",
@@ -249,8 +252,9 @@ def _notes(plan: Plan) -> list[Paragraph]:
         Paragraph("Theorem 4.2", f'(method="pcpl") {_promise(plan, theorem_42)}'),
         Paragraph(
             "Assumed",
-            f"{_NO_DATA}. A linear model with normal errors, columns uncorrelated (or sd given the "
-            f"others), nothing clipped, and a radius that does not bind.{binds}{_clipped(plan)}",
+            f"{_used(plan)}. A linear model with normal errors, columns uncorrelated (or sd given "
+            "the others), nothing clipped, and a radius that does not bind."
+            f"{binds}{_clipped(plan)}",
         ),
     ]
 

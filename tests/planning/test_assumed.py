@@ -1,9 +1,12 @@
 """Made-up rows have the moments that were asked for; given rows are taken as they are."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
 
+import dpreg
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import build_design
 from dpreg.planning.assumed import of_formula, of_numbers
@@ -62,3 +65,26 @@ def test_like_gives_columns_and_where_it_has_them_residuals():
         of_formula(design, {}, 0.0, rows[["a"]])
     with pytest.raises(ArgumentError, match="complete rows"):
         of_formula(design, {}, 0.0, rows.head(4))
+
+
+@pytest.mark.parametrize("of", ["select", "ols"])
+@pytest.mark.parametrize("method", ["auto", "staged"])
+def test_a_plan_says_that_rows_of_like_show_and_keeps_no_more_of_them_than_it_uses(of, method):
+    rng = np.random.default_rng(2)
+    rows = pd.DataFrame({"a": rng.uniform(0, 10, 400), "name": ["secret"] * 400})
+    asked = {
+        "formula": "y ~ a",
+        "schema": SCHEMA,
+        "sigma": 0.5,
+        "eps": 1,
+        "of": of,
+        "method": method,
+    }
+    made_up, plan = dpreg.plan({"a": 0.3}, **asked), dpreg.plan({"a": 0.3}, **asked, like=rows)
+    assert "No data were used" in str(made_up)
+    told = " ".join(str(plan).split())
+    assert "rows of like count as public, and show in these figures; nothing was spent" in told
+    assert "No data were used" not in told
+    assert b"secret" not in pickle.dumps(plan)
+    assert "secret" not in repr(plan.call)
+    assert "array(" not in repr(plan.call.assumed)
