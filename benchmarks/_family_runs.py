@@ -22,7 +22,8 @@ from dpreg.families.law import family_law
 from dpreg.families.looks import FamilyLooked, look_at_family
 from dpreg.families.model import FAMILIES, Asked, Model
 from dpreg.families.plan import plan_family
-from dpreg.families.switch import stops, switches
+from dpreg.families.point import can_hold
+from dpreg.families.switch import stops
 from dpreg.formula.design import Design
 from dpreg.moments import CELL_BITS, MOMENT_BITS, Moments, Vectors, to_grid
 from dpreg.privacy.account import Account
@@ -96,7 +97,7 @@ def looked(cell: Cell, made: Simulated, seed: int, part: Fraction = Fraction(0))
     account.charge(None, "a study")
     (chunk,) = as_source(made.table).chunks(design.types, len(made.table))
     rows, n = _Made(design, chunk), len(made.table)
-    may_stop = not part and model.trials is None and switches(plan, n)
+    may_stop = not part and model.trials is None and can_hold(plan, n)
     return look_at_family(
         _moments,
         rows,

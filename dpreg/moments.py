@@ -204,9 +204,10 @@ class _MomentTally:
         vectors = self.vectors
         if isinstance(vectors, CodedVectors):
             return vectors.coded, False
-        gridded = isinstance(vectors, GriddedVectors)
-        rows = vectors.cells if isinstance(vectors, GriddedVectors) else vectors.block
-        return lambda chunk: CodedRows(rows(chunk), ()), gridded
+        if isinstance(vectors, GriddedVectors):
+            cells = vectors.cells
+            return lambda chunk: CodedRows(cells(chunk), ()), True
+        return lambda chunk: CodedRows(vectors.block(chunk), ()), False
 
     def _labels(self, start: int, chunk: Chunk, rows: int) -> NDArray[np.int64] | None:
         if self.coins is None:

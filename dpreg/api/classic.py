@@ -88,9 +88,9 @@ def dp_mean(
     person : str, optional
         The column that says whose row it is. At most `contributions` rows of each person are
         used, drawn at random, so the claim holds for everybody, however many rows they own. The
-        number of rows is then private under both relations. See `dpreg.sources.persons`.
-        Ids that are numbers are one person if they agree in 15 digits: put a letter before ids of
-        more digits.
+        number of rows is then private under both relations. Ids that are numbers are one person if
+        they agree in 15 digits: put a letter before ids of more digits. See
+        `dpreg.sources.persons`.
     by : str, optional
         A column with declared levels: means in each of its groups, at the cost of one.
     complete : bool
@@ -191,9 +191,8 @@ def dp_suffstats(
         The most rows that one person may own; with `person`, the most that are used.
     person : str, optional
         The column that says whose row it is: at most `contributions` rows of each person are
-        used, drawn at random, and the number of rows is then private.
-        Ids that are numbers are one person if they agree in 15 digits: put a letter before ids of
-        more digits.
+        used, drawn at random, and the number of rows is then private. Ids that are numbers are one
+        person if they agree in 15 digits: put a letter before ids of more digits.
     by : str, optional
         A column with declared levels: an estimate in each of its groups, at the cost of one.
     complete : bool

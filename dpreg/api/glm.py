@@ -18,8 +18,8 @@ from dpreg.families.looks import look_at_family
 from dpreg.families.model import FAMILIES, Asked, Model
 from dpreg.families.objective import held_rows
 from dpreg.families.plan import MOST_LOOKS, plan_family
-from dpreg.families.point import POINT, OpenPoint, alone, open_point, release_point
-from dpreg.families.switch import AT_FIT, at_fit, rest, stops, switches
+from dpreg.families.point import POINT, OpenPoint, alone, can_hold, open_point, release_point
+from dpreg.families.switch import AT_FIT, at_fit, rest, stops
 from dpreg.formula.bounds import (
     announce,
     bounds_sources,
@@ -142,9 +142,8 @@ def dp_glm(
         The most rows that one person may own; with `person`, the most that are used.
     person : str, optional
         The column that says whose row it is: at most `contributions` rows of each person are
-        used, drawn at random, and the number of rows is then private.
-        Ids that are numbers are one person if they agree in 15 digits: put a letter before ids of
-        more digits.
+        used, drawn at random, and the number of rows is then private. Ids that are numbers are one
+        person if they agree in 15 digits: put a letter before ids of more digits.
     shares : mapping, optional
         {"bounds": part of eps} where bounds are bought.
     budget : Ledger, optional
@@ -205,7 +204,7 @@ def dp_glm(
         noise=request.noise,
     )
     plan, public = planned(cost=cost), request.protection.n_is_public
-    holds = _holds(request, reader)
+    holds = _holds(request, reader) and can_hold(plan, reader.rows)
     is_alone = holds and alone(plan, reader.rows)
     opened = open_point(account, cost.eps) if is_alone else plan.open(account)
     announce(bounds, stacklevel=3)
@@ -242,7 +241,7 @@ def dp_glm(
         known=slopes,
         trials=model.trials_of(design),
         public=public,
-        stops=partial(stops, plan, reader.rows) if holds and switches(plan, reader.rows) else None,
+        stops=partial(stops, plan, reader.rows) if holds else None,
     )
     if seen.left:
         found = at_fit(hold(), fitted, seen.fit, rest(account, opened), reader.rows)

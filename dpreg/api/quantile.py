@@ -125,9 +125,8 @@ def dp_quantile(
         The most rows that one person may own; with `person`, the most that are used.
     person : str, optional
         The column that says whose row it is: at most `contributions` rows of each person are
-        used, drawn at random, and the number of rows is then private.
-        Ids that are numbers are one person if they agree in 15 digits: put a letter before ids of
-        more digits.
+        used, drawn at random, and the number of rows is then private. Ids that are numbers are one
+        person if they agree in 15 digits: put a letter before ids of more digits.
     by : str, optional
         A column with declared levels: quantiles in each of its groups, at the cost of one.
     complete : bool

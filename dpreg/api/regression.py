@@ -184,9 +184,9 @@ def dp_ols(
     person : str, optional
         The column that says whose row it is. At most `contributions` rows of each person are
         used, drawn at random, so the claim holds for everybody, however many rows they own. The
-        number of rows is then private under both relations. See `dpreg.sources.persons`.
-        Ids that are numbers are one person if they agree in 15 digits: put a letter before ids of
-        more digits.
+        number of rows is then private under both relations. Ids that are numbers are one person if
+        they agree in 15 digits: put a letter before ids of more digits. See
+        `dpreg.sources.persons`.
     clip : number in (0, 1]
         The response, scaled to [-1, 1], is clipped to [-clip, clip].
     center : bool

@@ -130,9 +130,9 @@ def dp_select(
     person : str, optional
         The column that says whose row it is. At most `contributions` rows of each person are
         used, drawn at random, so the claim holds for everybody, however many rows they own. The
-        number of rows is then private under both relations. See `dpreg.sources.persons`.
-        Ids that are numbers are one person if they agree in 15 digits: put a letter before ids of
-        more digits.
+        number of rows is then private under both relations. Ids that are numbers are one person if
+        they agree in 15 digits: put a letter before ids of more digits. See
+        `dpreg.sources.persons`.
     units : {"term", "column"}
         Whether whole terms enter and leave a model, or single design columns.
     keep : tuple of str

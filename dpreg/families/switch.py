@@ -33,11 +33,11 @@ from dpreg.families.family import Family
 from dpreg.families.locate import Fit
 from dpreg.families.objective import HeldRows
 from dpreg.families.plan import FIRST, SECOND, FamilyPlan, OpenFamilyLooks
-from dpreg.families.point import PointFit, can_hold, released_minimum
+from dpreg.families.point import PointFit, released_minimum
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.objective import DRAWN, OBJECTIVE
 
-__all__ = ["AT_FIT", "LEFT", "at_fit", "located", "rest", "stops", "switches"]
+__all__ = ["AT_FIT", "LEFT", "at_fit", "located", "rest", "stops"]
 
 AT_FIT: Final = (
     "No intervals are given: after two looks none were in sight, as rows are too few, the noise "
@@ -62,11 +62,6 @@ _CUT: Final = 5.0
 """Counts are cut at so many of their standard deviations, as released, beyond their mean."""
 _REACH: Final = 1.2
 """R^2 beside the expected squared length of (1, u)."""
-
-
-def switches(plan: FamilyPlan, rows: int) -> bool:
-    """Return whether two looks may be followed by coefficients alone: a public rule."""
-    return can_hold(plan, rows)
 
 
 def stops(plan: FamilyPlan, rows: int, fit: Fit) -> bool:

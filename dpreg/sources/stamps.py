@@ -12,11 +12,12 @@ import stat
 from typing import TypeAlias
 
 from dpreg.errors import DataError
+from dpreg.paths import identity
 
 __all__ = ["Stamp", "check_same", "stamp"]
 
-Stamp: TypeAlias = tuple[int, int, int] | None
-"""A file's number, its size and the time of its last change; None where these are not known."""
+Stamp: TypeAlias = tuple[int, int, int, int] | None
+"""A file's identity, its size and the time of its last change; None where these are not known."""
 
 
 def stamp(path: str) -> Stamp:
@@ -27,7 +28,7 @@ def stamp(path: str) -> Stamp:
         return None
     if not stat.S_ISREG(status.st_mode):
         return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
+    return *identity(status), status.st_size, status.st_mtime_ns
 
 
 def check_same(path: str, first: Stamp) -> None:

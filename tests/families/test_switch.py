@@ -12,7 +12,8 @@ from dpreg.families.family import Binomial, Poisson
 from dpreg.families.locate import Fit, Offsets
 from dpreg.families.objective import HeldRows
 from dpreg.families.plan import FIRST, SECOND, plan_family
-from dpreg.families.switch import AT_FIT, LEFT, at_fit, located, rest, stops, switches
+from dpreg.families.point import can_hold
+from dpreg.families.switch import AT_FIT, LEFT, at_fit, located, rest, stops
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
@@ -66,15 +67,15 @@ def test_looks_stop_by_public_and_released_numbers():
 
 
 def test_only_pure_looks_at_a_public_number_of_rows_stop():
-    assert switches(plan_family(6, Budget(2), ONE), 5000)
+    assert can_hold(plan_family(6, Budget(2), ONE), 5000)
     for cost, who in (
         (Budget(2, "1e-6"), ONE),
         (Budget(2), Protection("add-remove")),
         (Budget(2), Protection("replace-one", 1, "who")),
         (Budget(Fraction(1, 2**40)), ONE),
     ):
-        assert not switches(plan_family(6, cost, who), 5000)
-    assert not switches(plan_family(6, Budget(2), ONE), 10**8)
+        assert not can_hold(plan_family(6, cost, who), 5000)
+    assert not can_hold(plan_family(6, Budget(2), ONE), 10**8)
 
 
 def test_a_row_has_the_same_coordinates_wherever_it_stands():
