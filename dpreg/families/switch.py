@@ -37,7 +37,7 @@ from dpreg.families.point import PointFit, released_minimum
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.objective import DRAWN, OBJECTIVE
 
-__all__ = ["AT_FIT", "LEFT", "at_fit", "located", "rest", "stops"]
+__all__ = ["AT_FIT", "LEFT", "SURE", "at_fit", "located", "rest", "stops"]
 
 AT_FIT: Final = (
     "No intervals are given: after two looks none were in sight, as rows are too few, the noise "
@@ -49,7 +49,7 @@ AT_FIT: Final = (
 LEFT: Final = 1 - FIRST - SECOND
 """Share of eps that two looks leave."""
 _NOTE: Final = "2 looks; what they left went into the coefficients"
-_SURE: Final = 2.0
+SURE: Final = 2.0
 """With so many times the rows that intervals need, looks go on whatever is still hidden: narrow
 columns that two looks hide have been seen to earn intervals by the last one."""
 _SEEN: Final = 1.0
@@ -78,7 +78,7 @@ def stops(plan: FamilyPlan, rows: int, fit: Fit) -> bool:
     lacking = fit.misfit * fit.dispersion / fit.mean_weight
     if rows < plan.rows_needed or lacking > _LACKS[fit.family.dispersed]:
         return True
-    if rows >= _SURE * plan.rows_needed:
+    if rows >= SURE * plan.rows_needed:
         return False
     ahead, d = aimed(plan, fit, LEFT), plan.size
     variances = (ahead.noise.sd * ahead.units)[:d, :d] ** 2

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from dpreg.families.plan import FamilyPlan
 from dpreg.families.point import can_hold
 from dpreg.families.predict import predict_family
+from dpreg.families.switch import SURE
 from dpreg.planning.glm_base import PlanOfFamily, predicted_fields, solve
 from dpreg.planning.glm_call import GLMCall
 from dpreg.privacy.objective import OBJECTIVE
@@ -130,10 +132,27 @@ def _predicted(call: GLMCall) -> GLMPlan:
     found, plain = predict_family(call.family, plan, float(call.n), call.supposed, call.names)
     fields = predicted_fields(call, plan, found, plain, range(len(call.names)))
     notes = [f"A call would say: {doubt}" for doubt in found.doubted]
-    if call.noise is None and call.n < plan.rows_needed and can_hold(plan, call.n):
-        fields |= {"mechanism": OBJECTIVE}
-        notes.append(
-            "On a table that this process reads it would release coefficients alone, by objective "
-            "perturbation: nearer ones than looks would give."
-        )
+    if call.noise is None and can_hold(plan, call.n):
+        if call.n < plan.rows_needed:
+            fields |= {"mechanism": OBJECTIVE}
+            notes.append(
+                "On a table that this process reads it would release coefficients alone, by "
+                "objective perturbation: nearer ones than looks would give."
+            )
+        else:
+            notes.append(_may_stop(plan, call.n))
     return GLMPlan(**fields, enough=not found.doubts, notes=tuple(notes))
+
+
+def _may_stop(plan: FamilyPlan, rows: int) -> str:
+    """Say when a call with rows enough for intervals would still give coefficients alone."""
+    hidden = ""
+    if rows < SURE * plan.rows_needed:
+        hidden = (
+            f" or, below {SURE * plan.rows_needed:,.0f} rows, if columns are so narrow or so "
+            "correlated that the noise would hide a direction of them"
+        )
+    return (
+        "On a table that this process reads a call may still release coefficients alone, without "
+        f"intervals, after two looks: if these leave the fit far from the rows{hidden}."
+    )

@@ -36,7 +36,7 @@ def test_errors_are_near_those_of_a_call(formula, family, mean, eps, delta):
         formula, schema=SCHEMA, mean=mean, n=20_000, eps=eps, delta=delta, family=family
     )
     assert told.enough
-    assert told.notes == ()
+    assert len(told.notes) == (not delta)  # pure eps may end in coefficients alone
     asked = {"delta": delta, "family": family, "schema": SCHEMA}
     rows = table(20_000)
     fits = [dpreg.dp_glm(formula, rows, eps, unsafe_seed=seed, **asked) for seed in range(3)]
@@ -120,3 +120,20 @@ def test_coefficients_alone_are_foretold():
     looked = plan_glm(FORMULA, **asked, noise="matrix-laplace")
     assert looked.mechanism == "matrix-laplace"
     assert plan_glm(FORMULA, **{**asked, "n": 20_000, "eps": 4}).mechanism == "matrix-laplace"
+
+
+def test_that_enough_rows_may_still_give_coefficients_alone_is_foretold():
+    asked = {"schema": SCHEMA, "mean": 0.5, "eps": 2}
+    needed = plan_glm(FORMULA, **asked).n
+    just, plenty = (plan_glm(FORMULA, **asked, n=rows) for rows in (needed, 2 * needed))
+    for told in (just, plenty):
+        assert told.enough
+        assert "may still release coefficients alone, without intervals" in told.notes[-1]
+    assert "the noise would hide a direction" in just.notes[-1]
+    assert "the noise would hide a direction" not in plenty.notes[-1]
+    # A wide column whose rows all lie near each other: the noise hides it.
+    narrow = table(needed).assign(b=lambda rows: 5 + (rows["b"] - 5) / 50)
+    fits = [dpreg.dp_glm(FORMULA, narrow, 2, schema=SCHEMA, unsafe_seed=seed) for seed in range(3)]
+    assert sum("after two looks" in " ".join(fit.notes) for fit in fits) >= 2
+    for other in ({"noise": "matrix-laplace"}, {"delta": 1e-6}, {"neighbors": "add-remove"}):
+        assert plan_glm(FORMULA, **asked, **other, n=2 * needed).notes == ()
