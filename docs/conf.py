@@ -38,7 +38,7 @@ myst_heading_anchors = 3
 
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 120
+nb_execution_timeout = 1200  # seconds for a cell: it ends what hangs, on a busy machine too
 nb_execution_in_temp = True
 nb_merge_streams = True
 

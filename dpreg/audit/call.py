@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from dpreg.audit.events import bound, search
 from dpreg.audit.observe import PUBLIC, Call, Observation, observe
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import Budget
+from dpreg.running import bar
+from dpreg.sources.reader import showing
 
 __all__ = ["CallAudit", "Finding", "audit_call"]
 
@@ -119,7 +120,8 @@ def audit_call(
     Raises
     ------
     ArgumentError
-        For fewer than 4 runs or a confidence outside (0, 1).
+        For fewer than 4 runs, a confidence outside (0, 1), or a `progress` that is neither a bool
+        nor None.
 
     Examples
     --------
@@ -136,13 +138,11 @@ def audit_call(
     if not 0 < confidence < 1:
         raise ArgumentError(f"confidence must lie between 0 and 1; got {confidence}.")
     seen: tuple[list[Observation], list[Observation]] = ([], [])
-    with tqdm(
-        total=2 * runs, unit="run", disable=None if progress is None else not progress
-    ) as bar:
+    with bar(total=2 * runs, unit=" runs", shown=showing(progress)) as done:
         for _ in range(runs):
             for place, data in enumerate((table, neighbor)):
                 seen[place].append(observe(call, data))
-                bar.update()
+                done.update()
     charged = seen[0][0].charged
     miss = 1 - confidence
     findings = [*_after_the_charge(seen), *_told_apart(seen, charged, miss)]

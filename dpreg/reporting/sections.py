@@ -26,6 +26,7 @@ from dpreg.results.regression import RegressionResults
 from dpreg.results.report import Block, Grid, Paragraph, Report
 from dpreg.results.selection import SelectionResults
 from dpreg.results.summary import Summary
+from dpreg.results.views import step_notes
 
 __all__ = [
     "asked", "assumed", "findings", "head", "ledger", "privacy", "title", "verification",
@@ -159,7 +160,7 @@ def ledger(result: Released) -> str:
 def findings(result: Released) -> str:
     """Show the tables and plots."""
     report = result.summary().report
-    notes = {f"{spend.step}: {spend.note}" for spend in result.claim.spends}
+    notes = step_notes(result.claim)
     blocks = _numbered(block for block in report.blocks if not _is_told(block, notes))
     page = Summary(Report(report.title, report.stamp, blocks))
     tables = f'<div class="summary">{page.as_html()}</div>'

@@ -24,10 +24,7 @@ __all__ = ["cost", "estimates", "regression", "selection"]
 _MOST: Final = 8
 """Names that a sentence lists."""
 
-_NOT_USELESS: Final = (
-    "That does not show that they are useless: an effect may be too small to be seen at this "
-    "budget and number of rows."
-)
+_TOO_SMALL: Final = "an effect may be too small to be seen at this budget and number of rows"
 
 
 def regression(fit: RegressionResults, alpha: float) -> list[Paragraph]:
@@ -85,7 +82,11 @@ def cost(claim: PrivacyClaim) -> Paragraph:
 
 
 def _unclear(names: Sequence[str]) -> list[Paragraph]:
-    return [Paragraph("Unclear", f"{_listed(names)}. {_NOT_USELESS}")] if len(names) else []
+    if not len(names):
+        return []
+    useless = "it is useless" if len(names) == 1 else "they are useless"
+    told = f"{_listed(names)}. That does not show that {useless}: {_TOO_SMALL}."
+    return [Paragraph("Unclear", told)]
 
 
 def _count(some: int, whole: int) -> str:

@@ -36,6 +36,7 @@ __all__ = [
     "privacy_facts",
     "regression",
     "selection",
+    "step_notes",
 ]
 
 _MANY_TERMS: Final = 40
@@ -211,7 +212,7 @@ def closing(claim: PrivacyClaim, notes: list[str]) -> list[Block]:
         for spend in claim.spends
     ]
     rows.append(("total", "", *("",) * split, *claim.spent.as_decimal()))
-    remarks = [f"{spend.step}: {spend.note}" for spend in claim.spends if spend.note]
+    remarks = step_notes(claim)
     if split:
         remarks.append(
             "Steps on different parts of the rows compose in parallel: the total holds the "
@@ -222,6 +223,14 @@ def closing(claim: PrivacyClaim, notes: list[str]) -> list[Block]:
     ]
     grid = Grid(headers, tuple(rows), "lllrr" if split else "llrr")
     return [grid, Paragraph("Privacy", claim.sentence), *listed]
+
+
+def step_notes(claim: PrivacyClaim) -> list[str]:
+    """Return what the budget's steps have to say: short notes in one paragraph, long ones alone."""
+    told = [f"{spend.step}: {spend.note}" for spend in claim.spends if spend.note]
+    long = [note for note in told if ";" in note]
+    short = "; ".join(note for note in told if note not in long)
+    return [*long, short] if short else long
 
 
 def _cut(formula: str, attribute: str) -> str:

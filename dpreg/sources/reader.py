@@ -6,10 +6,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from tqdm import tqdm
-
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError, DataError
+from dpreg.running import bar
 from dpreg.sources.base import Chunk, Integers, Source, Tally
 from dpreg.sources.kept import kept_source
 from dpreg.sources.local import LocalSource
@@ -161,13 +160,12 @@ class Reader:
     def _pass(self, what: str) -> Iterator[Callable[[int], object]]:
         """Count a pass, and show it while it lasts."""
         self.passes += 1
-        with tqdm(
+        with bar(
             desc=what,
             total=self.source.parts,
             unit=f" {self.source.unit}",
-            disable=not showing(self._progress),
+            shown=showing(self._progress),
             delay=0.0 if self._progress else _PATIENCE,
             leave=False,
-            file=sys.stderr,
-        ) as bar:
-            yield bar.update
+        ) as seen:
+            yield seen.update

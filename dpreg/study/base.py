@@ -85,6 +85,8 @@ class Study(Printed):
     def to_csv(self, path: str | os.PathLike[str] | None = None, table: str | None = None) -> str:
         """Write a table as CSV; its first line says that it is for the curator only.
 
+        `DataFrame.to_csv` of pandas writes no such line.
+
         Parameters
         ----------
         path : path, optional

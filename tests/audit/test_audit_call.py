@@ -257,3 +257,12 @@ def test_every_channel_is_observed() -> None:
 def test_arguments_are_checked(runs: int, confidence: float) -> None:
     with pytest.raises(ArgumentError):
         audit_call(_mean(1), ROWS, OTHER, runs=runs, confidence=confidence)
+
+
+def test_progress_that_is_no_truth_is_refused_before_a_run() -> None:
+    with pytest.raises(ArgumentError, match="progress"):
+        audit_call(_never, ROWS, OTHER, progress="x")  # type: ignore[arg-type]
+
+
+def _never(data: object, ledger: Ledger) -> object:
+    raise AssertionError("a run was made")

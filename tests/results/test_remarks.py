@@ -147,7 +147,7 @@ def test_a_page_opens_with_what_was_found_what_is_unclear_and_the_cost(make_regr
     )
     found, unclear, cost = opening.regression(fit, 0.05)
     assert found == Paragraph("Found", "1 of 2 coefficients differs from 0 at the 5% level: lat.")
-    assert unclear.text.startswith("age. That does not show that they are useless")
+    assert unclear.text.startswith("age. That does not show that it is useless: ")
     assert cost == Paragraph("Cost", "eps = 1 for each person (one row, replace-one).")
     lines = str(fit).splitlines()
     assert lines[2].startswith("Found:")
@@ -157,7 +157,7 @@ def test_a_selection_opens_with_its_terms(make_selection):
     result = make_selection(models=[("Intercept", "lat")], reported=("Intercept", "lat"))
     found, unclear, cost = opening.selection(result)
     assert found.text == "lat."
-    assert unclear.text.startswith("bsqft and county. That does not show")
+    assert unclear.text.startswith("bsqft and county. That does not show that they are useless: ")
     assert cost.label == "Cost"
     either = make_selection(
         models=[("Intercept", "lat")], reported=("Intercept", "lat"),

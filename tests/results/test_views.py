@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+from dpreg.privacy.budget import BudgetTable
 from dpreg.results import fit_views, views
 from dpreg.results.report import Facts, Grid, Paragraph
 
@@ -32,6 +33,16 @@ def test_remarks_are_numbered_and_told_once(make_claim):
     assert [remark.label for remark in remarks] == ["[1]", "[2]", "[3]"]
     assert [remark.text for remark in remarks][:2] == ["a remark", "radius: 17 blocks"]
     assert "in parallel" in remarks[2].text
+
+
+def test_short_notes_of_steps_share_a_paragraph(make_claim):
+    claim = make_claim()
+    (spend,) = claim.spends
+    notes = ("share 0.1", "shares of mu^2; the rest is kept", "", "share 0.9")
+    spends = [replace(spend, step=f"look {i}", note=note) for i, note in enumerate(notes)]
+    told = ["look 1: shares of mu^2; the rest is kept", "look 0: share 0.1; look 3: share 0.9"]
+    for some, want in ((spends, told), (spends[1:3], told[:1]), (spends[2:3], [])):
+        assert views.step_notes(replace(claim, spends=BudgetTable(tuple(some)))) == want
 
 
 @pytest.mark.parametrize("nobs", [20190, None])

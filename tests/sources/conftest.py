@@ -57,3 +57,25 @@ def spark():
             session = builder.getOrCreate()
     yield session
     session.stop()
+
+
+@pytest.fixture
+def no_rows_leave(monkeypatch):
+    """Only integers may be fetched: a packed vector, or the rows of each partition."""
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+
+    integers = ({"slot", "words", "entries"}, {"slot", "rows"})
+    collect = ClassicFrame.collect
+
+    def guarded(self):
+        assert set(self.columns) in integers, "rows were asked for"
+        rows = collect(self)
+        assert set(self.columns) != integers[0] or len(rows) <= 1, "vectors were left unadded"
+        return rows
+
+    def refuse(self, *args, **kwargs):
+        raise AssertionError("rows were asked for")
+
+    monkeypatch.setattr(ClassicFrame, "collect", guarded)
+    for name in ("toPandas", "toArrow", "toLocalIterator", "take", "head", "first", "tail"):
+        monkeypatch.setattr(ClassicFrame, name, refuse)

@@ -2,7 +2,6 @@
 
 import datetime
 import logging
-import os
 import threading
 import traceback
 from decimal import Decimal
@@ -11,19 +10,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from oracles.tallies import (
-    COLUMNS,
-    ROWS,
-    Exact,
-    FailsFirst,
-    Killed,
-    Leaks,
-    Mixed,
-    Sums,
-    Wide,
-    check_halves,
-    table,
-)
+from oracles.spark_frames import split
+from oracles.tallies import COLUMNS, ROWS, Exact, Leaks, Sums, Wide, table
 from pyspark.logger import PySparkLogger
 from pyspark.sql import functions, types
 from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
@@ -37,46 +25,11 @@ from dpreg.privacy.mechanisms.coins import Coins
 from dpreg.sources import Source, as_source, versions
 
 pytestmark = [
+    pytest.mark.usefixtures("no_rows_leave"),
     pytest.mark.xdist_group("cluster"),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
 ]
-
-SCHEMA = (
-    "unused string, x double, whole bigint, gone bigint, truth boolean, "
-    "text string, label string, code int"
-)
-INTEGERS = ({"slot", "words", "entries"}, {"slot", "rows"})
-
-
-def split(spark, frame, parts, schema=SCHEMA):
-    """Spread a frame over partitions in order, any number of which may be empty."""
-    cells = frame.astype(object).where(frame.notna(), None)
-    rows = [[to_python(cell) for cell in row] for row in cells.itertuples(index=False)]
-    return spark.createDataFrame(spark.sparkContext.parallelize(rows, parts), schema)
-
-
-def to_python(cell):
-    return cell.item() if isinstance(cell, np.generic) else cell
-
-
-@pytest.fixture(autouse=True)
-def _no_rows_leave(monkeypatch):
-    """Only integers may be fetched: a packed vector, or the rows of each partition."""
-    collect = ClassicFrame.collect
-
-    def guarded(self):
-        assert set(self.columns) in INTEGERS, "rows were asked for"
-        rows = collect(self)
-        assert set(self.columns) != INTEGERS[0] or len(rows) <= 1, "vectors were left unadded"
-        return rows
-
-    def refuse(self, *args, **kwargs):
-        raise AssertionError("rows were asked for")
-
-    monkeypatch.setattr(ClassicFrame, "collect", guarded)
-    for name in ("toPandas", "toArrow", "toLocalIterator", "take", "head", "first", "tail"):
-        monkeypatch.setattr(ClassicFrame, name, refuse)
 
 
 def test_executors_of_another_version_are_refused_before_the_charge(spark, monkeypatch):
@@ -322,53 +275,3 @@ def test_partitions_that_change_end_a_seeded_pass(spark, monkeypatch):
     source = as_source(split(spark, table(), 1))
     with pytest.raises(DataError, match="Spark failed"):
         source.total(COLUMNS, tally, positions=True)
-
-
-# ---- tasks that run twice ------------------------------------------------------------------------
-
-
-def test_a_failed_first_attempt_leaves_each_row_in_one_half(spark):
-    def total(frame, tally):
-        failing = FailsFirst(tally, frozenset({0, 2}))
-        return as_source(split(spark, frame, 3)).total(COLUMNS, failing)
-
-    check_halves(total)
-
-
-def test_a_failed_first_attempt_leaves_a_seeded_pass_alone(spark):
-    frame, tally = table(), Sums.of(COLUMNS, Coins(3, key=11))
-    want = as_source(frame).total(COLUMNS, tally, positions=True)
-    source = as_source(split(spark, frame, 3))
-    got = source.total(COLUMNS, FailsFirst(tally, frozenset({1})), positions=True)
-    assert list(got) == list(want)
-
-
-def test_a_killed_python_leaves_each_row_in_one_half(spark, tmp_path):
-    flag = tmp_path / "killed"
-
-    def total(frame, tally):
-        killing = Killed(tally, flag, os.getpid(), after=0)
-        return as_source(split(spark, frame, 3)).total(COLUMNS, killing)
-
-    check_halves(total)
-    assert flag.exists()
-
-
-def test_mixed_attempts_would_be_caught(spark):
-    """The mutant's partition has one part of its vector from another attempt than the other."""
-
-    def total(frame, tally):
-        return as_source(split(spark, frame, 2)).total(COLUMNS, Mixed(tally))
-
-    with pytest.raises(AssertionError):
-        check_halves(total)
-
-
-def test_a_pass_for_each_half_would_be_caught(spark):
-    def total(frame, tally):
-        source = as_source(split(spark, frame, 2))
-        first, second = (source.total(COLUMNS, tally).reshape(2, -1) for _ in range(2))
-        return np.concatenate([first[0], second[1]])
-
-    with pytest.raises(AssertionError):
-        check_halves(total)

@@ -14,10 +14,11 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from flint import arb, ctx, fmpq
 
+from dpreg.running import bar
 from dpreg.selection.tree.counts import Cell, members
 from dpreg.selection.tree.nodes import Leaf, Node
 from dpreg.selection.tree.noise import PRECISION, Arrival, Bits, gumbel_noise, outward
@@ -72,7 +73,7 @@ class Search:
         self.best_low = self.guess = -math.inf
         self.nats = tree.nats
         self.nodes = self.leaves = self.serial = 0
-        self.bar = _progress_bar() if progress else None
+        self.bar = bar(unit=" nodes", shown=True) if progress else None
 
     def value(self, leaf: Leaf) -> arb:
         """Return the ball of Z - t S."""
@@ -313,9 +314,3 @@ class Search:
                 made.lack += max(float(state.expected[u]) - weights[-1], 0.0)
                 made.bound = max(made.bound, float(state.without[u]))
         self.place(made)
-
-
-def _progress_bar() -> Any:
-    from tqdm import tqdm
-
-    return tqdm(unit=" nodes")
