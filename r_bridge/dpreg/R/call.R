@@ -75,7 +75,7 @@ public_call <- function(call) {
     value <- call[[name]]
     path <- name == "data" && is.character(value)
     rows <- name %in% c("data", "newdata") || name == "x" && is.null(call$data)
-    if (rows && !path && !is_of_a_name(value)) value <- call[[name]] <- quote(data)
+    if (rows && !path) value <- call[[name]] <- if (is_of_a_name(value)) without_cells(value) else quote(data)
     # A ledger's address may hold a password.
     if (name == "budget" && !is.language(value)) call[[name]] <- quote(budget)
     if (is.function(value)) call[[name]] <- as.name(name)
@@ -91,16 +91,37 @@ is_of_a_name <- function(e) {
   is.name(e)
 }
 
+# What was typed of an expression for rows, its cells left out: of c(d$x, 23, 45) the numbers. Constants
+# that compare or index rows, as in d[d$x > 0, 1:3], or scale them, as in transform(d, x = x / 100), stay.
+without_cells <- function(e, cells = FALSE) {
+  if (!is.call(e)) return(if (cells && is.atomic(e) && !is.null(e)) quote(...) else e)
+  verb <- sub("^.*::", "", deparse1(e[[1]]))
+  if (verb %in% c("<", ">", "<=", ">=", "==", "!=", "%in%", "::", ":::")) return(e)
+  cells <- cells || verb %in% vector_makers
+  for (i in if (verb %in% c("[", "[[", "$", "@")) 2 else seq_along(e)) {
+    value <- e[[i]]
+    if (missing(value) || is.null(value)) next
+    e[[i]] <- without_cells(value, cells)
+  }
+  e
+}
+
+vector_makers <- c("c", "list", "data.frame", "data.table", "tibble", "tribble", "cbind", "rbind", "append",
+                   "replace", "matrix", "array", "rep", "structure")
+
 # What was typed: objects that were put into an expression are left out, as are long vectors and the
 # text of the file that `function(x) ...` was read from.
 without_objects <- function(e) {
   if (is.function(e[[1]])) e[[1]] <- function_symbol(e[[1]])
-  if (identical(e[[1]], quote(`function`))) e[4] <- list(NULL)
+  defines <- identical(e[[1]], quote(`function`))
+  if (defines) e[4] <- list(NULL)
   kept <- if (inherits(e, "formula")) class(e)
   attributes(e)[c("srcref", "srcfile", "wholeSrcref", ".Environment")] <- NULL
   for (i in seq_along(e)) {
     if (is.call(e[[i]])) {
       e[[i]] <- without_objects(e[[i]])
+    } else if (defines && i == 2) {
+      if (length(e[[i]])) e[[i]] <- without_defaults(e[[i]])
     } else if (is_object(e[[i]])) {
       e[[i]] <- quote(...)
     }
@@ -108,10 +129,20 @@ without_objects <- function(e) {
   if (is.null(kept)) e else structure(e, class = kept, .Environment = globalenv())
 }
 
+# The arguments of `function(x = 1) ...`, objects left out of their defaults.
+without_defaults <- function(arguments) {
+  for (i in seq_along(arguments)) {
+    value <- arguments[[i]]
+    if (missing(value) || is.null(value)) next
+    if (is.call(value)) arguments[[i]] <- without_objects(value)
+    if (is_object(value)) arguments[[i]] <- quote(...)
+  }
+  arguments
+}
+
 # Whether a part of a call is an object that nobody types: rows may be in it.
 is_object <- function(value) {
   if (missing(value) || is.language(value) && !is.expression(value) || is.null(value)) return(FALSE)
-  if (is.pairlist(value)) return(FALSE) # the arguments of `function(x) ...`
   is.object(value) || !is.atomic(value) || length(value) > 3
 }
 

@@ -209,6 +209,12 @@ update.dp_result <- function(object, formula., ..., evaluate = TRUE) {
   }
   changes <- match.call(expand.dots = FALSE)$...
   for (name in names(changes)) call[name] <- changes[name] # an argument may be NULL
+  for (name in intersect(c("data", "x"), names(call))) {
+    if ("..." %in% all.names(call[[name]])) {
+      dpreg_stop("argument_error", "the call was kept without the cells that were typed in ", name, ": give ", name,
+                 " again.")
+    }
+  }
   # waldtest() and others take the call and evaluate it themselves.
   say_once("update", "each refit is a call of its own and spends its eps anew; with budget = dp_ledger() that ",
            "is counted.")

@@ -150,6 +150,29 @@ test_that("no table stays in a call by way of an expression", {
   expect_false(shows(cond))
 })
 
+test_that("no cell that was typed beside a name stays in a call, and no list of arguments with a table in it", {
+  kept <- function(call) public_call(call)[["data"]]
+  for (typed in expression(d, d$x, d[d$x > 3, 1:3], d[, c("a", "b")], subset(d, x > -2 & g %in% c("a", "b")),
+                           dplyr::filter(d, x == 0.5), head(d, 9), transform(d, x = x / 100), "rows.csv")) {
+    expect_identical(kept(call("dp_ols", data = typed)), typed)
+  }
+  expect_identical(kept(quote(dp_mean(data = c(d$x, 14.34567, -2)))), quote(c(d$x, ..., -...)))
+  expect_identical(kept(quote(dp_ols(data = base::rbind(d, list(1, "a"))[1:9, ]))),
+                   quote(base::rbind(d, list(..., ...))[1:9, ]))
+  expect_identical(kept(quote(dp_ols(data = (function(d) rbind(d, 5))(d)))), quote((function(d) rbind(d, ...))(d)))
+  rows <- as.pairlist(list(y = 14.34567, x = 1:9))
+  fun <- bquote(function(block, given = .(mtcars), more = f(.(rows)), none = NULL) median(block))
+  expect_identical(
+    public_call(bquote(sample_aggregate(estimator = .(fun), data = d, eps = f(.(rows))))),
+    quote(sample_aggregate(estimator = function(block, given = ..., more = f(...), none = NULL) median(block),
+                           data = d, eps = f(...)))
+  )
+  fit <- dp_ols(mpg ~ wt, data = rbind(mtcars, replace(mtcars[1, ], "mpg", 14.34567)), eps = 1, schema = car_schema)
+  expect_identical(fit$call$data, quote(rbind(mtcars, replace(mtcars[1, ], ..., ...))))
+  expect_error(update(fit, eps = 2), "give data again", class = "dpreg_argument_error")
+  expect_identical(update(fit, data = mtcars, evaluate = FALSE)$data, quote(mtcars))
+})
+
 test_that("the object holds no rows, whatever the call looked like", {
   secret <- transform(mtcars, mpg = mpg + 0.123456789)
   make <- function(table) {
