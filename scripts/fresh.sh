@@ -119,7 +119,7 @@ mkdir -p "$root$place"
 git clone --quiet --no-hardlinks . "$root$place/main"
 if [[ -d ../shared/data ]]; then
     mkdir -p "$root$place/shared"
-    cp -r ../shared/data "$root$place/shared/data"
+    cp -rL ../shared/data "$root$place/shared/data"
     environment+=(DPREG_DATA="$place/shared/data")
 fi
 

@@ -25,6 +25,10 @@ _NORMAL: Final = "The interval uses std err and the normal law."
 _MANY_BINS: Final = 20
 """A histogram of more bins is printed as a picture; `conf_int` has its intervals."""
 _BAR: Final = 24
+_PICTURE: Final = (
+    "std err holds sampling error and privacy noise together; conf_int() has the intervals, which "
+    "use it and the normal law."
+)
 _RANKS: Final = "The interval runs between two released quantiles and assumes no law."
 
 
@@ -58,7 +62,8 @@ def histogram(result: HistogramResults, alpha: float) -> Report:
     table = _picture(result) if picture else _table(result, "share", alpha)
     blocks = (opening.cost(result.claim), Facts(tuple(left), privacy_facts(result)), table)
     title = f"Private histogram: {result.column}"
-    notes = [ERRORS, _NORMAL, *result.notes]
+    told = [_PICTURE] if picture else [ERRORS, _NORMAL]
+    notes = [*told, *result.notes]
     return Report(title, result.claim.stamp, (*blocks, *closing(result.claim, notes)))
 
 
@@ -94,8 +99,16 @@ def _picture(result: HistogramResults) -> Grid:
     tall = result.heights(np.ldexp(result.probabilities, math.frexp(widest)[1]))
     bars = np.minimum(tall, np.finfo(float).max)
     top = max(float(bars.max()), float(np.finfo(float).tiny))
+    # All as fine as the least error: shares of bins that hold nothing are read beside the others.
+    least = min((float(error) for error in errors if 0 < error < 1), default=1.0)
+    places = max(4, min(1 - math.floor(math.log10(least)), 9))
     rows = tuple(
-        (name, fixed(share, 4), fixed(error, 4), "#" * round(_BAR * max(bar, 0.0) / top))
+        (name, _fine(share, places), _fine(error, places), "#" * round(_BAR * max(bar, 0.0) / top))
         for name, share, error, bar in zip(result.labels, shares, errors, bars, strict=True)
     )
     return Grid(("", "share", "std err", "density"), rows, "lrrl")
+
+
+def _fine(number: float, places: int) -> str:
+    """Return a number with so many decimal places, or as in tables where that is too long."""
+    return f"{number:z.{places}f}" if abs(number) < 1e5 else fixed(number, places)

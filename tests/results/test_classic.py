@@ -221,3 +221,17 @@ def test_a_summary_of_many_numbers_is_a_page():
     assert "Blocks:" in text
     assert "Public." in text
     assert isinstance(result.params, pd.Series)
+
+
+def test_a_histogram_of_many_bins_prints_shares_as_fine_as_their_errors():
+    empty = np.append(np.full(29, -4e-5), 1.0)
+    result = histogram(
+        edges=np.linspace(0, 1, 31), estimates=empty, probabilities=np.maximum(empty, 0),
+        sampling_errors=np.zeros(30), privacy_errors=np.full(30, 2e-4), bin_counts=np.ones(30),
+    )  # fmt: skip
+    text = str(result)
+    assert text.count(" -0.00004    0.00020") == 29
+    assert "e-05" not in text
+    assert "1.00000    0.00020 ####" in text
+    assert "last two columns" not in text
+    assert "conf_int() has the intervals" in " ".join(text.split())
