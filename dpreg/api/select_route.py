@@ -304,7 +304,10 @@ def _fit_of_paper(request: SelectionRequest) -> str | None:
 
 
 def _notes_of_paper(request: SelectionRequest, reason: str) -> tuple[str, ...]:
-    """Say why PCLS was taken; where the radius is not given, say what it may do."""
+    """Say why PCLS was taken; where the radius is not given, say what it may do.
+
+    Without coefficients the result's remarks say it.
+    """
     note = f'method="pcls": {reason}.'
     fit = _fit_of_paper(request)
     if fit != request.fit:
@@ -312,7 +315,7 @@ def _notes_of_paper(request: SelectionRequest, reason: str) -> tuple[str, ...]:
             "split": ' Coefficients come from rows that did not select the terms (fit="split").',
             "share": ' Coefficients come from the same rows, with a share of eps (fit="share").',
         }[str(fit)]
-    if request.radius_source != "default":
+    if request.radius_source != "default" or fit is None:
         return (note,)
     return note, (
         "The radius is the default: where moduli of scaled coefficients add up to more, strong "

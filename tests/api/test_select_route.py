@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -192,6 +193,12 @@ def test_without_rows_enough_a_fit_falls_to_the_nearest_of_the_paper():
     assert fresh.budget["eps"].tolist() == ["0.7", "0.3"]
     split = select(data, eps=1, fit="split")
     assert (split.method, split.regression.fit) == ("pcls", "split")
+
+
+@pytest.mark.parametrize("fit", [None, "fresh"])
+def test_what_the_default_radius_may_do_is_said_once(fit):
+    told = str(select(table(200), eps=1, fit=fit))
+    assert len(re.findall(r"radius (= 1 )?is\s+the\s+default:", told)) == 1
 
 
 def test_halves_need_twice_the_rows():
