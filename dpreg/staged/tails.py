@@ -43,6 +43,7 @@ __all__ = [
     "heaviness",
     "kept",
     "normal_cut",
+    "spared",
     "within",
 ]
 
@@ -234,3 +235,13 @@ def kept(scatter: float) -> float:
 def within(cuts: Floats) -> Floats:
     """Return the share of normal residuals within cuts, in units of sigma."""
     return np.asarray(2 * ndtr(cuts) - 1)
+
+
+def spared(cuts: Floats) -> Floats:
+    """Return the sampling variance of a mean of cut normal residuals, over that of whole ones.
+
+    E min(Z^2, k^2) / P(|Z| < k)^2: cut residuals vary less, and move less with the mean.
+    """
+    cuts = np.minimum(cuts, _CUTS[0])
+    scatter = np.interp(-cuts, -_CUTS, _SCATTERS) * cuts**2
+    return np.asarray(scatter / within(cuts) ** 2)

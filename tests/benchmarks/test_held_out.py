@@ -43,3 +43,13 @@ def test_what_bounds_cost_is_told_apart(monkeypatch):
     assert table[:, 3].min() > 0.05
     np.testing.assert_allclose(table[:, 1], table[:, 3], atol=0.01)
     assert np.abs(table[:, 4]).max() < 0.005
+
+
+def test_wider_bounds_replace_the_declared_ones_and_no_others():
+    area = datasets.make_bay_area(50)
+    found = Dataset(area.data, area.schema, area.formula, area.source)
+    wider = held_out.with_bounds(found, "eight")
+    assert (wider.schema["price"].lo, wider.schema["price"].hi) == (0, 8_000_000)
+    assert area.schema["price"].hi < 8_000_000
+    assert all(wider.schema[name] == area.schema[name] for name in area.schema if name != "price")
+    assert held_out.with_bounds(found, "declared").schema == area.schema

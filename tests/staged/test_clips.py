@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from dpreg.staged.clips import (
     allowed,
@@ -100,6 +101,30 @@ def test_for_a_choice_without_delta_rows_are_shortened_sooner_and_tails_open_not
     # with many rows nothing is shortened, as before
     many = open_clips(found, unit(1e15), **pure)
     assert many.squared_radius == open_clips(found, unit(1e15)).squared_radius
+
+
+def test_for_a_choice_without_delta_residuals_are_cut_where_a_mean_errs_least():
+    """The whole sum at one radius, by quadrature: noise, sampling, and what cuts may move."""
+    found = found_in(*table())
+    at, pure, widths = found.coordinates, {"choosing": True, "gaussian": False}, []
+    shares = np.geomspace(0.75, 3.0, 60)
+    cuts = CUT * shares
+    within = norm.cdf(cuts) - norm.cdf(-cuts)
+    scatter = within - 2 * cuts * norm.pdf(cuts) + cuts**2 * (1 - within)
+    moved = NORMAL.slopes(NORMAL.possible_skew, cuts, 4) ** 2 + 2e-5 / 4 * shares**-6.0
+    for strength in (0.05, 0.2, 0.3, 0.6, 1.0, 1e4):
+        chosen = open_clips(found, unit(strength), **pure)
+        widths.append(chosen.width / at.width)
+        blurred = 4 * unit(strength) * chosen.squared_radius * np.sqrt(5) / found.count
+        cell = unit(strength) * np.sqrt(chosen.squared_radius / (found.count * found.residual))
+        noise = (cell * shares * at.width / max(1 - blurred, 0.05)) ** 2
+        loss = (noise + scatter) / within**2 + found.count * moved
+        best = shares[np.argmin(loss)]
+        assert widths[-1] == pytest.approx(best, rel=0.04) or min(widths[-1], best) > 2
+    assert widths[0] == pytest.approx(0.75)
+    assert widths[1] < 0.9 < 1.1 < widths[3]
+    for told in ({"choosing": True}, {"gaussian": False}):
+        assert open_clips(found, unit(0.05), **told).width >= at.width
 
 
 def test_the_wider_cut_grows_with_the_rows_and_stays_in_the_box():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpreg.staged.tails import Heaviness, heaviness, kept, normal_cut
+from dpreg.staged.tails import Heaviness, heaviness, kept, normal_cut, spared
 
 
 @pytest.mark.parametrize("k", [1.0, 1.7, 3.0, 5.0])
@@ -13,6 +13,15 @@ def test_normal_residuals_tell_their_cut(k):
     assert normal_cut(scatter) == pytest.approx(k, rel=1e-3)
     assert kept(scatter) == pytest.approx(norm.cdf(k) - norm.cdf(-k), abs=1e-3)
     assert heaviness(scatter, 0.0, 1 / k**2, 0.0).found == pytest.approx(0.0, abs=2e-3)
+
+
+def test_a_mean_of_cut_residuals_varies_a_little_more():
+    cuts = np.array([0.8, 1.3, 1.7, 2.6, 4.0])
+    scatter = [norm.expect(lambda z, k=k: min(z * z, k * k)) for k in cuts]
+    slow = scatter / (norm.cdf(cuts) - norm.cdf(-cuts)) ** 2
+    assert spared(cuts) == pytest.approx(slow, rel=2e-3)
+    assert list(slow) == sorted(slow, reverse=True)
+    assert spared(np.array([8.0, 27.0])) == pytest.approx(1.0, abs=1e-6)
 
 
 def test_what_is_hardly_more_than_noise_counts_as_none_and_may_be_some():
