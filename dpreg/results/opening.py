@@ -68,7 +68,8 @@ def estimates(result: Estimates, alpha: float) -> list[Paragraph]:
         f"{_name(label)}{value:.4g} ({low:.4g} to {high:.4g})"
         for label, value, (low, high) in zip(values.index, values, limits, strict=True)
     ]
-    level = f", with {100 * (1 - alpha):g}% intervals" if told else ""
+    each = "its " if len(told) == 1 else ""
+    level = f", with {each}{100 * (1 - alpha):g}% interval{'' if each else 's'}" if told else ""
     return [Paragraph("Found", f"{_listed(told)}{level}."), cost(result.claim)]
 
 

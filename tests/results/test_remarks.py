@@ -178,5 +178,7 @@ def test_a_mean_opens_with_its_interval():
     found = dpreg.dp_mean("age", sold(), bounds=(0, 120), eps=10)
     first, cost = opening.estimates(found, 0.05)
     assert first.text.startswith("age: ")
-    assert first.text.endswith("with 95% intervals.")
+    assert first.text.endswith("with its 95% interval.")
     assert cost.label == "Cost"
+    both = dpreg.dp_mean(["age", "price"], sold(), bounds=(0, 120), eps=10)
+    assert opening.estimates(both, 0.1)[0].text.endswith("with 90% intervals.")
