@@ -59,9 +59,9 @@ $(VENV)/.dpreg-docs: pyproject.toml locks/docs.txt | $(BIN)/python
 	$(call install,docs)
 	touch $@ $(VENV)/.dpreg-run
 
-# reticulate loads Python as a shared library, which Debian keeps in a package of its own.
+# Debian keeps the library and the headers of Python, which R needs, in packages of their own.
 $(VENV)/.dpreg-r: pyproject.toml locks/r.txt packages.apt | $(BIN)/python
-	scripts/apt_packages.sh r $$($(BIN)/python scripts/libpython_package.py)
+	scripts/apt_packages.sh r $$($(BIN)/python scripts/python_packages.py)
 	$(call install,r)
 	touch $@ $(VENV)/.dpreg-run $(VENV)/.dpreg-test
 

@@ -1,4 +1,7 @@
-"""Print the Debian package of this Python's shared library where the library is missing."""
+"""Print the Debian packages that R needs of this Python and that are missing.
+
+They are the shared library, which reticulate loads, and the headers, by which rpy2 is compiled.
+"""
 
 import ctypes.util
 import sys
@@ -11,3 +14,5 @@ shared = sysconfig.get_config_var("Py_ENABLE_SHARED")
 built = shared and any(Path(folder).glob(f"lib{name}*.so*"))
 if not built and ctypes.util.find_library(name) is None:
     print(f"lib{name}")
+if not Path(sysconfig.get_config_var("INCLUDEPY"), "Python.h").exists():
+    print(f"{name}-dev")
