@@ -152,11 +152,12 @@ class _MomentTally:
 
     Both halves of a split, and all blocks of a private radius, come from one reading of a row: its
     coin is tossed where it is read, and every attempt of a cluster's task hands over the moments
-    of all groups as one vector. Rows that come with their person's coin use that one.
+    of all groups as one vector. With `by_person` rows come with their person's coin and use that.
     """
 
     vectors: Vectors
     coins: Coins | None
+    by_person: bool
 
     def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
         groups = 1 if self.coins is None else self.coins.groups
@@ -212,7 +213,7 @@ class _MomentTally:
     def _labels(self, start: int, chunk: Chunk, rows: int) -> NDArray[np.int64] | None:
         if self.coins is None:
             return None
-        if COIN in chunk:
+        if self.by_person:
             return groups_of_coins(chunk[COIN], self.coins.groups)
         return self.coins.labels(start, rows)
 
@@ -239,7 +240,7 @@ def read_moments(
     tuple of Moments, one a group
     """
     ordered = coins is not None and coins.key is not None and reader.persons is None
-    tally = _MomentTally(vectors, coins)
+    tally = _MomentTally(vectors, coins, reader.persons is not None)
     vector = reader.total(vectors.types, tally, "moments", positions=ordered)
     parts = unpack(vector, layout_of(vectors))
     reader.learn(sum(part.rows for part in parts))

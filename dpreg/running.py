@@ -1,16 +1,22 @@
-"""How dpreg behaves as a guest of a process: interrupts, threads and progress bars."""
+"""How dpreg behaves as a guest of a process: interrupts, threads, warnings and progress bars."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
-from collections.abc import Iterable
-from typing import Any
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 from dpreg.errors import ArgumentError
 
-__all__ = ["bar", "restore_interrupts", "threads"]
+__all__ = ["bar", "restore_interrupts", "silenced", "threads"]
+
+_BY_CONTEXT: Final = bool(getattr(sys.flags, "context_aware_warnings", False))
+"""Whether each thread has warning filters of its own, as Python can have from 3.14 on."""
 
 
 def bar(items: Iterable[Any] | None = None, *, unit: str, shown: bool, **options: Any) -> Any:
@@ -48,3 +54,56 @@ def threads(most: int) -> int:
     if hasattr(os, "sched_getaffinity"):
         return max(1, min(len(os.sched_getaffinity(0)), most))
     return max(1, min(os.cpu_count() or 1, most))
+
+
+class _Silence:
+    """The process's warning filters while some threads are to warn of nothing."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._inside = 0
+        self._before: warnings.catch_warnings[None] | None = None
+
+    def enter(self) -> None:
+        with self.lock:
+            if self._before is None:
+                self._before = warnings.catch_warnings()
+                self._before.__enter__()
+            self._inside += 1
+            warnings.simplefilter("ignore")  # again: what ran before may have changed the filters
+
+    def leave(self) -> None:
+        with self.lock:
+            self._inside -= 1
+            if not self._inside and self._before is not None:
+                self._before.__exit__(None, None, None)
+                self._before = None
+
+
+_SILENCE: Final = _Silence()
+if hasattr(os, "register_at_fork"):  # a child must not find the lock held by a thread it has not
+    os.register_at_fork(
+        before=_SILENCE.lock.acquire,
+        after_in_parent=_SILENCE.lock.release,
+        after_in_child=_SILENCE.lock.release,
+    )
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Drop all warnings inside, and put the filters back as they were, whatever is done to them.
+
+    Filters belong to the whole process. `warnings.catch_warnings` in two threads at once puts the
+    first one's filters back while the second still warns, and leaves the second's for good. Here
+    the first thread to enter notes the filters and the last to leave puts them back.
+    """
+    if _BY_CONTEXT:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+        return
+    _SILENCE.enter()
+    try:
+        yield
+    finally:
+        _SILENCE.leave()

@@ -13,6 +13,8 @@ import pytest
 from dpreg import moments as room
 from dpreg.errors import ArgumentError
 from dpreg.moments import Moments, accumulate, accumulate_groups
+from dpreg.privacy.mechanisms import Coins
+from dpreg.sources.persons import COIN
 
 
 def exact(z):
@@ -198,3 +200,21 @@ def test_sums_of_different_groups_are_of_all_rows():
     one, two = (Moments(1, ((1, 0), (0, 1)), group) for group in ("half 1", "half 2"))
     assert (one + two).group == "all"
     assert (one + one).group == "half 1"
+
+
+class Plain:
+    """Rows (1, 0, 0)."""
+
+    size = 3
+
+    def block(self, chunk):
+        return np.tile([1.0, 0.0, 0.0], (len(chunk["x"]), 1))
+
+
+@pytest.mark.parametrize("by_person", [False, True])
+def test_a_column_decides_the_halves_only_where_it_holds_the_coins_of_persons(by_person):
+    tally = room._MomentTally(Plain(), Coins(2), by_person)
+    found = tally([(0, {"x": np.zeros(1000), COIN: np.zeros(1000)})])
+    first, second = (int(half[0]) for half in found.reshape(2, -1))
+    assert first + second == 1000
+    assert (second == 0) == by_person

@@ -6,12 +6,13 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import pytest
 
 from dpreg.errors import ArgumentError
-from dpreg.running import restore_interrupts, threads
+from dpreg.running import restore_interrupts, silenced, threads
 
 ROOT = Path(__file__).parents[1]
 
@@ -146,3 +147,68 @@ def test_ctrl_c_ends_a_call_within_two_seconds(phase):
     program = "import numpy as np, dpreg\n" + textwrap.dedent(PHASES[phase])
     # A busy machine may be slow once; where the handler is another's, each try takes 30 s.
     assert any(seconds_to_end(program) < 2 for _ in range(3))
+
+
+def test_two_threads_that_are_silent_at_once_stay_so_and_leave_the_filters_alone(recwarn):
+    """The first leaves while the second is inside, and warns only then."""
+    before = list(warnings.filters)
+    inside, left = threading.Event(), threading.Event()
+
+    def late():
+        assert inside.wait(9)
+        with silenced():
+            second.set()
+            assert left.wait(9)
+            warnings.warn("the block holds 99", stacklevel=1)
+
+    second = threading.Event()
+    thread = threading.Thread(target=late)
+    thread.start()
+    with silenced():
+        inside.set()
+        assert second.wait(9)
+    left.set()
+    thread.join()
+    assert not recwarn.list
+    assert list(warnings.filters) == before
+    with pytest.warns(UserWarning, match="heard"):
+        warnings.warn("heard again", stacklevel=1)
+
+
+def test_silence_stands_again_whatever_was_done_to_it_inside(recwarn):
+    before = list(warnings.filters)
+    with silenced():
+        warnings.simplefilter("always")
+        with silenced():
+            warnings.warn("unheard", stacklevel=1)
+    assert not recwarn.list
+    assert list(warnings.filters) == before
+
+
+FORKED = """
+import multiprocessing, os, sys, threading
+from dpreg import running
+held, done = threading.Event(), threading.Event()
+def hold():
+    with running._SILENCE.lock:
+        held.set()
+        done.wait(0.5)
+threading.Thread(target=hold).start()
+held.wait()
+child = os.fork()
+if not child:
+    with running.silenced():
+        os._exit(0)
+done.set()
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_a_child_that_is_forked_while_a_thread_falls_silent_can_do_so_too():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.split() == ["0"]

@@ -47,7 +47,6 @@ import contextlib
 import gc
 import multiprocessing
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -59,6 +58,7 @@ from numpy.typing import NDArray
 from dpreg.arrays import Floats, Places
 from dpreg.cells import number
 from dpreg.errors import ArgumentError, SchemaError
+from dpreg.running import silenced
 from dpreg.schema import Numeric
 
 if TYPE_CHECKING:
@@ -310,8 +310,7 @@ def _attempt(estimator: Estimator, rows: Rows, index: Places, size: int) -> Floa
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
     """Drop warnings and put NumPy's error state back, whatever the estimator does to either."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with silenced(), np.errstate(all="ignore"):
         yield
 
 

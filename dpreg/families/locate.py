@@ -221,10 +221,12 @@ def start(
     lost = max(explained, 0.0) / family.cap
     attenuated = slope if family.dispersed else max(slope - lost, 0.35 * slope)
     unit = response[1] / attenuated  # E mu'(eta), by Stein's lemma
+    # Beyond the family's limits the mean stays where it is; noise may put no variance there.
+    within = ((family.limits[1] - family.limits[0]) / 2) ** 2
     offsets = Offsets(
         known,
-        float(known @ means[p:-1]),
-        max(float(known @ moments[p:-1, p:-1] @ known), 0.0),
+        float(known @ np.clip(means[p:-1], -1.0, 1.0)),
+        min(max(float(known @ moments[p:-1, p:-1] @ known), 0.0), within),
     )
     residual = float(moments[-1, -1]) * response[1] ** 2 - max(explained, 0.0)
     dispersion = 1.0

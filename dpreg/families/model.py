@@ -34,6 +34,8 @@ _OF_FAMILIES: Final = ("offset", "exposure", "response_cap", "trials")
 """Arguments that a linear model has not."""
 _LARGEST_CAP: Final = 2.0**100
 """Of counts: beyond it, and below its inverse, their squares would leave float64."""
+_FARTHEST: Final = 100.0
+"""That an offset may reach beyond the limits of predictors, where the mean stays the same."""
 _MOST_TRIALS: Final = 10_000
 """Numbers of trials are exact up to some hundred times this."""
 
@@ -192,6 +194,12 @@ class Model:
         for what, name in (("offset", self.offset), ("trials", self.trials)):
             if name is not None:
                 _check_known(what, name, design, unbounded)
+        self._check_response(design, family)
+        if self.offset is not None:
+            self._check_reach(self.offset, design, family)
+
+    def _check_response(self, design: Design, family: str) -> None:
+        """Refuse a response that the family has not."""
         low, high = design.response.lo, design.response.hi
         if self.trials is not None:
             self._check_trials(design)
@@ -210,6 +218,18 @@ class Model:
             raise SchemaError(
                 f"response {shown(self.response)} must lie between 0 and 1: declare it as (0, 1), "
                 'as bool, or with two levels, as in {"levels": ["no", "yes"]}.'
+            )
+
+    @staticmethod
+    def _check_reach(name: str, design: Design, family: str) -> None:
+        """Refuse an offset that may lie where no predictor does: its noise would hide all else."""
+        (place,) = (term.columns[0] for term in design.terms if term.name == name)
+        column, (low, high) = design.columns[place], FAMILIES[family](design).limits
+        if column.lo < low - _FARTHEST or column.hi > high + _FARTHEST:
+            raise SchemaError(
+                f"the offset {shown(name)} may lie between {column.lo:g} and {column.hi:g}, and a "
+                f"predictor of this family lies between {low:.3g} and {high:.3g}: declare bounds "
+                f"of its columns that keep it within {_FARTHEST:g} of that, from public knowledge."
             )
 
     def _check_trials(self, design: Design) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import math
-import warnings
 from typing import Final, NoReturn
 
 import numpy as np
@@ -29,6 +28,7 @@ from dpreg.formula.expressions import (
     Number,
 )
 from dpreg.formula.refusals import ARITHMETIC_MENDS, function_refusal, node_refusal
+from dpreg.running import silenced
 
 __all__ = ["RefusedError", "is_call", "only_argument", "parsed", "read_expression", "refuse"]
 
@@ -68,8 +68,7 @@ def parsed(code: str) -> ast.expr:
     if len(code) > MAX_LENGTH:
         refuse(f"it is longer than {MAX_LENGTH} characters", "compute such a column beforehand")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python's warnings about odd literals
+        with silenced():  # Python warns of odd literals
             tree = ast.parse(code, mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         refuse(

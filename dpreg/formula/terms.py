@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,6 +29,7 @@ from dpreg.errors import FormulaError
 from dpreg.formula.check import shown
 from dpreg.formula.factors import Coded, Factor, Measure
 from dpreg.formula.rows import Product
+from dpreg.running import silenced
 
 __all__ = ["CodedTerm", "FormulaTerms", "code_terms", "read_terms"]
 
@@ -92,8 +92,7 @@ def read_terms(formula: str) -> FormulaTerms:
 @lru_cache(maxsize=16)  # a call reads its formula several times
 def _taken_apart(formula: str) -> FormulaTerms:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python's warnings about odd literals
+        with silenced():  # Python warns of odd literals
             tree = _balanced(parse_formula(formula))
             if _most_terms(tree) > MAX_TERMS:
                 raise FormulaError(

@@ -105,9 +105,11 @@ def privacy(result: Released) -> str:
     if not claim.seeded and claim.spent.delta == 0:
         eps = float(claim.spent.eps)
         most = f"a factor of {np.exp(eps):,.3g}" if eps < 50 else "an astronomical factor"
+        # Data that differ are, under add-remove, one row left out and another added: exp(2 eps).
+        other = "left out" if claim.neighbors == "add-remove" else "different"
         factor = (
             "<p>In other words: whatever anybody concludes from this release about one person, "
-            f"its odds would change by at most {most} if that person's data were different.</p>"
+            f"its odds would change by at most {most} if that person's data were {other}.</p>"
         )
     rows = [
         (

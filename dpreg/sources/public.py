@@ -62,9 +62,9 @@ def check_columns(source: Kinds, columns: Mapping[str, ColumnType]) -> None:
     Raises
     ------
     DataError
-        If a column is absent or its name repeated; or if it is `Unbounded`, that is undeclared, and
-        its kind is text, labels, dates, or nothing that is read; or if it is to name persons, and
-        its kind is dates or nothing that is read.
+        If a column is absent or its name repeated, or holds a NUL; or if it is `Unbounded`, that is
+        undeclared, and its kind is text, labels, dates, or nothing that is read; or if it is to
+        name persons, and its kind is dates or nothing that is read.
 
     Notes
     -----
@@ -73,6 +73,8 @@ def check_columns(source: Kinds, columns: Mapping[str, ColumnType]) -> None:
     list of dates is a column of dates until one row of it is a number.
     """
     for name, declared in columns.items():
+        if "\0" in name:  # names of dpreg's own, such as that of persons' coins, begin so
+            raise DataError(f"column {name!r} has a NUL character in its name: rename it")
         if not isinstance(declared, ColumnType):
             raise ArgumentError(f"column {name!r} is to be read as no known type of column")
         kind = source.kind(name)

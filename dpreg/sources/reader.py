@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError, DataError
-from dpreg.running import bar
+from dpreg.running import bar, threads
 from dpreg.sources.base import Chunk, Integers, Source, Tally
 from dpreg.sources.kept import kept_source
 from dpreg.sources.local import LocalSource
@@ -96,7 +96,10 @@ class Reader:
         ------
         DataError
             As `check_columns` says; or if the column of ids is one of them.
+        ArgumentError
+            If `DPREG_THREADS` is no number of threads.
         """
+        threads(1)  # refuses what the passes would refuse after the charge
         self._columns = dict(columns)
         if self.persons is not None:
             columns = self.persons.read_with(columns)

@@ -289,6 +289,8 @@ def test_bounds_left_out_are_bought():
         ({"offset": "g"}, ArgumentError, "one column of numbers"),
         ({"offset": "o + days"}, ArgumentError, "one column or expression"),
         ({"offset": "nowhere"}, FormulaError, "nowhere"),
+        ({"offset": "I(150 * o)"}, SchemaError, "keep it within 100"),
+        ({"offset": "I(o - 150)"}, SchemaError, "keep it within 100"),
         ({"offset": "o", "exposure": "days"}, ArgumentError, "not both"),
         ({"shares": {"bounds": 0.2}}, ArgumentError, "leaves some out"),
         ({"shares": {"count": 0.2}}, ArgumentError, "bounds"),

@@ -17,7 +17,7 @@ from dpreg.api.inputs import (
     open_noise,
     public_count,
 )
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, DataError
 from dpreg.estimation.histogram import count_change
 from dpreg.privacy.vector_noise import fit_noise
 from dpreg.schema import Schema
@@ -113,3 +113,22 @@ def test_the_number_of_rows_is_in_a_result_where_it_is_public(neighbors, nobs):
     call = {"bounds": (0, 1), "eps": 1, "neighbors": neighbors}
     assert dpreg.dp_mean("a", TABLE, **call).nobs == nobs
     assert dpreg.dp_quantile("a", 0.5, TABLE, **call).nobs == nobs
+
+
+@pytest.mark.parametrize("person", [None, "who"])
+@pytest.mark.parametrize("cell", [0.5, 7.0])
+def test_a_column_named_as_dpreg_names_coins_is_refused_before_the_charge(cell, person):
+    ledger = dpreg.Ledger(99)
+    data = {"x": np.zeros(50), "y": np.zeros(50), "who": np.arange(50.0), "\0coin": [cell] * 50}
+    given = {"eps": 9, "schema": {"x": (-1, 1), "\0coin": (0, 1), "y": (-1, 1)}, "budget": ledger}
+    given |= {"person": person}
+    calls = [
+        lambda: dpreg.dp_select('y ~ x + Q("\\x00coin")', data, fit="split", **given),
+        lambda: dpreg.dp_ols('y ~ x + Q("\\x00coin")', data, **given),
+        lambda: dpreg.dp_mean("\0coin", data, **given),
+        lambda: dpreg.sample_aggregate(lambda b: 0.0, data, bounds=(0, 1), **given),
+    ]
+    for call in calls:
+        with pytest.raises(DataError, match="NUL"):
+            call()
+    assert ledger.spent.eps == 0

@@ -1,6 +1,7 @@
 import gc
 import logging
 import os
+import threading
 import time
 import warnings
 
@@ -310,3 +311,27 @@ def test_a_block_is_corrected_from_its_evaluations():
     assert corrected(without, sizes)[0] == biased[0][0]
     failed = [np.array([np.nan]), *biased[1:]]
     assert np.isnan(corrected(failed, sizes)[0])
+
+
+def test_estimators_in_two_threads_are_silent_and_leave_the_filters_as_they_were(recwarn):
+    before = list(warnings.filters)
+    inside, left = threading.Event(), threading.Event()
+
+    def slow(block):
+        if not inside.is_set():
+            inside.set()
+            assert left.wait(9)
+            warnings.warn(f"the block holds {block.sum()}", stacklevel=1)
+        return 1.0
+
+    def first(block):
+        thread.start()
+        assert inside.wait(9)
+        return 1.0
+
+    thread = threading.Thread(target=values, args=(slow, np.zeros(8)))
+    values(first, np.zeros(8), blocks=[np.arange(8)])
+    left.set()
+    thread.join()
+    assert not recwarn.list
+    assert list(warnings.filters) == before

@@ -7,10 +7,13 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 import statsmodels.api as sm
 from scipy.special import expit
 
+import dpreg
+from dpreg.families import model
 from dpreg.families.family import Binomial
 from dpreg.families.law import _curved, family_law
 from dpreg.families.looks import look_at_family
@@ -266,3 +269,17 @@ def test_errors_are_of_the_stated_size(delta):
         fit = coefficients(family_law(seen.looks[-1]))
         gaps.append((fit.params - theirs.params) / np.sqrt(np.diag(fit.privacy)))
     assert 0.8 < np.sqrt(np.mean(np.square(gaps))) < 1.25
+
+
+@pytest.mark.parametrize("family", ["poisson", "quasipoisson", "binomial"])
+@pytest.mark.parametrize("reach", [90.0, 1e5])
+def test_noise_in_a_wide_offset_ends_no_call(family, reach, monkeypatch):
+    monkeypatch.setattr(model, "_FARTHEST", np.inf)  # calls refuse the second
+    rng = np.random.default_rng(0)
+    for seed in range(6):
+        data = pd.DataFrame({"a": rng.uniform(0, 5, 300), "y": rng.integers(0, 2, 300), "o": 0.0})
+        fit = dpreg.dp_glm(
+            "y ~ a", data, eps=0.05, neighbors="add-remove", family=family, offset="o",
+            schema={"a": (0, 5), "o": (-reach, reach), "y": (0, 1)}, unsafe_seed=seed,
+        )  # fmt: skip
+        assert np.isfinite(fit.params).all() or fit.params.isna().all()

@@ -149,3 +149,13 @@ def test_it_prints_to_a4_pages(results, tmp_path):
         check=True, capture_output=True, timeout=300,
     )  # fmt: skip
     assert (tmp_path / "r.pdf").read_bytes()[:5] == b"%PDF-"
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "word"), [("add-remove", "left out"), ("replace-one", "different")]
+)
+def test_the_factor_is_said_of_what_the_relation_covers(neighbors, word):
+    """Under add-remove, data that differ are one row less and one more: a factor of exp(2 eps)."""
+    x = [1.0, 2.0, 3.0] * 100
+    result = dpreg.dp_mean(x, bounds=(0, 4), eps=1, neighbors=neighbors)
+    assert f"a factor of 2.72 if that person's data were {word}." in report_html(result)

@@ -11,7 +11,7 @@ import pytest
 
 import dpreg
 from dpreg.columns import Numeric
-from dpreg.errors import DataError, DpregWarning
+from dpreg.errors import ArgumentError, DataError, DpregWarning
 from dpreg.sources import Chunk, as_source
 from dpreg.sources.reader import Reader, showing
 from dpreg.sources.table import TableSource
@@ -137,4 +137,23 @@ def test_what_needs_more_is_refused_before_anything_is_charged() -> None:
         dpreg.dp_select(FORMULA, once(), 1, schema=SCHEMA, radius="private", budget=ledger)
     with pytest.raises(DataError, match="must read it 3 times"):
         dpreg.dp_histogram("a", once(), eps=1, schema=SCHEMA, budget=ledger)
+    assert ledger.spent.eps == 0
+
+
+def test_a_bad_number_of_threads_is_refused_before_anything_is_charged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DPREG_THREADS", "0")
+    ledger = dpreg.Ledger(9)
+    given = {"eps": 1, "schema": SCHEMA, "budget": ledger}
+    calls = [
+        lambda: dpreg.dp_select(FORMULA, table(), **given),
+        lambda: dpreg.dp_ols(FORMULA, table(), **given),
+        lambda: dpreg.dp_mean("a", table(), **given),
+        lambda: dpreg.dp_histogram("g", table(), **given),
+        lambda: dpreg.sample_aggregate(lambda block: 0.0, table(), bounds=(0, 1), **given),
+    ]
+    for call in calls:
+        with pytest.raises(ArgumentError, match="DPREG_THREADS"):
+            call()
     assert ledger.spent.eps == 0

@@ -395,6 +395,7 @@ def test_names_kinds_and_rows():
     ("columns", "says"),
     [
         ({"lat": Numeric(0, 1)}, "no column 'lat'; it has price, county, idp, time, span, mix"),
+        ({"\0coin": Numeric(0, 1)}, r"'\\x00coin' has a NUL character"),
         ({"time": Unbounded()}, "'time' holds dates or times"),
         ({"span": Unbounded()}, "'span' holds neither numbers nor labels"),
         (
