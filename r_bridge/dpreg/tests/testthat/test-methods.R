@@ -153,7 +153,7 @@ test_that("no table stays in a call by way of an expression", {
 test_that("no cell that was typed beside a name stays in a call, and no list of arguments with a table in it", {
   kept <- function(call) public_call(call)[["data"]]
   for (typed in expression(d, d$x, d[d$x > 3, 1:3], d[, c("a", "b")], subset(d, x > -2 & g %in% c("a", "b")),
-                           dplyr::filter(d, x == 0.5), head(d, 9), transform(d, x = x / 100), "rows.csv")) {
+                           base::subset(d, x == 0.5), head(d, 9), transform(d, x = x / 100), "rows.csv")) {
     expect_identical(kept(call("dp_ols", data = typed)), typed)
   }
   expect_identical(kept(quote(dp_mean(data = c(d$x, 14.34567, -2)))), quote(c(d$x, ..., -...)))
