@@ -21,7 +21,15 @@ from dpreg.privacy.product_sensitivity import (
     product_weights,
 )
 from dpreg.staged.again import locate_again
-from dpreg.staged.clips import allowed, heaviness_of, open_clips, open_early, spread_sums, wide_cut
+from dpreg.staged.clips import (
+    allowed,
+    heaviness_of,
+    open_clips,
+    open_early,
+    residual_power,
+    spread_sums,
+    wide_cut,
+)
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate, noise_unit
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
@@ -147,7 +155,11 @@ class Rows:
         return [self.raw[at : at + PIECE] for at in range(0, len(self.raw), PIECE)]
 
     def moments(
-        self, at: Coordinates, wide: float | None = None, stretch: float = 1.0
+        self,
+        at: Coordinates,
+        wide: float | None = None,
+        stretch: float = 1.0,
+        power: float = 1.0,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return a look's exact cells, and the tail's three if `wide` is its cut."""
         if at.boxed:
@@ -161,10 +173,11 @@ class Rows:
         for piece in self._pieces():
             z = piece @ turn
             norm = np.einsum("ij,ij->i", z[:, :-1], z[:, :-1])
-            z *= np.sqrt(radius / np.maximum(norm, radius))[:, None]
-            far = z[:, -1].copy()
+            weight = np.sqrt(radius / np.maximum(norm, radius))
+            far = z[:, -1] * weight**power
+            z *= weight[:, None]
             cut = np.clip(np.sqrt(radius / norm), 1, stretch)
-            np.clip(far, -cut, cut, out=z[:, -1])
+            z[:, -1] = np.clip(far, -cut, cut)
             cells += z.T @ z
             if wide is not None:
                 cut = np.clip(far * (at.width / wide), -1, 1)
@@ -220,7 +233,7 @@ def looks(
     columns = rows.raw.shape[1] - 2
     public = n if setting.neighbors == "replace-one" else None
     at, expected, count = box(columns), 0.25, None
-    tails, wide, stretch = NORMAL, None, 1.0
+    tails, wide, stretch, power = NORMAL, None, 1.0, 1.0
     for step, share in enumerate(shares[:3]):
         if step:
             found = run.located[-1]
@@ -237,8 +250,10 @@ def looks(
                 at = open_clips(found, unit, tails, stretch, choosing=choosing, gaussian=gaussian)
         if step == 2:
             wide = wide_cut(found, at, tail_sd(setting, shares[3]), stretch=stretch)
-        cells, exact = rows.moments(at, wide, stretch)
+            power = residual_power(found, at, stretch)
+        cells, exact = rows.moments(at, wide, stretch, power)
         look = noisy(cells, at, setting, share, expected, public, rng, stretch)
+        look = replace(look, power=power)
         run.looks.append(look)
         if step == 1 and not last:
             tails = release_squares(rows, look, setting, shares[4], run.located[-1], count, rng)

@@ -1,7 +1,7 @@
 """How near a release comes to least squares on forty drawn tables, right models and wrong ones.
 
     python -m benchmarks.drawn [--runs N] [--eps E] [--delta D] [--only TEXT]
-        [--neighbors NAME]
+        [--neighbors NAME] [--most ROWS]
 
 For slopes, in units of least squares: overlap with its intervals, width, root mean square of the
 bias, the noise. Coverage is that of the line of three million rows; least squares' own stands
@@ -86,10 +86,11 @@ def main() -> None:
     parser.add_argument("--delta", type=float, default=1e-6)
     parser.add_argument("--only", default="")
     parser.add_argument("--neighbors", default="replace-one")
+    parser.add_argument("--most", type=int, default=10**9, help="tables of up to so many rows")
     given = parser.parse_args()
     found = []
     for table in TABLES:
-        if given.only not in table.label:
+        if given.only not in table.label or table.rows > given.most:
             continue
         found.append(measure(table, given.runs, given.eps, given.delta, given.neighbors))
         if len(found) == 1:

@@ -285,6 +285,7 @@ def written(seen: Looked) -> tuple[Look, ...]:
             offset=at.offset,
             center=at.shift,
             stretch=one.stretch,
+            power=one.power,
         )
         for one, share, opened in zip(seen.looks, seen.plan.shares, seen.opened, strict=True)
         for at in [one.coordinates]

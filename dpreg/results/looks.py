@@ -20,7 +20,7 @@ __all__ = ["Look"]
 class Look:
     """A released moment matrix, and the coordinates that its rows were written in.
 
-    A row (1, x, y) in stored units is seen as z = (c, c u, clip(c e, -g, g)) with
+    A row (1, x, y) in stored units is seen as z = (c, c u, clip(c^a e, -g, g)) with a = `power`,
     u = `whitening` x + `offset`, e = (y - `center`'(1, x)) / `width`,
     c = min(1, `radius` / norm of (1, u)) and g = min(`stretch`, `radius` / norm of (c, c u));
     in the box u = x, e = y and c = g = 1.
@@ -47,6 +47,8 @@ class Look:
         The intercept and slopes that the response is measured from.
     stretch : float
         How many times farther than `width` residuals of rows that lie near may reach; from 1.
+    power : float
+        Of the weight c that residuals are multiplied by: 1, or -1/2 where R was opened far.
     """
 
     mechanism: str
@@ -61,6 +63,7 @@ class Look:
     offset: Floats
     center: Floats
     stretch: float = 1.0
+    power: float = 1.0
 
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values."""

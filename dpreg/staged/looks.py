@@ -17,7 +17,15 @@ from dpreg.moments import CELL_BITS, Moments, Vectors
 from dpreg.privacy.account import Part
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
-from dpreg.staged.clips import Sums, allowed, heaviness_of, open_clips, open_early, wide_cut
+from dpreg.staged.clips import (
+    Sums,
+    allowed,
+    heaviness_of,
+    open_clips,
+    open_early,
+    residual_power,
+    wide_cut,
+)
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate
 from dpreg.staged.location import Location
@@ -183,14 +191,16 @@ def look_at(
     unit, gaussian = plan.unit(place, stretch), plan.gaussian
     wanted = open_clips(located, unit, tails, stretch, choosing=choosing, gaussian=gaussian)
     wider = wanted.squared_radius > located.coordinates.squared_radius
+    power = residual_power(located, wanted, stretch)
     location = _on_grid(wanted)
     coordinates = Coordinates.rounded(location)
     wide = wide_cut(located, coordinates, plan.tail_sd, stretch=stretch)
     signal = located.expected_square * coordinates.squared_radius
     noise = plan.located_noise(place, signal, stretch)
-    moments = read(LocatedRows(design, location, columns, wide, stretch=stretch))
+    moments = read(LocatedRows(design, location, columns, wide, stretch=stretch, power=power))
     rows, part = moments.rows if public else None, opened.part(place)
     one = _release(moments, noise, part, coordinates, location.radius, rows, stretch)
+    one = replace(one, power=power)
     tail = _release_tail(moments, plan, opened.tail(), location, wide, tails)
     tail = replace(tail, bent=allowed(located, coordinates, tails, stretch))
     return Looked(plan, (one,), (wider,), located, count, tail)

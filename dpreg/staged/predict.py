@@ -14,7 +14,15 @@ from fractions import Fraction
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.staged.clips import allowed, heaviness_of, open_clips, open_early, spread_sums, wide_cut
+from dpreg.staged.clips import (
+    allowed,
+    heaviness_of,
+    open_clips,
+    open_early,
+    residual_power,
+    spread_sums,
+    wide_cut,
+)
 from dpreg.staged.coefficients import Coefficients, coefficients
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import locate
@@ -76,19 +84,20 @@ def predict_fit(
     look = _expected(x, y, at, plan.box_noise().sd, plan.degrees, scale)
     located = locate(look)
     count, last, tails = located.count, len(plan.shares) - 1, NORMAL
-    tail_sd, stretch = plan.tail_sd, 1.0
+    tail_sd, stretch, power = plan.tail_sd, 1.0, 1.0
     for place in range(1, last + 1):
         if place == last:
             if stretched:
                 stretch = plan.stretch(located.expected_square * located.coordinates.squared_radius)
             unit, gaussian = plan.unit(place, stretch), plan.gaussian
             at = open_clips(located, unit, tails, stretch, choosing=choosing, gaussian=gaussian)
+            power = residual_power(located, at, stretch)
         else:
             at = open_early(located, plan.unit(place))
         signal = located.expected_square * at.squared_radius
         units = np.append(np.full(plan.size - 1, math.sqrt(at.squared_radius)), stretch)
         sd = plan.located_noise(place, signal, stretch).sd * np.outer(units, units)
-        look = _expected(x, y, at, sd, plan.degrees, scale, stretch)
+        look = _expected(x, y, at, sd, plan.degrees, scale, stretch, power)
         if place < last:
             wide = wide_cut(located, at, plan.squares_sd, squares=True)
             above, below, outer, far = (scale * one for one in spread_sums(x, y, at, wide))
@@ -96,7 +105,7 @@ def predict_fit(
             tails = heaviness_of(look, sums, plan.squares_sd, wide, count, located)
             located = locate(look, located)
     wide = wide_cut(located, at, tail_sd, stretch=stretch)
-    z = located_rows(x, y, replace(at, width=wide))
+    z = located_rows(x, y, replace(at, width=wide), power=power)
     squares = scale * float(np.square(z[:, -1]).sum())
     total = scale * float(z[:, 0] @ z[:, -1])
     tail = Tail(total, squares, tail_sd, tail_sd, wide, heaviness=None if choosing else tails)
@@ -128,7 +137,9 @@ def _least_squares(x: Floats, y: Floats) -> Floats:
     return np.asarray(residual * np.linalg.pinv(design.T @ design))
 
 
-def located_rows(x: Floats, y: Floats, at: Coordinates, stretch: float = 1.0) -> Floats:
+def located_rows(
+    x: Floats, y: Floats, at: Coordinates, stretch: float = 1.0, power: float = 1.0
+) -> Floats:
     """Return z of rows (x, y) in floats, shape (rows, p + 2): for predictions and simulations.
 
     What a call releases is made by `dpreg.staged.rows`, in integers.
@@ -139,7 +150,7 @@ def located_rows(x: Floats, y: Floats, at: Coordinates, stretch: float = 1.0) ->
     e = (y - at.intercept - x @ at.slopes) / at.width
     share = at.squared_radius / (1 + np.einsum("ij,ij->i", u, u))
     c, cut = np.minimum(1.0, np.sqrt(share)), np.clip(np.sqrt(share), 1.0, stretch)
-    return np.column_stack([c, u * c[:, None], np.clip(c * e, -cut, cut)])
+    return np.column_stack([c, u * c[:, None], np.clip(c**power * e, -cut, cut)])
 
 
 def _expected(
@@ -150,6 +161,7 @@ def _expected(
     degrees: int | None,
     scale: float,
     stretch: float = 1.0,
+    power: float = 1.0,
 ) -> NoisyLook:
-    z = located_rows(x, y, at, stretch)
-    return NoisyLook(scale * z.T @ z, sd, at, degrees, None, stretch)
+    z = located_rows(x, y, at, stretch, power)
+    return NoisyLook(scale * z.T @ z, sd, at, degrees, None, stretch, power)

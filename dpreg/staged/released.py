@@ -3,9 +3,9 @@ r"""What a look releases, and the public coordinates that its rows were written 
 Box coordinates are those of the design: x in [-1, 1]^p, y in [-1, 1]. A later look writes a row as
 
     u = L (x - m),    e = (y - b0 - x'b) / tau,    c = min(1, R / |(1, u)|),
-    z = (c, c u, clip(c e, -g, g)),    g = min(F, R / |c (1, u)|),
+    z = (c, c u, clip(c^a e, -g, g)),    g = min(F, R / |c (1, u)|),
 
-with F = 1 for most looks (`NoisyLook.stretch`), and releases sum z z' with noise. If
+with F = a = 1 for most looks (`NoisyLook.stretch`, `power`), and releases sum z z' with noise. If
 y = beta_0 + x'beta_s + error, then e = (1, u)'theta + error/tau with beta = t0 + T theta,
 
     t0 = (b0, b),    T = tau [1, -m'L'; 0, L'].
@@ -27,7 +27,12 @@ from dpreg.arrays import Floats
 from dpreg.staged.location import Location
 from dpreg.staged.tails import Heaviness
 
-__all__ = ["NEARLY", "Coordinates", "NoisyLook", "Tail", "box", "reach"]
+__all__ = ["FAR_POWER", "NEARLY", "Coordinates", "NoisyLook", "Tail", "box", "reach"]
+
+FAR_POWER: Final = -0.5
+"""a of looks whose radius is opened far: a row that is shortened then counts c^(1/2) in the
+equations, for c^2, as a line that leaves a curve out is soonest missed in such rows. Their
+residuals are cut the sooner."""
 
 NEARLY: Final = 0.99
 """Clips are rounded: from this share of the box's corner, or of its farthest residual, they bind no
@@ -139,6 +144,8 @@ class NoisyLook:
         The number of rows where it is public (replace-one).
     stretch : float
         F: a row's residual is cut at tau times min(F, R / |c (1, u)|); with 1, at tau.
+    power : float
+        a, 1 or `FAR_POWER`: a row's residual is multiplied by c^a before it is cut.
     """
 
     cells: Floats
@@ -147,6 +154,7 @@ class NoisyLook:
     degrees: int | None
     rows: int | None
     stretch: float = 1.0
+    power: float = 1.0
 
     @property
     def size(self) -> int:
@@ -184,7 +192,7 @@ class NoisyLook:
 class Tail:
     """More cells of a last look: residuals that are cut farther out, and their leverage.
 
-    With f the row's residual in z and t = clip(c e tau / width, -1, 1), `total` is sum c t,
+    With f the row's residual in z and t = clip(c^a e tau / width, -1, 1), `total` is sum c t,
     `squares` sum t^2 and `leverage` sum |c (1, u)|^2 f^2, with noise.
 
     Parameters

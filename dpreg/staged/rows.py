@@ -12,7 +12,9 @@ f = clip(e / tau', -1, 1) and c' = min(1, 1.5 c),
 
 With a *stretch* F > 1 the third place is the residual in units of F tau, and may reach farther in
 rows that lie near, clip(c e / (F tau), -g, g) with g = min(1, R / (F |c (1, u)|)); the place of
-residuals times lengths then takes F times its absolute value.
+residuals times lengths then takes F times its absolute value. With the *power* -1/2 this place and
+that of the wider cut have c^(-1/2) e for c e: a row that is shortened counts c^(1/2) in the
+equations, for c^2, and its residual is cut the sooner.
 
 A row with a missing or undeclared cell becomes 0, as in the design.
 
@@ -27,14 +29,16 @@ Proof. 1. u and e come from one product with a matrix of whole multiples of powe
 `dpreg.staged.location` proves exact in any order. All else is done to each row cell by cell by
 single operations that IEEE 754 rounds correctly (products, quotients, square roots) or that are
 exact (minimum, truncation); the sum of squares in |(1, u)| is taken column by column, in the order
-of the columns, each addition a step of its own. No exponential or logarithm, no sum along a
-block, nothing whose rounding may depend on the place in memory.
+of the columns, each addition a step of its own. c^(-1/2) e is three such steps: a quotient, its
+square root and another quotient. No exponential or logarithm, no sum along a block, nothing whose
+rounding may depend on the place in memory.
 2. By construction: squares of integers of at most 2**20 are added exactly, and while a row's sum
 exceeds 2**40, the largest of its integers moves towards zero by one. Rounding in u, c or their
 product can therefore never break the bound; it only makes one more step.
 3. m, the root of sum k_i**2 rounded up, is exact: the sum is an integer of at most 2**40, and where
 it exceeds k**2 its root exceeds k by 2**-22, which a float64 near 2**20 shows. |k_e| is cut at an
-integer g with g m <= 2**40 / F, a product of integers below 2**53 that is compared exactly. QED
+integer g with g m <= 2**40 / F, a product of integers below 2**53 that is compared exactly. What
+the residual was multiplied by before does not matter. QED
 
 The sum is checked after truncation towards zero, so hardly any row needs a step. Both parts hold
 for every row there can be, and nothing here raises, warns or branches on a value that a caller
@@ -58,6 +62,7 @@ from dpreg.grouped.vectors import whole_rows
 from dpreg.moments import CELL_BITS, Vectors, to_grid
 from dpreg.sources import Chunk
 from dpreg.staged.location import Location
+from dpreg.staged.released import FAR_POWER
 from dpreg.staged.tails import FURTHER
 
 __all__ = ["PIECE", "LocatedRows", "applied", "hold_norm"]
@@ -90,6 +95,8 @@ class LocatedRows:
         Whether the four places of an earlier look are made instead.
     stretch : float
         F, from 1; 1 cuts all residuals at tau.
+    power : float
+        Of the weight that residuals are multiplied by: 1 or -1/2.
     """
 
     design: Vectors
@@ -98,6 +105,7 @@ class LocatedRows:
     wide: float | None
     outer: bool
     stretch: float
+    power: float
     _stored: Callable[[Chunk], Floats] = field(repr=False, compare=False)
     _forms: Floats = field(repr=False, compare=False)
 
@@ -109,6 +117,7 @@ class LocatedRows:
         wide: float | None = None,
         outer: bool = False,
         stretch: float = 1.0,
+        power: float = 1.0,
     ) -> None:
         """See the class."""
         chosen = tuple(range(1, design.size - 1)) if columns is None else tuple(columns)
@@ -120,9 +129,12 @@ class LocatedRows:
             )
         if not 1 <= stretch <= LARGEST_STRETCH:
             raise ArgumentError(f"the stretch must be from 1 to {LARGEST_STRETCH:g}")
+        if power not in (1.0, FAR_POWER):
+            raise ArgumentError(f"the power must be 1 or {FAR_POWER:g}")
         if wide is not None and not wide >= location.tau:
             raise ArgumentError("the wider cut must be at least the location's tau")
         object.__setattr__(self, "stretch", float(stretch))
+        object.__setattr__(self, "power", float(power))
         object.__setattr__(self, "wide", wide)
         object.__setattr__(self, "outer", outer)
         object.__setattr__(self, "design", design)
@@ -147,8 +159,8 @@ class LocatedRows:
 
     def __reduce__(self) -> tuple[type[LocatedRows], tuple[object, ...]]:
         """Keep the arguments only: what they make can be made again."""
-        given = self.design, self.location, self.columns, self.wide, self.outer, self.stretch
-        return LocatedRows, given
+        given = self.design, self.location, self.columns, self.wide, self.outer
+        return LocatedRows, (*given, self.stretch, self.power)
 
     def block(self, chunk: Chunk) -> Floats:
         """Make located rows, (rows, D) in units of 1, each from its own row alone."""
@@ -198,12 +210,16 @@ def _locate(
     if wide is not None and outer:
         _cut(e, _ONE / wide, out[places])
         _spread(norm / location.radius_units, out[places:])
-    np.multiply(e, norm, out=e)
+    full = float(location.radius_units)
+    if rows.power == 1:
+        np.multiply(e, norm, out=e)
+    else:
+        np.divide(e, np.sqrt(norm / full), out=e)
+        full = 1.0
     if wide is not None and not outer:
-        _cut(e, _ONE / (wide * location.radius_units), out[places])
-    tau = rows.stretch * location.tau
+        _cut(e, _ONE / (wide * full), out[places])
     most = _reach(squares, rows.stretch) if rows.stretch > 1 else _ONE
-    _cut(e, _ONE / (tau * location.radius_units), e, most)
+    _cut(e, _ONE / (rows.stretch * location.tau * full), e, most)
     if wide is not None and not outer:
         np.multiply(length, norm, out=length)  # |c (1, u)| / R in units of 2**-20
         np.multiply(np.abs(e), length * (rows.stretch / _ONE), out=out[places + 1])
@@ -224,7 +240,7 @@ def applied(forms: Floats, cells: Floats, out: Floats) -> None:
 
 
 def _cut(residual: Floats, units: float, out: Floats, most: Floats | float = _ONE) -> None:
-    """Write c e / tau to `out`, clipped at whole `most` and in whole units of 2**-20."""
+    """Write a weighted residual to `out`, clipped at whole `most`, in whole units of 2**-20."""
     np.multiply(residual, units, out=out)
     np.clip(out, -most, most, out=out)
     np.rint(out, out=out)

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from dpreg.staged import clips
 from dpreg.staged.clips import (
     allowed,
     heaviness_of,
     open_clips,
     open_early,
+    residual_power,
     spread_sums,
     wide_cut,
 )
@@ -254,3 +256,31 @@ def test_the_cut_of_a_typical_row_lies_between_one_clip_and_the_stretch():
         lengths = np.linalg.norm(z[:, :-1], axis=1) / np.sqrt(at.squared_radius)
         assert (lengths * np.abs(z[:, -1])).max() <= 1 + 1e-12
         assert np.abs(z[:, -1]).max() <= 1.5
+
+
+@pytest.mark.parametrize("stretch", [1.0, 1.5])
+def test_shortened_rows_count_more_only_where_few_are_left(stretch):
+    found = found_in(*table(60_000))
+    before = found.coordinates
+    for wider, power in ((1.0, 1.0), (1.24, 1.0), (1.26, -0.5), (4.0, -0.5)):
+        at = replace(before, squared_radius=before.squared_radius * wider**2)
+        assert residual_power(found, at, stretch) == (power if stretch > 1 else 1.0)
+    opened = {1.0: set(), 1.5: set()}
+    for strength in np.geomspace(0.003, 1.0, 12):
+        at = open_clips(found, unit(strength), HEAVY, stretch)
+        opened[stretch].add(residual_power(found, at, stretch))
+    assert opened[stretch] == ({1.0, -0.5} if stretch > 1 else {1.0})
+
+
+def test_where_shortened_rows_count_more_the_cut_opens_for_more_change(monkeypatch):
+    found = found_in(*table(60_000))
+
+    def cut(strength):
+        at = open_clips(found, unit(strength), HEAVY, 1.5)
+        return at.width, residual_power(found, at, 1.5)
+
+    few, many = cut(0.003), cut(0.3)
+    assert (few[1], many[1]) == (1.0, -0.5)
+    monkeypatch.setattr(clips, "_FREER", 1.0)
+    assert cut(0.003) == few
+    assert cut(0.3)[0] < 0.97 * many[0]

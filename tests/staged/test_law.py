@@ -1,5 +1,7 @@
 """The law of a released look, against draws of the noise it claims."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,8 +10,9 @@ from dpreg.staged import law as law_module
 from dpreg.staged import reference
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.law import equation_noise, law
+from dpreg.staged.predict import located_rows
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
-from dpreg.staged.tails import Heaviness
+from dpreg.staged.tails import NORMAL, Heaviness
 
 
 def located(p, rng):
@@ -201,3 +204,29 @@ def test_a_level_that_is_seen_is_left_alone():
     free, told = coefficients(found), coefficients(found, levels=[1])
     assert told.params == pytest.approx(free.params, abs=0.1 * free.errors.min())
     assert told.errors == pytest.approx(free.errors, rel=1e-3)
+
+
+def by_a_product(rng, power, n=4_000, p=4):
+    """A look with hardly any noise, R opened by 1.25, located off the truth by a tenth."""
+    x = rng.standard_normal((n, p))
+    y = np.full(p, 0.1) @ x.T + rng.standard_normal(n)
+    at = Coordinates(np.eye(p), np.zeros(p), 0.0, np.zeros(p), 1.7, 1.25**2 * (p + 1))
+    z, sd = located_rows(x, y, at, 1.5, power), np.full((p + 2, p + 2), 1e-3)
+    wide = located_rows(x, y, replace(at, width=6.0), power=power)[:, -1]
+    spread = float(np.square(z[:, :-1]).sum(axis=1) @ z[:, -1] ** 2)
+    tail = Tail(float(z[:, 0] @ wide), float(wide @ wide), 1e-3, 1e-3, 6.0, spread, 1e-3, NORMAL)
+    released = law(NoisyLook(z.T @ z, sd, at, None, n, 1.5, power), n, tail)
+    return coefficients(released), float((z[:, 0] ** 2).mean())
+
+
+@pytest.mark.parametrize("power", [1.0, -0.5])
+def test_a_stretched_look_finds_the_line_and_says_how_it_errs(power):
+    """With -1/2 rows far out count more in its equations than in the released moments."""
+    rng = np.random.default_rng(8)
+    fits, weights = zip(*(by_a_product(rng, power) for _ in range(300)), strict=True)
+    assert 0.9 < np.mean(weights) < 0.98  # rows are shortened
+    found = np.array([fit.params[1:] for fit in fits])
+    own = np.sqrt(np.mean([np.diag(fit.covariance)[1:] for fit in fits]))
+    assert np.abs(found.mean(axis=0) - 0.1).mean() < 0.05 * 0.1
+    assert found.std(axis=0).mean() == pytest.approx(own, rel=0.06)
+    assert np.mean([fit.residual for fit in fits]) == pytest.approx(1.0, abs=0.03)

@@ -269,6 +269,7 @@ def test_rows_are_bounded_by_the_product_that_the_noise_is_for(neighbors):
     assert [getattr(rows, "stretch", 1.0) for rows in seen] == [1.0, 1.0, float(STRETCH)]
     last = found.looks[-1]
     assert last.stretch == float(STRETCH)
+    assert last.power == seen[-1].power == -0.5
     assert found.tail.width >= float(STRETCH) * last.coordinates.width * (1 - 1e-9)
     units = np.append(np.full(5, np.sqrt(last.coordinates.squared_radius)), last.stretch)
     own = float(found.plan.strengths[-1])

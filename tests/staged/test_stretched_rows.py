@@ -23,9 +23,11 @@ from tests.staged.test_rows import (
     some_rows,
 )
 
+POWERS = (1.0, -0.5)
 
-def stretched_rows(location, z, stretch=1.5, wide=None):
-    rows = LocatedRows(Stored(np.shape(z)[1]), location, wide=wide, stretch=stretch)
+
+def stretched_rows(location, z, stretch=1.5, wide=None, power=-0.5):
+    rows = LocatedRows(Stored(np.shape(z)[1]), location, wide=wide, stretch=stretch, power=power)
     return rows, rows.block(chunk(z))
 
 
@@ -41,25 +43,30 @@ def hold_the_product(out, places, stretch):
     assert np.abs(out).max(initial=0) <= 1
 
 
+@pytest.mark.parametrize("power", POWERS)
 @pytest.mark.parametrize("seed", range(6))
-def test_residuals_that_reach_farther_are_what_the_formula_says(seed):
+def test_residuals_that_reach_farther_are_what_the_formula_says(seed, power):
     rng = np.random.default_rng(seed)
     z = some_rows(rng, 800, 3)
     location = some_location(rng, 3, size=2.0, radius=2.5, tau=0.2)
-    _, out = stretched_rows(location, z, wide=0.9)
+    _, out = stretched_rows(location, z, wide=0.9, power=power)
     cells = to_grid(z.copy()) / ONE
     u = cells[:, 1:4] @ location.whitening.T + location.offset
     e = cells[:, 4] - location.intercept - cells[:, 1:4] @ location.slopes
     norm = np.sqrt(1 + (u**2).sum(axis=1))
     c = np.minimum(1, location.radius / norm)
     cut = np.minimum(1.5, location.radius / (c * norm))
-    residual = np.clip(c * e / location.tau, -cut, cut) * (cells[:, 0] > 0)
+    weighted = c**power * e * (cells[:, 0] > 0)
+    residual = np.clip(weighted / location.tau, -cut, cut)
     np.testing.assert_allclose(1.5 * out[:, 4], residual, atol=1e-5)
     lengths = c * norm / location.radius * np.abs(residual)
     np.testing.assert_allclose(out[:, 6], lengths, atol=1e-5)
+    np.testing.assert_allclose(out[:, 5], np.clip(weighted / 0.9, -1, 1), atol=1e-5)
+    assert 0.1 < (c < 0.9).mean() < 0.95  # rows of both kinds
     assert 0.01 < (np.abs(residual) > 1.01).mean() < 0.9  # farther than one clip
     plain = LocatedRows(Stored(5), location, wide=0.9).block(chunk(z))
-    assert out[:, [0, 1, 2, 3, 5]].tobytes() == plain[:, [0, 1, 2, 3, 5]].tobytes()
+    same = [0, 1, 2, 3, 5] if power == 1 else [0, 1, 2, 3]
+    assert out[:, same].tobytes() == plain[:, same].tobytes()
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 3))
@@ -69,7 +76,7 @@ def test_rows_with_a_stretch_are_their_own_and_hold_the_product(seed):
     z, location = some_rows(rng, n, p), some_location(rng, p)
     z[rng.random(n) < 0.2, 1:] = rng.choice([-1, 1, 0, 2.0**-20, np.nan], p + 1)
     stretch = (1.5, 2.0, 3.0)[seed % 3]
-    rows, out = stretched_rows(location, z, stretch)
+    rows, out = stretched_rows(location, z, stretch, power=POWERS[seed % 2])
     hold_the_product(out, p + 2, stretch)
     for j in range(0, n, 7):
         assert rows.block(chunk(z[j : j + 1])).tobytes() == out[j : j + 1].tobytes()
@@ -78,10 +85,11 @@ def test_rows_with_a_stretch_are_their_own_and_hold_the_product(seed):
     assert pickle.loads(pickle.dumps(rows)) == rows
 
 
+@pytest.mark.parametrize("power", POWERS)
 @pytest.mark.parametrize("case", range(len(WILD)))
-def test_the_product_holds_in_integers_at_the_corners(case):
+def test_the_product_holds_in_integers_at_the_corners(case, power):
     location = some_location(np.random.default_rng(case), 2, **WILD[case])
-    _, out = stretched_rows(location, corners(location, 2))
+    _, out = stretched_rows(location, corners(location, 2), wide=location.tau, power=power)
     hold_the_product(out, 4, 1.5)
 
 
@@ -117,3 +125,10 @@ def test_a_stretch_out_of_range_is_refused(stretch):
     location = some_location(np.random.default_rng(0), 1)
     with pytest.raises(ArgumentError, match="the stretch must be from 1 to 16"):
         LocatedRows(Stored(3), location, stretch=stretch)
+
+
+@pytest.mark.parametrize("power", [0.5, 0.0, -1.0, float("nan")])
+def test_a_power_that_is_not_proved_is_refused(power):
+    location = some_location(np.random.default_rng(0), 1)
+    with pytest.raises(ArgumentError, match=r"the power must be 1 or -0\.5"):
+        LocatedRows(Stored(3), location, power=power)

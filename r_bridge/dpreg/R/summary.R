@@ -153,7 +153,7 @@ doubts <- function(alternatives) {
 
 print_looks <- function(x, digits) {
   cat("Looks at the rows:\n")
-  shown <- x$looks[setdiff(names(x$looks), c("mechanism", "stretch"))]
+  shown <- x$looks[setdiff(names(x$looks), c("mechanism", "stretch", "power"))]
   if (!is.null(shown$opened)) shown$opened <- ifelse(shown$opened, "yes", "no")
   for (name in intersect(c("radius", "information.limit", "score.limit"), names(shown))) {
     shown[[name]] <- ifelse(is.na(shown[[name]]), "", format(shown[[name]], digits = 3))

@@ -116,6 +116,7 @@ test_that("a staged regression shows its looks and what is weakly determined", {
   expect_output(print(summary(twins)), "Weakly determined: ")
   joint <- dp_ols(y ~ c + d, rows, eps = 1, delta = 1e-6, noise = "gaussian", schema = facts)
   expect_identical(joint$looks$stretch, c(1, 1, 1.5))
+  expect_identical(joint$looks$power[1:2], c(1, 1))
   expect_output(print(summary(joint)), "may reach 1.5 clips")
 })
 

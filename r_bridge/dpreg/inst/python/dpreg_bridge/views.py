@@ -88,6 +88,7 @@ def _looks(looks: Sequence[Look]) -> dict[str, Any] | None:
         "radius": np.array([math.nan if k.radius is None else k.radius for k in looks]),
         "residual.clip": np.array([look.width for look in looks], dtype=np.float64),
         "stretch": np.array([look.stretch for look in looks], dtype=np.float64),
+        "power": np.array([look.power for look in looks], dtype=np.float64),
         "opened": np.array([look.opened for look in looks], dtype=np.float64),
         "mean.weight": np.array([look.weight for look in looks], dtype=np.float64),
     }
