@@ -124,7 +124,6 @@ def test_a_saved_result_is_the_same_number_for_number(tmp_path):
 def test_a_saved_look_says_what_its_cells_are_sums_of(tmp_path):
     rng = np.random.default_rng(3)
     data = table(20_000)
-    data["x"] = np.clip(rng.standard_t(3, len(data)), *SCHEMA["x"])  # some rows lie far out
     data["y"] = data["x"] + np.clip(2 * rng.standard_t(3, len(data)), -30, 30)
     told = {"delta": "1e-6", "noise": "gaussian", "expected_rows": len(data), "unsafe_seed": 1}
     staged(data=data, eps=10, **told).save(tmp_path / "fit.json")
@@ -146,7 +145,6 @@ def test_a_saved_look_says_what_its_cells_are_sums_of(tmp_path):
 
     assert (last.stretch, last.power) == (1.5, -0.5)
     assert away(last.stretch, last.power) < 6 < away(1.0, last.power)
-    assert away(last.stretch, 1.0) > 6
 
 
 def test_the_summary_lists_the_looks():
