@@ -26,13 +26,12 @@ from dpreg.staged.clips import (
     heaviness_of,
     open_clips,
     open_early,
-    residual_power,
     spread_sums,
     wide_cut,
 )
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate, noise_unit
-from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
+from dpreg.staged.released import Coordinates, NoisyLook, Tail, box, residual_power
 from dpreg.staged.tails import NORMAL, Heaviness
 
 SHARES = {True: (0.07, 0.15, 0.69, 0.05, 0.04), False: (0.15, 0.20, 0.56, 0.05, 0.04)}
@@ -250,7 +249,7 @@ def looks(
                 at = open_clips(found, unit, tails, stretch, choosing=choosing, gaussian=gaussian)
         if step == 2:
             wide = wide_cut(found, at, tail_sd(setting, shares[3]), stretch=stretch)
-            power = residual_power(found, at, stretch)
+            power = residual_power(found.coordinates, at, stretch)
         cells, exact = rows.moments(at, wide, stretch, power)
         look = noisy(cells, at, setting, share, expected, public, rng, stretch)
         look = replace(look, power=power)

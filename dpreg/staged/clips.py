@@ -20,10 +20,10 @@ less than 1, and noise is divided by the squared share of residuals within the c
 terms alone are chosen from a look with matrix-Laplace noise. Then `spared` is counted too, what a
 closer cut adds to the sampling variance of normal residuals.
 
-If R of a stretched look is opened by `_FAR_OPENED`, rows that are shortened count more in the
-equations (`residual_power`): cuts then bind far out the sooner, and the spread is taken to change
-by half as much again. If R is not, too many rows are shortened, by a look before that was too
-noisy: at 1,000 rows of 3 columns the squared error was twice as large if they counted more, and
+If R of a stretched look is opened by `FAR_OPENED`, rows that are shortened count more in the
+equations (`released.residual_power`): cuts then bind far out the sooner, and the spread is taken to
+change by half as much again. If R is not, too many rows are shortened, by a look before that was
+too noisy: at 1,000 rows of 3 columns the squared error was twice as large if they counted more, and
 coverage .91.
 
 The last three count n times their squares. `open_clips` takes the r and t of the least sum: clips
@@ -45,7 +45,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.staged.locate import CUT, Located
-from dpreg.staged.released import FAR_POWER, NEARLY, Coordinates, NoisyLook, reach
+from dpreg.staged.released import FAR_OPENED, NEARLY, Coordinates, NoisyLook, reach
 from dpreg.staged.tails import (
     FURTHER,
     NORMAL,
@@ -63,7 +63,6 @@ __all__ = [
     "heaviness_of",
     "open_clips",
     "open_early",
-    "residual_power",
     "spread_sums",
     "wide_cut",
 ]
@@ -99,8 +98,6 @@ _EARLY: Final = 8.0
 _EARLIEST: Final = 2.25
 """Most that R^2 of such a look grows by. At 1.6 the next look was whitened worse; at 4 its sums
 told less of how far rows lie out, and overlap with least squares was less either way."""
-_FAR_OPENED: Final = 1.25
-"""How far R must be opened for shortened rows to count more: few are left then."""
 _FREER: Final = 1.5
 """How much more the spread of residuals is then taken to change with the columns, to open the cut:
 by .45 for .3. With intervals that allow for .45 as well, those of the drawn tables cover .940 for
@@ -190,28 +187,13 @@ def open_clips(
         return int(radius), int(width)
 
     radius, width = best(1.0, 1.0)
-    if stretch > 1 and _RADII[radius] >= _FAR_OPENED:
-        radius, width = best(_FREER, _FAR_OPENED)
+    if stretch > 1 and _RADII[radius] >= FAR_OPENED:
+        radius, width = best(_FREER, FAR_OPENED)
     return replace(
         at,
         squared_radius=min(at.squared_radius * float(_RADII[radius]) ** 2, corner),
         width=min(at.width * float(widths[width]), farthest),
     )
-
-
-def residual_power(located: Located, at: Coordinates, stretch: float) -> float:
-    """Return a: the power of a row's weight that its residual is multiplied by.
-
-    Parameters
-    ----------
-    located : Located
-    at : Coordinates
-        As `open_clips` returned them.
-    stretch : float
-        F of the look to come.
-    """
-    least = _FAR_OPENED**2 * located.coordinates.squared_radius * (1 - 1e-9)
-    return FAR_POWER if stretch > 1 and at.squared_radius >= least else 1.0
 
 
 def open_early(located: Located, unit: float) -> Coordinates:

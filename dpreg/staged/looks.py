@@ -23,7 +23,6 @@ from dpreg.staged.clips import (
     heaviness_of,
     open_clips,
     open_early,
-    residual_power,
     wide_cut,
 )
 from dpreg.staged.law import LookLaw, law
@@ -31,7 +30,7 @@ from dpreg.staged.locate import Located, locate
 from dpreg.staged.location import Location
 from dpreg.staged.opened import OpenLooks
 from dpreg.staged.plan import LookPlan
-from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
+from dpreg.staged.released import Coordinates, NoisyLook, Tail, box, residual_power
 from dpreg.staged.rows import LocatedRows
 from dpreg.staged.tails import NORMAL, Heaviness
 
@@ -191,7 +190,7 @@ def look_at(
     unit, gaussian = plan.unit(place, stretch), plan.gaussian
     wanted = open_clips(located, unit, tails, stretch, choosing=choosing, gaussian=gaussian)
     wider = wanted.squared_radius > located.coordinates.squared_radius
-    power = residual_power(located, wanted, stretch)
+    power = residual_power(located.coordinates, wanted, stretch)
     location = _on_grid(wanted)
     coordinates = Coordinates.rounded(location)
     wide = wide_cut(located, coordinates, plan.tail_sd, stretch=stretch)

@@ -19,7 +19,6 @@ from dpreg.staged.clips import (
     heaviness_of,
     open_clips,
     open_early,
-    residual_power,
     spread_sums,
     wide_cut,
 )
@@ -27,7 +26,7 @@ from dpreg.staged.coefficients import Coefficients, coefficients
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import locate
 from dpreg.staged.plan import LookPlan
-from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
+from dpreg.staged.released import Coordinates, NoisyLook, Tail, box, residual_power
 from dpreg.staged.tails import NORMAL
 
 __all__ = ["PredictedFit", "located_rows", "predict_fit", "predict_one_look"]
@@ -91,7 +90,7 @@ def predict_fit(
                 stretch = plan.stretch(located.expected_square * located.coordinates.squared_radius)
             unit, gaussian = plan.unit(place, stretch), plan.gaussian
             at = open_clips(located, unit, tails, stretch, choosing=choosing, gaussian=gaussian)
-            power = residual_power(located, at, stretch)
+            power = residual_power(located.coordinates, at, stretch)
         else:
             at = open_early(located, plan.unit(place))
         signal = located.expected_square * at.squared_radius

@@ -27,12 +27,24 @@ from dpreg.arrays import Floats
 from dpreg.staged.location import Location
 from dpreg.staged.tails import Heaviness
 
-__all__ = ["FAR_POWER", "NEARLY", "Coordinates", "NoisyLook", "Tail", "box", "reach"]
+__all__ = [
+    "FAR_OPENED",
+    "FAR_POWER",
+    "NEARLY",
+    "Coordinates",
+    "NoisyLook",
+    "Tail",
+    "box",
+    "reach",
+    "residual_power",
+]
 
 FAR_POWER: Final = -0.5
 """a of looks whose radius is opened far: a row that is shortened then counts c^(1/2) in the
 equations, for c^2, as a line that leaves a curve out is soonest missed in such rows. Their
 residuals are cut the sooner."""
+FAR_OPENED: Final = 1.25
+"""How far R must be opened for that: few rows are shortened then."""
 
 NEARLY: Final = 0.99
 """Clips are rounded: from this share of the box's corner, or of its farthest residual, they bind no
@@ -119,6 +131,22 @@ def reach(length: float, stretch: float) -> float:
         F.
     """
     return float(min(max(length, stretch**-2), 1.0) ** -0.5)
+
+
+def residual_power(located: Coordinates, at: Coordinates, stretch: float) -> float:
+    """Return a: the power of a row's weight that its residual is multiplied by.
+
+    Parameters
+    ----------
+    located : Coordinates
+        Before clips were opened.
+    at : Coordinates
+        As `dpreg.staged.clips.open_clips` opened them.
+    stretch : float
+        F of the look to come.
+    """
+    least = FAR_OPENED**2 * located.squared_radius * (1 - 1e-9)
+    return FAR_POWER if stretch > 1 and at.squared_radius >= least else 1.0
 
 
 def box(columns: int) -> Coordinates:

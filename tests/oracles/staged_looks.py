@@ -10,14 +10,13 @@ from dpreg.staged.clips import (
     heaviness_of,
     open_clips,
     open_early,
-    residual_power,
     wide_cut,
 )
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.law import law
 from dpreg.staged.locate import locate
 from dpreg.staged.predict import located_rows
-from dpreg.staged.released import NoisyLook, Tail, box
+from dpreg.staged.released import NoisyLook, Tail, box, residual_power
 
 
 def simulate(x, y, plan, rng, *, stretched=True):
@@ -32,7 +31,7 @@ def simulate(x, y, plan, rng, *, stretched=True):
                 stretch = plan.stretch(found.expected_square * found.coordinates.squared_radius)
             unit = plan.unit(place, stretch)
             at = open_clips(found, unit, tails, stretch) if last else open_early(found, unit)
-            power = residual_power(found, at, stretch)
+            power = residual_power(found.coordinates, at, stretch)
             noise = plan.located_noise(place, found.expected_square * at.squared_radius, stretch)
         radius = 1.0 if at.boxed else math.sqrt(at.squared_radius)
         units = np.append(np.full(plan.size - 1, radius), stretch)

@@ -12,13 +12,12 @@ from dpreg.staged.clips import (
     heaviness_of,
     open_clips,
     open_early,
-    residual_power,
     spread_sums,
     wide_cut,
 )
 from dpreg.staged.locate import CUT, locate, noise_unit
 from dpreg.staged.predict import located_rows
-from dpreg.staged.released import NoisyLook, box
+from dpreg.staged.released import NoisyLook, box, residual_power
 from dpreg.staged.tails import NORMAL, Heaviness
 
 HEAVY = Heaviness(0.2, 0.01, skew=0.4)
@@ -264,11 +263,11 @@ def test_shortened_rows_count_more_only_where_few_are_left(stretch):
     before = found.coordinates
     for wider, power in ((1.0, 1.0), (1.24, 1.0), (1.26, -0.5), (4.0, -0.5)):
         at = replace(before, squared_radius=before.squared_radius * wider**2)
-        assert residual_power(found, at, stretch) == (power if stretch > 1 else 1.0)
+        assert residual_power(found.coordinates, at, stretch) == (power if stretch > 1 else 1.0)
     opened = {1.0: set(), 1.5: set()}
     for strength in np.geomspace(0.003, 1.0, 12):
         at = open_clips(found, unit(strength), HEAVY, stretch)
-        opened[stretch].add(residual_power(found, at, stretch))
+        opened[stretch].add(residual_power(found.coordinates, at, stretch))
     assert opened[stretch] == ({1.0, -0.5} if stretch > 1 else {1.0})
 
 
@@ -277,7 +276,7 @@ def test_where_shortened_rows_count_more_the_cut_opens_for_more_change(monkeypat
 
     def cut(strength):
         at = open_clips(found, unit(strength), HEAVY, 1.5)
-        return at.width, residual_power(found, at, 1.5)
+        return at.width, residual_power(found.coordinates, at, 1.5)
 
     few, many = cut(0.003), cut(0.3)
     assert (few[1], many[1]) == (1.0, -0.5)
