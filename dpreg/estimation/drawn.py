@@ -23,6 +23,13 @@ There the law goes on with an exponential tail from the median m through the anc
 Laplace, K-norm and matrix-Laplace noise have tails of this kind and Gaussian noise has lighter
 ones, so that far tails err on the side of caution.
 
+Of the intercept of a ridged fit the draws lie on one side: among many columns, folded eigenvalues
+take noise for columns that explain some of the constant, and what is left of it is divided by too
+little. How far to one side the draws tell, and not to which one the estimate errs; it is not drawn
+towards zero, and may be nearer than any draw. So `both_sides` takes, for each p, the outer one of
+Q(p) and of its mirror image about the estimate, 2 estimate - Q(1 - p). The interval is never
+shorter for it, and reaches as far below the estimate as above.
+
 In R, at alpha >= 0.01: ``range(quantile(draws, c(alpha/2, 1 - alpha/2), type = 6), estimate)``.
 """
 
@@ -34,7 +41,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 
-__all__ = ["intervals", "pvalues"]
+__all__ = ["both_sides", "intervals", "pvalues"]
 
 
 _ANCHOR: Final = 1 / 200
@@ -54,6 +61,26 @@ def intervals(estimates: Floats, draws: Floats, alpha: float) -> Floats:
         lower = _quantile(draws, alpha / 2)
         upper = -_quantile(-draws, alpha / 2)
     return np.column_stack([np.minimum(lower, estimates), np.maximum(upper, estimates)])
+
+
+def both_sides(estimate: float, draws: Floats) -> Floats:
+    """Return draws (B,), ordered as they were, that reach as far to either side of an estimate.
+
+    Parameters
+    ----------
+    estimate : float
+    draws : (B,) array
+    """
+    order = np.argsort(draws)
+    there = draws[order]
+    mirrored = 2 * estimate - there[::-1]
+    below = len(draws) // 2
+    outer = there.copy()
+    outer[:below] = np.minimum(there, mirrored)[:below]
+    outer[len(draws) - below :] = np.maximum(there, mirrored)[len(draws) - below :]
+    found = np.empty_like(outer)
+    found[order] = outer
+    return found
 
 
 def pvalues(estimates: Floats, draws: Floats, values: Floats) -> Floats:

@@ -40,7 +40,8 @@ not normal), come from draws of the *true* coefficients given the release: E*, e
 public law of the noise, A* = A - E*, eigenvalues folded to max(|w|, nu/10) since A0 has none below
 0; beta* = A*^-1 (b - e* - N(0, sigma2 A*)). For one coefficient without folding that is Fieller's
 interval, exact. Intervals and p-values of r'beta follow from the draws of r'beta* by one law,
-`dpreg.estimation.drawn`. The generator is seeded by the released numbers: the same release always
+`dpreg.estimation.drawn`, which says what the draws of a ridged fit's intercept are short of and how
+they are mended. The generator is seeded by the released numbers: the same release always
 gives the same interval, and nothing new is spent.
 
 Nothing here raises on a released value. Fallbacks: count at least d + 1 (and at most the public
@@ -183,6 +184,9 @@ def fit_gram(noisy: NoisyGram, *, rows: int | None = None, draws: int | None = N
         privately, sampled, error = draw_truth(
             noisy, least, sigma2, number, generator, covariance=ridged
         )
+        if ridged and noisy.triangle.intercept:
+            constant = privately[:, 0] - sampled[:, 0]
+            privately[:, 0] += drawn.both_sides(float(beta[0]), constant) - constant
         draws_of_truth = privately - sampled
         if ridged:
             privacy = np.cov(privately, rowvar=False).reshape(size, size)

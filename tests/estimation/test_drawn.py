@@ -54,6 +54,29 @@ def test_intervals_are_never_inside_the_quantiles():
         np.testing.assert_allclose(found[:, 1], [high[0], high[1], 9.0], rtol=1e-12)
 
 
+@given(draws=st.lists(st.integers(-9, 9), min_size=1, max_size=30), estimate=st.integers(-12, 12))
+def test_draws_of_both_sides_reach_as_far_below_the_estimate_as_above(draws, estimate):
+    given = np.array(draws, dtype=float)
+    there = np.sort(given)
+    found = drawn.both_sides(float(estimate), given)
+    least_first = np.sort(found)
+    for place, (low, high) in enumerate(zip(there, there[::-1], strict=True)):
+        if place < len(there) // 2:  # the pair of Q(p) and Q(1 - p)
+            reach = max(high - estimate, estimate - low)
+            assert estimate - least_first[place] == reach == least_first[-1 - place] - estimate
+    if len(there) % 2:
+        assert least_first[len(there) // 2] == there[len(there) // 2]
+    assert (np.diff(found[np.argsort(given)]) >= 0).all()
+    at = np.array([float(estimate)])
+    for alpha in (0.01, 0.1, 0.5, 0.9):
+        if not 1 <= alpha / 2 * (len(given) + 1) <= len(given) // 2:
+            continue  # no quantile, but the law's tail or a number between the two in the middle
+        ((low, high),) = drawn.intervals(at, given[:, None], alpha)
+        ((lower, higher),) = drawn.intervals(at, found[:, None], alpha)
+        assert lower <= low + 1e-9
+        assert high - 1e-9 <= higher
+
+
 @pytest.mark.parametrize("law", [norm, laplace])
 def test_far_tails_err_on_the_side_of_caution(law):
     """Draws at exact quantiles; a tail of a normal or Laplace law is at most the one given."""
@@ -91,4 +114,4 @@ def test_two_thousand_ridged_fits_never_contradict_themselves():
             near = np.abs(p - alpha) < 1e-9
             assert (holds == (p >= alpha))[~near].all()
     assert ridged > 1900
-    assert outside > 50, "the quantiles alone would have left estimates outside"
+    assert outside > 15, "the quantiles alone would have left estimates outside"

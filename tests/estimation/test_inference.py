@@ -18,6 +18,7 @@ from dpreg.estimation.inference import (
 )
 from dpreg.estimation.noisy_gram import NoisyGram
 from dpreg.estimation.redraws import Redrawn, draws_for
+from dpreg.grouped.grid import MOMENT_BITS
 from dpreg.moments import Moments, accumulate
 from dpreg.privacy.gram_sensitivity import layout
 
@@ -258,3 +259,33 @@ def test_few_draws_give_a_covariance_of_full_rank_and_the_same_size(monkeypatch)
     ratios = np.diag(few.cov_sampling) / np.diag(many.cov_sampling)
     assert np.median(ratios) == pytest.approx(1, abs=0.3)
     assert np.abs(np.log(ratios)).max() < np.log(4)
+
+
+def times_the_constant_is_held(releases=12, columns=100, rows=80_000):
+    """Releases with so much noise that all slopes are drawn to zero, and the constant is .1."""
+    rng, held = np.random.default_rng(0), 0
+    for _ in range(releases):
+        truth = np.append(0.1, rng.normal(0, 0.3 / np.sqrt(columns), columns - 1))
+        x = rng.normal(0, 1 / 3, (10 * columns, columns - 1)).clip(-1, 1)
+        y = 0.1 + x @ truth[1:] + rng.normal(0, 0.15, len(x))
+        z = np.column_stack([np.ones(len(x)), x, y])
+        moments = np.rint(z.T @ z * (rows / len(z)) * 2**20)
+        cells = tuple(tuple(int(cell) << (MOMENT_BITS - 20) for cell in row) for row in moments)
+        noisy = release_gram(
+            Moments(rows, cells), range(columns), eps=Fraction(1), rng=rng, noise="matrix-laplace"
+        )
+        fit = fit_gram(noisy, rows=rows, draws=200)
+        assert fit.ridged
+        low, high = fit.conf_int(0.05)[0]
+        assert high - low < 0.5  # it says something
+        held += low <= 0.1 <= high
+    return held
+
+
+def test_the_constant_of_a_wide_ridged_fit_is_in_its_interval():
+    assert times_the_constant_is_held() >= 11
+
+
+def test_mutant_draws_of_the_constant_on_one_side_are_caught(monkeypatch):
+    monkeypatch.setattr(drawn, "both_sides", lambda estimate, draws: draws)
+    assert times_the_constant_is_held() < 8
