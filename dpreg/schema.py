@@ -28,6 +28,7 @@ from dpreg.columns import (
     is_number,
 )
 from dpreg.errors import SchemaError
+from dpreg.paths import reason
 from dpreg.skeleton import HasKinds, Skeleton, contradictions
 
 if TYPE_CHECKING:
@@ -132,11 +133,12 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
         if reader is None:
             raise SchemaError(f"schema file {str(file)!r}: the name must end in .toml or .json")
         try:
-            return reader(file.read_text(encoding="utf-8"))
-        except OSError as err:
-            raise SchemaError(f"schema file {str(file)!r} cannot be read: {err.strerror}") from None
+            text = file.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             raise SchemaError(f"schema file {str(file)!r} is not UTF-8 text") from None
+        except (OSError, ValueError) as err:
+            raise SchemaError(f"schema file {str(file)!r} cannot be read: {reason(err)}") from None
+        return reader(text)
 
     @classmethod
     def from_json(cls, text: str) -> Schema:

@@ -225,3 +225,5 @@ def test_bad_files(tmp_path, name, content, says):
 def test_an_absent_file(tmp_path):
     with pytest.raises(SchemaError, match="cannot be read"):
         Schema.from_any(tmp_path / "none.toml")
+    with pytest.raises(SchemaError, match="cannot be read: the name holds a null character"):
+        Schema.from_any("none\0.toml")

@@ -52,13 +52,13 @@ def run_batch(path: str, *, check: bool, as_json: bool, quiet: bool) -> None:
     if "eps" in shared:
         cap = Budget(exact(shared["eps"], "eps"), exact(shared.get("delta", 0), "delta"))
     quotations = [call.quotation() for call in calls]
+    ledger = opened(shared.get("ledger"), shared.get("analyst"))
     read = [file for call in calls for file in table_files(call.arguments)]
     used = [*read, *ledger_files(shared.get("ledger")), ("the batch", path)]
     check_outs([str(call.out) for call in calls], used)
     total = together(quotation.budget for quotation in quotations)
     if cap is not None and not cap.covers(total):
         raise BudgetError(f"the batch costs {total}, and its own cap is {cap}: nothing was charged")
-    ledger = opened(shared.get("ledger"), shared.get("analyst"))
     units = {quotation.unit for quotation in quotations}
     if len(units) > 1:
         raise BudgetError(

@@ -59,7 +59,14 @@ def ended(command: Callable[[], object]) -> NoReturn:
     """
     warnings.simplefilter("ignore")
     warnings.simplefilter("always", DpregWarning)
-    warnings.showwarning = lambda text, *_, **__: say(f"dpreg: warning: {text}")
+    told: set[str] = set()  # a call warns when it is checked, and again when it is run
+
+    def tell(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            say(f"dpreg: warning: {text}")
+
+    warnings.showwarning = lambda text, *_, **__: tell(str(text))
     try:
         command()
         sys.stdout.flush()

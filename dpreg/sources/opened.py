@@ -20,11 +20,11 @@ from typing import Any
 import pandas as pd
 
 from dpreg.cells import Kind
-from dpreg.columns import Boolean, ColumnType
+from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError, DataError
 from dpreg.sources.arrow_batches import guarded, guarded_batches
 from dpreg.sources.base import Chunk, Source, find_column
-from dpreg.sources.local import LocalSource, Piece
+from dpreg.sources.local import CHUNK_ROWS, LocalSource, Piece
 from dpreg.sources.meaning import missing_chunk
 from dpreg.sources.table import loose_source
 
@@ -194,8 +194,7 @@ def _rows(chunk: LocalSource) -> int:
         return chunk.rows
     if chunk.rereadable:
         return chunk.count()
-    name = next((name for name in chunk.names if _is_unique(chunk, name)), None)
-    return sum(piece.rows for piece in chunk._pieces({name: Boolean()}, 1 << 15)) if name else 0
+    return sum(piece.rows for piece in chunk._pieces({}, CHUNK_ROWS))  # of no column
 
 
 def _is_unique(source: Source, name: str) -> bool:

@@ -343,3 +343,11 @@ def test_a_batch_knows_the_arguments_of_staged_calls(run, desk, owned):
     results = [dpreg.load(desk / name) for name in ("l1.json", "l2.json")]
     assert [(one.method, one.claim.person) for one in results] == [("staged", "owner")] * 2
     assert results[1].record.ledger.spent_eps == "16"
+
+
+def test_a_warning_is_told_once_though_the_call_is_checked_and_then_run(run, desk):
+    (desk / "y.csv").write_text("y,x\n" + "0,0.5\n1,0.25\n" * 20)
+    (desk / "y.toml").write_text("[columns]\ny = 'bool'\nx = [0, 1]\n")
+    shared = ("--schema", "y.toml", "--family", "binomial", "--eps", "1", "--quiet")
+    _, told = run("glm", "y ~ x", "y.csv", *shared)
+    assert told.count("dpreg: warning: 40 rows are too few for intervals") == 1

@@ -97,3 +97,13 @@ def test_a_report_does_not_replace_its_result(run, place):
         assert "is also the saved result" in told
     assert (place / "a.json").read_bytes() == before
     run("report", "a.json", "-o", "a.html", folder=place)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("t.csv", 5), ("s.toml", 4), ("l.db", 7), ("OUT", 5), ("other.csv", 5)]
+)
+def test_a_name_that_no_file_can_have_is_refused(run, place, name, code):
+    (place / "b.toml").write_text(CALLS.replace(f'"{name}"', f'"{name[0]}\\u0000{name[1:]}"'))
+    _, told = run("batch", "b.toml", "--quiet", code=code, folder=place)
+    assert "null character" in told
+    assert Ledger.open(place / "l.db").entries == ()

@@ -165,6 +165,9 @@ ODD = {
     "stream that lacks it": lambda: arrow({SECRET: [1] * 3, "x": [0.5] * 3}),
     "stream that has none of them": lambda: arrow({SECRET: [1] * 3}),
     "stream that is read once": lambda: arrow({SECRET: [1] * 3}).to_reader(2),
+    "stream that is read once and has it twice": lambda: (
+        arrow({"k": [1] * 3, SECRET: [2] * 3}).rename_columns(["k", "k"]).to_reader(2)
+    ),
 }
 
 
