@@ -10,8 +10,9 @@ A = H:
     g = K beta + N(0, W),    K = A T^-1,    g = s + K t0,    W = M + C,
 
 M being the sandwich's middle (`_middle`) and C the covariance of the noise, averaged over a
-posterior of theta. A is never inverted. Where counts are cut, scores change by less than H with the
-fit, and A = slope H.
+posterior of theta, with b b' where low caps of counts may have bent the scores by b
+(`dpreg.families.count_clips`). A is never inverted. Where counts are cut, scores change by less
+than H with the fit, and A = slope H.
 
 Tested in `tests/families/test_looks.py`.
 """
@@ -24,6 +25,7 @@ from typing import Final
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.families.count_clips import doubt
 from dpreg.families.looks import FamilyLook
 from dpreg.families.weighted import WorkingRows, weighted_rows
 from dpreg.staged.law import LookLaw, equation_noise, solved
@@ -57,8 +59,9 @@ def family_law(look: FamilyLook, degrees: int | None = None) -> LookLaw:
     prior = min(max(look.fit.signal / size, 1e-6), 1.0)
     theta, spread = np.zeros(size), np.eye(size) * prior
     privacy = positive
+    wrong = _wrong(look, working)
     for _ in range(_ROUNDS):
-        privacy = equation_noise(variances, theta, spread)
+        privacy = equation_noise(variances, theta, spread) + np.outer(wrong, wrong)
         weighted = solved(sampling + privacy, np.column_stack([a, h]))
         spread = _posterior(a @ weighted[:, :size], prior)
         theta = spread @ (a @ weighted[:, size])
@@ -112,6 +115,13 @@ def _middle(look: FamilyLook, working: WorkingRows, values: Floats, vectors: Flo
         shape = root @ root  # the working law's counts do not vary: as they would without weights
     scale = look.middle * trace / max(float(np.trace(shape)), 1e-300)
     return np.asarray((shape + shape.T) / 2 * scale)
+
+
+def _wrong(look: FamilyLook, working: WorkingRows) -> Floats:
+    """Return what the scores may get wrong by what low caps of counts took off them, (d,)."""
+    if not look.clips.low or look.law is None or working.caps is None:
+        return np.zeros(working.rows.shape[1])
+    return doubt(working, look.law, working.caps)
 
 
 def _curved(look: FamilyLook, working: WorkingRows, theta: Floats, spread: Floats) -> Floats:

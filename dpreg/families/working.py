@@ -11,7 +11,9 @@ I2 and I4 the mean of omega and omega^2 times the information of a direction, an
 clips: rows that are weighted down change what is estimated where the model is not quite true. N is
 the noise variance of an equation: D^2 (1/g + |theta|^2 (1 + 1/d)/2) / mu^2 for Gaussian noise, and
 (d + 1) (b^2 + 2 |theta|^2 c^2 (1 + 1/d)) at pure eps, b and c the scales of score and information.
-Beside that, the relative noise of Q, the size of single rows' scores, is kept small.
+Beside that, the relative noise of Q, the size of single rows' scores, is kept small. Low clips,
+which scores of counts may have, are chosen only where the others leave more than LOUD times as much
+noise as sampling error.
 
 Tested in `tests/families/test_looks.py`.
 """
@@ -24,6 +26,7 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpreg.arrays import Floats
 from dpreg.families.family import Family
@@ -60,6 +63,9 @@ _QUIET: Final = 0.35
 _SIZED: Final = 10.0
 """What relative noise in Q, squared, counts beside the error: the size of single rows' scores is
 the dispersion and scales all sampling errors."""
+_LOUD: Final = 16.0
+"""Noise beside the sampling error, as variances, from where on low clips are worth what they may
+get wrong: four standard errors."""
 
 
 @lru_cache(maxsize=16)
@@ -141,6 +147,8 @@ class Clips:
         where counts are cut.
     loudness : float
         The noise of a coefficient beside its sampling error, as variances.
+    low : bool
+        Whether they are for loud noise alone.
     """
 
     information: float
@@ -150,6 +158,7 @@ class Clips:
     efficiency: float
     slope: float
     loudness: float
+    low: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,7 +166,8 @@ class Tried:
     """Clips that are tried, (S, 1) and (1, A), and what each leaves of the rows, (S, A).
 
     `second` and `fourth` are I2 and I4, `information` the part of the information that is counted,
-    `whole` that without clips, and `biased` the mean square of what scores get wrong.
+    `whole` that without clips, and `biased` the mean square of what scores get wrong. `low` tells
+    clips that are for loud noise alone.
     """
 
     S: Floats
@@ -167,6 +177,7 @@ class Tried:
     information: Floats
     biased: Floats
     whole: float
+    low: NDArray[np.bool_]
 
 
 def tried_clips(at: Situation) -> Tried:
@@ -181,7 +192,8 @@ def tried_clips(at: Situation) -> Tried:
     second = (omega * norms).mean(axis=-1) / at.size
     fourth = (omega * omega * norms).mean(axis=-1) / at.size
     whole = float(norms.mean()) / at.size
-    return Tried(S, A, second, fourth, second, np.zeros_like(second), whole)
+    none = np.zeros_like(second)
+    return Tried(S, A, second, fourth, second, none, whole, none > 0)
 
 
 def choose_clips(
@@ -208,7 +220,10 @@ def choose_clips(
     error = (sampling + added) / (at.count * second) ** 2 + tried.biased
     error = error + (_MISFIT * (1 - tried.information / tried.whole)) ** 2
     middle = _middle_noise(S, ratio, pure=pure) / (at.dispersion * at.count * at.size * fourth)
-    chosen = int(np.argmin(error * (1 + _SIZED * middle**2)))
+    ranked = error * (1 + _SIZED * middle**2)
+    chosen = int(np.argmin(np.where(tried.low, np.inf, ranked)))
+    if (added / sampling).flat[chosen] > _LOUD:
+        chosen = int(np.argmin(ranked))
     i, j = np.unravel_index(chosen, error.shape)
     best = int(np.argmin(noise[i, j]))
     return Clips(
@@ -219,6 +234,7 @@ def choose_clips(
         efficiency=float(fourth[i, j] / tried.information[i, j]),
         slope=float(second[i, j] / tried.information[i, j]),
         loudness=float(added[i, j] / sampling[i, j]),
+        low=bool(tried.low[i, j]),
     )
 
 
