@@ -64,6 +64,8 @@ def ordinary(path: str | os.PathLike[str], error: type[DpregError] = DataError) 
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise error(f"a path must be text, not {type(path).__name__}")
     text = os.fspath(path)
+    if not text:
+        raise error("the name of a file is empty: give one")
     try:
         resolved = Path(os.path.realpath(text))
         mode = os.stat(text).st_mode

@@ -257,7 +257,14 @@ def _sigma2(sigma2: object) -> Fraction | str | None:
 
 def _shares(shares: Mapping[str, object] | None) -> Mapping[str, Fraction]:
     checked = {}
-    for step, share in (shares or {}).items():
+    if shares is None:
+        return {}
+    if not isinstance(shares, Mapping):
+        raise ArgumentError(
+            'shares must be a mapping of steps to parts of eps, such as {"fit": 0.2}; got '
+            f"{type(shares).__name__}."
+        )
+    for step, share in shares.items():
         if step not in SHARES:
             raise ArgumentError(f"shares may name {', '.join(SHARES)}; got {step!r}.")
         checked[step] = positive(share, f"shares[{step!r}]")

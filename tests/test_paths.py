@@ -6,7 +6,7 @@ import pytest
 from oracles.as_user import as_user, reachable
 
 from dpreg.errors import BudgetError, DataError
-from dpreg.paths import ordinary, read_text, write_text
+from dpreg.paths import check_writable, ordinary, read_text, write_text
 
 
 @pytest.fixture
@@ -92,3 +92,9 @@ def test_an_interrupted_write_leaves_the_earlier_file(tmp_path, monkeypatch):
             write_text(tmp_path / "a", "two")
     assert read_text(tmp_path / "a") == "one"
     assert os.listdir(tmp_path) == ["a"]
+
+
+def test_an_empty_name_is_refused_before_anything_is_made():
+    for use in (ordinary, check_writable, read_text):
+        with pytest.raises(DataError, match="name of a file is empty"):
+            use("")

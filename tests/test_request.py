@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 
+import pandas as pd
 import pytest
 
 import dpreg
@@ -126,3 +127,9 @@ def test_a_count_is_bought_where_n_is_private_and_used(given, needed):
 def test_arguments_that_do_not_go_together_are_refused(given, says):
     with pytest.raises(ArgumentError, match=says):
         selecting(**given)
+
+
+@pytest.mark.parametrize("shares", [pd.DataFrame({"fit": [0.2]}), [0.2], "fit", 0.2])
+def test_shares_that_are_no_mapping_are_refused_by_their_type(shares):
+    with pytest.raises(ArgumentError, match=f"got {type(shares).__name__}"):
+        dpreg.dp_select("y ~ x", {"x": [0.0], "y": [0.0]}, eps=1, shares=shares)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -50,7 +51,16 @@ _DOUBT: Final = 4
 _LONGEST: Final = Fraction(10**6)
 """Seconds of a time limit: waiting for a process counts in milliseconds, in 31 bits."""
 
-_BIAS: Final = "Intervals do not account for bias that remains in the blocks' estimates."
+_BIAS: Final = (
+    "Intervals do not account for bias that remains in the blocks' estimates. A block on which the "
+    "estimator fails counts as the midpoint of the bounds."
+)
+_NEAR: Final = 4.0
+"""Standard errors from the midpoint within which an aggregate lies at it."""
+_AT_MIDPOINT: Final = 1e-5
+"""Or this part of half the bounds' width: so far a window about it reaches."""
+_NO_SPREAD: Final = 1e-3
+"""Spread of block values, as a part of half the bounds' width, that is next to nothing."""
 
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
@@ -223,7 +233,28 @@ class Aggregate:
             eps=choices.budget.eps,
             delta=choices.budget.delta,
             claim=PrivacyClaim.of(account),
-            notes=(_BIAS, *self._empty_blocks(bool(groups.levels), known, counting)),
+            notes=(
+                *self._failing(estimates, size),
+                _BIAS,
+                *self._empty_blocks(bool(groups.levels), known, counting),
+            ),
+        )
+
+    def _failing(self, estimates: list[Estimate], size: int) -> tuple[str, ...]:
+        """Say, from released numbers, which aggregates look as if blocks were all midpoints."""
+        limits, found = self.limits, []
+        middles = zip(cycle(self.names), cycle(limits.midpoint), cycle(limits.upper), strict=False)
+        for one, (name, middle, upper) in zip(estimates, middles, strict=False):
+            half, error = upper - middle, math.hypot(one.sampling, one.privacy)
+            spread = max(one.sampling * math.sqrt(size), error)
+            near = max(_NEAR * error, _AT_MIDPOINT * half)
+            if spread <= _NO_SPREAD * half and abs(one.value - middle) <= near:
+                found.append(name)
+        if not found:
+            return ()
+        return (
+            f"All or most blocks seem to count as the midpoint of the bounds of "
+            f"{', '.join(dict.fromkeys(found))}: does the estimator fail? Try it on made-up rows.",
         )
 
     def _check_blocks(self, rows: int | None, lines: int) -> None:

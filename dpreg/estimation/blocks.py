@@ -58,6 +58,7 @@ from numpy.typing import NDArray
 from dpreg.arrays import Floats, Places
 from dpreg.cells import number
 from dpreg.errors import ArgumentError, SchemaError
+from dpreg.privacy.ledger.receipts import unnoted
 from dpreg.running import silenced
 from dpreg.schema import Numeric
 
@@ -310,7 +311,7 @@ def _attempt(estimator: Estimator, rows: Rows, index: Places, size: int) -> Floa
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
     """Drop warnings and put NumPy's error state back, whatever the estimator does to either."""
-    with silenced(), np.errstate(all="ignore"):
+    with silenced(), unnoted(), np.errstate(all="ignore"):
         yield
 
 

@@ -15,14 +15,14 @@ Exponential families (`FAMILIES`): the released sums are the sufficient statisti
 likelihood estimate is computed from them as if they were exact. Sampling errors are those of the
 model (Fisher information), noise by the delta method:
 
-===========  ================  ===================================  ====================
+===========  ================  ===================================  =========================
 family       statistics        estimate                             sampling variance
-===========  ================  ===================================  ====================
+===========  ================  ===================================  =========================
 gaussian     sum x, sum x^2    mean, variance                       v/N, 2 v^2/N
-bernoulli    sum x             probability: the mean                p (1 - p)/N
+bernoulli    sum x             probability: the mean                `dpreg.estimation.shares`
 poisson      sum x             rate: the mean                       rate/N
 exponential  sum x             rate: 1/mean                         rate^2/N
-===========  ================  ===================================  ====================
+===========  ================  ===================================  =========================
 
 Values are clipped to their bounds, so bounds that cut off a tail of the law bias the estimate.
 """
@@ -37,6 +37,7 @@ from typing import Final
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.estimation.shares import share_errors
 from dpreg.estimation.sums import NoisySums
 
 __all__ = [
@@ -150,8 +151,8 @@ def family_estimates(
                     Estimate(spread, spread * math.sqrt(2 / count), squared * variance_noise),
                 ]
             case "bernoulli":
-                inside = max(value * (1 - value), min(error, 0.25))
-                estimates.append(Estimate(value, math.sqrt(inside / count), error))
+                sampling = float(share_errors(np.array([value]), count)[0])
+                estimates.append(Estimate(value, sampling, error))
             case "poisson":
                 estimates.append(Estimate(value, math.sqrt(max(value, error) / count), error))
             case _:  # exponential; a mean below its own noise is set to that

@@ -11,7 +11,8 @@ nothing are a further bin, at no cost, and the total is n less its noisy count.
 
 Shares and their errors
 -----------------------
-p_j = (noisy count)/(noisy total N). Sampling variance p (1 - p)/N; noise by the delta method:
+p_j = (noisy count)/(noisy total N). Sampling variance: `dpreg.estimation.shares`. Noise, by the
+delta method:
 (v - 2 p_j c + p_j^2 V)/N^2, v the variance of a count's noise, V of the total's, c their covariance
 (v and B v where the total is the sum of the B counts; 0 and v where it is n less one count). The
 density is the projection of the shares onto nonnegative ones of sum 1, over the widths:
@@ -48,6 +49,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dpreg.arrays import Floats, Ints
+from dpreg.estimation.shares import share_errors
 from dpreg.privacy.stability import VectorChange
 from dpreg.privacy.vector_noise import VectorNoise, fit_noise
 
@@ -71,6 +73,8 @@ __all__ = [
 
 _FINE: Final = (12, 24, 36, 48, 60, 120, 180, 240, 360, 720, 840, 1260, 1680, 2520, 5040)
 _FINE_FACTOR: Final = 8
+_SEEN: Final = 2.0
+"""Standard deviations of its own noise that a total must have for its shares to have errors."""
 LARGEST_FINE: Final = _FINE[-1]
 """The most bins that stage one can have."""
 
@@ -86,7 +90,8 @@ class NoisyCounts:
     total : float
         Released number of rows counted, at least 1.
     shares, sampling, privacy : (B,) arrays
-        Estimated shares of the bins, with both parts of their standard errors.
+        Estimated shares of the bins, with both parts of their standard errors: NaN where the total
+        lies within twice the standard deviation of its own noise, so that nothing is known.
     """
 
     counts: Floats
@@ -184,12 +189,15 @@ def release_counts(
             total, variance = float(rows), 0.0
             if alone:
                 total, variance = float(rows - (left + drawn[-1])), noise.variance
+        hidden = total < _SEEN * math.sqrt(variance)
         total = max(total, 1.0) if rows is None else min(max(total, 1.0), float(max(rows, 1)))
         shares = line / total
         inside = np.clip(shares, 0.0, 1.0)
-        sampling = np.sqrt(np.maximum(inside * (1 - inside), 0) / total)
         spread = noise.variance - 2 * inside * shared + inside**2 * variance
         privacy = np.sqrt(np.maximum(spread, 0)) / total
+        sampling = share_errors(shares, total)
+        if hidden:
+            sampling, privacy = np.full(bins, math.nan), np.full(bins, math.nan)
         released.append(NoisyCounts(line, total, shares, sampling, privacy))
     return released
 

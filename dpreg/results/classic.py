@@ -64,8 +64,14 @@ class Estimates(Released):
         )
 
     def _limits(self, alpha: float) -> Vector:
-        errors = self._errors()
-        return inference.normal_intervals(self.estimates, errors, alpha)
+        if (rows := self.share_rows) is not None:
+            return inference.share_intervals(self.estimates, rows, self._errors(), alpha)
+        return inference.normal_intervals(self.estimates, self._errors(), alpha)
+
+    @property
+    def share_rows(self) -> Vector | None:
+        """Released numbers of rows that the estimates are shares of, None where they are none."""
+        return None
 
     def _index(self) -> pd.Index:
         if not self.groups:
@@ -197,9 +203,12 @@ class ClassicResults(Estimates):
         return self.claim.marked(pd.DataFrame(table, index, columns))
 
     def _limits(self, alpha: float) -> Vector:
-        """Stretch released ends to another level as normal ones would stretch."""
+        """Stretch released ends to another level as normal ones would, within the bounds."""
         if self.lower is None or self.upper is None or self.alpha is None:
-            return inference.normal_intervals(self.estimates, self._errors(), alpha)
+            if self.blocks is None:
+                return Estimates._limits(self, alpha)
+            degrees = max(self.blocks - 1, 1)
+            return inference.normal_intervals(self.estimates, self._errors(), alpha, degrees)
         if alpha == self.alpha:
             return np.column_stack([self.lower, self.upper])
         (wanted, bought) = (
@@ -207,12 +216,20 @@ class ClassicResults(Estimates):
             for level in (alpha, self.alpha)
         )
         factor = wanted / bought
-        return np.column_stack(
-            [
-                self.estimates + factor * (self.lower - self.estimates),
-                self.estimates + factor * (self.upper - self.estimates),
-            ]
+        ends = np.column_stack([self.lower, self.upper]) - self.estimates[:, None]
+        return np.clip(
+            self.estimates[:, None] + factor * ends, *remarks.ends_of(self).T[:, :, None]
         )
+
+    @property
+    def share_rows(self) -> Vector | None:
+        """Released numbers of rows that the estimates are shares of, None where they are none."""
+        if self.statistic != "bernoulli" or self.counts is None:
+            return None
+        rows = np.maximum(self.counts, 1.0)
+        if self.nobs is not None:
+            rows = np.minimum(rows, max(self.nobs, 1))
+        return np.repeat(rows, len(self.names))
 
     def summary(self, alpha: float = 0.05) -> Summary:
         """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`."""

@@ -25,11 +25,18 @@ _NORMAL: Final = "The interval uses std err and the normal law."
 _MANY_BINS: Final = 20
 """A histogram of more bins is printed as a picture; `conf_int` has its intervals."""
 _BAR: Final = 24
+_SHARES: Final = (
+    "The interval uses std err and the normal law about the share that two more rows in the bin "
+    "and two more outside would give, and ends at 0 and 1."
+)
 _PICTURE: Final = (
-    "std err holds sampling error and privacy noise together; conf_int() has the intervals, which "
-    "use it and the normal law."
+    "std err holds sampling error and privacy noise together; conf_int() has the intervals."
 )
 _RANKS: Final = "The interval runs between two released quantiles and assumes no law."
+_STRETCHED: Final = (
+    "The interval runs between two released quantiles, stretched to this level as a normal one "
+    "would be and cut at the bounds."
+)
 
 
 def classic(result: ClassicResults, alpha: float) -> Report:
@@ -41,12 +48,22 @@ def classic(result: ClassicResults, alpha: float) -> Report:
         left.append(("Blocks", f"{result.blocks:,}"))
     if result.counts is not None and not result.groups:
         left.append(("Complete, noisy", f"{result.counts[0]:,.0f}"))
-    law = _NORMAL if result.lower is None else _RANKS
+    law = _law(result, alpha)
     notes = [*result.remarks, ERRORS, law, *result.notes]
     facts = Facts(tuple(left), privacy_facts(result))
     blocks: list[Block] = [*opening.estimates(result, alpha), facts, _table(result, "coef", alpha)]
     title = f"Private {result.statistic}"
     return Report(title, result.claim.stamp, (*blocks, *closing(result.claim, notes)))
+
+
+def _law(result: ClassicResults, alpha: float) -> str:
+    """Say what the intervals rest on."""
+    if result.lower is not None:
+        return _RANKS if alpha == result.alpha else _STRETCHED
+    if result.blocks is not None:
+        degrees = max(result.blocks - 1, 1)
+        return f"The interval uses std err and Student's law, with {degrees:,} degrees of freedom."
+    return _NORMAL if result.share_rows is None else _SHARES.replace("in the bin", "of ones")
 
 
 def histogram(result: HistogramResults, alpha: float) -> Report:
@@ -62,7 +79,7 @@ def histogram(result: HistogramResults, alpha: float) -> Report:
     table = _picture(result) if picture else _table(result, "share", alpha)
     blocks = (opening.cost(result.claim), Facts(tuple(left), privacy_facts(result)), table)
     title = f"Private histogram: {result.column}"
-    told = [_PICTURE] if picture else [ERRORS, _NORMAL]
+    told = [_PICTURE] if picture else [ERRORS, _SHARES]
     notes = [*told, *result.notes]
     return Report(title, result.claim.stamp, (*blocks, *closing(result.claim, notes)))
 

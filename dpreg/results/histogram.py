@@ -96,6 +96,17 @@ class HistogramResults(Estimates):
         return self._series(self.bin_counts)
 
     @property
+    def share_rows(self) -> Vector:
+        """Released number of rows of each bin's group, at least 1: what its share is one of."""
+        lines = max(len(self.groups), 1)
+        counts, shares = (v.reshape(lines, -1) for v in (self.bin_counts, self.estimates))
+        largest = np.abs(counts).argmax(axis=1)[:, None]
+        count, share = (np.take_along_axis(v, largest, axis=1) for v in (counts, shares))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rows = np.where(share == 0, 1.0, count / share)
+        return np.repeat(rows.ravel(), counts.shape[1])
+
+    @property
     def density(self) -> pd.Series:
         """The histogram as a density (a share of each level for a categorical column)."""
         return self._series(self.heights(self.probabilities))

@@ -13,11 +13,12 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, stdtrit
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.estimation import drawn
+from dpreg.estimation.shares import centred_shares
 
 __all__ = [
     "binomial_errors",
@@ -31,6 +32,7 @@ __all__ = [
     "places",
     "read_only",
     "root",
+    "share_intervals",
     "z_values",
 ]
 
@@ -109,10 +111,27 @@ def normal_pvalues(z: Floats) -> Floats:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def normal_intervals(estimates: Floats, errors: Floats, alpha: float) -> Floats:
-    """Return intervals (m x 2) of level 1 - alpha: estimate -+ z * standard error."""
-    half = ndtri(1 - level(alpha) / 2) * errors
+def normal_intervals(
+    estimates: Floats, errors: Floats, alpha: float, degrees: int | None = None
+) -> Floats:
+    """Return intervals (m x 2) of level 1 - alpha: estimate -+ z * standard error.
+
+    With `degrees` of freedom, of Student's law.
+    """
+    tail = 1 - level(alpha) / 2
+    half = (ndtri(tail) if degrees is None else stdtrit(degrees, tail)) * errors
     return np.column_stack([estimates - half, estimates + half])
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def share_intervals(shares: Floats, rows: Floats, errors: Floats, alpha: float) -> Floats:
+    """Return intervals (m x 2) of shares of so many rows, within 0 and 1.
+
+    Normal ones about the share that two rows more inside and two more outside would give, as in
+    `dpreg.estimation.shares`.
+    """
+    limits = normal_intervals(centred_shares(shares, rows), errors, alpha)
+    return np.asarray(np.clip(limits, 0.0, 1.0), dtype=np.float64)
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dpreg.estimation.shares import FEW
 from dpreg.privacy.budget import decimal_string
 from dpreg.schema import Boolean, Categorical, Numeric, Schema
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from dpreg.results.regression import RegressionResults
     from dpreg.results.selection import SelectionResults
 
-__all__ = ["of_classic", "of_glm", "of_regression", "of_selection"]
+__all__ = ["ends_of", "of_classic", "of_glm", "of_regression", "of_selection"]
 
 _FEW_COMPLETE: Final = 0.5
 """Below this share of complete rows, gaps are worth a question."""
@@ -63,7 +65,7 @@ def of_selection(result: SelectionResults) -> list[str]:
 
 def of_classic(result: ClassicResults) -> list[str]:
     """Return the remarks on means and quantiles."""
-    return [*_few(result), *_mean_at_bound(result)]
+    return [*_few(result), *_mean_at_bound(result), *_few_off_an_end(result)]
 
 
 def _complete(fit: RegressionResults, public: int | None) -> list[str]:
@@ -238,15 +240,43 @@ def _few(result: ClassicResults) -> list[str]:
     return [_gaps(complete, float(result.nobs), Schema({"g": ["a", "b"]} if result.by else {}))]
 
 
+def _columns(result: ClassicResults) -> list[str | None]:
+    """Return which column's bounds are those of each estimate."""
+    named, found = list(result.bounds), []
+    for label in np.tile(result.names, max(len(result.groups), 1)):
+        name = next((one for one in named if label == one or label.startswith(f"{one}: ")), None)
+        found.append(named[0] if name is None and len(named) == 1 else name)
+    return found
+
+
+def ends_of(result: ClassicResults) -> NDArray[np.float64]:
+    """Return the public bounds of each estimate, (m, 2); infinite where there are none."""
+    wide = np.array([-np.inf, np.inf])
+    return np.array([wide if name is None else result.bounds[name] for name in _columns(result)])
+
+
+def _few_off_an_end(result: ClassicResults) -> list[str]:
+    """Say which means a few rows may decide, so that their intervals are rough."""
+    if result.statistic != "mean" or result.counts is None:
+        return []
+    rows = np.repeat(result.counts, len(result.names))
+    low, high = ends_of(result).T
+    with np.errstate(over="ignore", invalid="ignore"):
+        off = np.minimum(result.estimates - low, high - result.estimates) / (high - low) * rows
+    if not (off < FEW).any():
+        return []
+    return [
+        "A mean lies so near an end of its bounds that a few rows may account for the distance: "
+        "the normal law is then rough, and the interval covers too seldom. Intervals of "
+        "dp_histogram's shares hold for rare values too."
+    ]
+
+
 def _mean_at_bound(result: ClassicResults) -> list[str]:
     if result.statistic not in ("mean", "quantile") or not result.bounds:
         return []
-    named = list(result.bounds)
     found = []
-    labels = np.tile(result.names, max(len(result.groups), 1))
-    for label, value in zip(labels, result.estimates, strict=True):
-        name = next((one for one in named if label == one or label.startswith(f"{one}: ")), None)
-        name = named[0] if name is None and len(named) == 1 else name
+    for name, value in zip(_columns(result), result.estimates, strict=True):
         if name is None:
             continue
         lo, hi = (float(end) for end in result.bounds[name])

@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
+import dpreg
 from dpreg import Ledger
 from dpreg.api import blockwise
 from dpreg.api.aggregate import sample_aggregate
@@ -240,3 +242,49 @@ def test_rows_whose_persons_nobody_knows_are_refused_before_the_charge():
         with pytest.raises(ArgumentError, match="person needs a table"):
             next(asked.steps(held, ledger))
     assert ledger.entries == ()
+
+
+def failing_note(estimator, **options):
+    data = np.random.default_rng(0).uniform(0, 1, 20_000)
+    call = {"bounds": (0, 1), "eps": 1, "blocks": 400, "unsafe_seed": 1, **options}
+    result = sample_aggregate(estimator, data, **call)
+    assert any("estimator fails counts as the midpoint" in note for note in result.notes)
+    return any("does the estimator fail?" in note for note in result.notes)
+
+
+def test_an_aggregate_of_midpoints_alone_is_told():
+    def raising(block):
+        raise KeyError("incme")
+
+    def mostly(block):
+        return np.median(block) if block[0] < 0.3 else raising(block)
+
+    assert failing_note(raising)
+    assert failing_note(mostly)
+    assert failing_note(raising, bounds={"a": (0, 1), "b": (-5, 9)})
+    assert not failing_note(np.mean, blocks=50)
+    assert not failing_note(np.mean)
+    assert not failing_note(np.var)
+
+
+def test_intervals_of_few_blocks_are_student_s():
+    result = sample_aggregate(
+        mean, [1.0, 2.0] * 200, bounds=(0, 3), eps=1, blocks=5, unsafe_seed=1, aggregation="mean"
+    )
+    half = np.diff(result.conf_int(0.1).to_numpy())[0, 0] / 2
+    np.testing.assert_allclose(half, stats.t(4).ppf(0.95) * result.bse.iloc[0])
+    assert "Student's law, with 4 degrees of freedom" in " ".join(str(result.summary()).split())
+
+
+def test_the_record_holds_the_call_s_own_charge_whatever_the_estimator_charges():
+    outer, inner = Ledger(9), Ledger(9)
+
+    def spending(block):
+        dpreg.dp_mean(block, bounds=(0, 1), eps="0.1", budget=inner)
+        return 0.5
+
+    call = {"bounds": (0, 1), "eps": 1, "blocks": 3, "correct_bias": False}
+    result = sample_aggregate(spending, [0.5] * 60, budget=outer, **call)
+    assert inner.spent.eps > 0
+    assert result.record.ledger.head == str(outer.head)
+    assert sample_aggregate(spending, [0.5] * 60, **call).record.ledger is None

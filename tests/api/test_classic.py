@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles.accounts import with_cost
 
+import dpreg
 from dpreg.api import aggregate as aggregate_api
 from dpreg.api import blockwise
 from dpreg.api import classic as classic_api
@@ -493,3 +494,42 @@ def test_groups_forgotten_would_be_caught(monkeypatch):
 
     monkeypatch.setattr(sums, "plan", forgetful)
     assert worst_loss(by=True, neighbors="replace-one", contributions=1, degree=2) > 1
+
+
+@pytest.mark.parametrize("share", [0.0005, 0.002])
+def test_intervals_of_rare_shares_cover(share):
+    """Without the rows that are added they cover .42 and .84 of them."""
+    rng = np.random.default_rng(1)
+    hits = np.zeros(2)
+    for seed in range(150):
+        x = (rng.random(1000) < share) * 1
+        given = {"eps": 10, "unsafe_seed": seed}
+        bins = dpreg.dp_histogram("x", {"x": x}, schema={"x": {"levels": [0, 1, 2]}}, **given)
+        one = dpreg.dp_suffstats("x", {"x": x}, family="bernoulli", bounds=(0, 1), **given)
+        limits = np.array([bins.conf_int().loc["1"], one.conf_int().iloc[0]])
+        assert ((limits >= 0) & (limits <= 1)).all()
+        hits += (limits[:, 0] <= share) & (share <= limits[:, 1])
+    assert (hits >= 0.9 * 150).all()
+
+
+def test_a_group_that_the_noise_hides_has_no_intervals():
+    data = {"x": ["a"] * 300, "g": ["u"] * 300}
+    schema = {"x": ["a", "b", "c"], "g": ["u", "v"]}
+    result = dpreg.dp_histogram("x", data, eps=1, by="g", schema=schema, unsafe_seed=1)
+    limits = result.conf_int()
+    assert limits.loc["v"].isna().all(axis=None)
+    assert limits.loc["u"].notna().all(axis=None)
+    assert any(note.startswith("v: the noise hides how many rows") for note in result.notes)
+    assert any("1 of 3 shares seem to be of fewer than 10 rows" in note for note in result.notes)
+    assert "nan" in str(result.summary())
+    sure = dpreg.dp_histogram("x", data, eps=50, by="g", schema=schema, unsafe_seed=1)
+    assert any("3 of 6" in note or "2 of 3" in note for note in sure.notes)
+
+
+def test_a_mean_that_few_rows_decide_is_said_to_be_so():
+    rare, common = np.zeros(1000), np.zeros(1000)
+    rare[:2] = 1
+    common[:300] = 1
+    told = dpreg.dp_mean(rare, bounds=(0, 1), eps=100, unsafe_seed=1)
+    assert any("a few rows may account" in remark for remark in told.remarks)
+    assert not dpreg.dp_mean(common, bounds=(0, 1), eps=100, unsafe_seed=1).remarks

@@ -36,7 +36,7 @@ def test_without_noise_mean_and_error_are_the_usual_ones():
     ("family", "bounds", "x", "estimates", "errors"),
     [
         ("gaussian", (-9, 15), [1.0, 2.0, 6.0], [3.0, 14 / 3], [1.2472, 3.8103]),
-        ("bernoulli", (0, 1), [1, 0, 0, 1, 0], [0.4], [(0.24 / 5) ** 0.5]),
+        ("bernoulli", (0, 1), [1, 0, 0, 1, 0], [0.4], [(20 / 81 / 9) ** 0.5]),
         ("poisson", (0, 30), [3, 1, 5], [3.0], [1.0]),
         ("exponential", (0, 30), [1.0, 3.0], [0.5], [0.5 / 2**0.5]),
     ],

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import dpreg
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.privacy.budget import BudgetTable, Spend
 from dpreg.results.claim import STAMP, PrivacyClaim
@@ -112,7 +113,8 @@ def test_both_parts_of_the_error_make_the_interval():
 
 
 def test_released_ends_are_kept_and_stretched_to_another_level():
-    result = classic(lower=[0.0, -4.0], upper=[3.0, -1.0], alpha=0.05)
+    bounds = {"a": [-9, 9], "b": [-5, 5]}
+    result = classic(lower=[0.0, -4.0], upper=[3.0, -1.0], alpha=0.05, bounds=bounds)
     assert result.conf_int().to_numpy().tolist() == [[0.0, 3.0], [-4.0, -1.0]]
     wider = result.conf_int(0.01).loc["a"]
     assert wider[0] == pytest.approx(1 - 2.5758 / 1.96, abs=1e-4)
@@ -235,3 +237,15 @@ def test_a_histogram_of_many_bins_prints_shares_as_fine_as_their_errors():
     assert "1.00000    0.00020 ####" in text
     assert "last two columns" not in text
     assert "conf_int() has the intervals" in " ".join(text.split())
+
+
+def test_released_ends_that_are_stretched_stay_within_the_bounds_and_say_so():
+    data = np.random.default_rng(0).uniform(0, 1, 400)
+    result = dpreg.dp_quantile(data, q=0.5, eps=1, bounds=(0, 1), unsafe_seed=1)
+    limits = result.conf_int(1e-12).to_numpy()
+    assert limits[0, 0] == 0.0
+    assert limits[0, 1] <= 1.0
+    assert "assumes no law" in " ".join(str(result.summary()).split())
+    told = " ".join(str(result.summary(alpha=0.001)).split())
+    assert "assumes no law" not in told
+    assert "stretched to this level as a normal one would be and cut at the bounds" in told

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from dpreg.privacy.ledger.chain import Line
 from dpreg.privacy.ledger.store import Facts
 
-__all__ = ["Receipt", "kept", "note"]
+__all__ = ["Receipt", "kept", "note", "unnoted"]
 
 
 Receipt = list[tuple[Facts, Line]]
@@ -32,6 +32,16 @@ def kept() -> Iterator[Receipt]:
     before = _open.set((*_open.get(), receipt))
     try:
         yield receipt
+    finally:
+        _open.reset(before)
+
+
+@contextmanager
+def unnoted() -> Iterator[None]:
+    """Keep what is charged inside from calls outside: a user's code may make calls of its own."""
+    before = _open.set(())
+    try:
+        yield
     finally:
         _open.reset(before)
 

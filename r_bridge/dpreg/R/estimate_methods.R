@@ -5,8 +5,9 @@
 #'
 #' @param object,x A result of these functions, or a summary of one.
 #' @param parm Names or numbers of estimates; by default all.
-#' @param level,conf.level The level of the intervals. They are normal ones, except for quantiles, whose
-#'   released ends are stretched to another level as normal ones would be.
+#' @param level,conf.level The level of the intervals. They are normal ones, those of shares about the share that two
+#'   more rows of each kind would give; those of aggregates are Student's; of quantiles the released ends are
+#'   stretched to another level as normal ones would be.
 #' @param conf.int Add the columns `conf.low` and `conf.high`?
 #' @param digits The number of significant digits; for `knit_print()`, of digits after the point.
 #' @param row.names,optional Not used.
@@ -46,14 +47,22 @@ confint.dp_estimate <- function(object, parm, level = 0.95, ...) {
   check_level(level)
   estimate <- object$coefficients
   tails <- c((1 - level) / 2, (1 + level) / 2)
-  limits <- if (is.null(object$lower)) {
+  limits <- if (!is.null(object$share_rows)) {
+    # About the share that two more rows of each kind would give (Agresti and Coull).
+    centre <- (pmin(pmax(estimate, 0), 1) * object$share_rows + 2) / (object$share_rows + 4)
+    pmin(pmax(centre + outer(object$estimates$std.error, stats::qnorm(tails)), 0), 1)
+  } else if (!is.null(object$blocks)) {
+    estimate + outer(object$estimates$std.error, stats::qt(tails, max(object$blocks - 1, 1)))
+  } else if (is.null(object$lower)) {
     estimate + outer(object$estimates$std.error, stats::qnorm(tails))
   } else {
     # Released ends, stretched to another level as normal ones would be.
     stretch <- if (isTRUE(all.equal(level, object$level))) 1 else {
       stats::qnorm(tails[2]) / stats::qnorm((1 + object$level) / 2)
     }
-    estimate + stretch * (cbind(object$lower, object$upper) - estimate)
+    ends <- ends_of(object)
+    stretched <- estimate + stretch * (cbind(object$lower, object$upper) - estimate)
+    pmin(pmax(stretched, ends[, 1]), ends[, 2])
   }
   dimnames(limits) <- list(names(estimate), percent_names(tails))
   if (!missing(parm)) limits <- limits[check_parm(parm, rownames(limits)), , drop = FALSE]
@@ -85,7 +94,7 @@ summary.dp_estimate <- function(object, level = 0.95, ...) {
                              dimnames = list(groups, object$sufficient_names))
   }
   out$level <- level
-  out$normal <- is.null(object$lower)
+  out$law <- estimate_law(object, level)
   structure(out, class = "summary.dp_estimate")
 }
 
@@ -178,8 +187,35 @@ estimate_facts <- function(x) {
 estimate_reading <- function(x) {
   paste0(
     "std.error holds sampling error and privacy noise together; se_sampling and se_privacy are what each ",
-    "would give alone. ", if (x$normal) {
-      "Intervals use std.error and the normal law."
-    } else "Intervals run between two released quantiles and assume no law."
+    "would give alone. ", x$law
   )
+}
+
+# What the intervals rest on, in a sentence.
+estimate_law <- function(object, level) {
+  if (!is.null(object$lower)) {
+    if (isTRUE(all.equal(level, object$level))) {
+      return("Intervals run between two released quantiles and assume no law.")
+    }
+    return(paste("Intervals run between two released quantiles, stretched to this level as normal ones",
+                 "would be and cut at the bounds."))
+  }
+  if (!is.null(object$blocks)) {
+    return(paste0("Intervals use std.error and Student's law, with ", max(object$blocks - 1, 1),
+                  " degrees of freedom."))
+  }
+  if (is.null(object$share_rows)) return("Intervals use std.error and the normal law.")
+  paste("Intervals use std.error and the normal law about the share that two more rows inside and two",
+        "more outside would give, and end at 0 and 1.")
+}
+
+# The public bounds of each estimate, a row each.
+ends_of <- function(object) {
+  columns <- names(object$bounds)
+  ends <- vapply(object$estimates$term, function(term) {
+    hit <- columns[term == columns | startsWith(term, paste0(columns, ": "))]
+    if (!length(hit) && length(columns) == 1) hit <- columns
+    if (length(hit)) as.numeric(object$bounds[[hit[1]]]) else c(-Inf, Inf)
+  }, numeric(2))
+  t(ends)
 }

@@ -117,7 +117,7 @@ new_estimate <- function(view, call) {
   for (extra in c("counts", "probabilities")) estimates[[extra]] <- view[[extra]]
   labels <- if (is.null(view$by)) view$term else paste(view$group, view$term, sep = ":")
   kinds <- c("lower", "upper", "level", "complete_rows", "sufficient", "sufficient_names", "blocks",
-             "bounds", "edges", "column", "binning", "noise", "by")
+             "bounds", "edges", "column", "binning", "noise", "by", "share_rows")
   released <- stats::setNames(view[kinds], kinds)
   structure(
     c(

@@ -201,6 +201,7 @@ def _estimates(result: Estimates) -> dict[str, Any]:
         "estimate": np.asarray(result.estimates),
         "se_sampling": result.bse_sampling.to_numpy(),
         "se_privacy": result.bse_privacy.to_numpy(),
+        "share_rows": result.share_rows,
     }
 
 
