@@ -217,9 +217,9 @@ class ClassicResults(Estimates):
         )
         factor = wanted / bought
         ends = np.column_stack([self.lower, self.upper]) - self.estimates[:, None]
-        return np.clip(
-            self.estimates[:, None] + factor * ends, *remarks.ends_of(self).T[:, :, None]
-        )
+        low, high = remarks.ends_of(self).T[:, :, None]
+        stretched = self.estimates[:, None] + factor * ends
+        return np.asarray(np.clip(stretched, low, high), dtype=np.float64)
 
     @property
     def share_rows(self) -> Vector | None:
