@@ -289,7 +289,8 @@ def fraction_of(value: object, name: str) -> Fraction:
     """Return a share strictly between 0 and 1, exactly."""
     share = positive(value, name)
     if share >= 1:
-        raise ArgumentError(f"{name} must lie between 0 and 1; got {value!r}.")
+        # The value may be a cell: someone may hand over the rows in this place.
+        raise ArgumentError(f"{name} must lie between 0 and 1.")
     return share
 
 

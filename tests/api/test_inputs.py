@@ -132,3 +132,10 @@ def test_a_column_named_as_dpreg_names_coins_is_refused_before_the_charge(cell, 
         with pytest.raises(DataError, match="NUL"):
             call()
     assert ledger.spent.eps == 0
+
+
+def test_rows_in_the_place_of_q_are_not_quoted():
+    rows = np.array([0.25, 52311.25])
+    with pytest.raises(ArgumentError, match="must lie between 0 and 1") as told:
+        dpreg.dp_quantile(rows, q=rows, eps=1, bounds=(0, 1))
+    assert "52311" not in str(told.value)
