@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any, Final
 
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, quotable, shown
 from dpreg.privacy.budget import Budget, exact
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
 _LEAST_INCLUSIONS: Final = Fraction("1e-200")
 LEAST_EPS: Final = Fraction(1, 2**64)
 _MOST_OWNED: Final = 2**32
+_LONGEST_TERM: Final = 80
 
 
 def text(value: object, name: str) -> str:
@@ -52,14 +53,14 @@ def choice(value: object, name: str, allowed: tuple[Any, ...]) -> Any:
     if isinstance(value, str | None) and value in allowed:
         return value
     listed = ", ".join(repr(item) for item in allowed)
-    raise ArgumentError(f"{name} must be one of {listed}; got {value!r}.")
+    raise ArgumentError(f"{name} must be one of {listed}; got {shown(value)}.")
 
 
 def count(value: object, name: str, least: int = 1) -> int:
     """Return `value` if it is an integer of at least `least`, else raise ArgumentError."""
     number = exact(value, name)
     if number.denominator != 1 or number < least:
-        raise ArgumentError(f"{name} must be an integer of at least {least}; got {value!r}.")
+        raise ArgumentError(f"{name} must be an integer of at least {least}; got {shown(value)}.")
     return int(number)
 
 
@@ -68,7 +69,7 @@ def positive(value: object, name: str, most: Fraction | None = None) -> Fraction
     number = exact(value, name)
     if number <= 0 or (most is not None and number > most):
         upper = "" if most is None else f" and at most {most}"
-        raise ArgumentError(f"{name} must be above 0{upper}; got {value!r}.")
+        raise ArgumentError(f"{name} must be above 0{upper}; got {shown(value)}.")
     return number
 
 
@@ -76,15 +77,16 @@ def budget_of(eps: object, delta: object) -> Budget:
     """Return what a call may cost; reject an eps whose noise would not fit into float64."""
     whole = positive(eps, "eps")
     if whole < LEAST_EPS:
-        raise ArgumentError(f"eps must be at least 2**-64; got {eps!r}.")
-    return Budget(whole, exact(delta, "delta"))
+        raise ArgumentError(f"eps must be at least 2**-64; got {shown(eps)}.")
+    exact(delta, "delta")
+    return Budget(whole, delta)  # type: ignore[arg-type]
 
 
 def owned(value: object) -> int:
     """Return `contributions`, the most rows that one person may own, if it is plausible."""
     number = count(value, "contributions")
     if number > _MOST_OWNED:
-        raise ArgumentError(f"contributions must be at most 2**32; got {value!r}.")
+        raise ArgumentError(f"contributions must be at most 2**32; got {shown(value)}.")
     return number
 
 
@@ -113,17 +115,18 @@ def penalty(value: object) -> Fraction | str:
         number = exact(value, "penalty")
     except ArgumentError:
         raise ArgumentError(
-            f'penalty must be "auto", "bic" or a finite number; got {value!r}.'
+            f'penalty must be "auto", "bic" or a finite number; got {shown(value)}.'
         ) from None
     if number < 0:
-        raise ArgumentError(f"penalty must be at least 0; got {value!r}.")
+        raise ArgumentError(f"penalty must be at least 0; got {shown(value)}.")
     return number
 
 
 def names(value: object, name: str) -> tuple[str, ...]:
     """Return term names as a tuple, else raise ArgumentError."""
     if isinstance(value, str):
-        raise ArgumentError(f'{name} must be a tuple of term names, such as ("{value}",).')
+        one = value if quotable(value) and len(value) <= _LONGEST_TERM else "x"
+        raise ArgumentError(f'{name} must be a tuple of term names, such as ("{one}",).')
     if not isinstance(value, Iterable):
         raise ArgumentError(f"{name} must hold term names (strings); got {type(value).__name__}.")
     listed = tuple(value)

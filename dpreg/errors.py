@@ -2,12 +2,13 @@
 
 What an error says, and whether it is raised, depends on public facts alone: the call, the
 formula, the schema, the names and declared kinds of columns. No row ever has a part in it.
-
-Tested in `tests/api/test_select.py`.
 """
 
 import difflib
 from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
 
 __all__ = [
     "ArgumentError",
@@ -22,7 +23,11 @@ __all__ = [
     "SchemaError",
     "did_you_mean",
     "printable",
+    "quotable",
+    "shown",
 ]
+
+_SCALARS: Final = (int, float, bool, type(None), Fraction, Decimal)
 
 
 def printable(text: str) -> str:
@@ -38,6 +43,34 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = ".") -> str:
     spelt = {one.casefold(): one for one in known}
     near = difflib.get_close_matches(name.casefold(), spelt, n=1, cutoff=0.6)
     return f"; did you mean {spelt[near[0]]!r}?" if near else otherwise
+
+
+def quotable(text: str) -> bool:
+    """Whether a text is one line that does not start as a printed list or JSON does."""
+    return len(text.splitlines()) <= 1 and not text.lstrip().startswith(("[", "{"))
+
+
+def shown(value: object, most: int = 80) -> str:
+    """Tell in a message what was given in an argument's place, and no rows.
+
+    Rows may stand there by mistake: a column where a number belongs, or the text of a CSV file
+    where its path does. A line of text is quoted, cut where it is long; Python's own numbers, bools
+    and None are told; anything else, NumPy's numbers too, is told by its type.
+
+    Examples
+    --------
+    >>> shown("agee"), shown(-1), shown([52311.25])
+    ("'agee'", '-1', 'a list')
+    """
+    kind = type(value)
+    if kind in _SCALARS:
+        return repr(value)
+    if not isinstance(value, str) or kind.__module__ == "numpy":
+        article = "an" if kind.__name__.lower().startswith((*"aeiou", "nd")) else "a"
+        return f"{article} {kind.__name__}"
+    if not quotable(value):
+        return "(text that may hold rows)"
+    return repr(str(value) if len(value) <= most else value[: most - 3] + "...")
 
 
 class DpregError(Exception):

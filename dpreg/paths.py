@@ -14,11 +14,12 @@ import stat
 import sys
 from pathlib import Path
 
-from dpreg.errors import DataError, DpregError
+from dpreg.errors import DataError, DpregError, quotable, shown
 
 __all__ = [
     "check_writable",
     "identity",
+    "named",
     "ordinary",
     "read_text",
     "reason",
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 _MOST_BYTES = 1 << 30
+_LONGEST_NAME = 255
 
 
 def reason(fault: OSError | ValueError) -> str:
@@ -34,6 +36,11 @@ def reason(fault: OSError | ValueError) -> str:
     if isinstance(fault, OSError) and fault.strerror:
         return fault.strerror[:1].lower() + fault.strerror[1:]
     return "the name holds a null character" if "null" in str(fault) else "it is not a path"
+
+
+def named(path: str | os.PathLike[str]) -> str:
+    """Quote a path for a message; the text of a table, put there by mistake, is not quoted."""
+    return shown(os.fspath(path), _LONGEST_NAME)
 
 
 def identity(status: os.stat_result) -> tuple[int, int]:
@@ -66,19 +73,26 @@ def ordinary(path: str | os.PathLike[str], error: type[DpregError] = DataError) 
     text = os.fspath(path)
     if not text:
         raise error("the name of a file is empty: give one")
+    mode, why = None, ""
     try:
         resolved = Path(os.path.realpath(text))
         mode = os.stat(text).st_mode
     except FileNotFoundError:
-        if not resolved.parent.is_dir():
-            raise error(f"there is no folder {str(resolved.parent)!r}") from None
-        return None
+        pass
     except (OSError, ValueError) as fault:
-        raise error(f"{text!r} cannot be used: {reason(fault)}") from None
+        why = reason(fault)
+    # The system's own error quotes the whole text: it must not be the context of what is raised.
+    if why:
+        raise error(f"{named(text)} cannot be used: {why}")
+    if mode is None:
+        if not resolved.parent.is_dir():
+            folder = resolved.parent if quotable(text) else text
+            raise error(f"there is no folder {named(folder)}")
+        return None
     if stat.S_ISDIR(mode):
-        raise error(f"{text!r} is a folder: give the name of a file")
+        raise error(f"{named(text)} is a folder: give the name of a file")
     if not stat.S_ISREG(mode):
-        raise error(f"{text!r} is not a regular file (a pipe, a device or a socket)")
+        raise error(f"{named(text)} is not a regular file (a pipe, a device or a socket)")
     return resolved
 
 
@@ -92,22 +106,22 @@ def read_text(path: str | os.PathLike[str], error: type[DpregError] = DataError)
     """
     file = ordinary(path, error)
     if file is None:
-        raise error(f"there is no file {os.fspath(path)!r}")
+        raise error(f"there is no file {named(path)}")
     try:
         # A pipe that took the file's place since would be opened without waiting.
         descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as stream:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise error(f"{os.fspath(path)!r} is not a regular file")
+                raise error(f"{named(path)} is not a regular file")
             content = stream.read(_MOST_BYTES + 1)
     except OSError as fault:
-        raise error(f"{os.fspath(path)!r} cannot be read: {reason(fault)}") from None
+        raise error(f"{named(path)} cannot be read: {reason(fault)}") from None
     if len(content) > _MOST_BYTES:
-        raise error(f"{os.fspath(path)!r} is larger than a gibibyte")
+        raise error(f"{named(path)} is larger than a gibibyte")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        raise error(f"{os.fspath(path)!r} is not UTF-8 text") from None
+        raise error(f"{named(path)} is not UTF-8 text") from None
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -116,7 +130,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     folder = Path(os.path.realpath(path)).parent
     for one in (folder,) if file is None else (folder, file):
         if not os.access(one, os.W_OK):
-            raise DataError(f"{os.fspath(path)!r} cannot be written: permission denied")
+            raise DataError(f"{named(path)} cannot be written: permission denied")
 
 
 def write_text(
@@ -151,7 +165,7 @@ def write_text(
         fresh = None
         sync_folder(file.parent)
     except OSError as fault:
-        raise error(f"{os.fspath(path)!r} cannot be written: {reason(fault)}") from None
+        raise error(f"{named(path)} cannot be written: {reason(fault)}") from None
     finally:
         if fresh is not None:
             fresh.unlink(missing_ok=True)

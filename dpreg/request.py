@@ -21,7 +21,7 @@ from dpreg.arguments import (
     text,
     truth,
 )
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.privacy import seeded
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
@@ -266,10 +266,10 @@ def _shares(shares: Mapping[str, object] | None) -> Mapping[str, Fraction]:
         )
     for step, share in shares.items():
         if step not in SHARES:
-            raise ArgumentError(f"shares may name {', '.join(SHARES)}; got {step!r}.")
+            raise ArgumentError(f"shares may name {', '.join(SHARES)}; got {shown(step)}.")
         checked[step] = positive(share, f"shares[{step!r}]")
         if checked[step] < LEAST_EPS:
-            raise ArgumentError(f"shares[{step!r}] must be at least 2**-64; got {share!r}.")
+            raise ArgumentError(f"shares[{step!r}] must be at least 2**-64; got {shown(share)}.")
     if sum(checked.values()) >= 1:
         raise ArgumentError("shares must add up to less than 1: the selection needs the rest.")
     return checked

@@ -28,7 +28,7 @@ from dpreg.columns import (
     is_number,
 )
 from dpreg.errors import SchemaError
-from dpreg.paths import reason
+from dpreg.paths import named, reason
 from dpreg.skeleton import HasKinds, Skeleton, contradictions
 
 if TYPE_CHECKING:
@@ -131,13 +131,15 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
         file = Path(path)
         reader = readers.get(file.suffix.lower())
         if reader is None:
-            raise SchemaError(f"schema file {str(file)!r}: the name must end in .toml or .json")
+            raise SchemaError(f"schema file {named(path)}: the name must end in .toml or .json")
+        why = ""
         try:
             text = file.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise SchemaError(f"schema file {str(file)!r} is not UTF-8 text") from None
         except (OSError, ValueError) as err:
-            raise SchemaError(f"schema file {str(file)!r} cannot be read: {reason(err)}") from None
+            coded = isinstance(err, UnicodeDecodeError)
+            why = "is not UTF-8 text" if coded else f"cannot be read: {reason(err)}"
+        if why:  # raised here: the system's own error quotes the path
+            raise SchemaError(f"schema file {named(path)} {why}")
         return reader(text)
 
     @classmethod

@@ -25,7 +25,7 @@ from dpreg.api.inputs import (
 )
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, Bins, Bounds, Cells, SchemaLike, Table
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.estimation import histogram
 from dpreg.estimation.histogram import NoisyCounts, count_noise, fine_bins
 from dpreg.estimation.shares import FEW
@@ -358,14 +358,16 @@ def _equal(columns: Columns, size: int) -> _Bins:
 def _edges(bins: Any) -> NDArray[np.float64] | None:
     if isinstance(bins, str):
         if bins != "private":
-            raise ArgumentError(f'bins must be "private", a number, or edges; got {bins!r}.')
+            raise ArgumentError(f'bins must be "private", a number, or edges; got {shown(bins)}.')
         return None
     if not isinstance(bins, list | tuple | np.ndarray):
         return None
     try:
         edges = np.array(bins, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ArgumentError("bins: edges must be numbers.") from None
+        edges = None
+    if edges is None:  # raised here: NumPy's own error quotes the item
+        raise ArgumentError("bins: edges must be numbers.")
     if edges.ndim != 1 or edges.size < 2 or not np.isfinite(edges).all():
         raise ArgumentError("bins: edges must be at least two finite numbers.")
     if not (np.diff(edges) > 0).all():

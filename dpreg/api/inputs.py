@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.api.mistakes import check_known_rows, check_schema_names
-from dpreg.errors import ArgumentError, SchemaError, did_you_mean
+from dpreg.errors import ArgumentError, SchemaError, did_you_mean, shown
 from dpreg.estimation.classic import Estimate
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.vector_noise import VECTOR_NOISES, VectorNoise
@@ -187,11 +187,11 @@ def columns_of(
     if len(set(names)) < len(names):
         raise ArgumentError("the columns must be different: name each once.")
     if by in names:
-        raise ArgumentError(f"by={by!r} is one of the columns itself: leave it out of one.")
+        raise ArgumentError(f"by={shown(by)} is one of the columns itself: leave it out of one.")
     if isinstance(bounds, Mapping) and (strange := [n for n in bounds if n not in names]):
         near = did_you_mean(strange[0], names, f" ({', '.join(names)}).")
         raise ArgumentError(
-            f"bounds names {strange[0]!r}, which is not a column of this call{near}"
+            f"bounds names {shown(strange[0])}, which is not a column of this call{near}"
         )
     how: dict[str, ColumnType] = {}
     pairs: dict[str, Pair] = {}
@@ -221,7 +221,7 @@ def _table(x: Any, data: Any, by: str | None, person: str | None) -> tuple[Sourc
             raise ArgumentError("x names no column.")
         return as_source(data), tuple(names)
     if isinstance(x, str):
-        raise ArgumentError(f"x={x!r} names a column: give the table as the second argument.")
+        raise ArgumentError(f"x={shown(x)} names a column: give the table as the second argument.")
     if isinstance(x, pd.Series | pd.Index):
         name = x.name if isinstance(x.name, str) else "x"
         source = as_source({name: x})
@@ -253,17 +253,17 @@ def _declared(name: str, bounds: Any, schema: Schema, levels_allowed: bool) -> C
         try:
             return Numeric(*given)
         except SchemaError as err:
-            raise ArgumentError(f"bounds of {name!r}: {err}") from None
+            raise ArgumentError(f"bounds of {shown(name)}: {err}") from None
     found = schema.get(name)
     if isinstance(found, Numeric | Boolean):
         return found
     if isinstance(found, Categorical):
         if levels_allowed:
             return found
-        raise ArgumentError(f"column {name!r} holds labels: only dp_histogram takes it.")
+        raise ArgumentError(f"column {shown(name)} holds labels: only dp_histogram takes it.")
     raise ArgumentError(
-        f"column {name!r} has no bounds: give bounds=(lowest, highest) or declare them in schema. "
-        "They must be public knowledge, not taken from the rows."
+        f"column {shown(name)} has no bounds: give bounds=(lowest, highest) or declare them in "
+        "schema. They must be public knowledge, not taken from the rows."
     )
 
 
@@ -279,8 +279,9 @@ def grouping(by: str, schema: Schema) -> tuple[ColumnType, tuple[str, ...]]:
         return found, tuple(str(level) for level in found.levels)
     if isinstance(found, Boolean):
         return found, ("False", "True")
+    told = shown(by)
     raise ArgumentError(
-        f'by={by!r} needs declared levels: add {by!r}: ["level", ...] to schema. Levels taken '
+        f'by={told} needs declared levels: add {told}: ["level", ...] to schema. Levels taken '
         "from the rows would not be private."
     )
 

@@ -40,6 +40,8 @@ __all__ = ["dp_quantile"]
 _COUNT_SHARE: Final = Fraction(1, 20)
 """The part of eps that buys the number of values for the intervals."""
 
+_IN_NUMBERS: Final = frozenset("0123456789./eE+-_ ")
+
 _ByLine: TypeAlias = tuple[Part, ...]
 """A part for each group of rows, of one release over all of them."""
 
@@ -69,6 +71,9 @@ class QuantileRequest(Choices):
         asked = list(q) if isinstance(q, list | tuple | np.ndarray) else [q]
         if not asked:
             raise ArgumentError("q holds no quantile.")
+        texts = [one for one in asked if isinstance(one, str) and one is not q]
+        if not _IN_NUMBERS.issuperset("".join(texts)):  # a column of labels may stand here
+            raise ArgumentError("q must hold numbers; text stands among them.")
         exact = [fraction_of(one, "q") for one in asked]
         return cls(
             **common,

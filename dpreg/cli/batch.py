@@ -13,7 +13,7 @@ from typing import Any, Final
 from dpreg.cli.calls import CALLS, Call, opened
 from dpreg.cli.outs import check_outs, ledger_files, table_files
 from dpreg.cli.running import printed, say
-from dpreg.errors import ArgumentError, BudgetError
+from dpreg.errors import ArgumentError, BudgetError, shown
 from dpreg.paths import read_text
 from dpreg.privacy.budget import Budget, exact, together
 
@@ -88,7 +88,7 @@ def _read(path: str) -> tuple[dict[str, Any], list[Call]]:
     lines = content.pop("call", [])
     if strange := sorted(set(content) - set(_SHARED)):
         raise ArgumentError(
-            f"a batch may say {', '.join(_SHARED)}, and [[call]]; got {strange[0]!r}"
+            f"a batch may say {', '.join(_SHARED)}, and [[call]]; got {shown(strange[0])}"
         )
     if not isinstance(lines, list) or not lines or not all(isinstance(one, dict) for one in lines):
         raise ArgumentError("a batch needs at least one [[call]]")

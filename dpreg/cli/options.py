@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 
 __all__ = ["AS_JSON", "call_options", "call_values", "number", "pairs"]
 
@@ -54,7 +54,7 @@ def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.rpartition("=")
         if not equals or not name:
-            raise ArgumentError(f"{option} takes NAME=VALUE; got {text!r}.")
+            raise ArgumentError(f"{option} takes NAME=VALUE; got {shown(text)}.")
         found[name] = value
     return found
 
@@ -119,7 +119,7 @@ def number(text: str, option: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ArgumentError(f"{option} needs a number; got {text!r}.") from None
+        raise ArgumentError(f"{option} needs a number; got {shown(text)}.") from None
 
 
 def _descriptions(call: Callable[..., Any]) -> dict[str, str]:

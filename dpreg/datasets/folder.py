@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from dpreg.datasets.dataset import Dataset
-from dpreg.errors import ArgumentError, DatasetError
+from dpreg.errors import ArgumentError, DatasetError, shown
 from dpreg.schema import Schema
 
 __all__ = ["load_kc_house", "load_prostate", "load_uci"]
@@ -237,7 +237,7 @@ def load_uci(name: str) -> Dataset:
     values, which is not how to treat confidential rows.
     """
     if name not in _UCI_BOUNDS:
-        raise ArgumentError(f"name must be one of {', '.join(_UCI_BOUNDS)}; got {name!r}")
+        raise ArgumentError(f"name must be one of {', '.join(_UCI_BOUNDS)}; got {shown(name)}")
     bounds = _UCI_BOUNDS[name]
     regressors = [f"x{i}" for i in range(1, len(bounds))]
     columns = [*regressors, "y"]

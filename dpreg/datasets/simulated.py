@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.datasets.dataset import Dataset
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.schema import Schema
 
 __all__ = ["make_bay_area"]
@@ -52,7 +52,7 @@ def make_bay_area(n: int = 235_760, *, seed: int = 0) -> Dataset:
     <Dataset: 1,000 simulated rows, 9 columns. SIMULATED house sales, not real data: ...>
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise ArgumentError(f"n must be a number of rows, 0 or more; got {n!r}")
+        raise ArgumentError(f"n must be a number of rows, 0 or more; got {shown(n)}")
     rng = np.random.default_rng(seed)
     county = rng.choice(len(_COUNTIES), size=n, p=_SHARES)
     size = rng.standard_normal(n)

@@ -49,7 +49,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.privacy.budget import exact
 from dpreg.privacy.gaussian import analytic_delta, analytic_epsilon, discrete_sigma
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
@@ -229,9 +229,9 @@ def _whole_squared(method: str, neighbors: str, contributions: int) -> Fraction:
 def _check(method: str, noise: str, eps: Fraction, delta: Fraction, contributions: int) -> None:
     """Reject unknown names, budgets without delta, and numbers out of float64's range."""
     if method not in METHODS:
-        raise ArgumentError(f"method must be one of {METHODS}, got {method!r}")
+        raise ArgumentError(f"method must be one of {METHODS}, got {shown(method)}")
     if noise not in PERTURBED_NOISES:
-        raise ArgumentError(f"noise must be one of {PERTURBED_NOISES}, got {noise!r}")
+        raise ArgumentError(f"noise must be one of {PERTURBED_NOISES}, got {shown(noise)}")
     if eps <= 0 or not 0 < delta < 1:
         raise ArgumentError(f"{method} needs eps > 0 and 0 < delta < 1")
     if not 1 / _FURTHEST <= eps <= _FURTHEST:

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from dpreg.arrays import Places
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.estimation.noisy_gram import NoisyGram, symmetric
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import Budget
@@ -185,7 +185,7 @@ def _choose_plan(
     if cost.eps <= 0:
         raise ArgumentError("a release needs eps > 0")
     if noise is not None and noise not in NOISES:
-        raise ArgumentError(f"noise must be one of {NOISES} or None, got {noise!r}")
+        raise ArgumentError(f"noise must be one of {NOISES} or None, got {shown(noise)}")
     if noise == "gaussian" and cost.delta == 0:
         raise ArgumentError("gaussian noise needs delta > 0; use matrix-laplace at delta = 0")
     if noise is not None:

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from dpreg.arrays import Floats
 from dpreg.cells import number
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.privacy.budget import exact
 
 __all__ = ["SCALINGS", "RowScaling", "as_floats", "row_scaling", "shorten"]
@@ -169,7 +169,7 @@ def row_scaling(
         Add a constant column.
     """
     if kind not in SCALINGS:
-        raise ArgumentError(f"scaling must be one of {SCALINGS}, got {kind!r}")
+        raise ArgumentError(f"scaling must be one of {SCALINGS}, got {shown(kind)}")
     if kind == "box":
         if bounds is None:
             raise ArgumentError("scaling 'box' needs bounds, one (lower, upper) pair per column")

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
-from dpreg.errors import ArgumentError, FormulaError, SchemaError
+from dpreg.errors import ArgumentError, FormulaError, SchemaError, quotable, shown
 from dpreg.families.family import Binomial, Family, Poisson
 from dpreg.families.rows import Trials
-from dpreg.formula.check import shown
 from dpreg.formula.design import Design, build_design
 from dpreg.formula.terms import read_terms
 from dpreg.request import SelectionRequest, choice, positive, text
@@ -277,15 +276,19 @@ def read_model(formula: str, asked: Asked) -> Model:
 
 def _with_term(formula: str, wanted: str, what: str) -> tuple[str, str]:
     """Return the formula with one more term, and its name."""
+    inner = wanted.removeprefix("np.log(")
+    refused = ArgumentError(
+        f"{what} must be one column or expression that is not a term of the formula, such as "
+        f'"x"; got {shown(wanted if quotable(inner) else inner)}.'
+    )
+    if not quotable(inner):
+        raise refused
     before, after = read_terms(formula), read_terms(f"{formula} + {wanted}")
     added = [term for term in after.terms if term not in before.terms]
     written = "".join(wanted.split())
     alone = [[name.replace(" ", "") for name in term] for term in added]
     if alone != [[written]] or after.response != before.response:
-        raise ArgumentError(
-            f"{what} must be one column or expression that is not a term of the formula, such as "
-            f'"x"; got {wanted!r}.'
-        )
+        raise refused
     return f"{formula} + {wanted}", added[0][0]
 
 

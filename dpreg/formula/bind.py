@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.errors import FormulaError, SchemaError
-from dpreg.formula.check import Labels, Literal, Spec, Spline, Values, shown
+from dpreg.errors import FormulaError, SchemaError, shown
+from dpreg.formula.check import Labels, Literal, Spec, Spline, Values
 from dpreg.formula.expressions import (
     Arithmetic,
     Cells,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from dpreg.errors import FormulaError
+from dpreg.errors import FormulaError, shown
 from dpreg.formula.expressions import Expression, Name, Number
 from dpreg.formula.refusals import ALLOWED
 from dpreg.formula.syntax import (
@@ -25,7 +25,7 @@ from dpreg.formula.syntax import (
     refuse,
 )
 
-__all__ = ["Labels", "Spec", "Spline", "Values", "read_factor", "shown"]
+__all__ = ["Labels", "Spec", "Spline", "Values", "read_factor"]
 
 MAX_DEGREE: Final = 5
 """Highest degree of a spline: what FITPACK offers."""
@@ -68,11 +68,6 @@ class Spline:
 
 Spec = Values | Labels | Spline
 """What a factor's text says, before the schema is known."""
-
-
-def shown(text: str, most: int = 80) -> str:
-    """Quote a piece of formula text for a message, cut where it is long."""
-    return repr(text if len(text) <= most else text[: most - 3] + "...")
 
 
 @lru_cache(maxsize=4096)  # a call reads its formula several times

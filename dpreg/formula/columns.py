@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpreg.errors import ArgumentError, SchemaError, did_you_mean
-from dpreg.formula.check import shown
+from dpreg.errors import ArgumentError, SchemaError, did_you_mean, shown
 from dpreg.formula.intervals import Interval
 
 __all__ = ["INTERCEPT", "Column", "Term", "resolve_keep", "scaled_column", "scaled_response"]
@@ -144,7 +143,7 @@ def resolve_keep(terms: Sequence[Term], keep: Iterable[str]) -> tuple[str, ...]:
         If a name is not a term of the formula; the message lists those that are.
     """
     if isinstance(keep, str):
-        raise ArgumentError(f"keep must be a tuple of term names, such as ({keep!r},).")
+        raise ArgumentError(f"keep must be a tuple of term names, such as ({shown(keep)},).")
     wanted = tuple(keep)
     by_name = {term.name: term.name for term in terms}
     by_factors = {frozenset(term.factors): term.name for term in terms if term.factors}

@@ -15,9 +15,9 @@ from operator import mul
 from typing import Final
 
 from dpreg.cells import Kind
-from dpreg.errors import FormulaError, SchemaError, did_you_mean
+from dpreg.errors import FormulaError, SchemaError, did_you_mean, shown
 from dpreg.formula.bind import bind, column_types, columns_of, levels_tested
-from dpreg.formula.check import Labels, Spec, read_factor, shown
+from dpreg.formula.check import Labels, Spec, read_factor
 from dpreg.formula.columns import (
     INTERCEPT,
     Column,

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.errors import FormulaError
-from dpreg.formula.check import Labels, Literal, shown
+from dpreg.errors import FormulaError, shown
+from dpreg.formula.check import Labels, Literal
 from dpreg.formula.expressions import Cells, Expression
 from dpreg.formula.intervals import Interval
 from dpreg.schema import Boolean, Categorical, ColumnType

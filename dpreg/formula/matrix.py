@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.errors import ArgumentError
-from dpreg.formula.check import shown
+from dpreg.errors import ArgumentError, shown
 from dpreg.formula.columns import INTERCEPT, Column, Term
 from dpreg.formula.factors import Coded, Factor, Measure
 from dpreg.formula.groups import CodedColumns

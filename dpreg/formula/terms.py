@@ -25,8 +25,7 @@ from patsy.desc import INTERCEPT, ModelDesc, Term
 from patsy.eval import EvalEnvironment
 from patsy.parse_formula import parse_formula
 
-from dpreg.errors import FormulaError
-from dpreg.formula.check import shown
+from dpreg.errors import FormulaError, shown
 from dpreg.formula.factors import Coded, Factor, Measure
 from dpreg.formula.rows import Product
 from dpreg.running import silenced
@@ -105,11 +104,12 @@ def _taken_apart(formula: str) -> FormulaTerms:
         Exception
     ) as error:  # whatever patsy stumbles over is in the formula: nothing else is known
         said = str(error).partition("\n")[0] if isinstance(error, patsy.PatsyError) else ""
-        reason = f" ({said})" if said else ""
+        reason, described = f" ({said})" if said else "", None
+    if described is None:  # raised here: patsy's own error quotes the formula
         raise FormulaError(
             f"formula {shown(formula)} cannot be parsed{reason}; write it as in "
             f'"y ~ x + g + x:g", with arithmetic inside I().'
-        ) from None
+        )
     left = described.lhs_termlist
     if len(left) != 1 or len(left[0].factors) != 1:
         raise FormulaError(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.privacy.budget import exact
 from dpreg.request import count, positive
 
@@ -21,7 +21,7 @@ def sized(value: object, name: str, *, signed: bool = False) -> float:
     """Return a number whose size lies between 1e-30 and 1e30, positive unless `signed`."""
     number = exact(value, name) if signed else positive(value, name)
     if not 1 <= abs(number) * _LARGEST <= _LARGEST**2:
-        raise ArgumentError(f"{name} must lie between 1e-30 and 1e30 in size; got {value!r}.")
+        raise ArgumentError(f"{name} must lie between 1e-30 and 1e30 in size; got {shown(value)}.")
     return float(number)
 
 
@@ -42,5 +42,5 @@ def check_asked(n: object, eps: object) -> None:
 def chance_of(chance: object) -> float:
     """Return a chance, above 0 and below 1."""
     if not (number := float(positive(chance, "chance"))) < 1:
-        raise ArgumentError(f"chance must lie between 0 and 1; got {chance!r}.")
+        raise ArgumentError(f"chance must lie between 0 and 1; got {shown(chance)}.")
     return number

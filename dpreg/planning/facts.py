@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from dpreg import arguments
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.planning.arguments import chance_of, check_asked, rows_of_table, sized
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms import MECHANISMS
@@ -82,7 +82,7 @@ class Facts:
         clip = positive(call["clip"], "clip", Fraction(1))
         if clip < _LEAST_CLIP:
             raise ArgumentError(
-                f"clip must be at least {float(_LEAST_CLIP):g} here; got {call['clip']!r}."
+                f"clip must be at least {float(_LEAST_CLIP):g} here; got {shown(call['clip'])}."
             )
         formula, candidates, max_terms = call["formula"], call["candidates"], call["max_terms"]
         _check_units(formula, call["schema"], candidates, call["like"])
@@ -170,7 +170,7 @@ def _named(effects: Any, of: str) -> dict[str, float]:
 def _delta(delta: object) -> Fraction:
     number = exact(delta, "delta")
     if not 0 <= number < 1:
-        raise ArgumentError(f"delta must be at least 0 and below 1; got {delta!r}.")
+        raise ArgumentError(f"delta must be at least 0 and below 1; got {shown(delta)}.")
     return number
 
 
@@ -185,7 +185,9 @@ def _deviations(sd: Any, like: object) -> dict[str, float]:
 def _correlation(correlation: object, like: object) -> float:
     number = float(exact(correlation, "correlation"))
     if not 0 <= number < 1:
-        raise ArgumentError(f"correlation must be at least 0 and below 1; got {correlation!r}.")
+        raise ArgumentError(
+            f"correlation must be at least 0 and below 1; got {shown(correlation)}."
+        )
     if number and like is not None:
         raise ArgumentError("give correlation or like: the rows of like have their own.")
     return number
@@ -194,7 +196,9 @@ def _correlation(correlation: object, like: object) -> float:
 def _candidates(candidates: object) -> int:
     number = count(candidates, "candidates")
     if number > _MOST_CANDIDATES:
-        raise ArgumentError(f"candidates must be at most {_MOST_CANDIDATES:,}; got {candidates!r}.")
+        raise ArgumentError(
+            f"candidates must be at most {_MOST_CANDIDATES:,}; got {shown(candidates)}."
+        )
     return number
 
 

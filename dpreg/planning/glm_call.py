@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.families.family import Family
 from dpreg.families.model import FAMILIES, Asked, Model
 from dpreg.families.plan import FamilyPlan, plan_family
@@ -134,7 +134,7 @@ class GLMCall:
 def _mean(mean: float, family: Family) -> float:
     value = sized(mean, "mean")
     if not value < family.cap:
-        raise ArgumentError(f"mean must lie between 0 and {family.cap:g}; got {mean!r}.")
+        raise ArgumentError(f"mean must lie between 0 and {family.cap:g}; got {shown(mean)}.")
     return value
 
 

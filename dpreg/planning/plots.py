@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.results.plots import literal, new_axes
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _MARKS: Final = ("s", "^", "D", "v", "x", "+")
 def chances(plan: Plan, over: str, ax: Axes | None = None) -> Axes:
     """Draw the chance of each effect, and of all, over n or eps; the plan's own is marked."""
     if over not in ("n", "eps"):
-        raise ArgumentError(f'over must be "n" or "eps"; got {over!r}.')
+        raise ArgumentError(f'over must be "n" or "eps"; got {shown(over)}.')
     centre = float(plan.n if over == "n" else plan.eps)
     values = centre * np.geomspace(1 / 8, 8, _POINTS)
     values = values[values <= (1e18 if over == "n" else 1e30)]  # what `plan` takes

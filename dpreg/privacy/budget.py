@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpreg.errors import ArgumentError, BudgetError, DpregError
+from dpreg.errors import ArgumentError, BudgetError, DpregError, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ def exact(value: object, name: str, error: type[DpregError] = ArgumentError) -> 
     if isinstance(value, Fraction) and type(value.numerator) is type(value.denominator) is int:
         return value
     if isinstance(value, bool | np.bool_):
-        raise error(f"{name} must be a number, not {bool(value)}")
+        raise error(f"{name} must be a number, not {shown(value)}")
     if isinstance(value, numbers.Rational):  # of NumPy's integers too, which overflow
         return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, float | np.floating):
@@ -88,12 +88,17 @@ def _finite(value: str | Decimal, name: str, error: type[DpregError]) -> Fractio
     try:
         number = Decimal(value)
     except InvalidOperation:
-        raise error(f"{name} must be a number, got {value!r}") from None
+        raise error(f"{name} must be a number, got {shown(value)}") from None
     if not number.is_finite():
         raise error(f"{name} must be finite, got {str(number).lower()}")
     if number and abs(number.adjusted()) > _LARGEST_EXPONENT:
         raise error(f"{name} must lie between 1e-{_LARGEST_EXPONENT} and 1e{_LARGEST_EXPONENT}")
     return Fraction(number)
+
+
+def _told(value: object, number: Fraction) -> str:
+    """Tell a number in a message; NumPy's, which may be a cell, by its type."""
+    return shown(value) if isinstance(value, np.generic) else decimal_string(number)
 
 
 def decimal_string(value: Fraction) -> str:
@@ -155,9 +160,9 @@ class Budget:
         eps = exact(self.eps, "eps", BudgetError)
         delta = exact(self.delta, "delta", BudgetError)
         if eps.numerator < 0:
-            raise BudgetError(f"eps must be at least 0, got {decimal_string(eps)}")
+            raise BudgetError(f"eps must be at least 0, got {_told(self.eps, eps)}")
         if not 0 <= delta.numerator < delta.denominator:
-            raise BudgetError(f"delta must lie in [0, 1), got {decimal_string(delta)}")
+            raise BudgetError(f"delta must lie in [0, 1), got {_told(self.delta, delta)}")
         object.__setattr__(self, "eps", eps)
         object.__setattr__(self, "delta", delta)
 

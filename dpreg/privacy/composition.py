@@ -50,7 +50,7 @@ from typing import Final
 import numpy as np
 from flint import arb, ctx
 
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.privacy.balls import ball, round_up
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.mechanisms import MECHANISMS
@@ -111,7 +111,9 @@ def plan_draws(
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
         raise ArgumentError("draws must be an integer of at least 1")
     if mechanism not in ("auto", *MECHANISMS):
-        raise ArgumentError(f"mechanism must be 'auto' or one of {MECHANISMS}, got {mechanism!r}")
+        raise ArgumentError(
+            f"mechanism must be 'auto' or one of {MECHANISMS}, got {shown(mechanism)}"
+        )
     if budget.eps == 0:
         raise ArgumentError("eps must be positive")
     pure = budget.eps / draws

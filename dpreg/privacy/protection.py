@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 
 __all__ = ["NEIGHBORS", "Protection", "check_contributions", "check_neighbors"]
 
@@ -20,7 +20,7 @@ NEIGHBORS: Final = ("replace-one", "add-remove")
 def check_neighbors(neighbors: str) -> str:
     """Return `neighbors` if it names a relation, else raise ArgumentError."""
     if neighbors not in NEIGHBORS:
-        raise ArgumentError(f"neighbors must be one of {NEIGHBORS}, got {neighbors!r}")
+        raise ArgumentError(f"neighbors must be one of {NEIGHBORS}, got {shown(neighbors)}")
     return neighbors
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import ALL_ROWS, Budget
 from dpreg.privacy.gaussian import discrete_sigma
@@ -87,7 +87,7 @@ def fit_noise(mechanism: str, bound: VectorChange, *, cells: int, cost: Budget) 
         variance = laplace_variance(scale) if scale > _SMALLEST else 0.0
         return VectorNoise(mechanism, scale, variance, eps, Fraction(0), bound)
     if mechanism != "gaussian":
-        raise ArgumentError(f"noise must be one of {VECTOR_NOISES} or None, got {mechanism!r}")
+        raise ArgumentError(f"noise must be one of {VECTOR_NOISES} or None, got {shown(mechanism)}")
     if delta <= 0:
         raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6')
     sigma = discrete_sigma(bound.l2_squared, cells, eps, delta)

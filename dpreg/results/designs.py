@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dpreg.errors import ArgumentError, NotReleased
+from dpreg.errors import ArgumentError, NotReleased, shown
 from dpreg.formula.design import build_design
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def levels_of(fit: RegressionResults, term: str) -> tuple[str, ...]:
     if levels is None or term not in term_places(fit):
         listed = ", ".join(repr(name) for name in term_places(fit))
         raise ArgumentError(
-            f"term_name must be a factor with levels; got {term!r}. The terms are {listed}."
+            f"term_name must be a factor with levels; got {shown(term)}. The terms are {listed}."
         )
     return levels
 

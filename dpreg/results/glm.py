@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Floats
-from dpreg.errors import ArgumentError, NotReleased
+from dpreg.errors import ArgumentError, NotReleased, shown
 from dpreg.families.exact_exp import exp
 from dpreg.results import designs, given_choice, glm_views, inference, remarks
 from dpreg.results.claim import PrivacyClaim
@@ -194,7 +194,7 @@ class GLMResults(RegressionResults):
     def _rows(self, exog: pd.DataFrame | None, which: str) -> tuple[pd.DataFrame, Floats]:
         """Return the design's rows of a table, and what the offset adds to their predictors."""
         if which not in WHICH:
-            raise ArgumentError(f"which must be one of {WHICH}, got {which!r}")
+            raise ArgumentError(f"which must be one of {WHICH}, got {shown(which)}")
         rows = designs.design_rows(self, exog)
         if self.offset is None:
             return rows, np.zeros(len(rows))

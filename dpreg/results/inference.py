@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri, stdtrit
 
 from dpreg.arrays import Floats
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.estimation import drawn
 from dpreg.estimation.shares import centred_shares
 
@@ -60,7 +60,7 @@ def level(alpha: object) -> float:
         with suppress(OverflowError, ValueError):
             if 0 < (number := float(alpha)) < 1:
                 return number
-    raise ArgumentError(f"alpha must be a number between 0 and 1, got {alpha!r}")
+    raise ArgumentError(f"alpha must be a number between 0 and 1, got {shown(alpha)}")
 
 
 def places(cols: ArrayLike, size: int) -> NDArray[np.intp]:

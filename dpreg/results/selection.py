@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from dpreg.arrays import Floats
-from dpreg.errors import ArgumentError, NotReleased
+from dpreg.errors import ArgumentError, NotReleased, shown
 from dpreg.results import inference, remarks, views
 from dpreg.results.codecs import HUGE, plain_mapping
 from dpreg.results.constraints import Constraints
@@ -304,7 +304,7 @@ class SelectionResults(StatsmodelsNames):
             return plots.frequencies(self, ax)
         if kind == "coefficients":
             return plots.coefficients(self._fitted("plot"), ax)
-        raise ArgumentError(f'kind must be "coefficients" or "frequencies", got {kind!r}')
+        raise ArgumentError(f'kind must be "coefficients" or "frequencies", got {shown(kind)}')
 
     @property
     def _subject(self) -> str:

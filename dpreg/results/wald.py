@@ -23,7 +23,7 @@ import pandas as pd
 from scipy.special import chdtrc
 
 from dpreg.arrays import Floats
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.results.claim import PrivacyClaim
 from dpreg.staged import reference
 
@@ -174,7 +174,7 @@ def pairwise(
             reject, corrected, *_ = multipletests(contrast.pvalue, alpha=alpha, method=each)
         except ValueError:
             raise ArgumentError(
-                f'method must be one that multipletests knows, such as "hs"; got {each!r}.'
+                f'method must be one that multipletests knows, such as "hs"; got {shown(each)}.'
             ) from None
         frame[f"pvalue-{each}"], frame[f"reject-{each}"] = corrected, reject
     return PairwiseTests(contrast, tuple(labels), frame)

@@ -21,7 +21,7 @@ from typing import Protocol
 import numpy as np
 
 from dpreg.arrays import Bools
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.selection.closed_sets import count_closed_sets
 
 __all__ = ["Space", "TermLike", "build_space"]
@@ -170,13 +170,15 @@ def build_space(
         formula although ``hierarchy="strong"``.
     """
     if units not in ("term", "column"):
-        raise ArgumentError(f'units must be "term" or "column"; got {units!r}.')
+        raise ArgumentError(f'units must be "term" or "column"; got {shown(units)}.')
     if hierarchy not in ("none", "strong"):
-        raise ArgumentError(f'hierarchy must be "none" or "strong"; got {hierarchy!r}.')
+        raise ArgumentError(f'hierarchy must be "none" or "strong"; got {shown(hierarchy)}.')
     if max_terms is not None and (
         isinstance(max_terms, bool) or not isinstance(max_terms, int) or max_terms < 0
     ):
-        raise ArgumentError(f"max_terms must be a whole number of at least 0; got {max_terms!r}.")
+        raise ArgumentError(
+            f"max_terms must be a whole number of at least 0; got {shown(max_terms)}."
+        )
     kept = set(keep)
     unknown = kept - {term.name for term in terms} - {"Intercept"}
     if unknown:

@@ -43,7 +43,7 @@ import numpy as np
 from scipy.special import expit, gammaln
 
 from dpreg.arrays import Floats, Ints
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.privacy.mechanisms import MECHANISMS
 from dpreg.selection.quadrature import panels
 
@@ -112,7 +112,7 @@ def useless_term_penalty(
         In score units; 0 where alpha is at least half the number of units.
     """
     if mechanism not in MECHANISMS:
-        raise ArgumentError(f"mechanism must be one of {MECHANISMS}, got {mechanism!r}")
+        raise ArgumentError(f"mechanism must be one of {MECHANISMS}, got {shown(mechanism)}")
     if not false_inclusions > 0:
         raise ArgumentError("false_inclusions must be positive")
     if units < 0 or not rate > 0:

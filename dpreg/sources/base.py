@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from dpreg.cells import Kind
 from dpreg.columns import ColumnType
-from dpreg.errors import ArgumentError, DataError, did_you_mean
+from dpreg.errors import ArgumentError, DataError, did_you_mean, shown
 from dpreg.sources.public import check_columns
 
 __all__ = [
@@ -183,10 +183,10 @@ def find_column(names: Iterable[str], name: str) -> int:
     times = known.count(name)
     if not times:
         raise DataError(
-            f"the table has no column {name!r}{did_you_mean(name, known, _listed(known))}"
+            f"the table has no column {shown(name)}{did_you_mean(name, known, _listed(known))}"
         )
     if times > 1:
-        raise DataError(f"the table has several columns named {name!r}: keep or rename one")
+        raise DataError(f"the table has several columns named {shown(name)}: keep or rename one")
     return known.index(name)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpreg.errors import ArgumentError, DataError
-from dpreg.paths import identity, ordinary
+from dpreg.paths import identity, named, ordinary
 from dpreg.sources.local import LocalSource
 
 __all__ = ["check_not_data", "file_source", "files_of"]
@@ -78,8 +78,8 @@ def check_not_data(path: str | os.PathLike[str]) -> None:
     file = ordinary(path) or os.path.realpath(path)
     if _ending(os.fspath(path)) or _ending(os.fspath(file)):
         raise ArgumentError(
-            f"{os.path.basename(path)!r} ends like a table's file, and could be read as part of a "
-            f"table: choose a name that ends in none of {', '.join(_ENDINGS)}"
+            f"{named(os.path.basename(path))} ends like a table's file, and could be read as part "
+            f"of a table: choose a name that ends in none of {', '.join(_ENDINGS)}"
         )
 
 
@@ -98,17 +98,17 @@ def _check_once(paths: Sequence[str]) -> None:
 def _files(path: str | bytes) -> list[str]:
     text = os.fsdecode(path)
     if "\0" in text:
-        raise DataError(f"{text!r} is not a path: it holds a null character")
+        raise DataError(f"{named(text)} is not a path: it holds a null character")
     if os.path.isdir(text):
         return _folder(text)
     if os.path.lexists(text):
         ordinary(text)  # a pipe would be waited on for ever
         return [text]
     if not glob.has_magic(text):
-        raise DataError(f"there is no file {text!r}")
+        raise DataError(f"there is no file {named(text)}")
     found = sorted(one for one in glob.glob(text, recursive=True) if os.path.isfile(one))
     if not found:
-        raise DataError(f"no file matches {text!r}")
+        raise DataError(f"no file matches {named(text)}")
     return found
 
 
@@ -134,5 +134,7 @@ def _format(path: str) -> str:
     kind = _ending(path)
     if kind is None:
         endings = ", ".join(_ENDINGS)
-        raise ArgumentError(f"data: {path!r} ends in none of {endings}, so its format is unknown")
+        raise ArgumentError(
+            f"data: {named(path)} ends in none of {endings}, so its format is unknown"
+        )
     return kind

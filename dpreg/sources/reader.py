@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from dpreg.columns import ColumnType
-from dpreg.errors import ArgumentError, DataError
+from dpreg.errors import ArgumentError, DataError, shown
 from dpreg.running import bar, threads
 from dpreg.sources.base import Chunk, Integers, Source, Tally
 from dpreg.sources.kept import kept_source
@@ -27,7 +27,7 @@ def showing(progress: object) -> bool:
     Calls ask it before they charge: anything but True, False and None is an ArgumentError.
     """
     if not isinstance(progress, bool | None):
-        raise ArgumentError(f"progress must be True, False or None; got {progress!r}.")
+        raise ArgumentError(f"progress must be True, False or None; got {shown(progress)}.")
     return sys.stderr.isatty() if progress is None else progress
 
 

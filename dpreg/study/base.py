@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.formula.design import Design
 from dpreg.request import SelectionRequest
 from dpreg.results.printed import Printed
@@ -117,7 +117,7 @@ class Study(Printed):
     def _known(self, name: str, argument: str) -> str:
         if name not in self.tables:
             raise ArgumentError(
-                f"{argument} must be one of {', '.join(sorted(self.tables))}; got {name!r}."
+                f"{argument} must be one of {', '.join(sorted(self.tables))}; got {shown(name)}."
             )
         return name
 

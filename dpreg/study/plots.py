@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Bools, Ints
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.request import count
 from dpreg.results.plots import literal, plotting
 from dpreg.study.simulation import KEYS
@@ -48,7 +48,7 @@ def agreement(study: SelectionStudy, reference: str = "same score") -> Figure:
     With ``reference="bic"`` a pale line says where the score without noise chooses BIC's model.
     """
     if reference not in ("same score", "bic"):
-        raise ArgumentError(f'reference must be "same score" or "bic"; got {reference!r}.')
+        raise ArgumentError(f'reference must be "same score" or "bic"; got {shown(reference)}.')
     whose = "of the choice\nwithout noise" if reference == "same score" else "of BIC's choice"
     noiseless = None if reference == "same score" else study.law.chosen == study.law.bic
     return _lines(study, study.agreement[reference], f"chance {whose}", (0.0, 1.0), noiseless)
@@ -91,7 +91,9 @@ def probabilities(study: SelectionStudy, models: int = 15, setting: int = 0) -> 
     """Draw the likeliest models of one setting as bars; the non-private choice is filled."""
     setting, models = count(setting, "setting", 0), count(models, "models")
     if setting >= len(study.settings):
-        raise ArgumentError(f"setting must be 0 to {len(study.settings) - 1}; got {setting!r}.")
+        raise ArgumentError(
+            f"setting must be 0 to {len(study.settings) - 1}; got {shown(setting)}."
+        )
     chances = study.law.probabilities[:, setting]
     order = np.argsort(-chances, kind="stable")[:models]
     chosen = int(study.law.chosen[setting])

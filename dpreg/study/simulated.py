@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.results.printed import Printed
 from dpreg.results.report import Facts, Grid, Paragraph, Report
 from dpreg.results.summary import Summary
@@ -90,7 +90,7 @@ class SimulationStudy(Printed):
             The best number that was tried, or "auto".
         """
         if penalty not in ("best", "auto"):
-            raise ArgumentError(f'penalty must be "best" or "auto"; got {penalty!r}.')
+            raise ArgumentError(f'penalty must be "best" or "auto"; got {shown(penalty)}.')
         frame = (self.best if penalty == "best" else self.auto)["right"]
         single = [name for name in KEYS if name != "eps" and self._values(name) == 1]
         rows = frame.reset_index().drop(columns=single)

@@ -23,7 +23,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
 
-from dpreg.errors import BudgetError, LedgerError
+from dpreg.errors import BudgetError, LedgerError, shown
 from dpreg.privacy.budget import Budget, exact
 
 __all__ = [
@@ -128,7 +128,9 @@ class Caps:
         if self.period is not None:
             put(self, "period", budget_of(self.period, "period_cap"))
         if self.every not in PERIODS:
-            raise BudgetError(f"period must be one of {', '.join(PERIODS)}; got {self.every!r}")
+            raise BudgetError(
+                f"period must be one of {', '.join(PERIODS)}; got {shown(self.every)}"
+            )
 
     def of_analyst(self, name: str) -> Budget | None:
         """Return an analyst's cap, None where there is none; refuse who may not charge."""

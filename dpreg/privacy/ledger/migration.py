@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpreg.errors import BudgetError, LedgerError
-from dpreg.paths import ordinary, read_text, reason, write_text
+from dpreg.paths import named, ordinary, read_text, reason, write_text
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import charging, postgres, sqlite, store
 from dpreg.privacy.ledger.chain import Caps
@@ -49,7 +49,7 @@ def migrate(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> Ledger:
     """
     source = ordinary(old, LedgerError)
     if source is None:
-        raise LedgerError(f"there is no file {os.fspath(old)!r}")
+        raise LedgerError(f"there is no file {named(old)}")
     with _old_lock(source):
         saved = _loads(read_text(source, LedgerError))
         target = _target(new)

@@ -53,7 +53,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dpreg.arrays import Ints
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, shown
 from dpreg.privacy import seeded
 from dpreg.privacy.balls import float_above
 from dpreg.privacy.budget import ALL_ROWS, exact
@@ -157,7 +157,7 @@ def noise_scale(eps: Fraction, score_range: int, mechanism: str) -> float:
     if eps <= 0:
         raise ArgumentError("eps must be positive")
     if mechanism not in MECHANISMS:
-        raise ArgumentError(f"mechanism must be one of {MECHANISMS}, got {mechanism!r}")
+        raise ArgumentError(f"mechanism must be one of {MECHANISMS}, got {shown(mechanism)}")
     if isinstance(score_range, bool) or not isinstance(score_range, int) or score_range < 1:
         raise ArgumentError("score_range must be an integer of at least 1")
     return _least_scale(min(eps, _LARGEST_EPS), score_range, mechanism)
