@@ -28,7 +28,6 @@ from dpreg.api.signatures import Amount, Bins, Bounds, Cells, SchemaLike, Table
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation import histogram
 from dpreg.estimation.histogram import NoisyCounts, count_noise, fine_bins
-from dpreg.estimation.shares import FEW
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.vector_noise import VectorNoise
@@ -223,29 +222,8 @@ def dp_histogram(
         eps=request.budget.eps,
         delta=request.budget.delta,
         claim=PrivacyClaim.of(account),
-        notes=_notes(columns.groups, released),
+        notes=histogram.doubts(columns.groups, released),
     )
-
-
-def _notes(groups: tuple[str, ...], released: list[NoisyCounts]) -> tuple[str, ...]:
-    """Say where there are no intervals, or rough ones, by the released numbers."""
-    notes = []
-    hidden = [place for place, line in enumerate(released) if np.isnan(line.privacy).any()]
-    if hidden:
-        names = [groups[place] for place in hidden[:6]] if groups else ["All rows"]
-        more = f" and {len(hidden) - 6} more" if len(hidden) > 6 else ""
-        notes.append(
-            f"{', '.join(names)}{more}: the noise hides how many rows there are, so that nothing "
-            "is known of their shares. They have no intervals."
-        )
-    seen = [line for place, line in enumerate(released) if place not in hidden]
-    few = sum(int((line.counts < FEW).sum()) for line in seen)
-    if few:
-        notes.append(
-            f"{few:,} of {sum(line.counts.size for line in seen):,} shares seem to be of fewer "
-            f"than {FEW:.0f} rows. Their intervals are rough."
-        )
-    return tuple(notes)
 
 
 @dataclass(frozen=True, slots=True)

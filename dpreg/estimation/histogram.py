@@ -41,7 +41,7 @@ n^(-2/3). So the rate n^(-2/3) and its constant are those of the best fixed widt
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
@@ -49,7 +49,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dpreg.arrays import Floats, Ints
-from dpreg.estimation.shares import share_errors
+from dpreg.estimation.shares import FEW, share_errors
 from dpreg.privacy.stability import VectorChange
 from dpreg.privacy.vector_noise import VectorNoise, fit_noise
 
@@ -65,6 +65,7 @@ __all__ = [
     "count_cells",
     "count_change",
     "count_noise",
+    "doubts",
     "fine_bins",
     "project",
     "release_counts",
@@ -240,3 +241,24 @@ def project(shares: Floats) -> Floats:
     excess = (np.cumsum(ordered) - 1) / np.arange(1, ordered.size + 1)
     last = int(np.flatnonzero(ordered > excess)[-1])
     return np.asarray(np.maximum(shares - excess[last], 0.0), dtype=np.float64)
+
+
+def doubts(groups: Sequence[str], released: Sequence[NoisyCounts]) -> tuple[str, ...]:
+    """Say where there are no intervals, or rough ones, by the released numbers."""
+    notes = []
+    hidden = [place for place, line in enumerate(released) if np.isnan(line.privacy).any()]
+    if hidden:
+        names = [groups[place] for place in hidden[:6]] if groups else ["All rows"]
+        more = f" and {len(hidden) - 6} more" if len(hidden) > 6 else ""
+        notes.append(
+            f"{', '.join(names)}{more}: the noise hides how many rows there are, so that nothing "
+            "is known of their shares. They have no intervals."
+        )
+    seen = [line for place, line in enumerate(released) if place not in hidden]
+    few = sum(int((line.counts < FEW).sum()) for line in seen)
+    if few:
+        notes.append(
+            f"{few:,} of {sum(line.counts.size for line in seen):,} shares seem to be of fewer "
+            f"than {FEW:.0f} rows. Their intervals are rough."
+        )
+    return tuple(notes)
