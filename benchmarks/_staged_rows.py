@@ -31,11 +31,16 @@ from dpreg.staged.clips import (
 )
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate, noise_unit
+from dpreg.staged.minimum import as_look, open_minimum, seen, typical
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box, residual_power
 from dpreg.staged.tails import NORMAL, Heaviness
 
 SHARES = {True: (0.07, 0.15, 0.69, 0.05, 0.04), False: (0.15, 0.20, 0.56, 0.05, 0.04)}
 """Of the looks, the tail and the squares: of mu^2 with Gaussian noise, of eps without."""
+MINIMUM = (0.12, 0.27, 0.52, 0.05, 0.04)
+"""The same of eps where the last look may become a minimum."""
+BENT, SOLVED = 0.10, 0.01
+"""As in `dpreg.privacy.objective`."""
 TAIL = 0.05
 LARGEST_SIGNAL = 0.25
 """As in `dpreg.staged.plan`: up to which rows may be bounded by a product."""
@@ -113,7 +118,9 @@ def alpha(radius: float, expected: float) -> float:
     return float(a[np.argmin(cost)])
 
 
-def noise_sd(size: int, at: Coordinates, setting: Setting, share: float, expected: float):
+def noise_sd(
+    size: int, at: Coordinates, setting: Setting, share: float, expected: float, kept: float = 1.0
+):
     """(d + 1, d + 1) standard deviations, degrees and Wishart scales of one look."""
     strength, replaced = setting.strength(share), setting.neighbors == "replace-one"
     if setting.delta and at.boxed:
@@ -132,7 +139,7 @@ def noise_sd(size: int, at: Coordinates, setting: Setting, share: float, expecte
         sd = np.full((size + 1, size + 1), scale / math.sqrt(2))
         np.fill_diagonal(sd, scale)
         return sd / np.outer(weights, weights), None, None
-    a, q = alpha(radius, expected), 1.0 if replaced else 2.0
+    a, q = kept * alpha(radius, expected), 1.0 if replaced else 2.0
     scales = np.append(np.full(size, radius / ((1 - a) * q * strength)), 1 / (a * q * strength))
     degrees = size + 2
     variances = 2 * degrees * np.outer(scales, scales)
@@ -184,13 +191,15 @@ class Rows:
         return cells, tail
 
 
-def noisy(cells, at: Coordinates, setting, share, expected, public, rng, stretch=1.0) -> NoisyLook:
-    """Release a look's exact cells, (d + 1, d + 1)."""
+def noisy(
+    cells, at: Coordinates, setting, share, expected, public, rng, stretch=1.0, kept=1.0
+) -> NoisyLook:
+    """Release a look's exact cells, (d + 1, d + 1); `kept` is of the response's share."""
     size = len(cells) - 1
     if stretch > 1:
         sd, degrees, scales = product_sd(size, at, setting, share), None, None
     else:
-        sd, degrees, scales = noise_sd(size, at, setting, share, expected)
+        sd, degrees, scales = noise_sd(size, at, setting, share, expected, kept)
     if degrees is None:
         drawn = np.triu(rng.standard_normal(sd.shape) * sd)
         drawn = drawn + np.triu(drawn, 1).T
@@ -201,14 +210,23 @@ def noisy(cells, at: Coordinates, setting, share, expected, public, rng, stretch
 
 
 def staged(
-    x, y, setting: Setting, n: int, rng, *, choosing: bool = False, stretched: bool = False
+    x,
+    y,
+    setting: Setting,
+    n: int,
+    rng,
+    *,
+    choosing: bool = False,
+    stretched: bool = False,
+    alone: bool = False,
 ) -> Run:
     """Three looks and the law of the last; x and y hold the complete rows of n.
 
+    `alone`: where two looks see enough, a minimum takes the third one's place.
     `choosing` and `stretched` are as in `dpreg.staged.looks.look`; the run's law is still that of
     an estimate.
     """
-    run = looks(Rows(x, y), setting, n, rng, choosing=choosing, stretched=stretched)
+    run = looks(Rows(x, y), setting, n, rng, choosing=choosing, stretched=stretched, alone=alone)
     run.law = law(run.looks[-1], run.located[0].count, run.tail)
     return run
 
@@ -222,18 +240,27 @@ def looks(
     choosing: bool,
     last: bool = False,
     stretched: bool = False,
+    alone: bool = False,
 ) -> Run:
     """Three looks; `last` where nothing comes after a choice.
 
     What the second look releases of squares says how the clips of a look for coefficients open.
     Where none comes it is paid for like the rest, and not drawn.
     """
-    run, shares = Run(), SHARES[setting.delta > 0]
+    run, shares = Run(), MINIMUM if alone else SHARES[setting.delta > 0]
     columns = rows.raw.shape[1] - 2
     public = n if setting.neighbors == "replace-one" else None
     at, expected, count = box(columns), 0.25, None
     tails, wide, stretch, power = NORMAL, None, 1.0, 1.0
     for step, share in enumerate(shares[:3]):
+        if step == 2 and alone and seen(run.looks[-1], run.located[-1]):
+            found = run.located[-1]
+            at, score, sd = minimum(rows, setting, share, run.looks[-1], found, tails, rng)
+            wide = wide_cut(found, at, tail_sd(setting, shares[3]))
+            _, exact = rows.moments(at, wide)
+            run.tail = release_tail(exact, wide, at, setting, shares[3], found, tails, rng)
+            run.looks.append(as_look(run.looks[-1], found, at, score, sd, run.tail))
+            return run
         if step:
             found = run.located[-1]
             count, expected = run.located[0].count, found.expected_square
@@ -251,7 +278,8 @@ def looks(
             wide = wide_cut(found, at, tail_sd(setting, shares[3]), stretch=stretch)
             power = residual_power(found.coordinates, at, stretch)
         cells, exact = rows.moments(at, wide, stretch, power)
-        look = noisy(cells, at, setting, share, expected, public, rng, stretch)
+        kept = 0.5 if alone and step == 1 else 1.0
+        look = noisy(cells, at, setting, share, expected, public, rng, stretch, kept)
         look = replace(look, power=power)
         run.looks.append(look)
         if step == 1 and not last:
@@ -263,6 +291,36 @@ def looks(
     found = run.located[-1]
     run.tail = release_tail(exact, wide, at, setting, shares[3], found, tails, rng, stretch)
     return run
+
+
+def minimum(rows: Rows, setting: Setting, share, second, found, tails, rng):
+    """Release a perturbed minimum at a located fit: coordinates, the score there, its noise."""
+    strength, replaced = setting.strength(share), setting.neighbors == "replace-one"
+    size = second.size
+    e = BENT * strength
+    sd = (2 if replaced else 1) * math.sqrt(size + 1) / (strength * (1 - BENT - SOLVED))
+    at = open_minimum(found, tails, sd, 1 / (e + e * e / 2))
+    penalty = at.squared_radius / (e + e * e / 2)
+    u = np.column_stack([np.ones(len(rows)), rows.raw[:, 1:-1] @ at.whitening.T + at.offset])
+    response = (rows.raw[:, -1] - at.intercept - rows.raw[:, 1:-1] @ at.slopes) / at.width
+    square = np.einsum("ij,ij->i", u, u)
+    weight = np.minimum(1.0, at.squared_radius / square)
+    limit = typical(found) / (weight * np.sqrt(square))
+    direction = rng.standard_normal(size)
+    b = sd / math.sqrt(size + 1) * typical(found) * rng.gamma(size)
+    b *= direction / np.linalg.norm(direction)
+    weighted, t = u * weight[:, None], np.zeros(size)
+    for _ in range(80):
+        left = response - u @ t
+        gradient = penalty * t + b - weighted.T @ np.clip(left, -limit, limit)
+        inside = np.abs(left) < limit
+        step = np.linalg.solve(weighted[inside].T @ u[inside] + penalty * np.eye(size), gradient)
+        t -= step
+        if np.abs(step).max() < 1e-9:
+            break
+    moved = at.shift + at.transform @ t
+    at = replace(at, intercept=float(moved[0]), slopes=moved[1:])
+    return at, penalty * t, sd * typical(found)
 
 
 def drawn_like(setting, size, rng):

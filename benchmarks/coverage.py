@@ -24,6 +24,7 @@ from benchmarks._staged_rows import SHARES, Setting, staged
 from dpreg.staged import reference
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.flags import flags as flagged
+from dpreg.staged.minimum import may_be_alone
 from dpreg.staged.need import rows_needed
 
 
@@ -145,10 +146,11 @@ def measure(cell: Cell, runs: int, seed: int = 1) -> dict:
     names = [f"x{j}" for j in range(len(truth))]
     last = setting.strength(SHARES[cell.delta > 0][2])
     needed = rows_needed(cell.p + 1, last, cell.neighbors, gaussian=bool(cell.delta))
+    alone = not cell.delta and may_be_alone(cell.n, needed, cell.p + 2)
     hits, widths, excess, zs, info, flags = [], [], [], [], [], []
     for _ in range(runs):
         x, y = design.draw(rng)
-        run = staged(x, y, setting, cell.n, rng, stretched=True)
+        run = staged(x, y, setting, cell.n, rng, stretched=True, alone=alone)
         fit = coefficients(run.law, columns)
         half = reference.quantiles(np.diag(fit.sampling), np.diag(fit.privacy), fit.degrees, 0.05)
         beta, bse, gram = ols_errors(x, y, cell.intercept)

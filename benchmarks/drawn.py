@@ -17,12 +17,14 @@ from functools import cache
 import numpy as np
 
 from benchmarks._drawn_tables import TABLES, Draw, Table
-from benchmarks._staged_rows import Setting, staged
+from benchmarks._staged_rows import SHARES, Setting, staged
 from benchmarks.coverage import ols_errors
 from benchmarks.replication.measures import overlap
 from dpreg.staged import reference
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.flags import flags
+from dpreg.staged.minimum import may_be_alone
+from dpreg.staged.need import rows_needed
 
 PIECE, PIECES = 300_000, 10
 
@@ -46,11 +48,14 @@ def measure(
     truth = line_of(table.draw)
     setting = Setting(eps, delta, neighbors, 1, 0, table.levels)
     rng = np.random.default_rng([seed, sum(map(ord, table.label)), int(delta > 0)])
+    last = setting.strength(SHARES[delta > 0][2])
+    needed = rows_needed(len(truth), last, neighbors, gaussian=delta > 0)
+    alone = not delta and may_be_alone(table.rows, needed, len(truth) + 1)
     shared, widths, gaps, hits, own, named = [], [], [], [], [], []
     for _ in range(runs):
         x, y = table.draw(rng, table.rows)
         beta, bse, _ = ols_errors(x, y, True)
-        run = staged(x, y, setting, table.rows, rng, stretched=True)
+        run = staged(x, y, setting, table.rows, rng, stretched=True, alone=alone)
         fit = coefficients(run.law)
         half = reference.quantiles(np.diag(fit.sampling), np.diag(fit.privacy), fit.degrees, 0.05)
         exact, private = (

@@ -15,14 +15,17 @@ from dpreg.formula.design import Design
 from dpreg.moments import Moments, Vectors, read_moments
 from dpreg.privacy.budget import ALL_ROWS, FITTING, SELECTING, Budget
 from dpreg.privacy.mechanisms import Coins
+from dpreg.privacy.objective import OBJECTIVE
 from dpreg.privacy.protection import Protection
 from dpreg.results.looks import Look
 from dpreg.results.regression import RegressionResults
 from dpreg.sources.reader import Reader
 from dpreg.staged.coefficients import Coefficients, coefficients
 from dpreg.staged.flags import Flag, flags
+from dpreg.staged.held import can_hold, hold_located
 from dpreg.staged.law import LookLaw
 from dpreg.staged.looks import Looked, Read, look
+from dpreg.staged.minimum import may_be_alone
 from dpreg.staged.opened import OpenLooks
 from dpreg.staged.plan import LOOKS, LookPlan, plan_looks
 
@@ -46,6 +49,7 @@ def looks_or_reason(
     later: Fraction = Fraction(0),
     split: bool = False,
     count_later: bool = False,
+    alone: bool = False,
 ) -> LookPlan | str:
     """Plan the looks, or say why one look in the box does better here; from public facts alone.
 
@@ -72,6 +76,9 @@ def looks_or_reason(
     count_later : bool
         Where the number of rows is private and nobody declared it, return the plan: the caller is
         going to count, and to ask `too_few`.
+    alone : bool
+        Whether coefficients alone may take the last look's place: they do where rows can be held
+        and are so many times those that looks need, no noise is asked for and there is no delta.
     """
     columns = len(design.columns) - 1
     wanted = passes + LOOKS + (split or later > 0)
@@ -96,7 +103,12 @@ def looks_or_reason(
     short = too_few(plan, design, rows, cost, noise=noise, later=later)
     if short and method == "staged":
         raise ArgumentError(f'method="staged": {short}. Use method="{instead}", or a larger eps.')
-    return short or plan
+    if short:
+        return short
+    alone = alone and noise is None and can_hold(reader)
+    if alone and may_be_alone(rows, plan.rows_needed, plan.size, gaussian=plan.gaussian):
+        return plan_looks(columns, cost, protection, exclusive=exclusive, alone=True)
+    return plan
 
 
 def too_few(
@@ -183,7 +195,8 @@ def staged_fit(
     """
     public = facts.account.protection.n_is_public
     read, _ = reads_of(reader, facts.account.rng, split=opened.plan.split)
-    seen = look(read, design, opened, public=public, stretched=True)
+    hold = partial(hold_located, reader, design) if opened.plan.alone else None
+    seen = look(read, design, opened, public=public, stretched=True, hold=hold)
     facts = facts.after(reader.rows if public else None, reader.passes)
     return fit_of(design, columns, seen, facts, looks=written(seen))
 
@@ -273,7 +286,7 @@ def written(seen: Looked) -> tuple[Look, ...]:
     """Write the looks as results keep them."""
     return tuple(
         Look(
-            mechanism=seen.plan.mechanism,
+            mechanism=OBJECTIVE if seen.alone and one is seen.looks[-1] else seen.plan.mechanism,
             share=share,
             radius=None if at.boxed else float(np.sqrt(at.squared_radius)),
             width=at.width,

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 from dpreg.planning.arguments import rows_of_table, sized
@@ -21,6 +22,7 @@ from dpreg.planning.sizes import Stated
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 from dpreg.results.printed import Printed
+from dpreg.staged.minimum import may_be_alone
 from dpreg.staged.plan import LookPlan, fresh_share, plan_looks
 
 __all__ = ["Asked", "Planned", "PlannedCall"]
@@ -51,9 +53,10 @@ class Asked:
     protection: Protection
     fit: str | None = None
 
-    def looks(self, eps: float) -> LookPlan:
-        """Return the looks of a call that costs eps."""
-        return plan_looks(
+    def looks(self, eps: float, rows: int | None = None) -> LookPlan:
+        """Return the looks of a call that costs eps; of `dp_ols` where `rows` are given."""
+        plan = partial(
+            plan_looks,
             self.columns,
             Budget(Fraction(eps), self.delta),
             self.protection,
@@ -61,6 +64,11 @@ class Asked:
             later=fresh_share(self.delta) if self.fit == "fresh" else Fraction(0),
             split=self.fit == "split",
         )
+        usual = plan()
+        needed, cells = usual.rows_needed, usual.size
+        if rows and may_be_alone(rows, needed, cells, gaussian=usual.gaussian):
+            return plan(alone=True)
+        return usual
 
     def rows_needed(self, eps: float) -> float:
         """Return the least n at which "auto" looks at the rows."""

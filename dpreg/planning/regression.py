@@ -31,7 +31,7 @@ class RegressionCall(PlannedCall):
 
     def fit(self) -> PredictedFit:
         """Return what the release is expected to show, in stored units."""
-        looks, x = self.asked.looks(self.eps), self.assumed.x
+        looks, x = self.asked.looks(self.eps, self.n), self.assumed.x
         y = self.assumed.response(self.stated.beta, self.stated.sigma)
         if self.staged:
             return predict_fit(looks, x, y, self.n, stretched=True)

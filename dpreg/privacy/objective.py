@@ -12,9 +12,9 @@ density proportional to exp(-|b|/s). No minimum of floats is exact; so what is r
 
 in units u of a power of two, t^ any point at which the gradient of J is at most g in length.
 
-*Statement.* With k rows a person, replaced by others, and
+*Statement.* With k rows a person and
 
-    s >= 2 k G R / eps_1,
+    s >= 2 k G R / eps_1 where they are replaced, k G R / eps_1 where they are added or removed,
     D >= c / (e + e^2/2),  e = eps_2 / k,
     r >= (2 g / (D u) + d^(1/2)) / eps_3,
 
@@ -24,11 +24,12 @@ the release is (eps_1 + eps_2 + eps_3)-DP, whatever t^ is within its tolerance.
 Thakurta 2012). For a table T let b_T(t) = -sum grad f_i(t) - D (t - t0). As -b_T is Lipschitz and
 strongly monotone, b_T is one to one from R^d onto R^d, and t* = t just where b = b_T(t). By the
 area formula t* has the density p(b_T(t)) |det b_T'(t)| almost everywhere. Between neighbours
-b_T(t) moves by at most 2 k G R: the first factor changes by exp(eps_1) at most. -b_T' is M + E, M
-of the common rows and the penalty, E of the k own ones: k matrices of rank one, of trace at most
-k c together. det(M + E)/det(M) = det(1 + M^(-1/2) E M^(-1/2)) is at least 1. At most k of the
-eigenvalues in it exceed 1, by k c / D in all: it is at most (1 + c/D)^k, by the inequality of
-the means. So the determinants of both tables lie between det(M) and (1 + c/D)^k times that, and
+b_T(t) moves by k gradients, or by k differences of two: the first factor changes by exp(eps_1) at
+most. -b_T' is M + E, M of the common rows and the penalty, E of the k own ones: k matrices of rank
+one, of trace at most k c together; of two tables that differ by added rows, one has E = 0.
+det(M + E)/det(M) = det(1 + M^(-1/2) E M^(-1/2)) is at least 1. At most k of the eigenvalues in it
+exceed 1, by k c / D in all: it is at most (1 + c/D)^k, by the inequality of the means. So the
+determinants of both tables lie between det(M) and (1 + c/D)^k times that, and
 1 + c/D <= 1 + e + e^2/2 <= exp(eps_2/k).
 
 2. What is released, given t* (Iyengar et al. 2019). J is strongly convex, so that |t^ - t*| <=
@@ -63,7 +64,7 @@ from dpreg.privacy.stability import AccountError, Stability
 if TYPE_CHECKING:
     from dpreg.privacy.account import Part
 
-__all__ = ["DRAWN", "OBJECTIVE", "ObjectiveNoise", "objective_noise"]
+__all__ = ["DRAWN", "OBJECTIVE", "ObjectiveNoise", "objective_noise", "objective_units"]
 
 OBJECTIVE: Final = "objective perturbation"
 """The mechanism, as the budget table names it."""
@@ -161,38 +162,47 @@ def objective_noise(
         R^2: with its weight a row's length, and its squared length, are at most R and R^2, so that
         G = slope and c = bend R^2.
     rows : int
-        Public; for the tolerance alone.
+        For the tolerance alone: public, or released before.
     eps : Fraction
     protection : Protection
-        Of a public number of rows.
 
     Raises
     ------
     ArgumentError
         For arguments out of range, and for an eps so small that a scale leaves 2**200.
     """
-    if not protection.n_is_public:
-        raise ArgumentError("objective perturbation is proved for a public number of rows")
     if size < 1 or rows < 1 or min(slope, bend, reach_squared) <= 0 or eps <= 0:
         raise ArgumentError("an objective needs rows, columns, bounds and an eps above 0")
-    k, wide = protection.contributions, 1 + _SPARE
+    k, wide, moved = protection.contributions, 1 + _SPARE, _moved(protection)
     reach = Fraction(math.sqrt(reach_squared)) * wide
     curve = Fraction(bend) * Fraction(reach_squared) * wide
     x = eps * _BENT / k
     penalty = curve / (x + x * x / 2)
-    wanted = 2 * k * Fraction(slope) * wide * reach / (eps * (1 - _BENT - _SOLVED))
+    wanted = moved * Fraction(slope) * wide * reach / (eps * (1 - _BENT - _SOLVED))
     tolerance = _QUIET * eps * _SOLVED * penalty * wanted / (2 * (rows * curve + penalty))
     root = math.isqrt(size) + 1
     bits = _finer(tolerance / (4 * root))
     places = _finer(2 * tolerance / (penalty * root))
     scale = math.ceil(wanted * Fraction(2) ** bits)
-    moved = 2 * tolerance / penalty * Fraction(2) ** places + root
-    spread = math.ceil(moved / (eps * _SOLVED))
+    apart = 2 * tolerance / penalty * Fraction(2) ** places + root
+    spread = math.ceil(apart / (eps * _SOLVED))
     check_scales(scale, spread)
     shares = (1 - _SOLVED, _SOLVED)
     return ObjectiveNoise(
         size, scale, bits, places, penalty, tolerance, spread, shares, eps, protection
     )
+
+
+def _moved(protection: Protection) -> int:
+    """Return how many gradients the objective's may move by."""
+    return protection.contributions * (2 if protection.neighbors == "replace-one" else 1)
+
+
+def objective_units(size: int, eps: Fraction, protection: Protection) -> tuple[float, float]:
+    """Return the standard deviation of a cell of b at G R = 1, and D at c = 1: what to expect."""
+    x = float(eps) * float(_BENT) / protection.contributions
+    scale = _moved(protection) / (float(eps) * float(1 - _BENT - _SOLVED))
+    return scale * math.sqrt(size + 1), 1 / (x + x * x / 2)
 
 
 def _finer(length: Fraction) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dpreg.privacy.budget import decimal_string
+from dpreg.privacy.objective import OBJECTIVE
 from dpreg.results.report import Block, Facts, Grid, Paragraph
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ _CUT: Final = (
     "coefficient."
 )
 _MIXTURE: Final = (
-    "P>|z| and the interval use the law of sampling error and matrix-Laplace noise together, whose "
-    "tails are heavier than normal ones."
+    "P>|z| and the interval use the law of sampling error and {} noise together, whose tails are "
+    "heavier than normal ones."
 )
 _BOOTSTRAP: Final = (
     "P>|z| and the interval come from bootstrap draws made with the public law of the noise; z is "
@@ -73,6 +74,10 @@ LOOKS_NOTE: Final = (
     "Each look releases the moments of rows in coordinates that earlier looks fixed: a row whose "
     "columns lie outside the radius is weighted down to it, and its residual is clipped; clips are "
     "shares of half the response's range, and are opened where the noise is small anyway."
+)
+_ALONE: Final = (
+    " The last release was of the coefficients alone, by objective perturbation; its line shows "
+    "the look that it equals."
 )
 _STRETCHED: Final = (
     " In the last look a residual may reach 1.5 clips, the nearer its row lies to the centre."
@@ -129,7 +134,7 @@ def looks(listed: Sequence[Look], weak: Mapping[str, str]) -> list[Block]:
     """Return one line for each look, and the coefficients that the release leaves weak."""
     rows = tuple(
         (
-            f"look {place}",
+            "alone" if look.mechanism == OBJECTIVE else f"look {place}",
             "box" if look.radius is None else "located",
             decimal_string(look.share),
             "" if look.radius is None else f"{look.radius:.2f}",
@@ -153,10 +158,13 @@ def fit_notes(fit: RegressionResults) -> list[str]:
         return []
     if fit.conditional:
         return [GIVEN_CHOICE + _CUT, f"{_MODEL}."]
-    intervals = NORMAL if fit.noise_degrees is None else _MIXTURE
+    alone = bool(fit.looks) and fit.looks[-1].mechanism == OBJECTIVE
+    intervals = _MIXTURE.format("K-norm" if alone else "matrix-Laplace")
+    intervals = NORMAL if fit.noise_degrees is None else intervals
     if fit.interval_method == "bootstrap":
         intervals = _BOOTSTRAP + _DRAWN * fit.ridged
-    staged = [LOOKS_NOTE + _STRETCHED * (fit.looks[-1].stretch > 1)] if fit.looks else []
+    stretched = bool(fit.looks) and fit.looks[-1].stretch > 1
+    staged = [LOOKS_NOTE + _STRETCHED * stretched + _ALONE * alone] if fit.looks else []
     return [
         f"{ERRORS}{_CUT * (fit.method == 'staged')} {intervals}",
         _MODEL + GIVEN.get(fit.fit, "."),

@@ -27,7 +27,9 @@ class Look:
 
     Parameters
     ----------
-    mechanism : {"gaussian", "matrix-laplace"}
+    mechanism : {"gaussian", "matrix-laplace", "objective perturbation"}
+        After the latter the coefficients were released alone: `center` are these, and `cells` and
+        `noise_sd` those of the look that this equals, with the moments of the look before.
     share : Fraction
         Of what the looks cost together: of mu^2 for Gaussian noise, of eps for matrix-Laplace.
     radius : float or None

@@ -96,7 +96,7 @@ class RegressionResults(StatsmodelsNames):
     privacy_covariance : (p, p) array or None
         The part of `covariance` that the noise adds.
     noise_degrees : int or None
-        nu of matrix-Laplace noise: errors are N(0, sampling + privacy V), V ~ chi2_(2 nu)/(2 nu).
+        nu where noise is not normal: errors are N(0, sampling + privacy V), V ~ chi2_(2 nu)/(2 nu).
     looks : tuple of Look
         What a staged release released, look by look.
     weak : mapping

@@ -60,6 +60,7 @@ from dpreg.staged.tails import (
 __all__ = [
     "Sums",
     "allowed",
+    "cut_moves",
     "heaviness_of",
     "open_clips",
     "open_early",
@@ -162,13 +163,10 @@ def open_clips(
     minded = _SHORTENED * (_CHOOSING if choosing and not gaussian else 1.0)
     shortened = (minded / directions + _BENT[0] * tails.bent) * left
     shortened[at.squared_radius * _RADII**2 >= corner] = 0.0
-    skew = tails.possible_skew
     farther = np.array([_farther(tails, radius, stretch) for radius in _RADII])
     narrow = choosing and not gaussian
     widths = _NARROWER if narrow or stretch > 1 else _WIDTHS
     cuts = np.outer(farther, widths)
-    skewed = tails.slopes(skew, CUT * cuts, directions) ** 2
-    bent = (_HIDDEN / directions + _BENT[1] * tails.perhaps_bent) * cuts**-_FASTER
     blurred = 4 * unit * at.squared_radius * math.sqrt(directions + 1) / located.count
     seen = np.maximum(1 - blurred * _RADII**2, _HARDLY)
     noise = ratio**2 * np.outer((_RADII / seen) ** 2, widths**2)
@@ -177,7 +175,7 @@ def open_clips(
 
     def best(change: float, least: float) -> tuple[int, int]:
         """Return the places of radius and width of the least loss, from the radius `least` on."""
-        moved = change**2 * skewed + bent
+        moved = cut_moves(tails, cuts, directions, change)
         moved[:, at.width * widths >= farthest] = 0.0
         loss = noise + located.count * (shortened[:, None] + moved)
         if narrow:
@@ -194,6 +192,17 @@ def open_clips(
         squared_radius=min(at.squared_radius * float(_RADII[radius]) ** 2, corner),
         width=min(at.width * float(widths[width]), farthest),
     )
+
+
+def cut_moves(tails: Heaviness, cuts: Floats, directions: int, change: float = 1.0) -> Floats:
+    """Return the squared move by residuals cut at `cuts`, in units of the located cut.
+
+    In units of omega^2, a direction of the columns: by skew, where the spread of residuals changes
+    `change` times as much with the columns, and by what a wrong model hides.
+    """
+    skewed = tails.slopes(tails.possible_skew, CUT * cuts, directions) ** 2
+    bent = (_HIDDEN / directions + _BENT[1] * tails.perhaps_bent) * cuts**-_FASTER
+    return np.asarray(change**2 * skewed + bent)
 
 
 def open_early(located: Located, unit: float) -> Coordinates:

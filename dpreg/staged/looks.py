@@ -17,27 +17,25 @@ from dpreg.moments import CELL_BITS, Moments, Vectors
 from dpreg.privacy.account import Part
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
-from dpreg.staged.clips import (
-    Sums,
-    allowed,
-    heaviness_of,
-    open_clips,
-    open_early,
-    wide_cut,
-)
+from dpreg.privacy.objective import objective_units
+from dpreg.staged.clips import Sums, allowed, heaviness_of, open_clips, open_early, wide_cut
+from dpreg.staged.held import LocatedHeld, released_minimum
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate
 from dpreg.staged.location import Location
+from dpreg.staged.minimum import as_look, open_minimum, seen, typical
 from dpreg.staged.opened import OpenLooks
 from dpreg.staged.plan import LookPlan
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box, residual_power
 from dpreg.staged.rows import LocatedRows
 from dpreg.staged.tails import NORMAL, Heaviness
 
-__all__ = ["Looked", "look", "look_at"]
+__all__ = ["Hold", "Looked", "look", "look_at"]
 
 Read = Callable[[Vectors], Moments]
 """Reads the rows that the looks are for once, and returns their exact moments."""
+Hold = Callable[[Location, float], LocatedHeld]
+"""Reads them once and holds them, with losses of gradients up to a limit in units of tau."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +55,8 @@ class Looked:
         The released number of complete rows, of the first look.
     tail : Tail
         Residuals of the last look, with a wider cut.
+    alone : bool
+        Whether the last of them is what a minimum equals (`dpreg.staged.minimum`).
     """
 
     plan: LookPlan
@@ -65,6 +65,7 @@ class Looked:
     located: Located
     count: float
     tail: Tail
+    alone: bool = False
 
     def law(self, *, choosing: bool = False) -> LookLaw:
         """Return the law of the last look, from which coefficients are estimated.
@@ -84,6 +85,7 @@ def look(
     public: bool = False,
     choosing: bool = False,
     stretched: bool = False,
+    hold: Hold | None = None,
 ) -> Looked:
     """Look at the rows as often as the plan says, each time located by the looks before.
 
@@ -107,6 +109,9 @@ def look(
     stretched : bool
         Whether the last look bounds rows by a product where it can
         (`dpreg.privacy.product_sensitivity`).
+    hold : callable, optional
+        Reads the rows once for a minimum, which takes the last look's place if the plan allows it
+        and the second look sees enough.
 
     Notes
     -----
@@ -145,17 +150,20 @@ def look(
         sums, sd = _release_squares(moments, plan, opened.squares())
         tails = heaviness_of(looks[-1], sums, sd, wide, count, located)
         located = locate(looks[-1], located)
-    last = look_at(
-        read,
-        design,
-        opened,
-        located,
-        tails=tails,
-        public=public,
-        choosing=choosing,
-        stretched=stretched,
-    )
-    return Looked(plan, (*looks, *last.looks), (*wider, *last.opened), located, count, last.tail)
+    if hold is not None and plan.alone and seen(looks[-1], located):
+        last = _alone(read, design, opened, hold, looks[-1], located, tails)
+    else:
+        last = look_at(
+            read,
+            design,
+            opened,
+            located,
+            tails=tails,
+            public=public,
+            choosing=choosing,
+            stretched=stretched,
+        )
+    return replace(last, looks=(*looks, *last.looks), opened=(*wider, *last.opened), count=count)
 
 
 def look_at(
@@ -203,6 +211,37 @@ def look_at(
     tail = _release_tail(moments, plan, opened.tail(), location, wide, tails)
     tail = replace(tail, bent=allowed(located, coordinates, tails, stretch))
     return Looked(plan, (one,), (wider,), located, count, tail)
+
+
+def _alone(
+    read: Read,
+    design: Vectors,
+    opened: OpenLooks,
+    hold: Hold,
+    second: NoisyLook,
+    located: Located,
+    tails: Heaviness,
+) -> Looked:
+    """Release the minimum, and the tail of the residuals there; return the look that it equals."""
+    plan, part = opened.plan, opened.alone()
+    noise, bend = objective_units(plan.size - 1, part.cost.eps, part.protection)
+    wanted = open_minimum(located, tails, noise, bend)
+    location = _on_grid(wanted)
+    before = Coordinates.rounded(location)
+    rows = located.count if second.rows is None else second.rows
+    moved, penalty, scale = released_minimum(hold(location, typical(located)), part, rows)
+    there = before.shift + before.transform @ moved
+    location = _on_grid(replace(before, intercept=float(there[0]), slopes=there[1:]))
+    at = Coordinates.rounded(location)
+    wide = wide_cut(located, at, plan.tail_sd)
+    moments = read(LocatedRows(design, location, wide=wide))
+    tail = _release_tail(moments, plan, opened.tail(), location, wide, tails)
+    tail = replace(tail, bent=allowed(located, at, tails))
+    units = before.width / at.width
+    sd = units * scale * float(np.sqrt(plan.size))
+    one = as_look(second, located, at, units * penalty * moved, sd, tail)
+    wider = wanted.squared_radius > located.coordinates.squared_radius
+    return Looked(plan, (one,), (wider,), located, located.count, tail, alone=True)
 
 
 def _release_squares(moments: Moments, plan: LookPlan, part: Part) -> tuple[Sums, float]:

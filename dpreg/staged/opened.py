@@ -10,6 +10,7 @@ from typing import Final
 
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import ALL_ROWS, FITTING, Budget, decimal_string
+from dpreg.privacy.objective import DRAWN, OBJECTIVE
 from dpreg.staged.plan import TAIL, LookPlan
 
 __all__ = ["CHOSEN", "OpenLooks", "open_looks"]
@@ -31,23 +32,40 @@ class OpenLooks:
         Of looks that each have a line, of the tail and of the squares.
     later : Line or None
         Of one more look at the chosen columns.
+    last : Line or None
+        Of a third look whose place a minimum may take, in `account`.
+    account : Account or None
     """
 
     plan: LookPlan
     line: Line | None
     parts: tuple[Part, ...]
     later: Line | None = None
+    last: Line | None = None
+    account: Account | None = None
 
     def part(self, look: int) -> Part:
         """Take the part of one look, from 0; each once."""
+        if self.last is not None and look == len(self.plan.strengths) - 1:
+            return self.last.rest()
         if self.line is None:
             return self.parts[look]
         return self.line.look(self.plan.strengths[look])
 
+    def alone(self) -> Part:
+        """Take what the last look would have had, for the coefficients alone; instead of it."""
+        assert self.last is not None
+        assert self.account is not None
+        line = self.last
+        part = self.account.release(line, "coefficients", OBJECTIVE, line.left, by=(DRAWN,))
+        part.line.note = line.note
+        return part
+
     def tail(self) -> Part:
         """Take the part of the last look's tail, once."""
-        place = len(self.plan.strengths)
-        return self.parts[place] if self.line is None else self.line.look(self.plan.tail_strength)
+        if self.line is not None:
+            return self.line.look(self.plan.tail_strength)
+        return self.parts[len(self.plan.strengths) - (self.last is not None)]
 
     def squares(self) -> Part:
         """Take the part of the second look's sums of squares, once."""
@@ -76,16 +94,14 @@ def open_looks(plan: LookPlan, account: Account) -> OpenLooks:
     """Open the looks' lines of a call's account, which is not yet charged."""
     if plan.gaussian:
         return _gaussian(plan, account)
-    own = tuple(
-        account.line(
-            f"look {place}",
-            plan.mechanism,
-            Budget(eps),
-            rows=plan.rows,
-            note=f"share {decimal_string(share)}",
-        )
-        for place, (eps, share) in enumerate(zip(plan.strengths, plan.shares, strict=True), 1)
-    )
+    own, last = [], None
+    for place, (eps, share) in enumerate(zip(plan.strengths, plan.shares, strict=True), 1):
+        note, cost = f"share {decimal_string(share)}", Budget(eps)
+        if plan.alone and place == len(plan.shares):
+            last = account.joint(f"look {place}", plan.mechanism, cost, rows=plan.rows, note=note)
+        else:
+            line = account.line(f"look {place}", plan.mechanism, cost, rows=plan.rows, note=note)
+            own.append(line)
     tail = account.line(
         "residuals beyond the clip",
         "discrete laplace",
@@ -110,6 +126,8 @@ def open_looks(plan: LookPlan, account: Account) -> OpenLooks:
             note=f"{decimal_string(TAIL)} of it for residuals beyond the clip",
             by=(plan.mechanism, "laplace"),
         )
+    if last is not None:
+        return OpenLooks(plan, None, (*own, tail, squares), None, last, account)
     return OpenLooks(plan, None, (*own, tail, squares), later)
 
 

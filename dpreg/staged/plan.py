@@ -63,6 +63,7 @@ from dpreg.privacy.tail_noise import (
     tail_sd,
 )
 from dpreg.staged.locate import noise_unit
+from dpreg.staged.minimum import ALONE, ALONE_RESPONSE
 from dpreg.staged.need import rows_needed
 
 __all__ = [
@@ -139,6 +140,8 @@ class LookPlan:
         mu^2 or eps of one more look at the chosen columns, its tail included; 0 for none.
     split : bool
         Whether the looks read half 1 and the one more half 2.
+    alone : bool
+        Whether coefficients alone may take the last look's place (`dpreg.staged.minimum`).
     """
 
     triangle: Triangle
@@ -151,6 +154,7 @@ class LookPlan:
     protection: Protection
     later: Fraction = Fraction(0)
     split: bool = False
+    alone: bool = False
 
     @property
     def rows(self) -> str:
@@ -220,6 +224,7 @@ class LookPlan:
             weight = response_weight(signal)
             return located_gaussian(self.size, weight, own, who.neighbors, who.contributions)
         share = response_share(signal)
+        share *= ALONE_RESPONSE if self.alone and look < len(self.shares) - 1 else 1
         return located_matrix_laplace(self.size, share, own, who.neighbors, who.contributions)
 
     def tail_noise(self, full_weight: int) -> TailNoise:
@@ -288,6 +293,7 @@ def plan_looks(
     noise: str | None = None,
     later: Fraction = Fraction(0),
     split: bool = False,
+    alone: bool = False,
 ) -> LookPlan:
     """Plan the looks at p columns.
 
@@ -307,13 +313,15 @@ def plan_looks(
         Share of one more look at the chosen columns, below 1; 0 for none.
     split : bool
         Whether the looks read half of the rows, and one more look the other half.
+    alone : bool
+        Whether coefficients alone may take the last look's place, if the noise is not Gaussian.
     """
     triangle = layout(range(columns + 1), exclusive)
     looking = 1 - later
 
     def planned(mechanism: str) -> LookPlan:
-        whole, spent = cost.eps, Budget(cost.eps)
-        shares = tuple(share * looking for share in SHARES[mechanism])
+        whole, spent, taken = cost.eps, Budget(cost.eps), alone and mechanism != "gaussian"
+        shares = tuple(share * looking for share in (ALONE if taken else SHARES[mechanism]))
         if mechanism == "gaussian":
             halved = split and protection.apart > 1
             spent = Budget(cost.eps, cost.delta / 2) if halved else cost
@@ -332,6 +340,7 @@ def plan_looks(
             protection,
             whole if split else whole * later,
             split,
+            taken,
         )
 
     allowed = (noise,) if noise else (NOISES if cost.delta > 0 else NOISES[1:])

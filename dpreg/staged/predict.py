@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.privacy.objective import objective_units
 from dpreg.staged.clips import (
     allowed,
     heaviness_of,
@@ -25,6 +26,7 @@ from dpreg.staged.clips import (
 from dpreg.staged.coefficients import Coefficients, coefficients
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import locate
+from dpreg.staged.minimum import as_look, open_minimum, seen, typical
 from dpreg.staged.plan import LookPlan
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box, residual_power
 from dpreg.staged.tails import NORMAL
@@ -83,8 +85,13 @@ def predict_fit(
     look = _expected(x, y, at, plan.box_noise().sd, plan.degrees, scale)
     located = locate(look)
     count, last, tails = located.count, len(plan.shares) - 1, NORMAL
-    tail_sd, stretch, power = plan.tail_sd, 1.0, 1.0
+    tail_sd, stretch, power, alone, noise = plan.tail_sd, 1.0, 1.0, False, 0.0
     for place in range(1, last + 1):
+        alone = place == last and plan.alone and seen(look, located)
+        if alone:
+            noise, bend = objective_units(plan.size - 1, plan.strengths[place], plan.protection)
+            at = open_minimum(located, tails, noise, bend)
+            break
         if place == last:
             if stretched:
                 stretch = plan.stretch(located.expected_square * located.coordinates.squared_radius)
@@ -109,6 +116,9 @@ def predict_fit(
     total = scale * float(z[:, 0] @ z[:, -1])
     tail = Tail(total, squares, tail_sd, tail_sd, wide, heaviness=None if choosing else tails)
     tail = replace(tail, bent=allowed(located, at, tails, stretch))
+    if alone:
+        none = np.zeros(plan.size - 1)
+        look = as_look(look, located, at, none, noise * typical(located), tail)
     released = law(look, count, tail)
     return PredictedFit(released, coefficients(released), _least_squares(x, y) / scale)
 

@@ -10,7 +10,7 @@ import pytest
 from flint import ctx
 from scipy.optimize import minimize
 
-from dpreg.families import objective, point
+from dpreg.families import point
 from dpreg.families.family import Binomial, Poisson
 from dpreg.families.objective import HeldRows, Loss, Objective, held_rows, minimum
 from dpreg.families.plan import plan_family
@@ -22,6 +22,7 @@ from dpreg.privacy.protection import Protection
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
+from dpreg.staged import objective as search
 
 ONE = Protection("replace-one")
 LOSSES = pytest.mark.parametrize("loss", [Loss(False), Loss(True, 5.0)], ids=["yes-no", "counts"])
@@ -72,7 +73,7 @@ def test_balls_hold_the_gradient(loss):
     at = made(loss)
     t = np.array([0.3, -1.0, 2.0, 0.5])
     with ctx.workprec(100):
-        balls = at.ball([objective.arb(float(cell)) for cell in t])
+        balls = at.ball([search.arb(float(cell)) for cell in t])
         widest = max(float(cell.rad()) for cell in balls)
     np.testing.assert_allclose([float(cell) for cell in balls], at.gradient(t), rtol=1e-10)
     assert widest < 1e-20
@@ -109,7 +110,7 @@ def test_a_row_with_a_huge_offset_does_not_hold_the_search_up(loss, offset, seed
 def test_a_search_that_stops_early_goes_on_until_it_is_there(loss, monkeypatch):
     at, tolerance = made(loss), Fraction(1, 10**25)  # nearer than floats can tell
     near = minimum(at, Fraction(1, 10**9), Fraction(0), 70)
-    monkeypatch.setattr(objective, "_searched", lambda at, near: np.array([3.0, -3.0, 3.0, 3.0]))
+    monkeypatch.setattr(search, "_searched", lambda at, near: np.array([3.0, -3.0, 3.0, 3.0]))
     found = minimum(at, tolerance, Fraction(0), 90)
     gap = [a / 2**90 - b / 2**70 for a, b in zip(found, near, strict=True)]
     assert np.abs(gap).max() < 1e-8

@@ -68,6 +68,7 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
             cell("ols", **unit, method="staged", eps=30)
             cell("ols", **unit, method="staged", eps=30, delta=DELTA, noise="gaussian")
             cell("ols", **unit, method="staged", eps=30, schema="bare")
+            cell("ols", **unit, method="staged", eps=30, noise="matrix-laplace")
             cell("select", **unit, method="staged", eps=30)
             cell("select", **unit, method="staged", eps=30, delta=DELTA, fit=None)
             cell("select", **unit, method="staged", eps=30, fit="fresh")
@@ -138,6 +139,9 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
     cell("ols", method="gram", form="dask", schema="bare")
     cell("ols", method="gram", unsafe_seed=3, noise="knorm")
     cell("ols", method="staged", form="dask", eps=30)
+    for k in (1, 3):
+        told = {"neighbors": "add-remove", "contributions": k, "expected_rows": ROWS}
+        cell("ols", **told, method="staged", eps=30)
     cell("glm", delta=DELTA, form="dask")
     cell("glm", delta=DELTA, unsafe_seed=3, form="csv")
     cell("select", method="auto", eps=30, form="parquet")

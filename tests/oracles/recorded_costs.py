@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -129,7 +130,8 @@ def regression(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     found = bounds(draws, asked, names)
     size = len(result.params)
     if result.method == "staged":
-        found += looks(draws, asked, size - 1, result.looks)
+        ends = partial(_last, tape, draws, asked)
+        found += looks(draws, asked, size - 1, result.looks, minimum=ends)
     elif asked.options["method"] == "gram":
         found.append(coefficients(draws, asked, size - 1))
     else:
@@ -160,24 +162,34 @@ def _sums(draws: Iterator[Draw], asked: Asked) -> Cost:
     return _pure("lengths and responses", [sums], [3 * asked.k * 2.0**20])
 
 
+def _last(tape: Tape, draws: Iterator[Draw], asked: Asked) -> Cost:
+    return _minimum(draws, asked, *tape.notes["minimum"][0])
+
+
 def _minimum(
     draws: Iterator[Draw], asked: Asked, made: Any, tolerance: Fraction, places: int
 ) -> Cost:
     """The draw of b, the determinants, and where the search stopped."""
-    pull, spread = next(draws), next(draws)
-    assert asked.relation == "replace-one"
+    drawn, spread = next(draws), next(draws)
     d, square, penalty = len(made.noise), made.reach_squared, float(made.penalty)
-    top = float(made.rows.y.max()) if made.loss.counts else 1.0
     unit = 2 / max(cell.denominator for cell in made.noise)
-    reach = asked.rows * asked.k * max(top, made.loss.top) * math.sqrt(square)
-    bent = (max(top, made.loss.top) if made.loss.counts else 0.25) * square
+    if made.given is None:
+        assert asked.relation == "replace-one"
+        top = float(made.rows.y.max()) if made.loss.counts else 1.0
+        pull = max(top, made.loss.top) * math.sqrt(square)
+        bent = (max(top, made.loss.top) if made.loss.counts else 0.25) * square
+    else:  # residuals cut to [-1, 1], with weights: all rows have gradients of one length
+        lengths = np.linalg.norm(made.rows.x, axis=1)
+        pull, bent = float((made.given * lengths).max()), square
+        assert (made.given * lengths**2).max() <= square * (1 + 1e-9)
+    reach = asked.rows * asked.k * pull
     apart = 2 * float(tolerance) / penalty * 2**places + math.sqrt(d)
     losses = (
-        reach / (pull.scale * unit),
+        reach / (drawn.scale * unit),
         asked.k * math.log1p(bent / penalty),
         apart / spread.scale,
     )
-    return Cost("coefficients", (pull, spread), losses)
+    return Cost("coefficients", (drawn, spread), losses)
 
 
 def _vector(step: str, draws: list[Draw], changes: np.ndarray, k: int) -> Cost:

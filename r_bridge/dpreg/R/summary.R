@@ -191,7 +191,11 @@ reading <- function(object, fit) {
       "response's range, and are opened where the noise is small anyway.",
       if (any(fit$looks$stretch > 1)) {
         " In the last look a residual may reach 1.5 clips, the nearer its row lies to the centre."
-      }
+      },
+      if (any(fit$looks$mechanism == "objective perturbation")) paste0(
+        " The last release was of the coefficients alone, by objective perturbation; its line shows the look that ",
+        "it equals."
+      )
     )
   )
 }
