@@ -26,12 +26,12 @@ from dpreg.staged.clips import (
     heaviness_of,
     open_clips,
     open_early,
-    spread_sums,
     wide_cut,
 )
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate, noise_unit
-from dpreg.staged.minimum import as_look, open_minimum, seen, typical
+from dpreg.staged.minimum import as_look, open_minimum, seen
+from dpreg.staged.predict import spread_sums
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box, residual_power
 from dpreg.staged.tails import NORMAL, Heaviness
 
@@ -299,15 +299,15 @@ def minimum(rows: Rows, setting: Setting, share, second, found, tails, rng):
     size = second.size
     e = BENT * strength
     sd = (2 if replaced else 1) * math.sqrt(size + 1) / (strength * (1 - BENT - SOLVED))
-    at = open_minimum(found, tails, sd, 1 / (e + e * e / 2))
+    at, reach = open_minimum(found, tails, sd, 1 / (e + e * e / 2))
     penalty = at.squared_radius / (e + e * e / 2)
     u = np.column_stack([np.ones(len(rows)), rows.raw[:, 1:-1] @ at.whitening.T + at.offset])
     response = (rows.raw[:, -1] - at.intercept - rows.raw[:, 1:-1] @ at.slopes) / at.width
     square = np.einsum("ij,ij->i", u, u)
     weight = np.minimum(1.0, at.squared_radius / square)
-    limit = typical(found) / (weight * np.sqrt(square))
+    limit = reach / (weight * np.sqrt(square))
     direction = rng.standard_normal(size)
-    b = sd / math.sqrt(size + 1) * typical(found) * rng.gamma(size)
+    b = sd / math.sqrt(size + 1) * reach * rng.gamma(size)
     b *= direction / np.linalg.norm(direction)
     weighted, t = u * weight[:, None], np.zeros(size)
     for _ in range(80):
@@ -320,7 +320,7 @@ def minimum(rows: Rows, setting: Setting, share, second, found, tails, rng):
             break
     moved = at.shift + at.transform @ t
     at = replace(at, intercept=float(moved[0]), slopes=moved[1:])
-    return at, penalty * t, sd * typical(found)
+    return at, penalty * t, sd * reach
 
 
 def drawn_like(setting, size, rng):

@@ -106,7 +106,8 @@ def looks_or_reason(
     if short:
         return short
     alone = alone and noise is None and can_hold(reader)
-    if alone and may_be_alone(rows, plan.rows_needed, plan.size, gaussian=plan.gaussian):
+    held = max(rows, reader.source.rows or 0) if public else rows
+    if alone and may_be_alone(rows, plan.rows_needed, plan.size, held, gaussian=plan.gaussian):
         return plan_looks(columns, cost, protection, exclusive=exclusive, alone=True)
     return plan
 

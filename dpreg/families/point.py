@@ -31,7 +31,7 @@ from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.objective import DRAWN, OBJECTIVE, objective_noise
 from dpreg.privacy.protection import Protection
-from dpreg.privacy.stability import VectorChange
+from dpreg.privacy.stability import AccountError, VectorChange
 from dpreg.privacy.vector_noise import fit_noise
 
 __all__ = [
@@ -160,6 +160,8 @@ def released_minimum(
     table_rows : int
         The public number of rows.
     """
+    if not part.protection.n_is_public:
+        raise AccountError("internal error: the tolerance would tell of a private number of rows")
     loss = Loss(counts, top if counts else 1.0)
     noise = objective_noise(
         rows.x.shape[1],

@@ -47,7 +47,6 @@ from dpreg.arrays import Floats
 from dpreg.staged.locate import CUT, Located
 from dpreg.staged.released import FAR_OPENED, NEARLY, Coordinates, NoisyLook, reach
 from dpreg.staged.tails import (
-    FURTHER,
     NORMAL,
     STRETCHED,
     Heaviness,
@@ -64,7 +63,6 @@ __all__ = [
     "heaviness_of",
     "open_clips",
     "open_early",
-    "spread_sums",
     "wide_cut",
 ]
 
@@ -268,7 +266,7 @@ def heaviness_of(
     look : NoisyLook
         Its last diagonal cell holds squares of residuals at the narrow cut.
     sums : tuple of four floats
-        As `spread_sums` returns them, with noise.
+        As `dpreg.staged.predict.spread_sums` returns them, with noise.
     sd : float
         Standard deviation of the noise in each.
     wide : float
@@ -302,23 +300,6 @@ def heaviness_of(
         far_noise=sd / count,
         reach=math.sqrt(look.coordinates.squared_radius / located.coordinates.squared_radius),
     )
-
-
-def spread_sums(x: Floats, y: Floats, at: Coordinates, wide: float) -> Sums:
-    """Return what a second look releases of its residuals' spread, in floats, for predictions.
-
-    With f the residual cut at `wide`, in its units, and c a row's weight: the sums of (c f)^2 of
-    positive and of negative f, of (1 - c^2) f^2, and of 1 - c'^2, c' the weight farther out. What a
-    call releases is made by `dpreg.staged.rows`, in integers.
-    """
-    residual = np.clip((y - at.intercept - x @ at.slopes) / wide, -1, 1)
-    u = x @ at.whitening.T + at.offset
-    share = at.squared_radius / (1 + np.einsum("ij,ij->i", u, u))
-    weight, square = np.minimum(share, 1.0), residual**2
-    above = float((weight * square)[residual > 0].sum())
-    below = float((weight * square)[residual < 0].sum())
-    far = float((1 - np.minimum(FURTHER**2 * share, 1.0)).sum())
-    return above, below, float(((1 - weight) * square).sum()), far
 
 
 def _mislocated(look: NoisyLook, located: Located, count: float) -> float:

@@ -90,7 +90,7 @@ def flags(
             Flag(
                 "heavy-residuals",
                 moved,
-                "Residuals have heavy tails, or are larger far from the centre, and three looks "
+                "Residuals have heavy tails, or are larger far from the centre, and the releases "
                 "cut them. If they are skewed, the intercept moves; if their spread changes with a "
                 "column, or the model is not linear, slopes move too. The "
                 "intervals allow for what is usual, and may still miss the least squares line: "

@@ -23,7 +23,7 @@ from dpreg.staged.held import LocatedHeld, released_minimum
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate
 from dpreg.staged.location import Location
-from dpreg.staged.minimum import as_look, open_minimum, seen, typical
+from dpreg.staged.minimum import as_look, holds_as_many, open_minimum, seen
 from dpreg.staged.opened import OpenLooks
 from dpreg.staged.plan import LookPlan
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box, residual_power
@@ -150,7 +150,8 @@ def look(
         sums, sd = _release_squares(moments, plan, opened.squares())
         tails = heaviness_of(looks[-1], sums, sd, wide, count, located)
         located = locate(looks[-1], located)
-    if hold is not None and plan.alone and seen(looks[-1], located):
+    held = plan.alone and holds_as_many(located, plan.size)
+    if hold is not None and held and seen(looks[-1], located):
         last = _alone(read, design, opened, hold, looks[-1], located, tails)
     else:
         last = look_at(
@@ -225,11 +226,11 @@ def _alone(
     """Release the minimum, and the tail of the residuals there; return the look that it equals."""
     plan, part = opened.plan, opened.alone()
     noise, bend = objective_units(plan.size - 1, part.cost.eps, part.protection)
-    wanted = open_minimum(located, tails, noise, bend)
+    wanted, limit = open_minimum(located, tails, noise, bend)
     location = _on_grid(wanted)
     before = Coordinates.rounded(location)
     rows = located.count if second.rows is None else second.rows
-    moved, penalty, scale = released_minimum(hold(location, typical(located)), part, rows)
+    moved, penalty, scale = released_minimum(hold(location, limit), part, rows)
     there = before.shift + before.transform @ moved
     location = _on_grid(replace(before, intercept=float(there[0]), slopes=there[1:]))
     at = Coordinates.rounded(location)

@@ -16,22 +16,22 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.privacy.objective import objective_units
 from dpreg.staged.clips import (
+    Sums,
     allowed,
     heaviness_of,
     open_clips,
     open_early,
-    spread_sums,
     wide_cut,
 )
 from dpreg.staged.coefficients import Coefficients, coefficients
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import locate
-from dpreg.staged.minimum import as_look, open_minimum, seen, typical
+from dpreg.staged.minimum import as_look, open_minimum, seen
 from dpreg.staged.plan import LookPlan
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box, residual_power
-from dpreg.staged.tails import NORMAL
+from dpreg.staged.tails import FURTHER, NORMAL
 
-__all__ = ["PredictedFit", "located_rows", "predict_fit", "predict_one_look"]
+__all__ = ["PredictedFit", "located_rows", "predict_fit", "predict_one_look", "spread_sums"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +90,8 @@ def predict_fit(
         alone = place == last and plan.alone and seen(look, located)
         if alone:
             noise, bend = objective_units(plan.size - 1, plan.strengths[place], plan.protection)
-            at = open_minimum(located, tails, noise, bend)
+            at, limit = open_minimum(located, tails, noise, bend)
+            noise *= limit
             break
         if place == last:
             if stretched:
@@ -118,7 +119,7 @@ def predict_fit(
     tail = replace(tail, bent=allowed(located, at, tails, stretch))
     if alone:
         none = np.zeros(plan.size - 1)
-        look = as_look(look, located, at, none, noise * typical(located), tail)
+        look = as_look(look, located, at, none, noise, tail)
     released = law(look, count, tail)
     return PredictedFit(released, coefficients(released), _least_squares(x, y) / scale)
 
@@ -160,6 +161,23 @@ def located_rows(
     share = at.squared_radius / (1 + np.einsum("ij,ij->i", u, u))
     c, cut = np.minimum(1.0, np.sqrt(share)), np.clip(np.sqrt(share), 1.0, stretch)
     return np.column_stack([c, u * c[:, None], np.clip(c**power * e, -cut, cut)])
+
+
+def spread_sums(x: Floats, y: Floats, at: Coordinates, wide: float) -> Sums:
+    """Return what a second look releases of its residuals' spread, in floats, for predictions.
+
+    With f the residual cut at `wide`, in its units, and c a row's weight: the sums of (c f)^2 of
+    positive and of negative f, of (1 - c^2) f^2, and of 1 - c'^2, c' the weight farther out. What a
+    call releases is made by `dpreg.staged.rows`, in integers.
+    """
+    residual = np.clip((y - at.intercept - x @ at.slopes) / wide, -1, 1)
+    u = x @ at.whitening.T + at.offset
+    share = at.squared_radius / (1 + np.einsum("ij,ij->i", u, u))
+    weight, square = np.minimum(share, 1.0), residual**2
+    above = float((weight * square)[residual > 0].sum())
+    below = float((weight * square)[residual < 0].sum())
+    far = float((1 - np.minimum(FURTHER**2 * share, 1.0)).sum())
+    return above, below, float(((1 - weight) * square).sum()), far
 
 
 def _expected(

@@ -12,11 +12,10 @@ from dpreg.staged.clips import (
     heaviness_of,
     open_clips,
     open_early,
-    spread_sums,
     wide_cut,
 )
 from dpreg.staged.locate import CUT, locate, noise_unit
-from dpreg.staged.predict import located_rows
+from dpreg.staged.predict import located_rows, spread_sums
 from dpreg.staged.released import NoisyLook, box, residual_power
 from dpreg.staged.tails import NORMAL, Heaviness
 

@@ -16,7 +16,7 @@ from dpreg.privacy.protection import Protection
 from dpreg.staged import minimum, reference
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.locate import Located
-from dpreg.staged.minimum import ALONE, as_look, may_be_alone, open_minimum, seen, typical
+from dpreg.staged.minimum import ALONE, as_look, holds_as_many, may_be_alone, open_minimum, seen
 from dpreg.staged.plan import SHARES, SQUARES, TAIL, plan_looks
 from dpreg.staged.released import Coordinates, NoisyLook, Tail
 from dpreg.staged.tails import NORMAL
@@ -38,9 +38,13 @@ def located(count=20_000.0, residual=0.02, squared=4.0, least=3.0):
 
 def test_shares_are_of_the_whole_and_public_numbers_decide():
     assert sum(ALONE) + TAIL + SQUARES == 1
-    assert may_be_alone(600, 100, 5)
-    assert not may_be_alone(599, 100, 5)
+    assert may_be_alone(700, 100, 5)
+    assert not may_be_alone(699, 100, 5)
+    assert may_be_alone(1 << 21, 100, 4)
     assert not may_be_alone(1 << 22, 100, 3)
+    assert not may_be_alone(700, 100, 3, 1 << 22)
+    assert holds_as_many(located(count=2.0**21), 4)
+    assert not holds_as_many(located(count=2.0**22), 4)
     plan = plan_looks(3, Budget(1), Protection("replace-one"))
     assert plan.shares == SHARES["matrix-laplace"]
     alone = plan_looks(3, Budget(1), Protection("replace-one"), alone=True)
@@ -49,7 +53,7 @@ def test_shares_are_of_the_whole_and_public_numbers_decide():
     with_delta = plan_looks(3, Budget(1, "1e-6"), Protection("replace-one"), alone=True)
     assert with_delta.gaussian
     assert not with_delta.alone
-    assert not may_be_alone(600, 100, 5, gaussian=True)
+    assert not may_be_alone(700, 100, 5, gaussian=True)
 
 
 def test_the_second_look_spares_its_columns():
@@ -85,17 +89,21 @@ def test_only_a_second_look_that_sees_all_directions_is_enough():
 def test_clips_open_as_noise_falls_and_stop_at_the_corner():
     at, widths, radii = located(), [], []
     for noise in (2000.0, 200.0, 20.0, 2.0, 0.002):
-        found = open_minimum(at, NORMAL, noise, 20.0)
-        widths.append(found.width)
+        found, limit = open_minimum(at, NORMAL, noise, 20.0)
+        widths.append(limit * found.width / 2)
+        assert limit == pytest.approx(2) or found.width == at.coordinates.farthest
     assert widths == sorted(widths)
-    assert widths[0] < widths[-1] <= at.coordinates.farthest
+    ends = math.sqrt(found.squared_radius) / 2 * at.coordinates.farthest
+    assert widths[0] < at.coordinates.farthest < widths[-1] <= ends * 1.000001
     for bend in (1e4, 100.0, 20.0, 1e-3):
-        radii.append(open_minimum(at, NORMAL, 20.0, bend).squared_radius)
+        radii.append(open_minimum(at, NORMAL, 20.0, bend)[0].squared_radius)
     assert radii == sorted(radii)
     assert radii[0] == pytest.approx(1.2 * 4)
-    assert radii[-1] == pytest.approx(4 * 4)
+    assert radii[1] == pytest.approx(0.06 * 20_000 / 100)
+    assert radii[-1] == at.coordinates.corner
     far = located(squared=1e6)
-    assert open_minimum(far, NORMAL, 20.0, 1e-9).squared_radius == far.coordinates.squared_radius
+    found, _ = open_minimum(far, NORMAL, 20.0, 1e-9)
+    assert found.squared_radius == far.coordinates.squared_radius
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
@@ -213,4 +221,3 @@ def test_intervals_hold_and_are_narrower_than_those_of_three_looks(neighbors):
     less = 0.95 if neighbors == "replace-one" else 1.0  # where there is less noise to spare
     assert np.median(widths[True]) < less * np.median(widths[False])
     assert np.mean(errors[True]) < (less - 0.05) * np.mean(errors[False])
-    assert typical(located()) == 2.0
