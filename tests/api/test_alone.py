@@ -9,6 +9,7 @@ import statsmodels.formula.api as smf
 
 import dpreg
 from dpreg.privacy.objective import OBJECTIVE
+from dpreg.staged import minimum
 
 SCHEMA = {"y": (-5, 5), "x": (-4, 4), "z": (-4, 4), "w": (-4, 4)}
 STEPS = ["residuals beyond the clip", "spread of residuals and rows"]
@@ -84,6 +85,17 @@ def test_with_delta_and_in_a_selection_nothing_is_alone():
 def test_a_hidden_direction_leaves_what_was_kept_for_it_to_the_third_look():
     fit = fitted(table(alike=0.99999), eps=4)
     assert fit.budget["eps"].tolist() == ["0.48", "1.08", "2.08", "0.2", "0.16"]
+
+
+def test_rows_are_held_by_their_own_number(monkeypatch):
+    monkeypatch.setattr(minimum, "_MOST_CELLS", 5500 * 5)
+    told = {"expected_rows": 5000, "method": "staged"}
+    public, private = fitted(**told), fitted(**told, neighbors="add-remove")
+    assert steps(public) == steps(private) == LOOKS
+    assert public.budget["eps"].tolist()[0] == "0.15"  # never planned
+    assert private.budget["eps"].tolist()[0] == "0.12"  # planned, and given up after the looks
+    monkeypatch.setattr(minimum, "_MOST_CELLS", 6500 * 5)
+    assert steps(fitted(**told, neighbors="add-remove")) == ALONE
 
 
 def test_rows_that_another_process_reads_are_not_held():

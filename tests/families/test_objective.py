@@ -14,11 +14,12 @@ from dpreg.families import point
 from dpreg.families.family import Binomial, Poisson
 from dpreg.families.objective import HeldRows, Loss, Objective, held_rows, minimum
 from dpreg.families.plan import plan_family
-from dpreg.families.point import alone, open_point, release_point
+from dpreg.families.point import alone, open_point, release_point, released_minimum
 from dpreg.formula.design import build_design
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
+from dpreg.privacy.stability import AccountError
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
@@ -224,3 +225,11 @@ def _watched(seen):
         return found
 
     return whole
+
+
+def test_a_private_number_of_rows_is_no_tolerance() -> None:
+    class Given:
+        protection = Protection("add-remove")
+
+    with pytest.raises(AccountError, match="private number"):
+        released_minimum(None, False, 1.0, 1.0, None, Given(), 100)
