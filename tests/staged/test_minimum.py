@@ -72,9 +72,10 @@ def test_only_a_second_look_that_sees_all_directions_is_enough():
     here = replace(HERE, coordinates=look.coordinates)
     norm = 2 * math.sqrt(float((look.noise_sd[:4, :4] ** 2).sum(axis=1).max()))
     values, vectors = np.linalg.eigh(look.cells[:4, :4])
-    for least, enough in ((1.11, True), (1.09, False)):
+    sure = 2.5 * float(look.noise_sd[:4, :4].max())
+    for least, enough in ((1.11, True), (1.09, False), (1.11 - sure / norm, False)):
         cells = look.cells.copy()
-        cells[:4, :4] = (vectors * np.append(least * norm, values[1:])) @ vectors.T
+        cells[:4, :4] = (vectors * np.append(least * norm + sure, values[1:])) @ vectors.T
         assert seen(replace(look, cells=cells), here) == enough
     shorter = np.diag([1.0, 1.0, 0.05])  # as rows of a rare level are
     drawn_in = replace(
