@@ -66,7 +66,7 @@ def shown(value: object, most: int = 80) -> str:
     if kind in _SCALARS:
         return repr(value)
     if not isinstance(value, str) or kind.__module__ == "numpy":
-        article = "an" if kind.__name__.lower().startswith((*"aeiou", "nd")) else "a"
+        article = "an" if kind.__name__.lower().startswith((*"aeio", "un", "nd")) else "a"
         return f"{article} {kind.__name__}"
     if not quotable(value):
         return "(text that may hold rows)"

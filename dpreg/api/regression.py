@@ -164,8 +164,8 @@ def dp_ols(
         Bounds and levels of the raw columns; bounds left out are bought from a share of eps.
     method : {"auto", "staged", "gram", "ssp", "adassp"}
         "staged" releases the moment matrix three times, each time of rows in coordinates that the
-        earlier releases fixed, so that the noise shrinks with the clips; without delta the last
-        release may be of the coefficients alone. "gram" releases it once;
+        earlier releases fixed, so that the noise shrinks with the clips; without Gaussian noise the
+        last release may be of the coefficients alone. "gram" releases it once;
         it reads the rows once and does better where they are few. Both give standard errors that
         include the noise. "auto" takes "staged" where a public rule finds enough rows and "gram"
         otherwise; a note says why. "ssp" and "adassp" are published alternatives that give only

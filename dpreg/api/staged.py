@@ -78,7 +78,8 @@ def looks_or_reason(
         going to count, and to ask `too_few`.
     alone : bool
         Whether coefficients alone may take the last look's place: they do where rows can be held
-        and are so many times those that looks need, no noise is asked for and there is no delta.
+        and are so many times those that looks need, no noise is asked for, and that of looks is
+        matrix-Laplace, as it always is without delta.
     """
     columns = len(design.columns) - 1
     wanted = passes + LOOKS + (split or later > 0)
@@ -108,7 +109,10 @@ def looks_or_reason(
     alone = alone and noise is None and can_hold(reader)
     held = max(rows, reader.source.rows or 0) if public else rows
     if alone and may_be_alone(rows, plan.rows_needed, plan.size, held, gaussian=plan.gaussian):
-        return plan_looks(columns, cost, protection, exclusive=exclusive, alone=True)
+        # Of the noise that was chosen: with delta the shares of `alone` might choose another.
+        return plan_looks(
+            columns, cost, protection, exclusive=exclusive, noise=plan.mechanism, alone=True
+        )
     return plan
 
 

@@ -19,7 +19,7 @@ __all__ = ["FEW", "centred_shares", "share_errors"]
 _ADDED: Final = 2.0
 """Rows of each kind."""
 FEW: Final = 10.0
-"""Rows in a bin, or outside it, below which an interval of its share is rough."""
+"""Rows in a bin below which an interval of its share is rough."""
 
 
 def centred_shares(shares: Floats, rows: Floats | float) -> Floats:

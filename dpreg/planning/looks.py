@@ -65,9 +65,11 @@ class Asked:
             split=self.fit == "split",
         )
         usual = plan()
+        if not rows:
+            return usual
         needed, cells = usual.rows_needed, usual.size
-        if rows and may_be_alone(rows, needed, cells, gaussian=usual.gaussian):
-            return plan(alone=True)
+        if may_be_alone(rows, needed, cells, gaussian=usual.gaussian):
+            return plan(noise=usual.mechanism, alone=True)
         return usual
 
     def rows_needed(self, eps: float) -> float:

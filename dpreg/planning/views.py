@@ -164,13 +164,15 @@ def _way(plan: Plan | RegressionPlan, instead: str) -> Paragraph:
 def regression_report(plan: RegressionPlan) -> Report:
     """Return the page of a plan of a regression."""
     call = plan.call
-    noise = call.asked.looks(plan.eps).mechanism
+    planned = call.asked.looks(plan.eps, plan.n)
     looks = "staged: three looks" if call.staged else "gram: one look"
+    if call.staged and planned.alone:
+        looks = "staged: two looks, then coefficients alone"
     facts = Facts(
         _left(plan),
         (
             ("Method", looks),
-            ("Noise", noise),
+            ("Noise", planned.mechanism),
             ("Columns", str(len(call.stated.beta))),
             ("Rows needed", f"{plan.rows_needed:,}"),
             ("Overlap", f"{plan.overlap:.3f}"),

@@ -29,6 +29,10 @@ _SHARES: Final = (
     "The interval uses std err and the normal law about the share that two more rows in the bin "
     "and two more outside would give, and ends at 0 and 1."
 )
+_PROBABILITY: Final = (
+    "The interval uses std err and the normal law about the share of ones that two more ones and "
+    "two more zeros would give, and ends at 0 and 1."
+)
 _PICTURE: Final = (
     "std err holds sampling error and privacy noise together; conf_int() has the intervals."
 )
@@ -63,7 +67,7 @@ def _law(result: ClassicResults, alpha: float) -> str:
     if result.blocks is not None:
         degrees = max(result.blocks - 1, 1)
         return f"The interval uses std err and Student's law, with {degrees:,} degrees of freedom."
-    return _NORMAL if result.share_rows is None else _SHARES.replace("in the bin", "of ones")
+    return _NORMAL if result.share_rows is None else _PROBABILITY
 
 
 def histogram(result: HistogramResults, alpha: float) -> Report:

@@ -268,7 +268,7 @@ def _few_off_an_end(result: ClassicResults) -> list[str]:
     return [
         "A mean lies so near an end of its bounds that a few rows may account for the distance: "
         "the normal law is then rough, and the interval covers too seldom. Intervals of "
-        "dp_histogram's shares hold for rare values too."
+        "dp_histogram's shares hold better for rare values."
     ]
 
 

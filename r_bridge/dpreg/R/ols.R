@@ -7,7 +7,8 @@
 #' @param delta Above 0 it allows Gaussian noise; `"ssp"` and `"adassp"` need it.
 #' @param shares A named list: the part of `eps` for `bounds`, where the schema leaves some out.
 #' @param method `"staged"` releases the matrix of moments three times, each time of rows in coordinates that
-#'   the earlier releases fixed; `"gram"` releases it once, which does better where rows are few. `"auto"` takes
+#'   the earlier releases fixed, or twice and then, without delta and with rows enough, the coefficients alone;
+#'   `"gram"` releases it once, which does better where rows are few. `"auto"` takes
 #'   one of them by a public rule, and a note says why. `"ssp"` and `"adassp"` are published alternatives that
 #'   give coefficients alone, and need `delta`.
 #' @param noise `"gaussian"` (needs `delta`) or `"matrix-laplace"`; for `"gram"` also `"knorm"` or `"laplace"`;
