@@ -122,6 +122,11 @@ PHASES = {
 }
 
 
+def heed():
+    """Let a child heed Ctrl-C, which the jobs of nohup, and all that they start, ignore."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def seconds_to_end(program, threads="2"):
     """Send a program Ctrl-C one second after it says "go"; return how long it takes to end.
 
@@ -134,6 +139,7 @@ def seconds_to_end(program, threads="2"):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=heed,
     )
     assert process.stdout.readline() == "go\n"
     time.sleep(1)

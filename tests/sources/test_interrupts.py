@@ -87,6 +87,7 @@ def seconds_to_stop(engine, tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # nohup ignores it
     )
     try:
         assert process.stdout.readline() == "reading\n"
