@@ -67,7 +67,7 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
             cell("ols", **unit, method="gram", noise="laplace", schema="bare")
             cell("ols", **unit, method="staged", eps=30)
             cell("ols", **unit, method="staged", eps=30, delta=DELTA, noise="gaussian")
-            cell("ols", **unit, method="staged", eps=30, schema="bare")
+            cell("ols", **unit, method="staged", eps=80 * k, schema="bare")
             cell("ols", **unit, method="staged", eps=30, noise="matrix-laplace")
             cell("select", **unit, method="staged", eps=30)
             cell("select", **unit, method="staged", eps=30, delta=DELTA, fit=None)
