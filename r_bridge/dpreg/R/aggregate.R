@@ -63,7 +63,7 @@ sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = N
                              contributions = 1, person = NULL, by = NULL, schema = NULL, timeout = NULL,
                              noise = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
-  list(estimator, data, eps, bounds)
+  required(estimator, data, eps, bounds)
   arguments <- given_arguments(call)
   arguments$estimator <- NULL
   arguments$progress <- NULL

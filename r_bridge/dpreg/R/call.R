@@ -65,53 +65,93 @@ plain_argument <- function(value, name) {
   enc2utf8(value)
 }
 
-# A call to keep in the result: what was typed, without rows. `do.call()` and pipes may put whole
-# tables where a name is expected, and functions with all that they can see; so may `update()`, and
-# bquote(), substitute() and rlang's inject() within an expression.
+# A call to keep in the result: what was typed, without rows. It keeps what is known to hold none, and for
+# anything else a placeholder: names, formulas, and the arguments that are public by what dpreg promises.
+# `do.call()` and pipes may put whole tables where a name is expected, and functions with all that they can
+# see; so may `update()`, and bquote(), substitute() and rlang's inject() within an expression.
 public_call <- function(call) {
-  if (is.function(call[[1]])) call[[1]] <- function_symbol(call[[1]])
-  call[[1]] <- as.name(sub("^.*::", "", deparse1(call[[1]])))
+  call[[1]] <- called_name(call[[1]])
+  columns <- c(column_arguments, if (!is.null(call$data)) "x")
   for (name in setdiff(names(call), "")) {
     value <- call[[name]]
-    path <- name == "data" && is.character(value)
-    rows <- name %in% c("data", "newdata") || name == "x" && is.null(call$data)
-    if (rows && !path) value <- call[[name]] <- if (is_of_a_name(value)) without_cells(value) else quote(data)
-    # A ledger's address may hold a password.
-    if (name == "budget" && !is.language(value)) call[[name]] <- quote(budget)
-    if (is.function(value)) call[[name]] <- as.name(name)
-    if (is.call(value)) call[[name]] <- without_objects(value)
-    if (inherits(value, "formula")) call[[name]] <- bare_formula(value)
+    path <- name == "data" && is.character(value) && length(value) == 1
+    harmless <- path || is_reference(value) || is_formula(value) || name %in% c(public_arguments, columns)
+    call[name] <- list(if (!harmless) {
+      placeholder(name)
+    } else if (is.function(value)) {
+      as.name(name)
+    } else if (is.call(value)) {
+      without_objects(value)
+    } else {
+      value
+    })
   }
   call
 }
 
-# Whether an expression starts from a name, as d, d$x and subset(d, x > 0) do, and c(23, 45) does not.
-is_of_a_name <- function(e) {
-  while (is.call(e) && length(e) > 1) e <- e[[2]]
-  is.name(e)
-}
-
-# What was typed of an expression for rows, its cells left out: of c(d$x, 23, 45) the numbers. Constants
-# that compare or index rows, as in d[d$x > 0, 1:3], or scale them, as in transform(d, x = x / 100), stay.
-without_cells <- function(e, cells = FALSE) {
-  if (!is.call(e)) return(if (cells && is.atomic(e) && !is.null(e)) quote(...) else e)
-  verb <- sub("^.*::", "", deparse1(e[[1]]))
-  if (verb %in% c("<", ">", "<=", ">=", "==", "!=", "%in%", "::", ":::")) return(e)
-  cells <- cells || verb %in% vector_makers
-  for (i in if (verb %in% c("[", "[[", "$", "@")) 2 else seq_along(e)) {
-    value <- e[[i]]
-    if (missing(value) || is.null(value)) next
-    e[[i]] <- without_cells(value, cells)
+# A call to show in a condition, as it was typed: there no argument has been looked at yet, and some may be at
+# the wrong place. Of what is not known to hold no rows dots remain.
+call_to_show <- function(call) {
+  call[[1]] <- called_name(call[[1]])
+  names <- names(call) %||% rep("", length(call))
+  for (i in seq_along(call)[-1]) {
+    value <- call[[i]]
+    if (missing(value)) next
+    column <- names[i] %in% column_arguments && is.character(value) && length(value) == 1
+    harmless <- column || is_reference(value) || is_formula(value) || names[i] %in% public_arguments
+    call[i] <- list(if (harmless) without_objects(value) else quote(...))
   }
-  e
+  call
 }
 
-vector_makers <- c("c", "list", "data.frame", "data.table", "tibble", "tribble", "cbind", "rbind", "append",
-                   "replace", "matrix", "array", "rep", "structure")
+# What stands for an argument that a call does not keep; update() asks for it.
+placeholder <- function(name) as.name(paste0("<", name, ">"))
+
+# Arguments that are public whatever they are. None that may hold rows, a result, an account or an address: what
+# is on neither list is left out.
+public_arguments <- c(
+  "formula", "eps", "delta", "schema", "method", "mechanism", "noise", "scaling", "neighbors", "contributions", "clip",
+  "center", "shares", "expected_rows", "analyst", "progress", "unsafe_seed", "family", "response_cap", "units", "keep",
+  "max_terms", "hierarchy", "radius", "penalty", "sigma2", "false_inclusions", "draws", "fit", "engine", "bounds",
+  "bins", "complete", "width_share", "q", "alpha", "estimator", "blocks", "correct_bias", "aggregation", "timeout",
+  "effects", "sigma", "n", "of", "chance", "candidates", "sd", "correlation", "mean", "spread", "scatter", "seed", "beta", "bound",
+  "scale", "empty", "datasets", "analyst_cap", "period_cap", "period", "read_only"
+)
+
+# Arguments that name columns. A call that went through has found the columns; in one that did not there may be
+# cells instead.
+column_arguments <- c("offset", "exposure", "trials", "person", "by")
+
+# d, d$x, d[["x"]], d@x and package::d: nothing that could hold a cell.
+is_reference <- function(e) {
+  if (is.name(e)) return(TRUE)
+  if (!is.call(e) || length(e) != 3 || !is.name(e[[1]])) return(FALSE)
+  part <- switch(as.character(e[[1]]), `::` = , `:::` = , `$` = , `@` = is.name(e[[3]]),
+                 `[[` = is.character(e[[3]]) && length(e[[3]]) == 1, FALSE)
+  part && is_reference(e[[2]])
+}
+
+# The name by which a function was called, or that of a function which stands in the call itself.
+called_name <- function(e) {
+  if (is.function(e)) return(function_symbol(e))
+  if (is.name(e)) return(e)
+  if (is_reference(e)) as.name(as.character(e[[3]])) else quote(FUN)
+}
+
+# What base R does for an argument without a default, without the call's cells in the condition.
+required <- function(...) {
+  for (name in vapply(as.list(substitute(list(...)))[-1], as.character, "")) {
+    if (eval(call("missing", as.name(name)), parent.frame())) {
+      stop(simpleError(paste0("argument \"", name, "\" is missing, with no default"), users_call()))
+    }
+  }
+  invisible(list(...))
+}
 
 # What was typed: objects that were put into an expression are left out, as are long vectors and the
 # text of the file that `function(x) ...` was read from.
 without_objects <- function(e) {
+  if (!is.call(e)) return(if (is_object(e)) quote(...) else e)
   if (is.function(e[[1]])) e[[1]] <- function_symbol(e[[1]])
   defines <- identical(e[[1]], quote(`function`))
   if (defines) e[4] <- list(NULL)

@@ -1,6 +1,6 @@
 # What goes wrong arrives as a classed condition: "dpreg_error", below it one class for each error
 # of Python's dpreg. Messages hold public facts only; tracebacks of Python are left out, and of the
-# user's call what holds rows.
+# user's call what may hold rows (call.R).
 
 dpreg_stop <- function(kind, ..., call = users_call()) {
   stop(dpreg_condition(c(paste0("dpreg_", kind), "dpreg_error", "error"), paste0(...), call))
@@ -28,17 +28,6 @@ users_call <- function() {
     }
   }
   NULL
-}
-
-# `do.call()` puts objects where a name is expected: what could be rows is left out.
-call_to_show <- function(call) {
-  for (i in seq_along(call)[-1]) {
-    value <- call[[i]]
-    if (missing(value)) next
-    # An address may hold a password.
-    if (is.character(value) && any(grepl("://", value, fixed = TRUE))) call[[i]] <- quote(...)
-  }
-  without_objects(call)
 }
 
 # A name for a function that stands in a call itself.

@@ -38,7 +38,7 @@ dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL
                     neighbors = "replace-one", contributions = 1, person = NULL, by = NULL, complete = FALSE,
                     noise = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
-  list(x, eps)
+  required(x, eps)
   estimate_call("dp_mean", x, data, given_arguments(call), call)
 }
 
@@ -48,7 +48,7 @@ dp_quantile <- function(x, q, data = NULL, eps, bounds = NULL, schema = NULL,
                         neighbors = "replace-one", contributions = 1, person = NULL, by = NULL, complete = FALSE,
                         alpha = 0.05, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
-  list(x, q, eps)
+  required(x, q, eps)
   estimate_call("dp_quantile", x, data, given_arguments(call), call)
 }
 
@@ -59,7 +59,7 @@ dp_histogram <- function(x, data = NULL, eps, delta = 0, bounds = NULL, bins = "
                          complete = FALSE, width_share = 0.2, noise = NULL, budget = NULL, analyst = NULL,
                          progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
-  list(x, eps)
+  required(x, eps)
   estimate_call("dp_histogram", x, data, given_arguments(call), call)
 }
 
@@ -70,7 +70,7 @@ dp_suffstats <- function(x, data = NULL, family = "gaussian", eps, delta = 0, bo
                          complete = FALSE, noise = NULL, budget = NULL, analyst = NULL, progress = NULL,
                          unsafe_seed = NULL) {
   call <- match.call()
-  list(x, eps)
+  required(x, eps)
   estimate_call("dp_suffstats", x, data, given_arguments(call), call)
 }
 

@@ -46,7 +46,7 @@ dp_glm <- function(formula, data, eps, delta = 0, family = stats::binomial(), sc
                    contributions = 1, person = NULL, shares = NULL, budget = NULL, analyst = NULL,
                    progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
-  list(formula, data, eps)
+  required(formula, data, eps)
   wanted <- family_name(family)
   added <- added_parts(
     list(offset = substitute(offset), exposure = substitute(exposure), trials = substitute(trials)),

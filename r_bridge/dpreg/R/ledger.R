@@ -40,7 +40,7 @@
 dp_ledger <- function(path, eps = NULL, delta = 0, analyst_cap = NULL, period_cap = NULL, period = "month",
                       analyst = NULL, read_only = FALSE, timeout = 30) {
   call <- match.call()
-  list(path)
+  required(path)
   arguments <- given_arguments(call)
   arguments$path <- ledger_path(path)
   arguments$analyst <- NULL # said at each charge

@@ -209,10 +209,10 @@ update.dp_result <- function(object, formula., ..., evaluate = TRUE) {
   }
   changes <- match.call(expand.dots = FALSE)$...
   for (name in names(changes)) call[name] <- changes[name] # an argument may be NULL
-  for (name in intersect(c("data", "x"), names(call))) {
-    if ("..." %in% all.names(call[[name]])) {
-      dpreg_stop("argument_error", "the call was kept without the cells that were typed in ", name, ": give ", name,
-                 " again.")
+  for (name in setdiff(names(call), "")) {
+    if (identical(call[[name]], placeholder(name))) {
+      dpreg_stop("argument_error", "the call does not keep what was typed as ", name, ", as it might hold cells or a ",
+                 "password: give ", name, " again.")
     }
   }
   # waldtest() and others take the call and evaluate it themselves.

@@ -7,7 +7,7 @@
 #' @param delta Above 0 it allows Gaussian noise; `"ssp"` and `"adassp"` need it.
 #' @param shares A named list: the part of `eps` for `bounds`, where the schema leaves some out.
 #' @param method `"staged"` releases the matrix of moments three times, each time of rows in coordinates that
-#'   the earlier releases fixed, or twice and then, without delta and with rows enough, the coefficients alone;
+#'   the earlier releases fixed, or twice and then, with matrix-Laplace noise of the call's choice and rows enough, the coefficients alone;
 #'   `"gram"` releases it once, which does better where rows are few. `"auto"` takes
 #'   one of them by a public rule, and a note says why. `"ssp"` and `"adassp"` are published alternatives that
 #'   give coefficients alone, and need `delta`.
@@ -32,6 +32,6 @@ dp_ols <- function(formula, data, eps, delta = 0, schema = NULL, method = "auto"
                    clip = 1, center = TRUE, shares = NULL, expected_rows = NULL, budget = NULL, analyst = NULL,
                    progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
-  list(formula, data, eps)
+  required(formula, data, eps)
   model_call("dp_ols", formula, data, given_arguments(call), call, new_regression)
 }

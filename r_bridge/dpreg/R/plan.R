@@ -89,7 +89,7 @@ dp_plan_glm <- function(formula, schema, mean, n = NULL, eps = NULL, delta = 0, 
                         spread = NULL, scatter = 1, sd = NULL, response_cap = NULL, noise = NULL,
                         neighbors = "replace-one", contributions = 1) {
   call <- match.call()
-  list(formula, schema, mean)
+  required(formula, schema, mean)
   given <- setdiff(names(call), c("", "formula", "family"))
   arguments <- stats::setNames(lapply(given, get, envir = environment()), given)
   arguments$family <- family_name(family)

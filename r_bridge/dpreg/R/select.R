@@ -108,7 +108,7 @@ dp_select <- function(formula, data, eps, delta = 0, schema = NULL, family = NUL
                       engine = "auto", expected_rows = NULL, budget = NULL, analyst = NULL,
                       progress = NULL, unsafe_seed = NULL) {
   call <- match.call()
-  list(formula, data, eps) # R's own error where one is missing
+  required(formula, data, eps)
   if (is.null(family)) {
     given <- intersect(c(added_names, "response_cap"), names(call))
     if (length(given)) {

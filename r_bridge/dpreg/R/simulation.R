@@ -47,7 +47,7 @@ simulation_study <- function(beta, n = c(100, 1000), radius = c(1, 2.5, 3.5, 10)
                              false_inclusions = NULL, sigma = 1, empty = FALSE, datasets = 500,
                              seed = 0, progress = NULL) {
   call <- match.call()
-  list(beta)
+  required(beta)
   arguments <- given_arguments(call)
   arguments$beta <- as.list(beta)
   view <- python_call("simulation_study", arguments)

@@ -31,7 +31,7 @@ selection_study <- function(formula, data, schema, eps = 1, delta = 0, method = 
                             sigma2 = NULL, false_inclusions = 0.1, engine = "auto", draws = 200,
                             seed = 0, progress = NULL) {
   call <- match.call()
-  list(formula, data, schema)
+  required(formula, data, schema)
   model_call("selection_study", formula, data, given_arguments(call), call, new_study)
 }
 

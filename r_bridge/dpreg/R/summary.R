@@ -153,7 +153,9 @@ doubts <- function(alternatives) {
 
 print_looks <- function(x, digits) {
   cat("Looks at the rows:\n")
+  alone <- x$looks$mechanism == "objective perturbation"
   shown <- x$looks[setdiff(names(x$looks), c("mechanism", "stretch", "power"))]
+  shown$look[alone] <- "alone" # the line is that of the look which the coefficients equal
   if (!is.null(shown$opened)) shown$opened <- ifelse(shown$opened, "yes", "no")
   for (name in intersect(c("radius", "information.limit", "score.limit"), names(shown))) {
     shown[[name]] <- ifelse(is.na(shown[[name]]), "", format(shown[[name]], digits = 3))

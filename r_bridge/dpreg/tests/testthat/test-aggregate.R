@@ -261,13 +261,13 @@ test_that("the object holds no rows, however the call was made", {
     do.call(sample_aggregate, list(function(block) median(block - 0 * hidden[1]), secret, eps = 1,
                                    bounds = c(0, 10)))
   })
-  expect_identical(told$call$data, quote(data))
+  expect_identical(told$call$data, quote(`<data>`))
   expect_identical(told$call$estimator, quote(estimator))
   inline <- eval(parse(text = "sample_aggregate(function(block) { median(block) }, waits, eps = 1,
                                                 bounds = c(0, 10)) # 0.123456789", keep.source = TRUE))
   expect_output(print(inline), "median(block)", fixed = TRUE)
   averaged <- do.call(dp_mean, list(secret, eps = 1, bounds = c(0, 20)))
-  expect_identical(averaged$call$x, quote(data))
+  expect_identical(averaged$call$x, quote(`<x>`))
   for (object in list(told, inline, averaged)) {
     bytes <- serialize(object, NULL)
     expect_lt(length(bytes), 2e4)

@@ -139,27 +139,44 @@ test_that("no table stays in a call by way of an expression", {
     dp_mean(c(14.34567, 20, 21), eps = 1, bounds = c(0, 40))
   )
   for (fit in fits) expect_false(shows(fit$call) || shows(fit))
-  expect_identical(fits[[1]]$call$data, quote(data))
-  typed <- dp_ols(mpg ~ wt, data = subset(mtcars, wt > 2), eps = 1, schema = car_schema)
-  expect_identical(typed$call$data, quote(subset(mtcars, wt > 2)))
+  expect_identical(fits[[1]]$call$data, quote(`<data>`))
+  expect_identical(fits[[3]]$call$x, quote(`<x>`))
   cond <- tryCatch(
     eval(bquote(dp_ols(mpg ~ none, data = subset(.(table), wt > 0), eps = 1, schema = car_schema))),
     error = identity
   )
-  expect_identical(conditionCall(cond)$data, quote(subset(..., wt > 0)))
+  expect_identical(conditionCall(cond)$data, quote(...))
   expect_false(shows(cond))
 })
 
-test_that("no cell that was typed beside a name stays in a call, and no list of arguments with a table in it", {
+test_that("a call keeps of its rows a name alone: cells might be in anything else", {
   kept <- function(call) public_call(call)[["data"]]
-  for (typed in expression(d, d$x, d[d$x > 3, 1:3], d[, c("a", "b")], subset(d, x > -2 & g %in% c("a", "b")),
-                           base::subset(d, x == 0.5), head(d, 9), transform(d, x = x / 100), "rows.csv")) {
+  for (typed in expression(d, d$x, d$x$y, d[["x"]], d@x, pkg::d, "rows.csv")) {
     expect_identical(kept(call("dp_ols", data = typed)), typed)
   }
-  expect_identical(kept(quote(dp_mean(data = c(d$x, 14.34567, -2)))), quote(c(d$x, ..., -...)))
-  expect_identical(kept(quote(dp_ols(data = base::rbind(d, list(1, "a"))[1:9, ]))),
-                   quote(base::rbind(d, list(..., ...))[1:9, ]))
-  expect_identical(kept(quote(dp_ols(data = (function(d) rbind(d, 5))(d)))), quote((function(d) rbind(d, ...))(d)))
+  for (typed in expression(c(d$x, 14.34567), rbind(d, list(1, "a")), d[d$x > 3, ], subset(d, x > 2), within(d, x[3] <- 7),
+                           read.csv(text = "a\n7"), bind_rows(d, tribble(~a, 7)), mutate(d, x = 7), add_row(d, x = 7),
+                           (function(d) rbind(d, 5))(d), d[[3]], d$x[7], Cs(Smith, Jones), f(7)$x, -2, c("a", "b"), NULL)) {
+    expect_identical(kept(as.call(list(quote(dp_ols), data = typed))), quote(`<data>`), info = deparse1(typed))
+  }
+  expect_identical(kept(call("dp_ols", data = c("a", "b"))), quote(`<data>`))
+  expect_identical(public_call(quote(dp_mean(x = c(14.34567, d$x), eps = 1)))$x, quote(`<x>`))
+  expect_identical(public_call(quote(dp_mean(x = c("a", "b"), data = d, eps = 1)))$x, quote(c("a", "b")))
+  expect_identical(public_call(quote(dp_plan(like = dp_mean(c(14.34567, 2), 1))))$like, quote(`<like>`))
+  expect_identical(public_call(quote(f(14.34567)(x = y)))[[1]], quote(FUN))
+})
+
+test_that("it is known of each argument whether it is public", {
+  others <- c("data", "x", "object", "budget", "like", "path", "ledger", "reason", "head", "extras", "from", "envname",
+              "python", "index_url", "quiet", "name")
+  functions <- Filter(is.function, mget(getNamespaceExports("dpreg"), asNamespace("dpreg"), inherits = TRUE))
+  ours <- Filter(function(fun) identical(environment(fun), asNamespace("dpreg")), functions)
+  expect_setequal(unique(unlist(lapply(ours, function(fun) names(formals(fun))))),
+                  c(public_arguments, column_arguments, others))
+  expect_identical(anyDuplicated(c(public_arguments, column_arguments, others)), 0L)
+})
+
+test_that("no cell stays in a call by way of an argument or of a function that was put into it", {
   rows <- as.pairlist(list(y = 14.34567, x = 1:9))
   fun <- bquote(function(block, given = .(mtcars), more = f(.(rows)), none = NULL) median(block))
   expect_identical(
@@ -168,9 +185,32 @@ test_that("no cell that was typed beside a name stays in a call, and no list of 
                            data = d, eps = f(...)))
   )
   fit <- dp_ols(mpg ~ wt, data = rbind(mtcars, replace(mtcars[1, ], "mpg", 14.34567)), eps = 1, schema = car_schema)
-  expect_identical(fit$call$data, quote(rbind(mtcars, replace(mtcars[1, ], ..., ...))))
+  expect_identical(fit$call$data, quote(`<data>`))
   expect_error(update(fit, eps = 2), "give data again", class = "dpreg_argument_error")
   expect_identical(update(fit, data = mtcars, evaluate = FALSE)$data, quote(mtcars))
+})
+
+test_that("no condition's call shows a cell that was typed", {
+  cells <- function(cond) expect_no_match(deparse1(conditionCall(cond)), "14.34567|Smith", info = deparse1(conditionCall(cond)))
+  calls <- expression(
+    dp_mean(c(14.34567, 20), eps = -1), dp_mean(c(14.34567, 20)), dp_mean(14.34567, mtcars, eps = 1),
+    dp_ols(mpg ~ wt, within(mtcars, mpg[3] <- 14.34567), eps = -1), dp_ols(mpg ~ wt, dat = rbind(mtcars, 14.34567), eps = -1),
+    dp_ols(mpg ~ wt, read.csv(text = "mpg\n14.34567"), eps = 1), dp_ols(data = 14.34567, mpg ~ wt),
+    dp_glm(am ~ wt, mtcars, eps = 1, offset = c(14.34567, 20), schema = list(wt = c(1, 6))),
+    dp_mean("mpg", mtcars, eps = 1, by = c("Smith", "Jones")), dp_mean("mpg", mtcars, 1, person = c("Smith")),
+    dp_plan(like = dp_mean(c(14.34567, 20), eps = 1)), sample_aggregate(median, c(14.34567, 20), eps = -1, bounds = 1),
+    schema_skeleton(c(14.34567, 20))
+  )
+  for (code in calls) {
+    cond <- tryCatch(eval(code), condition = identity)
+    expect_s3_class(cond, "condition")
+    if (!grepl("person", deparse1(code))) cells(cond)
+  }
+  warned <- tryCatch(dp_ols(mpg ~ wt, rbind(mtcars, replace(mtcars[1, ], "mpg", 14.34567)), eps = 1, schema = list(mpg = c(5, 40))),
+                     warning = identity)
+  expect_s3_class(warned, "dpreg_warning")
+  cells(warned)
+  expect_identical(conditionCall(warned), quote(dp_ols(mpg ~ wt, ..., eps = 1, schema = list(mpg = c(5, 40)))))
 })
 
 test_that("the object holds no rows, whatever the call looked like", {
@@ -180,7 +220,7 @@ test_that("the object holds no rows, whatever the call looked like", {
     do.call(dp_ols, list(formula, table, eps = 1, schema = car_schema))
   }
   hidden <- make(secret)
-  expect_identical(hidden$call$data, quote(data))
+  expect_identical(hidden$call$data, quote(`<data>`))
   expect_identical(environment(hidden$formula), globalenv())
   expect_identical(environment(hidden$call$formula), globalenv())
   file <- tempfile()

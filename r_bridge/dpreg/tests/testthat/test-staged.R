@@ -120,6 +120,20 @@ test_that("a staged regression shows its looks and what is weakly determined", {
   expect_output(print(summary(joint)), "may reach 1.5 clips")
 })
 
+test_that("a summary names the release of coefficients alone as Python's does", {
+  test_verbs()
+  many <- transform(rows[rep(seq_len(n), 5), c("a", "b")], y = a + rnorm(5 * n, sd = 0.05))
+  fit <- dp_ols(y ~ a + b, many, eps = 1, schema = facts[c("y", "a", "b")], unsafe_seed = 1)
+  expect_identical(fit$looks$mechanism[3], "objective perturbation")
+  told <- capture.output(print(summary(fit)))
+  lines <- told[grep("^Looks", told) + 2:4]
+  expect_identical(sub("^ *(\\w+) .*", "\\1", lines), c("1", "2", "alone"))
+  expect_match(told, "coefficients +objective perturbation", all = FALSE)
+  expect_match(paste(told, collapse = " "), "coefficients alone, by objective")
+  three <- dp_ols(y ~ a + b, many, eps = 1, noise = "matrix-laplace", schema = facts[c("y", "a", "b")], unsafe_seed = 1)
+  expect_no_match(capture.output(print(summary(three))), "alone *located|coefficients alone")
+})
+
 test_that("a record says when, by what and on which account", {
   expect_match(doubted$record$when, "^\\d{4}-\\d\\d-\\d\\dT")
   expect_identical(doubted$record$call, "dp_select")
