@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["regression_report", "report"]
 
+_HELD: Final = (
+    " Coefficients alone need a table that this process reads: one of Dask or Spark gets a third "
+    "look, as does one whose columns the second look sees too poorly."
+)
 _CLIPPED: Final = 0.02
 """A larger share of responses beyond their bounds is said to be one."""
 
@@ -143,7 +147,7 @@ def _paper_blocks(plan: Plan) -> tuple[Block, ...]:
     return (facts, grid, *_notes(plan))
 
 
-def _way(plan: Plan | RegressionPlan, instead: str) -> Paragraph:
+def _way(plan: Plan | RegressionPlan, instead: str, more: str = "") -> Paragraph:
     """Say which method "auto" takes here, and what the other would need."""
     if plan.method == "staged":
         text = (
@@ -158,7 +162,7 @@ def _way(plan: Plan | RegressionPlan, instead: str) -> Paragraph:
             f"Looks at the rows would need n = {plan.rows_needed:,} at this eps, or "
             f"eps = {plan.eps_needed:.3g} with these rows."
         )
-    return Paragraph("Method", text)
+    return Paragraph("Method", text + more)
 
 
 def regression_report(plan: RegressionPlan) -> Report:
@@ -207,7 +211,7 @@ def regression_report(plan: RegressionPlan) -> Report:
             "part as a share of each, in the mean; same decision: the chance that both or neither "
             "is significant at 5%; power: that the private one is.",
         ),
-        _way(plan, "gram"),
+        _way(plan, "gram", _HELD if call.staged and planned.alone else ""),
         Paragraph(
             "Assumed",
             f"{_used(plan)}. A linear model with errors of one variance, normal or as in like, and "

@@ -101,3 +101,11 @@ def test_a_plan_is_near_what_a_published_analysis_measures():
         gaps = (found[way] - found["measured"]).abs()
         assert float(gaps["overlap"].iloc[0]) < 0.1, found
         assert float(gaps["decision"].iloc[0]) < 0.1, found
+
+
+def test_where_coefficients_alone_are_planned_it_says_of_what_tables():
+    for n, delta in ((100_000, 0), (100_000, 1e-6), (2_000, 0)):
+        told = " ".join(str(_planned(n, 1, delta).summary()).split())
+        alone = n == 100_000 and not delta
+        assert ("two looks, then coefficients alone" in told) == alone
+        assert ("one of Dask or Spark gets a third look" in told) == alone
