@@ -11,31 +11,26 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpreg.api.bins import BinTally, Partition, edges_of, equal_bins, fixed_bins
 from dpreg.api.inputs import (
     Choices,
     Columns,
-    Grouped,
     columns_of,
     fraction_of,
-    group_codes,
     open_noise,
     public_count,
 )
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, Bins, Bounds, Cells, SchemaLike, Table
-from dpreg.errors import ArgumentError, shown
+from dpreg.errors import ArgumentError
 from dpreg.estimation import histogram
 from dpreg.estimation.histogram import NoisyCounts, count_noise, fine_bins
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.vector_noise import VectorNoise
-from dpreg.request import count
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.histogram import HistogramResults
-from dpreg.schema import Boolean, Categorical
-from dpreg.sources import Integers
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -44,49 +39,6 @@ __all__ = ["dp_histogram"]
 
 _COUNT_SHARE: Final = Fraction(1, 50)
 """The part of eps that buys the number of rows for the bin width, where it is private."""
-
-
-_MOST_BINS: Final = 10**6
-"""Bins that a caller may ask for by their number: more would fill the memory, and hold noise."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Bins:
-    """Bins: of levels, or between edges."""
-
-    edges: NDArray[np.float64] | None = None
-    levels: tuple[str, ...] = ()
-
-    @property
-    def size(self) -> int:
-        """How many."""
-        return len(self.levels) if self.edges is None else self.edges.size - 1
-
-    def place(self, values: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the bin of each value (levels: of their codes or truths); -1 where it has none."""
-        if self.edges is None:
-            return group_codes(values)
-        found = np.searchsorted(self.edges, values, "right") - 1
-        inside = np.clip(found, 0, self.size - 1)
-        return np.where(np.isnan(values), -1, inside).astype(np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class _BinTally:
-    """Counts rows by group and bin; the number of rows in neither comes last."""
-
-    name: str
-    bins: _Bins
-    groups: int
-    pooled: bool = False
-
-    def __call__(self, grouped: Grouped) -> Integers:
-        placed = (
-            (self.bins.place(chunk[self.name]), np.minimum(labels, 0) if self.pooled else labels)
-            for chunk, labels in grouped
-        )
-        counts, left = histogram.count_cells(placed, self.bins.size, self.groups)
-        return np.append(counts, left)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +137,7 @@ def dp_histogram(
     Smith, A. (2008). Integrating differential privacy with statistical theory. Talk, NCHS/CDC.
     """
     request = HistogramRequest.of(locals())
-    edges = _edges(bins)
+    edges = edges_of(bins)
     if edges is not None:
         if bounds is not None:
             raise ArgumentError("edges are bounds already: leave bounds out.")
@@ -196,7 +148,7 @@ def dp_histogram(
     if len(columns.names) != 1:
         raise ArgumentError("dp_histogram takes one column: call it once for each.")
     complete = public_count(complete, request, columns)
-    fixed = _fixed_bins(columns, bins, edges)
+    fixed = fixed_bins(columns, bins, edges)
     columns.reader.require(1 if fixed else 2, counts=fixed is None)
     account = request.account()
     stages = _stages(request, account, columns, fixed)
@@ -247,7 +199,7 @@ class _Stages:
 
 
 def _stages(
-    request: HistogramRequest, account: Account, columns: Columns, bins: _Bins | None
+    request: HistogramRequest, account: Account, columns: Columns, bins: Partition | None
 ) -> _Stages:
     """Fit the noise of all stages from public facts, and open their lines."""
     whole, share = request.budget.eps, request.width_share
@@ -258,7 +210,8 @@ def _stages(
 
     rows = width = None
     if bins is None:
-        _equal(columns, histogram.LARGEST_FINE)  # the finest grid: what it has room for, all have
+        # What has room for the finest grid has room for all.
+        equal_bins(columns, histogram.LARGEST_FINE)
         left = whole * share
         if not request.n_is_public:
             if share <= _COUNT_SHARE:
@@ -274,27 +227,27 @@ def _stages(
     return _Stages(rows, width, bought("counts", cells, cost, request.noise))
 
 
-def _private_bins(columns: Columns, stages: _Stages) -> _Bins:
+def _private_bins(columns: Columns, stages: _Stages) -> Partition:
     """Stage one: release a fine histogram of all groups together and choose the width by it."""
     assert stages.width is not None
     rows = float(columns.rows)
     if stages.rows is not None:
         rows = float(columns.rows + stages.rows.draw(1)[0])
     width = stages.width.noise
-    fine = _equal(columns, fine_bins(max(rows, 1.0), width.eps))
-    *counts, _ = columns.total(_BinTally(columns.names[0], fine, 1, pooled=True), "bin width")
+    fine = equal_bins(columns, fine_bins(max(rows, 1.0), width.eps))
+    *counts, _ = columns.total(BinTally(columns.names[0], fine, 1, pooled=True), "bin width")
     drawn = stages.width.draw(fine.size)
     noisy = np.array([float(c + z) for c, z in zip(counts, drawn, strict=True)])
     chosen = histogram.choose_bins(
         noisy, max(rows, 1.0), width.variance, stages.counts.noise.variance
     )
-    return _equal(columns, chosen)
+    return equal_bins(columns, chosen)
 
 
 def _release(
-    request: HistogramRequest, columns: Columns, bins: _Bins, stages: _Stages, complete: bool
+    request: HistogramRequest, columns: Columns, bins: Partition, stages: _Stages, complete: bool
 ) -> list[NoisyCounts]:
-    tally = _BinTally(columns.names[0], bins, columns.lines)
+    tally = BinTally(columns.names[0], bins, columns.lines)
     *counts, left = columns.total(tally, "counts").astype(np.int64)
     return histogram.release_counts(
         np.array(counts, dtype=np.int64).reshape(columns.lines, -1),
@@ -304,50 +257,3 @@ def _release(
         part=stages.counts.part,
         complete=complete,
     )
-
-
-def _fixed_bins(columns: Columns, bins: Any, edges: NDArray[np.float64] | None) -> _Bins | None:
-    """Return the bins that the caller or the schema gives; None where they are to be chosen."""
-    (name,) = columns.names
-    match columns.how[name]:
-        case Categorical(levels):
-            names = tuple(str(level) for level in levels)
-            return _Bins(levels=names)
-        case Boolean():
-            return _Bins(levels=("False", "True"))
-    if edges is not None:
-        return _Bins(edges)
-    if isinstance(bins, str):
-        return None
-    size = count(bins, "bins")
-    if size > _MOST_BINS:
-        raise ArgumentError(f"bins must be at most {_MOST_BINS:,}.")
-    return _equal(columns, size)
-
-
-def _equal(columns: Columns, size: int) -> _Bins:
-    lo, hi = columns.bounds[columns.names[0]]
-    edges = np.linspace(lo, hi, size + 1)
-    if not (np.diff(edges) > 0).all():
-        raise ArgumentError("bins: that many would be too narrow for float64 between these bounds.")
-    return _Bins(edges)
-
-
-def _edges(bins: Any) -> NDArray[np.float64] | None:
-    if isinstance(bins, str):
-        if bins != "private":
-            raise ArgumentError(f'bins must be "private", a number, or edges; got {shown(bins)}.')
-        return None
-    if not isinstance(bins, list | tuple | np.ndarray):
-        return None
-    try:
-        edges = np.array(bins, dtype=np.float64)
-    except (TypeError, ValueError):
-        edges = None
-    if edges is None:  # raised here: NumPy's own error quotes the item
-        raise ArgumentError("bins: edges must be numbers.")
-    if edges.ndim != 1 or edges.size < 2 or not np.isfinite(edges).all():
-        raise ArgumentError("bins: edges must be at least two finite numbers.")
-    if not (np.diff(edges) > 0).all():
-        raise ArgumentError("bins: edges must be in ascending order.")
-    return edges

@@ -15,6 +15,7 @@ from operator import mul
 from typing import Final
 
 from dpreg.cells import Kind
+from dpreg.declared import Declaration
 from dpreg.errors import FormulaError, SchemaError, did_you_mean, shown
 from dpreg.formula.bind import bind, column_types, columns_of, levels_tested
 from dpreg.formula.check import Labels, Spec, read_factor
@@ -33,7 +34,7 @@ from dpreg.formula.matrix import Design
 from dpreg.formula.rows import Product
 from dpreg.formula.straight import short_way
 from dpreg.formula.terms import CodedTerm, FormulaTerms, code_terms, read_terms
-from dpreg.schema import Declaration, Schema
+from dpreg.schema import Schema
 from dpreg.sources import Source
 
 __all__ = ["Column", "Design", "Term", "build_design", "resolve_keep", "undeclared"]
