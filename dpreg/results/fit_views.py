@@ -6,7 +6,7 @@ Tested in `tests/results/test_views.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dpreg.privacy.budget import decimal_string
@@ -130,8 +130,8 @@ def coefficients(fit: RegressionResults, alpha: float) -> Grid:
     return Grid(headers, rows, "lrrrrrrrr")
 
 
-def looks(listed: Sequence[Look], weak: Mapping[str, str]) -> list[Block]:
-    """Return one line for each look, and the coefficients that the release leaves weak."""
+def looks(listed: Sequence[Look]) -> list[Block]:
+    """Return one line for each look."""
     rows = tuple(
         (
             "alone" if look.mechanism == OBJECTIVE else f"look {place}",
@@ -145,11 +145,18 @@ def looks(listed: Sequence[Look], weak: Mapping[str, str]) -> list[Block]:
         for place, look in enumerate(listed, 1)
     )
     headers = ("", "rows", "share", "radius", "residual\nclip", "opened", "mean\nweight")
-    blocks: list[Block] = [Grid(headers, rows, "llrrrlr")] if listed else []
-    if weak:
-        named = "; ".join(f"{name} ({why})" for name, why in weak.items())
-        blocks.append(Paragraph("Weak", named))
-    return blocks
+    return [Grid(headers, rows, "llrrrlr")] if listed else []
+
+
+def weakly(fit: RegressionResults) -> list[Block]:
+    """Name the coefficients that the release leaves weak and why, but for what a note says."""
+    noted = any(note.startswith("Weakly determined: ") for note in fit.notes)
+    named = [
+        f"{name} ({why})"
+        for name, why in fit.weak.items()
+        if not (noted and why == "hidden direction")
+    ]
+    return [Paragraph("Weak", "; ".join(named))] if named else []
 
 
 def fit_notes(fit: RegressionResults) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpreg.privacy.budget import decimal_string
 from dpreg.results import staged_views, views
-from dpreg.results.fit_views import ERRORS, GIVEN, GIVEN_CHOICE, NORMAL, coefficients, fixed
+from dpreg.results.fit_views import ERRORS, GIVEN, GIVEN_CHOICE, NORMAL, coefficients, fixed, weakly
 from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def glm(result: GLMResults, alpha: float, *, ratios: bool) -> Report:
         _facts(result),
         *_coefficients(result, alpha, ratios=ratios),
         *_looks(result.looks),
-        *_weak(result),
+        *weakly(result),
     ]
     looked = [_LOOKS] if result.looks else []
     notes = [*result.remarks, *_errors(result), *looked, *result.notes]
@@ -62,7 +62,7 @@ def selection(result: GLMSelectionResults, alpha: float, *, ratios: bool) -> Rep
         blocks += [_fit_facts(fit), *_coefficients(fit, alpha, ratios=ratios)]
         notes = [*_errors(fit), *notes, *fit.notes]
     blocks += _looks((*result.looks, *(() if fit is None else fit.looks)))
-    blocks += [] if fit is None else _weak(fit)
+    blocks += [] if fit is None else weakly(fit)
     title = f"Private variable selection, {result.family} regression: {result.response}"
     return Report(title, result.claim.stamp, (*blocks, *views.closing(result.claim, notes)))
 
@@ -84,11 +84,6 @@ def _errors(result: GLMResults) -> list[str]:
 def _coefficients(result: GLMResults, alpha: float, *, ratios: bool) -> list[Block]:
     table = coefficients(result, alpha)
     return [table, _ratios(result, alpha)] if ratios else [table]
-
-
-def _weak(result: GLMResults) -> list[Block]:
-    named = "; ".join(f"{name} ({why})" for name, why in result.weak.items())
-    return [Paragraph("Weak", named)] if named else []
 
 
 def _intervals(result: GLMResults) -> str:

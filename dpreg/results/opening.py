@@ -24,6 +24,8 @@ __all__ = ["cost", "estimates", "regression", "selection"]
 _MOST: Final = 8
 """Names that a sentence lists."""
 
+_LEVEL: Final = 0.05
+"""Of the tests that say whether a chosen coefficient differs from 0."""
 _TOO_SMALL: Final = "an effect may be too small to be seen at this budget and number of rows"
 
 
@@ -54,6 +56,7 @@ def selection(result: SelectionResults) -> list[Paragraph]:
         "cannot tell which."
         for term, instead in result.alternatives.items()
     )
+    found += _hidden(result.regression)
     absent = [
         term for term in result.candidates if term not in chosen and term not in result.alternatives
     ]
@@ -80,6 +83,15 @@ def cost(claim: PrivacyClaim) -> Paragraph:
     rows = "one row" if claim.contributions == 1 else f"up to {claim.contributions} rows"
     told = f"eps = {eps}{slack} for each person ({rows}, {claim.neighbors})."
     return Paragraph("Cost", f"{claim.stamp}. It would be {told}" if claim.stamp else told)
+
+
+def _hidden(fit: RegressionResults | None) -> str:
+    """Say of which chosen terms the fit tells nothing: weak ones that may as well be 0."""
+    if fit is None or not fit.weak:
+        return ""
+    p = fit.pvalues
+    hidden = [name for name in fit.weak if name != "Intercept" and p[name] >= _LEVEL]
+    return f" Noise hides the size of {_listed(hidden)}." if hidden else ""
 
 
 def _unclear(names: Sequence[str]) -> list[Paragraph]:

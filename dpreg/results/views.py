@@ -18,6 +18,7 @@ from dpreg.results.fit_views import (
     fixed,
     looks,
     numbers,
+    weakly,
 )
 from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
 
@@ -58,7 +59,8 @@ def selection(result: SelectionResults, alpha: float) -> Report:
         blocks += [fit_facts(fit), coefficients(fit, alpha)]
         notes = [*fit_notes(fit), *notes, *fit.notes]
     later = () if fit is None else fit.looks
-    blocks += looks((*result.looks, *later), {} if fit is None else fit.weak)
+    blocks += looks((*result.looks, *later))
+    blocks += [] if fit is None else weakly(fit)
     if result.draws > 1:
         notes.insert(0, _frequency_note(result.draws))
     blocks += closing(result.claim, notes)
@@ -86,7 +88,8 @@ def regression(result: RegressionResults, alpha: float) -> Report:
         Paragraph("Formula", _cut(result.formula, "formula")),
         _regression_facts(result),
         coefficients(result, alpha),
-        *looks(result.looks, result.weak),
+        *looks(result.looks),
+        *weakly(result),
         *closing(result.claim, [*result.remarks, *fit_notes(result), *result.notes]),
     ]
     title = f"Private linear regression: {result.endog_names}"

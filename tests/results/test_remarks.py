@@ -153,6 +153,36 @@ def test_a_page_opens_with_what_was_found_what_is_unclear_and_the_cost(make_regr
     assert lines[2].startswith("Found:")
 
 
+def test_a_selection_says_of_which_terms_the_noise_hides_the_size(make_selection, make_regression):
+    """Of a term that is found, the fit may still tell nothing."""
+    names = ("Intercept", "lat", "age", "bsqft")
+
+    def told(weak, **more):
+        given = {"coefficients": [0.1, 5.0, 0.1, 0.1], "covariance": np.eye(4), "weak": weak} | more
+        fit = make_regression(names, fit="fresh", **given)
+        chosen = make_selection(
+            models=[("Intercept", "lat")], reported=("Intercept", "lat"), regression=fit
+        )
+        return opening.selection(chosen)[0].text
+
+    hidden = "hidden direction"
+    assert told({}) == told({"lat": hidden, "Intercept": hidden}) == "lat."
+    assert told({"age": hidden, "lat": hidden}) == "lat. Noise hides the size of age."
+    assert told({"age": hidden, "bsqft": "rare level"}).endswith("the size of age and bsqft.")
+    assert told({"age": hidden}, covariance=np.full((4, 4), np.nan)) == "lat."
+
+
+def test_what_a_note_says_of_weak_coefficients_is_not_said_twice(make_regression):
+    weak = {"lat": "hidden direction", "county[T.cc]": "rare level"}
+    note = "Weakly determined: lat, county[T.cc]. The noise hides a direction."
+    told = str(make_regression(weak=weak, notes=(note,)))
+    assert told.count("hidden direction") == 0
+    assert told.count("Weak:     county[T.cc] (rare level)") == 1
+    told = str(make_regression(weak=weak))
+    assert "Weak:     lat (hidden direction); county[T.cc] (rare level)" in told
+    assert "Weak:" not in str(make_regression(weak={"lat": "hidden direction"}, notes=(note,)))
+
+
 def test_a_selection_opens_with_its_terms(make_selection):
     result = make_selection(models=[("Intercept", "lat")], reported=("Intercept", "lat"))
     found, unclear, cost = opening.selection(result)

@@ -161,7 +161,9 @@ print_looks <- function(x, digits) {
     shown[[name]] <- ifelse(is.na(shown[[name]]), "", format(shown[[name]], digits = 3))
   }
   print(shown, digits = 3, row.names = FALSE)
-  if (length(x$weak)) paragraph("Weakly determined: ", paste0(names(x$weak), " (", x$weak, ")", collapse = "; "))
+  # A note names the others.
+  weak <- if (any(startsWith(x$notes, "Weakly determined: "))) x$weak[x$weak != "hidden direction"] else x$weak
+  if (length(weak)) paragraph("Weakly determined: ", paste0(names(weak), " (", weak, ")", collapse = "; "))
   cat("\n")
 }
 
