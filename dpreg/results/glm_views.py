@@ -56,7 +56,7 @@ def glm(result: GLMResults, alpha: float, *, ratios: bool) -> Report:
 
 def selection(result: GLMSelectionResults, alpha: float, *, ratios: bool) -> Report:
     """Return the page of a selection, with its coefficients where there are any."""
-    fit, blocks = result.regression, views.chosen_terms(result)
+    fit, blocks = result.regression, views.chosen_terms(result, alpha)
     notes = [*result.remarks, *staged_views.notes(result, _LOOKS)]
     if fit is not None:
         blocks += [_fit_facts(fit), *_coefficients(fit, alpha, ratios=ratios)]

@@ -24,8 +24,6 @@ __all__ = ["cost", "estimates", "regression", "selection"]
 _MOST: Final = 8
 """Names that a sentence lists."""
 
-_LEVEL: Final = 0.05
-"""Of the tests that say whether a chosen coefficient differs from 0."""
 _TOO_SMALL: Final = "an effect may be too small to be seen at this budget and number of rows"
 
 
@@ -47,7 +45,7 @@ def regression(fit: RegressionResults, alpha: float) -> list[Paragraph]:
     return [Paragraph("Found", found), *_unclear(unseen), cost(fit.claim)]
 
 
-def selection(result: SelectionResults) -> list[Paragraph]:
+def selection(result: SelectionResults, alpha: float) -> list[Paragraph]:
     """Say what was selected, what was not and what that means, and the cost."""
     chosen = [term for term in result.selected if term in result.candidates]
     found = f"{_listed(chosen)}." if chosen else "none of the candidates was selected."
@@ -56,7 +54,7 @@ def selection(result: SelectionResults) -> list[Paragraph]:
         "cannot tell which."
         for term, instead in result.alternatives.items()
     )
-    found += _hidden(result.regression)
+    found += _unsure(result, chosen, alpha)
     absent = [
         term for term in result.candidates if term not in chosen and term not in result.alternatives
     ]
@@ -85,13 +83,15 @@ def cost(claim: PrivacyClaim) -> Paragraph:
     return Paragraph("Cost", f"{claim.stamp}. It would be {told}" if claim.stamp else told)
 
 
-def _hidden(fit: RegressionResults | None) -> str:
-    """Say of which chosen terms the fit tells nothing: weak ones that may as well be 0."""
-    if fit is None or not fit.weak:
+def _unsure(result: SelectionResults, chosen: Sequence[str], alpha: float) -> str:
+    """Say of which chosen terms all intervals hold 0, as the fit sees less than the choice did."""
+    fit = result.regression
+    if fit is None:
         return ""
-    p = fit.pvalues
-    hidden = [name for name in fit.weak if name != "Intercept" and p[name] >= _LEVEL]
-    return f" Noise hides the size of {_listed(hidden)}." if hidden else ""
+    p = dict(zip(fit.exog_names, fit.pvalues, strict=True))
+    each = {term: [p[c] for c in result.columns.get(term, (term,)) if c in p] for term in chosen}
+    unsure = [term for term, values in each.items() if values and min(values) >= alpha]
+    return f" The fit alone does not tell {_listed(unsure)} from 0." if unsure else ""
 
 
 def _unclear(names: Sequence[str]) -> list[Paragraph]:

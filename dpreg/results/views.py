@@ -49,7 +49,7 @@ _METHODS: Final = {"pcls": "PCLS", "pcpl": "PCPL"}
 
 def selection(result: SelectionResults, alpha: float) -> Report:
     """Return the page of a selection, with its coefficients where there are any."""
-    blocks = chosen_terms(result)
+    blocks = chosen_terms(result, alpha)
     notes = list(result.notes)
     fit = result.regression
     if result.method == "staged":
@@ -69,10 +69,10 @@ def selection(result: SelectionResults, alpha: float) -> Report:
     )
 
 
-def chosen_terms(result: SelectionResults) -> list[Block]:
+def chosen_terms(result: SelectionResults, alpha: float) -> list[Block]:
     """Return the first part of a selection's page: all but coefficients, looks and notes."""
     return [
-        *opening.selection(result),
+        *opening.selection(result, alpha),
         Paragraph("Formula", _cut(result.formula, "formula")),
         Paragraph("Selected", _cut(result.selected_formula, "selected_formula")),
         _selection_facts(result),

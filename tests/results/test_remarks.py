@@ -153,23 +153,39 @@ def test_a_page_opens_with_what_was_found_what_is_unclear_and_the_cost(make_regr
     assert lines[2].startswith("Found:")
 
 
-def test_a_selection_says_of_which_terms_the_noise_hides_the_size(make_selection, make_regression):
-    """Of a term that is found, the fit may still tell nothing."""
-    names = ("Intercept", "lat", "age", "bsqft")
+def test_a_selection_says_which_terms_the_fit_does_not_tell_from_zero(
+    make_selection, make_regression
+):
+    """What a choice found may have an interval that holds 0."""
+    names = ("Intercept", "bsqft", "lat", "county")
 
-    def told(weak, **more):
-        given = {"coefficients": [0.1, 5.0, 0.1, 0.1], "covariance": np.eye(4), "weak": weak} | more
-        fit = make_regression(names, fit="fresh", **given)
-        chosen = make_selection(
-            models=[("Intercept", "lat")], reported=("Intercept", "lat"), regression=fit
+    def told(slopes, alpha=0.05, terms=("bsqft", "lat", "county"), **more):
+        fit = make_regression(
+            names, coefficients=[0.0, *slopes], fit="fresh", **({"covariance": np.eye(4)} | more)
         )
-        return opening.selection(chosen)[0].text
+        chosen = ("Intercept", *terms)
+        result = make_selection(models=[chosen], reported=chosen, regression=fit)
+        return opening.selection(result, alpha)[0].text
 
-    hidden = "hidden direction"
-    assert told({}) == told({"lat": hidden, "Intercept": hidden}) == "lat."
-    assert told({"age": hidden, "lat": hidden}) == "lat. Noise hides the size of age."
-    assert told({"age": hidden, "bsqft": "rare level"}).endswith("the size of age and bsqft.")
-    assert told({"age": hidden}, covariance=np.full((4, 4), np.nan)) == "lat."
+    alone = "bsqft, lat and county."
+    assert told([5, 5, 5]) == alone
+    assert told([5, 1.9, 5]) == f"{alone} The fit alone does not tell lat from 0."
+    assert told([5, 1.9, -1]) == f"{alone} The fit alone does not tell lat and county from 0."
+    assert told([5, 1.9, 5], 0.1) == alone
+    assert told([5, 5, 2.1], 0.01).endswith("does not tell county from 0.")
+    assert told([5, 0, 0], terms=("bsqft",)) == "bsqft."
+    assert told([0, 0, 0], covariance=np.full((4, 4), np.nan)) == alone
+
+
+def test_a_factor_is_told_from_zero_by_any_of_its_levels(make_selection, make_regression):
+    names = ("Intercept", "county[T.cc]", "county[T.sf]")
+    for slopes, sure in (((0.1, 5), True), ((5, 0.1), True), ((0.1, 0.1), False)):
+        fit = make_regression(names, coefficients=[1, *slopes], covariance=np.eye(3), fit="fresh")
+        result = make_selection(
+            models=[("Intercept", "county")], reported=("Intercept", "county"), regression=fit,
+            columns={"Intercept": ("Intercept",), "county": names[1:]},
+        )  # fmt: skip
+        assert (opening.selection(result, 0.05)[0].text == "county.") == sure
 
 
 def test_what_a_note_says_of_weak_coefficients_is_not_said_twice(make_regression):
@@ -185,7 +201,7 @@ def test_what_a_note_says_of_weak_coefficients_is_not_said_twice(make_regression
 
 def test_a_selection_opens_with_its_terms(make_selection):
     result = make_selection(models=[("Intercept", "lat")], reported=("Intercept", "lat"))
-    found, unclear, cost = opening.selection(result)
+    found, unclear, cost = opening.selection(result, 0.05)
     assert found.text == "lat."
     assert unclear.text.startswith("bsqft and county. That does not show that they are useless: ")
     assert cost.label == "Cost"
@@ -194,7 +210,8 @@ def test_a_selection_opens_with_its_terms(make_selection):
         alternatives={"bsqft": (("county",),)}, method="staged",
     )  # fmt: skip
     assert (
-        "Also bsqft or county: the release cannot tell which." in opening.selection(either)[0].text
+        "Also bsqft or county: the release cannot tell which."
+        in opening.selection(either, 0.05)[0].text
     )
 
 
