@@ -35,7 +35,7 @@ rpy2_requirement <- function(version = getRversion()) {
 #' before the first fit.
 #'
 #' @param from What to install: a requirement such as `"dpreg"`, the path of a folder that holds the
-#'   Python package's source, or of a wheel.
+#'   Python package's source, or of a wheel. The Python package is on no index yet: give a folder.
 #' @param extras What to install beside the computing: `"arrow"` (pyarrow) reads Parquet and CSV files and
 #'   tables of the R package arrow; `"postgres"` (psycopg) keeps ledgers on a server. `character()` for none. For `dpreg_available()`: extras that are asked
 #'   for, too.
@@ -51,8 +51,7 @@ rpy2_requirement <- function(version = getRversion()) {
 #'   message(attr(dpreg_available(), "reason"))
 #' }
 #' \dontrun{
-#' install_dpreg()                    # from the package index
-#' install_dpreg("~/src/dpreg")       # from a folder
+#' install_dpreg("~/src/dpreg")       # the folder of its source
 #' }
 #' @export
 dpreg_available <- function(extras = character()) {
