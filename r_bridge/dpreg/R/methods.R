@@ -30,7 +30,8 @@ fitted_part <- function(object, what) {
 #' @param formula. A change of the full formula, as in [update.formula()].
 #' @param evaluate Evaluate the new call or return it?
 #' @param row.names,optional Not used.
-#' @param ... Further arguments; for `update()`, arguments of the call.
+#' @param ... Further arguments; for `update()`, arguments of the call, `data` among them where
+#'   the call keeps no name of it.
 #' @returns As for an [lm()]. `coef()` is a named vector; `vcov()` a matrix, sampling error and privacy
 #'   noise together; `confint()` a matrix, from the law of both errors or from the released bootstrap
 #'   draws; `nobs()` is `NA` where the number of rows is private. After [dp_select()] with `fit = "same"`
