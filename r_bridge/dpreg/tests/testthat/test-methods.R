@@ -151,7 +151,7 @@ test_that("no table stays in a call by way of an expression", {
 
 test_that("a call keeps of its rows a name alone: cells might be in anything else", {
   kept <- function(call) public_call(call)[["data"]]
-  for (typed in expression(d, d$x, d$x$y, d[["x"]], d@x, pkg::d, "rows.csv")) {
+  for (typed in expression(d, d$x, d$x$y, d[["x"]], d@x, datasets::mtcars, "rows.csv")) {
     expect_identical(kept(call("dp_ols", data = typed)), typed)
   }
   for (typed in expression(c(d$x, 14.34567), rbind(d, list(1, "a")), d[d$x > 3, ], subset(d, x > 2), within(d, x[3] <- 7),
