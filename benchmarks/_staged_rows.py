@@ -28,6 +28,7 @@ from dpreg.staged.clips import (
     open_early,
     wide_cut,
 )
+from dpreg.staged.foreseen import ENOUGH, foreseen
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate, noise_unit
 from dpreg.staged.minimum import as_look, open_minimum, seen
@@ -37,8 +38,8 @@ from dpreg.staged.tails import NORMAL, Heaviness
 
 SHARES = {True: (0.07, 0.15, 0.69, 0.05, 0.04), False: (0.15, 0.20, 0.56, 0.05, 0.04)}
 """Of the looks, the tail and the squares: of mu^2 with Gaussian noise, of eps without."""
-MINIMUM = (0.12, 0.27, 0.52, 0.05, 0.04)
-"""The same of eps where the last look may become a minimum."""
+MINIMUM = (0.15, 0.26, 0.50, 0.05, 0.04)
+"""The same of eps where a first look lets expect that a minimum takes the last one's place."""
 BENT, SOLVED = 0.10, 0.01
 """As in `dpreg.privacy.objective`."""
 TAIL = 0.05
@@ -252,7 +253,8 @@ def looks(
     public = n if setting.neighbors == "replace-one" else None
     at, expected, count = box(columns), 0.25, None
     tails, wide, stretch, power = NORMAL, None, 1.0, 1.0
-    for step, share in enumerate(shares[:3]):
+    for step in range(3):
+        share = shares[step]
         if step == 2 and alone and seen(run.looks[-1], run.located[-1]):
             found = run.located[-1]
             at, score, sd = minimum(rows, setting, share, run.looks[-1], found, tails, rng)
@@ -288,9 +290,20 @@ def looks(
             run.located.append(
                 locate(look, run.located[-1] if run.located else None, setting.levels)
             )
+        if step == 0 and alone and not will_see(look, run.located[0], setting):
+            alone, shares = False, SHARES[False]
     found = run.located[-1]
     run.tail = release_tail(exact, wide, at, setting, shares[3], found, tails, rng, stretch)
     return run
+
+
+def will_see(first: NoisyLook, located: Located, setting: Setting) -> bool:
+    """Whether a second look for a minimum is expected to see enough."""
+    unit = noise_unit(setting.strength(MINIMUM[1]), setting.neighbors, first.size + 2)
+    at = open_early(located, unit)
+    expected = located.expected_square
+    sd, _, _ = noise_sd(first.size, at, setting, MINIMUM[1], expected, 0.5)
+    return foreseen(first, located, at, sd, setting.levels) >= ENOUGH
 
 
 def minimum(rows: Rows, setting: Setting, share, second, found, tails, rng):
@@ -310,14 +323,23 @@ def minimum(rows: Rows, setting: Setting, share, second, found, tails, rng):
     b = sd / math.sqrt(size + 1) * reach * rng.gamma(size)
     b *= direction / np.linalg.norm(direction)
     weighted, t = u * weight[:, None], np.zeros(size)
-    for _ in range(80):
+
+    def slope(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         left = response - u @ t
-        gradient = penalty * t + b - weighted.T @ np.clip(left, -limit, limit)
-        inside = np.abs(left) < limit
-        step = np.linalg.solve(weighted[inside].T @ u[inside] + penalty * np.eye(size), gradient)
-        t -= step
+        return penalty * t + b - weighted.T @ np.clip(left, -limit, limit), np.abs(left) < limit
+
+    gradient, inside = slope(t)
+    for _ in range(80):
+        bent = weighted[inside].T @ u[inside] + penalty * np.eye(size)
+        step = np.linalg.solve(bent, gradient)
         if np.abs(step).max() < 1e-9:
             break
+        fall, part = float(step @ gradient), 1.0
+        gradient, inside = slope(t - step)
+        while float(step @ gradient) < -fall / 2 and part > 1e-6:  # too far
+            part /= 2
+            gradient, inside = slope(t - part * step)
+        t = t - part * step
     moved = at.shift + at.transform @ t
     at = replace(at, intercept=float(moved[0]), slopes=moved[1:])
     return at, penalty * t, sd * reach

@@ -37,9 +37,9 @@ class RegressionCall(PlannedCall):
             return predict_fit(looks, x, y, self.n, stretched=True)
         return predict_one_look(looks, x, y, self.n)
 
-    def predict(self) -> pd.DataFrame:
+    def predict(self, found: PredictedFit) -> pd.DataFrame:
         """Predict the errors of the stated coefficients; see `RegressionPlan.coefficients`."""
-        found, stated, places = self.fit(), self.stated, list(self.places)
+        stated, places = self.stated, list(self.places)
         ratio = (self.assumed.deviations() / self.assumed.stated()) ** 2
         units = (stated.scales**2 * ratio)[places]
 
@@ -68,7 +68,7 @@ class RegressionCall(PlannedCall):
 
     def reached(self) -> bool:
         """Whether every effect would be significant with the chance that is wanted."""
-        found = self.predict()
+        found = self.predict(self.fit())
         return bool((found["power"][found["coef"] != 0] >= self.facts.chance).all())
 
 
@@ -105,7 +105,16 @@ class RegressionPlan(Planned[RegressionCall]):
 
     @cached_property
     def _predicted(self) -> pd.DataFrame:
-        return self.call.predict()
+        return self.call.predict(self._found)
+
+    @cached_property
+    def _found(self) -> PredictedFit:
+        return self.call.fit()
+
+    @property
+    def alone(self) -> bool:
+        """Whether coefficients alone are expected to take the last look's place."""
+        return self._found.alone
 
     @property
     def each(self) -> pd.Series[float]:

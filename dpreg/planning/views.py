@@ -170,7 +170,7 @@ def regression_report(plan: RegressionPlan) -> Report:
     call = plan.call
     planned = call.asked.looks(plan.eps, plan.n)
     looks = "staged: three looks" if call.staged else "gram: one look"
-    if call.staged and planned.alone:
+    if plan.alone:
         looks = "staged: two looks, then coefficients alone"
     facts = Facts(
         _left(plan),

@@ -7,7 +7,8 @@ lengths l = |(1, u)| it has, in units of tau, the loss
 
 the loss of Huber. It is stored as w k^2 times that of (1, u)/k and e/k, whose slope is cut at one.
 
-Statement. Two looks and four sums are released first, at eps_1, eps_2 and eps_3, each whatever the
+Statement. A look is released first, at eps_1. Its values settle eps_2, .., eps_5, whose
+sum is fixed. A second look and four sums are then released at eps_2 and eps_3, each whatever the
 others gave. Then the minimum of the sum of these losses, perturbed as `dpreg.privacy.objective`
 says for G R = S and c = R^2, is released at eps_4, and three cells of residuals there at eps_5. All
 of it is (eps_1 + .. + eps_5)-DP.
@@ -20,8 +21,10 @@ derivative that is w (1, u)(1, u)' or 0, of rank one and norm at most w l^2 <= R
 the stored floats up to their roundings, which `dpreg.privacy.objective` leaves room for. A missing
 row has no loss. So the minimum is eps_4-DP, given the values before it, and so are the three cells
 after it (`dpreg.privacy.tail_noise`), given these and the minimum. Releases that each are eps_j-DP
-given all earlier values are together (sum eps_j)-DP: their probabilities are products. Where a
-third look is made instead, which released values alone decide, it is eps_4-DP as well. QED
+given all earlier values, eps_j being a function of these, have probabilities that are products: of
+two neighbours they differ by exp(sum eps_j) at most, the sum along the path that was taken, and it
+is the same along all. Where a third look is made instead, which released values alone decide, it
+is eps_4-DP as well. QED
 """
 
 from __future__ import annotations

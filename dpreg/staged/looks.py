@@ -19,11 +19,12 @@ from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
 from dpreg.privacy.objective import objective_units
 from dpreg.staged.clips import Sums, allowed, heaviness_of, open_clips, open_early, wide_cut
+from dpreg.staged.foreseen import settled
 from dpreg.staged.held import LocatedHeld, released_minimum
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate
 from dpreg.staged.location import Location
-from dpreg.staged.minimum import as_look, holds_as_many, open_minimum, seen
+from dpreg.staged.minimum import as_look, open_minimum, seen
 from dpreg.staged.opened import OpenLooks
 from dpreg.staged.plan import LookPlan
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box, residual_power
@@ -110,8 +111,8 @@ def look(
         Whether the last look bounds rows by a product where it can
         (`dpreg.privacy.product_sensitivity`).
     hold : callable, optional
-        Reads the rows once for a minimum, which takes the last look's place if the plan allows it
-        and the second look sees enough.
+        Reads the rows once for a minimum, which takes the last look's place if the plan allows it,
+        the first look lets expect that the second sees enough, and it does.
 
     Notes
     -----
@@ -135,6 +136,9 @@ def look(
     first = _release(moments, noise, opened.part(0), box(columns), 1.0, rows)
     levels = [place - 1 for group in plan.triangle.groups for place in group]
     located = locate(first, levels=levels)
+    if plan.alone:
+        opened = opened.settle(settled(plan, first, located))
+        plan = opened.plan
     looks, wider, count = [first], [False], located.count
     tails = NORMAL
     for place in range(1, len(plan.shares) - 1):
@@ -150,8 +154,7 @@ def look(
         sums, sd = _release_squares(moments, plan, opened.squares())
         tails = heaviness_of(looks[-1], sums, sd, wide, count, located)
         located = locate(looks[-1], located)
-    held = plan.alone and holds_as_many(located, plan.size)
-    if hold is not None and held and seen(looks[-1], located):
+    if hold is not None and plan.alone and seen(looks[-1], located):
         last = _alone(read, design, opened, hold, looks[-1], located, tails)
     else:
         last = look_at(

@@ -5,13 +5,14 @@ Tested in `tests/staged/test_looks.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Final
 
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import ALL_ROWS, FITTING, Budget, decimal_string
 from dpreg.privacy.objective import DRAWN, OBJECTIVE
-from dpreg.staged.plan import TAIL, LookPlan
+from dpreg.staged.plan import LOOKS, TAIL, LookPlan
 
 __all__ = ["CHOSEN", "OpenLooks", "open_looks"]
 
@@ -33,7 +34,8 @@ class OpenLooks:
     later : Line or None
         Of one more look at the chosen columns.
     last : Line or None
-        Of a third look whose place a minimum may take, in `account`.
+        Of all looks after the first, if a minimum may come last, in `account`; once it is settled
+        how they divide it, of the third look, or of what takes its place.
     account : Account or None
     """
 
@@ -51,6 +53,15 @@ class OpenLooks:
         if self.line is None:
             return self.parts[look]
         return self.line.look(self.plan.strengths[look])
+
+    def settle(self, plan: LookPlan) -> OpenLooks:
+        """Divide what is left after a first look as the plan says that its release settled."""
+        assert self.last is not None
+        assert self.account is not None
+        line, first = self.last, self.parts[0]
+        second = self.account.release(line, "look 2", plan.mechanism, Budget(plan.strengths[1]))
+        second.line.note, line.note = (f"share {decimal_string(one)}" for one in plan.shares[1:])
+        return replace(self, plan=plan, parts=(first, second, *self.parts[1:]))
 
     def alone(self) -> Part:
         """Take what the last look would have had, for the coefficients alone; instead of it."""
@@ -96,12 +107,12 @@ def open_looks(plan: LookPlan, account: Account) -> OpenLooks:
         return _gaussian(plan, account)
     own, last = [], None
     for place, (eps, share) in enumerate(zip(plan.strengths, plan.shares, strict=True), 1):
+        if plan.alone and place > 1:
+            rest = Budget(sum(plan.strengths[1:], Fraction(0)))
+            last = account.joint(f"look {LOOKS}", plan.mechanism, rest, rows=plan.rows)
+            break
         note, cost = f"share {decimal_string(share)}", Budget(eps)
-        if plan.alone and place == len(plan.shares):
-            last = account.joint(f"look {place}", plan.mechanism, cost, rows=plan.rows, note=note)
-        else:
-            line = account.line(f"look {place}", plan.mechanism, cost, rows=plan.rows, note=note)
-            own.append(line)
+        own.append(account.line(f"look {place}", plan.mechanism, cost, rows=plan.rows, note=note))
     tail = account.line(
         "residuals beyond the clip",
         "discrete laplace",

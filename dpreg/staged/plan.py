@@ -1,7 +1,7 @@
 r"""The plan of the looks: which noise, what share of the budget each gets, how many rows they need.
 
 All of it is public, and fixed before the charge: the looks' coordinates follow later, from what
-they release.
+they release, and where a minimum may come last, so does which of two plans of one cost is followed.
 
 A call spends a share of its budget on a first look in the box, on two located ones, and .05 on
 three cells that the last one's residuals fill with a wider cut (`dpreg.privacy.tail_noise`). Of eps
@@ -141,7 +141,8 @@ class LookPlan:
     split : bool
         Whether the looks read half 1 and the one more half 2.
     alone : bool
-        Whether coefficients alone may take the last look's place (`dpreg.staged.minimum`).
+        Whether coefficients alone may take the last look's place (`dpreg.staged.minimum`), unless
+        the first look settles otherwise (`dpreg.staged.foreseen`).
     """
 
     triangle: Triangle

@@ -24,6 +24,7 @@ from dpreg.staged.clips import (
     wide_cut,
 )
 from dpreg.staged.coefficients import Coefficients, coefficients
+from dpreg.staged.foreseen import settled
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import locate
 from dpreg.staged.minimum import as_look, open_minimum, seen
@@ -46,11 +47,14 @@ class PredictedFit:
         Of all columns.
     least_squares : (d, d) array
         The covariance of least squares without privacy.
+    alone : bool
+        Whether a minimum is expected to take the last look's place.
     """
 
     law: LookLaw
     fit: Coefficients
     least_squares: Floats
+    alone: bool = False
 
     @property
     def seen(self) -> float:
@@ -84,6 +88,7 @@ def predict_fit(
     at = box(plan.size - 2)
     look = _expected(x, y, at, plan.box_noise().sd, plan.degrees, scale)
     located = locate(look)
+    plan = settled(plan, look, located) if plan.alone else plan
     count, last, tails = located.count, len(plan.shares) - 1, NORMAL
     tail_sd, stretch, power, alone, noise = plan.tail_sd, 1.0, 1.0, False, 0.0
     for place in range(1, last + 1):
@@ -121,7 +126,7 @@ def predict_fit(
         none = np.zeros(plan.size - 1)
         look = as_look(look, located, at, none, noise, tail)
     released = law(look, count, tail)
-    return PredictedFit(released, coefficients(released), _least_squares(x, y) / scale)
+    return PredictedFit(released, coefficients(released), _least_squares(x, y) / scale, alone)
 
 
 def predict_one_look(plan: LookPlan, x: Floats, y: Floats, rows: float) -> PredictedFit:
