@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dpreg.api.coefficients import (
     CallFacts,
@@ -15,6 +15,7 @@ from dpreg.api.coefficients import (
     share_of_bounds,
     unit_ball_rows,
 )
+from dpreg.api.few import check_few, objective_fit
 from dpreg.api.joint import joint_fit, too_wide
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
@@ -41,6 +42,7 @@ from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.persons import Persons
 from dpreg.sources.reader import Reader, showing
+from dpreg.staged.few import open_few
 from dpreg.staged.opened import open_looks
 from dpreg.staged.plan import NOISES as LOOK_NOISES
 from dpreg.staged.plan import LookPlan
@@ -50,11 +52,12 @@ if TYPE_CHECKING:
 
 __all__ = ["dp_ols"]
 
-METHODS = ("auto", "staged", "gram", "ssp", "adassp")
+METHODS = ("auto", "staged", "gram", "objective", "ssp", "adassp")
 _NOISES = {
     "auto": LOOK_NOISES,
     "staged": LOOK_NOISES,
     "gram": NOISES,
+    "objective": (),
     "ssp": PERTURBED_NOISES,
     "adassp": PERTURBED_NOISES,
 }
@@ -91,7 +94,7 @@ class OLSRequest(Request):
             formula=formula,
             method=method,
             scaling=choice(call["scaling"], "scaling", SCALINGS),
-            noise=choice(call["noise"], "noise", (*_NOISES[method], None)),
+            noise=_noise(call["noise"], method),
             clip=positive(call["clip"], "clip", Fraction(1)),
             center=center,
             shares=call["shares"],
@@ -109,6 +112,12 @@ class OLSRequest(Request):
     def constants(self) -> str:
         """Whose noise constants "ssp" and "adassp" take."""
         return self.noise or "analytic"
+
+
+def _noise(noise: object, method: str) -> str | None:
+    if noise is not None and not _NOISES[method]:
+        raise ArgumentError(f'method="{method}" has noise of its own: leave noise= out.')
+    return cast("str | None", choice(noise, "noise", (*_NOISES[method], None)))
 
 
 def _check_together(request: OLSRequest) -> None:
@@ -162,14 +171,16 @@ def dp_ols(
         The most that the whole call may cost; decimals are taken exactly as typed.
     schema : mapping, Schema or path, optional
         Bounds and levels of the raw columns; bounds left out are bought from a share of eps.
-    method : {"auto", "staged", "gram", "ssp", "adassp"}
+    method : {"auto", "staged", "gram", "objective", "ssp", "adassp"}
         "staged" releases the moment matrix three times, each time of rows in coordinates that the
         earlier releases fixed, so that the noise shrinks with the clips; without Gaussian noise the
         last release may be of the coefficients alone. "gram" releases it once;
         it reads the rows once and does better where they are few. Both give standard errors that
         include the noise. "auto" takes "staged" where a public rule finds enough rows and "gram"
-        otherwise; a note says why. "ssp" and "adassp" are published alternatives that give only
-        coefficients, and need delta.
+        otherwise; a note says why. "objective" gives coefficients alone, by objective perturbation
+        (`dpreg.staged.few`): nearer where rows are few, at pure eps, delta is not spent. It needs
+        an intercept, and rows that this process can hold and read three times, without `person`.
+        "ssp" and "adassp" are published alternatives that give only coefficients, and need delta.
     noise : str, optional
         "gaussian" (needs delta) or "matrix-laplace"; for "gram" also "knorm" or "laplace". None
         takes the one with the least expected error. For "ssp" and "adassp" "analytic" (the
@@ -253,6 +264,8 @@ def dp_ols(
     bounds = open_bounds(account, unbounded, share)
     cost = Budget(request.budget.eps * (1 - share), request.budget.delta)
     plan = _plan(request, trial, reader, cost, passes)
+    if request.method == "objective":
+        check_few(trial, reader, cost, request.protection, passes)
     if request.perturbed:
         _check_claim(request, cost)
         rows = source.rows if request.protection.n_is_public else None
@@ -262,8 +275,9 @@ def dp_ols(
                 "one has more: leave method out."
             )
     opened = open_looks(plan, account) if isinstance(plan, LookPlan) else None
+    few = open_few(account, cost.eps) if request.method == "objective" else None
     line = "gram" if request.method == "auto" else request.method
-    part = None if opened else account.line("coefficients", f"{line} release", cost)
+    part = None if opened or few else account.line("coefficients", f"{line} release", cost)
     announce(bounds, stacklevel=3)
     if part is not None and not request.perturbed:
         expected = source.rows if request.protection.n_is_public else request.expected_rows
@@ -286,6 +300,8 @@ def dp_ols(
     )
     if opened is not None:
         return staged_fit(design, columns, reader, opened, facts)
+    if few is not None:
+        return objective_fit(design, columns, reader, few, facts)
     assert part is not None
     unit_ball = unit_ball_rows(design, columns, scaling) if request.perturbed else None
     (moments,) = read_moments(reader, design if unit_ball is None else unit_ball)

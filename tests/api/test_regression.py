@@ -122,7 +122,7 @@ def test_undeclared_bounds_are_bought_from_their_share() -> None:
     ("change", "says"),
     [
         ({"eps": -1}, "eps"),
-        ({"method": "lasso"}, "'gram', 'ssp', 'adassp'"),
+        ({"method": "lasso"}, "'gram', 'objective', 'ssp', 'adassp'"),
         ({"noise": "gaussian"}, "delta"),
         ({"noise": "uniform"}, "noise"),
         ({"method": "ssp"}, "delta"),
