@@ -54,6 +54,7 @@ CALLS = {
         data=rows, eps=1000, delta=1e-6, method="staged", **CALL
     ),
     "adassp": lambda rows: dpreg.dp_ols(data=rows, eps=1000, delta=1e-6, method="adassp", **CALL),
+    "objective": lambda rows: dpreg.dp_ols(data=rows, eps=1000, method="objective", **CALL),
     "select-same": lambda rows: dpreg.dp_select(data=rows, eps=1000, method="staged", **CALL),
     "select-split": lambda rows: dpreg.dp_select(
         data=rows, eps=1000, method="pcls", fit="split", **CALL

@@ -184,7 +184,7 @@ def dp_ols(
     noise : str, optional
         "gaussian" (needs delta) or "matrix-laplace"; for "gram" also "knorm" or "laplace". None
         takes the one with the least expected error. For "ssp" and "adassp" "analytic" (the
-        default), "wang" or "classical".
+        default), "wang" or "classical"; "objective" has its own.
     scaling : {"box", "row-norm", "row-norm-xy", "max-norm"}
         How rows are brought into the unit ball for "ssp" and "adassp"; "gram" has only "box".
         The last three act on columns already mapped to [-1, 1] by their public bounds; "row-norm"

@@ -74,7 +74,7 @@ class RegressionResults(StatsmodelsNames):
     complete_rows : float or None
         The released, noisy count of complete rows.
     method, noise, scaling : str
-        How it was fitted ("staged", "gram", "ssp", "adassp"), its noise, and the scaling of rows.
+        How it was fitted (see `dpreg.dp_ols`), its noise, and the scaling of rows.
     fit : {"fixed", "split", "share", "same", "fresh"}
         Given; or selected on other rows, on the same, in the same release, or from an earlier look.
     eps, delta : Fraction

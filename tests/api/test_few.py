@@ -162,5 +162,13 @@ def test_rows_that_cannot_be_held_here_or_read_again_are_refused(monkeypatch):
     fitted(neighbors="add-remove")  # the number of rows is private, and decides on nothing
 
 
-def test_auto_is_not_changed():
-    assert fitted(table(300), method="auto").method == "gram"
+def test_auto_is_not_changed_and_names_it_only_where_it_can_be_had():
+    offer = 'method="objective" gives nearer coefficients'
+    few = fitted(table(300), method="auto")
+    assert few.method == "gram"
+    assert offer in few.notes[0]
+    told = {"method": "auto", "eps": 0.1, "data": table(300).assign(who=range(300))}
+    for how in ({"formula": "y ~ x - 1"}, {"person": "who", "expected_rows": 300}):
+        other = fitted(**told, **how)
+        assert other.method == "gram"
+        assert offer not in " ".join(other.notes)

@@ -179,6 +179,7 @@ def test_too_few_rows_take_one_release_and_say_so():
     assert fit.method == "gram"
     assert "need about" in fit.notes[0]
     assert "there are 100" in fit.notes[0]
+    assert 'method="objective" gives nearer coefficients, without intervals.' in fit.notes[0]
     ledger = dpreg.Ledger(5)
     with pytest.raises(ArgumentError, match=r"need about .* there are 100"):
         staged(data=few(), method="staged", budget=ledger)

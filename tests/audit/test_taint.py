@@ -42,6 +42,9 @@ STAGED: dict[str, dict[str, Any]] = {
     "staged, Gaussian": {"noise": "gaussian", "delta": "1e-6", "contributions": 3},
     "staged, matrix-Laplace": {"noise": "matrix-laplace", "neighbors": "add-remove"},
     "staged, bounds bought": {"schema": "bare", "delta": "1e-6"},
+    "objective, replace-one": {"method": "objective", "eps": "0.5", "delta": "1e-6"},
+    "objective, add-remove": {"method": "objective", "neighbors": "add-remove", "contributions": 3},
+    "objective, bounds bought": {"method": "objective", "schema": "bare", "eps": 60},
 }
 MATRIX = RECORDED | {
     name: ("ols", {"method": "staged", **options}) for name, options in STAGED.items()

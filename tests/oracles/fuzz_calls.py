@@ -187,11 +187,13 @@ def _select_family(rng: np.random.Generator, options: Options) -> Any:
 
 
 def _ols(rng: np.random.Generator, options: Options) -> Any:
-    method = options["method"] = _one(rng, ("auto", "staged", "gram", "gram", "ssp", "adassp"))
-    gram = method in ("auto", "staged", "gram")
+    method = options["method"] = _one(rng, ("auto", "staged", "gram", "objective", "ssp", "adassp"))
+    gram = method in ("auto", "staged", "gram", "objective")
     noises = (None, "gaussian", "knorm", "laplace") if gram else (None, "wang", "classical")
     if method in ("auto", "staged"):
         noises = (None, "gaussian", "matrix-laplace")
+    if method == "objective":
+        noises = (None,)
     scalings = ("box",) if gram else ("box", "row-norm", "row-norm-xy", "max-norm")
     options |= {
         "delta": _delta(rng),

@@ -75,6 +75,9 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
             cell("select", **unit, method="staged", eps=4, delta="0.05", fit="fresh")
             cell("select", **unit, method="staged", eps=60, fit="split")
             cell("select", **unit, method="staged", eps=4, delta="0.05", fit="split")
+            cell("ols", **unit, method="objective", eps=30 * k)
+            if relation == "replace-one":  # where the number of rows is public noise decides less
+                cell("ols", **unit, method="objective", eps="0.5", delta=DELTA)
             cell("ols", **unit, method="adassp", delta=DELTA)
             cell("ols", **unit, method="ssp", delta=DELTA, scaling="row-norm")
             cell("glm", **unit, delta=DELTA, eps=30)
@@ -138,6 +141,7 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
     cell("ols", method="gram", form="csv")
     cell("ols", method="gram", form="dask", schema="bare")
     cell("ols", method="gram", unsafe_seed=3, noise="knorm")
+    cell("ols", method="objective", unsafe_seed=3, form="csv", schema="bare", eps=80)
     cell("ols", method="staged", form="dask", eps=30)
     for k in (1, 3):
         told = {"neighbors": "add-remove", "contributions": k, "expected_rows": ROWS}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import chain
@@ -132,6 +133,8 @@ def regression(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     if result.method == "staged":
         ends = partial(_last, tape, draws, asked)
         found += looks(draws, asked, size - 1, result.looks, minimum=ends)
+    elif result.method == "objective":
+        found += _few(tape, draws, asked, result)
     elif asked.options["method"] == "gram":
         found.append(coefficients(draws, asked, size - 1))
     else:
@@ -160,6 +163,21 @@ def _sums(draws: Iterator[Draw], asked: Asked) -> Cost:
     sums = next(draws)
     assert (sums.size, asked.relation) == (3, "replace-one")
     return _pure("lengths and responses", [sums], [3 * asked.k * 2.0**20])
+
+
+def _few(tape: Tape, draws: Iterator[Draw], asked: Asked, result: Any) -> list[Cost]:
+    """Sums of (1, y, y^2, squares of columns), of columns if told, and two minima."""
+    lines, p, k = [spend.step for spend in result.claim.spends], len(result.params) - 1, asked.k
+    sums = next(draws)
+    assert sums.size == 4
+    # A row of ones, the sums weighted by p, 2 p, 2 p and 3.
+    found = [_pure("number and size of rows", [sums], [8 * p * k * 2.0**40])]
+    if "middle of the columns" in lines:
+        found.append(_pure("middle of the columns", [next(draws)], [asked.rows * p * k * 2.0**40]))
+    first, second = tape.notes["minimum"]
+    found.append(replace(_minimum(draws, asked, *first), step="first coefficients"))
+    found.append(_pure("spread of residuals", [next(draws)], [k * 2.0**20]))
+    return [*found, _minimum(draws, asked, *second)]
 
 
 def _last(tape: Tape, draws: Iterator[Draw], asked: Asked) -> Cost:
