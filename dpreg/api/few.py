@@ -13,7 +13,7 @@ from dpreg.api.staged import reads_of
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.objective import OBJECTIVE
+from dpreg.privacy.objective import DRAWN
 from dpreg.privacy.protection import Protection
 from dpreg.results.regression import RegressionResults
 from dpreg.sources.reader import Reader
@@ -58,7 +58,9 @@ def check_few(
     if not can_hold(reader):
         persons = reader.persons is not None
         raise _refused(
-            "does not take person=" if persons else "holds the rows in this process",
+            "takes no person"
+            if persons
+            else "holds the rows in this process, which does not read these",
             'Use method="auto"'
             if persons
             else 'Bring the columns here (.compute(), .toPandas()), or use method="auto"',
@@ -118,7 +120,7 @@ def objective_fit(
         complete_rows=found.count,
         error_df=None if rows is None else max(found.count - len(columns), 1.0),
         method="objective",
-        noise=OBJECTIVE,
+        noise=DRAWN,
         scaling="box",
         notes=(*facts.notes, *notes),
     )

@@ -141,3 +141,16 @@ test_that("a record says when, by what and on which account", {
   expect_true(all(c("dpreg", "numpy") %in% names(doubted$record$versions)))
   expect_null(doubted$record$ledger)
 })
+
+test_that("coefficients alone come with predictions, and with a note for the rest", {
+  alone <- dp_ols(y ~ a + b, rows[1:800, ], eps = 2, schema = facts, method = "objective")
+  expect_identical(alone$settings$method, "objective")
+  expect_true(all(is.finite(coef(alone))))
+  expect_true(all(is.finite(predict(alone, rows[1:3, ]))))
+  expect_true(all(is.na(confint(alone))))
+  expect_true(all(is.na(tidy(alone)$p.value)))
+  expect_identical(glance(alone)$looks, 0L)
+  expect_output(print(summary(alone)), "No intervals are given: method = \"objective\"", fixed = TRUE)
+  expect_error(dp_ols(y ~ a - 1, rows, eps = 2, schema = facts, method = "objective"),
+               class = "dpreg_argument_error")
+})
