@@ -65,7 +65,7 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
             cell("ols", **unit, method="gram")
             cell("ols", **unit, method="gram", noise="gaussian", delta=DELTA)
             cell("ols", **unit, method="gram", noise="laplace", schema="bare")
-            cell("ols", **unit, method="staged", eps=90)
+            cell("ols", **unit, method="staged", eps=30)
             cell("ols", **unit, method="staged", eps=30, delta=DELTA, noise="gaussian")
             cell("ols", **unit, method="staged", eps=80 * k, schema="bare")
             cell("ols", **unit, method="staged", eps=30, noise="matrix-laplace")
