@@ -99,9 +99,9 @@ def objective_fit(
     public = facts.account.protection.n_is_public
     read, _ = reads_of(reader, facts.account.rng, split=False)
     hold = partial(hold_located, reader, design)
-    rows = reader.rows if public else None
     groups = exclusive_groups(design, range(len(design.columns)))
-    found = few_fit(read, hold, design, groups, opened, rows)
+    found = few_fit(read, hold, design, groups, opened, public=public)
+    rows = reader.rows if public else None
     facts = facts.after(rows, reader.passes)
     to_user, shift = design.to_user_units(columns)
     unknown = np.full(len(columns), np.nan)

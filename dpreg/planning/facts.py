@@ -24,6 +24,8 @@ _MOST_EFFECTS: Final = {"select": 12, "ols": 200}
 _MOST_CANDIDATES: Final = 1000
 _LEAST_CLIP: Final = Fraction(1, 10**6)
 _METHODS: Final = {"select": ("auto", "staged", "pcls"), "ols": ("auto", "staged", "gram")}
+_ALONE: Final = ("objective", "ssp", "adassp")
+"""Methods of `dp_ols` that give coefficients alone."""
 _SELECTING: Final[Mapping[str, Any]] = {
     "keep": ("Intercept",),
     "mechanism": "auto",
@@ -123,6 +125,11 @@ class Facts:
 
 def _method(call: Mapping[str, Any], of: str) -> tuple[str, tuple[str, ...]]:
     """Return the method that was asked for, and the paper's arguments that were given."""
+    if of == "ols" and isinstance(call["method"], str) and call["method"] in _ALONE:
+        raise ArgumentError(
+            f'method="{call["method"]}" gives no standard errors, and those are what is planned: '
+            'plan method="auto".'
+        )
     method = str(choice(call["method"], "method", _METHODS[of]))
     given = [name for name, usual in _SELECTING.items() if call[name] != usual]
     if of == "ols":

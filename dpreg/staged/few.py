@@ -177,7 +177,8 @@ def few_fit(
     design: Vectors,
     groups: Sequence[Sequence[int]],
     opened: OpenFew,
-    rows: int | None,
+    *,
+    public: bool,
 ) -> FewFit:
     """Release coefficients.
 
@@ -191,10 +192,11 @@ def few_fit(
         Of the places in (1, x, y) of each factor's 0/1 columns.
     opened : OpenFew
         Of an account that is charged.
-    rows : int or None
-        Of the table, where that is public.
+    public : bool
+        Whether the number of rows that `read` reads is public.
     """
-    scales = scales_of(read(design), groups, opened, rows)
+    moments = read(design)
+    scales = scales_of(moments, groups, opened, moments.rows if public else None)
     p = len(scales.middle)
     location = Location.on_grid(
         whitening=np.eye(p) / scales.spread,
@@ -225,8 +227,10 @@ def scales_of(
     ----------
     moments : Moments
         Of (1, x, y), exact.
-    groups, opened, rows
+    groups, opened
         As for `few_fit`.
+    rows : int or None
+        Of the table, where that is public.
     """
     cells, p, who = moments.cells, moments.size - 2, opened.account.protection
     noise = scales_noise(p, opened.scales.cost.eps, who)

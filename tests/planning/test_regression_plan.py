@@ -10,6 +10,7 @@ from benchmarks.replication.analyses import analyses
 from benchmarks.replication.predicted import WAYS, beside, predicted
 from benchmarks.replication.runs import cell
 from dpreg import plan
+from dpreg.errors import ArgumentError
 
 SCHEMA = {"y": (-4, 4), "a": (0, 10), "b": (-1, 1), "g": ["u", "v", "w"]}
 FORMULA = "y ~ a + b + g"
@@ -101,6 +102,12 @@ def test_a_plan_is_near_what_a_published_analysis_measures():
         gaps = (found[way] - found["measured"]).abs()
         assert float(gaps["overlap"].iloc[0]) < 0.1, found
         assert float(gaps["decision"].iloc[0]) < 0.1, found
+
+
+@pytest.mark.parametrize("method", ["objective", "ssp"])
+def test_a_method_without_errors_is_not_planned(method):
+    with pytest.raises(ArgumentError, match=f'method="{method}" gives no standard errors'):
+        _planned(2_000, method=method)
 
 
 def test_where_coefficients_alone_are_planned_it_says_of_what_tables():

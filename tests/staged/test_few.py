@@ -61,8 +61,8 @@ def fitted(data, account, design=DESIGN, groups=GROUPS, seen=None):
             seen.append(held)
         return held
 
-    rows = len(data) if account.protection.n_is_public else None
-    return few_fit(read, hold, design, groups, opened, rows)
+    public = account.protection.n_is_public
+    return few_fit(read, hold, design, groups, opened, public=public)
 
 
 @pytest.mark.parametrize("k", [1, 2])
