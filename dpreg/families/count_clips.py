@@ -9,10 +9,9 @@ which the law of counts may get wrong. A look takes the S of least
 with more caution for quasi-Poisson counts, whose law beyond the variance is not stated,
 
 in the units of the information that is left. Where the noise is many times the sampling error,
-Poisson counts may have low caps, which take off up to a quarter of what the scores say. What is
-then added back is large beside other errors of the intercept: errors allow for b of a dispersion
-that is LOUD_SCATTER times as large (`doubt`). All of it follows from released numbers, and what a
-row may add is bounded as before.
+Poisson counts may have low caps, which take off up to a quarter of what the scores say. What that
+may get wrong is told from the look itself (`dpreg.families.recount`). All of it follows from
+released numbers, and what a row may add is bounded as before.
 
 Tested in `tests/families/test_counts.py`.
 """
@@ -26,22 +25,18 @@ from typing import Final
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.families.counts import CountLaw, capped, count_law
+from dpreg.families.counts import CountLaw, capped
 from dpreg.families.family import Poisson
 from dpreg.families.omega import row_weights
-from dpreg.families.weighted import WorkingRows
 from dpreg.families.working import Clips, Situation, Tried, limits, row_limits
 
-__all__ = ["doubt", "doubted_scatter", "for_light", "tried_caps"]
+__all__ = ["doubted_scatter", "for_light", "tried_caps"]
 
 _CAUTION: Final = (0.05, 0.3)
 """Part of what is added back that the law may get wrong even where its dispersion is right; the
 second where the caller states no law: the tails of such counts may be heavier."""
 _SCATTER: Final = (1.1, 2.0)
 """And the dispersion may be so many times what was released."""
-_LOUD_SCATTER: Final = 1.2
-"""The same for the errors where caps are low: the dispersion of counts that were cut is known from
-what is left of them, and is released too small."""
 _USUAL: Final = 0.9
 """Quantile of the standard deviations of rows' scores."""
 _TIMES: Final = (0.7, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.5, 7.5, 10.0)
@@ -88,29 +83,6 @@ def tried_caps(at: Situation, law: CountLaw, doubted: CountLaw) -> Tried:
     whole = float(norms.mean()) / at.size
     low = kept < _KEPT
     return Tried(S, A, left.second, left.fourth, left.information, biased, whole, low)
-
-
-def doubt(working: WorkingRows, law: CountLaw, caps: Floats) -> Floats:
-    """Return what the scores of a look with low caps may get wrong, (d,), for all rows.
-
-    Parameters
-    ----------
-    working : WorkingRows
-        Of counts.
-    law : CountLaw
-        That the look added back by.
-    caps : array
-        Of the working rows.
-    """
-    fit, most = working.fit, working.fit.family.cap
-    doubted = count_law(Poisson(most), _LOUD_SCATTER * max(fit.dispersion, 1.0), fit.mean)
-    if doubted is None:
-        return np.zeros(working.rows.shape[1])
-    mean = fit.family.moments(working.eta)[0]
-    taken = law.excess.of(working.eta, caps) * mean
-    apart = doubted.excess.of(working.eta, caps) * mean - (1 - _CAUTION[False]) * taken
-    wrong = (working.omega * apart) @ working.rows / len(mean)
-    return np.asarray(wrong * (fit.rows / math.sqrt(working.location.mean_weight)))
 
 
 def for_light(clips: Clips, at: Situation, law: CountLaw) -> Clips:

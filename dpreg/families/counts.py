@@ -37,7 +37,7 @@ from scipy.special import betainc, gammainc, gammaincc
 from dpreg.arrays import Floats
 from dpreg.families.family import Poisson
 
-__all__ = ["CountLaw", "Table", "capped", "count_law"]
+__all__ = ["CountLaw", "Table", "capped", "count_law", "law_of"]
 
 _POISSON: Final = 1.02
 """Dispersion up to which counts are taken for Poisson's."""
@@ -115,15 +115,18 @@ class CountLaw:
 
 def count_law(family: Poisson, scatter: float, usual: float) -> CountLaw | None:
     """Return the law of counts of a dispersion and a mean of all; None: nothing is cut."""
+    return None if family.cap <= _LEAST else law_of(family, scatter, usual)
+
+
+def law_of(family: Poisson, scatter: float, usual: float, grows: float = 0.5) -> CountLaw:
+    """Return the same, cut or not; the part `grows` of the variance grows with mu^2."""
     most = family.cap
-    if most <= _LEAST:
-        return None
     low, caps = math.log(most) - _DEPTH, _caps(most)
     mean = np.exp(low + np.arange(_DEPTH * _PLACES + 1) / _PLACES)[:, None]
     taken, square = (np.empty((len(mean), len(caps))) for _ in range(2))
     exact = caps <= min(_WHOLE, most)
     rest = caps[~exact]
-    varied = 1 + (scatter - 1) * (1 + mean / usual) / 2
+    varied = 1 + (scatter - 1) * (2 * (1 - grows) + 2 * grows * mean / usual) / 2
     shape, at = mean / varied, rest / varied
     beyond = gammaincc(shape, at)
     taken[:, ~exact] = mean * gammaincc(shape + 1, at) - rest * beyond

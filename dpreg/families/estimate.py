@@ -19,6 +19,7 @@ from dpreg.arrays import Floats
 from dpreg.families.law import family_law
 from dpreg.families.locate import Fit
 from dpreg.families.looks import FamilyLooked
+from dpreg.families.recount import recounted
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.law import LookLaw
 
@@ -127,7 +128,7 @@ def estimate(
             f"Weakly determined: {listed}. The noise hides a direction in which these columns "
             "hardly vary, or vary only together."
         )
-    dispersion = seen.fit.dispersion if seen.fit.family.quasi else 1.0
+    dispersion = _scale(seen) if seen.fit.family.quasi else 1.0
     return FamilyEstimate(
         params,
         sampling,
@@ -139,6 +140,12 @@ def estimate(
         bool(doubts),
         tuple(notes),
     )
+
+
+def _scale(seen: FamilyLooked) -> float:
+    """Return the dispersion of counts, as the last look has it."""
+    again = recounted(seen.looks[-1])
+    return seen.fit.dispersion if again is None else again.scale
 
 
 def _fallback(seen: FamilyLooked, params: Floats, *, part: bool) -> tuple[Floats, str]:

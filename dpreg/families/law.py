@@ -10,9 +10,9 @@ A = H:
     g = K beta + N(0, W),    K = A T^-1,    g = s + K t0,    W = M + C,
 
 M being the sandwich's middle (`_middle`) and C the covariance of the noise, averaged over a
-posterior of theta, with b b' where low caps of counts may have bent the scores by b
-(`dpreg.families.count_clips`). A is never inverted. Where counts are cut, scores change by less
-than H with the fit, and A = slope H.
+posterior of theta. A is never inverted. Where counts are cut, scores change by less than H with the
+fit, and A = slope H; s gains what the look itself says that its caps took off beyond what was added
+back, and C what that may get wrong (`dpreg.families.recount`).
 
 Tested in `tests/families/test_looks.py`.
 """
@@ -25,8 +25,8 @@ from typing import Final
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.families.count_clips import doubt
 from dpreg.families.looks import FamilyLook
+from dpreg.families.recount import recounted
 from dpreg.families.weighted import WorkingRows, weighted_rows
 from dpreg.staged.law import LookLaw, equation_noise, solved
 
@@ -53,15 +53,21 @@ def family_law(look: FamilyLook, degrees: int | None = None) -> LookLaw:
     a, h = look.cells[:size, :size], look.cells[:size, size]
     values, vectors = np.linalg.eigh(a)
     positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    working = weighted_rows(look.fit, look.location, look.law)
+    again = recounted(look)
+    if again is None:
+        working, slope, wrong = weighted_rows(look.fit, look.location), look.clips.slope, None
+    else:
+        working, slope, wrong = again.rows, again.slope, again.wrong @ again.wrong.T
+        h = h + again.scores
     sampling = _middle(look, working, values, vectors)
-    a = look.clips.slope * a
+    a = slope * a
     prior = min(max(look.fit.signal / size, 1e-6), 1.0)
     theta, spread = np.zeros(size), np.eye(size) * prior
     privacy = positive
-    wrong = _wrong(look, working)
     for _ in range(_ROUNDS):
-        privacy = equation_noise(variances, theta, spread) + np.outer(wrong, wrong)
+        privacy = equation_noise(variances, theta, spread)
+        if wrong is not None:
+            privacy = privacy + wrong
         weighted = solved(sampling + privacy, np.column_stack([a, h]))
         spread = _posterior(a @ weighted[:, :size], prior)
         theta = spread @ (a @ weighted[:, size])
@@ -115,13 +121,6 @@ def _middle(look: FamilyLook, working: WorkingRows, values: Floats, vectors: Flo
         shape = root @ root  # the working law's counts do not vary: as they would without weights
     scale = look.middle * trace / max(float(np.trace(shape)), 1e-300)
     return np.asarray((shape + shape.T) / 2 * scale)
-
-
-def _wrong(look: FamilyLook, working: WorkingRows) -> Floats:
-    """Return what the scores may get wrong by what low caps of counts took off them, (d,)."""
-    if not look.clips.low or look.law is None or working.caps is None:
-        return np.zeros(working.rows.shape[1])
-    return doubt(working, look.law, working.caps)
 
 
 def _curved(look: FamilyLook, working: WorkingRows, theta: Floats, spread: Floats) -> Floats:

@@ -26,9 +26,9 @@ from dpreg.families.family import Family
 from dpreg.families.whitening import centred, whitened
 from dpreg.families.working import Situation, draws
 
-__all__ = ["Fit", "Offsets", "relocated", "start"]
+__all__ = ["LEAST_DISPERSION", "Fit", "Offsets", "relocated", "start"]
 
-_LEAST_DISPERSION: Final = 0.7
+LEAST_DISPERSION: Final = 0.7
 _UNSEEN: Final = 0.1
 """Standard deviations of the noise that a dispersion of no stated law is taken to be at least: caps
 that begin too low would cut the very rows that show it."""
@@ -236,7 +236,7 @@ def start(
         beyond *= max(1 - (noise / max(abs(beyond), 1e-300)) ** 2, 0.0)
         if family.quasi:
             beyond = max(beyond, _UNSEEN * noise)
-        dispersion = min(max(1 + beyond, _LEAST_DISPERSION), family.cap)
+        dispersion = min(max(1 + beyond, LEAST_DISPERSION), family.cap)
     fit = Fit(
         family=family,
         whitening=own.whitening,
@@ -314,7 +314,7 @@ def relocated(
     if family.dispersed:
         wanted = middle / max(efficiency, 1e-3)
         wanted = min(max(wanted, 0.3 * dispersion), 3 * dispersion)
-        dispersion = min(max(wanted, _LEAST_DISPERSION), family.cap)
+        dispersion = min(max(wanted, LEAST_DISPERSION), family.cap)
     weight = fit.mean_weight * min(max(count / rows, 1 / 8), 3.0)
     new = replace(
         fit,

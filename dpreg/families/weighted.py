@@ -8,7 +8,7 @@ Tested in `tests/families/test_looks.py`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,6 +38,11 @@ class WorkingRows:
     fit: Fit
     location: FamilyLocation
 
+    @property
+    def lengths(self) -> Floats:
+        """|(1, u)|^2."""
+        return np.asarray(np.einsum("ij,ij->i", self.rows, self.rows))
+
     def means(self, eta: Floats) -> Floats:
         """Return the mean of what a row's response counts as, at other predictors."""
         mean = self.fit.family.moments(eta)[0]
@@ -51,13 +56,18 @@ def weighted_rows(
     location: FamilyLocation,
     law: CountLaw | None = None,
     sample: Floats | None = None,
+    moved: tuple[float, float] = (0.0, 1.0),
 ) -> WorkingRows:
     """Return the rows at a fit, weighted as a look at a location weights them.
 
     `law` is that of counts with caps of their own; `sample` are other draws, (rows, p + 1), than
-    those that looks are planned with.
+    those that looks are planned with. `moved` is added to the predictor, and multiplies u.
     """
     family, at = fit.family, fit.situation(sample)
+    if moved != (0.0, 1.0):
+        u = moved[1] * at.rows[:, 1:]
+        eta = at.eta + (u - at.rows[:, 1:]) @ fit.along + moved[0]
+        at = replace(at, eta=eta, rows=np.column_stack([at.rows[:, 0], u]))
     mean, weight = family.moments(at.eta)
     bound, root = location.score * math.sqrt(location.mean_weight), np.sqrt(at.length)
     variance, caps, farthest = weight, None, np.maximum(mean, family.cap - mean)

@@ -147,8 +147,6 @@ class Clips:
         where counts are cut.
     loudness : float
         The noise of a coefficient beside its sampling error, as variances.
-    low : bool
-        Whether they are for loud noise alone.
     """
 
     information: float
@@ -158,7 +156,6 @@ class Clips:
     efficiency: float
     slope: float
     loudness: float
-    low: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -234,7 +231,6 @@ def choose_clips(
         efficiency=float(fourth[i, j] / tried.information[i, j]),
         slope=float(second[i, j] / tried.information[i, j]),
         loudness=float(added[i, j] / sampling[i, j]),
-        low=bool(tried.low[i, j]),
     )
 
 

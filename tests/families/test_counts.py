@@ -20,13 +20,10 @@ from dpreg.families.aim import aimed
 from dpreg.families.count_clips import tried_caps
 from dpreg.families.counts import Table, capped, count_law
 from dpreg.families.family import Poisson
-from dpreg.families.law import family_law
 from dpreg.families.location import FamilyLocation
 from dpreg.families.rows import FamilyRows
-from dpreg.families.weighted import weighted_rows
 from dpreg.families.working import choose_clips
 from dpreg.privacy.budget import Budget
-from dpreg.staged.coefficients import coefficients
 
 COUNTS = Poisson(20.0)
 
@@ -189,35 +186,7 @@ def test_only_loud_noise_gets_low_caps_and_only_where_a_law_is_stated():
             best = choose_clips(at, replace(tried, biased=tried.biased + tried.low * 1e9), ratio, 1)
             loud = best.loudness > 16 and not family.quasi
             assert found.score == (usual if loud else best).score
-            assert found.low == (loud and found.slope < 0.9)
-            assert found.slope >= (0.75 if loud else 0.9)
-
-
-def test_errors_allow_for_what_low_caps_may_get_wrong():
-    z, _ = counted()
-    seen, _ = looked(z, 1, 0, family=COUNTS, response=(10.0, 10.0))
-    look = seen.looks[-1]
-    working = weighted_rows(look.fit, look.location, look.law)
-    phi, mean = max(look.fit.dispersion, 1.0), np.exp(working.eta)
-    y, wrong, rows = np.arange(300), np.zeros(4), len(working.rows)
-    for row in range(rows):
-        taken = []
-        for scatter in (1.2 * phi, phi):
-            varied = 1 + (scatter - 1) * (1 + mean[row] / look.fit.mean) / 2
-            law = nbinom(mean[row] / (varied - 1), 1 / varied) if varied > 1 else poisson(mean[row])
-            taken.append((np.minimum(y, 20) - np.minimum(y, working.caps[row])) @ law.pmf(y))
-        wrong += (taken[0] - 0.95 * taken[1]) * working.omega[row] * working.rows[row] / rows
-    wrong *= look.fit.rows / np.sqrt(look.location.mean_weight)
-    told = count_clips.doubt(working, look.law, working.caps)
-    np.testing.assert_allclose(told, wrong, atol=0.02 * abs(told[0]))
-    plain, low = (family_law(replace(look, clips=replace(look.clips, low=low))) for low in (0, 1))
-    np.testing.assert_allclose(
-        low.privacy - plain.privacy, np.outer(told, told), atol=0.3 * told[0] ** 2
-    )
-    before, after = (coefficients(law).errors for law in (plain, low))
-    shift = told[0] / look.cells[0, 0] / np.sqrt(look.location.mean_weight)
-    assert after[0] ** 2 - before[0] ** 2 == pytest.approx((shift / look.clips.slope) ** 2, rel=0.3)
-    np.testing.assert_allclose(after[1:], before[1:], rtol=0.1)
+        assert found.slope >= (0.75 if loud else 0.9)
 
 
 def test_the_dispersion_is_that_of_counts_which_were_cut():
