@@ -102,7 +102,8 @@ def looks_or_reason(
         why = "not known before they are read" if public else "private"
         return f"the number of rows is {why}, and expected_rows does not say about how many"
     short = too_few(plan, design, rows, cost, noise=noise, later=later)
-    if short and alone and can_hold(reader) and any(0 in term.columns for term in design.terms):
+    holds = can_hold(reader) and any(0 in term.columns for term in design.terms)
+    if short and alone and noise is None and holds:
         short += '; method="objective" gives nearer coefficients, without intervals'
     if short and method == "staged":
         raise ArgumentError(f'method="staged": {short}. Use method="{instead}", or a larger eps.')

@@ -29,7 +29,8 @@ is eps_4-DP as well. QED
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -148,7 +149,9 @@ def weighted(located: Floats, location: Location, limit: float) -> LocatedHeld:
     return LocatedHeld(rows, weight * cut * cut, location, limit)
 
 
-def released_minimum(held: LocatedHeld, part: Part, rows: float) -> tuple[Floats, float, float]:
+def released_minimum(
+    held: LocatedHeld, part: Part, rows: float, least: float = 0.0
+) -> tuple[Floats, float, float]:
     """Release the minimum.
 
     Parameters
@@ -158,6 +161,8 @@ def released_minimum(held: LocatedHeld, part: Part, rows: float) -> tuple[Floats
         Of what is left of eps.
     rows : float
         Their number, public or released.
+    least : float, optional
+        D is at least this many times R^2. The proof asks for a least D alone.
 
     Returns
     -------
@@ -174,6 +179,7 @@ def released_minimum(held: LocatedHeld, part: Part, rows: float) -> tuple[Floats
         part.cost.eps,
         part.protection,
     )
+    noise = replace(noise, penalty=max(noise.penalty, Fraction(least * radius**2)))
     b, second = noise.opened(part)
     origin = np.zeros(size)
     made = Objective(held.rows, Huber(), radius**2, noise.penalty, origin, b, held.weights)

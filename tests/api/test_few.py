@@ -139,6 +139,7 @@ REFUSED = [
     ({"scaling": "row-norm"}, 'takes only scaling="box"'),
     ({"eps": 1e-12}, "at least 2\\*\\*-30"),
     ({"eps": 2e-9, "contributions": 3}, "at least 2\\*\\*-30"),
+    ({"eps": 2**31}, "up to 2\\*\\*30"),
 ]
 
 
@@ -148,6 +149,25 @@ def test_what_it_cannot_do_is_refused_before_a_charge(how, why):
     with pytest.raises(ArgumentError, match=why):
         fitted(table().assign(who=1), budget=ledger, **how)
     assert str(ledger.spent) == "eps=0"
+
+
+def test_directions_that_no_row_settles_stay_where_they_are_at_any_eps():
+    """Their noise is b/D: D may not fall as fast as b. Without a least D steps hardly end."""
+    rows = table()
+    rows["z"] = rows["x"]
+    for eps in (100, 10**4, 2**30):
+        fit = fitted(rows, eps, "y ~ x + z")
+        own = fitted(rows, eps, "y ~ x", method="gram")
+        assert np.abs(fit.params).max() < 2, eps
+        assert fit.params["x"] + fit.params["z"] == pytest.approx(own.params["x"], abs=0.1)
+
+
+@pytest.mark.parametrize("eps", [1, 10**4, 2**30])
+def test_tables_without_a_complete_row_end_like_others(eps):
+    rows = table()
+    for empty in (rows.assign(x=np.nan), rows.assign(x=0.0, y=0.0, z=0.0)):
+        fit = fitted(empty, eps, "y ~ x + z")
+        assert np.isfinite(fit.params).all()
 
 
 def test_rows_that_cannot_be_held_here_or_read_again_are_refused(monkeypatch):
@@ -168,7 +188,8 @@ def test_auto_is_not_changed_and_names_it_only_where_it_can_be_had():
     assert few.method == "gram"
     assert offer in few.notes[0]
     told = {"method": "auto", "eps": 0.1, "data": table(300).assign(who=range(300))}
-    for how in ({"formula": "y ~ x - 1"}, {"person": "who", "expected_rows": 300}):
+    others = [{"formula": "y ~ x - 1"}, {"person": "who", "expected_rows": 300}]
+    for how in [*others, {"noise": "matrix-laplace"}]:
         other = fitted(**told, **how)
         assert other.method == "gram"
         assert offer not in " ".join(other.notes)
