@@ -174,14 +174,13 @@ def dp_ols(
     method : {"auto", "staged", "gram", "objective", "ssp", "adassp"}
         "staged" releases the moment matrix three times, each time of rows in coordinates that the
         earlier releases fixed, so that the noise shrinks with the clips; without Gaussian noise the
-        last release may be of the coefficients alone. "gram" releases it once;
-        it reads the rows once and does better than looks where they are few. Both give standard
-        errors that include the noise. "auto" takes "staged" where a public rule finds enough rows
-        and "gram" otherwise; a note says why. "objective" gives coefficients alone, by objective
-        perturbation (`dpreg.staged.few`): nearer where rows are few, at pure eps, delta is not spent. It needs
-        an intercept, and rows that this process can read three times and hold (about 60 bytes a
-        cell; where their number is private nothing limits it), without `person`.
-        "ssp" and "adassp" are published alternatives that give only coefficients, and need delta.
+        last release may be of the coefficients alone. "gram" releases it once; it reads the rows
+        once and does better than looks where they are few. Both give standard errors that include
+        the noise. "auto" takes "staged" where a public rule finds enough rows and "gram" otherwise;
+        a note says why. "objective" gives coefficients alone (`dpreg.staged.few`), at pure eps:
+        nearer where rows are few. It needs an intercept, no `person`, and rows that this process
+        can read three times and hold (60 bytes a cell or so, however many they are). "ssp" and
+        "adassp" are published alternatives that give only coefficients, and need delta.
     noise : str, optional
         "gaussian" (needs delta) or "matrix-laplace"; for "gram" also "knorm" or "laplace". None
         takes the one with the least expected error. For "ssp" and "adassp" "analytic" (the
