@@ -211,7 +211,7 @@ def regression_report(plan: RegressionPlan) -> Report:
             "part as a share of each, in the mean; same decision: the chance that both or neither "
             "is significant at 5%; power: that the private one is.",
         ),
-        _way(plan, "gram", _HELD if call.staged and planned.alone else ""),
+        _way(plan, "gram", _HELD if plan.alone else ""),
         Paragraph(
             "Assumed",
             f"{_used(plan)}. A linear model with errors of one variance, normal or as in like, and "
