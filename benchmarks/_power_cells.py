@@ -15,6 +15,10 @@ from benchmarks._regression_cells import boxed, load
 from dpreg.selection.space import Space
 
 SIGMA = 0.2
+FAINT = 0.03
+"""An effect that is just found with 10,000 rows and no correlation."""
+PROXIES = {"proxy2": (3, 0.3), "proxy4": (2, 0.5), "proxy8": (1, 0.5)}
+"""How many proxies, and their noise beside sums scaled to one."""
 SPREAD = 0.25
 """Standard deviation of a column, in its box [-1, 1]."""
 EFFECTS = (0.2, -0.15, 0.1, 0.06, 0.03)
@@ -35,7 +39,10 @@ class Cell:
 
     design: "equal" (equicorrelated columns, five effects), "chain" (each column correlated with
     the next, half of them with an effect), "copies" (three noisy copies of strong columns at the
-    end), "sums" (three noisy sums of two columns with an effect at the end), "null" (no effect).
+    end), "sums" (three noisy sums of two columns with an effect at the end), "null" (no effect),
+    "faint" (equicorrelated, every other one with the same effect, near what is just found), "links"
+    (the same in a chain), "proxy2" and the like (three noisy sums of two faint columns each at the
+    end; or two of four, or one of eight).
     columns: "normal", "exponential", "lognormal", "count", "rare" (every third is 0/1 with one in
     fifty), "factor" (the second, with an effect, and the last, without, are factors).
     errors: "normal", "t4", "exponential", "lognormal", "spread" (lognormal, and spread further
@@ -100,6 +107,17 @@ def hard_cells() -> list[Cell]:
         for design, rho in (("copies", 0.3), ("chain", 0.9), ("chain", 0.98), ("sums", 0.3))
         for p in (8, 20)
         for delta in (1e-6, 0.0)
+    ]
+
+
+def standing_cells() -> list[Cell]:
+    """Faint terms, with and without useless ones that stand for them."""
+    kinds = [("faint", r) for r in (0.0, 0.5, 0.9)] + [("links", 0.9)] + [(k, 0.0) for k in PROXIES]
+    return [
+        Cell(10, n, 1.0, delta, rho, design)
+        for n in (10_000, 20_000, 40_000)
+        for delta in (1e-6, 0.0)
+        for design, rho in kinds
     ]
 
 
@@ -194,6 +212,7 @@ GRIDS = {
     "main": main_cells,
     "hard": hard_cells,
     "skewed": skewed_cells,
+    "standing": standing_cells,
     "coverage": coverage_cells,
 }
 
@@ -215,6 +234,10 @@ def effects(cell: Cell) -> np.ndarray:
         beta[: len(EFFECTS)] = EFFECTS[: cell.p]
         if cell.p == len(EFFECTS):
             beta[2] = 0.0  # one useless term at least
+    elif cell.design in ("faint", "links"):
+        beta[::2] = FAINT / np.sqrt(1 - cell.rho)
+    elif cell.design in PROXIES:
+        beta[: PROXIES[cell.design][0] * int(cell.design[5:])] = FAINT
     elif cell.design != "null":
         beta[:3] = 0.2
     return beta
@@ -224,7 +247,7 @@ def effects(cell: Cell) -> np.ndarray:
 def _root(p: int, rho: float, design: str) -> np.ndarray:
     """The factor of the correlation of the p normal columns that all others are made of."""
     index = np.arange(p)
-    if design == "chain":
+    if design in ("chain", "links"):
         return np.linalg.cholesky(rho ** np.abs(index[:, None] - index))
     covariance = np.full((p, p), rho) + (1 - rho) * np.eye(p)
     if design in ("copies", "sums"):
@@ -237,6 +260,14 @@ def _root(p: int, rho: float, design: str) -> np.ndarray:
                 mixed[p - 3 + place] *= 0.6
         covariance = mixed @ covariance @ mixed.T
         covariance[-3:, -3:] += (0.2 if design == "sums" else 0.1) ** 2 * np.eye(3)
+    if design in PROXIES:
+        number, noise = PROXIES[design]
+        mixed, each = np.eye(p), int(design[5:])
+        for place in range(number):
+            mixed[p - number + place] = 0.0
+            mixed[p - number + place, place * each : (place + 1) * each] = each**-0.5
+        covariance = mixed @ covariance @ mixed.T
+        covariance[-number:, -number:] += noise**2 * np.eye(number)
     return np.linalg.cholesky(covariance)
 
 

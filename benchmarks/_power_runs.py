@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks._staged_rows import Rows, Setting, looks
 from dpreg.selection.space import Space
-from dpreg.staged.choice.guard import LENIENT, guard_margin, judge
+from dpreg.staged.choice.guard import LENIENT, REACH, guard_margin, judge
 from dpreg.staged.choice.problem import Problem, build_problem
 from dpreg.staged.law import LookLaw
 
@@ -74,7 +74,7 @@ def deviances(problems: list[Problem]) -> np.ndarray:
 
 
 def _listed(problems: list[Problem], margin: float) -> list[Decision]:
-    """Apply the guard's three rules to the deviances of all models."""
+    """Apply the guard's two rules to the deviances of all models."""
     q = problems[0].size
     held = (np.arange(2**q)[:, None] >> np.arange(q)[::-1]) & 1 > 0
     deviance = deviances(problems)
@@ -88,15 +88,19 @@ def _listed(problems: list[Problem], margin: float) -> list[Decision]:
     reported = chosen.copy()
     for unit in range(q):
         without = ~held[:, unit]
-        rivals = np.where(~within & without, values, np.inf).min(axis=1)
-        first = np.where(without, values, np.inf).argmin(axis=1)
+        beside = deviance[:, np.arange(2**q) | 1 << (q - 1 - unit)]  # with the unit added
+        costs = np.where(without, values, np.inf)
+        stands = deviance - beside < np.array([p.prices[unit] for p in problems])[:, None]
+        stands &= ~within & (costs <= costs.min(axis=1)[:, None] + REACH * margin)
+        stood = np.where(stands, costs, np.inf)
+        first = stood.argmin(axis=1)
         saved = np.maximum(0.0, prices[at, first] - prices[at, best])
-        second = ~within[at, first] & (values[at, first] - saved < least + margin)
+        doubted = stood[at, first] - saved < least + margin
         rival = np.where(without, cheap, np.inf).argmin(axis=1)
         other = np.where(without, np.inf, cheap).argmin(axis=1)
-        third = cheap[at, rival] - cheap[at, other] < margin
-        third &= (held[rival] & ~held[other]).any(axis=1) & ~within[at, rival]
-        reported[:, unit] &= ~((rivals < least + margin) | second | third)
+        second = cheap[at, rival] - cheap[at, other] < margin
+        second &= (held[rival] & ~held[other]).any(axis=1) & ~within[at, rival]
+        reported[:, unit] &= ~(doubted | second)
     reported &= ~np.array([problem.silent for problem in problems])[:, None]
     return [
         Decision(frozenset(map(int, np.flatnonzero(m))), frozenset(map(int, np.flatnonzero(r))))

@@ -20,8 +20,10 @@ is where what it explains by itself is above its price. So
 the mean over D_k, at its quantiles. Terms are taken as independent of each other given these: the
 chance of all of them is the product. Rivals of two terms are left out.
 
-Against simulated choices the chance of each is within .06 where columns are uncorrelated, and
-within .10 at a correlation of .5.
+Against simulated choices the chance of each was within .06 where columns are uncorrelated, and
+within .10 at a correlation of .5. The guard has since taken for rivals only models beside which k
+gains less than its price (`dpreg.staged.choice.guard`): where several effects lie near their prices
+more are reported than this predicts.
 
 Tested in `tests/planning/test_staged_plan.py`.
 """

@@ -40,7 +40,7 @@ from dpreg.staged.choice.problem import Model, Problem, Response
 from dpreg.staged.choice.search import search
 from dpreg.staged.choice.settle import Rest, settle
 
-__all__ = ["EXACT_UNITS", "Listing", "near_best"]
+__all__ = ["EXACT_UNITS", "Listing", "near_best", "usual_nodes"]
 
 Bools = NDArray[np.bool_]
 
@@ -129,9 +129,7 @@ def near_best(
         return Listing(((empty, problem.criterion(empty, response)),), True, 0)
     if start is None:
         start = search(problem, response, forbidden=forbidden, forced=forced)
-    if nodes is None:
-        exact = problem.size <= EXACT_UNITS
-        nodes = 2 ** (EXACT_UNITS + 2) if exact else int(_WORK / len(problem.gram) ** 2)
+    nodes = usual_nodes(problem) if nodes is None else nodes
     known = _Known(problem, response, margin)
     known.note(_row(problem, start), None)
     parts: list[tuple[Model, Model]] = [(forced, forbidden)]
@@ -155,6 +153,12 @@ def near_best(
         if stack:
             parts.append((inside, outside))
     return Listing(known.listed(forced), not parts, done)
+
+
+def usual_nodes(problem: Problem) -> int:
+    """Return the most nodes of a listing, if no other number is asked for."""
+    exact = problem.size <= EXACT_UNITS
+    return 2 ** (EXACT_UNITS + 2) if exact else int(_WORK / len(problem.gram) ** 2)
 
 
 class _Known:

@@ -31,7 +31,7 @@ from scipy.linalg import cho_factor, cho_solve
 from dpreg.arrays import Floats
 from dpreg.staged.choice.certify import near_best
 from dpreg.staged.choice.coefficients import ModelFit
-from dpreg.staged.choice.guard import LENIENT, Verdict, best_of_both, is_needed, lenient
+from dpreg.staged.choice.guard import LENIENT, REACH, Verdict, best_of_both, is_needed, lenient
 from dpreg.staged.choice.problem import Model, Problem, Response
 from dpreg.staged.choice.search import search
 from dpreg.staged.choice.truncated import Truncated
@@ -119,8 +119,9 @@ class _Line:
         both = float(problem.turned @ (problem.frame @ step))
         self.totals = np.array([[here.total, both], [both, along.total]])
         self.pool: list[Model] = []
+        self.made: dict[Model, Floats] = {}
         self.whole = problem.space.size <= EVERY_MODEL
-        self.quadratics = np.zeros((0, 3))
+        self.quadratics = self.beside = np.zeros((0, 3))
         self.prices = np.zeros(0)
         self.without = self.smaller = np.zeros(0, dtype=np.bool_)
         self.members = np.zeros((0, problem.size), dtype=np.bool_)
@@ -175,8 +176,9 @@ class _Line:
         models = [m for m, _ in listing.models[:200]]
         most = listing.criterion + self.margin
         if unit is not None and not is_needed(problem, response, unit, most):
-            rest = near_best(problem, response, forbidden=frozenset({unit}), nodes=_nodes(problem))
-            models += [m for m, _ in rest.models]
+            own, reach = frozenset({unit}), REACH * self.margin
+            rest = near_best(problem, response, margin=reach, forbidden=own, nodes=_nodes(problem))
+            models += [m for m, _ in rest.models[:200]]
         if unit is not None:
             models += best_of_both(self.cheap, response, self.verdict.model, unit)
         return models
@@ -191,17 +193,13 @@ class _Line:
         new = [m for m in dict.fromkeys(models) if m not in known and self.problem.allows(m)]
         if not new:
             return False
-        rows = np.empty((len(new), 3))
-        for i, model in enumerate(new):
-            at = self.problem.columns(model)
-            left = self.totals.copy()
-            if len(at):
-                cross = self.cross[at]
-                left -= cross.T @ cho_solve(cho_factor(self.problem.gram[np.ix_(at, at)]), cross)
-            rows[i] = left[0, 0], 2 * left[0, 1], left[1, 1]
+        own = frozenset[int]() if self.unit is None else frozenset({self.unit})
+        rows = np.array([self._quadratic(m) for m in new])
+        beside = [self._quadratic(m | own) for m in new]
         self.pool += new
         chosen = self.verdict.model
         self.quadratics = np.vstack([self.quadratics, rows])
+        self.beside = np.vstack([self.beside, beside])
         self.prices = np.append(self.prices, [self.problem.price(m) for m in new])
         self.without = np.append(self.without, [self.unit not in m for m in new])
         self.smaller = np.append(self.smaller, [m <= chosen for m in new])
@@ -210,6 +208,17 @@ class _Line:
             row[list(model)] = True
         self.members = np.vstack([self.members, held])
         return True
+
+    def _quadratic(self, model: Model) -> Floats:
+        """Return the coefficients of a model's deviance in t, (3,)."""
+        if model not in self.made:
+            at = self.problem.columns(model)
+            left = self.totals.copy()
+            if len(at):
+                cross = self.cross[at]
+                left -= cross.T @ cho_solve(cho_factor(self.problem.gram[np.ix_(at, at)]), cross)
+            self.made[model] = np.array([left[0, 0], 2 * left[0, 1], left[1, 1]])
+        return self.made[model]
 
     def same(self, t: Floats) -> Bools:
         """Whether the choice and the verdict at each t are those that were released, (n,)."""
@@ -227,21 +236,27 @@ class _Line:
         chosen = mine <= values.min(axis=0) + slack
         if self.unit is None:
             return np.asarray(chosen)
-        rivals = self.without & ~self.smaller
         doubtful = np.zeros(len(t), dtype=np.bool_)
-        if rivals.any():
-            doubtful = values[rivals].min(axis=0) < mine + self.margin
-            places = np.flatnonzero(self.without)
-            first = places[np.argmin(values[self.without], axis=0)]
-            level = deviance[first, np.arange(len(t))]
-            level += np.minimum(self.prices[first], self.problem.price(self.verdict.model))
-            doubtful |= ~self.smaller[first] & (level < mine + self.margin)
-            doubtful |= self._leniently(deviance)
+        if (self.without & ~self.smaller).any():
+            doubtful = self._stood_in(deviance, powers, mine) | self._leniently(deviance)
         reported = self.unit in self.verdict.reported
         return np.asarray(chosen & (doubtful != reported))
 
+    def _stood_in(self, deviance: Floats, powers: Floats, mine: Floats) -> Bools:
+        """Whether the guard's first rule doubts the unit, for each column of deviances."""
+        assert self.unit is not None
+        without, prices = self.without, self.prices[self.without]
+        own, larger = deviance[without], ~self.smaller[without]
+        costs = own + prices[:, None]
+        stands = own - self.beside[without] @ powers < self.problem.prices[self.unit]
+        stands &= larger[:, None] & (costs <= costs.min(axis=0) + REACH * self.margin)
+        costs[~stands] = np.inf
+        first, at = costs.argmin(axis=0), np.arange(len(mine))
+        saved = np.maximum(prices[first] - self.problem.price(self.verdict.model), 0.0)
+        return np.asarray(costs[first, at] - saved < mine + self.margin)
+
     def _leniently(self, deviance: Floats) -> Bools:
-        """Whether the guard's third rule doubts the unit, for each column of deviances."""
+        """Whether the guard's second rule doubts the unit, for each column of deviances."""
         values = deviance + LENIENT * self.prices[:, None]
         outside, inside = np.flatnonzero(self.without), np.flatnonzero(~self.without)
         rival = outside[np.argmin(values[outside], axis=0)]

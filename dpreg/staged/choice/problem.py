@@ -15,7 +15,7 @@ Tested in `tests/staged/choice/test_certify.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -36,6 +36,8 @@ RIDGE: Final = 1e-10
 """Added to the diagonal of a Gram matrix whose columns have length 1."""
 _DEPENDENT: Final = 1e-7
 """A column of which less than this share is left beside the kept ones counts as one of them."""
+_CELLS: Final = 1_000_000
+"""The most matrix cells that are solved at once: 8 MB."""
 _SEEN: Final = 0.25
 """Where less than this share of the directions stands clear of the noise, the released moments are
 noise and little else. With 100 columns, 1,000 rows and eps = 1 (3 of 101 directions), one release
@@ -162,6 +164,27 @@ class Problem:
         return response.total - float(
             cross @ cho_solve(cho_factor(self.gram[np.ix_(at, at)]), cross)
         )
+
+    def deviances(self, models: Sequence[Model], response: Response) -> Floats:
+        """Return D_M of many models, those of one size at a time."""
+        out = np.full(len(models), response.total)
+        places: dict[int, list[list[int]]] = {}
+        of: dict[int, list[int]] = {}
+        for index, model in enumerate(models):
+            at = [
+                c for u in sorted(model) for c in range(self.slices[u].start, self.slices[u].stop)
+            ]
+            places.setdefault(len(at), []).append(at)
+            of.setdefault(len(at), []).append(index)
+        for size in sorted(set(places) - {0}):
+            step = max(1, _CELLS // size**2)
+            for first in range(0, len(of[size]), step):
+                part = np.array(places[size][first : first + step])
+                cross = response.cross[part]
+                gram = self.gram[part[:, :, None], part[:, None, :]]
+                fitted = np.linalg.solve(gram, cross[:, :, None])[:, :, 0]
+                out[of[size][first : first + step]] -= (cross * fitted).sum(axis=1)
+        return out
 
     def criterion(self, model: Iterable[int], response: Response | None = None) -> float:
         """Return D_M plus the model's prices."""

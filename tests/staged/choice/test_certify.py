@@ -9,6 +9,7 @@ from staged.choice.made_up import law_of, make_law, plain_space
 
 from dpreg.selection.space import Space
 from dpreg.staged.choice import certify
+from dpreg.staged.choice import problem as problems
 from dpreg.staged.choice import settle as settling
 from dpreg.staged.choice.certify import near_best
 from dpreg.staged.choice.problem import build_problem
@@ -140,6 +141,14 @@ def test_deviances_are_those_of_generalised_least_squares(space, rng):
         assert problem.deviance(model) == pytest.approx(
             gls_deviance(law, columns), rel=1e-6, abs=1e-5
         )
+
+
+def test_many_deviances_at_once_are_those_one_by_one(space, rng, monkeypatch):
+    monkeypatch.setattr(problems, "_CELLS", 40)  # several parts of each size
+    problem = build_problem(next(laws(rng)), space, 0.1)
+    models = [frozenset[int](), *every_model(problem)]
+    want = [problem.deviance(model) for model in models]
+    assert problem.deviances(models, problem.response) == pytest.approx(want, rel=1e-9)
 
 
 def test_columns_that_repeat_each_other_are_told_apart_by_price_alone(rng):
