@@ -129,7 +129,7 @@ def test_one_proxy_that_stands_for_two_terms_is_a_rival(rng):
 
 
 def test_another_term_with_an_effect_is_no_stand_in(rng):
-    """Seven terms near the price, uncorrelated: a swap costs little, and none takes another's place.
+    """Seven uncorrelated terms near the price: a swap costs little, none takes another's place.
 
     The mutant, which takes every such swap for a reason to doubt, reports half as many.
     """
