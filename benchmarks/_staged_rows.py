@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from dpreg.privacy.objective import objective_units
 from dpreg.privacy.product_sensitivity import (
     STRETCH,
     product_cost,
     product_l2_squared,
     product_weights,
 )
+from dpreg.privacy.protection import Protection
+from dpreg.staged import plan
 from dpreg.staged.again import locate_again
 from dpreg.staged.clips import (
     allowed,
@@ -31,18 +35,20 @@ from dpreg.staged.clips import (
 from dpreg.staged.foreseen import ENOUGH, foreseen
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate, noise_unit
-from dpreg.staged.minimum import as_look, open_minimum, seen
+from dpreg.staged.minimum import ALONE, ALONE_RESPONSE, as_look, open_minimum, seen
 from dpreg.staged.predict import spread_sums
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box, residual_power
 from dpreg.staged.tails import NORMAL, Heaviness
 
-SHARES = {True: (0.07, 0.15, 0.69, 0.05, 0.04), False: (0.15, 0.20, 0.56, 0.05, 0.04)}
+REST = (float(plan.TAIL), float(plan.SQUARES))
+SHARES = {
+    True: (*map(float, plan.SHARES["gaussian"]), *REST),
+    False: (*map(float, plan.SHARES["matrix-laplace"]), *REST),
+}
 """Of the looks, the tail and the squares: of mu^2 with Gaussian noise, of eps without."""
-MINIMUM = (0.15, 0.26, 0.50, 0.05, 0.04)
+MINIMUM = (*map(float, ALONE), *REST)
 """The same of eps where a first look lets expect that a minimum takes the last one's place."""
-BENT, SOLVED = 0.10, 0.01
-"""As in `dpreg.privacy.objective`."""
-TAIL = 0.05
+TAIL = float(plan.TAIL)
 LARGEST_SIGNAL = 0.25
 """As in `dpreg.staged.plan`: up to which rows may be bounded by a product."""
 PIECE = 4096
@@ -280,7 +286,7 @@ def looks(
             wide = wide_cut(found, at, tail_sd(setting, shares[3]), stretch=stretch)
             power = residual_power(found.coordinates, at, stretch)
         cells, exact = rows.moments(at, wide, stretch, power)
-        kept = 0.5 if alone and step == 1 else 1.0
+        kept = float(ALONE_RESPONSE) if alone and step == 1 else 1.0
         look = noisy(cells, at, setting, share, expected, public, rng, stretch, kept)
         look = replace(look, power=power)
         run.looks.append(look)
@@ -302,18 +308,17 @@ def will_see(first: NoisyLook, located: Located, setting: Setting) -> bool:
     unit = noise_unit(setting.strength(MINIMUM[1]), setting.neighbors, first.size + 2)
     at = open_early(located, unit)
     expected = located.expected_square
-    sd, _, _ = noise_sd(first.size, at, setting, MINIMUM[1], expected, 0.5)
+    sd, _, _ = noise_sd(first.size, at, setting, MINIMUM[1], expected, float(ALONE_RESPONSE))
     return foreseen(first, located, at, sd, setting.levels) >= ENOUGH
 
 
 def minimum(rows: Rows, setting: Setting, share, second, found, tails, rng):
     """Release a perturbed minimum at a located fit: coordinates, the score there, its noise."""
-    strength, replaced = setting.strength(share), setting.neighbors == "replace-one"
     size = second.size
-    e = BENT * strength
-    sd = (2 if replaced else 1) * math.sqrt(size + 1) / (strength * (1 - BENT - SOLVED))
-    at, reach = open_minimum(found, tails, sd, 1 / (e + e * e / 2))
-    penalty = at.squared_radius / (e + e * e / 2)
+    who = Protection(setting.neighbors, setting.contributions)
+    sd, bend = objective_units(size, Fraction(setting.eps * setting.whole * share), who)
+    at, reach = open_minimum(found, tails, sd, bend)
+    penalty = at.squared_radius * bend
     u = np.column_stack([np.ones(len(rows)), rows.raw[:, 1:-1] @ at.whitening.T + at.offset])
     response = (rows.raw[:, -1] - at.intercept - rows.raw[:, 1:-1] @ at.slopes) / at.width
     square = np.einsum("ij,ij->i", u, u)
