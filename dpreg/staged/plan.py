@@ -79,7 +79,6 @@ __all__ = [
 ]
 
 NOISES: Final = ("gaussian", "matrix-laplace")
-
 LOOKS: Final = 3
 SHARES: Final = {
     "gaussian": (Fraction(7, 100), Fraction(15, 100), Fraction(69, 100)),
