@@ -50,7 +50,7 @@ def test_without_python_a_fit_says_what_to_run(rscript) -> None:
         """,
         DPREG_PYTHON="/nowhere/python",
     )
-    assert "install_dpreg()" in told
+    assert "install_dpreg(" in told
     assert "/nowhere/python" in told
 
 

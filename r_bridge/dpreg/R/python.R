@@ -34,8 +34,9 @@ rpy2_requirement <- function(version = getRversion()) {
 #' condition of class `dpreg_fork_error`; use [parallel::parLapply()] on a PSOCK cluster, or fork
 #' before the first fit.
 #'
-#' @param from What to install: a requirement such as `"dpreg"`, the path of a folder that holds the
-#'   Python package's source, or of a wheel. The Python package is on no index yet: give a folder.
+#' @param from What to install: the path of a folder that holds the Python package's source, or of a
+#'   wheel; or an address that pip knows. The package is on no public index, and whoever took its name
+#'   there would be installed: a name alone is taken only together with `index_url`.
 #' @param extras What to install beside the computing: `"arrow"` (pyarrow) reads Parquet and CSV files and
 #'   tables of the R package arrow; `"postgres"` (psycopg) keeps ledgers on a server. `character()` for none. For `dpreg_available()`: extras that are asked
 #'   for, too.
@@ -71,11 +72,20 @@ dpreg_available <- function(extras = character()) {
 
 #' @rdname dpreg_available
 #' @export
-install_dpreg <- function(from = "dpreg", extras = "arrow", envname = "r-dpreg", python = NULL,
+install_dpreg <- function(from, extras = "arrow", envname = "r-dpreg", python = NULL,
                           index_url = NULL, quiet = FALSE) {
   need_reticulate()
   extras <- known_extras(extras)
-  if (file.exists(from)) from <- normalizePath(from)
+  if (missing(from) || !is.character(from) || length(from) != 1 || is.na(from)) {
+    dpreg_stop("argument_error", "from must be a text: the folder of dpreg's Python source, or a wheel.")
+  }
+  if (file.exists(from)) {
+    from <- normalizePath(from)
+  } else if (is.null(index_url) && !grepl("://", from, fixed = TRUE)) {
+    dpreg_stop("argument_error", "from names no file or folder here. dpreg is on no public index, where ",
+               "whoever took its name would be installed: give the folder of its source, or index_url, ",
+               "an index that you trust.")
+  }
   if (length(extras)) from <- paste0(from, "[", paste(extras, collapse = ","), "]")
   # rpy2 then reads R's library when it runs: neither a compiler nor R's headers are needed.
   restore <- set_environment(RPY2_CFFI_MODE = "ABI", LD_LIBRARY_PATH = users_library_path())
@@ -109,7 +119,7 @@ known_extras <- function(extras) {
 }
 
 advice <- function(extra) {
-  paste0('Run dpreg::install_dpreg(extras = "', extra, '") and restart R.')
+  paste0('Run dpreg::install_dpreg("path/to/dpreg", extras = "', extra, '") and restart R.')
 }
 
 # R starts with the system's libraries before all others; a Python of the user's own, started from R,
@@ -209,7 +219,7 @@ checked_python <- function(path, typed) {
   blame <- function(...) {
     dpreg_stop("python_missing", "The environment variable DPREG_PYTHON names ", quoted(typed), ", ", ...,
                " Set it to a Python 3.11 or later that has dpreg and ", rpy2_requirement(), ", or unset it and ",
-               "run dpreg::install_dpreg().")
+               "run dpreg::install_dpreg(\"path/to/dpreg\").")
   }
   if (!file.exists(path)) blame("and there is no such file.")
   if (dir.exists(path)) blame("which is a folder: the path of the program is needed, such as bin/python in it.")
@@ -243,7 +253,7 @@ missing_python <- function(failure) {
   }
   if (nzchar(chosen)) reason <- paste0(reason, " (DPREG_PYTHON names ", quoted(chosen), ".)")
   dpreg_stop(
-    "python_missing", reason, " Run dpreg::install_dpreg() and restart R, or set the environment ",
+    "python_missing", reason, " Run dpreg::install_dpreg(\"path/to/dpreg\") and restart R, or set the environment ",
     "variable DPREG_PYTHON to a Python that has dpreg and ", rpy2_requirement(), "."
   )
 }

@@ -11,7 +11,8 @@ in_r_words <- function(text, labels = NULL) {
 r_words <- matrix(byrow = TRUE, ncol = 2, c(
   "^factor (?=')", "term ",
   # What to install and to call.
-  "(?:run )?`?pip install '?dpreg\\[(\\w+)\\]'?`?", "run dpreg::install_dpreg(extras = \"\\1\") and restart R",
+  "(?:run )?`?pip install '?dpreg\\[(\\w+)\\]'?`?",
+  "run dpreg::install_dpreg(\"path/to/dpreg\", extras = \"\\1\") and restart R",
   "\\bLedger\\(cap, (path|url)\\)", "dp_ledger(\\1, eps)",
   "as `Ledger\\.head` and `dpreg ledger show` print it", "as verify_ledger() tells it",
   "`dpreg ledger (adopt|verify)( --head)?`", "\\1_ledger()",

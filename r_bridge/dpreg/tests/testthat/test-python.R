@@ -53,7 +53,16 @@ test_that("an extra that is missing is named with R's way to install it", {
   on.exit(assign("extra_modules", old, asNamespace("dpreg")))
   told <- dpreg_available("arrow")
   expect_false(told)
-  expect_match(attr(told, "reason"), 'dpreg::install_dpreg(extras = "arrow")', fixed = TRUE)
+  expect_match(attr(told, "reason"), 'dpreg::install_dpreg("path/to/dpreg", extras = "arrow")', fixed = TRUE)
+})
+
+test_that("nothing is installed by a name that anybody could take on a public index", {
+  skip_if_not_installed("reticulate")
+  nowhere <- list(envname = tempfile(), python = "/nowhere/python")
+  for (from in list(list(), list(NA_character_), list(c("a", "b")))) {
+    expect_error(do.call(install_dpreg, c(from, nowhere)), "from must be a text", class = "dpreg_argument_error")
+  }
+  expect_error(do.call(install_dpreg, c("dpreg", nowhere)), "no public index", class = "dpreg_argument_error")
 })
 
 test_that("class names become condition names", {

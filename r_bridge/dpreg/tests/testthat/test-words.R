@@ -8,7 +8,7 @@ test_that("Python's words become R's", {
   expect_identical(say("center must be True or False."), "center must be TRUE or FALSE.")
   expect_identical(say("one of 'split', None; got 'no'"), "one of 'split', NULL; got 'no'")
   expect_identical(say("which is not installed: pip install 'dpreg[arrow]'"),
-                   "which is not installed: run dpreg::install_dpreg(extras = \"arrow\") and restart R")
+                   "which is not installed: run dpreg::install_dpreg(\"path/to/dpreg\", extras = \"arrow\") and restart R")
   expect_identical(say("I(np.log(x) ** 2)"), "I(log(x)^2)")
 })
 
