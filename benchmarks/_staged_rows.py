@@ -47,7 +47,7 @@ SHARES = {
 }
 """Of the looks, the tail and the squares: of mu^2 with Gaussian noise, of eps without."""
 MINIMUM = (*map(float, ALONE), *REST)
-"""The same of eps where a first look lets expect that a minimum takes the last one's place."""
+"""The same of eps where a first look gives reason to expect a minimum in the last one's place."""
 TAIL = float(plan.TAIL)
 LARGEST_SIGNAL = 0.25
 """As in `dpreg.staged.plan`: up to which rows may be bounded by a product."""

@@ -24,8 +24,8 @@ from dpreg.staged.held import can_hold, hold_located
 __all__ = ["NO_ERRORS", "check_few", "objective_fit"]
 
 NO_ERRORS: Final = (
-    'No intervals are given: method="objective" spends all of eps on the coefficients, which are '
-    "nearer for it, and releases no moments to tell their errors from. Intervals need "
+    'No intervals are given: method="objective" spends all of eps on coefficients, and releases '
+    "no moments to tell their errors from. Intervals need "
     'method="auto", and more rows or a larger eps where they would be wide.'
 )
 _PURE: Final = "delta was not needed, and is not spent."

@@ -179,8 +179,8 @@ def dp_ols(
         the noise. "auto" takes "staged" where a public rule finds enough rows and "gram" otherwise;
         a note says why. "objective" gives coefficients alone (`dpreg.staged.few`), at pure eps:
         nearer where rows are few. It needs an intercept, no `person`, and rows that this process
-        can read three times and hold (60 bytes a cell or so, however many they are). "ssp" and
-        "adassp" are published alternatives that give only coefficients, and need delta.
+        can read three times and hold (60 bytes a cell or so; at most 2**26 cells where their number
+        is public). "ssp" and "adassp" are published ways to coefficients alone, and need delta.
     noise : str, optional
         "gaussian" (needs delta) or "matrix-laplace"; for "gram" also "knorm" or "laplace". None
         takes the one with the least expected error. For "ssp" and "adassp" "analytic" (the

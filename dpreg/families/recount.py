@@ -2,9 +2,9 @@ r"""After a look at counts: how they vary as that look itself has it, and what t
 
 A look adds back what caps take off counts by the law of the dispersion that the looks before it
 released (`dpreg.families.counts`). These may have it wrong: of counts with twice Poisson's variance
-a third was seen, as it was told from what their caps had left. What the look itself released tells
-more, without another draw. With omega, the caps C and (1, u) of that look, and rows of the working
-law that are
+a third of the excess was seen, as it was told from what their caps had left. What the look itself
+released tells more, without another draw. With omega, the caps C and (1, u) of that look, and rows
+of the working law that are
 
 1. moved to where the released information has them: its first cell and its trace give what is to be
    added to the predictor, and by how much u is to be stretched,
@@ -144,6 +144,7 @@ def recounted(look: FamilyLook) -> Recounted | None:
     counted = _Counted(rows, rows.caps, look.moved)
     phi, law, rise, scale = _dispersion(counted, look, look.law)
     error = math.hypot(float(look.noise_sd[size, size]) / trace, _FORM * look.middle) / rise
+    error = min(error, _most(fit))  # behind the noise the trace may be nothing
     others = _law(fit, (1 + _FAR) * phi), _law(fit, 1.0), _law(fit, phi, grows=1.0)
     before, taken, more, plain, grown = map(counted.taken, (look.law, law, *others))
     doubts = (
@@ -220,7 +221,7 @@ def _dispersion(
     rise = found / phi
     for _ in range(_TRIED):
         wanted = phi + (look.middle - found) / rise
-        wanted = min(max(wanted, phi / _FASTEST, 1.0), _FASTEST * phi)
+        wanted = min(max(wanted, phi / _FASTEST, 1.0), _FASTEST * phi, _most(fit))
         step = wanted - phi
         if abs(step) < _LEAST_STEP * phi:
             break
@@ -230,6 +231,11 @@ def _dispersion(
         phi, found = wanted, now
     scale = min(max(phi * look.middle / found, LEAST_DISPERSION), fit.family.cap)
     return phi, law, rise, scale
+
+
+def _most(fit: Fit) -> float:
+    """Return the most that phi can be: counts up to a cap vary by no more."""
+    return max(fit.family.cap, 1.0)
 
 
 def _law(fit: Fit, phi: float, grows: float = 0.5) -> CountLaw:

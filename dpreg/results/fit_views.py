@@ -102,7 +102,7 @@ def fit_facts(fit: RegressionResults) -> Facts:
 
 
 def _has_errors(fit: RegressionResults) -> bool:
-    """Whether the method gives standard errors; SSP and AdaSSP release coefficients alone."""
+    """Whether the method gives errors; SSP, AdaSSP and "objective" give coefficients alone."""
     return not fit.bse.isna().all()
 
 

@@ -22,9 +22,9 @@ the stored floats up to their roundings, which `dpreg.privacy.objective` leaves 
 row has no loss. So the minimum is eps_4-DP, given the values before it, and so are the three cells
 after it (`dpreg.privacy.tail_noise`), given these and the minimum. Releases that each are eps_j-DP
 given all earlier values, eps_j being a function of these, have probabilities that are products: of
-two neighbours they differ by exp(sum eps_j) at most, the sum along the path that was taken, and it
-is the same along all. Where a third look is made instead, which released values alone decide, it
-is eps_4-DP as well. QED
+two neighbours they differ by a factor of exp(sum eps_j) at most, the sum along the path that was
+taken, and it is the same along all. Where a third look is made instead, which released values alone
+decide, it is eps_4-DP as well. QED
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def look(
         (`dpreg.privacy.product_sensitivity`).
     hold : callable, optional
         Reads the rows once for a minimum, which takes the last look's place if the plan allows it,
-        the first look lets expect that the second sees enough, and it does.
+        the first look gives reason to expect that the second sees enough, and it does.
 
     Notes
     -----

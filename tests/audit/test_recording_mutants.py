@@ -24,6 +24,7 @@ from dpreg.privacy import (
     look_noise,
     quantiles,
     ranks,
+    scale_noise,
     sensitivity,
     tail_noise,
     vector_noise,
@@ -32,7 +33,7 @@ from dpreg.privacy.mechanisms import choice
 from dpreg.privacy.stability import AccountError
 from dpreg.selection import contest, engine, estimates, preparation, run
 from dpreg.selection.scoring import profile
-from dpreg.staged import looks, plan
+from dpreg.staged import held, looks, plan
 
 ALL = "__import__('dataclasses').replace(everyone, group={!r})"
 
@@ -435,6 +436,22 @@ MUTANTS = {
     "looks at a family beside bounds at the whole eps": Mutant(
         select_family, "select_family", "request.budget.eps * (1 - share)", "request.budget.eps",
         cell("select", "family='poisson'", REPLACE, K3), refused=True,
+    ),
+    "the four sums forget contributions": Mutant(
+        scale_noise, "scales_noise", "* p * protection.contributions", "* p",
+        cell("ols", "'objective'", REPLACE, K3),
+    ),
+    "the spread of residuals forgets contributions": Mutant(
+        scale_noise, "part_noise", "protection.contributions * PARTS", "PARTS",
+        cell("ols", "'objective'", REPLACE, K3),
+    ),
+    "columns' sums for the other relation": Mutant(
+        scale_noise, "means_noise", "twice = 2", "twice = 1",
+        cell("ols", "'objective'", REPLACE, K3),
+    ),
+    "a minimum's noise for one row a person": Mutant(
+        held, "released_minimum", "part.protection,", f"{ONE},",
+        cell("ols", "'objective'", REPLACE, K3), refused=True,
     ),
     "noise of half its scale": Mutant(
         vector_noise, "fit_noise", "scale, variance, eps, Fraction(0), bound)",

@@ -79,7 +79,7 @@ def test_useless_terms_that_all_releases_of_a_data_set_share_count_as_one_findin
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("design", ["equal", "chain", "null"])
 def test_listing_all_models_gives_the_verdict_of_the_choice(design, delta):
-    """Rarely the walk of the guard's third rule ends early, and doubts a term more or less."""
+    """Rarely the walk of the guard's second rule ends early, and doubts a term more or less."""
     cell = Cell(8, 4000, 1.0, delta, 0.5, design)
     rows = Rows(*draw(cell, np.random.default_rng(4)))
     rng = np.random.default_rng(5)

@@ -168,6 +168,19 @@ def test_doubts_are_of_the_dispersion_the_variance_and_the_law():
     assert 0.1 < size < 1.0  # by how much Q grows with phi
 
 
+@pytest.mark.parametrize("trace", [0.5, -5.0, 1e-200])
+def test_behind_the_noise_the_dispersion_is_at_most_what_counts_can_have(trace):
+    """A trace that noise took away once made phi, its error and then the law endless."""
+    look, _, _ = filled(planned(), 2.0)
+    hidden = look.cells.copy()
+    hidden[:4, :4] *= trace / np.trace(hidden[:4, :4])
+    hidden[4, 4] *= 1e3
+    found = recounted(replace(look, cells=hidden, noise_sd=np.ones((5, 5))))
+    assert 1 <= found.dispersion <= look.fit.family.cap
+    assert np.isfinite(found.wrong @ found.wrong.T).all()
+    assert np.isfinite(found.scores).all()
+
+
 def test_a_response_that_is_never_cut_is_not_told_anew():
     seen, _ = looked(counted()[0], 1, 0, family=Poisson(3.0), response=(1.5, 1.5))
     assert recounted(seen.looks[-1]) is None

@@ -141,7 +141,7 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
     cell("ols", method="gram", form="csv")
     cell("ols", method="gram", form="dask", schema="bare")
     cell("ols", method="gram", unsafe_seed=3, noise="knorm")
-    cell("ols", method="objective", unsafe_seed=3, form="csv", schema="bare", eps=80)
+    cell("ols", method="objective", unsafe_seed=3, form="csv", schema="bare", eps=30)
     cell("ols", method="staged", form="dask", eps=30)
     for k in (1, 3):
         told = {"neighbors": "add-remove", "contributions": k, "expected_rows": ROWS}

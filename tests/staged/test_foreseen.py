@@ -1,4 +1,4 @@
-"""What a first look lets expect of a second one, and the shares that it settles."""
+"""What to expect of a second look after a first one, and the shares that this settles."""
 
 from __future__ import annotations
 

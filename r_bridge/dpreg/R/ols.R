@@ -7,10 +7,10 @@
 #' @param delta Above 0 it allows Gaussian noise; `"ssp"` and `"adassp"` need it.
 #' @param shares A named list: the part of `eps` for `bounds`, where the schema leaves some out.
 #' @param method `"staged"` releases the matrix of moments three times, each time of rows in coordinates that
-#'   the earlier releases fixed, or twice and then, with matrix-Laplace noise of the call's choice and rows enough, the coefficients alone;
+#'   the earlier releases fixed, or twice and then, where the call itself chose matrix-Laplace noise and rows are enough, the coefficients alone;
 #'   `"gram"` releases it once, which does better where rows are few. `"auto"` takes
 #'   one of them by a public rule, and a note says why. `"objective"` gives coefficients alone, nearer where rows are few;
-#'   it spends no `delta`, and takes no `noise` and no `person`. `"ssp"` and `"adassp"` are published alternatives that
+#'   it spends no `delta`, needs an intercept, and takes no `noise` and no `person`. `"ssp"` and `"adassp"` are published alternatives that
 #'   give coefficients alone, and need `delta`.
 #' @param noise `"gaussian"` (needs `delta`) or `"matrix-laplace"`; for `"gram"` also `"knorm"` or `"laplace"`;
 #'   `NULL` for the one with the least expected error. For `"ssp"` and `"adassp"`: `"analytic"`, `"wang"` or

@@ -204,7 +204,7 @@ test_that("no condition's call shows a cell that was typed", {
   for (code in calls) {
     cond <- tryCatch(eval(code), condition = identity)
     expect_s3_class(cond, "condition")
-    if (!grepl("person", deparse1(code))) cells(cond)
+    cells(cond)
   }
   warned <- tryCatch(dp_ols(mpg ~ wt, rbind(mtcars, replace(mtcars[1, ], "mpg", 14.34567)), eps = 1, schema = list(mpg = c(5, 40))),
                      warning = identity)
