@@ -168,13 +168,14 @@ def test_doubts_are_of_the_dispersion_the_variance_and_the_law():
     assert 0.1 < size < 1.0  # by how much Q grows with phi
 
 
+@pytest.mark.parametrize("size", [-1.0, 1e3])
 @pytest.mark.parametrize("trace", [0.5, -5.0, 1e-200])
-def test_behind_the_noise_the_dispersion_is_at_most_what_counts_can_have(trace):
+def test_behind_the_noise_the_dispersion_is_at_most_what_counts_can_have(trace, size):
     """A trace that noise took away once made phi, its error and then the law endless."""
     look, _, _ = filled(planned(), 2.0)
     hidden = look.cells.copy()
     hidden[:4, :4] *= trace / np.trace(hidden[:4, :4])
-    hidden[4, 4] *= 1e3
+    hidden[4, 4] *= size
     found = recounted(replace(look, cells=hidden, noise_sd=np.ones((5, 5))))
     assert 1 <= found.dispersion <= look.fit.family.cap
     assert np.isfinite(found.wrong @ found.wrong.T).all()
