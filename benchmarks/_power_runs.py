@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks._staged_rows import Rows, Setting, looks
 from dpreg.selection.space import Space
-from dpreg.staged.choice.guard import LENIENT, REACH, guard_margin, judge
+from dpreg.staged.choice.guard import LENIENT, guard_margin, judge, reach_of
 from dpreg.staged.choice.problem import Problem, build_problem
 from dpreg.staged.law import LookLaw
 
@@ -75,7 +75,7 @@ def deviances(problems: list[Problem]) -> np.ndarray:
 
 def _listed(problems: list[Problem], margin: float) -> list[Decision]:
     """Apply the guard's two rules to the deviances of all models."""
-    q = problems[0].size
+    q, reach = problems[0].size, reach_of(problems[0])
     held = (np.arange(2**q)[:, None] >> np.arange(q)[::-1]) & 1 > 0
     deviance = deviances(problems)
     prices = np.array([held @ problem.prices for problem in problems])
@@ -91,7 +91,7 @@ def _listed(problems: list[Problem], margin: float) -> list[Decision]:
         beside = deviance[:, np.arange(2**q) | 1 << (q - 1 - unit)]  # with the unit added
         costs = np.where(without, values, np.inf)
         stands = deviance - beside < np.array([p.prices[unit] for p in problems])[:, None]
-        stands &= ~within & (costs <= costs.min(axis=1)[:, None] + REACH * margin)
+        stands &= ~within & (costs <= costs.min(axis=1)[:, None] + reach * margin)
         stood = np.where(stands, costs, np.inf)
         first = stood.argmin(axis=1)
         saved = np.maximum(0.0, prices[at, first] - prices[at, best])

@@ -31,7 +31,14 @@ from scipy.linalg import cho_factor, cho_solve
 from dpreg.arrays import Floats
 from dpreg.staged.choice.certify import near_best
 from dpreg.staged.choice.coefficients import ModelFit
-from dpreg.staged.choice.guard import LENIENT, REACH, Verdict, best_of_both, is_needed, lenient
+from dpreg.staged.choice.guard import (
+    LENIENT,
+    Verdict,
+    best_of_both,
+    is_needed,
+    lenient,
+    reach_of,
+)
 from dpreg.staged.choice.problem import Model, Problem, Response
 from dpreg.staged.choice.search import search
 from dpreg.staged.choice.truncated import Truncated
@@ -176,7 +183,7 @@ class _Line:
         models = [m for m, _ in listing.models[:200]]
         most = listing.criterion + self.margin
         if unit is not None and not is_needed(problem, response, unit, most):
-            own, reach = frozenset({unit}), REACH * self.margin
+            own, reach = frozenset({unit}), reach_of(problem) * self.margin
             rest = near_best(problem, response, margin=reach, forbidden=own, nodes=_nodes(problem))
             models += [m for m, _ in rest.models[:200]]
         if unit is not None:
@@ -249,7 +256,9 @@ class _Line:
         own, larger = deviance[without], ~self.smaller[without]
         costs = own + prices[:, None]
         stands = own - self.beside[without] @ powers < self.problem.prices[self.unit]
-        stands &= larger[:, None] & (costs <= costs.min(axis=0) + REACH * self.margin)
+        stands &= larger[:, None] & (
+            costs <= costs.min(axis=0) + reach_of(self.problem) * self.margin
+        )
         costs[~stands] = np.inf
         first, at = costs.argmin(axis=0), np.arange(len(mine))
         saved = np.maximum(prices[first] - self.problem.price(self.verdict.model), 0.0)

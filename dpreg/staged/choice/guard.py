@@ -12,7 +12,8 @@ price of k has settled. Two rules keep k from being reported, with the margin 2 
 1. the cheapest stand-in fits less than the margin worse than the chosen model, once both pay no
    more than the chosen one does. One useless term may stand for several real ones; that it is the
    cheaper way to say the same is no evidence for it. Stand-ins are looked for among the models
-   without k that cost up to three margins more than the best of these;
+   without k that cost up to six margins more than the best of these, three with more than eleven
+   units;
 2. at a quarter of all prices, about AIC's, the best model without k costs less than the margin more
    than the best one with k, and holds something that this one and the chosen one lack. The true
    model may have many weak terms: at full prices it is far from the best, and still a better reason
@@ -23,7 +24,7 @@ Where the noise hides most directions (`Problem.silent`), no term is reported at
 What follows: where T is the cheapest stand-in, if it is one, and fits that well, a useless k is
 reported with probability alpha/q at most, so that such terms add up to alpha at most. How often
 another model is cheaper, or T too dear to be looked at, is not proved but tried: `docs/found.md`,
-*Stand-ins*, says on what.
+*Stand-ins*, says on what, and where it fails.
 
 The quarter was chosen on drawn rows, 30 runs each. In a chain of 20 columns, each correlated by .9
 with the next and every other one with an effect (10,000 rows, eps = 1, delta = 1e-6), an earlier
@@ -47,7 +48,6 @@ from dpreg.staged.choice.sweeps import Fit
 
 __all__ = [
     "LENIENT",
-    "REACH",
     "Alternative",
     "Verdict",
     "best_of_both",
@@ -55,12 +55,18 @@ __all__ = [
     "is_needed",
     "judge",
     "lenient",
+    "reach_of",
 ]
 
 LENIENT: Final = 0.25
 """Share of the prices at which the second rule compares."""
-REACH: Final = 3
-"""How many margins above the best model without a term its stand-ins are looked for."""
+_REACH: Final = (6, 3)
+"""How many margins above the best model without a term its stand-ins are looked for; the second
+with more than `_FEW` units, where listing them takes too long. The true model of many weak terms is
+dear beside one that holds a second column of their sum: with eight terms and two such columns six
+margins report .07 useless terms a draw where three report .34 (`docs/found.md`, *Stand-ins*)."""
+_FEW: Final = 11
+"""Spaces of so many units are used whole where intervals allow for the choice."""
 _PARTS: Final = 10
 """With many units a listing of stand-ins has this part of the usual nodes."""
 _SHOWN: Final = 5
@@ -111,6 +117,11 @@ class Verdict:
 def guard_margin(false_inclusions: float) -> float:
     """Return 2 ln(1/alpha), at least 0."""
     return max(0.0, -2.0 * log(false_inclusions))
+
+
+def reach_of(problem: Problem) -> int:
+    """Return how many margins above the best model without a unit its stand-ins are looked for."""
+    return _REACH[problem.size > _FEW]
 
 
 def judge(
@@ -185,7 +196,7 @@ def _stand_ins(
     if nodes is None and problem.size > EXACT_UNITS:
         nodes = usual_nodes(problem) // _PARTS
     known = {m: v for m, v in chosen.models if unit not in m}
-    for step in range(1, REACH + 1):
+    for step in range(1, reach_of(problem) + 1):
         without = near_best(
             problem, response, margin=step * margin, nodes=nodes, forbidden=frozenset({unit})
         )
@@ -210,7 +221,7 @@ def _standing(
     margin: float,
 ) -> list[tuple[Model, float]]:
     """Return the stand-ins among some models within the margin, if the cheapest of them is."""
-    paid, top = problem.price(chosen.best), min(known.values()) + REACH * margin
+    paid, top = problem.price(chosen.best), min(known.values()) + reach_of(problem) * margin
     near = [m for m, value in known.items() if value <= top and not m <= chosen.best]
     spent = np.array([problem.price(m) for m in near])
     costs = np.array([known[m] for m in near])
