@@ -256,9 +256,8 @@ class _Line:
         own, larger = deviance[without], ~self.smaller[without]
         costs = own + prices[:, None]
         stands = own - self.beside[without] @ powers < self.problem.prices[self.unit]
-        stands &= larger[:, None] & (
-            costs <= costs.min(axis=0) + reach_of(self.problem) * self.margin
-        )
+        top = costs.min(axis=0) + reach_of(self.problem) * self.margin
+        stands &= larger[:, None] & (costs <= top)
         costs[~stands] = np.inf
         first, at = costs.argmin(axis=0), np.arange(len(mine))
         saved = np.maximum(prices[first] - self.problem.price(self.verdict.model), 0.0)
