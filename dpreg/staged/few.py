@@ -277,8 +277,7 @@ def _middle(
 def _shrunk(means: Floats, sd: float) -> Floats:
     """Return means of the box, nearer to 0 the more of their squares may be noise."""
     seen = max(float(means @ means) / len(means) - sd**2, 0.0)
-    kept = seen / (seen + sd**2) if seen > 0 else 0.0
-    return np.clip(means, -1.0, 1.0) * kept
+    return np.clip(means, -1.0, 1.0) * (seen / (seen + sd**2))
 
 
 def _spread(held: LocatedHeld, moved: Floats, part: Part, count: float) -> float:
