@@ -12,7 +12,6 @@ sees what is left to win. Cells, errors and tables are those of `benchmarks.regr
 from __future__ import annotations
 
 import argparse
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,11 +20,9 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-import pandas as pd
 
-import dpreg
-from benchmarks._regression_cells import Design, Sample, designs
-from benchmarks.regression import DELTAS, Judge
+from benchmarks._regression_cells import Design, designs
+from benchmarks.regression import DELTAS, Judge, fitted
 from dpreg.api import staged as routes
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import Budget
@@ -53,25 +50,6 @@ def told(eps: str, delta: str) -> Iterator[None]:
         yield
 
 
-def fitted(sample: Sample, seed: int, **options: Any) -> np.ndarray:
-    """Coefficients of `dp_ols` on a sample."""
-    names = [f"x{j}" for j in range(1, sample.x.shape[1])]
-    data = pd.DataFrame(sample.x[:, 1:], columns=names).assign(y=sample.y)
-    schema = dict.fromkeys(data.columns, (-1, 1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fit = dpreg.dp_ols(
-            f"y ~ {' + '.join(names)}",
-            data,
-            schema=schema,
-            neighbors="add-remove",
-            progress=False,
-            unsafe_seed=seed,
-            **options,
-        )
-    return fit.params.to_numpy()
-
-
 def measure(design: Design, eps: str, delta: str, samples: int, repeats: int) -> dict[str, float]:
     """Mean excess of the default, of the release that is told, and of gram."""
     found: dict[str, list[float]] = {"auto": [], "told": [], "gram": []}
@@ -79,16 +57,16 @@ def measure(design: Design, eps: str, delta: str, samples: int, repeats: int) ->
         judge, rows = Judge(sample), len(sample.x)
         for seed in range(1000 * place, 1000 * place + repeats):
             costs: dict[str, Any] = {"eps": eps, "delta": delta}
-            params = {
+            fits = {
                 "auto": fitted(sample, seed, expected_rows=rows, **costs),
                 "gram": fitted(sample, seed, method="gram", **costs),
             }
             with told(eps, delta):
-                params["told"] = fitted(
+                fits["told"] = fitted(
                     sample, seed, expected_rows=rows, method="staged", eps=WHOLE, delta=delta
                 )
-            for name, values in params.items():
-                found[name].append(float(judge.excess(values[None])[0]))
+            for name, fit in fits.items():
+                found[name].append(float(judge.excess(fit.params.to_numpy()[None])[0]))
     return {name: float(np.mean(values)) for name, values in found.items()}
 
 

@@ -27,6 +27,7 @@ import time
 import warnings
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,6 +37,7 @@ from benchmarks._regression_cells import Design, Sample, designs
 from benchmarks._regression_tables import tables
 from benchmarks.peers import PEERS, diffpriv
 from benchmarks.peers._rows import Rows
+from dpreg.results.regression import RegressionResults
 
 OURS = ("auto", "gram", "objective-dpreg")
 """The last is `method="objective"`: "objective" is a peer, with hindsight and without scales."""
@@ -62,27 +64,31 @@ def ours(
     method: str, sample: Sample, eps: float, delta: float, repeats: int, seed: int
 ) -> tuple[np.ndarray, str]:
     """Coefficients of `dp_ols`, one row a repeat, and the method that it took."""
-    names = [f"x{j}" for j in range(1, sample.x.shape[1])]
-    data = pd.DataFrame(sample.x[:, 1:], columns=names).assign(y=sample.y)
+    told = {"expected_rows": len(sample.x)} if method == "auto" else {}
     found, taken = [], method
     for place in range(repeats):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fit = dpreg.dp_ols(
-                f"y ~ {' + '.join(names)}",
-                data,
-                eps=eps,
-                delta=delta,
-                schema=dict.fromkeys(data.columns, (-1, 1)),
-                neighbors="add-remove",
-                progress=False,
-                unsafe_seed=seed + place,
-                **({"expected_rows": len(data)} if method == "auto" else {}),
-                method=method.removesuffix("-dpreg"),
-            )
+        name = method.removesuffix("-dpreg")
+        fit = fitted(sample, seed + place, eps=eps, delta=delta, method=name, **told)
         found.append(fit.params.to_numpy())
         taken = fit.method
     return np.array(found), taken
+
+
+def fitted(sample: Sample, seed: int, **options: Any) -> RegressionResults:
+    """`dp_ols` on a sample, for add-remove neighbours."""
+    names = [f"x{j}" for j in range(1, sample.x.shape[1])]
+    data = pd.DataFrame(sample.x[:, 1:], columns=names).assign(y=sample.y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return dpreg.dp_ols(
+            f"y ~ {' + '.join(names)}",
+            data,
+            schema=dict.fromkeys(data.columns, (-1, 1)),
+            neighbors="add-remove",
+            progress=False,
+            unsafe_seed=seed,
+            **options,
+        )
 
 
 def measure(

@@ -53,20 +53,17 @@ def check_few(
     passes : int
         Made before.
     """
-    if not any(0 in term.columns for term in design.terms):
+    if not design.has_intercept:
         raise _refused(
             "needs an intercept, as it measures the response from its mean",
             'Leave out "- 1" or "+ 0", or use method="gram"',
         )
+    if reader.persons is not None:
+        raise _refused("takes no person", 'Use method="auto"')
     if not can_hold(reader):
-        persons = reader.persons is not None
         raise _refused(
-            "takes no person"
-            if persons
-            else "holds the rows in this process, which does not read these",
-            'Use method="auto"'
-            if persons
-            else 'Bring the columns here (.compute(), .toPandas()), or use method="auto"',
+            "holds the rows in this process, which does not read these",
+            'Bring the columns here (.compute(), .toPandas()), or use method="auto"',
         )
     if cost.eps < _LEAST_EPS * protection.contributions:
         raise _refused("needs an eps of at least 2**-30 for each row of a person", "Raise eps")

@@ -102,14 +102,13 @@ def looks_or_reason(
         why = "not known before they are read" if public else "private"
         return f"the number of rows is {why}, and expected_rows does not say about how many"
     short = too_few(plan, design, rows, cost, noise=noise, later=later)
-    holds = can_hold(reader) and any(0 in term.columns for term in design.terms)
-    if short and alone and noise is None and holds:
+    alone = alone and noise is None and can_hold(reader)
+    if short and alone and design.has_intercept:
         short += '; method="objective" gives nearer coefficients, without intervals'
     if short and method == "staged":
         raise ArgumentError(f'method="staged": {short}. Use method="{instead}", or a larger eps.')
     if short:
         return short
-    alone = alone and noise is None and can_hold(reader)
     held = max(rows, reader.source.rows or 0) if public else rows
     if alone and may_be_alone(rows, plan.rows_needed, plan.size, held, gaussian=plan.gaussian):
         # Of the noise that was chosen: with delta the shares of `alone` might choose another.

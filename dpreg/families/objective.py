@@ -25,9 +25,9 @@ from dpreg.arrays import Floats
 from dpreg.moments import CELL_BITS, Vectors, to_grid
 from dpreg.sources import LocalSource
 from dpreg.sources.reader import Reader
-from dpreg.staged.objective import HeldRows, Objective, minimum
+from dpreg.staged.objective import HeldRows
 
-__all__ = ["HeldRows", "Loss", "Objective", "held_rows", "minimum"]
+__all__ = ["Loss", "held_rows"]
 
 
 def held_rows(

@@ -25,7 +25,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.families.family import Family
-from dpreg.families.objective import HeldRows, Loss, Objective, minimum
+from dpreg.families.objective import Loss
 from dpreg.families.plan import FamilyPlan
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
@@ -33,6 +33,7 @@ from dpreg.privacy.objective import DRAWN, OBJECTIVE, objective_noise
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.stability import AccountError, VectorChange
 from dpreg.privacy.vector_noise import fit_noise
+from dpreg.staged.objective import HeldRows, Objective, minimum
 
 __all__ = [
     "POINT",

@@ -31,11 +31,11 @@ import numpy as np
 from dpreg.families.aim import aimed
 from dpreg.families.family import Family
 from dpreg.families.locate import Fit
-from dpreg.families.objective import HeldRows
 from dpreg.families.plan import FIRST, SECOND, FamilyPlan, OpenFamilyLooks
 from dpreg.families.point import PointFit, released_minimum
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.objective import DRAWN, OBJECTIVE
+from dpreg.staged.objective import HeldRows
 
 __all__ = ["AT_FIT", "LEFT", "SURE", "at_fit", "located", "rest", "stops"]
 

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from dpreg.families import point
 from dpreg.families.family import Binomial, Poisson
-from dpreg.families.objective import HeldRows, Loss, Objective, held_rows, minimum
+from dpreg.families.objective import Loss, held_rows
 from dpreg.families.plan import plan_family
 from dpreg.families.point import alone, open_point, release_point, released_minimum
 from dpreg.formula.design import build_design
@@ -24,6 +24,7 @@ from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
 from dpreg.staged import objective as search
+from dpreg.staged.objective import HeldRows, Objective, minimum
 
 ONE = Protection("replace-one")
 LOSSES = pytest.mark.parametrize("loss", [Loss(False), Loss(True, 5.0)], ids=["yes-no", "counts"])

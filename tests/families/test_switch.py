@@ -10,13 +10,13 @@ import pytest
 
 from dpreg.families.family import Binomial, Poisson
 from dpreg.families.locate import Fit, Offsets
-from dpreg.families.objective import HeldRows
 from dpreg.families.plan import FIRST, SECOND, plan_family
 from dpreg.families.point import can_hold
 from dpreg.families.switch import AT_FIT, LEFT, at_fit, located, rest, stops
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
+from dpreg.staged.objective import HeldRows
 
 ONE = Protection("replace-one")
 FAMILIES = pytest.mark.parametrize("family", [Binomial(), Poisson(20.0)], ids=["yes-no", "counts"])

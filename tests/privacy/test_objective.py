@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from dpreg.errors import ArgumentError
-from dpreg.families.objective import HeldRows, Loss, Objective
+from dpreg.families.objective import Loss
 from dpreg.privacy import objective
 from dpreg.privacy.account import Account, AccountError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.objective import OBJECTIVE, objective_noise
 from dpreg.privacy.protection import Protection
 from dpreg.staged import objective as search
+from dpreg.staged.objective import HeldRows, Objective
 
 ONE = Protection("replace-one")
 LOSSES = (Loss(False), Loss(True, 6.0))

@@ -147,8 +147,8 @@ class Problem:
 
     def columns(self, model: Iterable[int]) -> NDArray[np.intp]:
         """Return the places in `gram` of a model's columns."""
-        places = [np.arange(s.start, s.stop) for s in map(self.slices.__getitem__, sorted(model))]
-        return np.concatenate(places) if places else np.zeros(0, dtype=np.intp)
+        slices = map(self.slices.__getitem__, sorted(model))
+        return np.array([place for s in slices for place in range(s.start, s.stop)], dtype=np.intp)
 
     def price(self, model: Iterable[int]) -> float:
         """Return the sum of a model's prices."""
@@ -168,22 +168,18 @@ class Problem:
     def deviances(self, models: Sequence[Model], response: Response) -> Floats:
         """Return D_M of many models, those of one size at a time."""
         out = np.full(len(models), response.total)
-        places: dict[int, list[list[int]]] = {}
-        of: dict[int, list[int]] = {}
-        for index, model in enumerate(models):
-            at = [
-                c for u in sorted(model) for c in range(self.slices[u].start, self.slices[u].stop)
-            ]
-            places.setdefault(len(at), []).append(at)
-            of.setdefault(len(at), []).append(index)
-        for size in sorted(set(places) - {0}):
-            step = max(1, _CELLS // size**2)
-            for first in range(0, len(of[size]), step):
-                part = np.array(places[size][first : first + step])
+        places = [self.columns(model) for model in models]
+        sizes = np.array([len(at) for at in places], dtype=np.intp)
+        for size in np.unique(sizes[sizes > 0]):
+            alike = np.flatnonzero(sizes == size)
+            step = max(1, _CELLS // int(size) ** 2)
+            for first in range(0, len(alike), step):
+                some = alike[first : first + step]
+                part = np.array([places[i] for i in some])
                 cross = response.cross[part]
                 gram = self.gram[part[:, :, None], part[:, None, :]]
                 fitted = np.linalg.solve(gram, cross[:, :, None])[:, :, 0]
-                out[of[size][first : first + step]] -= (cross * fitted).sum(axis=1)
+                out[some] -= (cross * fitted).sum(axis=1)
         return out
 
     def criterion(self, model: Iterable[int], response: Response | None = None) -> float:
