@@ -6,7 +6,7 @@ arguments, travels with the call's account, and is written into its claim and it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dpreg.errors import ArgumentError, shown
@@ -73,6 +73,15 @@ class Protection:
         paired so that those that change lie in one group (`dpreg.sources.persons`).
         """
         return 1 if self.person is not None else self.contributions
+
+    @property
+    def sums(self) -> Protection:
+        """The same where a person's rows are summed first, and limits are put on the sum.
+
+        Where `person` names whose rows they are, such a sum is one unit however many rows are in
+        it: `contributions` counts for nothing. Proof: `dpreg.privacy.fit_sensitivity`.
+        """
+        return self if self.person is None else replace(self, contributions=1)
 
     @property
     def changes(self) -> int:

@@ -73,12 +73,16 @@ class Stability:
         in any group and may move between groups.
     divisible : bool
         Whether j of a person's k rows move the output by at most j/k of the bound.
+    summed : bool
+        Whether limits are put on sums of all rows of a person where the protection names persons:
+        then it holds however many rows a person may own (`Protection.sums`).
     """
 
     protection: Protection
     mechanisms: tuple[str, ...] = NOISES
     joint: bool = False
     divisible: bool = True
+    summed: bool = False
 
     def objection(
         self, mechanism: str, protection: Protection, *, joint: bool, divided: bool
@@ -96,7 +100,7 @@ class Stability:
         divided : bool
             Whether the draw reads one of several groups that compose in parallel.
         """
-        if not self.protection.implies(protection):
+        if not self._holds_for(protection):
             return (
                 f"is drawn from with a bound for {self.protection.unit}, but the call protects "
                 f"{protection.unit}"
@@ -111,6 +115,11 @@ class Stability:
         if divided and apart and not self.divisible:
             return "is drawn from with a bound that does not hold for some of a person's rows"
         return None
+
+    def _holds_for(self, protection: Protection) -> bool:
+        if self.summed and self.protection.person is not None:
+            return self.protection.sums.implies(protection.sums)
+        return self.protection.implies(protection)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,3 +47,9 @@ def test_what_is_proved_for_some_neighbours_holds_for_no_others():
         assert not Protection(name, 2, "id").implies(Protection(name, 2, "other"))
         assert not proved.implies(Protection(name, 3))
     assert not Protection("add-remove", 2).implies(Protection("replace-one", 2))
+
+
+def test_a_persons_sum_is_one_unit_and_rows_are_as_many_as_they_are():
+    for name in ("replace-one", "add-remove"):
+        assert Protection(name, 3, "id").sums == Protection(name, 1, "id")
+        assert Protection(name, 3).sums == Protection(name, 3)

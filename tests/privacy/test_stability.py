@@ -119,6 +119,28 @@ def test_a_half_needs_a_bound_that_can_be_divided(contributions, person):
     )
 
 
+def test_a_bound_on_persons_sums_holds_however_many_rows_they_own():
+    call, summed = Protection("replace-one", 5, "id"), Protection("replace-one", 1, "id")
+
+    def objection(proved, protects, *, summed):
+        bound = Stability(protection=proved, summed=summed)
+        return bound.objection("gaussian", protects, joint=False, divided=True)
+
+    for proved in (call, summed, Protection("replace-one", 2, "id")):
+        assert objection(proved, call, summed=True) is None
+        assert objection(proved, Protection("replace-one", 1, "id"), summed=True) is None
+        for other in (
+            Protection("replace-one", 5),
+            Protection("add-remove", 5, "id"),
+            Protection("replace-one", 5, "other"),
+        ):
+            assert "with a bound for" in objection(proved, other, summed=True)
+    # A limit on each row is no limit on their sum.
+    assert "with a bound for" in objection(summed, call, summed=False)
+    assert "with a bound for" in objection(REPLACE, call, summed=True)
+    assert "with a bound for" in objection(REPLACE, THREE, summed=True)
+
+
 def test_a_transformation_carries_a_bound_back():
     changes = aggregate.block_changes(Protection("add-remove", 3))
     assert changes.after == Protection("replace-one", 3)
@@ -200,6 +222,7 @@ PROVERS = {
         "estimation/gram.py:_matrix_laplace_plan",
         "estimation/perturbed.py:release_sums",
         "privacy/block_noise.py:draw",
+        "privacy/fit_noise.py:_bound",
         "privacy/look_noise.py:_bound",
         "privacy/objective.py:_use",
         "privacy/tail_noise.py:draw",

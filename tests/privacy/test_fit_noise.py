@@ -1,0 +1,375 @@
+"""A fitting look's noise: no neighbours cost more than the look, and what is drawn has its law."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from oracles.fit_units import (
+    axis,
+    gaussian_cost,
+    informations,
+    nobody,
+    pure_costs,
+    scores,
+    unit_of,
+)
+from oracles.recording import record
+from scipy.stats import gamma, kstest
+
+from dpreg.errors import ArgumentError
+from dpreg.privacy import fit_noise
+from dpreg.privacy.account import Account
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.fit_noise import PURE, Drawn, fit_cells, gaussian_fit, pure_fit
+from dpreg.privacy.gram_sensitivity import CELL_UNITS
+from dpreg.privacy.looks import LEAST_SCALE
+from dpreg.privacy.protection import Protection
+from dpreg.privacy.stability import AccountError
+
+MU_SQUARED, EPS, THIRD = Fraction(1, 7), Fraction(1, 2), Fraction(1, 3)
+SHARES = Fraction(1, 2), Fraction(2, 5), Fraction(1, 10)
+WITHOUT = Fraction(0), Fraction(9, 10), Fraction(1, 10)
+REPLACE, ADD = Protection("replace-one"), Protection("add-remove")
+PROTECTIONS = [
+    *(Protection(name, k) for name in ("replace-one", "add-remove") for k in (1, 3)),
+    *(Protection(name, 3, "id") for name in ("replace-one", "add-remove")),
+]
+MIDDLES = ["matrix", "trace"]
+ALPHA = 1e-4
+
+
+def units(columns):
+    """Units at the corners of the proofs, and random ones."""
+    generator = np.random.default_rng(columns)
+    kinds = informations(columns, generator)
+    found = [
+        unit_of(rows, score)
+        for rows, score in itertools.product(kinds[:2], scores(columns, generator))
+    ]
+    short = [axis(columns, 0), -axis(columns, 0), axis(columns, 1, 0.3)]
+    found += [unit_of(rows, score) for rows, score in itertools.product(kinds, short)]
+    return [nobody(columns), *found]
+
+
+def neighbours(columns, protection):
+    """Lists of units taken and given: equal ones, as many as a person owns, and mixed ones."""
+    pool, k = units(columns), protection.sums.contributions
+    others = pool if protection.neighbors == "replace-one" else pool[:1]
+    first = pool if len(others) == 1 else pool[:: max(1, len(pool) // 12)]
+    for one, other in itertools.product(first, others):
+        yield [one] * k, [other] * k
+    generator = np.random.default_rng(1)
+    for _ in range(20):
+        pick = generator.integers(0, len(pool), (2, k))
+        given = [pool[i] for i in pick[1]] if len(others) > 1 else []
+        yield [pool[i] for i in pick[0]], given
+
+
+def ids(one):
+    return one.unit if isinstance(one, Protection) else one
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("middle", MIDDLES)
+@pytest.mark.parametrize("protection", PROTECTIONS, ids=ids)
+def test_no_neighbours_exceed_a_gaussian_looks_part(protection, middle, columns):
+    noise = gaussian_fit(columns, MU_SQUARED, protection, information=THIRD, middle=middle)
+    found = max(gaussian_cost(noise, *pair) for pair in neighbours(columns, protection))
+    assert found <= MU_SQUARED
+    if columns > 1 or protection.neighbors == "add-remove":
+        assert found > MU_SQUARED * Fraction(99, 100)
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("middle", MIDDLES)
+@pytest.mark.parametrize("protection", PROTECTIONS, ids=ids)
+def test_no_neighbours_exceed_a_pure_looks_eps(protection, middle, columns):
+    noise = pure_fit(columns, EPS, protection, shares=SHARES, middle=middle)
+    costs = np.array([pure_costs(noise, *pair) for pair in neighbours(columns, protection)])
+    parts = np.array([float(EPS * share) for share in SHARES])
+    assert (costs.max(axis=0) <= parts * (1 + 1e-9)).all()
+    assert costs.max(axis=0)[1] > 0.99 * parts[1]
+    if columns > 1 or protection.neighbors == "add-remove":
+        assert (costs.max(axis=0) > 0.99 * parts).all()
+
+
+def test_rows_outside_the_ball_would_be_seen():
+    noise = gaussian_fit(2, MU_SQUARED, ADD, information=THIRD)
+    one = unit_of([1.0, 0.0], [1.0, 0.0])
+    assert gaussian_cost(noise, [one], []) > MU_SQUARED * (1 - Fraction(1, 10**12))
+    for wider in (
+        dataclasses.replace(one, rows=((2**20 + 1, 0),)),
+        dataclasses.replace(one, score=(2**20 + 1, 0)),
+    ):
+        assert gaussian_cost(noise, [wider], []) > MU_SQUARED
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_gaussian_scales_under_replace_one(k):
+    noise = gaussian_fit(4, MU_SQUARED, Protection("replace-one", k), information=THIRD)
+    whole, rest = math.sqrt(MU_SQUARED * THIRD) / k, math.sqrt(MU_SQUARED * (1 - THIRD)) / k
+    assert noise.information_diagonal_sd == pytest.approx(math.sqrt(2) / whole, rel=1e-12)
+    assert noise.information_sd == pytest.approx(1 / whole, rel=1e-12)
+    assert noise.score_sd == pytest.approx(2 / rest, rel=1e-12)
+    assert noise.middle_sd == pytest.approx(2 / rest, rel=1e-12)
+    assert noise.middle_diagonal_sd == pytest.approx(2 * math.sqrt(2) / rest, rel=1e-12)
+    trace = gaussian_fit(
+        4, MU_SQUARED, Protection("replace-one", k), information=THIRD, middle="trace"
+    )
+    assert trace.score_sd == pytest.approx(2 / rest, rel=1e-12)
+    assert trace.middle_sd == trace.middle_diagonal_sd
+    assert trace.middle_sd == pytest.approx(math.sqrt(2) / rest, rel=1e-12)
+    assert trace.information_sd == noise.information_sd
+
+
+def test_gaussian_scales_under_add_remove():
+    rest = math.sqrt(MU_SQUARED * (1 - THIRD))
+    noise = gaussian_fit(4, MU_SQUARED, ADD, information=THIRD)
+    assert noise.information_diagonal_sd == pytest.approx(1 / math.sqrt(MU_SQUARED * THIRD))
+    assert noise.score_sd == pytest.approx(math.sqrt(5 / 4) / rest)
+    assert noise.middle_diagonal_sd == pytest.approx(math.sqrt(5) / rest)
+    assert noise.middle_sd == pytest.approx(math.sqrt(5 / 2) / rest)
+    trace = gaussian_fit(4, MU_SQUARED, ADD, information=THIRD, middle="trace")
+    assert trace.score_sd == pytest.approx(math.sqrt(17 / 16) / rest)
+    assert trace.middle_sd == pytest.approx(math.sqrt(17) / rest)
+
+
+@pytest.mark.parametrize(("protection", "moved"), [(REPLACE, 2), (ADD, 1)])
+@pytest.mark.parametrize("k", [1, 3])
+def test_pure_scales(protection, moved, k):
+    protection = dataclasses.replace(protection, contributions=k)
+    d, nu = 4, 5
+    noise = pure_fit(d, EPS, protection, shares=SHARES)
+    own, score, other = (float(EPS * share) for share in SHARES)
+    c = k * moved / (2 * own)
+    assert noise.information_sd == pytest.approx(math.sqrt(2 * nu) * c)
+    assert noise.information_diagonal_sd == pytest.approx(math.sqrt(4 * nu) * c)
+    assert noise.score_sd == pytest.approx(moved * k * math.sqrt(d + 1) / score)
+    assert noise.middle_sd == pytest.approx(math.sqrt(2) * k / other)
+    assert noise.degrees == nu
+    matrix = pure_fit(d, EPS, protection, shares=SHARES, middle="matrix")
+    assert matrix.middle_sd == pytest.approx(math.sqrt(2 * nu) * k * moved / (2 * other))
+    assert matrix.middle_diagonal_sd == pytest.approx(math.sqrt(2) * matrix.middle_sd)
+
+
+def test_scales_are_integers_or_floats_rounded_upwards():
+    noise = pure_fit(3, Fraction(1, 3), REPLACE, shares=SHARES)
+    assert [type(x) for x in (*noise.information_scales, noise.score_scale)] == [int, int]
+    assert noise.information_scales[0] == math.ceil(CELL_UNITS / (SHARES[0] / 3))
+    assert noise.score_scale == math.ceil(2 * CELL_UNITS / (SHARES[1] / 3))
+    assert Fraction(noise.middle_scales[0]) * SHARES[2] / 3 >= CELL_UNITS
+    much = pure_fit(3, Fraction(10**30), REPLACE, shares=SHARES, middle="matrix")
+    assert (much.information_scales, much.score_scale, much.middle_scales) == ((1,), 1, (1,))
+    loud = gaussian_fit(3, Fraction(2**40), REPLACE, information=THIRD)
+    assert loud.information_scales == (LEAST_SCALE,) * 2
+    assert loud.score_scale == LEAST_SCALE
+
+
+def opened(noise, protection=None, strength=None, rng=None, rows="all"):
+    """A charged part of what the noise costs."""
+    account = Account(protection or noise.protection, Budget(1, "1e-6"), rng)
+    size = noise.strength if strength is None else strength
+    if noise.mechanism == "gaussian":
+        line = account.joint("a look", "gaussian", account.budget, mu_squared=size, rows=rows)
+        account.charge(None, "a test")
+        return line.rest()
+    part = account.line("a look", "pure", Budget(size), by=PURE, rows=rows)
+    account.charge(None, "a test")
+    return part
+
+
+NOISES = {
+    "gaussian": gaussian_fit(3, MU_SQUARED, REPLACE, information=THIRD),
+    "gaussian trace": gaussian_fit(3, MU_SQUARED, ADD, information=THIRD, middle="trace"),
+    "gaussian without": gaussian_fit(3, MU_SQUARED, REPLACE, information=Fraction(0)),
+    "pure": pure_fit(3, EPS, REPLACE, shares=SHARES),
+    "pure matrix": pure_fit(3, EPS, ADD, shares=SHARES, middle="matrix"),
+    "pure without": pure_fit(3, EPS, REPLACE, shares=WITHOUT),
+}
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_what_is_drawn_is_what_was_fitted(monkeypatch, name):
+    """Every draw that reaches a mechanism, with its scale, and the part that it uses up."""
+    noise, tape = NOISES[name], record(monkeypatch)
+    part = opened(noise)
+    line = part.line
+    noise.draw(part)
+    assert all(one.drawn for one in line.parts)
+    wanted = []
+    if noise.mechanism == "gaussian":  # a matrix of three columns has as many cells beside as on it
+        wanted += [("gaussian", scale, 3) for scale in noise.information_scales]
+        size = 3 if noise.middle == "matrix" else 1
+        wanted += [("gaussian", scale, size) for scale in noise.middle_scales]
+        wanted.append(("gaussian", noise.score_scale, 3))
+        found = [(draw.mechanism, draw.scale, draw.size) for draw in tape.draws]
+        assert sum(size for *_, size in found) == noise.cells
+    else:
+        if noise.information_scales:
+            wanted.append(("matrix-laplace", noise.information_scales * 3, 3))
+            assert len(line.parts) == 3
+        wanted.append(("l2-norm", noise.score_scale, 3))
+        if noise.middle == "matrix":
+            wanted.append(("matrix-laplace", noise.middle_scales * 3, 3))
+        else:
+            wanted.append(("laplace", noise.middle_scales[0], 1))
+        found = [(draw.mechanism, draw.widths or draw.scale, draw.size) for draw in tape.draws]
+        assert noise.cells == 0
+    assert sorted(found, key=str) == sorted(wanted, key=str)
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_a_draw_has_its_shape_and_is_seeded_by_its_part(name):
+    noise = NOISES[name]
+    drawn = noise.draw(opened(noise, rows="half 1"), "half 1")
+    assert isinstance(drawn, Drawn)
+    assert (drawn.information is None) == (not noise.information_scales)
+    assert len(drawn.score) == 3
+    matrices = [one for one in (drawn.information, drawn.middle) if isinstance(one, tuple)]
+    assert isinstance(drawn.middle, int) == (noise.middle == "trace")
+    for matrix in matrices:
+        assert matrix == tuple(zip(*matrix, strict=True))
+        assert all(type(cell) is int and cell for row in matrix for cell in row)
+    assert all(type(cell) is int for cell in drawn.score)
+    one, two = (noise.draw(opened(noise, rng=np.random.default_rng(5))) for _ in range(2))
+    assert one == two == noise.simulate(np.random.default_rng(5))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        noise.columns = 2
+
+
+def columns_of(noise, draws, rng=None):
+    """Draws of all blocks, flat, in units of one."""
+    drawn = [noise.simulate(rng) for _ in range(draws)]
+    d = noise.columns
+    upper = np.triu_indices(d, 1)
+
+    def cells(block):
+        if isinstance(block, int):
+            return np.array([block], dtype=float), np.empty(0)
+        found = np.array(block, dtype=float)
+        return np.diag(found), found[upper]
+
+    flat = {"score": np.array([one.score for one in drawn], dtype=float)}
+    for name in ("information", "middle"):
+        if getattr(drawn[0], name) is not None:
+            both = [cells(getattr(one, name)) for one in drawn]
+            flat[f"{name} diagonal"] = np.array([one for one, _ in both])
+            flat[name] = np.array([other for _, other in both])
+    return {name: values / CELL_UNITS for name, values in flat.items()}
+
+
+@pytest.mark.parametrize("seeded", [True, False])
+@pytest.mark.parametrize("name", NOISES)
+def test_cells_have_the_standard_deviations_that_are_told(name, seeded):
+    noise = NOISES[name]
+    found = columns_of(noise, 6000 if seeded else 500, np.random.default_rng(3) if seeded else None)
+    told = {
+        "score": noise.score_sd,
+        "information": noise.information_sd,
+        "information diagonal": noise.information_diagonal_sd,
+        "middle": noise.middle_sd,
+        "middle diagonal": noise.middle_diagonal_sd,
+    }
+    for block, values in found.items():
+        if values.size:
+            seen = np.sqrt((values**2).mean())
+            assert seen == pytest.approx(told[block], rel=0.05 if seeded else 0.3), block
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_a_pure_score_has_the_k_norm_law(d):
+    """|v|/b is gamma of shape d, and directions have no preference."""
+    noise = pure_fit(d, EPS, REPLACE, shares=WITHOUT)
+    scale = noise.score_scale
+    rng = np.random.default_rng(7)
+    for draws, generator in ((3000, rng), (1500, None)):
+        found = np.array([noise.simulate(generator).score for _ in range(draws)], dtype=float)
+        length = np.linalg.norm(found, axis=1)
+        assert kstest(length / scale, gamma(d).cdf).pvalue > ALPHA
+        for cells in (found, -found):
+            first = cells[:, 0] / length
+            assert abs((first > 0).mean() - 0.5) < 4 / math.sqrt(draws)
+            assert (first**2).mean() == pytest.approx(1 / d, rel=0.15)
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_less_noise_than_was_charged_is_never_drawn(monkeypatch, name):
+    def forbidden(*_, **__):
+        raise AssertionError("noise was drawn")
+
+    for door in ("gaussian_noise", "laplace_noise", "l2_norm_noise", "wishart_noise"):
+        monkeypatch.setattr(fit_noise, door, forbidden)
+    noise = NOISES[name]
+    with pytest.raises(AccountError, match="less noise than was charged"):
+        noise.draw(opened(noise, strength=noise.strength * Fraction(99, 100)))
+    other = "add-remove" if noise.protection.neighbors == "replace-one" else "replace-one"
+    for whom in (Protection(other), Protection(noise.protection.neighbors, 2)):
+        with pytest.raises(AccountError, match="with a bound for"):
+            noise.draw(opened(noise, whom))
+    with pytest.raises(AccountError, match="is charged for the rows of half 1"):
+        noise.draw(opened(noise, rows="half 1"), "half 2")
+
+
+@pytest.mark.parametrize("made", ["gaussian", "pure"])
+def test_a_person_is_one_unit_however_many_rows(made):
+    def fitted(protection):
+        if made == "gaussian":
+            return gaussian_fit(2, MU_SQUARED, protection, information=THIRD)
+        return pure_fit(2, EPS, protection, shares=SHARES)
+
+    call = Protection("replace-one", 7, "id")
+    row, summed, whole = fitted(REPLACE), fitted(call.sums), fitted(call)
+    assert row.score_scale == summed.score_scale == whole.score_scale
+    assert row.information_scales == summed.information_scales == whole.information_scales
+    assert row.middle_scales == summed.middle_scales == whole.middle_scales
+    for noise in (summed, whole):
+        noise.draw(opened(noise, call))
+    # What was fitted to rows is not drawn for persons who own more than one.
+    with pytest.raises(AccountError, match="a bound for replace-one, 1 row a person"):
+        row.draw(opened(row, call))
+    for other in (REPLACE, Protection("replace-one", 7), Protection("replace-one", 7, "other")):
+        with pytest.raises(AccountError, match="a bound for replace-one, all rows of one 'id'"):
+            whole.draw(opened(whole, other))
+
+
+def test_cells_that_looks_count():
+    assert fit_cells(4, "matrix") == 10 + 4 + 10
+    assert fit_cells(4, "trace") == 10 + 4 + 1
+    assert fit_cells(4, "matrix", information=False) == 4 + 10
+    for name in ("gaussian", "gaussian trace", "gaussian without"):
+        noise = NOISES[name]
+        information = name != "gaussian without"
+        assert noise.cells == fit_cells(3, noise.middle, information=information)
+        assert noise.degrees is None
+    assert NOISES["pure without"].degrees is None
+    assert NOISES["gaussian without"].information_sd == 0 == NOISES["pure without"].information_sd
+
+
+def test_refusals():
+    for share in (Fraction(-1, 9), Fraction(1)):
+        with pytest.raises(ArgumentError, match="information's share"):
+            gaussian_fit(2, MU_SQUARED, REPLACE, information=share)
+    for columns in (0, -1):
+        with pytest.raises(ArgumentError, match="at least one column"):
+            gaussian_fit(columns, MU_SQUARED, REPLACE, information=THIRD)
+        with pytest.raises(ArgumentError, match="at least one column"):
+            pure_fit(columns, EPS, REPLACE, shares=SHARES)
+    with pytest.raises(ArgumentError, match="mu\\^2 must be positive"):
+        gaussian_fit(2, Fraction(0), REPLACE, information=THIRD)
+    with pytest.raises(ArgumentError, match="eps must be positive"):
+        pure_fit(2, Fraction(0), REPLACE, shares=SHARES)
+    with pytest.raises(ArgumentError, match="over 2\\*\\*200"):
+        pure_fit(2, Fraction(1, 2**170), REPLACE, shares=SHARES)
+    wrong = [(1, 0, 0), (0, 1, 0), (THIRD, THIRD, Fraction(1, 4)), (-THIRD, 1, THIRD), (THIRD, 1)]
+    for shares in wrong:
+        with pytest.raises(ArgumentError, match="positive and sum to 1"):
+            pure_fit(2, EPS, REPLACE, shares=shares)
+    with pytest.raises(ArgumentError, match="the middle must be one of"):
+        pure_fit(2, EPS, REPLACE, shares=SHARES, middle="none")
+    with pytest.raises(ArgumentError, match="the middle must be one of"):
+        fit_cells(2, "none")

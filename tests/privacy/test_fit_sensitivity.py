@@ -1,0 +1,171 @@
+"""A fitting look's bounds: neighbours searched and optimised, attained and never exceeded."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from oracles.fit_units import informations, scores
+from scipy.optimize import minimize
+
+from dpreg.errors import ArgumentError
+from dpreg.privacy.fit_sensitivity import (
+    information_l2_squared,
+    joint_l2_squared,
+    nuclear_norm,
+    score_l2,
+    score_weight,
+    trace_l1,
+)
+from dpreg.privacy.protection import Protection
+
+REPLACE, ADD = Protection("replace-one"), Protection("add-remove")
+BOTH = [REPLACE, ADD]
+WEIGHTS = [Fraction(1, 20), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(3), Fraction(16)]
+
+
+def shrunk(vectors):
+    """Scale an array down into the unit ball, if it is outside."""
+    return vectors / max(1.0, float(np.linalg.norm(vectors)))
+
+
+def searched(change, pairs, shape, protection, seed):
+    """The largest change: over given pairs, and climbing from the best and from random ones."""
+    generator = np.random.default_rng(seed)
+    zero = np.zeros(shape)
+    added = protection.neighbors == "add-remove"
+
+    def moved(flat):
+        one, other = (shrunk(half.reshape(shape)) for half in np.split(flat, 2))
+        return change(one, zero if added else other)
+
+    flat = [np.concatenate([a.ravel(), b.ravel()]) for a, b in pairs]
+    flat.sort(key=moved, reverse=True)
+    starts = flat[:2] + [generator.standard_normal(2 * zero.size) for _ in range(4)]
+    best = max(map(moved, flat))
+    for start in starts:
+        found = minimize(lambda at: -moved(at), start, method="L-BFGS-B")
+        best = max(best, -float(found.fun))
+    return best
+
+
+def joint(weight, middle):
+    def change(f, h):
+        apart = np.outer(f, f) - np.outer(h, h)
+        last = (apart**2).sum() if middle == "matrix" else np.trace(apart) ** 2
+        return float(weight) * ((f - h) ** 2).sum() + last
+
+    return change
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4])
+@pytest.mark.parametrize("weight", WEIGHTS, ids=str)
+@pytest.mark.parametrize("middle", ["matrix", "trace"])
+@pytest.mark.parametrize("protection", BOTH, ids=lambda one: one.neighbors)
+def test_score_and_middle_move_by_their_bound_and_no_more(protection, middle, weight, columns):
+    if protection == REPLACE and middle == "trace" and weight < Fraction(1, 2):
+        with pytest.raises(ArgumentError, match="no bound is proved"):
+            joint_l2_squared(weight, middle, protection)
+        return
+    kinds = scores(columns, np.random.default_rng(columns))
+    pairs = [(one, other) for one in kinds for other in kinds]
+    found = searched(joint(weight, middle), pairs, (columns,), protection, 1)
+    bound = float(joint_l2_squared(weight, middle, protection))
+    assert found <= bound * (1 + 1e-9)
+    line = columns == 1 and protection == REPLACE and middle == "matrix" and weight < 2
+    if not line:  # one column has no two directions
+        assert found > 0.99 * bound
+
+
+def test_below_the_least_weight_the_trace_moves_farther():
+    """Why g has to be 1/2 there: the bound 4 g is false below."""
+    weight = Fraction(1, 10)
+    kinds = scores(2, np.random.default_rng(1))
+    pairs = [(one, other) for one in kinds for other in kinds]
+    assert searched(joint(weight, "trace"), pairs, (2,), REPLACE, 2) > 1.5 * 4 * float(weight)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4])
+@pytest.mark.parametrize("protection", BOTH, ids=lambda one: one.neighbors)
+def test_information_moves_by_its_bounds_and_no_more(protection, columns):
+    def apart(one, other):
+        return one.T @ one - other.T @ other
+
+    def frobenius(one, other):
+        return (apart(one, other) ** 2).sum()
+
+    def nuclear(one, other):
+        return np.abs(np.linalg.eigvalsh(apart(one, other))).sum()
+
+    def padded(rows):
+        return np.vstack([rows, np.zeros((columns - len(rows), columns))])
+
+    kinds = [padded(rows) for rows in informations(columns, np.random.default_rng(columns))]
+    pairs = [(one, other) for one in kinds for other in kinds]
+    for change, bound in (
+        (frobenius, float(information_l2_squared(protection))),
+        (nuclear, float(nuclear_norm(protection))),
+    ):
+        found = searched(change, pairs, (columns, columns), protection, 3)
+        assert found <= bound * (1 + 1e-9)
+        if columns > 1 or protection == ADD:
+            assert found > 0.99 * bound
+
+
+def test_a_frobenius_limit_would_leave_the_nuclear_norm_unbounded():
+    """Why limits are on the trace: d rows of squared length 1/sqrt(d)."""
+    d = 16
+    information = np.eye(d) / math.sqrt(d)
+    assert np.linalg.norm(information) == pytest.approx(1)
+    cost = np.abs(np.linalg.eigvalsh(information)).sum()
+    assert cost == pytest.approx(math.sqrt(d) * nuclear_norm(ADD))
+
+
+def test_lengths_and_traces_of_scores():
+    kinds = scores(3, np.random.default_rng(0))
+    lengths = [np.linalg.norm(one - other) for one in kinds for other in kinds]
+    assert max(lengths) == pytest.approx(score_l2(REPLACE)) == 2
+    assert max(np.linalg.norm(one) for one in kinds) == pytest.approx(score_l2(ADD)) == 1
+    traces = [abs(one @ one - other @ other) for one in kinds for other in [*kinds, 0 * kinds[0]]]
+    assert max(traces) == pytest.approx(trace_l1(REPLACE)) == trace_l1(ADD) == 1
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_several_units_move_so_many_times_as_much_and_a_person_is_one(neighbors):
+    one, three = Protection(neighbors), Protection(neighbors, 3)
+    person = Protection(neighbors, 3, "id")
+    for bound, power in (
+        (information_l2_squared, 2),
+        (lambda whom: joint_l2_squared(Fraction(2), "matrix", whom), 2),
+        (lambda whom: joint_l2_squared(Fraction(2), "trace", whom), 2),
+        (score_l2, 1),
+        (trace_l1, 1),
+        (nuclear_norm, 1),
+    ):
+        assert bound(three) == 3**power * bound(one)
+        assert bound(person) == bound(one)
+
+
+def test_the_weights_leave_the_score_the_noise_it_would_have_alone():
+    for middle in ("matrix", "trace"):
+        weight = score_weight(REPLACE, middle)
+        assert joint_l2_squared(weight, middle, REPLACE) / weight == score_l2(REPLACE) ** 2
+        # A lower weight would not, for what the middle then moves by itself.
+        less = weight * Fraction(9, 10)
+        if middle == "matrix":
+            assert joint_l2_squared(less, middle, REPLACE) / less > score_l2(REPLACE) ** 2
+    for middle, most in (("matrix", 1.12), ("trace", 1.04)):
+        weight = score_weight(ADD, middle)
+        assert math.sqrt(joint_l2_squared(weight, middle, ADD) / weight) < most
+
+
+def test_refusals():
+    with pytest.raises(ArgumentError, match="the middle must be one of"):
+        score_weight(REPLACE, "diagonal")
+    with pytest.raises(ArgumentError, match="the middle must be one of"):
+        joint_l2_squared(Fraction(1), "diagonal", ADD)
+    for weight in (Fraction(0), Fraction(-1)):
+        with pytest.raises(ArgumentError, match="no bound is proved"):
+            joint_l2_squared(weight, "matrix", ADD)
