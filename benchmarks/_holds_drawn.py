@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator], pd.DataFrame]
 LEVELS = {"rare": 0.005, "a": 0.5, "b": 0.3, "c": 0.195}
 EFFECTS = {"rare": 0.0, "a": 0.4, "b": -0.3, "c": 0.2}
+APART = {"rare": 0.0, "a": 0.9, "b": 0.96, "c": 1.02}
+"""With errors of a tenth: the rare rows are nine of them away from all others."""
 
 
 def _slopes(p: int) -> Floats:
@@ -100,7 +102,7 @@ def _fan(n: int, rng: np.random.Generator) -> pd.DataFrame:
 
 
 def _persons(family: str, even: bool, people: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Rows of persons: half of what x0 and the errors vary by is the person's."""
+    """Rows of persons: half of what columns and errors vary by is the person's."""
     rows = np.full(people, 5) if even else 1 + rng.integers(0, 9, people)
     who = np.repeat(np.arange(people), rows)
     n = len(who)
@@ -109,7 +111,7 @@ def _persons(family: str, even: bool, people: int, rng: np.random.Generator) -> 
         own = rng.standard_normal(people)[who]
         return np.sqrt(0.5) * own + np.sqrt(0.5) * rng.standard_normal(n)
 
-    x = np.clip(np.column_stack([shared(), shared(), rng.standard_normal(n)]), -4, 4)
+    x = np.clip(np.column_stack([shared(), shared(), shared()]), -4, 4)
     eta = x @ [0.5, -0.3, 0.2]
     if family == "linear":
         y = eta + shared()
@@ -119,11 +121,16 @@ def _persons(family: str, even: bool, people: int, rng: np.random.Generator) -> 
     return pd.DataFrame(x, columns=["x0", "x1", "x2"]).assign(y=y * 1.0, id=who)
 
 
-def _rare(family: str, n: int, rng: np.random.Generator) -> pd.DataFrame:
+def _rare(family: str, n: int, rng: np.random.Generator, apart: bool = False) -> pd.DataFrame:
     x = np.exp(rng.uniform(0, np.log(50), n))
     level = rng.choice(list(LEVELS), n, p=list(LEVELS.values()))
-    eta = 0.5 * np.log(x) - 1 + pd.Series(level).map(EFFECTS).to_numpy()
-    return pd.DataFrame({"x": x, "g": level, "y": _outcome(family, eta, rng)})
+    if apart:
+        own = pd.Series(level).map(APART).to_numpy()
+        y = 0.3 * np.log(x) + own + 0.1 * rng.standard_normal(n)
+    else:
+        own = pd.Series(level).map(EFFECTS).to_numpy()
+        y = _outcome(family, 0.5 * np.log(x) - 1 + own, rng)
+    return pd.DataFrame({"x": x, "g": level, "y": y})
 
 
 def _curve(n: int, rng: np.random.Generator) -> pd.DataFrame:
@@ -158,6 +165,10 @@ def cases() -> list[Case]:
     log = "np.log(x)"
     to_rare = {log: 0.5, "g[T.a]": 0.4, "g[T.b]": -0.3, "g[T.c]": 0.2}
     to_a = {log: 0.5, "g[T.b]": -0.7, "g[T.c]": -0.2, "g[T.rare]": -0.4}
+    apart, apart_last = first | {"y": (-1, 4)}, last | {"y": (-1, 4)}
+    apart_rare = {log: 0.3, "g[T.a]": 0.9, "g[T.b]": 0.96, "g[T.c]": 1.02}
+    apart_a = {log: 0.3, "g[T.b]": 0.06, "g[T.c]": 0.12, "g[T.rare]": -0.9}
+    far = partial(_rare, "linear", 50_000, apart=True)
     curve = {"x": (0, 10), "z": ["no", "yes"], "y": (-6, 8)}
     curve_truth = {"x": 0.3, "I(x ** 2)": -0.02, "z[T.yes]": 0.2, "z[T.yes]:x": 0.05,
                    "x:z[T.yes]": 0.05}  # fmt: skip
@@ -185,6 +196,8 @@ def cases() -> list[Case]:
         _drawn("persons_logit", unseen, partial(_persons, "logit", True, 40_000),
                "y ~ x0 + x1 + x2", people | {"y": (0, 1)}, person_truth, "logit", **who),
         _drawn("rare_reference", tuning, partial(_rare, "linear", 50_000), rare, first, to_rare),
+        _drawn("rare_apart", tuning, far, rare, apart, apart_rare),
+        _drawn("rare_apart_level", unseen, far, rare, apart_last, apart_a),
         _drawn("rare_level", unseen, partial(_rare, "linear", 50_000), rare, last, to_a),
         _drawn("rare_logit", unseen, partial(_rare, "logit", 50_000), rare,
                first | {"y": (0, 1)}, to_rare, "logit"),

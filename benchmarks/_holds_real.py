@@ -79,7 +79,10 @@ def kc_house() -> list[Case]:
     logs = wide | {"price": (50_000, 10_000_000), "sqft_living": (200, 15_000)}
     thrice = wide | {"price": (0, 6_000_000), "sqft_living": (0, 24_000), "bedrooms": (0, 30),
                      "bathrooms": (0, 24), "age": (0, 345)}  # fmt: skip
+    registry = wide | {"price": (0, 8_000_000), "sqft_living": (0, 15_000),
+                       "sqft_lot": (0, 2_000_000), "dear": (0, 1)}  # fmt: skip
     new: dict[str, Column] = {
+        "dear": lambda rows: (rows["price"] > 750_000).astype(int),
         "age": lambda rows: 2015 - rows["yr_built"],
         "cellar": lambda rows: (rows["sqft_basement"] > 0).astype(int),
     }
@@ -91,6 +94,14 @@ def kc_house() -> list[Case]:
         made("kc_price", f"price ~ sqft_living + {all_of_it}", wide),
         made("kc_price_x3", f"price ~ sqft_living + {all_of_it}", thrice),
         made("kc_squares", "np.log(price) ~ grade + I(grade ** 2) + age + I(age ** 2)", logs),
+        made("kc_dollars", "price ~ sqft_living", registry),
+        made("kc_registry", "price ~ sqft_living + sqft_lot + bedrooms + bathrooms + age",
+             registry),
+        made("kc_lots", "np.log(price) ~ sqft_living + sqft_lot",
+             registry | {"price": (50_000, 10_000_000)}),
+        made("kc_size_square", "price ~ sqft_living + I(sqft_living ** 2)", registry),
+        made("kc_dear", "dear ~ sqft_living + sqft_lot + bedrooms + bathrooms + age + lat + view",
+             registry, "logit"),
         made("kc_cellar", "cellar ~ np.log(sqft_living) + floors + age + condition + lat",
              logs | {"cellar": (0, 1)}, "logit"),
     ]  # fmt: skip
@@ -131,9 +142,12 @@ def earnings() -> list[Case]:
         tuning("CPS1988", "cps88_line", "np.log(wage) ~ experience + education", cps),
         tuning("CPS1988", "cps88_dollars", "wage ~ experience + education + ethnicity + smsa",
                cps | {"wage": (0, 3_000)}),
+        tuning("CPS1988", "cps88_x3", "wage ~ experience + education + ethnicity + smsa",
+               cps | {"wage": (0, 60_000), "experience": (-15, 195), "education": (0, 54)}),
         tuning("CPSSW8", "cps04_curve", "np.log(earnings) ~ gender * education + age + I(age ** 2)"
                " + region", cps8),
         tuning("CPSSW8", "cps04_one", "earnings ~ education", cps8),
+        tuning("CPSSW8", "cps04_pairs", "earnings ~ education * age + gender", cps8),
         tuning("SLID", "slid_curve", "np.log(wages) ~ education + age + I(age ** 2) + sex"
                " + language", slid),
     ]  # fmt: skip
@@ -146,6 +160,8 @@ def diamonds() -> list[Case]:
         "Ideal"], "color": ["G", "D", "E", "F", "H", "I", "J"], "clarity": ["I1", *clear, "VS1"],
         "depth": (40, 80), "table": (40, 100),
     }  # fmt: skip
+    sizes = schema | {"x": (0, 15), "dear": (0, 1)}
+    dear: dict[str, Column] = {"dear": lambda rows: (rows["price"] > 5_000).astype(int)}
     common = schema | {"clarity": ["VS1", *clear, "I1"]}
     made = partial(tuning, "diamonds")
     return [
@@ -155,6 +171,13 @@ def diamonds() -> list[Case]:
         made("diamonds_square", "price ~ carat + I(carat ** 2)", schema),
         made("diamonds_log", "np.log(price) ~ np.log(carat) + cut + color",
              schema | {"price": (100, 20_000)}),
+        made("diamonds_half_log", "np.log(price) ~ carat", schema | {"price": (100, 20_000)}),
+        made("diamonds_loglog", "np.log(price) ~ np.log(carat)", schema | {"price": (100, 20_000)}),
+        made("diamonds_pairs", "price ~ carat * clarity", common),
+        made("diamonds_width", "price ~ x + I(x ** 2)", sizes),
+        made("diamonds_dear", "dear ~ x + depth + table", sizes, "logit", new=dear),
+        made("diamonds_x3", "price ~ carat + depth",
+             schema | {"price": (0, 60_000), "carat": (0, 15), "depth": (0, 150)}),
         made("diamonds_shape", "price ~ carat + depth + table", schema),
     ]  # fmt: skip
 
@@ -186,6 +209,7 @@ def surveys() -> list[Case]:
     mother = "age + afam + hispanic + other"
     return [
         tuning("Vocab", "vocab", "vocabulary ~ education + year + sex", vocab),
+        tuning("Vocab", "vocab_square", "vocabulary ~ education + I(education ** 2) + year", vocab),
         tuning("Vocab", "vocab_pairs", "vocabulary ~ education * year + sex", vocab),
         tuning("GSS7402", "kids_line", f"kids ~ {lines}", gss, "poisson"),
         tuning("GSS7402", "kids_square", f"kids ~ {lines} + I(age ** 2)", gss, "poisson"),
@@ -220,6 +244,7 @@ def other_tables() -> list[Case]:
                 "svi": (0, 1)}  # fmt: skip
     return [
         tuning("storms", "storms_line", "wind ~ pressure", storms),
+        tuning("storms", "storms_square", "wind ~ pressure + I(pressure ** 2)", storms),
         tuning("storms", "storms_all", "wind ~ pressure + lat + long + month + year", storms),
         tuning("storms", "storms_strong", "strong ~ lat + long + month + year", storms, "logit",
                new=strong),

@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import pandas as pd
+
 from benchmarks._holds_case import Case
 from benchmarks._holds_real import YES, Column, flag, real
 
@@ -116,7 +118,7 @@ def counts_and_shares() -> list[Case]:
         "alike": lambda rows: (rows["gender1"] == rows["gender2"]).astype(int),
     }
     chains = {"death": (0, 1), "age": (50, 105), "sex": ["F", "M"], "kappa": (0.01, 30),
-              "lambda_": (0.01, 30), "mgus": (0, 1)}  # fmt: skip
+              "creatinine": (0, 20), "lambda_": (0.01, 30), "mgus": (0, 1)}  # fmt: skip
     light: dict[str, Column] = {"lambda_": lambda rows: rows["lambda"]}
     tv: dict[str, Any] = {
         "tvhours": (0, 24), "age": (18, 89), "year": (2000, 2014),
@@ -142,6 +144,8 @@ def counts_and_shares() -> list[Case]:
              "logit", new=light),
         made("flchain", "chains", "np.log(lambda_) ~ np.log(kappa) + age + sex + mgus", chains,
              new=light),
+        made("flchain", "chains_line", "lambda_ ~ kappa + age", chains, new=light),
+        made("flchain", "kidneys", "creatinine ~ age + I(age ** 2) + sex", chains),
         made("gss_cat", "tv", "tvhours ~ age + race + marital", tv, "poisson"),
         made("gss_cat", "tv_ols", "tvhours ~ age + I(age ** 2) + race + marital + year", tv),
         made("DoctorVisits", "doctor", ill, visits, "poisson"),
@@ -151,6 +155,7 @@ def counts_and_shares() -> list[Case]:
 def other_tables() -> list[Case]:
     players: dict[str, Any] = {
         "hr": (0, 80), "ab": (0, 750), "r": (0, 200), "h": (0, 300), "bb": (0, 240),
+        "sb": (0, 140), "so": (0, 250),
         "year": (1870, 2010), "any": (0, 1),
     }  # fmt: skip
     home: dict[str, Column] = {"any": lambda rows: (rows["hr"] > 0).astype(int)}
@@ -159,12 +164,14 @@ def other_tables() -> list[Case]:
                "Middle East & North Africa", "South Asia", "Sub-Saharan Africa"]  # fmt: skip
     world: dict[str, Any] = {
         "LIFEEX": (15, 90), "PCGDP": (50, 250_000), "year": (1960, 2020), "oecd": (0, 1),
+        "poor": (0, 1),
         "region": ["North America", *regions],
     }  # fmt: skip
     rich: dict[str, Column] = {"oecd": flag("OECD", True)}
     speeds = {"speed": (10, 80), "period": {"levels": [1, 2, 3]}, "warning": {"levels": [1, 2]}}
     homes = {"median": (10_000, 1_000_000), "sales": (1, 20_000), "year": (2000, 2015),
-             "month": {"levels": list(range(1, 13))}}  # fmt: skip
+             "month": {"levels": list(range(1, 13))}, "listings": (0, 100_000),
+             "volume": (100_000, 10_000_000_000)}  # fmt: skip
     firms: dict[str, Any] = {
         "patents": (0, 2_500), "sales": (0.01, 500_000), "capital": (0.01, 500_000),
         "employment": (0.001, 2_000), "institutions": (0, 100), "sp500": YES,
@@ -175,14 +182,43 @@ def other_tables() -> list[Case]:
         played("homer", "any ~ ab + I(ab ** 2) + year", players, "logit"),
         played("runs", "r ~ h + bb + hr", players),
         played("runs_square", "r ~ ab + I(ab ** 2)", players),
+        played("hits", "h ~ ab", players),
+        played(
+            "hits_x3",
+            "h ~ ab + bb + year",
+            players | {"h": (0, 900), "ab": (0, 2_250), "bb": (0, 720), "year": (1000, 2900)},
+        ),
+        played("hits_log", "np.log1p(h) ~ np.log1p(ab)", players),
+        played("homers_line", "hr ~ ab + bb + so + sb + year", players),
+        played("homers_all", "hr ~ ab + bb + so + sb + year", players, "poisson"),
+        played("steals", "sb ~ ab + I(ab ** 2) + hr", players),
+        played("any_homer", "any ~ h + bb + so + sb + r", players, "logit"),
+        held_out("txhousing", "sold", "sales ~ listings", homes),
+        held_out("txhousing", "volumes", "np.log(volume) ~ np.log(sales) + year + month", homes),
+        held_out("txhousing", "volumes_level", "volume ~ sales + median + year", homes),
+        held_out("wlddev", "income", "np.log(PCGDP) ~ LIFEEX + I(LIFEEX ** 2) + region", world),
+        held_out("wlddev", "life_square", "LIFEEX ~ PCGDP + I(PCGDP ** 2)", world),
+        held_out(
+            "wlddev",
+            "poor",
+            "poor ~ LIFEEX + year + oecd",
+            world,
+            "logit",
+            new=rich | {"poor": _poor},
+        ),
         held_out("wlddev", "life", "LIFEEX ~ np.log(PCGDP) + year + region", world),
         held_out("wlddev", "life_pair", "LIFEEX ~ np.log(PCGDP) * oecd + year", world, new=rich),
         held_out("wlddev", "life_line", "LIFEEX ~ PCGDP + year", world),
         held_out("amis", "speeds", "speed ~ period * warning", speeds),
         held_out("txhousing", "homes", "np.log(median) ~ np.log(sales) + year + month", homes),
         held_out("InstInnovation", "patents", f"patents ~ {size}", firms, "poisson"),
+        held_out("InstInnovation", "patents_line", "patents ~ sales + capital + employment", firms),
         held_out("InstInnovation", "patents_log", f"np.log1p(patents) ~ {size}", firms),
     ]
+
+
+def _poor(rows: pd.DataFrame) -> Any:
+    return (rows["PCGDP"] < 1_500).where(rows["PCGDP"].notna()).astype(float)
 
 
 def _as_number(made: Column) -> Column:
