@@ -38,6 +38,25 @@ which holds for incomplete rows too. k rows: the triangle inequality, row by row
 |a| = |b| = 2**20, a'b = g 2**40, so that z_g'v_g = 0. k identical rows replaced by k identical rows
 move M by k times as much: the norm costs k, not sqrt(k).
 
+Persons
+-------
+A unit may be all rows of one person, shrunk by one factor and truncated, so that as integers
+
+    u = sum |a|^2 <= 2**40,      r = sum f^2 <= 2**40      over the person's rows.
+
+*Statement.* Then the bounds above hold with k = 1, however many rows the person owns. So does every
+bound on a norm, or another convex function, of the change that one row makes, if it is proved for
+all real rows (a, f) whose |a|^2 and f^2 obey public limits, alone or together: for units whose u
+and r obey the same.
+
+*Proof.* A unit moves M by Z = sum t t', which is positive semidefinite; u and r are the traces of
+its two diagonal blocks. For given u and r all such Z form a compact convex set, and a convex
+function on it is largest at an extreme point. That has rank 1 or 0: on the range of a Z of higher
+rank the symmetric matrices have three dimensions or more, so that one of them, not zero, has both
+traces 0, and a little of it can be added to Z as well as taken away. At rank 1 Z = t t' for a row
+with |a|^2 = u and f^2 = r, which is within the limits. Under replace-one take the old unit first,
+given the new one, and then the new one. QED
+
 Which g
 -------
 The error of the normal equations is (noise cells) (theta, -1), theta the coefficients of the stored

@@ -72,6 +72,8 @@ class GaussianLook:
     mu_squared : Fraction
         r_j^2, the look's part of what all looks share.
     neighbors, contributions : str, int
+    person : str or None
+        Whose rows were limited by their sum, if they were (`Protection.sums`).
     """
 
     size: int
@@ -80,6 +82,7 @@ class GaussianLook:
     mu_squared: Fraction
     neighbors: str
     contributions: int
+    person: str | None = None
     mechanism: ClassVar[str] = "gaussian"
     degrees: ClassVar[None] = None
 
@@ -121,13 +124,15 @@ class MatrixLaplaceLook:
         c_1..c_D in units of 2**-40.
     eps : Fraction
         What the look costs.
-    neighbors, contributions : str, int
+    neighbors, contributions, person : str, int, str or None
+        As for `GaussianLook`.
     """
 
     scales: tuple[int, ...]
     eps: Fraction
     neighbors: str
     contributions: int
+    person: str | None = None
     mechanism: ClassVar[str] = "matrix-laplace"
 
     @property
@@ -159,12 +164,18 @@ class MatrixLaplaceLook:
 
 def _bound(noise: GaussianLook | MatrixLaplaceLook) -> Stability:
     """Return the bound that a look's noise was fitted to; the mechanism's module proves it."""
-    protection = Protection(noise.neighbors, noise.contributions)
-    return Stability(protection=protection, mechanisms=(noise.mechanism,))
+    protection = Protection(noise.neighbors, noise.contributions, noise.person)
+    return Stability(protection=protection, mechanisms=(noise.mechanism,), summed=True)
 
 
 def located_gaussian(
-    size: int, weight: Fraction, mu_squared: Fraction, neighbors: str, contributions: int
+    size: int,
+    weight: Fraction,
+    mu_squared: Fraction,
+    neighbors: str,
+    contributions: int,
+    *,
+    person: str | None = None,
 ) -> GaussianLook:
     """Fit Gaussian noise to located rows of `size` places, the response last.
 
@@ -179,23 +190,31 @@ def located_gaussian(
     neighbors : {"replace-one", "add-remove"}
     contributions : int
         Rows that one person may own.
+    person : str, optional
+        The column that names persons whose rows are limited by their sum: a person is one unit
+        then, whatever `contributions` (`located_sensitivity`, "Persons").
     """
-    squared = located_l2_squared(weight, neighbors, contributions)
-    weights = located_weights(size, weight)
-    return _weighted(size, weights, squared, mu_squared, neighbors, contributions)
+    whom = Protection(neighbors, contributions, person).sums
+    squared = located_l2_squared(weight, neighbors, whom.contributions)
+    return _weighted(size, located_weights(size, weight), squared, mu_squared, whom)
 
 
 def product_gaussian(
-    size: int, mu_squared: Fraction, neighbors: str, contributions: int
+    size: int,
+    mu_squared: Fraction,
+    neighbors: str,
+    contributions: int,
+    *,
+    person: str | None = None,
 ) -> GaussianLook:
     """Fit Gaussian noise to located rows that are bounded by a product as well.
 
     The arguments are those of `located_gaussian`; the weights are those of
     `dpreg.privacy.product_sensitivity`.
     """
-    squared = product_l2_squared(neighbors, contributions)
-    weights = product_weights(size, neighbors)
-    return _weighted(size, weights, squared, mu_squared, neighbors, contributions)
+    whom = Protection(neighbors, contributions, person).sums
+    squared = product_l2_squared(neighbors, whom.contributions)
+    return _weighted(size, product_weights(size, neighbors), squared, mu_squared, whom)
 
 
 def _weighted(
@@ -203,13 +222,14 @@ def _weighted(
     weights: dict[tuple[int, int], Fraction],
     squared: Fraction,
     mu_squared: Fraction,
-    neighbors: str,
-    contributions: int,
+    whom: Protection,
 ) -> GaussianLook:
     sigma = look_scale(squared, mu_squared)
     cells = tuple((cell,) for cell in weights)
     scales = tuple(weighted_scale(sigma, square) for square in weights.values())
-    return GaussianLook(size, cells, scales, mu_squared, neighbors, contributions)
+    return GaussianLook(
+        size, cells, scales, mu_squared, whom.neighbors, whom.contributions, whom.person
+    )
 
 
 def box_gaussian(
@@ -246,15 +266,22 @@ def box_response_weight(triangle: Triangle) -> int:
 
 
 def located_matrix_laplace(
-    size: int, share: Fraction, eps: Fraction, neighbors: str, contributions: int
+    size: int,
+    share: Fraction,
+    eps: Fraction,
+    neighbors: str,
+    contributions: int,
+    *,
+    person: str | None = None,
 ) -> MatrixLaplaceLook:
     """Fit matrix-Laplace noise to located rows of `size` places, the response last.
 
     `share` is a, the response's share of the norm (`matrix_laplace.response_share`); `eps` what the
     look costs; the rest as for `located_gaussian`.
     """
-    scales = matrix_laplace_scales(size, eps, share, neighbors, contributions)
-    return MatrixLaplaceLook(scales, eps, neighbors, contributions)
+    whom = Protection(neighbors, contributions, person).sums
+    scales = matrix_laplace_scales(size, eps, share, neighbors, whom.contributions)
+    return MatrixLaplaceLook(scales, eps, neighbors, whom.contributions, person)
 
 
 def box_matrix_laplace(

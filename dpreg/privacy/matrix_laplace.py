@@ -35,6 +35,12 @@ same with M and M' exchanged. Under replace-one i = j <= k, under add-remove i +
 h = (1 - a) q eps/k + a q eps/k = q eps/k for the scales above. M is an integer matrix, so
 floor(M + N) = M + floor(N) is a function of M + N. QED
 
+*Persons.* All of the above holds for units that move M by any positive semidefinite integer matrix
+T in place of t t', of whatever rank, with tr(C^-1 T) for t'C^-1 t: what is used of t t' is that X
+is in the cone where X - t t' is. So all rows of one person are one unit, k = 1, if their columns'
+squares sum to at most n 2**40, all rows together, and their responses' to at most 2**40. A limit on
+the Frobenius norm of T would not do: of rank d the trace may be sqrt(d) times as large.
+
 j of the k rows cost j/k of eps: the statement is linear in k. Zero rows cost nothing. A single
 Wishart is not enough: its support moves both ways. Fewer than D + 1 degrees of freedom give a
 density that is unbounded at the cone's edge. For D = 1, N is Laplace of scale 2c. The bound is

@@ -53,6 +53,9 @@ k rows: the triangle inequality. QED
 *Attained* under add-remove by |a| = 1 and |f| = 1/F; under replace-one by it and by the row with
 -a/F and f = 1. k such rows move M by k times as much.
 
+*Persons.* With sums over a person's rows, u = sum |a|^2 <= 2**40, r = sum f^2 <= 2**40 and
+F^2 u r <= 2**80, the bounds hold with k = 1: `dpreg.privacy.located_sensitivity`, "Persons".
+
 What it buys: the noise of a cell of sum a f, in clips, has the variance D^2/x, and the clip can be
 shorter by nearly F at the same cuts of most rows. These x leave the moments of the columns about
 as much noise as one clip for all does. d gives the mean square of residuals, a single number, a

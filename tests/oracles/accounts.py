@@ -24,9 +24,10 @@ def bought(
     rng: Any = None,
     *,
     rows: str = "all",
+    person: str | None = None,
 ) -> Part:
     """Return a charged part of this cost, which any mechanism may draw from."""
-    account = Account(Protection(neighbors, contributions), Budget(eps, delta), rng)
+    account = Account(Protection(neighbors, contributions, person), Budget(eps, delta), rng)
     part = account.line("a test", "any", account.budget, rows=rows, by=ANY)
     account.charge(None, "a test")
     return part
@@ -40,11 +41,12 @@ def look_of(
     rng: Any = None,
     *,
     rows: str = "all",
+    person: str | None = None,
 ) -> Part:
     """Return a charged part of a look: of mu^2 for Gaussian noise, else of eps."""
     if mechanism != "gaussian":
-        return bought(size, 0, neighbors, contributions, rng, rows=rows)
-    account = Account(Protection(neighbors, contributions), Budget(1, "1e-6"), rng)
+        return bought(size, 0, neighbors, contributions, rng, rows=rows, person=person)
+    account = Account(Protection(neighbors, contributions, person), Budget(1, "1e-6"), rng)
     line = account.joint("looks", mechanism, account.budget, mu_squared=Fraction(size), rows=rows)
     account.charge(None, "a test")
     return line.rest()

@@ -18,6 +18,7 @@ from oracles.fit_units import (
     scores,
     unit_of,
 )
+from oracles.look_laws import log_density
 from oracles.recording import record
 from scipy.stats import gamma, kstest
 
@@ -35,6 +36,7 @@ MU_SQUARED, EPS, THIRD = Fraction(1, 7), Fraction(1, 2), Fraction(1, 3)
 SHARES = Fraction(1, 2), Fraction(2, 5), Fraction(1, 10)
 WITHOUT = Fraction(0), Fraction(9, 10), Fraction(1, 10)
 REPLACE, ADD = Protection("replace-one"), Protection("add-remove")
+THREE = Protection("add-remove", 3)
 PROTECTIONS = [
     *(Protection(name, k) for name in ("replace-one", "add-remove") for k in (1, 3)),
     *(Protection(name, 3, "id") for name in ("replace-one", "add-remove")),
@@ -96,6 +98,31 @@ def test_no_neighbours_exceed_a_pure_looks_eps(protection, middle, columns):
     assert costs.max(axis=0)[1] > 0.99 * parts[1]
     if columns > 1 or protection.neighbors == "add-remove":
         assert (costs.max(axis=0) > 0.99 * parts).all()
+
+
+@pytest.mark.parametrize("spread", [1, 2, 4])
+@pytest.mark.parametrize("protection", [REPLACE, ADD], ids=ids)
+def test_the_loss_of_units_of_any_rank_along_exact_marginals(protection, spread):
+    """Of tr(P N) - tr(Q N), for the projections P and Q on what is added and what is taken away.
+
+    Divided by 2 c that is a difference of two gamma variables, moved by half the traces over c.
+    """
+    d = 8
+    (c,) = pure_fit(d, EPS, protection, shares=SHARES).information_scales
+    eps, sides = float(EPS * SHARES[0]), protection.changes
+    x = np.concatenate([np.geomspace(1e-4, 1, 4000), np.linspace(1, 5000, 20_001)])
+
+    def loss(trace):
+        """Of a change whose units have rank `spread` and this trace."""
+        shift = sides * trace * CELL_UNITS / c / 2
+        at = np.concatenate([-x, x]) + shift
+        at = at[np.abs(at) > 1e-12]
+        shape = sides * spread * (d + 1) / 2
+        return float(np.max(log_density(at - shift, shape) - log_density(at, shape)))
+
+    assert 0.97 * eps < loss(1.0) <= eps * (1 + 1e-9)
+    if spread > 1:  # a Frobenius norm of 1 is no limit
+        assert loss(math.sqrt(spread)) > 1.3 * eps
 
 
 def test_rows_outside_the_ball_would_be_seen():
@@ -185,10 +212,10 @@ def opened(noise, protection=None, strength=None, rng=None, rows="all"):
 
 NOISES = {
     "gaussian": gaussian_fit(3, MU_SQUARED, REPLACE, information=THIRD),
-    "gaussian trace": gaussian_fit(3, MU_SQUARED, ADD, information=THIRD, middle="trace"),
+    "gaussian trace": gaussian_fit(3, MU_SQUARED, THREE, information=THIRD, middle="trace"),
     "gaussian without": gaussian_fit(3, MU_SQUARED, REPLACE, information=Fraction(0)),
     "pure": pure_fit(3, EPS, REPLACE, shares=SHARES),
-    "pure matrix": pure_fit(3, EPS, ADD, shares=SHARES, middle="matrix"),
+    "pure matrix": pure_fit(3, EPS, THREE, shares=SHARES, middle="matrix"),
     "pure without": pure_fit(3, EPS, REPLACE, shares=WITHOUT),
 }
 

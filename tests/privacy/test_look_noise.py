@@ -16,6 +16,7 @@ from dpreg.privacy.look_noise import (
     box_matrix_laplace,
     located_gaussian,
     located_matrix_laplace,
+    product_gaussian,
 )
 from dpreg.privacy.stability import AccountError
 
@@ -68,6 +69,33 @@ def test_less_noise_than_was_charged_is_never_drawn(monkeypatch, noise):
         with pytest.raises(AccountError, match="a bound for replace-one, 1 row a person"):
             noise.draw(part)
         assert not part.drawn
+
+
+PERSONS = {
+    "located": lambda k, person: located_gaussian(
+        3, HALF, MU_SQUARED, "replace-one", k, person=person
+    ),
+    "product": lambda k, person: product_gaussian(3, MU_SQUARED, "replace-one", k, person=person),
+    "laplace": lambda k, person: located_matrix_laplace(
+        3, HALF, EPS, "replace-one", k, person=person
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PERSONS)
+def test_a_look_at_persons_sums_is_drawn_for_persons_alone(name):
+    made = PERSONS[name]
+    noise, row = made(5, "id"), made(1, None)
+    assert noise.scales == row.scales != made(5, None).scales
+    size = MU_SQUARED if noise.mechanism == "gaussian" else EPS
+    noise.draw(look_of(size, noise.mechanism, "replace-one", 5, person="id"))
+    with pytest.raises(AccountError, match="a bound for replace-one, all rows of one 'id'"):
+        noise.draw(look_of(size, noise.mechanism, "replace-one", 5))
+    with pytest.raises(AccountError, match="a bound for replace-one, all rows of one 'id'"):
+        noise.draw(look_of(size, noise.mechanism, "replace-one", 5, person="other"))
+    # Rows that were limited one by one are not drawn for as if their sums had been.
+    with pytest.raises(AccountError, match="a bound for replace-one, 1 row a person"):
+        row.draw(look_of(size, noise.mechanism, "replace-one", 5, person="id"))
 
 
 def test_a_seeded_part_draws_seeded_noise():
