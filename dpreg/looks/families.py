@@ -1,0 +1,235 @@
+"""Families: what a row's mean and weight are at a linear predictor, and how far it may reach.
+
+A family is one class and one line of `FAMILIES`. With the predictor eta of a row, slope the
+derivative of the mean by eta and variance that of the response at dispersion 1,
+
+    weight w = slope^2 / variance,    factor g = slope / variance,
+
+so that g (y - mean) v is a row's score and w v v' its information; g = 1 where the link is
+canonical. Predictors are kept within public limits, beyond which the mean stays where it is. Every
+number of a row is made by operations that give it the same bits wherever the row stands
+(`dpreg.looks.exact_exp`).
+
+Tested in `tests/looks/test_families.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Final, Protocol
+
+import numpy as np
+
+from dpreg.arrays import Floats
+from dpreg.looks.exact_exp import exp
+
+__all__ = ["Binomial", "Family", "Linear", "Poisson", "Terms"]
+
+_REACH: Final = 12.0
+"""Predictors of a yes/no response are kept within +-12: a probability of 6e-6."""
+_DEPTH: Final = 12.0
+"""Those of a count within 12 below the logarithm of its cap."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """What a family says of rows: arrays of the shape of their predictors.
+
+    Attributes
+    ----------
+    mean, weight : arrays
+    factor : array or float
+    """
+
+    mean: Floats
+    weight: Floats
+    factor: Floats | float = 1.0
+
+
+class Family(Protocol):
+    """What looks ask of a family; public facts alone.
+
+    Attributes
+    ----------
+    name, link : str
+    ratio : str or None
+        What exp of a coefficient is called.
+    blind : bool
+        Whether scores are limited by the farthest response there can be, not by the row's own: a
+        yes/no response has two values, and a limit that saw which would move the odds of rare ones.
+    dispersed : bool
+        Whether the dispersion is not known.
+    steep : float
+        Largest standard deviation of predictors while the fit is being located.
+    """
+
+    name: ClassVar[str]
+    link: ClassVar[str]
+    ratio: ClassVar[str | None]
+    blind: ClassVar[bool]
+    dispersed: ClassVar[bool]
+    steep: ClassVar[float]
+
+    @property
+    def cap(self) -> float:
+        """The largest response; the least is 0, or its negative in a linear model."""
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the largest linear predictor."""
+
+    def terms(self, eta: Floats) -> Terms:
+        """Return mean, weight and factor of rows."""
+
+    def predictor(self, mean: float) -> float:
+        """Return the linear predictor of a mean."""
+
+    def centre(self, mean: float, variance: float) -> float:
+        """Return about the middle of normal predictors whose responses have this mean."""
+
+    def slope(self, mean: float, explained: float) -> float:
+        """Return about the mean slope where predictors explain so much of the response's variance."""
+
+
+def _bounded(eta: Floats, limits: tuple[float, float]) -> Floats:
+    return np.minimum(np.maximum(eta, limits[0]), limits[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A linear model; the response in stored units, within [-1, 1]."""
+
+    name: ClassVar[str] = "gaussian"
+    link: ClassVar[str] = "identity"
+    ratio: ClassVar[str | None] = None
+    blind: ClassVar[bool] = False
+    dispersed: ClassVar[bool] = True
+    steep: ClassVar[float] = 2.5
+
+    @property
+    def cap(self) -> float:
+        """The largest response."""
+        return 1.0
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """None."""
+        return -math.inf, math.inf
+
+    def terms(self, eta: Floats) -> Terms:
+        """Return eta, and weights of 1."""
+        return Terms(eta, np.ones_like(eta))
+
+    def predictor(self, mean: float) -> float:
+        """Return the mean."""
+        return mean
+
+    def centre(self, mean: float, variance: float) -> float:
+        """Return the mean."""
+        return mean
+
+    def slope(self, mean: float, explained: float) -> float:
+        """Return 1."""
+        return 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Binomial:
+    """Yes or no, or successes of several trials, with the logit link.
+
+    Attributes
+    ----------
+    trials : float
+        The usual number of trials of a row. Means and weights are of so many; a row with others
+        has them in proportion.
+    """
+
+    trials: float = 1.0
+    name: ClassVar[str] = "binomial"
+    link: ClassVar[str] = "logit"
+    ratio: ClassVar[str | None] = "odds ratio"
+    blind: ClassVar[bool] = True
+    dispersed: ClassVar[bool] = False
+    steep: ClassVar[float] = 6.0
+
+    @property
+    def cap(self) -> float:
+        """The largest response of so many trials."""
+        return self.trials
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the largest linear predictor."""
+        return -_REACH, _REACH
+
+    def terms(self, eta: Floats) -> Terms:
+        """Return trials/(1 + exp(-eta)) and its derivative."""
+        small = exp(-np.abs(_bounded(eta, self.limits)))
+        below = 1.0 + small
+        weight = small / below / below
+        return Terms(self.trials * (np.where(eta >= 0, 1.0, small) / below), self.trials * weight)
+
+    def predictor(self, mean: float) -> float:
+        """Return log(p / (1 - p)), p = mean / trials, within the limits."""
+        held = min(max(mean / self.trials, 1e-5), 1 - 1e-5)
+        return math.log(held / (1 - held))
+
+    def centre(self, mean: float, variance: float) -> float:
+        """Return the middle of normal predictors: a probit's attenuation undone."""
+        return self.predictor(mean) * math.sqrt(1 + variance * math.pi / 8)
+
+    def slope(self, mean: float, explained: float) -> float:
+        """Return the mean of p (1 - p): its value at the mean less the variance of p."""
+        at = mean * (1 - mean / self.trials)
+        return max(at - explained / self.trials, 0.35 * at)
+
+
+@dataclass(frozen=True, slots=True)
+class Poisson:
+    """Counts up to a public cap, with the log link.
+
+    Attributes
+    ----------
+    cap : float
+        Larger responses count as this.
+    quasi : bool
+        Whether the dispersion is reported; looks always allow for one.
+    """
+
+    cap: float
+    quasi: bool = False
+    link: ClassVar[str] = "log"
+    ratio: ClassVar[str | None] = "rate ratio"
+    blind: ClassVar[bool] = False
+    dispersed: ClassVar[bool] = True
+    steep: ClassVar[float] = 2.5
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The family's name."""
+        return "quasipoisson" if self.quasi else "poisson"
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and the largest linear predictor."""
+        top = math.log(self.cap)
+        return top - _DEPTH, top
+
+    def terms(self, eta: Floats) -> Terms:
+        """Return exp(eta), twice."""
+        mean = exp(_bounded(eta, self.limits))
+        return Terms(mean, mean.copy())
+
+    def predictor(self, mean: float) -> float:
+        """Return log(mean), within the limits."""
+        low, high = self.limits
+        return min(max(math.log(max(mean, 1e-300)), low), high)
+
+    def centre(self, mean: float, variance: float) -> float:
+        """Return the middle of normal predictors: the mean is exp(middle + variance/2)."""
+        return self.predictor(mean) - variance / 2
+
+    def slope(self, mean: float, explained: float) -> float:
+        """Return the mean."""
+        return mean

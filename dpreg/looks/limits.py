@@ -1,0 +1,62 @@
+r"""How far a row may reach in a look: A for its information, S for its score; R and tau for both.
+
+*Fitting looks.* s is released with noise of 2 S/a a cell, so S is as small as what it cuts allows.
+For any unit U = |s_i|, (U - S)+ <= (4/27) U^3/S^2, so that n rows lose at most
+
+    (4/27) n kappa_3 (d phi)^(3/2) / S^2,    kappa_3 = E U^3 / (d phi)^(3/2),
+
+of the score. The square of that, a constant times (d phi)^3 n^2/S^4, and of the noise, 4 d S^2/a^2,
+are together least where S^3 is in proportion to phi^(3/2) n d a:
+
+    S = sqrt(phi) (c a n d / sqrt 2)^(1/3),
+
+c about .148 kappa_3: the one number that the width of intervals rests on (`TUNING.limit`). A is
+what lets the noise of H have a public share of n.
+
+*Locating looks.* One weight serves both blocks; R and tau are fixed multiples of the located scale.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpreg.looks.point import Point
+from dpreg.looks.tuning import TUNING
+
+__all__ = ["cut_score", "fit_limits", "locating_limits"]
+
+
+def fit_limits(
+    rows: float, size: int, dispersion: float, information_sd: float, score_sd: float
+) -> tuple[float, float]:
+    """Return A and S of a fitting look.
+
+    Parameters
+    ----------
+    rows : float
+        Released number of rows.
+    size : int
+        d.
+    dispersion : float
+        phi.
+    information_sd, score_sd : float
+        Of the noise in a cell of H, in units of A (0 where none is released), and of s, in units of S.
+    """
+    loud = math.inf
+    if information_sd > 0:
+        loud = TUNING.loud * rows / (2 * math.sqrt(size) * information_sd)
+    A = min(max(loud, 1.5 * size), 25.0 * size)
+    wide = (TUNING.limit * 2 / score_sd * max(rows, 1.0) * size / math.sqrt(2)) ** (1 / 3)
+    S = math.sqrt(dispersion) * max(wide, TUNING.least_limit * math.sqrt(size))
+    return A, S
+
+
+def locating_limits(point: Point) -> tuple[float, float]:
+    """Return R and tau of a locating look."""
+    R = TUNING.radius * math.sqrt(1.0 + float(point.spread.sum()))
+    return R, TUNING.residual * math.sqrt(point.dispersion)
+
+
+def cut_score(rows: float, size: int, dispersion: float, limit: float) -> float:
+    """Return how much of the score a limit may cut, as a length: the bound of the module."""
+    return TUNING.limit * rows * (size * dispersion) ** 1.5 / limit**2

@@ -1,0 +1,184 @@
+r"""From one look's release to the point of the next: post-processing of released numbers.
+
+With S the covariance of columns that a look released and nu the norm of the noise in it, the next
+whitening is L = Lambda^(-1/2) Q', Lambda = max(lam, 0) + nu/2: directions that noise hides are not
+blown up. The fit moves by a ridge estimate whose penalty is the score's noise over the variance that
+a step may have.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from dpreg.arrays import Floats
+from dpreg.looks.families import Binomial, Family
+from dpreg.looks.point import Point
+from dpreg.looks.release import Box, Release
+from dpreg.looks.rows import Described
+from dpreg.looks.tuning import TUNING
+
+__all__ = ["Moved", "advance", "from_box", "lifted", "noise_norm"]
+
+_NODES: Final = np.polynomial.hermite_e.hermegauss(21)[0]
+_WEIGHTS: Final = np.polynomial.hermite_e.hermegauss(21)[1] / math.sqrt(2 * math.pi)
+_LEAST_SHARE: Final = 1e-4
+"""Probabilities and shares of trials are kept so far from 0 and 1."""
+
+
+def noise_norm(sd: float, size: int) -> float:
+    """Return about the norm of a symmetric noise matrix (Bandeira and van Handel 2016)."""
+    return 2 * math.sqrt(size) * sd
+
+
+def mean_weight(family: Family, middle: float, variance: float) -> float:
+    """Return the mean weight of normal predictors."""
+    weights = family.terms(middle + _NODES * math.sqrt(variance)).weight
+    return max(float(_WEIGHTS @ weights), 1e-4 * min(family.cap, 1.0))
+
+
+def from_box(box: Box, family: Family, described: Described) -> tuple[Point, Family, float]:
+    """Return the first point, the family, and the released number of rows."""
+    cells, sd = box.cells, box.noise_sd
+    base, unit = described.response
+    n = max(float(cells[0, 0]), 1.0)
+    if described.trials is not None:
+        family, cells, sd, base, unit = _of_trials(cells, sd, described)
+    at = list(described.columns)
+    size, last = len(at), len(cells) - 1
+    means = np.clip(cells[0] / n, -1.0, 1.0)
+    S = cells / n - np.outer(means, means)
+    noise = sd / n
+    nu = noise_norm(float(np.sqrt((noise[np.ix_(at, at)] ** 2).mean())), size) * TUNING.box_noise
+    values, Q = np.linalg.eigh(S[np.ix_(at, at)])
+    held = np.maximum(values, 0.0)
+    total = unit**2 * (max(float(S[last, last]), 0.0) + float(noise[last, last]))
+    mean = base + unit * float(means[last])
+    if math.isfinite(family.limits[0]):
+        mean = min(max(mean, 0.004 * family.cap), 0.98 * family.cap)
+    cross = S[at, last] * unit
+    offsets, known = list(described.offsets), np.array(described.known)
+    slope = family.slope(mean, 0.0)
+    if offsets:
+        cross = cross - S[np.ix_(at, offsets)] @ known * slope
+    cross = Q.T @ cross
+    sx, sxy = float(noise[np.ix_(at, at)].max()), float(noise[at, last].max()) * unit
+    ratio = max(total, 1e-12) / max(float(held.sum()), nu)
+    ridge = 0.0 if values[0] > 2 * nu else (sxy**2 + sx**2 * ratio) * size / ratio
+    low = np.maximum(values, 0.2 * nu)
+    b = Q @ (low / (low * low + ridge + 0.05 * nu * nu) * cross)
+    explained = float((held * (Q.T @ b) ** 2).sum())
+    slope = family.slope(mean, explained)
+    slopes = b / slope
+    variance = float((held * (Q.T @ slopes) ** 2).sum())
+    most = family.steep / 2.5
+    if variance > most**2:
+        slopes, variance = slopes * (most / math.sqrt(variance)), most**2
+    around = variance + float(known @ S[np.ix_(offsets, offsets)] @ known) if offsets else variance
+    middle = family.centre(mean, max(around, 0.0))
+    weight = mean_weight(family, middle, max(around, 0.0))
+    if offsets:
+        middle -= float(known @ means[offsets])
+    rest = max(total - explained, 0.0) + unit**2 * float(noise[last, last])
+    phi = min(max(rest, 1e-6 * total), total) / slope if family.dispersed else 1.0
+    spread = held / (held + 0.5 * nu)
+    sure = np.maximum(held - 0.7 * nu, 0.0) / (held + 0.5 * nu)
+    L = (Q / np.sqrt(held + 0.5 * nu)).T
+    return Point(means[at], L, slopes, middle, weight, phi, spread, sure), family, n
+
+
+def _of_trials(
+    cells: Floats, sd: Floats, described: Described
+) -> tuple[Family, Floats, Floats, float, float]:
+    """Return the family of the usual number of trials, and the box without the trials' part.
+
+    With y successes of m trials, p = E y / E m, the cells of y are replaced by those of y - p m: were
+    m independent of the columns, its covariance with them is E m times that of the probability, and
+    otherwise nearly so.
+    """
+    trials, (base, unit) = described.trials, described.response
+    assert trials is not None
+    means = np.clip(cells[0] / max(float(cells[0, 0]), 1.0), -1.0, 1.0)
+    usual = trials.scale[0] + trials.scale[1] * float(means[trials.column])
+    usual = min(max(usual, 1.0), trials.most)
+    share = (base + unit * float(means[-1])) / usual
+    share = min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
+    part = share * trials.scale[1] / unit
+    turn = np.eye(len(cells))
+    turn[-1, trials.column] = -part
+    at = means[-1] - part * means[trials.column]
+    variances = np.sqrt(turn**2 @ sd**2 @ (turn**2).T)
+    return Binomial(usual), turn @ cells @ turn.T, variances, share * usual - unit * at, unit
+
+
+def lifted(information: Floats, point: Point, rows: float) -> Floats:
+    """Return released information, no less than what an earlier look showed of the columns."""
+    count = max(float(information[0, 0]), TUNING.least_count * rows)
+    means = information[0, 1:]
+    inner = information[1:, 1:] - np.outer(means, means) / count
+    gap, Q = np.linalg.eigh(count * np.diag(point.sure) - inner)
+    whole = information.copy()
+    whole[1:, 1:] += (Q * np.maximum(gap, 0.0)) @ Q.T
+    return whole
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """How far a look moved the fit, in units of phi, and the least eigenvalue it saw."""
+
+    step: float
+    least: float
+
+
+def advance(release: Release, family: Family, rows: float, *, first: bool) -> tuple[Point, Moved]:
+    """Return the next point, from a look that was released."""
+    point, H = release.point, release.information
+    d, phi = point.size, point.dispersion
+    norm = noise_norm(release.information_sd, d)
+    prior = max(phi if first else 0.0, 4.0 * d * phi / rows)
+    ridge = release.score_sd**2 / prior
+    K = lifted(H, point, rows)
+    values, Q = np.linalg.eigh(K)
+    low = np.maximum(values, 0.5 * norm)
+    theta = Q @ (low / (low * low + ridge) * (Q.T @ release.score))
+    step = theta / math.sqrt(point.weight)
+    length = math.sqrt(max(float(step @ K @ step) / rows, 0.0))
+    if length > TUNING.longest:
+        step = step * (TUNING.longest / length)
+    moved = float(step @ K @ step) / rows * point.weight / phi
+    count = max(float(H[0, 0]), TUNING.least_count * rows)
+    g, nu = H[0, 1:] / count, norm / count
+    least = float(np.linalg.eigvalsh(H[1:, 1:] / count - np.outer(g, g))[0]) if d > 1 else 1.0
+    whole = max(float(K[0, 0]), TUNING.least_count * rows)
+    values, Q = np.linalg.eigh(K[1:, 1:] / whole - np.outer(g, g))
+    held = np.maximum(values, 0.0)
+    L, m = point.whitening, point.centre
+    slopes = point.slopes + L.T @ step[1:]
+    inverse = np.linalg.pinv(L)
+    centre = np.clip(m + inverse @ np.clip(g, -5, 5), -1, 1)
+    middle = point.middle + float(step[0]) + float((centre - m) @ slopes)
+    weight = point.weight
+    if family.dispersed:
+        phi = min(max(release.dispersion, 1e-3 * phi), 1e3 * phi)
+    if math.isfinite(family.limits[0]):
+        fresh = weight * min(max(count / rows, 0.2), 5.0)
+        fresh = max(fresh, 1e-4 * min(family.cap, 1.0))
+        phi *= weight / fresh if family.dispersed else 1.0
+        weight = fresh
+        middle = min(max(middle, family.limits[0]), family.limits[1])
+    found = Point(
+        centre,
+        (Q / np.sqrt(held + 0.5 * nu)).T @ L,
+        slopes,
+        middle,
+        weight,
+        phi,
+        held / (held + 0.5 * nu),
+        np.maximum(held - TUNING.sure * nu, 0.0) / (held + 0.5 * nu),
+    )
+    if found.variance > family.steep**2:
+        found = replace(found, slopes=slopes * (family.steep / math.sqrt(found.variance)))
+    return found, Moved(moved, least)

@@ -1,0 +1,113 @@
+"""The looks of a call, each at a point that the releases before it fixed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from dpreg.looks.families import Family
+from dpreg.looks.limits import fit_limits, locating_limits
+from dpreg.looks.locate import advance, from_box
+from dpreg.looks.plan import LookPlan
+from dpreg.looks.point import Point
+from dpreg.looks.release import Box, Release
+from dpreg.looks.rows import Described
+from dpreg.looks.tuning import TUNING
+from dpreg.privacy.fit_noise import FitNoise
+
+__all__ = ["RowsOfLooks", "Seen", "look"]
+
+
+class RowsOfLooks(Protocol):
+    """What looks are taken of: a table, or rows that are assumed."""
+
+    @property
+    def plan(self) -> LookPlan:
+        """What the looks may cost."""
+
+    @property
+    def described(self) -> Described:
+        """What of the stored columns is what."""
+
+    def box(self) -> Box:
+        """Release the moments of the rows in the box."""
+
+    def fitting(
+        self,
+        point: Point,
+        family: Family,
+        limits: tuple[float, float],
+        share: Fraction,
+        noise: FitNoise,
+        *,
+        last: bool,
+        before: Release | None = None,
+    ) -> Release:
+        """Release score, middle and information at a point."""
+
+    def locating(
+        self, point: Point, family: Family, limits: tuple[float, float], share: Fraction, signal: float
+    ) -> Release:
+        """Release joint moments at a point."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """What all looks of a call released.
+
+    Attributes
+    ----------
+    plan : LookPlan
+    family : Family
+    box : Box
+    releases : tuple of Release
+        In order; the last is what coefficients come from.
+    rows : float
+        Released number of complete rows.
+    """
+
+    plan: LookPlan
+    family: Family
+    box: Box
+    releases: tuple[Release, ...]
+    rows: float
+
+
+def look(rows: RowsOfLooks, family: Family) -> Seen:
+    """Look as often as the plan allows: at the box, nearer and nearer, and last with all that is left.
+
+    With delta all looks but the first are fitting looks. At pure eps they are locating looks, and
+    the last takes its information from the one before.
+    """
+    plan = rows.plan
+    box = rows.box()
+    point, family, count = from_box(box, family, rows.described)
+    releases: list[Release] = []
+    left, seen = 1 - plan.box_share, 0.0
+    for place, share in enumerate(plan.early):
+        if plan.gaussian:
+            noise = plan.fit_noise(share, last=False)
+            limits = fit_limits(
+                count, point.size, point.dispersion, noise.information_sd, noise.score_sd
+            )
+            release = rows.fitting(point, family, limits, share, noise, last=False)
+        else:
+            limits = locating_limits(point)
+            signal = point.size * min(4.0 * point.size / count, 1.0) * point.dispersion
+            release = rows.locating(point, family, limits, share, signal)
+        releases.append(release)
+        left -= share
+        point, moved = advance(release, family, count, first=place == 0)
+        hidden = moved.least < TUNING.hidden and (place < 1 or moved.least > 1.3 * seen)
+        seen = max(moved.least, 0.02)
+        if plan.gaussian and not hidden and moved.step <= TUNING.moved:
+            break
+    noise = plan.fit_noise(left, last=True)
+    limits = fit_limits(
+        count, point.size, point.dispersion, noise.information_sd, noise.score_sd
+    )
+    before = None if plan.gaussian else releases[-1]
+    releases.append(rows.fitting(point, family, limits, left, noise, last=True, before=before))
+    return Seen(plan, family, box, tuple(releases), count)

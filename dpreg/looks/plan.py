@@ -1,0 +1,177 @@
+"""What a call's looks may cost and how they divide it: public, and fixed before the charge.
+
+With delta looks are Gaussian and compose in mu^2 (`dpreg.privacy.looks`); shares follow the values
+that were released, and the last look takes all that is left. At pure eps looks compose in sequence.
+Either way they are one line of the budget table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from dpreg.looks.tuning import TUNING
+from dpreg.privacy.account import Account, Line, Part
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.fit_noise import PURE, FitNoise, fit_cells, gaussian_fit, pure_fit
+from dpreg.privacy.gram_sensitivity import Triangle, layout
+from dpreg.privacy.look_noise import (
+    GaussianLook,
+    MatrixLaplaceLook,
+    box_gaussian,
+    box_matrix_laplace,
+    located_matrix_laplace,
+)
+from dpreg.privacy.looks import looks_ratio
+from dpreg.privacy.matrix_laplace import response_share
+from dpreg.privacy.protection import Protection
+
+__all__ = ["LookPlan", "Opened", "plan_looks"]
+
+_BOX_SIGNAL: Final = 0.25
+"""|theta|^2 that a first look expects: the columns explain a quarter of the response's box."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookPlan:
+    """What the looks may cost and how noisy they are.
+
+    Attributes
+    ----------
+    triangle : Triangle
+        The cells of the first look, the constant among its columns.
+    columns : int
+        d, of the later ones.
+    gaussian : bool
+    strength : Fraction
+        mu^2 of all Gaussian looks, or eps of all pure ones.
+    cost : Budget
+    protection : Protection
+    """
+
+    triangle: Triangle
+    columns: int
+    gaussian: bool
+    strength: Fraction
+    cost: Budget
+    protection: Protection
+
+    @property
+    def mechanism(self) -> str:
+        """The noise of the looks."""
+        return "gaussian" if self.gaussian else "matrix-laplace"
+
+    @property
+    def box_share(self) -> Fraction:
+        """The first look's share."""
+        return _share(TUNING.box if self.gaussian else TUNING.box_pure)
+
+    @property
+    def early(self) -> tuple[Fraction, ...]:
+        """Shares of the looks between the first and the last: at most so many are made."""
+        return tuple(map(_share, TUNING.early if self.gaussian else TUNING.locating_pure))
+
+    def box_noise(self) -> GaussianLook | MatrixLaplaceLook:
+        """Return the noise of the first look."""
+        own, who = self.strength * self.box_share, self.protection
+        if self.gaussian:
+            return box_gaussian(self.triangle, own, who.neighbors, who.contributions)
+        share = response_share(_BOX_SIGNAL * (self.triangle.dimension - 1))
+        return box_matrix_laplace(self.triangle, share, own, who.neighbors, who.contributions)
+
+    def fit_noise(self, share: Fraction, *, last: bool) -> FitNoise:
+        """Return the noise of a fitting look."""
+        own = self.strength * share
+        if self.gaussian:
+            h = _share(TUNING.information if last else TUNING.information_early)
+            middle = "matrix" if last else "trace"
+            return gaussian_fit(self.columns, own, self.protection, information=h, middle=middle)
+        trace = _share(TUNING.middle_pure)
+        shares = Fraction(0), 1 - trace, trace
+        return pure_fit(self.columns, own, self.protection, shares=shares)
+
+    def locating_noise(self, share: Fraction, signal: float) -> MatrixLaplaceLook:
+        """Return the noise of a locating look, where R^2 |theta|^2 is expected to be `signal`."""
+        who = self.protection
+        return located_matrix_laplace(
+            self.columns + 1,
+            response_share(signal),
+            self.strength * share,
+            who.neighbors,
+            who.contributions,
+            person=who.person,
+        )
+
+    def open(self, account: Account) -> Opened:
+        """Open the looks' line of an account that is not yet charged."""
+        most = 2 + len(self.early)
+        if self.gaussian:
+            line = account.joint(
+                f"looks 1-{most}", "gaussian", self.cost, mu_squared=self.strength
+            )
+        else:
+            line = account.joint(
+                f"looks 1-{most}", "matrix-laplace", self.cost, by=("matrix-laplace", *PURE)
+            )
+        return Opened(self, line)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """The looks' right to draw, opened in a call's account."""
+
+    plan: LookPlan
+    line: Line
+
+    def part(self, share: Fraction, *, last: bool = False) -> Part:
+        """Take a share of the whole, or all that is left."""
+        if last:
+            return self.line.rest()
+        own = self.plan.strength * share
+        return self.line.look(own) if self.plan.gaussian else self.line.part(Budget(own))
+
+    def left(self, taken: Fraction) -> Fraction:
+        """Return the last look's share."""
+        return 1 - taken
+
+
+def plan_looks(
+    columns: int,
+    cost: Budget,
+    protection: Protection,
+    *,
+    others: int = 0,
+    exclusive: Sequence[Sequence[int]] = (),
+    noise: str | None = None,
+) -> LookPlan:
+    """Plan the looks at p columns.
+
+    Parameters
+    ----------
+    columns : int
+        p, those that have coefficients, without the constant.
+    cost : Budget
+        What all looks may cost.
+    protection : Protection
+    others : int
+        Stored columns beside them: offsets and trials.
+    exclusive : sequence of sequences of int
+        z indices of the 0/1 columns of each factor.
+    noise : {"gaussian", "matrix-laplace"}, optional
+        None takes Gaussian noise where delta is above 0.
+    """
+    triangle = layout(range(columns + others + 1), exclusive)
+    gaussian = cost.delta > 0 and noise != "matrix-laplace"
+    d = columns + 1
+    if not gaussian:
+        return LookPlan(triangle, d, gaussian, cost.eps, Budget(cost.eps), protection)
+    cells = len(triangle.cells) + len(TUNING.early) * fit_cells(d, "trace") + fit_cells(d, "matrix")
+    whole = Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2
+    return LookPlan(triangle, d, gaussian, whole, cost, protection)
+
+
+def _share(number: float) -> Fraction:
+    return Fraction(round(number * 1000), 1000)

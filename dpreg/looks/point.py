@@ -1,0 +1,82 @@
+"""Where a look is taken: public coordinates, and the fit that residuals are measured from.
+
+With columns x in the box, a point has a centre m, a whitening L, slopes b and a middle a:
+
+    u = L (x - m),    v = (1, u),    eta = a + b'(x - m) (+ an offset).
+
+A look taken there tells of theta, beta = t0 + T theta, beta the coefficients of (1, x):
+
+    t0 = (a - b'm, b),    T = wbar^(-1/2) [1, -m'L'; 0, L'],
+
+wbar the mean weight of rows, a public number. Everything in a point is public: post-processing of
+what earlier looks released.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpreg.arrays import Floats
+
+__all__ = ["Point"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """See the module.
+
+    Attributes
+    ----------
+    centre : (p,) array
+    whitening : (p, p) array
+    slopes : (p,) array
+    middle : float
+    weight : float
+        wbar.
+    dispersion : float
+        phi: the mean square of a score a direction, per row.
+    spread : (p,) array
+        Expected variance of each u.
+    sure : (p,) array
+        What of it stands above the noise of the look that told it.
+    offset : (p,) array or None
+        -L m as rounded, once it is.
+    """
+
+    centre: Floats
+    whitening: Floats
+    slopes: Floats
+    middle: float
+    weight: float
+    dispersion: float
+    spread: Floats
+    sure: Floats
+    offset: Floats | None = None
+
+    @property
+    def size(self) -> int:
+        """d: the constant and the p columns."""
+        return len(self.centre) + 1
+
+    @property
+    def shift(self) -> Floats:
+        """t0, (d,)."""
+        return np.append(self.middle - self.slopes @ self.centre, self.slopes)
+
+    @property
+    def transform(self) -> Floats:
+        """T, (d, d)."""
+        matrix = np.zeros((self.size, self.size))
+        matrix[0, 0] = 1.0
+        offset = -self.whitening @ self.centre if self.offset is None else self.offset
+        matrix[0, 1:] = offset
+        matrix[1:, 1:] = self.whitening.T
+        return matrix / np.sqrt(self.weight)
+
+    @property
+    def variance(self) -> float:
+        """Expected variance of the predictor."""
+        along = np.linalg.lstsq(self.whitening.T, self.slopes, rcond=None)[0]
+        return float((along**2 * self.spread).sum())

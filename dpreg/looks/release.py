@@ -1,0 +1,69 @@
+"""What one look released, whichever of the two kinds it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpreg.arrays import Floats
+from dpreg.looks.point import Point
+
+__all__ = ["Box", "Release"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Box:
+    """What the first look released: moments of (1, x, y) in the box, and the noise in them."""
+
+    cells: Floats
+    noise_sd: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Release:
+    """See the module; d coordinates (1, u).
+
+    Attributes
+    ----------
+    point : Point
+        Where it was taken, as rows were really written.
+    information : (d, d) array
+        H: sum of (w / wbar) v v', limited.
+    score : (d,) array
+        s: sum of g e v / sqrt(wbar), limited.
+    information_sd, score_sd : float
+        Of the noise in an off-diagonal cell of H and in a cell of s.
+    middle : (d, d) array or None
+        M: sum of s_i s_i'; None where its trace alone was released.
+    middle_sd : float
+        Of the noise in an off-diagonal cell of M, or in the trace.
+    trace : float
+        Of M.
+    limits : (float, float)
+        A and S, or R and tau.
+    share : float
+        Of what all looks cost together.
+    together : bool
+        Whether it was a locating look.
+    degrees : int or None
+        Of matrix-Laplace noise.
+    """
+
+    point: Point
+    information: Floats
+    score: Floats
+    information_sd: float
+    score_sd: float
+    middle: Floats | None
+    middle_sd: float
+    trace: float
+    limits: tuple[float, float]
+    share: float
+    together: bool = False
+    degrees: int | None = None
+
+    @property
+    def dispersion(self) -> float:
+        """phi as released: the mean square of a score a direction."""
+        return max(self.trace, 2 * self.middle_sd) / max(float(np.trace(self.information)), 1e-300)

@@ -1,0 +1,310 @@
+"""Rows at a point: the only file of this room that sees any.
+
+A complete row (1, x, y) of cells in units of 2**-20 becomes, with u and eta of its `Place`, v = (1,
+u), mean, weight w and factor g of the family at eta, e = y - mean, integers in units of 2**-20. At
+a *fitting look*
+
+    k = h v,    h = min((w / (wbar A))^(1/2), 1/|v|),
+    f = t v,    t = sign(e) min(g |e| / (wbar^(1/2) S), 1/|v|),
+
+so that A sum k k' is the information and S sum f the score. Of a family whose scores are limited
+blindly, f = c g e v / (wbar^(1/2) S) with c = min(1, wbar^(1/2) S / (g ebar |v|)), ebar the farthest
+that any response lies from the mean: c does not see y. At a *locating look* one weight serves both,
+
+    omega = min(1, R^2 wbar / (w |v|^2)),    k = (omega w / wbar)^(1/2) v / R,
+    f = clip(omega^(1/2) g e w^(-1/2) / tau, -1, 1),
+
+and blindly omega is also at most tau^2 w / (g ebar)^2. A row with a missing or undeclared cell
+becomes 0. Of a row with m trials mean, weight and ebar are m times those of one; a row without
+trials becomes 0.
+
+Statement. For every table, chunk, order of rows, engine, number of threads and BLAS:
+
+1. a row's (k, f) depends on that row and on public facts alone, bit for bit;
+2. as integers sum k_i^2 <= 2**40; at a fitting look sum f_i^2 <= 2**40, at a locating one
+   |f| <= 2**20.
+
+Proof. 1. u and eta come from one product with a matrix of whole multiples of powers of two, which
+`dpreg.looks.grid` proves exact in any order. All else is done to each row cell by cell by single
+operations that IEEE 754 rounds correctly (sums, products, quotients, square roots) or that are
+exact (minimum, truncation, powers of two); the exponential is made of such operations
+(`dpreg.looks.exact_exp`), and the sum of squares in |v| is taken column by column, each addition a
+step of its own. 2. By construction: while a row's exact sum of squares exceeds 2**40 the largest of
+its integers moves towards zero by one (`hold_norm`), and f is clipped. QED
+
+Both parts hold for every row there can be, and nothing here raises, warns or branches on a value
+that a caller could see.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from dpreg.arrays import Floats
+from dpreg.columns import ColumnType
+from dpreg.errors import ArgumentError
+from dpreg.grouped.grid import CELL_BITS, to_grid
+from dpreg.grouped.vectors import Vectors, whole_rows
+from dpreg.looks.families import Family
+from dpreg.looks.place import Place
+from dpreg.sources import Chunk
+
+__all__ = ["PIECE", "Described", "Rows", "Trials", "applied", "hold_norm"]
+
+_ONE: Final = 2.0**CELL_BITS
+_SQUARED_NORM: Final = _ONE * _ONE
+PIECE: Final = 8192
+"""Rows worked on together: their products are exact (`dpreg.looks.sums`), and memory stays near."""
+_ALONE: Final = 1 << 18
+"""Multiplications of a product up to which OpenBLAS leaves it to the thread that asks for it."""
+_LEAST_STEP: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """Where the number of a row's trials stands; public.
+
+    Attributes
+    ----------
+    column : int
+        Index of the stored column.
+    scale : (float, float)
+        The number is the first plus the second times its stored cell, rounded to an integer.
+    most : float
+        The largest number.
+    """
+
+    column: int
+    scale: tuple[float, float]
+    most: float
+
+    def of(self, cells: Floats) -> Floats:
+        """Return the numbers of gridded cells (D, rows), each from its own cell."""
+        found = cells[self.column] * (self.scale[1] / _ONE)
+        found += self.scale[0]
+        np.rint(found, out=found)
+        return np.asarray(np.minimum(np.maximum(found, 0.0), self.most), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What of a design's stored columns is what; public.
+
+    Attributes
+    ----------
+    design : Vectors
+        Makes (1, x, y), its first cell 1 in complete rows and 0 in others; a `Design`.
+    columns : tuple of int
+        Indices of the stored columns that have coefficients, from 1.
+    offsets : tuple of int
+        Those of the columns whose slopes are known.
+    known : tuple of float
+        These slopes, in stored units.
+    response : (float, float)
+        The response is the first plus the second times its stored cell.
+    trials : Trials, optional
+        Where rows have several: the response counts successes.
+    """
+
+    design: Vectors
+    columns: tuple[int, ...]
+    offsets: tuple[int, ...] = ()
+    known: tuple[float, ...] = ()
+    response: tuple[float, float] = (0.0, 1.0)
+    trials: Trials | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse columns that are not there."""
+        both = (*self.columns, *self.offsets)
+        if len(set(both)) < len(both) or not all(0 < j < self.design.size - 1 for j in both):
+            raise ArgumentError(
+                f"columns must be different indices from 1 to {self.design.size - 2}"
+            )
+
+    @property
+    def size(self) -> int:
+        """d: the constant and the columns that have coefficients."""
+        return len(self.columns) + 1
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Rows:
+    """A table's rows at a place; see the module. Public facts alone, like the design.
+
+    Parameters
+    ----------
+    described : Described
+    place : Place
+    """
+
+    described: Described
+    place: Place
+    _stored: Callable[[Chunk], Floats] = field(repr=False, compare=False)
+    _forms: Floats = field(repr=False, compare=False)
+
+    def __init__(self, described: Described, place: Place) -> None:
+        """See the class."""
+        put = object.__setattr__
+        put(self, "described", described)
+        put(self, "place", place)
+        put(self, "_stored", whole_rows(described.design))
+        put(self, "_forms", _matrix(described, place))
+
+    @property
+    def types(self) -> Mapping[str, ColumnType]:
+        """What is read, and how."""
+        return self.described.design.types
+
+    def __repr__(self) -> str:
+        """Show public facts only."""
+        return f"<Rows: {len(self.described.columns)} columns, {self.place.family.name}>"
+
+    def __reduce__(self) -> tuple[type[Rows], tuple[object, ...]]:
+        """Keep the arguments only: what they make can be made again."""
+        return Rows, (self.described, self.place)
+
+    def cells(self, chunk: Chunk) -> Floats:
+        """Return the stored rows of a chunk on their grid, (D, rows)."""
+        rows = self._stored(chunk)
+        return np.asarray(to_grid(rows, out=rows).T)
+
+    def pieces(self, cells: Floats) -> Sequence[slice]:
+        """Return what to work on together."""
+        return [slice(at, at + PIECE) for at in range(0, cells.shape[1], PIECE)]
+
+    def located(self, cells: Floats) -> tuple[Floats, Floats]:
+        """Return k and f of gridded cells (D, rows): (d, rows), and (d, rows) or (1, rows)."""
+        seen = _Seen.of(self, cells)
+        place = self.place
+        if place.together:
+            k, f = _together(seen, place)
+        else:
+            k, f = _apart(seen, place)
+        for found in (k, f):
+            found[:, seen.absent] = 0.0
+        return k, f
+
+
+def _matrix(described: Described, place: Place) -> Floats:
+    """Return the (d, D) matrix that takes gridded cells to (eta, u), in units of 1."""
+    size, columns = described.design.size, described.columns
+    if len(place.forms) != len(columns):
+        raise ArgumentError("the place speaks of other columns than are described")
+    both = (*columns, *described.offsets)
+    forms = (form.on_cells(columns, size) for form in place.forms)
+    return np.array([place.predictor.on_cells(both, size), *forms])
+
+
+@dataclass(slots=True, eq=False)
+class _Seen:
+    """What both kinds of looks begin with: v, |v| and the family's terms, row by row."""
+
+    v: Floats
+    length: Floats
+    weight: Floats
+    residual: Floats
+    farthest: Floats | None
+    absent: Floats
+
+    @classmethod
+    def of(cls, rows: Rows, cells: Floats) -> _Seen:
+        described, family = rows.described, rows.place.family
+        v = np.empty((described.size, cells.shape[1]))
+        applied(rows._forms, cells, v)
+        terms = family.terms(v[0])
+        mean, weight, cap = terms.mean, terms.weight, np.full(cells.shape[1], family.cap)
+        absent = cells[0] == 0.0
+        if described.trials is not None:
+            counts = described.trials.of(cells)
+            times = np.maximum(counts, 1.0) / family.cap
+            mean, weight, cap = mean * times, weight * times, cap * times
+            absent |= counts == 0.0
+        residual = cells[-1] * (described.response[1] / _ONE)
+        residual += described.response[0]
+        if math.isfinite(family.limits[0]):
+            np.minimum(residual, cap, out=residual)
+        residual -= mean
+        residual *= terms.factor
+        farthest = None
+        if family.blind:
+            farthest = np.maximum(mean, cap - mean)
+            farthest *= np.abs(terms.factor)
+        v[0] = 1.0
+        length = np.ones(cells.shape[1])
+        for coordinate in v[1:]:
+            length += coordinate * coordinate
+        np.sqrt(length, out=length)
+        return cls(v, length, weight, residual, farthest, absent)
+
+
+def _apart(seen: _Seen, place: Place) -> tuple[Floats, Floats]:
+    """Return k and f of a fitting look."""
+    most = _ONE / seen.length
+    root = math.sqrt(place.weight)
+    scale = np.sqrt(seen.weight)
+    scale *= _ONE / (root * math.sqrt(place.information))
+    k = seen.v * np.minimum(scale, most)
+    unit = _ONE / (root * place.score)
+    if seen.farthest is None:
+        drawn = seen.residual * unit
+        np.minimum(np.maximum(drawn, -most), most, out=drawn)
+    else:
+        farthest = seen.farthest * unit
+        drawn = seen.residual * unit * np.minimum(most / np.maximum(farthest, 1e-300), 1.0)
+    f = seen.v * drawn
+    for found in (k, f):
+        np.trunc(found, out=found)
+        hold_norm(found)
+    return k, f
+
+
+def _together(seen: _Seen, place: Place) -> tuple[Floats, Floats]:
+    """Return k and f of a locating look."""
+    root, weight = math.sqrt(place.weight), np.sqrt(seen.weight)
+    share = place.information * root / (weight * seen.length)
+    if seen.farthest is not None:
+        share = np.minimum(share, place.score * weight / np.maximum(seen.farthest, 1e-300))
+    np.minimum(share, 1.0, out=share)
+    k = seen.v * (share * weight * (_ONE / (root * place.information)))
+    np.trunc(k, out=k)
+    hold_norm(k)
+    f = share * seen.residual / weight * (_ONE / place.score)
+    np.rint(np.minimum(np.maximum(f, -_ONE), _ONE), out=f)
+    return k, f[None, :]
+
+
+def applied(forms: Floats, cells: Floats, out: Floats) -> None:
+    """Write `forms` @ `cells` to `out`, a few rows of the table at a time.
+
+    BLAS shares larger products among threads of its own. Rows are read by several threads anyway,
+    and on a busy machine those that wait for each other take many times as long.
+    """
+    step = max(_LEAST_STEP, _ALONE // forms.size)
+    for start in range(0, cells.shape[1], step):
+        some = slice(start, start + step)
+        np.matmul(forms, cells[:, some], out=out[:, some])
+
+
+def hold_norm(whole: Floats) -> Floats:
+    """Lower the largest integers of each column until its squares add up to at most 2**40.
+
+    Returns
+    -------
+    (columns,) array
+        To what they then add up.
+    """
+    squares = np.einsum("ij,ij->j", whole, whole)  # integers below 2**53: exact in any order
+    over = np.flatnonzero(squares > _SQUARED_NORM)
+    while over.size:
+        part = whole[:, over]
+        largest = np.argmax(np.abs(part), axis=0), np.arange(over.size)
+        part[largest] -= np.sign(part[largest])
+        whole[:, over] = part
+        squares[over] = np.einsum("ij,ij->j", part, part)
+        over = over[squares[over] > _SQUARED_NORM]
+    return np.asarray(squares, dtype=np.float64)

@@ -1,0 +1,112 @@
+"""Sums over rows at a place: exact integers, whatever holds the table.
+
+Statement. A look's sums are the exact integers, whatever the order of the rows, the sizes of the
+chunks, the BLAS, its number of threads and its order of summation.
+
+Proof. As for `dpreg.moments`: a cell is an integer in [-2**20, 2**20], held exactly by a float64; a
+product of two is at most 2**40, and a sum of at most 8192 = 2**13 of them never leaves
+[-2**53, 2**53], where every integer is a float64. Sums of blocks are added in int64, which holds
+2**9 of them, and moved to Python's integers at least that often. QED
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.grouped.grid import CELL_BITS
+from dpreg.looks.rows import Rows
+from dpreg.sources import Chunk, Integers
+
+__all__ = ["Exact", "LookTally", "exact_sums"]
+
+_FLUSH: Final = 512
+_UNIT: Final = 1 << CELL_BITS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exact:
+    """The exact sums of one look, integers in units of 2**-40; they never leave this room.
+
+    Attributes
+    ----------
+    rows : int
+        Rows read, complete or not.
+    information : (d, d) tuple of tuples
+        Sum of k k'.
+    score : tuple
+        2**20 times the sum of f; at a locating look the sum of k f.
+    middle : (d, d) tuple of tuples, or int
+        Sum of f f', or of |f|^2.
+    """
+
+    rows: int
+    information: tuple[tuple[int, ...], ...]
+    score: tuple[int, ...]
+    middle: tuple[tuple[int, ...], ...] | int
+
+
+@dataclass(frozen=True, slots=True)
+class LookTally:
+    """Adds up what a look is of; see `dpreg.sources.Tally`.
+
+    Attributes
+    ----------
+    rows : Rows
+    matrix : bool
+        Whether the middle is a matrix; else its trace.
+    """
+
+    rows: Rows
+    matrix: bool
+
+    def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
+        """Sum over some of the rows, as one vector."""
+        total: NDArray[Any] | None = None
+        size = self.rows.described.size
+        triangle = np.triu_indices(size)
+        partial, pending = np.zeros(self._length(size), dtype=np.int64), 0
+        for _, chunk in chunks:
+            cells = self.rows.cells(chunk)
+            for piece in self.rows.pieces(cells):
+                k, f = self.rows.located(cells[:, piece])
+                sums = [np.array([k.shape[1]]), (k @ k.T)[triangle]]
+                if self.rows.place.together:
+                    sums += [k @ f[0], (f @ f.T).ravel()]
+                elif self.matrix:
+                    sums += [f.sum(axis=1), (f @ f.T)[triangle]]
+                else:
+                    sums += [f.sum(axis=1), np.array([np.einsum("ij,ij->", f, f)])]
+                partial += np.concatenate(sums).astype(np.int64)
+                pending += 1
+                if pending == _FLUSH:
+                    total = partial.astype(object) + (0 if total is None else total)
+                    partial[:], pending = 0, 0
+        return partial if total is None else total + partial
+
+    def _length(self, size: int) -> int:
+        triangle = size * (size + 1) // 2
+        return 1 + triangle + size + (triangle if self.matrix else 1)
+
+
+def exact_sums(tally: LookTally, vector: Integers) -> Exact:
+    """Read a look's sums off the vector that a pass added up."""
+    size = tally.rows.described.size
+    triangle = size * (size + 1) // 2
+    whole = [int(cell) for cell in vector]
+    unit = 1 if tally.rows.place.together else _UNIT
+    score = tuple(cell * unit for cell in whole[1 + triangle : 1 + triangle + size])
+    rest = whole[1 + triangle + size :]
+    middle = _symmetric(rest, size) if tally.matrix else rest[0]
+    return Exact(whole[0], _symmetric(whole[1 : 1 + triangle], size), score, middle)
+
+
+def _symmetric(cells: list[int], size: int) -> tuple[tuple[int, ...], ...]:
+    matrix = [[0] * size for _ in range(size)]
+    for i, j, cell in zip(*np.triu_indices(size), cells, strict=True):
+        matrix[i][j] = matrix[j][i] = cell
+    return tuple(map(tuple, matrix))

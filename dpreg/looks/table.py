@@ -1,0 +1,189 @@
+"""A table as looks see it: exact sums leave this file only with their noise added.
+
+Privacy. Each look's exact sums are given noise that is drawn by the right of the look's own part of
+the budget, and fitted to rows that reach just as far as `dpreg.looks.rows` proves of them. Its place
+is a function of earlier released values: the setting of `dpreg.privacy.looks` (Gaussian), and of
+sequential composition of adaptively chosen mechanisms (pure).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dpreg.arrays import Floats
+from dpreg.looks.families import Family
+from dpreg.looks.place import Place, place_of
+from dpreg.looks.plan import LookPlan, Opened
+from dpreg.looks.point import Point
+from dpreg.looks.release import Box, Release
+from dpreg.looks.rows import Described, Rows
+from dpreg.looks.sums import Exact, LookTally, exact_sums
+from dpreg.moments import read_moments
+from dpreg.privacy.fit_noise import FitNoise
+from dpreg.privacy.gram_sensitivity import CELL_UNITS
+from dpreg.sources.reader import Reader
+
+__all__ = ["Table"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """The rows of a call: a look releases what its part of the budget allows.
+
+    Attributes
+    ----------
+    reader : Reader
+    described : Described
+    opened : Opened
+        Of an account that is charged.
+    """
+
+    reader: Reader
+    described: Described
+    opened: Opened
+
+    @property
+    def plan(self) -> LookPlan:
+        """What the looks may cost."""
+        return self.opened.plan
+
+    def box(self) -> Box:
+        """Release the moments of the rows in the box."""
+        noise = self.plan.box_noise()
+        (moments,) = read_moments(self.reader, self.described.design)
+        drawn = noise.draw(self.opened.part(self.plan.box_share), moments.group)
+        cells = [_noisy(row, own) for row, own in zip(moments.cells, drawn, strict=True)]
+        return Box(np.array(cells), noise.sd)
+
+    def fitting(
+        self,
+        point: Point,
+        family: Family,
+        limits: tuple[float, float],
+        share: Fraction,
+        noise: FitNoise,
+        *,
+        last: bool,
+        before: Release | None = None,
+    ) -> Release:
+        """Release score, middle and information at a point.
+
+        Parameters
+        ----------
+        point : Point
+        family : Family
+        limits : (float, float)
+            A and S.
+        share : Fraction
+            Of what all looks cost.
+        noise : FitNoise
+        last : bool
+        before : Release, optional
+            A locating look whose information, carried to the point, stands for this look's, where
+            the noise has none.
+        """
+        A, S = limits
+        place, at = place_of(
+            point, family, known=self.described.known, information=A, score=S
+        )
+        exact = self._read(place, matrix=noise.middle == "matrix")
+        drawn = noise.draw(self.opened.part(share, last=last))
+        score = S * _noisy(exact.score, drawn.score)
+        if drawn.information is None:
+            assert before is not None
+            information, information_sd = carried(before, at)
+        else:
+            pairs = zip(exact.information, drawn.information, strict=True)
+            information = A * np.array([_noisy(row, own) for row, own in pairs])
+            information_sd = A * noise.information_sd
+        middle, trace = None, 0.0
+        if isinstance(exact.middle, int):
+            assert isinstance(drawn.middle, int)
+            trace = S * S * float(_noisy([exact.middle], [drawn.middle])[0])
+        else:
+            assert not isinstance(drawn.middle, int)
+            both = zip(exact.middle, drawn.middle, strict=True)
+            middle = S * S * np.array([_noisy(row, own) for row, own in both])
+            trace = float(np.trace(middle))
+        return Release(
+            point=at,
+            information=information,
+            score=score,
+            information_sd=information_sd,
+            score_sd=S * noise.score_sd,
+            middle=middle,
+            middle_sd=S * S * noise.middle_sd,
+            trace=trace,
+            limits=limits,
+            share=float(share),
+            degrees=None if before is None else before.degrees,
+        )
+
+    def locating(
+        self, point: Point, family: Family, limits: tuple[float, float], share: Fraction, signal: float
+    ) -> Release:
+        """Release the joint moments of (k, f) at a point; `signal` is as for `locating_noise`."""
+        R, tau = limits
+        place, at = place_of(
+            point, family, known=self.described.known, information=R, score=tau, together=True
+        )
+        noise = self.plan.locating_noise(share, signal)
+        exact = self._read(place, matrix=False)
+        assert isinstance(exact.middle, int)
+        drawn = noise.draw(self.opened.part(share))
+        d = self.described.size
+        pairs = zip(exact.information, drawn[:d], strict=True)
+        information = R * R * np.array([_noisy(row, own[:d]) for row, own in pairs])
+        squares = tau * tau * float(_noisy([exact.middle], [drawn[d][d]])[0])
+        sd = noise.sd
+        count = max(float(information[0, 0]), 1.0)
+        return Release(
+            point=at,
+            information=information,
+            score=R * tau * _noisy(exact.score, drawn[d][:d]),
+            information_sd=R * R * float(sd[0, 1]) if d > 1 else R * R * float(sd[0, 0]),
+            score_sd=R * tau * float(sd[0, d]),
+            middle=None,
+            middle_sd=tau * tau * float(sd[d, d]) / count * max(float(np.trace(information)), 1.0),
+            trace=squares / count * max(float(np.trace(information)), 1.0),
+            limits=limits,
+            share=float(share),
+            together=True,
+            degrees=noise.degrees,
+        )
+
+    def _read(self, place: Place, *, matrix: bool) -> Exact:
+        tally = LookTally(Rows(self.described, place), matrix)
+        return exact_sums(tally, self.reader.total(tally.rows.types, tally, "look"))
+
+
+def carried(before: Release, at: Point) -> tuple[Floats, float]:
+    """Return an earlier look's information in the coordinates of a point, and its noise there.
+
+    With v = J v' for the coordinates v' of the earlier look, H = J H' J'.
+    """
+    d = at.size
+    old, new = _rows(before.point), _rows(at)
+    J = new @ np.linalg.pinv(old)
+    scale = before.point.weight / at.weight
+    spread = float(np.sqrt((J**2).sum(axis=1)).mean()) ** 2
+    return scale * J @ before.information @ J.T, scale * spread * before.information_sd if d else 0.0
+
+
+def _rows(point: Point) -> Floats:
+    """Return the (d, d) matrix that takes (1, x) to (1, u)."""
+    matrix = np.eye(point.size)
+    matrix[1:, 1:] = point.whitening
+    matrix[1:, 0] = -point.whitening @ point.centre if point.offset is None else point.offset
+    return matrix
+
+
+def _noisy(exact: Sequence[int], drawn: Sequence[int]) -> Floats:
+    """Add noise to integers in units of 2**-40."""
+    return np.array(
+        [float(Fraction(a + b, CELL_UNITS)) for a, b in zip(exact, drawn, strict=True)]
+    )
