@@ -29,6 +29,7 @@ def test_bad_calls_are_refused_before_they_are_charged() -> None:
         assert "CHARGED" not in told, name
 
 
+@pytest.mark.filterwarnings("ignore::dpreg.errors.DpregWarning")
 def test_no_golden_is_of_looks() -> None:
     for name, call in calls.CASES.items():
         result = call()
