@@ -88,7 +88,7 @@ def code_lines(source: str) -> int:
     """Return how many lines of a Python text hold code."""
     told: set[int] = set()
     for node in ast.walk(ast.parse(source)):
-        if _is_text(node):
+        if isinstance(node, ast.Expr) and _is_text(node):
             told |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     skipped = {
         *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
@@ -103,11 +103,10 @@ def code_lines(source: str) -> int:
 
 def _is_text(node: ast.AST) -> bool:
     """Whether a statement is a string alone."""
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+    match node:
+        case ast.Expr(value=ast.Constant(value=str())):
+            return True
+    return False
 
 
 def r_lines(source: str) -> int:
