@@ -1,17 +1,25 @@
-"""Results that dpreg 0.1 saved still load, say the same, and predict.
+"""Results that dpreg 0.1 and 0.2 saved still load, say the same, and predict.
 
-The files were written by dpreg 0.1.0 from 4,000 rows of `dpreg.datasets.load_randhie`, each by one
-call with ``unsafe_seed=1``: `dp_ols` (K-norm, AdaSSP), `dp_select` (split fit; five draws under
+Those of 0.2 are written, and said how, by ``write_saved_0_2.py`` beside this file. Beside each lies
+the page that 0.2 printed; a page may gain lines since (a note), and lose or change none.
+
+Those of 0.1 were written by dpreg 0.1.0 from 4,000 rows of `dpreg.datasets.load_randhie`, each by
+one call with ``unsafe_seed=1``: `dp_ols` (K-norm, AdaSSP), `dp_select` (split fit; five draws under
 add-remove), `dp_mean` and `dp_histogram`.
 """
 
+import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from results import write_saved_0_2 as written
 
 import dpreg
+from dpreg.errors import LedgerError
+from dpreg.reporting import report_html
 
 FOLDER = Path(__file__).parent / "saved-0.1"
 SAVED = sorted(FOLDER.glob("*.json"), key=lambda path: path.name)
@@ -46,3 +54,75 @@ def test_its_numbers_are_those_that_were_saved() -> None:
     chosen = dpreg.load(FOLDER / "select-split.json")
     inner = json.loads((FOLDER / "select-split.json").read_text())["regression"]
     assert chosen.params.tolist() == inner["coefficients"]
+
+
+def said() -> dict[str, Any]:
+    answers: dict[str, Any] = json.loads((written.FOLDER / "said.json").read_text())
+    return answers
+
+
+def missing(before: str, now: str) -> list[str]:
+    """Return the lines of one text that another does not hold in their order."""
+    lines = iter(now.splitlines())
+    return [line for line in before.splitlines() if line not in lines]
+
+
+def test_every_kind_of_0_2_was_saved() -> None:
+    packed = {path.name.partition(".")[0] for path in written.FOLDER.glob("*.json.gz")}
+    assert packed == set(said()) == set(written.CALLS)
+    results = [written.saved(name) for name in packed]
+    assert {result.kind for result in results} == {
+        *("classic", "glm", "glm-selection", "histogram", "regression", "selection"),
+    }
+    assert {r.method for r in results if r.kind in ("regression", "selection")} == {
+        *("staged", "gram", "objective", "ssp", "adassp", "pcls", "pcpl"),
+    }
+    assert {r.family for r in results if r.kind == "glm"} == {
+        *("binomial", "poisson", "quasipoisson"),
+    }
+
+
+@pytest.mark.parametrize("name", written.CALLS)
+def test_a_result_of_0_2_prints_as_it_did(name: str) -> None:
+    result = written.saved(name)
+    before = (written.FOLDER / f"{name}.txt").read_text()
+    assert missing(before, str(result.summary())) == []
+    assert "NOT PRIVATE" in result.summary().as_latex()
+    assert "NOT PRIVATE" in result.summary().as_html()
+    assert "NOT PRIVATE" in report_html(result)
+
+
+@pytest.mark.parametrize("name", written.CALLS)
+def test_a_result_of_0_2_predicts_as_it_did(name: str) -> None:
+    now, before = written.said(written.saved(name)), said()[name]
+    assert set(now) == set(before)
+    for asked, answer in before.items():
+        if isinstance(answer, str):
+            assert now[asked] == answer
+        else:
+            np.testing.assert_allclose(now[asked], answer, rtol=1e-7, atol=1e-8, err_msg=asked)
+
+
+@pytest.mark.parametrize("name", written.CALLS)
+def test_a_result_of_0_2_is_saved_again_with_all_that_it_held(name: str) -> None:
+    payload = gzip.decompress((written.FOLDER / f"{name}.json.gz").read_bytes())
+    saved, again = json.loads(payload), written.saved(name).to_dict()
+    changed = {field for field in saved if saved[field] != again.get(field)}
+    assert changed <= {"dpreg"}
+
+
+def test_a_ledger_of_0_2_opens_verifies_and_is_charged(tmp_path: Path) -> None:
+    told = json.loads((written.FOLDER / "ledger.json").read_text())
+    path = tmp_path / "ledger.db"
+    path.write_bytes(gzip.decompress((written.FOLDER / "ledger.db.gz").read_bytes()))
+    ledger = dpreg.Ledger.open(path)
+    assert ledger.verify(told["head"]).entries == 3
+    assert (ledger.identity, str(ledger.spent)) == (told["identity"], told["spent"])
+    with pytest.raises(LedgerError):  # it is a copy
+        ledger.charge(dpreg.Budget(1), "before it is adopted")
+    ledger.adopt("unpacked for a test")
+    ledger.charge(dpreg.Budget(1), "a mean", analyst="ben")
+    with pytest.raises(dpreg.errors.BudgetError):
+        ledger.charge(dpreg.Budget(2), "more than ben has left", analyst="ben")
+    assert ledger.verify(told["head"]).entries == 5
+    ledger.close()
