@@ -45,6 +45,7 @@ rpy2_requirement <- function(version = getRversion()) {
 #'   by default reticulate's choice.
 #' @param index_url A package index to use in place of the default one.
 #' @param quiet Say nothing on success?
+#' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns `dpreg_available()`: `TRUE` or `FALSE`; where it is `FALSE`, the attribute `"reason"` says
 #'   why. `install_dpreg()`: the path of the environment's Python, invisibly.
 #' @examples
@@ -55,7 +56,8 @@ rpy2_requirement <- function(version = getRversion()) {
 #' install_dpreg("~/src/dpreg")       # the folder of its source
 #' }
 #' @export
-dpreg_available <- function(extras = character()) {
+dpreg_available <- function(extras = character(), ...) {
+  no_more(...)
   tryCatch(
     {
       open_door()
@@ -73,7 +75,8 @@ dpreg_available <- function(extras = character()) {
 #' @rdname dpreg_available
 #' @export
 install_dpreg <- function(from, extras = "arrow", envname = "r-dpreg", python = NULL,
-                          index_url = NULL, quiet = FALSE) {
+                          index_url = NULL, quiet = FALSE, ...) {
+  no_more(...)
   need_reticulate()
   extras <- known_extras(extras)
   if (missing(from) || !is.character(from) || length(from) != 1 || is.na(from)) {
