@@ -1,8 +1,7 @@
 #' Choose the variables of a regression with differential privacy
 #'
 #' Every number in the result is drawn by a differentially private mechanism and charged to a budget,
-#' or is public: it may be published. The arguments are those of Python's `dpreg.dp_select`, whose
-#' documentation has the mathematics.
+#' or is public: it may be published.
 #'
 #' @section Formula:
 #' R's own: `.`, `-1`, `a:b`, `a*b`, `(a + b)^2`, names in back-ticks. A term may hold columns of
