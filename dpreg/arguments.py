@@ -6,12 +6,15 @@ got, and what to change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
+from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar
 
-from dpreg.errors import ArgumentError, quotable, shown
-from dpreg.privacy.budget import Budget, exact
+from dpreg.errors import ArgumentError, UnknownArgument, did_you_mean, printable, quotable, shown
+from dpreg.privacy.budget import Budget, decimal_string, exact, settled
 
 __all__ = [
     "LEAST_EPS",
@@ -20,18 +23,104 @@ __all__ = [
     "column",
     "count",
     "inclusions",
+    "known_alone",
     "names",
     "owned",
     "penalty",
     "positive",
+    "refuse_unknown",
+    "settle_budget",
     "text",
     "truth",
 ]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_MEANT: Final[Mapping[str, tuple[str, ...]]] = {
+    "epsilon": ("eps",),
+    "seed": ("unsafe_seed", "seed"),
+    "random_state": ("unsafe_seed", "seed"),
+    "rng": ("unsafe_seed", "seed"),
+    "df": ("data",),
+    "id": ("person",),
+    "ledger": ("budget",),
+    "groupby": ("by",),
+    "quantiles": ("q",),
+    "lower": ("bounds",),
+    "upper": ("bounds",),
+}
+"""Other libraries' names of arguments, and those that stand for them here."""
+_NO_ROW_ERRORS: Final = (
+    "standard errors of another kind are sums over the rows' residuals, which are not released; "
+    "those that are count sampling and the noise"
+)
+_NOT_HERE: Final[Mapping[str, str]] = {
+    "subset": "choose the rows beforehand; their number then is a fact about the rows, which "
+    'neighbors="add-remove" keeps private',
+    "weights": "all rows count alike",
+    "offset": "a linear model takes no offset here; dp_glm does",
+    "alpha": "levels of intervals are chosen when they are read, as in conf_int(alpha=0.05)",
+    "missing": "a row with a missing value is left out",
+    "cov_type": _NO_ROW_ERRORS,
+    "cov_kwds": _NO_ROW_ERRORS,
+    "vcov": _NO_ROW_ERRORS,
+    "robust": _NO_ROW_ERRORS,
+    "cluster": _NO_ROW_ERRORS,
+}
+"""Arguments that calls do not have, and why."""
 
 _LEAST_INCLUSIONS: Final = Fraction("1e-200")
 LEAST_EPS: Final = Fraction(1, 2**64)
 _MOST_OWNED: Final = 2**32
 _LONGEST_TERM: Final = 80
+
+
+def refuse_unknown(call: str, known: Collection[str], given: Iterable[str]) -> None:
+    """Raise UnknownArgument for a name that a call lacks, saying which was meant; see no value."""
+    for name in given:
+        if name in known:
+            continue
+        head = f"{call}() has no argument {shown(printable(name))}"
+        meant = [one for one in _MEANT.get(name, ()) if one in known]
+        if meant:
+            seeded = "; results with it can be repeated and are not private"
+            raise UnknownArgument(
+                f"{head}; did you mean {meant[0]!r}?{seeded if meant[0] == 'unsafe_seed' else ''}"
+            )
+        why = _NOT_HERE.get(name)
+        raise UnknownArgument(f"{head}: {why}." if why else head + did_you_mean(name, known))
+
+
+def known_alone(call: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Wrap a public call that no account is charged for: arguments that it lacks are refused."""
+    known = inspect.signature(call).parameters
+
+    @wraps(call)
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        refuse_unknown(call.__name__, known, kwargs)
+        return call(*args, **kwargs)
+
+    return wrapped
+
+
+def settle_budget(arguments: MutableMapping[str, Any]) -> tuple[str, ...]:
+    """Put for an eps and a delta of arithmetic what they stand for, and return notes that say so.
+
+    What stands there afterwards is used, charged, claimed and recorded.
+    """
+    notes = []
+    for name in ("eps", "delta"):
+        value = arguments.get(name)
+        taken = settled(value)
+        if taken is not value and isinstance(taken, Decimal):
+            arguments[name] = taken
+            notes.append(
+                f"{name} had more digits than anybody types, as sums and quotients do: "
+                f"{decimal_string(Fraction(taken))} was taken, charged and claimed. Text is taken "
+                "to its last digit."
+            )
+    return tuple(notes)
 
 
 def text(value: object, name: str) -> str:

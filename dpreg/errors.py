@@ -21,6 +21,7 @@ __all__ = [
     "LedgerError",
     "NotReleased",
     "SchemaError",
+    "UnknownArgument",
     "did_you_mean",
     "printable",
     "quotable",
@@ -79,6 +80,10 @@ class DpregError(Exception):
 
 class ArgumentError(DpregError, ValueError):
     """An argument of the call is out of its range or of the wrong kind."""
+
+
+class UnknownArgument(ArgumentError, TypeError):
+    """A call was given an argument that it does not have."""
 
 
 class SchemaError(DpregError, ValueError):

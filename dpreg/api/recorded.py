@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
+from dpreg.arguments import refuse_unknown, settle_budget
 from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.ledger import Ledger
@@ -45,6 +46,7 @@ def recorded(call: Callable[_P, _R]) -> Callable[_P, _R]:
     @wraps(call)
     def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         restore_interrupts()
+        refuse_unknown(call.__name__, signature.parameters, kwargs)
         analyst = kwargs.get("analyst")
         if analyst is not None:
             ledger = kwargs.get("budget")
@@ -53,13 +55,18 @@ def recorded(call: Callable[_P, _R]) -> Callable[_P, _R]:
                     "analyst says on whose account the budget is charged: give budget=Ledger(...)."
                 )
             kwargs["budget"] = ledger.for_analyst(analyst)  # type: ignore[arg-type]
+        given = signature.bind_partial(*args, **kwargs)
+        notes = settle_budget(given.arguments)
         with kept() as receipt, np.errstate(all=_NUMERICAL):
-            result = call(*args, **kwargs)
+            result = call(*given.args, **given.kwargs)
         _log.info("%s finished", call.__name__)
-        told = signature.bind(*args, **kwargs).arguments
         record = ReleaseRecord(
-            call=call.__name__, arguments=public_arguments(told), ledger=position(receipt)
+            call=call.__name__,
+            arguments=public_arguments(given.arguments),
+            ledger=position(receipt),
         )
+        if notes:
+            return replace(result, record=record, notes=(*notes, *result.notes))
         return replace(result, record=record)
 
     return wrapped

@@ -86,7 +86,7 @@ class OLSRequest(Request):
         center = truth(call["center"], "center")
         common = cls.common(call)
         method = choice(call["method"], "method", METHODS)
-        if method == "auto" and call["noise"] in _GRAM_ALONE:
+        if method == "auto" and isinstance(call["noise"], str) and call["noise"] in _GRAM_ALONE:
             method = "gram"
         expected = call["expected_rows"]
         request = cls(

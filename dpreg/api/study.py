@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpreg.api.study_staged import OF_ALL, staged_study
+from dpreg.arguments import known_alone
 from dpreg.errors import ArgumentError
 from dpreg.planning.arguments import sized
 from dpreg.privacy.budget import exact
@@ -42,6 +43,7 @@ _STUDIED: Final = {"delta": 0, "method": "pcls", **OF_ALL}
 """Arguments of `dp_select` that are the same in every study of the paper's method."""
 
 
+@known_alone
 def selection_study(
     formula: str,
     data: Table,
@@ -170,6 +172,7 @@ false_inclusions
     )
 
 
+@known_alone
 def simulation_study(
     beta: Sequence[float] | NDArray[np.floating],
     n: int | Sequence[int] = (100, 1000),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from dpreg.arguments import known_alone
 from dpreg.families.plan import FamilyPlan
 from dpreg.families.point import can_hold
 from dpreg.families.predict import predict_family
@@ -61,6 +62,7 @@ class GLMPlan(PlanOfFamily):
         return f"<GLMPlan: n={self.n:,}, eps={float(self.eps):g}: {told}>"
 
 
+@known_alone
 def plan_glm(
     formula: str,
     *,

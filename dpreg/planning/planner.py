@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dpreg.arguments import known_alone
 from dpreg.errors import ArgumentError
 from dpreg.planning.assumed import Assumed, of_formula, of_numbers
 from dpreg.planning.facts import Facts
@@ -30,6 +31,7 @@ from dpreg.signatures import Amount, SchemaLike, Table
 __all__ = ["plan"]
 
 
+@known_alone
 def plan(
     effects: Mapping[str, float] | float | Sequence[float] | None = None,
     *,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_DOWN, Context, Decimal, InvalidOperation
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +31,7 @@ __all__ = [
     "decimal_string",
     "exact",
     "in_parallel",
+    "settled",
     "together",
 ]
 
@@ -40,6 +41,7 @@ SELECTING: Final = "half 1"
 FITTING: Final = "half 2"
 """The labels of spends that read one of the halves of ``fit="split"``."""
 
+_ARITHMETIC: Final = Decimal("1e-14")  # what sums of some decimals are off by, relatively
 _LARGEST_EXPONENT: Final = 400  # beyond any float; keeps "1e999999999" from filling the memory
 
 
@@ -82,6 +84,29 @@ def exact(value: object, name: str, error: type[DpregError] = ArgumentError) -> 
     if isinstance(value, Decimal):
         return _finite(value, name, error)
     raise error(f"{name} must be a number, not {type(value).__name__}")
+
+
+def settled(value: object) -> object:
+    """Return the number that a float of arithmetic stands for: 12 digits of it.
+
+    A float of at most 15 digits was typed and stays as it is, as does all that is no float. What
+    sums of decimals miss by the last bits is the decimal: 0.1 + 0.2 is 0.3. Any other is cut, never
+    raised: three times 2/3 fit into 2.
+
+    Examples
+    --------
+    >>> settled(0.3), settled(0.1 + 0.2), settled(2 / 3), settled("0.30000000000000004")
+    (0.3, Decimal('0.3'), Decimal('0.666666666666'), '0.30000000000000004')
+    """
+    if not isinstance(value, float | np.floating) or not np.isfinite(value):
+        return value
+    number = Decimal(str(value))
+    if len(number.normalize().as_tuple().digits) <= 15:
+        return value
+    near = Decimal(f"{value:.12g}")
+    if abs(near - number) > abs(number) * _ARITHMETIC:
+        near = Context(prec=12, rounding=ROUND_DOWN).plus(number)
+    return near
 
 
 def _finite(value: str | Decimal, name: str, error: type[DpregError]) -> Fraction:
@@ -157,8 +182,8 @@ class Budget:
 
     def __post_init__(self) -> None:
         """Take both numbers exactly and reject invalid budgets."""
-        eps = exact(self.eps, "eps", BudgetError)
-        delta = exact(self.delta, "delta", BudgetError)
+        eps = exact(settled(self.eps), "eps", BudgetError)
+        delta = exact(settled(self.delta), "delta", BudgetError)
         if eps.numerator < 0:
             raise BudgetError(f"eps must be at least 0, got {_told(self.eps, eps)}")
         if not 0 <= delta.numerator < delta.denominator:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import venv
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,25 @@ def test_the_working_directory_hides_no_package(rscript, tmp_path: Path) -> None
         """
     )
     assert told == f"{tmp_path.name} 42"
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> str:
+    """Return a Python without any package."""
+    venv.create(tmp_path / "bare", symlinks=True)
+    return str(tmp_path / "bare" / "bin" / "python")
+
+
+REASON = 'library(dpreg); cat(attr(dpreg_available(), "reason"))'
+
+
+def test_a_reticulate_python_without_dpreg_is_named(rscript, bare: str) -> None:
+    told = rscript(REASON, DPREG_PYTHON="", RETICULATE_PYTHON=bare)
+    assert told.startswith(f"The environment variable RETICULATE_PYTHON names '{bare}', and it has")
+
+
+def test_a_python_that_runs_already_is_named(rscript, bare: str) -> None:
+    start = f'reticulate::use_python("{bare}", required = TRUE); reticulate::py_eval("1"); '
+    told = rscript(start + REASON)
+    assert f"This session ran '{bare}' as its Python before dpreg was asked" in told
+    assert "restart R and call dpreg::dpreg_available() before anything else" in told

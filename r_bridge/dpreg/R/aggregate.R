@@ -1,8 +1,7 @@
 #' Any estimator, made private by averaging it over random blocks of rows
 #'
 #' Sample and aggregate (Smith 2008, 2011): coins send each row to one of many blocks, `estimator` is
-#' computed in each, and a private average of its values is released. The arguments are those of
-#' Python's `dpreg.sample_aggregate`, whose documentation has the mathematics.
+#' computed in each, and a private average of its values is released.
 #'
 #' @section What the estimator may do:
 #' It takes a block and returns one number or several, in the order of `bounds`. A block of a data frame is a
@@ -61,7 +60,8 @@
 sample_aggregate <- function(estimator, data, eps, delta = 0, bounds, blocks = NULL,
                              correct_bias = TRUE, aggregation = "auto", neighbors = "replace-one",
                              contributions = 1, person = NULL, by = NULL, schema = NULL, timeout = NULL,
-                             noise = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
+                             noise = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
+  no_more(...)
   call <- match.call()
   required(estimator, data, eps, bounds)
   arguments <- given_arguments(call)

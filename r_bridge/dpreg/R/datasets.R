@@ -10,6 +10,7 @@
 #' @param name `"airfoil"`, `"bike"`, `"concrete"` or `"elevators"`.
 #' @param n The number of rows.
 #' @param seed The same seed gives the same rows.
+#' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns A list with `data`, a data frame; `schema`, for [dp_select()] and its like; `formula`; `source`,
 #'   where the rows come from; and `simulated`.
 #' * `load_randhie()`: 20,190 person-years of the RAND Health Insurance Experiment, visits to a doctor and the
@@ -26,23 +27,38 @@ NULL
 
 #' @rdname datasets
 #' @export
-load_randhie <- function() dataset("load_randhie")
+load_randhie <- function(...) {
+  no_more(...)
+  dataset("load_randhie")
+}
 
 #' @rdname datasets
 #' @export
-load_prostate <- function() dataset("load_prostate")
+load_prostate <- function(...) {
+  no_more(...)
+  dataset("load_prostate")
+}
 
 #' @rdname datasets
 #' @export
-load_kc_house <- function() dataset("load_kc_house")
+load_kc_house <- function(...) {
+  no_more(...)
+  dataset("load_kc_house")
+}
 
 #' @rdname datasets
 #' @export
-load_uci <- function(name) dataset("load_uci", list(name = name))
+load_uci <- function(name, ...) {
+  no_more(...)
+  dataset("load_uci", list(name = name))
+}
 
 #' @rdname datasets
 #' @export
-make_bay_area <- function(n = 235760, seed = 0) dataset("make_bay_area", list(n = n, seed = seed))
+make_bay_area <- function(n = 235760, seed = 0, ...) {
+  no_more(...)
+  dataset("make_bay_area", list(n = n, seed = seed))
+}
 
 # `loader` is the function's name in Python.
 dataset <- function(loader, arguments = list()) {

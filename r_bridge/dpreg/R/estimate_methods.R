@@ -11,7 +11,7 @@
 #' @param conf.int Add the columns `conf.low` and `conf.high`?
 #' @param digits The number of significant digits; for `knit_print()`, of digits after the point.
 #' @param row.names,optional Not used.
-#' @param ... Not used.
+#' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns `coef()` is a named vector, `confint()` a matrix, `tidy()` a table with broom's column names,
 #'   `as.data.frame()` the table of estimates with both kinds of standard error. `vcov()` is the variance
 #'   of a single estimate; of several, covariances are not released, and it fails with a condition of
@@ -27,11 +27,15 @@ NULL
 
 #' @rdname dp_estimate
 #' @export
-coef.dp_estimate <- function(object, ...) stamped(object$coefficients, object$seeded)
+coef.dp_estimate <- function(object, ...) {
+  no_more(..., .harmless = "complete")
+  stamped(object$coefficients, object$seeded)
+}
 
 #' @rdname dp_estimate
 #' @export
 vcov.dp_estimate <- function(object, ...) {
+  no_more(..., .harmless = "complete")
   names <- names(object$coefficients)
   if (length(names) > 1) {
     dpreg_stop("not_released", "vcov() is not released: this call released ", length(names), " estimates ",
@@ -44,6 +48,7 @@ vcov.dp_estimate <- function(object, ...) {
 #' @rdname dp_estimate
 #' @export
 confint.dp_estimate <- function(object, parm, level = 0.95, ...) {
+  no_more(...)
   check_level(level)
   estimate <- object$coefficients
   tails <- c((1 - level) / 2, (1 + level) / 2)
@@ -72,6 +77,7 @@ confint.dp_estimate <- function(object, parm, level = 0.95, ...) {
 #' @rdname dp_estimate
 #' @export
 print.dp_estimate <- function(x, digits = max(3L, getOption("digits") - 3L), level = 0.95, ...) {
+  no_more(..., .harmless = print_options)
   estimate_heading(x)
   shown <- estimate_table(x, level)
   print(shown[setdiff(names(shown), c("se_sampling", "se_privacy"))], digits = digits,
@@ -84,6 +90,7 @@ print.dp_estimate <- function(x, digits = max(3L, getOption("digits") - 3L), lev
 #' @rdname dp_estimate
 #' @export
 summary.dp_estimate <- function(object, level = 0.95, ...) {
+  no_more(...)
   kept <- c("call", "statistic", "noise", "by", "column", "binning", "blocks", "complete_rows", "nobs",
             "neighbors", "contributions", "eps", "delta", "budget", "privacy", "seeded", "notes")
   out <- object[intersect(kept, names(object))]
@@ -101,6 +108,7 @@ summary.dp_estimate <- function(object, level = 0.95, ...) {
 #' @rdname dp_estimate
 #' @export
 print.summary.dp_estimate <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  no_more(..., .harmless = print_options)
   estimate_heading(x)
   facts <- estimate_facts(x)
   cat(paste0(names(facts), ": ", facts, collapse = "; "), "\n\n", sep = "")
@@ -121,6 +129,7 @@ print.summary.dp_estimate <- function(x, digits = max(3L, getOption("digits") - 
 #' @rdname dp_estimate
 #' @export
 tidy.dp_estimate <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
+  no_more(...)
   frame <- x$estimates
   frame$statistic <- frame$estimate / frame$std.error
   frame$p.value <- 2 * stats::pnorm(-abs(frame$statistic))
@@ -136,6 +145,7 @@ tidy.dp_estimate <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
 #' @rdname dp_estimate
 #' @export
 as.data.frame.dp_estimate <- function(x, row.names = NULL, optional = FALSE, ...) {
+  no_more(..., .harmless = "stringsAsFactors")
   stamped(x$estimates, x$seeded)
 }
 

@@ -36,7 +36,8 @@ NULL
 #' @export
 dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL,
                     neighbors = "replace-one", contributions = 1, person = NULL, by = NULL, complete = FALSE,
-                    noise = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
+                    noise = NULL, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
+  no_more(...)
   call <- match.call()
   required(x, eps)
   estimate_call("dp_mean", x, data, given_arguments(call), call)
@@ -46,7 +47,8 @@ dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL
 #' @export
 dp_quantile <- function(x, q, data = NULL, eps, bounds = NULL, schema = NULL,
                         neighbors = "replace-one", contributions = 1, person = NULL, by = NULL, complete = FALSE,
-                        alpha = 0.05, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL) {
+                        alpha = 0.05, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
+  no_more(...)
   call <- match.call()
   required(x, q, eps)
   estimate_call("dp_quantile", x, data, given_arguments(call), call)
@@ -57,7 +59,8 @@ dp_quantile <- function(x, q, data = NULL, eps, bounds = NULL, schema = NULL,
 dp_histogram <- function(x, data = NULL, eps, delta = 0, bounds = NULL, bins = "private",
                          schema = NULL, neighbors = "replace-one", contributions = 1, person = NULL, by = NULL,
                          complete = FALSE, width_share = 0.2, noise = NULL, budget = NULL, analyst = NULL,
-                         progress = NULL, unsafe_seed = NULL) {
+                         progress = NULL, unsafe_seed = NULL, ...) {
+  no_more(...)
   call <- match.call()
   required(x, eps)
   estimate_call("dp_histogram", x, data, given_arguments(call), call)
@@ -68,7 +71,8 @@ dp_histogram <- function(x, data = NULL, eps, delta = 0, bounds = NULL, bins = "
 dp_suffstats <- function(x, data = NULL, family = "gaussian", eps, delta = 0, bounds = NULL,
                          schema = NULL, neighbors = "replace-one", contributions = 1, person = NULL, by = NULL,
                          complete = FALSE, noise = NULL, budget = NULL, analyst = NULL, progress = NULL,
-                         unsafe_seed = NULL) {
+                         unsafe_seed = NULL, ...) {
+  no_more(...)
   call <- match.call()
   required(x, eps)
   estimate_call("dp_suffstats", x, data, given_arguments(call), call)
@@ -82,6 +86,9 @@ estimate_call <- function(verb, x, data, arguments, call) {
     data <- if (is.data.frame(x)) x else data.frame(x = x, stringsAsFactors = FALSE)
     x <- setdiff(names(data), c(arguments$by, arguments$person))
   }
+  if (!is.null(arguments$by) && !is_name(arguments$by)) {
+    dpreg_stop("argument_error", "by must be the name of a column of data, in quotes.")
+  }
   source <- NULL
   if (is_source(data)) {
     source <- open_source(data)
@@ -89,6 +96,9 @@ estimate_call <- function(verb, x, data, arguments, call) {
     data <- source$columns
   }
   if (!is.data.frame(data)) not_a_table(data)
+  if (!is.character(x) || !length(x) || length(x) > 1 && !any(x %in% attr(data, "names"))) {
+    dpreg_stop("argument_error", "x must be names of columns of data, in quotes; it has ", listed(attr(data, "names")), ".")
+  }
   columns <- unique(c(x, arguments$by))
   check_text(columns, "a column's name in x or by")
   arguments["schema"] <- list(plain_schema(arguments$schema))

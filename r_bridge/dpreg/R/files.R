@@ -8,6 +8,7 @@
 #' @param object A result of [dp_select()], [dp_ols()], [dp_glm()], [dp_mean()] and its like, or [sample_aggregate()].
 #' @param path The file's path. An earlier file there is replaced, at the end and as a whole. A result is not saved
 #'   under a name that ends like a table's file, such as `.csv`.
+#' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns `dp_load()`: the result, as the call that made it returned it. Names of coefficients are R's; a
 #'   formula that was typed in Python may hold a term that R has no words for, which is an error of class
 #'   `dpreg_formula_error`. The others: the path, invisibly. `dp_save()` needs no Python.
@@ -17,7 +18,8 @@
 #' dp_save(fit, file)
 #' all.equal(coef(dp_load(file)), coef(fit))
 #' @export
-dp_save <- function(object, path) {
+dp_save <- function(object, path, ...) {
+  no_more(...)
   json <- result_text(object)
   path <- file_path(path)
   # Also in Python, by sources/files.py: dp_save() needs none.
@@ -34,7 +36,8 @@ dp_save <- function(object, path) {
 
 #' @rdname dp_save
 #' @export
-dp_load <- function(path) {
+dp_load <- function(path, ...) {
+  no_more(...)
   told <- python_call("load", list(path = file_path(path)))
   translation <- if (!is.null(told$formula)) translation_of(told$formula, r_schema(told$view$schema))
   if (told$kind %in% c("glm", "glm-selection")) translation <- saved_model(translation, told$offset, told$trials)
@@ -50,7 +53,8 @@ dp_load <- function(path) {
 
 #' @rdname dp_save
 #' @export
-dp_report <- function(object, path) {
+dp_report <- function(object, path, ...) {
+  no_more(...)
   json <- result_text(object)
   python_call("report", list(result = json, path = file_path(path)))
   invisible(path)

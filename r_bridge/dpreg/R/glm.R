@@ -44,7 +44,8 @@
 dp_glm <- function(formula, data, eps, delta = 0, family = stats::binomial(), schema = NULL, offset = NULL,
                    exposure = NULL, response_cap = NULL, trials = NULL, noise = NULL, neighbors = "replace-one",
                    contributions = 1, person = NULL, shares = NULL, budget = NULL, analyst = NULL,
-                   progress = NULL, unsafe_seed = NULL) {
+                   progress = NULL, unsafe_seed = NULL, ...) {
+  no_more(...)
   call <- match.call()
   required(formula, data, eps)
   wanted <- family_name(family)

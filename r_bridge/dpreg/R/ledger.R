@@ -24,6 +24,7 @@
 #' @param ledger A ledger, or its path.
 #' @param head A `head` that was seen earlier: the account must still hold it.
 #' @param reason Why the ledger is adopted: public text, kept in it.
+#' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns `dp_ledger()` and `adopt_ledger()`: an object of class `dp_ledger`, a list with `path`, `cap`,
 #'   `spent`, `remaining` (exact decimals as text), `caps` (a data frame, of analysts and periods), `entries`
 #'   (a data frame) and `head`, as they were when it was made or printed. `verify_ledger()`: a list with `head`,
@@ -38,7 +39,8 @@
 #' verify_ledger(ledger)$entries
 #' @export
 dp_ledger <- function(path, eps = NULL, delta = 0, analyst_cap = NULL, period_cap = NULL, period = "month",
-                      analyst = NULL, read_only = FALSE, timeout = 30) {
+                      analyst = NULL, read_only = FALSE, timeout = 30, ...) {
+  no_more(...)
   call <- match.call()
   required(path)
   arguments <- given_arguments(call)
@@ -92,7 +94,8 @@ cap_of <- function(cap, what, named = FALSE) {
 
 #' @rdname dp_ledger
 #' @export
-verify_ledger <- function(ledger, head = NULL) {
+verify_ledger <- function(ledger, head = NULL, ...) {
+  no_more(...)
   found <- python_call("verify_ledger", c(list(path = ledger_path(ledger)), if (!is.null(head)) list(head = head)))
   found$spent <- stats::setNames(found$spent, c("eps", "delta"))
   found
@@ -100,7 +103,8 @@ verify_ledger <- function(ledger, head = NULL) {
 
 #' @rdname dp_ledger
 #' @export
-adopt_ledger <- function(ledger, reason) {
+adopt_ledger <- function(ledger, reason, ...) {
+  no_more(...)
   path <- ledger_path(ledger)
   analyst <- if (inherits(ledger, "dp_ledger")) ledger$analyst
   new_ledger(python_call("adopt_ledger", list(path = path, reason = reason)), path, analyst)
@@ -108,6 +112,7 @@ adopt_ledger <- function(ledger, reason) {
 
 #' @export
 print.dp_ledger <- function(x, ...) {
+  no_more(..., .harmless = print_options)
   now <- if (is_address(x$path) || file.exists(x$path)) {
     tryCatch(dp_ledger(x, read_only = TRUE), dpreg_python_missing = function(cond) x)
   } else x

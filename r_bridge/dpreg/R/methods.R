@@ -29,9 +29,10 @@ fitted_part <- function(object, what) {
 #' @param which For a selection: the formula of the `"selected"` model, or the `"full"` one.
 #' @param formula. A change of the full formula, as in [update.formula()].
 #' @param evaluate Evaluate the new call or return it?
-#' @param row.names,optional Not used.
-#' @param ... Further arguments; for `update()`, arguments of the call, `data` among them where
-#'   the call keeps no name of it.
+#' @param row.names,optional,stringsAsFactors Not used.
+#' @param ... For `update()`, arguments of the call, `data` among them where the call keeps no name of it; for
+#'   `as.data.frame()`, those of `tidy()`. Else none: an argument that this page does not name is refused by its name,
+#'   unread, as are `vcov = "HC1"` and the like.
 #' @returns As for an [lm()]. `coef()` is a named vector; `vcov()` a matrix, sampling error and privacy
 #'   noise together; `confint()` a matrix, from the law of both errors or from the released bootstrap
 #'   draws; `nobs()` is `NA` where the number of rows is private. After [dp_select()] with `fit = "same"`
@@ -49,12 +50,14 @@ NULL
 #' @rdname dp_result
 #' @export
 coef.dp_result <- function(object, ...) {
+  no_more(..., .harmless = "complete")
   stamped(fitted_part(object, "coef()")$coefficients, object$seeded)
 }
 
 #' @rdname dp_result
 #' @export
 vcov.dp_result <- function(object, ...) {
+  no_more(..., .harmless = "complete")
   fit <- fitted_part(object, "vcov()")
   refuse_given(fit, "vcov()")
   stamped(fit$vcov, object$seeded)
@@ -63,6 +66,7 @@ vcov.dp_result <- function(object, ...) {
 #' @rdname dp_result
 #' @export
 confint.dp_result <- function(object, parm, level = 0.95, ...) {
+  no_more(...)
   fit <- fitted_part(object, "confint()")
   check_level(level)
   tails <- c((1 - level) / 2, (1 + level) / 2)
@@ -111,6 +115,7 @@ std_errors <- function(fit) {
 #' @rdname dp_result
 #' @export
 formula.dp_result <- function(x, which = c("selected", "full"), ...) {
+  no_more(...)
   which <- match.arg(which)
   if (which == "full" || is.null(x$selected_formula)) x$formula else x$selected_formula
 }
@@ -118,6 +123,7 @@ formula.dp_result <- function(x, which = c("selected", "full"), ...) {
 #' @rdname dp_result
 #' @export
 terms.dp_result <- function(x, ...) {
+  no_more(...)
   fit <- if (inherits(x, "dp_ols")) x else x$regression
   made <- stats::terms(stats::formula(x))
   if (!is.null(fit)) attr(made, "dataClasses") <- data_classes(fit, made)
@@ -145,19 +151,29 @@ data_classes <- function(fit, terms) {
 
 #' @rdname dp_result
 #' @export
-labels.dp_result <- function(object, ...) attr(stats::terms(object), "term.labels")
+labels.dp_result <- function(object, ...) {
+  no_more(...)
+  attr(stats::terms(object), "term.labels")
+}
 
 #' @rdname dp_result
 #' @export
-variable.names.dp_result <- function(object, ...) names(fitted_part(object, "variable.names()")$coefficients)
+variable.names.dp_result <- function(object, ...) {
+  no_more(..., .harmless = "full")
+  names(fitted_part(object, "variable.names()")$coefficients)
+}
 
 #' @rdname dp_result
 #' @export
-weights.dp_result <- function(object, ...) NULL
+weights.dp_result <- function(object, ...) {
+  no_more(..., .harmless = "type")
+  NULL
+}
 
 #' @rdname dp_result
 #' @export
 family.dp_result <- function(object, ...) {
+  no_more(...)
   fit <- fitted_part(object, "family()")
   if (inherits(fit, "dp_glm")) made_family(fit) else stats::gaussian()
 }
@@ -165,6 +181,7 @@ family.dp_result <- function(object, ...) {
 #' @rdname dp_result
 #' @export
 format.dp_result <- function(x, ...) {
+  no_more(..., .harmless = c("digits", "width"))
   what <- if (inherits(x, "dp_estimate")) x$statistic else deparse1(stats::formula(x))
   paste0("<", class(x)[1], ": ", what, ", eps = ", format(x$eps), ", delta = ", format(x$delta),
          if (isTRUE(x$seeded)) paste0("; ", stamp), ">")
@@ -172,12 +189,16 @@ format.dp_result <- function(x, ...) {
 
 #' @rdname dp_result
 #' @export
-toString.dp_result <- function(x, ...) format.dp_result(x)
+toString.dp_result <- function(x, ...) {
+  no_more(..., .harmless = "collapse")
+  format.dp_result(x)
+}
 
 #' @rdname dp_result
 #' @param data A data frame of the analyst's own, for the model matrix of its rows.
 #' @export
 model.matrix.dp_result <- function(object, data = NULL, ...) {
+  no_more(...)
   fit <- fitted_part(object, "model.matrix()")
   if (is.null(data)) refuse_release("model.matrix()", "it would hold the rows. Give a data frame of your own as data")
   data <- as_newdata(data)
@@ -188,15 +209,22 @@ model.matrix.dp_result <- function(object, data = NULL, ...) {
 
 #' @rdname dp_result
 #' @export
-nobs.dp_result <- function(object, ...) object$nobs %||% NA_integer_
+nobs.dp_result <- function(object, ...) {
+  no_more(..., .harmless = "use.fallback")
+  object$nobs %||% NA_integer_
+}
 
 #' @rdname dp_result
 #' @export
-sigma.dp_result <- function(object, ...) fitted_part(object, "sigma()")$sigma %||% NA_real_
+sigma.dp_result <- function(object, ...) {
+  no_more(..., .harmless = "use.fallback")
+  fitted_part(object, "sigma()")$sigma %||% NA_real_
+}
 
 #' @rdname dp_result
 #' @export
 df.residual.dp_result <- function(object, ...) {
+  no_more(...)
   fitted_part(object, "df.residual()")$df.residual %||% NA_real_
 }
 

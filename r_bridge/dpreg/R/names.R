@@ -84,6 +84,11 @@ level_text <- function(level) if (is.character(level)) level else python_number(
 # Names of terms as R users give them (`keep`), for Python.
 python_term_names <- function(terms, translation, argument) {
   names <- names(translation$terms)
+  known <- c("(Intercept)", "Intercept", translation$terms, names)
+  if (!is.character(terms) || length(terms) > 1 && !any(terms %in% known)) {
+    dpreg_stop("argument_error", argument, " must be terms of the formula, in quotes; its terms are ",
+               listed(translation$terms), ".")
+  }
   vapply(terms, function(term) {
     if (term %in% c("(Intercept)", "Intercept")) return("Intercept")
     found <- match(term, translation$terms, nomatch = match(term, names, nomatch = 0L))

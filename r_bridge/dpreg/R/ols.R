@@ -31,7 +31,8 @@
 dp_ols <- function(formula, data, eps, delta = 0, schema = NULL, method = "auto", noise = NULL,
                    scaling = "box", neighbors = "replace-one", contributions = 1, person = NULL,
                    clip = 1, center = TRUE, shares = NULL, expected_rows = NULL, budget = NULL, analyst = NULL,
-                   progress = NULL, unsafe_seed = NULL) {
+                   progress = NULL, unsafe_seed = NULL, ...) {
+  no_more(...)
   call <- match.call()
   required(formula, data, eps)
   model_call("dp_ols", formula, data, given_arguments(call), call, new_regression)

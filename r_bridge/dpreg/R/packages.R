@@ -60,6 +60,7 @@ schema_rows <- function(fit, names) {
 #' @rdname other_packages
 #' @exportS3Method ggplot2::autoplot
 autoplot.dp_result <- function(object, level = 0.95, ...) {
+  no_more(...)
   fit <- fitted_part(object, "autoplot()")
   shown <- names(fit$coefficients) != "(Intercept)"
   width <- if (is.null(fit$column_widths)) rep(1, length(shown)) else unname(fit$column_widths)
@@ -82,16 +83,20 @@ autoplot.dp_result <- function(object, level = 0.95, ...) {
 #' @exportS3Method xtable::xtable
 xtable.dp_result <- function(x, caption = NULL, label = NULL, align = NULL, digits = NULL, display = NULL,
                              auto = FALSE, ...) {
+  no_more(...)
   table <- as.data.frame(coefficient_table(fitted_part(x, "xtable()")), optional = TRUE)
   if (is.null(caption)) {
     caption <- paste0(if (isTRUE(x$seeded)) paste0(stamp, ". "), "eps = ", format(x$eps), ", delta = ", format(x$delta))
   }
   xtable::xtable(table, caption = caption, label = label, align = align, digits = digits %||% c(0, 4, 4, 2, 4),
-                 display = display, auto = auto, ...)
+                 display = display, auto = auto)
 }
 
 # car asks for the rows' model matrix; the tests are those of anova().
 #' @rdname other_packages
 #' @param mod A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @exportS3Method car::Anova
-Anova.dp_result <- function(mod, ...) anova.dp_result(mod)
+Anova.dp_result <- function(mod, ...) {
+  no_more(...)
+  anova.dp_result(mod)
+}

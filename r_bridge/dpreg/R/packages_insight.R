@@ -20,6 +20,7 @@ get_statistic.dp_result <- function(x, ...) {
 #' @param exponentiate Give exp of the coefficients, odds ratios or ratios of rates?
 #' @exportS3Method parameters::model_parameters
 model_parameters.dp_result <- function(model, ci = 0.95, exponentiate = FALSE, ...) {
+  no_more(...)
   frame <- unstamped(as.data.frame(tidy.dp_result(model, conf.int = TRUE, conf.level = ci, type = "coefficients",
                                                   exponentiate = exponentiate)))
   # parameters gives standard errors on the scale of the estimates.

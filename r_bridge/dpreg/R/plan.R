@@ -22,7 +22,7 @@
 #' @param schema The public facts about its columns; see [dp_select()].
 #' @param sd Named numbers: standard deviations of columns given the others, named as the effects.
 #' @param x A plan.
-#' @param ... Not used.
+#' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns An object of class `dp_plan`: a plain list with `n`, `eps` and `solved` (which of them was found). Of a
 #'   selection also `found`, `right`, `useless`, `each` and `rule_of_thumb`; of a regression `overlap`, `same`
 #'   and `coefficients`, a data frame; of a model of a family `enough` (are intervals expected?),
@@ -37,7 +37,8 @@ dp_plan <- function(effects = NULL, sigma = NULL, n = NULL, eps = NULL, delta = 
                     mechanism = "auto", neighbors = "replace-one", contributions = 1, keep = "(Intercept)",
                     max_terms = NULL, radius = NULL, clip = 1, center = TRUE, penalty = "auto",
                     sigma2 = NULL, false_inclusions = 0.1, fit = "auto", family = NULL, mean = NULL, spread = NULL,
-                    scatter = NULL, response_cap = NULL, noise = NULL) {
+                    scatter = NULL, response_cap = NULL, noise = NULL, ...) {
+  no_more(...)
   call <- match.call()
   none <- c("effects", "sd", "family")[c(is.null(effects), is.null(sd), is.null(family))]
   given <- setdiff(names(call), c("", "formula", "like", none))
@@ -87,7 +88,8 @@ dp_plan <- function(effects = NULL, sigma = NULL, n = NULL, eps = NULL, delta = 
 #' @export
 dp_plan_glm <- function(formula, schema, mean, n = NULL, eps = NULL, delta = 0, family = stats::binomial(),
                         spread = NULL, scatter = 1, sd = NULL, response_cap = NULL, noise = NULL,
-                        neighbors = "replace-one", contributions = 1) {
+                        neighbors = "replace-one", contributions = 1, ...) {
+  no_more(...)
   call <- match.call()
   required(formula, schema, mean)
   given <- setdiff(names(call), c("", "formula", "family"))
@@ -156,6 +158,7 @@ python_columns <- function(names, known, translation, schema, argument) {
 #' @rdname dp_plan
 #' @export
 print.dp_plan <- function(x, ...) {
+  no_more(..., .harmless = print_options)
   cat(x$text, "\n", sep = "")
   invisible(x)
 }

@@ -17,7 +17,7 @@
 #'   [predict.lm()] centres them, since the means of the columns are not released; the attribute
 #'   `"constant"` is the intercept.
 #' @param terms With `type = "terms"`, the terms wanted; by default all.
-#' @param ... None: an argument that this page does not name is an error.
+#' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns As [predict.lm()] returns it: a named vector; with an interval, a matrix with the columns `fit`,
 #'   `lwr` and `upr`; with `se.fit`, a list with `fit`, `se.fit`, `df` and `residual.scale`. A row is `NA`
 #'   where it lacks a value; a level that the schema does not declare is an error.
@@ -30,7 +30,7 @@ predict.dp_result <- function(object, newdata, se.fit = FALSE,
                               interval = c("none", "confidence", "prediction"), level = 0.95,
                               type = c("response", "terms"), terms = NULL, ...) {
   fit <- fitted_part(object, "predict()")
-  no_more_arguments("predict()", ...)
+  no_more(...)
   newdata <- own_rows(if (!missing(newdata)) newdata, "predict()")
   if (inherits(fit, "dp_glm")) { # which a selection chose
     return(predict.dp_glm(fit, newdata, se.fit, interval[1], level, if (missing(type)) "link" else type, terms))
@@ -84,15 +84,6 @@ as_newdata <- function(newdata) {
                "object of class ", quoted(class(newdata)[1]), ".")
   }
   made
-}
-
-no_more_arguments <- function(what, ...) {
-  if (!...length()) return(invisible())
-  names <- ...names()
-  given <- if (is.null(names)) rep("", ...length()) else ifelse(is.na(names), "", names)
-  dpreg_stop("argument_error", what, if (any(nzchar(given))) {
-    paste0(" has no argument ", listed(given[nzchar(given)]), ".")
-  } else " was given more arguments than it has.")
 }
 
 # NaN for a variance below zero, which noise can produce.

@@ -25,7 +25,7 @@
 #' @export
 predict.dp_glm <- function(object, newdata, se.fit = FALSE, interval = c("none", "confidence"), level = 0.95,
                            type = c("link", "response", "terms"), terms = NULL, ...) {
-  no_more_arguments("predict()", ...)
+  no_more(...)
   newdata <- own_rows(if (!missing(newdata)) newdata, "predict()")
   if (identical(interval, "prediction")) {
     dpreg_stop("argument_error", 'interval = "prediction" is not offered: a new response is 0 or 1, or a count. ',

@@ -1,6 +1,7 @@
 #' @rdname summary.dp_result
 #' @export
 print.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  no_more(..., .harmless = print_options)
   heading(x)
   print_call(x$call)
   if (inherits(x, "dp_select")) {

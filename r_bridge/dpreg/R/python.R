@@ -8,20 +8,17 @@ the <- new.env(parent = emptyenv())
 the$door <- NULL
 the$pid <- NULL
 the$said <- list()
+the$running <- NULL # the Python that ran before this package wanted one, or ""
 the$addresses <- list() # of ledgers on servers, by the address that is shown, which lacks the password
 
 environment_name <- "r-dpreg"
-
-# Later releases of rpy2-rinterface use a function of R that came with 4.5.
-rpy2_requirement <- function(version = getRversion()) {
-  if (version < "4.5.0") "rpy2-rinterface>=3.6.3,<3.6.6" else "rpy2-rinterface>=3.6.3"
-}
 
 #' Is Python there, and what to do if not
 #'
 #' The computing of this package is done by the Python package dpreg, inside the R process.
 #' `dpreg_available()` tells whether it can be; `install_dpreg()` installs what it needs into a
-#' virtual environment that this package finds by itself.
+#' virtual environment that this package finds by itself. From a folder of the source, what dpreg needs is installed as
+#' the folder's lock pins it, each file by its hash.
 #'
 #' Python is looked for when the first fit needs it, in this order: the Python that this session
 #' already runs; the one that the environment variable `DPREG_PYTHON` or `RETICULATE_PYTHON` names;
@@ -45,6 +42,7 @@ rpy2_requirement <- function(version = getRversion()) {
 #'   by default reticulate's choice.
 #' @param index_url A package index to use in place of the default one.
 #' @param quiet Say nothing on success?
+#' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns `dpreg_available()`: `TRUE` or `FALSE`; where it is `FALSE`, the attribute `"reason"` says
 #'   why. `install_dpreg()`: the path of the environment's Python, invisibly.
 #' @examples
@@ -55,7 +53,8 @@ rpy2_requirement <- function(version = getRversion()) {
 #' install_dpreg("~/src/dpreg")       # the folder of its source
 #' }
 #' @export
-dpreg_available <- function(extras = character()) {
+dpreg_available <- function(extras = character(), ...) {
+  no_more(...)
   tryCatch(
     {
       open_door()
@@ -68,44 +67,6 @@ dpreg_available <- function(extras = character()) {
     },
     dpreg_error = function(cond) structure(FALSE, reason = conditionMessage(cond))
   )
-}
-
-#' @rdname dpreg_available
-#' @export
-install_dpreg <- function(from, extras = "arrow", envname = "r-dpreg", python = NULL,
-                          index_url = NULL, quiet = FALSE) {
-  need_reticulate()
-  extras <- known_extras(extras)
-  if (missing(from) || !is.character(from) || length(from) != 1 || is.na(from)) {
-    dpreg_stop("argument_error", "from must be a text: the folder of dpreg's Python source, or a wheel.")
-  }
-  if (file.exists(from)) {
-    from <- normalizePath(from)
-  } else if (is.null(index_url) && !grepl("://", from, fixed = TRUE)) {
-    dpreg_stop("argument_error", "from names no file or folder here. dpreg is on no public index, where ",
-               "whoever took its name would be installed: give the folder of its source, or index_url, ",
-               "an index that you trust.")
-  }
-  if (length(extras)) from <- paste0(from, "[", paste(extras, collapse = ","), "]")
-  # rpy2 then reads R's library when it runs: neither a compiler nor R's headers are needed.
-  restore <- set_environment(RPY2_CFFI_MODE = "ABI", LD_LIBRARY_PATH = users_library_path())
-  on.exit(restore())
-  if (!reticulate::virtualenv_exists(envname)) {
-    reticulate::virtualenv_create(envname, python = python, packages = NULL)
-  }
-  path <- reticulate::virtualenv_python(envname)
-  options <- if (is.null(index_url)) character() else c("--index-url", index_url)
-  arguments <- c("-m", "pip", "install", "--upgrade", options, shQuote(c(from, rpy2_requirement())))
-  status <- system2(path, arguments, stdout = if (quiet) FALSE else "")
-  if (status != 0) {
-    dpreg_stop("install_error", "pip could not install ", from, " into ", envname,
-               "; what it printed says why.")
-  }
-  if (!quiet) {
-    message("dpreg is installed in the virtual environment ", envname, ".",
-            if (reticulate::py_available()) " Restart R to use it.")
-  }
-  invisible(path)
 }
 
 # What an extra of Python's dpreg brings.
@@ -163,6 +124,7 @@ open_door <- function() {
     return(the$door)
   }
   need_reticulate()
+  the$running <- the$running %||% if (reticulate::py_available()) reticulate::py_config()$python else ""
   failure <- tryCatch(start_python(), error = identity)
   if (is.null(the$door)) missing_python(failure)
   the$pid <- Sys.getpid()
@@ -218,8 +180,8 @@ chosen_python <- function() {
 checked_python <- function(path, typed) {
   blame <- function(...) {
     dpreg_stop("python_missing", "The environment variable DPREG_PYTHON names ", quoted(typed), ", ", ...,
-               " Set it to a Python 3.11 or later that has dpreg and ", rpy2_requirement(), ", or unset it and ",
-               "run dpreg::install_dpreg(\"path/to/dpreg\").")
+               " Set it to a Python 3.11 or later that has dpreg, or unset it and run ",
+               "dpreg::install_dpreg(\"path/to/dpreg\").")
   }
   if (!file.exists(path)) blame("and there is no such file.")
   if (dir.exists(path)) blame("which is a folder: the path of the program is needed, such as bin/python in it.")
@@ -233,27 +195,38 @@ checked_python <- function(path, typed) {
   path
 }
 
-missing_python <- function(failure) {
+# Why there is no door, and what to do, which depends on who chose the Python.
+missing_python <- function(failure, running = the$running) {
   if (inherits(failure, "dpreg_error")) stop(failure)
-  failure <- conditionMessage(failure)
-  chosen <- Sys.getenv("DPREG_PYTHON")
-  python <- if (reticulate::py_available()) reticulate::py_config()$python else if (nzchar(chosen)) chosen else {
-    tryCatch(reticulate::py_discover_config()$python, error = function(cond) NULL)
-  }
-  module <- regmatches(failure, regexpr("(?<=No module named ')[^']+", failure, perl = TRUE))
-  of_another <- any(startsWith(module, "dpreg.")) || grepl("cannot import name .* from 'dpreg", failure)
-  reason <- if (is.null(python)) {
-    "No Python was found."
-  } else if (of_another) {
-    paste0("The dpreg of the Python at ", python, " is of another version than this R package.")
-  } else if (length(module)) {
-    paste0("The Python at ", python, " has no module '", sub("\\..*", "", module), "'.")
+  what <- python_failure(conditionMessage(failure))
+  chosen <- Sys.getenv(c("DPREG_PYTHON", "RETICULATE_PYTHON"))
+  chosen <- chosen[nzchar(chosen)][1]
+  install <- "dpreg::install_dpreg(\"path/to/dpreg\")"
+  ready <- reticulate::virtualenv_exists(environment_name)
+  told <- if (nzchar(running %||% "")) {
+    c("This session ran ", quoted(running), " as its Python before dpreg was asked for anything, and ", what, ". A session has ",
+      "one Python: restart R and call dpreg::dpreg_available() before anything else starts Python",
+      if (identical(names(chosen), "RETICULATE_PYTHON")) ", with RETICULATE_PYTHON unset", if (!ready) c(", after ", install), ".")
+  } else if (!is.na(chosen)) {
+    c("The environment variable ", names(chosen), " names ", quoted(chosen), ", and ", what, ". While it is set no other Python is looked ",
+      "for, nor the one that install_dpreg() made: unset it (in .Renviron, too, if it is there)", if (!ready) c(", run ", install),
+      " and restart R.")
   } else {
-    paste0("The Python at ", python, " could not be used: ", sub("\\s+$", "", failure))
+    found <- ready || !is.null(tryCatch(reticulate::py_discover_config(), error = function(cond) NULL))
+    c(if (ready) "The environment that install_dpreg() made was used, and " else if (found) "A Python was found, and ",
+      if (found) what else "No Python was found", ". Run ", install, " and restart R.")
   }
-  if (nzchar(chosen)) reason <- paste0(reason, " (DPREG_PYTHON names ", quoted(chosen), ".)")
-  dpreg_stop(
-    "python_missing", reason, " Run dpreg::install_dpreg(\"path/to/dpreg\") and restart R, or set the environment ",
-    "variable DPREG_PYTHON to a Python that has dpreg and ", rpy2_requirement(), "."
-  )
+  dpreg_stop("python_missing", paste(told, collapse = ""))
+}
+
+# What went wrong, as part of a sentence.
+python_failure <- function(failure) {
+  module <- regmatches(failure, regexpr("(?<=No module named ')[^']+", failure, perl = TRUE))
+  if (any(startsWith(module, "dpreg.")) || grepl("cannot import name .* from 'dpreg", failure)) {
+    "its dpreg is of another version than this R package"
+  } else if (length(module)) {
+    paste0("it has no module '", sub("\\..*", "", module), "'")
+  } else {
+    paste0("it could not be used: ", sub("[.]?\\s*$", "", failure))
+  }
 }

@@ -1,8 +1,7 @@
 #' Choose the variables of a regression with differential privacy
 #'
 #' Every number in the result is drawn by a differentially private mechanism and charged to a budget,
-#' or is public: it may be published. The arguments are those of Python's `dpreg.dp_select`, whose
-#' documentation has the mathematics.
+#' or is public: it may be published.
 #'
 #' @section Formula:
 #' R's own: `.`, `-1`, `a:b`, `a*b`, `(a + b)^2`, names in back-ticks. A term may hold columns of
@@ -80,6 +79,7 @@
 #' @param progress Show bars while rows are read and trees searched, for the curator's eyes only?
 #'   `NULL`: where R runs in a terminal.
 #' @param unsafe_seed Makes the result reproducible and **not private**; every view of it says so.
+#' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns An object of class `dp_select`: a plain list with, among others, `selected`,
 #'   `selected_formula`, `selection_frequencies`, `budget`, `privacy`, and `regression`, which is an
 #'   object of class `dp_ols` or `NULL`. With `method = "staged"` also `alternatives`, a list that says for
@@ -106,7 +106,8 @@ dp_select <- function(formula, data, eps, delta = 0, schema = NULL, family = NUL
                       radius = NULL, clip = 1, center = TRUE, penalty = "auto", sigma2 = NULL,
                       false_inclusions = 0.1, shares = NULL, draws = 1, fit = "auto",
                       engine = "auto", expected_rows = NULL, budget = NULL, analyst = NULL,
-                      progress = NULL, unsafe_seed = NULL) {
+                      progress = NULL, unsafe_seed = NULL, ...) {
+  no_more(...)
   call <- match.call()
   required(formula, data, eps)
   if (is.null(family)) {
@@ -190,7 +191,7 @@ named_shares <- function(shares) {
 person_column <- function(person, data, used) {
   if (is.null(person)) return(NULL)
   names <- attr(data, "names")
-  if (!is.character(person) || length(person) != 1 || is.na(person)) {
+  if (!is_name(person)) {
     dpreg_stop("argument_error", "person must be the name of a column of data, in quotes.")
   }
   check_text(person, "person")
@@ -203,6 +204,9 @@ person_column <- function(person, data, used) {
   }
   person
 }
+
+# One text: several where a name belongs may be a column's cells.
+is_name <- function(x) is.character(x) && length(x) == 1 && !is.na(x)
 
 # Names and kinds of the other columns: what `.` stands for.
 without_person <- function(data, person) {

@@ -23,7 +23,7 @@
 #' @param which The `"proportions"` under all settings, or the `"best"` penalty of each.
 #' @param digits The number of digits after the point.
 #' @param row.names,optional Not used.
-#' @param ... Not used.
+#' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns An object of class `simulation_study`: a plain list with `beta`, `sigma`, `datasets`,
 #'   `n_models` and three data frames. `proportions`, a row for each setting: `penalty.n`, the penalty over
 #'   `n` (`NA` for `"auto"`), `right`, the mean over data sets of the chance that the right model is drawn,
@@ -45,7 +45,8 @@ simulation_study <- function(beta, n = c(100, 1000), radius = c(1, 2.5, 3.5, 10)
                              eps = c(0.1, 1, 5, 10), penalty = NULL, mechanism = "laplace",
                              neighbors = "replace-one", bound = "observed", scale = "range",
                              false_inclusions = NULL, sigma = 1, empty = FALSE, datasets = 500,
-                             seed = 0, progress = NULL) {
+                             seed = 0, progress = NULL, ...) {
+  no_more(...)
   call <- match.call()
   required(beta)
   arguments <- given_arguments(call)
@@ -72,6 +73,7 @@ varied_keys <- function(frame, else_one = "n") {
 #' @rdname simulation_study
 #' @export
 print.simulation_study <- function(x, digits = 3, ...) {
+  no_more(..., .harmless = print_options)
   print_simulation(x, digits, most = 20, hint = "see summary()")
   invisible(x)
 }
@@ -94,6 +96,7 @@ print_simulation <- function(x, digits, most, hint) {
 #' @rdname simulation_study
 #' @export
 summary.simulation_study <- function(object, ...) {
+  no_more(...)
   best <- object$best
   rows <- setdiff(varied_keys(best, "mechanism"), "eps")
   if (!length(rows)) rows <- "mechanism"
@@ -111,6 +114,7 @@ summary.simulation_study <- function(object, ...) {
 #' @rdname simulation_study
 #' @export
 print.summary.simulation_study <- function(x, digits = 3, ...) {
+  no_more(..., .harmless = print_options)
   print_simulation(x, digits, most = 200, hint = "see $best")
   cat("\nChance of the right model at the best penalty:\n")
   print(round(unstamped(x$table), digits))
@@ -137,6 +141,7 @@ print.summary.simulation_study <- function(x, digits = 3, ...) {
 #' @export
 as.data.frame.simulation_study <- function(x, row.names = NULL, optional = FALSE,
                                            which = c("proportions", "best"), ...) {
+  no_more(..., .harmless = "stringsAsFactors")
   x[[match.arg(which)]]
 }
 

@@ -5,13 +5,14 @@
 #'
 #' @param data A data frame, or another table that [dp_select()] takes.
 #' @param x A skeleton.
-#' @param ... Not used.
+#' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns An object of class `dp_skeleton`: a data frame of `column` and `kind`. `print()` shows R code to
 #'   copy and to fill in, and `format()` is its lines.
 #' @examples
 #' schema_skeleton(data.frame(price = 1, county = "ala", pool = TRUE))
 #' @export
-schema_skeleton <- function(data) {
+schema_skeleton <- function(data, ...) {
+  no_more(...)
   if (is_source(data)) {
     source <- open_source(data)
     on.exit(close_source(source))
@@ -38,6 +39,7 @@ skeleton_gaps$list <- skeleton_gaps$other
 #' @rdname schema_skeleton
 #' @export
 format.dp_skeleton <- function(x, ...) {
+  no_more(...)
   names <- ifelse(make.names(x$column) == x$column, x$column, paste0("`", x$column, "`"))
   gaps <- lapply(x$kind, function(kind) skeleton_gaps[[kind]])
   usable <- vapply(gaps, function(gap) nzchar(gap[1]), NA)
@@ -52,6 +54,7 @@ format.dp_skeleton <- function(x, ...) {
 #' @rdname schema_skeleton
 #' @export
 print.dp_skeleton <- function(x, ...) {
+  no_more(..., .harmless = print_options)
   cat(format(x), sep = "\n")
   invisible(x)
 }

@@ -18,6 +18,12 @@ not_a_table <- function(data) {
 open_source <- function(data) {
   arguments <- if (is.character(data)) {
     if (anyNA(data)) dpreg_stop("argument_error", "data must not be NA.")
+    # Several texts may be a column's cells.
+    absent <- if (length(data) > 1) which(!file.exists(path_text(data, "data")) & !grepl("[*?[]", data))
+    if (length(absent)) {
+      dpreg_stop("data_error", "data has ", length(data), " texts, the paths of files, and there is no file for number ",
+                 absent[1], ".")
+    }
     list(paths = as.list(path_text(data, "data")))
   } else {
     list(stream = export_stream(data), whole = inherits(data, "ArrowTabular"))

@@ -11,7 +11,7 @@
 #' @param draws,seed Used where there are too many models to list.
 #' @param x A study.
 #' @param digits The number of digits after the point.
-#' @param ... Not used.
+#' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns An object of class `selection_study`: a plain list of `settings` (a data frame), `models` (a
 #'   logical matrix, models by terms), and by setting `probabilities` (models by settings),
 #'   `frequencies` (terms by settings), `agreement` and `relative_rsquared` (data frames). Terms, or
@@ -29,7 +29,8 @@ selection_study <- function(formula, data, schema, eps = 1, delta = 0, method = 
                             contributions = 1, units = "term", keep = "(Intercept)",
                             max_terms = NULL, hierarchy = "none", clip = 1, center = TRUE,
                             sigma2 = NULL, false_inclusions = 0.1, engine = "auto", draws = 200,
-                            seed = 0, progress = NULL) {
+                            seed = 0, progress = NULL, ...) {
+  no_more(...)
   call <- match.call()
   required(formula, data, schema)
   model_call("selection_study", formula, data, given_arguments(call), call, new_study)
@@ -88,6 +89,7 @@ new_staged_study <- function(view, translation, call) {
 #' @rdname selection_study
 #' @export
 print.staged_study <- function(x, digits = 3, ...) {
+  no_more(..., .harmless = print_options)
   warn <- paste0("*** ", x$privacy, " ***\n")
   cat(warn, "Study of staged selection: ", deparse1(x$formula), "\n", format(x$n_models), " models, ", x$draws,
       " draws of each setting; BIC chooses ", paste(x$bic, collapse = " + "), "\n\n", sep = "")
@@ -102,7 +104,10 @@ print.staged_study <- function(x, digits = 3, ...) {
 
 #' @rdname selection_study
 #' @export
-as.data.frame.staged_study <- function(x, row.names = NULL, optional = FALSE, ...) marked(x$outcomes, x$privacy)
+as.data.frame.staged_study <- function(x, row.names = NULL, optional = FALSE, ...) {
+  no_more(..., .harmless = "stringsAsFactors")
+  marked(x$outcomes, x$privacy)
+}
 
 #' @rdname selection_study
 #' @exportS3Method knitr::knit_print
@@ -113,6 +118,7 @@ knit_print.staged_study <- function(x, digits = 3, ...) {
 #' @rdname selection_study
 #' @export
 print.selection_study <- function(x, digits = 3, ...) {
+  no_more(..., .harmless = print_options)
   warn <- paste0("*** ", x$privacy, " ***\n")
   cat(warn, "Study of private selection: ", deparse1(x$formula), "\n", format(x$n_models),
       " models, ", if (x$exact) "exact probabilities" else "shares of draws", "\n\n", sep = "")
@@ -130,6 +136,7 @@ print.selection_study <- function(x, digits = 3, ...) {
 #' @param row.names,optional Not used.
 #' @export
 as.data.frame.selection_study <- function(x, row.names = NULL, optional = FALSE, ...) {
+  no_more(..., .harmless = "stringsAsFactors")
   marked(cbind(x$agreement[c(names(x$settings), "same.score", "bic")], t(x$frequencies)), x$privacy)
 }
 

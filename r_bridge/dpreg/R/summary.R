@@ -5,7 +5,7 @@
 #' @param ratios For a result of [dp_glm()]: also odds ratios, or ratios of rates, with their intervals?
 #' @param x A summary.
 #' @param digits The number of significant digits.
-#' @param ... Not used.
+#' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns A list of class `summary.dp_select`, `summary.dp_ols` or `summary.dp_glm`, printed with all that a reader of a
 #'   published table needs. Among its entries: `coefficients`, a matrix of estimates, standard errors,
 #'   z values, p-values and limits; `errors`, what sampling and the privacy noise alone would give as
@@ -21,6 +21,7 @@
 #' @name summary.dp_result
 #' @export
 summary.dp_result <- function(object, level = 0.95, ratios = FALSE, ...) {
+  no_more(...)
   regression <- inherits(object, "dp_ols") || !is.null(object$regression)
   fit <- if (regression) fitted_part(object, "summary()")
   kept <- c("call", "formula", "selected_formula", "candidates", "kept", "n_models", "settings",
@@ -81,6 +82,7 @@ unstamped <- function(x) {
 #' @rdname summary.dp_result
 #' @export
 print.summary.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  no_more(..., .harmless = print_options)
   heading(x)
   print_call(x$call)
   if (!is.null(x$which)) {

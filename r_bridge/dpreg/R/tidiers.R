@@ -17,7 +17,7 @@
 #' @param type.predict What `.fitted` holds, as [predict.dp_glm()] names it.
 #' @param type.residuals `"deviance"`, `"pearson"` or `"response"`: adds the column `.resid`, where `newdata` holds
 #'   the response, and it is not a number of successes.
-#' @param ... Not used.
+#' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns A tibble, or a data frame where the package tibble is not installed. `tidy()`: `term`,
 #'   `estimate`, `std.error`, `statistic`, `p.value`; for terms `term`, `kept`, `selected`,
 #'   `frequency`, and of a staged selection, `NA` for others, `stability` and `doubt`, which names what the
@@ -50,6 +50,7 @@ generics::augment
 #' @export
 tidy.dp_result <- function(x, conf.int = FALSE, conf.level = 0.95, exponentiate = FALSE,
                            type = c("coefficients", "terms"), ...) {
+  no_more(...)
   if (missing(type) && inherits(x, "dp_select") && is.null(x$regression)) type <- "terms"
   if (match.arg(type) == "terms") return(as_table(term_table(x), x$seeded))
   fit <- fitted_part(x, "tidy()")
@@ -85,6 +86,7 @@ term_table <- function(x) {
 #' @rdname tidiers
 #' @export
 glance.dp_result <- function(x, ...) {
+  no_more(...)
   fit <- if (inherits(x, "dp_ols")) x else x$regression
   own <- if (inherits(fit, "dp_glm")) {
     list(dispersion = fit$dispersion, converged = fit$converged)
@@ -119,7 +121,7 @@ augment.dp_result <- function(x, data = NULL, newdata = NULL, se_fit = FALSE,
     return(augment.dp_glm(fit, data, newdata, se_fit = se_fit, interval = interval[1], conf.level = conf.level, ...))
   }
   interval <- match.arg(interval)
-  no_more_arguments("augment()", ...)
+  no_more(...)
   newdata <- augmented_rows(data, newdata)
   told <- predict.dp_result(x, newdata, se.fit = se_fit, interval = interval, level = conf.level)
   frame <- augmented(newdata, told, se_fit, interval)
@@ -133,7 +135,7 @@ augment.dp_glm <- function(x, data = NULL, newdata = NULL, type.predict = c("lin
                            type.residuals = NULL, se_fit = FALSE, interval = c("none", "confidence"),
                            conf.level = 0.95, ...) {
   type.predict <- match.arg(type.predict)
-  no_more_arguments("augment()", ...)
+  no_more(...)
   newdata <- augmented_rows(data, newdata)
   told <- predict.dp_glm(x, newdata, se.fit = se_fit, interval = interval, level = conf.level, type = type.predict)
   frame <- augmented(newdata, told, se_fit, interval[1])
@@ -189,6 +191,6 @@ as_table <- function(frame, seeded) {
 
 #' @rdname dp_result
 #' @export
-as.data.frame.dp_result <- function(x, row.names = NULL, optional = FALSE, ...) {
+as.data.frame.dp_result <- function(x, row.names = NULL, optional = FALSE, ..., stringsAsFactors = FALSE) {
   stamped(as.data.frame(tidy.dp_result(x, ...)), x$seeded)
 }

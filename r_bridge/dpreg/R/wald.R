@@ -9,7 +9,7 @@
 #' @param object A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @param scope For `drop1()`: terms to test, as a formula or by name.
 #' @param test `"Chisq"`, the test that there is.
-#' @param ... Not used; a second fit is refused.
+#' @param ... None: a second fit is refused, and so is an argument that this page does not name.
 #' @returns A data frame of class `anova` with the columns `Df`, `Chisq` and `Pr(>Chisq)`.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(mpg = c(5, 40), wt = c(1, 6), gear = list(levels = 3:5))
@@ -19,6 +19,8 @@
 anova.dp_result <- function(object, ..., test = "Chisq") {
   fit <- fitted_part(object, "anova()")
   check_test(test)
+  others <- names(substitute(list(...)))[-1]
+  if (all(nzchar(others)) && length(others)) no_more(...)
   if (...length()) {
     refuse_release("a comparison of fits", paste(
       "each has noise of its own, and the sums of squares behind an F test are exact facts about the rows.",
@@ -31,6 +33,7 @@ anova.dp_result <- function(object, ..., test = "Chisq") {
 #' @rdname anova.dp_result
 #' @export
 drop1.dp_result <- function(object, scope, ..., test = "Chisq") {
+  no_more(...)
   fit <- fitted_part(object, "drop1()")
   check_test(test)
   known <- fit_terms(fit)

@@ -65,6 +65,62 @@ test_that("nothing is installed by a name that anybody could take on a public in
   expect_error(do.call(install_dpreg, c("dpreg", nowhere)), "no public index", class = "dpreg_argument_error")
 })
 
+test_that("a wrong folder fails before an environment is made", {
+  skip_if_not_installed("reticulate")
+  wrong <- tempfile("source-")
+  dir.create(wrong)
+  home <- tempfile("environments-")
+  restore <- set_environment(WORKON_HOME = home)
+  on.exit(restore())
+  refused <- function(from, why) expect_error(install_dpreg(from), why, class = "dpreg_argument_error")
+  refused(wrong, "without its pyproject.toml.$")
+  file.create(file.path(wrong, "DESCRIPTION"))
+  refused(wrong, "Python's is the folder above r_bridge")
+  writeLines("name = \"another\"", file.path(wrong, "pyproject.toml"))
+  refused(wrong, "without dpreg's Python source")
+  wheel <- file.path(wrong, "other-1.0.whl")
+  file.create(wheel)
+  refused(wheel, "no wheel or source archive of dpreg")
+  expect_false(dir.exists(home))
+  writeLines(c("[project]", "name = \"dpreg\""), file.path(wrong, "pyproject.toml"))
+  expect_identical(checked_source(wrong), wrong)
+})
+
+test_that("what is installed is what the lock pins, by its hashes", {
+  source <- tempfile("source-")
+  dir.create(file.path(source, "locks"), recursive = TRUE)
+  expect_null(locked_packages(source, "arrow"))
+  entry <- function(name) c(paste0(name, "==1.0 \\"), "    --hash=sha256:aa")
+  writeLines(c("# Written by a lock.", entry("numpy")), file.path(source, "locks", "run.txt"))
+  writeLines(c("# Written by a lock.", unlist(lapply(c("cffi", "numpy", "psycopg", "pyarrow", "pytest", "rpy2-rinterface"), entry))),
+             file.path(source, "locks", "r.txt"))
+  expect_identical(names(locked_packages(source, character())), c("cffi", "numpy", "rpy2-rinterface"))
+  expect_identical(names(locked_packages(source, c("arrow", "postgres"))), c("cffi", "numpy", "psycopg", "pyarrow", "rpy2-rinterface"))
+  expect_identical(locked_packages(source, "arrow")$pyarrow, entry("pyarrow"))
+})
+
+test_that("who chose the wrong Python is said", {
+  skip_if_not_installed("reticulate")
+  restore <- set_environment(DPREG_PYTHON = "", RETICULATE_PYTHON = "", WORKON_HOME = tempfile())
+  on.exit(restore())
+  absent <- simpleError("ModuleNotFoundError: No module named 'dpreg'")
+  told <- function(running = "", failure = absent) {
+    conditionMessage(expect_error(missing_python(failure, running), class = "dpreg_python_missing"))
+  }
+  expect_match(told("/own/python"), "This session ran '/own/python' as its Python before dpreg was asked .* it has no module 'dpreg'")
+  expect_match(told("/own/python"), "restart R and call dpreg::dpreg_available() before anything else", fixed = TRUE)
+  Sys.setenv(RETICULATE_PYTHON = "/set/python")
+  expect_match(told(), "^The environment variable RETICULATE_PYTHON names '/set/python', and it has no module 'dpreg'. While it is set")
+  expect_match(told(), "unset it (in .Renviron, too, if it is there)", fixed = TRUE)
+  expect_match(told("/own/python"), "with RETICULATE_PYTHON unset", fixed = TRUE)
+  expect_match(told(failure = simpleError("No module named 'dpreg.rooms'")), "another version than this R package")
+  Sys.setenv(DPREG_PYTHON = "/first/python")
+  expect_match(told(), "^The environment variable DPREG_PYTHON names '/first/python'")
+  Sys.setenv(DPREG_PYTHON = "", RETICULATE_PYTHON = "")
+  expect_match(told(), "Run dpreg::install_dpreg(\"path/to/dpreg\") and restart R.", fixed = TRUE)
+  for (running in c("", "/own/python")) expect_no_match(told(running), "rpy2")
+})
+
 test_that("class names become condition names", {
   expect_identical(snake_case(c("SchemaError", "NotReleased", "InternalError")),
                    c("schema_error", "not_released", "internal_error"))

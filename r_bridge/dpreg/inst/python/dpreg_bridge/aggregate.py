@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpreg.api.block_table import block_table
 from dpreg.api.blockwise import Aggregate
 from dpreg.api.recorded import position, public_arguments
+from dpreg.arguments import settle_budget
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Rows, corrected, evaluations
 from dpreg.privacy.ledger.receipts import kept
@@ -48,6 +49,7 @@ class _Run:
     steps: Generator[list[Indices], Floats, ClassicResults]
     wanted: list[list[Indices]]
     told: dict[str, Any]
+    notes: tuple[str, ...] = ()
     place: LedgerPosition | None = None
 
     def expect(self, blocks: list[Indices]) -> None:
@@ -88,6 +90,7 @@ def open_run(
     by, schema, budget, analyst, **asked
         The arguments of `dpreg.sample_aggregate`; `budget` is a ledger's path.
     """
+    notes = settle_budget(asked)
     told = public_arguments({**asked, "by": by, "schema": schema})
     checked = Aggregate.of(asked)
     persons = Persons.of(checked.choices.protection, checked.choices.seed)
@@ -98,7 +101,7 @@ def open_run(
         if ledger is None:
             raise ArgumentError("analyst says on whose account the budget is charged: give budget.")
         ledger = ledger.for_analyst(analyst)
-    run = _Run(checked, checked.steps(table, ledger), [], told)
+    run = _Run(checked, checked.steps(table, ledger), [], told, notes)
     with kept() as receipt:
         run.expect(next(run.steps))
     run.place = position(receipt)
@@ -115,7 +118,8 @@ def send_estimates(run: int, data: pd.DataFrame) -> dict[str, Any]:
     except StopIteration as end:
         close_run(run)
         record = ReleaseRecord(call="sample_aggregate", arguments=going.told, ledger=going.place)
-        return {"result": view(replace(end.value, record=record))}
+        notes = (*going.notes, *end.value.notes)
+        return {"result": view(replace(end.value, record=record, notes=notes))}
     return _asking(run, going)
 
 
