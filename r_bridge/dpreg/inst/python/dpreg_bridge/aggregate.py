@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.api.block_table import block_table
-from dpreg.api.blockwise import Aggregate
+from dpreg.api.blockwise import Aggregate, Blocks
 from dpreg.api.recorded import position, public_arguments
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Rows, corrected, evaluations
@@ -40,18 +40,20 @@ Indices = NDArray[np.intp]
 class _Run:
     """A call whose estimator R is running.
 
-    `wanted` are the rows of each block's estimates, `told` the public arguments, and `place` says
-    where the charge stands in its ledger.
+    `wanted` are the rows of each block's estimates, `seeds` those of its random numbers, `told` the
+    public arguments, and `place` says where the charge stands in its ledger.
     """
 
     asked: Aggregate
-    steps: Generator[list[Indices], Floats, ClassicResults]
-    wanted: list[list[Indices]]
+    steps: Generator[Blocks, Floats, ClassicResults]
     told: dict[str, Any]
+    wanted: list[list[Indices]] = field(default_factory=list)
+    seeds: list[int] = field(default_factory=list)
     place: LedgerPosition | None = None
 
-    def expect(self, blocks: list[Indices]) -> None:
-        self.wanted = [evaluations(block, self.asked.correct_bias) for block in blocks]
+    def expect(self, blocks: Blocks) -> None:
+        self.wanted = [evaluations(block, self.asked.correct_bias) for block in blocks.rows]
+        self.seeds = [seed % 2**31 for seed in blocks.seeds]  # as large as R's can be
 
     def values(self, estimates: Floats) -> Floats:
         """Make the blocks' values of their estimates, a row each."""
@@ -98,7 +100,7 @@ def open_run(
         if ledger is None:
             raise ArgumentError("analyst says on whose account the budget is charged: give budget.")
         ledger = ledger.for_analyst(analyst)
-    run = _Run(checked, checked.steps(table, ledger), [], told)
+    run = _Run(checked, checked.steps(table, ledger), told)
     with kept() as receipt:
         run.expect(next(run.steps))
     run.place = position(receipt)
@@ -142,7 +144,7 @@ def _column(cells: pd.Series[Any]) -> Any:
 
 
 def _asking(number: int, run: _Run) -> dict[str, Any]:
-    """List rows, counted from 1, of all estimates of all blocks; `calls` of them make a block."""
+    """List rows, counted from 1, of all estimates of all blocks; `calls` make a block."""
     parts = [part for wanted in run.wanted for part in wanted]
     rows = np.concatenate(parts) if parts else np.zeros(0)
     return {
@@ -151,5 +153,6 @@ def _asking(number: int, run: _Run) -> dict[str, Any]:
         "rows": (rows + 1).astype(np.int32),
         "sizes": np.array([part.size for part in parts], dtype=np.int32),
         "calls": np.array([len(wanted) for wanted in run.wanted], dtype=np.int32),
+        "seeds": np.array(run.seeds, dtype=np.int32),
         "timeout": run.asked.timeout,
     }
