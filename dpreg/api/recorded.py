@@ -6,6 +6,7 @@ import inspect
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from functools import wraps
@@ -17,11 +18,11 @@ from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.ledger.receipts import Receipt, kept
-from dpreg.results.record import LedgerPosition, ReleaseRecord
+from dpreg.results.record import LedgerPosition, ReleaseRecord, minute
 from dpreg.running import restore_interrupts
 from dpreg.schema import Schema
 
-__all__ = ["recorded"]
+__all__ = ["charged_at", "now", "position", "public_arguments", "recorded"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R", bound=Any)
@@ -53,16 +54,30 @@ def recorded(call: Callable[_P, _R]) -> Callable[_P, _R]:
                     "analyst says on whose account the budget is charged: give budget=Ledger(...)."
                 )
             kwargs["budget"] = ledger.for_analyst(analyst)  # type: ignore[arg-type]
+        started = now()
         with kept() as receipt, np.errstate(all=_NUMERICAL):
             result = call(*args, **kwargs)
         _log.info("%s finished", call.__name__)
         told = signature.bind(*args, **kwargs).arguments
         record = ReleaseRecord(
-            call=call.__name__, arguments=public_arguments(told), ledger=position(receipt)
+            call=call.__name__,
+            when=charged_at(receipt, started),
+            arguments=public_arguments(told),
+            ledger=position(receipt),
         )
         return replace(result, record=record)
 
     return wrapped
+
+
+def now() -> datetime:
+    """Tell the time."""
+    return datetime.now(UTC)
+
+
+def charged_at(receipt: Receipt, started: datetime) -> str:
+    """Return the time that a record tells: of the last charge, or of the start without one."""
+    return minute(datetime.fromisoformat(receipt[-1][1].when) if receipt else started)
 
 
 def position(receipt: Receipt) -> LedgerPosition | None:

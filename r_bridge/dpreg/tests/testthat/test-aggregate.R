@@ -235,6 +235,19 @@ test_that("a block draws numbers of its own, and the caller's go on where they s
   expect_identical(RNGkind()[1], "L'Ecuyer-CMRG")
 })
 
+test_that("a record tells the minute of the charge, or of the start", {
+  reticulate::py_run_string("
+import datetime
+from dpreg_bridge import aggregate as _a
+_honest, _a.now = _a.now, iter([datetime.datetime(2031, 5, 6, 7, 8, 9, tzinfo=datetime.timezone.utc)] * 2).__next__
+")
+  on.exit(reticulate::py_run_string("_a.now = _honest"))
+  when <- function(...) sample_aggregate(median, waits, eps = "0.5", bounds = c(0, 10), blocks = 5, ...)$record$when
+  expect_identical(when(), "2031-05-06T07:08+00:00")
+  ledger <- dp_ledger(tempfile(fileext = ".json"), eps = 1)
+  expect_identical(when(budget = ledger), sub(":\\d\\d\\+", "+", dp_ledger(ledger$path)$entries$when))
+})
+
 test_that("the ledger is charged once, before the estimator sees a row", {
   ledger <- dp_ledger(tempfile(fileext = ".json"), eps = 1)
   spent <- function() dp_ledger(ledger$path)$spent[["eps"]]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpreg.api.block_table import block_table
 from dpreg.api.blockwise import Aggregate, Blocks
-from dpreg.api.recorded import position, public_arguments
+from dpreg.api.recorded import charged_at, now, position, public_arguments
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Rows, corrected, evaluations
 from dpreg.privacy.ledger.receipts import kept
@@ -41,7 +41,7 @@ class _Run:
     """A call whose estimator R is running.
 
     `wanted` are the rows of each block's estimates, `seeds` those of its random numbers, `told` the
-    public arguments, and `place` says where the charge stands in its ledger.
+    public arguments, `when` the time of the charge, and `place` its place in its ledger.
     """
 
     asked: Aggregate
@@ -50,6 +50,7 @@ class _Run:
     wanted: list[list[Indices]] = field(default_factory=list)
     seeds: list[int] = field(default_factory=list)
     place: LedgerPosition | None = None
+    when: str = ""
 
     def expect(self, blocks: Blocks) -> None:
         self.wanted = [evaluations(block, self.asked.correct_bias) for block in blocks.rows]
@@ -101,9 +102,10 @@ def open_run(
             raise ArgumentError("analyst says on whose account the budget is charged: give budget.")
         ledger = ledger.for_analyst(analyst)
     run = _Run(checked, checked.steps(table, ledger), told)
+    started = now()
     with kept() as receipt:
         run.expect(next(run.steps))
-    run.place = position(receipt)
+    run.place, run.when = position(receipt), charged_at(receipt, started)
     number = next(_numbers)
     _runs[number] = run
     return _asking(number, run) | {"columns": None if data is None else _columns(table.rows)}
@@ -116,7 +118,9 @@ def send_estimates(run: int, data: pd.DataFrame) -> dict[str, Any]:
         going.expect(going.steps.send(going.values(data.to_numpy(dtype=np.float64))))
     except StopIteration as end:
         close_run(run)
-        record = ReleaseRecord(call="sample_aggregate", arguments=going.told, ledger=going.place)
+        record = ReleaseRecord(
+            call="sample_aggregate", when=going.when, arguments=going.told, ledger=going.place
+        )
         return {"result": view(replace(end.value, record=record))}
     return _asking(run, going)
 
