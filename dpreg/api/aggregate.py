@@ -52,7 +52,9 @@ def sample_aggregate(
     ----------
     estimator : callable
         Takes a block, of the type that `data` says, returns one number or d. It must be a function
-        of the block (and of fresh random numbers): no state between calls. Where it raises,
+        of the block and of random numbers: no state between calls. Python's `random` and NumPy's
+        global generator are started anew for each block, and are the caller's again at the end;
+        other libraries' generators it must start itself. Where it raises,
         returns another shape or a number that is not finite, the block counts as the midpoint
         of the bounds; nothing is said about it. Warnings inside are dropped; what it prints or
         logs is its own author's matter.
@@ -164,18 +166,19 @@ def sample_aggregate(
     persons = Persons.of(asked.choices.protection, asked.choices.seed)
     table = block_table(data, by, schema, progress, persons)
     steps = asked.steps(table, budget)
-    parts = next(steps)
+    blocks_of = next(steps)
     while True:
         values = block_values(
             estimator,
             table.rows,
-            parts,
+            blocks_of.rows,
             asked.limits,
             correct_bias=asked.correct_bias,
             timeout=asked.timeout,
+            seeds=blocks_of.seeds,
         )
         try:
-            parts = steps.send(values)
+            blocks_of = steps.send(values)
         except StopIteration as end:
             result: ClassicResults = end.value
             return result

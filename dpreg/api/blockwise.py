@@ -27,6 +27,7 @@ from dpreg.estimation.classic import Estimate
 from dpreg.estimation.histogram import count_noise
 from dpreg.privacy.account import Part
 from dpreg.privacy.budget import Budget
+from dpreg.privacy.mechanisms import block_seeds
 from dpreg.privacy.vector_noise import VectorNoise
 from dpreg.request import choice, count, positive
 from dpreg.results.claim import PrivacyClaim
@@ -35,7 +36,7 @@ from dpreg.results.classic import ClassicResults
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
 
-__all__ = ["Aggregate"]
+__all__ = ["Aggregate", "Blocks"]
 
 Indices = NDArray[np.intp]
 
@@ -75,6 +76,21 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "noise": None,
     "unsafe_seed": None,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The blocks of one group, or of all rows, whose values are wanted.
+
+    Attributes
+    ----------
+    rows : list of B index arrays
+    seeds : list of B int
+        Of the random numbers of each block's estimator.
+    """
+
+    rows: list[Indices]
+    seeds: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +138,7 @@ class Aggregate:
 
     def steps(
         self, table: BlockTable, budget: Ledger | None
-    ) -> Generator[list[Indices], Floats, ClassicResults]:
+    ) -> Generator[Blocks, Floats, ClassicResults]:
         """Run the call, except the estimator, which the caller runs.
 
         The first `next` charges the ledger, and only then is a row read or noise drawn; nor are
@@ -135,9 +151,9 @@ class Aggregate:
 
         Yields
         ------
-        list of B index arrays
-            The blocks of one group, or of all rows. What must be sent back is the value of each
-            block, (B, d), within `limits`: a function of the block's rows alone.
+        Blocks
+            What must be sent back is the value of each block, (B, d), within `limits`: a function
+            of the block's rows and of its seed alone.
 
         Returns
         -------
@@ -202,12 +218,10 @@ class Aggregate:
         estimates: list[Estimate] = []
         for line in range(lines):
             members = np.flatnonzero(labels == line)
-            values = yield [
-                members[part]
-                for part in aggregate.draw_blocks(
-                    members.size, size, account.rng, None if coins is None else coins[members]
-                )
-            ]
+            mine = None if coins is None else coins[members]
+            parts = aggregate.draw_blocks(members.size, size, account.rng, mine)
+            seeds = block_seeds(size, rng=account.rng)
+            values = yield Blocks([members[part] for part in parts], seeds)
             within = self.limits
             if windows is not None:
                 within = aggregate.window(values, self.limits, part=windows[line], changes=changes)

@@ -6,6 +6,7 @@ import inspect
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from functools import wraps
@@ -18,11 +19,11 @@ from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.ledger.receipts import Receipt, kept
-from dpreg.results.record import LedgerPosition, ReleaseRecord
+from dpreg.results.record import LedgerPosition, ReleaseRecord, minute
 from dpreg.running import restore_interrupts
 from dpreg.schema import Schema
 
-__all__ = ["recorded"]
+__all__ = ["charged_at", "now", "position", "public_arguments", "recorded"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R", bound=Any)
@@ -57,11 +58,13 @@ def recorded(call: Callable[_P, _R]) -> Callable[_P, _R]:
             kwargs["budget"] = ledger.for_analyst(analyst)  # type: ignore[arg-type]
         given = signature.bind_partial(*args, **kwargs)
         notes = settle_budget(given.arguments)
+        started = now()
         with kept() as receipt, np.errstate(all=_NUMERICAL):
             result = call(*given.args, **given.kwargs)
         _log.info("%s finished", call.__name__)
         record = ReleaseRecord(
             call=call.__name__,
+            when=charged_at(receipt, started),
             arguments=public_arguments(given.arguments),
             ledger=position(receipt),
         )
@@ -70,6 +73,16 @@ def recorded(call: Callable[_P, _R]) -> Callable[_P, _R]:
         return replace(result, record=record)
 
     return wrapped
+
+
+def now() -> datetime:
+    """Tell the time."""
+    return datetime.now(UTC)
+
+
+def charged_at(receipt: Receipt, started: datetime) -> str:
+    """Return the time that a record tells: of the last charge, or of the start without one."""
+    return minute(datetime.fromisoformat(receipt[-1][1].when) if receipt else started)
 
 
 def position(receipt: Receipt) -> LedgerPosition | None:

@@ -7,8 +7,9 @@ warns and prints nothing that depends on it, and counts no failures.
 
 What the estimator itself does is the caller's responsibility: it should print and log nothing, and
 keep no state between calls, since a block's value would then depend on other blocks. Random numbers
-are not such state (fresh ones are independent of the blocks). With a time limit each call runs in a
-forked process that is killed when the time is up, and state that it changes dies with it. A time
+are not such state: each block has streams of its own (`dpreg.estimation.streams`). With a time
+limit each call runs in a forked process that is killed when the time is up, and state that it
+changes dies with it. A time
 limit makes values depend on the machine's load, and running times depend on rows in any case:
 anyone who can observe them learns more than the budget says.
 
@@ -58,6 +59,7 @@ from numpy.typing import NDArray
 from dpreg.arrays import Floats, Places
 from dpreg.cells import number
 from dpreg.errors import ArgumentError, SchemaError
+from dpreg.estimation.streams import put_back, start
 from dpreg.privacy.ledger.receipts import unnoted
 from dpreg.running import silenced
 from dpreg.schema import Numeric
@@ -240,6 +242,7 @@ def block_values(
     *,
     correct_bias: bool,
     timeout: float | None,
+    seeds: Sequence[int],
 ) -> Floats:
     """Return each block's value within the bounds, (B, d); curator-only.
 
@@ -253,11 +256,15 @@ def block_values(
     correct_bias : bool
     timeout : float or None
         Seconds for all that is done with one block.
+    seeds : sequence of int
+        Of each block's random numbers; independent of the rows.
     """
-    values = np.empty((len(blocks), len(limits.lower)))
-    for place, block in enumerate(blocks):
-        found = _value(estimator, rows, block, len(limits.lower), correct_bias, timeout)
-        values[place] = limits.clip(found)
+    size = len(limits.lower)
+    values = np.empty((len(blocks), size))
+    with put_back():
+        for place, (block, seed) in enumerate(zip(blocks, seeds, strict=True)):
+            found = _value(estimator, rows, block, size, correct_bias, timeout, seed)
+            values[place] = limits.clip(found)
     return values
 
 
@@ -268,12 +275,14 @@ def _value(
     size: int,
     correct: bool,
     timeout: float | None,
+    seed: int,
 ) -> Floats:
     """Return d numbers, NaN where there are none."""
     if not block.size:
         return np.full(size, np.nan)
 
     def work() -> Floats:
+        start(seed)
         wanted = evaluations(block, correct)
         found = [_attempt(estimator, rows, wanted[0], size)]
         if np.isfinite(found[0]).all():

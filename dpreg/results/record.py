@@ -3,6 +3,12 @@
 A record never holds anything computed from the rows that was not released: no hash of the data, no
 path, no table. The ledger is named by the random name that it got when it was made.
 
+Nor does it tell how long a call took, which depends on the rows. Its time is that of the charge, or
+of the call's start where no ledger is charged: no row is read before. It is cut to the minute, as
+the start of what comes next in a program may be the end of what was before. The ledger, which
+readers do not see, keeps seconds; the head that a record names is a hash of them and of a random
+token of 128 bits, so that they cannot be guessed from it.
+
 Tested in `tests/results/test_serialize.py`.
 """
 
@@ -17,7 +23,7 @@ from typing import Any, Final
 
 from dpreg.errors import ArgumentError
 
-__all__ = ["LedgerPosition", "ReleaseRecord", "versions"]
+__all__ = ["LedgerPosition", "ReleaseRecord", "minute", "versions"]
 
 _LIBRARIES: Final = ("dpreg", "opendp", "python-flint", "numpy", "scipy")
 """What draws noise, and what computes with it."""
@@ -27,6 +33,11 @@ _LIBRARIES: Final = ("dpreg", "opendp", "python-flint", "numpy", "scipy")
 def versions() -> Mapping[str, str]:
     """Return the versions of dpreg and of the libraries that noise and arithmetic come from."""
     return {name: metadata.version(name) for name in _LIBRARIES}
+
+
+def minute(when: datetime) -> str:
+    """Write a time in UTC, cut to the minute, as records tell it."""
+    return when.astimezone(UTC).isoformat(timespec="minutes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +76,7 @@ class ReleaseRecord:
     arguments : mapping
         Its public arguments as typed, in JSON's own types.
     when : str
-        UTC, ISO 8601, to the second.
+        UTC, ISO 8601, to the minute: when it was charged; see above.
     versions : mapping
         Of dpreg and of the libraries of its noise.
     ledger : LedgerPosition or None
@@ -73,8 +84,8 @@ class ReleaseRecord:
     """
 
     call: str
+    when: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    when: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     versions: Mapping[str, str] = field(default_factory=versions)
     ledger: LedgerPosition | None = None
 

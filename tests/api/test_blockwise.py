@@ -32,7 +32,7 @@ def driven(estimator, data, *, by=None, schema=None, budget=None, **options):
     blocks = next(steps)
     while True:
         values = []
-        for block in blocks:
+        for block in blocks.rows:
             wanted = evaluations(block, asked.correct_bias)
             found = [np.array([estimator(data.iloc[rows])]) for rows in wanted]
             values.append(asked.limits.clip(corrected(found, [rows.size for rows in wanted])))

@@ -2,12 +2,16 @@
 
 import warnings
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import dpreg
 from dpreg.api import recorded
+from dpreg.privacy.ledger.sqlite import MemoryDatabase, SqliteDatabase
 
 
 @dataclass(frozen=True)
@@ -31,3 +35,58 @@ def test_numpy_s_remarks_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded, "_NUMERICAL", "warn")
     with pytest.raises(RuntimeWarning, match="overflow"):
         overflowing(1e308)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
+    """A clock of dpreg's that goes on by 40 minutes whenever it is read, and what it told."""
+    told = [datetime(2031, 5, 6, 7, 8, 59, 999_999, tzinfo=UTC)]
+
+    def now(*_: object) -> datetime:
+        told.append(told[-1] + timedelta(minutes=40))
+        return told[-1]
+
+    monkeypatch.setattr(recorded, "now", now)
+    for database in (MemoryDatabase, SqliteDatabase):
+        monkeypatch.setattr(database, "now", now)
+    return told
+
+
+ROWS = {"a": [0.1, 0.2, 0.7] * 20, "y": [0.3, 0.9, 0.4] * 20}
+SCHEMA = {"a": (0, 1), "y": (0, 1)}
+CALLS: dict[str, Any] = {
+    "dp_mean": lambda told: dpreg.dp_mean("a", ROWS, **told),
+    "dp_quantile": lambda told: dpreg.dp_quantile("a", 0.5, ROWS, **told),
+    "dp_histogram": lambda told: dpreg.dp_histogram("a", ROWS, bins=2, **told),
+    "dp_suffstats": lambda told: dpreg.dp_suffstats("a", ROWS, **told),
+    "dp_ols": lambda told: dpreg.dp_ols("y ~ a", ROWS, method="gram", **told),
+    "dp_select": lambda told: dpreg.dp_select("y ~ a", ROWS, method="pcls", **told),
+    "sample_aggregate": lambda told: dpreg.sample_aggregate(
+        lambda block: 0.5, ROWS, bounds=(0, 1), blocks=4, **told
+    ),
+}
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_record_tells_the_minute_of_the_charge_and_nothing_of_how_long_a_call_took(
+    name: str, kept: bool, clock: list[datetime], tmp_path: Path
+) -> None:
+    ledger = dpreg.Ledger(9, path=tmp_path / "l.db") if kept else dpreg.Ledger(9)
+    result = CALLS[name]({"eps": 1, "schema": SCHEMA, "budget": ledger})
+    (entry,) = ledger.entries
+    assert datetime.fromisoformat(entry.when).second == 59  # the ledger keeps seconds
+    assert result.record.when == entry.when[:16] + "+00:00"
+    started = len(clock)
+    alone = CALLS[name]({"eps": 1, "schema": SCHEMA})
+    assert alone.record.when == clock[started].isoformat()[:16] + "+00:00"
+
+
+def test_a_time_of_another_zone_is_told_in_utc() -> None:
+    east = datetime.fromisoformat("2031-05-06T01:08:59+02:00")
+    assert recorded.charged_at([], east) == "2031-05-05T23:08+00:00"
+
+
+def test_no_record_is_made_without_a_time() -> None:
+    with pytest.raises(TypeError, match="when"):
+        dpreg.results.record.ReleaseRecord(call="dp_mean")  # type: ignore[call-arg]

@@ -47,7 +47,13 @@ def test_k_rows_change_at_most_k_block_values(neighbors, k, monkeypatch):
         blocks = aggregate.draw_blocks(len(data), 10)
         limits = Limits((0.0,), (1_000.0,))
         return block_values(
-            estimator, rows_of(data), blocks, limits, correct_bias=True, timeout=None
+            estimator,
+            rows_of(data),
+            blocks,
+            limits,
+            correct_bias=True,
+            timeout=None,
+            seeds=range(10),
         )
 
     worst = 0

@@ -19,7 +19,15 @@ PAIR = Limits((0.0, -4.0), (10.0, 2.0))
 def values(estimator, data, *, limits=LIMITS, blocks=None, correct_bias=False, timeout=None):
     rows = rows_of(data)
     parts = blocks or list(np.array_split(np.arange(rows.count), 4))
-    return block_values(estimator, rows, parts, limits, correct_bias=correct_bias, timeout=timeout)
+    return block_values(
+        estimator,
+        rows,
+        parts,
+        limits,
+        correct_bias=correct_bias,
+        timeout=timeout,
+        seeds=range(len(parts)),
+    )
 
 
 def failing(how):

@@ -227,7 +227,12 @@ def test_a_record_survives_and_makes_no_two_results_differ(make_regression):
         ledger="ab", entry=3, head="3:" + "0" * 64, cap_eps="1", cap_delta="0", spent_eps="1/3",
         spent_delta="0",
     )  # fmt: skip
-    record = ReleaseRecord(call="dp_ols", arguments={"eps": "1", "keep": ["a"]}, ledger=position)
+    record = ReleaseRecord(
+        call="dp_ols",
+        when="2026-11-23T18:04+00:00",
+        arguments={"eps": "1", "keep": ["a"]},
+        ledger=position,
+    )
     result = dataclasses.replace(make_regression(), record=record)
     again = from_json(result.to_json())
     assert again.record == record

@@ -7,12 +7,19 @@ from dpreg.privacy.mechanisms.choice import (
     effective_t,
     noise_scale,
 )
-from dpreg.privacy.mechanisms.coins import Coins, assign_blocks, groups_of_coins, secret_key
+from dpreg.privacy.mechanisms.coins import (
+    Coins,
+    assign_blocks,
+    block_seeds,
+    groups_of_coins,
+    secret_key,
+)
 
 __all__ = [
     "MECHANISMS",
     "Coins",
     "assign_blocks",
+    "block_seeds",
     "choose",
     "draw_index",
     "effective_t",

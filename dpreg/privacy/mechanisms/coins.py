@@ -49,7 +49,7 @@ from dpreg.privacy import seeded
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["Coins", "assign_blocks", "groups_of_coins", "secret_key"]
+__all__ = ["Coins", "assign_blocks", "block_seeds", "groups_of_coins", "secret_key"]
 
 _KEY_BYTES = 32
 _BLOCK = 512
@@ -135,6 +135,18 @@ def assign_blocks(rows: int, blocks: int, *, rng: Generator | None = None) -> In
         kept.append(good)
         missing -= good.size
     return np.concatenate(kept) if kept else np.zeros(0, dtype=np.int64)
+
+
+def block_seeds(blocks: int, *, rng: Generator | None = None) -> list[int]:
+    """Draw a seed of 128 bits for each block, for what its estimator draws.
+
+    They come from the operating system's entropy. With a generator, for runs that are **not
+    private**, they follow from its seed, and what else is drawn from it stays as it is.
+    """
+    if rng is None:
+        return [secrets.randbits(128) for _ in range(blocks)]
+    bits = rng.spawn(1)[0]
+    return [int.from_bytes(bits.bytes(16), "little") for _ in range(blocks)]
 
 
 def groups_of_coins(coins: Floats, groups: int) -> Ints:

@@ -10,8 +10,8 @@
 #' other label is `NA`. A block of a vector is a vector of doubles, and of a matrix such a matrix with the same
 #' column names.
 #'
-#' It must be a function of the block (and of fresh random numbers): what it remembers from one block to the
-#' next is not accounted for.
+#' It must be a function of the block and of R's random numbers, which are started anew for each block and are
+#' yours again at the end: what it remembers from one block to the next is not accounted for.
 #'
 #' Where it stops with an error, or returns anything but as many finite numbers as there are bounds, the
 #' block counts as the midpoint of the bounds, and nothing is said about it, since that would reveal something about the rows.
@@ -147,6 +147,8 @@ declared_column <- function(cells) {
 block_estimates <- function(estimator, take, step, progress = FALSE) {
   bar <- block_bar(length(step$calls), progress)
   on.exit(bar$close())
+  put_back <- random_state()
+  on.exit(put_back(), add = TRUE)
   estimates <- matrix(NA_real_, length(step$sizes), step$size)
   ends <- cumsum(step$sizes)
   first <- cumsum(step$calls) - step$calls
@@ -156,6 +158,7 @@ block_estimates <- function(estimator, take, step, progress = FALSE) {
   }
   for (block in seq_along(step$calls)) {
     lines <- first[block] + seq_len(step$calls[block])
+    set.seed(step$seeds[block], "Mersenne-Twister", "Inversion", "Rejection")
     found <- in_time(step$timeout, function(late) {
       made <- matrix(NA_real_, length(lines), step$size)
       for (j in seq_along(lines)) {
@@ -169,6 +172,18 @@ block_estimates <- function(estimator, take, step, progress = FALSE) {
     bar$show(block)
   }
   as.data.frame(estimates)
+}
+
+# R's random numbers as they are now; the function returned puts them back. Each block has a stream of
+# its own in between: left alone, where a block begins would depend on the rows of those before it.
+random_state <- function() {
+  kinds <- RNGkind()
+  seed <- get0(".Random.seed", globalenv(), inherits = FALSE)
+  function() {
+    if (!is.null(seed)) return(assign(".Random.seed", seed, globalenv()))
+    suppressWarnings(RNGkind(kinds[1], kinds[2], kinds[3]))
+    rm(".Random.seed", envir = globalenv())
+  }
 }
 
 # A bar on stderr that counts blocks: at once where it was asked for; after a second where nobody did

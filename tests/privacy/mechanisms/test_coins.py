@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import chi2
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.mechanisms import Coins, assign_blocks
+from dpreg.privacy.mechanisms import Coins, assign_blocks, block_seeds
 
 
 @pytest.mark.parametrize("rng", [None, np.random.default_rng(1)])
@@ -79,3 +79,13 @@ def test_numpy_state_plays_no_part_in_secure_coins(monkeypatch):
 def test_a_number_of_blocks_out_of_range_is_refused(blocks):
     with pytest.raises(ArgumentError):
         assign_blocks(3, blocks)
+
+
+def test_seeds_of_blocks_are_all_different_and_leave_a_seeded_run_s_other_draws_alone():
+    assert len({*block_seeds(1_000), *block_seeds(1_000)}) == 2_000
+    assert max(block_seeds(100)).bit_length() > 110  # but once in 2**1700
+    one, two = (np.random.default_rng(4) for _ in range(2))
+    seeds = [block_seeds(5, rng=one), block_seeds(5, rng=one)]
+    assert seeds == [block_seeds(5, rng=two), block_seeds(5, rng=two)]
+    assert seeds[0] != seeds[1]
+    assert one.random() == np.random.default_rng(4).random()

@@ -197,6 +197,57 @@ test_that("R's random numbers have no say in who is in which block", {
   expect_false(identical(coef(sample_aggregate(median, waits, eps = 1, bounds = c(0, 10))), coef(first)))
 })
 
+test_that("a block draws numbers of its own, and the caller's go on where they stood", {
+  values <- function(data, timeout = NULL, seed = 1) {
+    kept <- numeric()
+    set.seed(1)
+    before <- .GlobalEnv$.Random.seed
+    sample_aggregate(function(block) {
+      whole <- block[!is.na(block)]
+      kept <<- c(kept, mean(whole + rnorm(length(whole))))
+      0.5
+    }, data, eps = 1, bounds = c(0, 1), blocks = 40, correct_bias = FALSE, timeout = timeout, unsafe_seed = seed)
+    expect_identical(.GlobalEnv$.Random.seed, before)
+    kept
+  }
+  other <- replace(waits, 7, NA) # so that its block draws one number less
+  for (timeout in list(NULL, 60)) {
+    plain <- values(waits, timeout)
+    expect_identical(values(waits, timeout), plain)
+    expect_identical(sum(values(other, timeout) != plain), 1L)
+  }
+  draws <- function(seed) {
+    kept <- numeric()
+    set.seed(seed, kind = "L'Ecuyer-CMRG")
+    sample_aggregate(function(block) {
+      kept <<- c(kept, runif(1))
+      0.5
+    }, waits, eps = 1, bounds = c(0, 1), blocks = 40, correct_bias = FALSE)
+    expect_identical(RNGkind()[1], "L'Ecuyer-CMRG")
+    kept
+  }
+  kinds <- RNGkind()
+  on.exit(RNGkind(kinds[1], kinds[2], kinds[3]))
+  expect_identical(anyDuplicated(c(draws(1), draws(1))), 0L)
+  rm(".Random.seed", envir = globalenv())
+  sample_aggregate(median, waits, eps = 1, bounds = c(0, 10))
+  expect_false(exists(".Random.seed", globalenv(), inherits = FALSE))
+  expect_identical(RNGkind()[1], "L'Ecuyer-CMRG")
+})
+
+test_that("a record tells the minute of the charge, or of the start", {
+  reticulate::py_run_string("
+import datetime
+from dpreg_bridge import aggregate as _a
+_honest, _a.now = _a.now, iter([datetime.datetime(2031, 5, 6, 7, 8, 9, tzinfo=datetime.timezone.utc)] * 2).__next__
+")
+  on.exit(reticulate::py_run_string("_a.now = _honest"))
+  when <- function(...) sample_aggregate(median, waits, eps = "0.5", bounds = c(0, 10), blocks = 5, ...)$record$when
+  expect_identical(when(), "2031-05-06T07:08+00:00")
+  ledger <- dp_ledger(tempfile(fileext = ".json"), eps = 1)
+  expect_identical(when(budget = ledger), sub(":\\d\\d\\+", "+", dp_ledger(ledger$path)$entries$when))
+})
+
 test_that("the ledger is charged once, before the estimator sees a row", {
   ledger <- dp_ledger(tempfile(fileext = ".json"), eps = 1)
   spent <- function() dp_ledger(ledger$path)$spent[["eps"]]

@@ -136,7 +136,7 @@ test_that("a summary names the release of coefficients alone as Python's does", 
 })
 
 test_that("a record says when, by what and on which account", {
-  expect_match(doubted$record$when, "^\\d{4}-\\d\\d-\\d\\dT")
+  expect_match(doubted$record$when, "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d\\+00:00$")
   expect_identical(doubted$record$call, "dp_select")
   expect_true(all(c("dpreg", "numpy") %in% names(doubted$record$versions)))
   expect_null(doubted$record$ledger)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -18,8 +18,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.api.block_table import block_table
-from dpreg.api.blockwise import Aggregate
-from dpreg.api.recorded import position, public_arguments
+from dpreg.api.blockwise import Aggregate, Blocks
+from dpreg.api.recorded import charged_at, now, position, public_arguments
 from dpreg.arguments import settle_budget
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Rows, corrected, evaluations
@@ -41,19 +41,22 @@ Indices = NDArray[np.intp]
 class _Run:
     """A call whose estimator R is running.
 
-    `wanted` are the rows of each block's estimates, `told` the public arguments, and `place` says
-    where the charge stands in its ledger.
+    `wanted` are the rows of each block's estimates, `seeds` those of its random numbers, `told` the
+    public arguments, `when` the time of the charge, and `place` its place in its ledger.
     """
 
     asked: Aggregate
-    steps: Generator[list[Indices], Floats, ClassicResults]
-    wanted: list[list[Indices]]
+    steps: Generator[Blocks, Floats, ClassicResults]
     told: dict[str, Any]
     notes: tuple[str, ...] = ()
+    wanted: list[list[Indices]] = field(default_factory=list)
+    seeds: list[int] = field(default_factory=list)
     place: LedgerPosition | None = None
+    when: str = ""
 
-    def expect(self, blocks: list[Indices]) -> None:
-        self.wanted = [evaluations(block, self.asked.correct_bias) for block in blocks]
+    def expect(self, blocks: Blocks) -> None:
+        self.wanted = [evaluations(block, self.asked.correct_bias) for block in blocks.rows]
+        self.seeds = [seed % 2**31 for seed in blocks.seeds]  # as large as R's can be
 
     def values(self, estimates: Floats) -> Floats:
         """Make the blocks' values of their estimates, a row each."""
@@ -101,10 +104,11 @@ def open_run(
         if ledger is None:
             raise ArgumentError("analyst says on whose account the budget is charged: give budget.")
         ledger = ledger.for_analyst(analyst)
-    run = _Run(checked, checked.steps(table, ledger), [], told, notes)
+    run = _Run(checked, checked.steps(table, ledger), told, notes)
+    started = now()
     with kept() as receipt:
         run.expect(next(run.steps))
-    run.place = position(receipt)
+    run.place, run.when = position(receipt), charged_at(receipt, started)
     number = next(_numbers)
     _runs[number] = run
     return _asking(number, run) | {"columns": None if data is None else _columns(table.rows)}
@@ -117,7 +121,9 @@ def send_estimates(run: int, data: pd.DataFrame) -> dict[str, Any]:
         going.expect(going.steps.send(going.values(data.to_numpy(dtype=np.float64))))
     except StopIteration as end:
         close_run(run)
-        record = ReleaseRecord(call="sample_aggregate", arguments=going.told, ledger=going.place)
+        record = ReleaseRecord(
+            call="sample_aggregate", when=going.when, arguments=going.told, ledger=going.place
+        )
         notes = (*going.notes, *end.value.notes)
         return {"result": view(replace(end.value, record=record, notes=notes))}
     return _asking(run, going)
@@ -146,7 +152,7 @@ def _column(cells: pd.Series[Any]) -> Any:
 
 
 def _asking(number: int, run: _Run) -> dict[str, Any]:
-    """List rows, counted from 1, of all estimates of all blocks; `calls` of them make a block."""
+    """List rows, counted from 1, of all estimates of all blocks; `calls` make a block."""
     parts = [part for wanted in run.wanted for part in wanted]
     rows = np.concatenate(parts) if parts else np.zeros(0)
     return {
@@ -155,5 +161,6 @@ def _asking(number: int, run: _Run) -> dict[str, Any]:
         "rows": (rows + 1).astype(np.int32),
         "sizes": np.array([part.size for part in parts], dtype=np.int32),
         "calls": np.array([len(wanted) for wanted in run.wanted], dtype=np.int32),
+        "seeds": np.array(run.seeds, dtype=np.int32),
         "timeout": run.asked.timeout,
     }
