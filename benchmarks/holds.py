@@ -1,6 +1,7 @@
 """Do printed 95% intervals hold the fit without privacy, on the declared columns?
 
-    python -m benchmarks.holds [--half tuning|held-out] [--kind real|drawn] [--cases A,B]
+    python -m benchmarks.holds [--half tuning|held-out] [--kind real|drawn]
+        [--family linear|logit|poisson] [--cases A,B]
         [--eps 1] [--delta 1e-6] [--runs 20] [--engine calls|MODULE:FUNCTION] [--jobs 1]
         [--json FILE] [--gate]
     python -m benchmarks.holds --list
@@ -32,7 +33,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from benchmarks import _holds_drawn, _holds_real, _holds_unseen
-from benchmarks._holds_case import HALVES, Case, scaled
+from benchmarks._holds_case import FAMILIES, HALVES, Case, scaled
 from benchmarks._holds_fit import engine
 from benchmarks._holds_score import Score, average_lines, averages, lines, missed, score
 from benchmarks._holds_tables import SOURCES
@@ -84,6 +85,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.holds")
     parser.add_argument("--half", choices=HALVES, help="default: both")
     parser.add_argument("--kind", choices=("real", "drawn"), help="default: both")
+    parser.add_argument("--family", choices=tuple(FAMILIES), help="default: all")
     parser.add_argument("--cases", help="names, with commas; default: all")
     parser.add_argument("--eps", type=float, nargs="+", default=[1.0])
     parser.add_argument("--delta", type=float, nargs="+", default=[1e-6])
@@ -102,6 +104,7 @@ def main() -> int:
         cases[name]
         for name in wanted
         if told.half in (None, cases[name].half)
+        and told.family in (None, cases[name].family)
         and (told.kind is None or cases[name].drawn == (told.kind == "drawn"))
     ]
     if told.list:
