@@ -34,7 +34,7 @@ $(PIP_INSTALL) --require-hashes -r locks/$(1).txt
 $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 endef
 
-.PHONY: help venv demo test unit lint vignettes audit mutants coverage bench replication docs fresh lock r-check r-readme r-docs clean
+.PHONY: help venv demo test unit lint vignettes audit mutants coverage bench replication holds docs fresh lock r-check r-readme r-docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -130,6 +130,10 @@ bench: $(VENV)/.dpreg-test  ## time dpreg against its peers
 replication: $(VENV)/.dpreg-test  ## compare published regressions with their private releases (some twenty minutes)
 	scripts/apt_packages.sh replication
 	$(BIN)/python -m benchmarks.replication
+
+holds: $(VENV)/.dpreg-test  ## see whether printed intervals hold the fit without privacy: the gate of a release (some ten minutes)
+	scripts/apt_packages.sh holds
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.holds --jobs 2 --gate
 
 docs: $(VENV)/.dpreg-docs  ## build the executed vignettes and the API reference into docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

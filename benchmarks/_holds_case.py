@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks._holds_plain import Plain, plain_fit
 from dpreg.formula.design import build_design
 from dpreg.schema import Schema
-from dpreg.sources import as_source
+from dpreg.sources import LocalSource, as_source
 
 Floats = NDArray[np.float64]
 HALVES = ("tuning", "held-out")
@@ -140,8 +140,9 @@ def cache(part: str) -> Path:
 
 def _made(case: Case, frame: pd.DataFrame) -> Scaled:
     design = build_design(case.formula, Schema.from_any(dict(case.schema)))
-    chunks = as_source(frame).chunks(design.types, len(frame))
-    block = np.concatenate([design.block(chunk) for chunk in chunks])
+    source = as_source(frame)
+    assert isinstance(source, LocalSource)
+    block = np.concatenate([design.block(c) for c in source.chunks(design.types, len(frame))])
     complete = block[:, 0] == 1
     block, columns = block[complete], design.columns[1:]
     x, y, cap, width = block[:, 1:-1], block[:, -1], 1.0, design.response.width
@@ -161,7 +162,7 @@ def _made(case: Case, frame: pd.DataFrame) -> Scaled:
 
 
 def _write(path: Path, made: Scaled) -> None:
-    arrays = {
+    arrays: dict[str, Any] = {
         "x": made.x, "y": made.y, "factors": made.factors, "target": made.target,
         "params": made.plain.params, "hc": made.plain.hc,
     }  # fmt: skip

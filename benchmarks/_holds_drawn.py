@@ -33,14 +33,15 @@ def _columns(p: int, skewed: bool, n: int, rng: np.random.Generator) -> Floats:
     """Columns with a correlation of .3, normal within 4 or lognormal up to 12."""
     common = rng.standard_normal((n, 1))
     z = np.sqrt(0.3) * common + np.sqrt(0.7) * rng.standard_normal((n, p))
-    return np.minimum(np.exp(0.8 * z), 12) if skewed else np.clip(z, -4, 4)
+    x: Floats = np.minimum(np.exp(0.8 * z), 12) if skewed else np.clip(z, -4, 4)
+    return x
 
 
 def _outcome(family: str, eta: Floats, rng: np.random.Generator) -> Floats:
     if family == "logit":
-        return (rng.random(len(eta)) < expit(eta)) * 1.0
+        return np.asarray(rng.random(len(eta)) < expit(eta), float)
     if family == "poisson":
-        return np.minimum(rng.poisson(np.exp(eta)), 60) * 1.0
+        return np.asarray(np.minimum(rng.poisson(np.exp(eta)), 60), float)
     return eta + rng.standard_normal(len(eta))
 
 
@@ -109,7 +110,7 @@ def _persons(family: str, even: bool, people: int, rng: np.random.Generator) -> 
 
     def shared() -> Floats:
         own = rng.standard_normal(people)[who]
-        return np.sqrt(0.5) * own + np.sqrt(0.5) * rng.standard_normal(n)
+        return np.asarray(np.sqrt(0.5) * (own + rng.standard_normal(n)), float)
 
     x = np.clip(np.column_stack([shared(), shared(), shared()]), -4, 4)
     eta = x @ [0.5, -0.3, 0.2]
@@ -117,8 +118,9 @@ def _persons(family: str, even: bool, people: int, rng: np.random.Generator) -> 
         y = eta + shared()
     else:  # half of a person's outcomes go together, and each one is the model's
         own = rng.random(people)[who]
-        y = np.where(rng.random(n) < 0.5, own, rng.random(n)) < expit(eta)
-    return pd.DataFrame(x, columns=["x0", "x1", "x2"]).assign(y=y * 1.0, id=who)
+        coin = np.where(rng.random(n) < 0.5, own, rng.random(n))
+        y = np.asarray(coin < expit(eta), float)
+    return pd.DataFrame(x, columns=["x0", "x1", "x2"]).assign(y=y, id=who)
 
 
 def _rare(family: str, n: int, rng: np.random.Generator, apart: bool = False) -> pd.DataFrame:

@@ -135,6 +135,11 @@ def earnings() -> list[Case]:
         "wages": (1, 100), "education": (0, 20), "age": (16, 95), "sex": ["Female", "Male"],
         "language": ["English", "French", "Other"],
     }  # fmt: skip
+    young: dict[str, Any] = {
+        "earnings": (1, 100), "degree": ["highschool", "bachelor"], "gender": ["male", "female"],
+        "age": (25, 34), "year": {"levels": [1992, 2004]},
+    }  # fmt: skip
+    years = {"levels": list(range(1992, 2005, 2))}
     curve = "np.log(wage) ~ experience + I(experience ** 2) + education + ethnicity"
     return [
         tuning("CPS1988", "cps88_curve", curve, cps),
@@ -148,6 +153,9 @@ def earnings() -> list[Case]:
                " + region", cps8),
         tuning("CPSSW8", "cps04_one", "earnings ~ education", cps8),
         tuning("CPSSW8", "cps04_pairs", "earnings ~ education * age + gender", cps8),
+        tuning("CPSSW9204", "young_log", "np.log(earnings) ~ degree + gender + age + year", young),
+        tuning("CPSSW9204", "young_dollars", "earnings ~ degree * gender + age + year", young),
+        tuning("CPSSW3", "gap", "earnings ~ gender * year", young | {"year": years}),
         tuning("SLID", "slid_curve", "np.log(wages) ~ education + age + I(age ** 2) + sex"
                " + language", slid),
     ]  # fmt: skip
@@ -204,8 +212,12 @@ def surveys() -> list[Case]:
     births: dict[str, Any] = {
         "more": (0, 1), "morekids": YES, "age": (15, 35), "afam": YES, "hispanic": YES,
         "other": YES, "work": (0, 52), "gender1": ["male", "female"],
-        "gender2": ["male", "female"],
+        "gender2": ["male", "female"], "alike": (0, 1),
     }  # fmt: skip
+    two: dict[str, Column] = {
+        "more": flag("morekids"),
+        "alike": lambda rows: (rows["gender1"] == rows["gender2"]).astype(int),
+    }
     mother = "age + afam + hispanic + other"
     return [
         tuning("Vocab", "vocab", "vocabulary ~ education + year + sex", vocab),
@@ -220,6 +232,8 @@ def surveys() -> list[Case]:
         tuning("Fertility2", "births_more", f"more ~ {mother} + gender1 * gender2", births, "logit",
                new={"more": flag("morekids")}),
         tuning("Fertility2", "births_work", f"work ~ morekids + {mother}", births),
+        tuning("Fertility", "mothers_more", f"more ~ alike + {mother}", births, "logit", new=two),
+        tuning("Fertility", "mothers_work", f"work ~ morekids + {mother}", births),
     ]  # fmt: skip
 
 

@@ -23,7 +23,7 @@ _R = {
     "CPSSW9204": ("AER", "hourly earnings at 25 to 34, same survey, 1992 and 2004"),
     "CPSSW3": ("AER", "hourly earnings, same survey, 1992 to 2004"),
     "Fertility": ("AER", "weeks worked by mothers, US census 1980"),
-    "Fertility2": ("AER", "the same, another sample of 30,000"),
+    "Fertility2": ("AER", "mothers of the US census 1980, 30,000 of them"),
     "GSS7402": ("AER", "children of women, US General Social Survey 1974 to 2002"),
     "HealthInsurance": ("AER", "US Medical Expenditure Panel Survey 1996"),
     "SmokeBan": ("AER", "indoor workers, US National Health Interview Survey 1991, 1993"),

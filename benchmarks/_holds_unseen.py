@@ -42,11 +42,6 @@ def marriages_and_wages() -> list[Case]:
             "religious": (1, 4), "educ": (9, 20)}  # fmt: skip
     why = " + ".join(fair)
     any_of: dict[str, Column] = {"any": lambda rows: (rows["affairs"] > 0).astype(int)}
-    young: dict[str, Any] = {
-        "earnings": (1, 100), "degree": ["highschool", "bachelor"], "gender": ["male", "female"],
-        "age": (25, 34), "year": {"levels": [1992, 2004]},
-    }  # fmt: skip
-    years = {"levels": list(range(1992, 2005, 2))}
     smokers: dict[str, Any] = {
         "smokes": (0, 1), "ban": YES, "age": (18, 90), "afam": YES, "hispanic": YES,
         "gender": ["male", "female"],
@@ -57,10 +52,6 @@ def marriages_and_wages() -> list[Case]:
     return [
         held_out("fair", "affair", f"any ~ {why}", fair | {"any": (0, 1)}, "logit", new=any_of),
         held_out("fair", "affairs", f"affairs ~ {why}", fair | {"affairs": (0, 20)}),
-        held_out("CPSSW9204", "young_log", "np.log(earnings) ~ degree + gender + age + year",
-                 young),
-        held_out("CPSSW9204", "young_dollars", "earnings ~ degree * gender + age + year", young),
-        held_out("CPSSW3", "gap", "earnings ~ gender * year", young | {"year": years}),
         held_out("SmokeBan", "smokers", smokes, smokers, "logit", new={"smokes": flag("smoker")}),
         held_out("LaborSupply", "hours", "lnhr ~ lnwg + kids + age + disab", men, person="id",
                  call={"contributions": 10, "expected_rows": 5_320}),
@@ -109,14 +100,6 @@ def counts_and_shares() -> list[Case]:
     }
     searched = {name: _as_number(made) for name, made in searched.items()}
     police = partial(held_out, "MplsStops", family="logit", new=searched)
-    births: dict[str, Any] = {
-        "more": (0, 1), "morekids": YES, "age": (15, 35), "afam": YES, "hispanic": YES,
-        "other": YES, "work": (0, 52), "alike": (0, 1),
-    }  # fmt: skip
-    two: dict[str, Column] = {
-        "more": flag("morekids"),
-        "alike": lambda rows: (rows["gender1"] == rows["gender2"]).astype(int),
-    }
     chains = {"death": (0, 1), "age": (50, 105), "sex": ["F", "M"], "kappa": (0.01, 30),
               "creatinine": (0, 20), "lambda_": (0.01, 30), "mgus": (0, 1)}  # fmt: skip
     light: dict[str, Column] = {"lambda_": lambda rows: rows["lambda"]}
@@ -136,10 +119,6 @@ def counts_and_shares() -> list[Case]:
         police("searched_white", "person ~ race + gender + problem",
                stops | {"race": [*races, "Asian"]}),
         police("searched_cars", "vehicle ~ problem + gender + lat + long", stops),
-        made("Fertility", "mothers_more", "more ~ alike + age + afam + hispanic + other", births,
-             "logit", new=two),
-        made("Fertility", "mothers_work", "work ~ morekids + age + afam + hispanic + other", births,
-             new=two),
         made("flchain", "deaths", "death ~ age + sex + np.log(kappa) + np.log(lambda_)", chains,
              "logit", new=light),
         made("flchain", "chains", "np.log(lambda_) ~ np.log(kappa) + age + sex + mgus", chains,

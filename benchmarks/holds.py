@@ -1,8 +1,9 @@
 """Do printed 95% intervals hold the fit without privacy, on the declared columns?
 
-    python -m benchmarks.holds [--half tuning|held-out] [--kind real|drawn] [--cases A,B]
+    python -m benchmarks.holds [--half tuning|held-out] [--kind real|drawn]
+        [--family linear|logit|poisson] [--cases A,B]
         [--eps 1] [--delta 1e-6] [--runs 20] [--engine calls|MODULE:FUNCTION] [--jobs 1]
-        [--json FILE]
+        [--json FILE] [--gate]
     python -m benchmarks.holds --list
 
 On real tables an interval should hold least squares or maximum likelihood on the same rows, cut at
@@ -32,9 +33,9 @@ from pathlib import Path
 from tqdm import tqdm
 
 from benchmarks import _holds_drawn, _holds_real, _holds_unseen
-from benchmarks._holds_case import HALVES, Case, scaled
+from benchmarks._holds_case import FAMILIES, HALVES, Case, scaled
 from benchmarks._holds_fit import engine
-from benchmarks._holds_score import Score, average_lines, averages, lines, score
+from benchmarks._holds_score import Score, average_lines, averages, lines, missed, score
 from benchmarks._holds_tables import SOURCES
 from dpreg.errors import DatasetError
 
@@ -84,6 +85,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.holds")
     parser.add_argument("--half", choices=HALVES, help="default: both")
     parser.add_argument("--kind", choices=("real", "drawn"), help="default: both")
+    parser.add_argument("--family", choices=tuple(FAMILIES), help="default: all")
     parser.add_argument("--cases", help="names, with commas; default: all")
     parser.add_argument("--eps", type=float, nargs="+", default=[1.0])
     parser.add_argument("--delta", type=float, nargs="+", default=[1e-6])
@@ -92,6 +94,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--json", type=Path, help="a file for all figures")
     parser.add_argument("--list", action="store_true", help="list the cases and their tables")
+    parser.add_argument("--gate", action="store_true", help="fail where a goal is missed")
     told = parser.parse_args()
     cases = all_cases()
     wanted = told.cases.split(",") if told.cases else list(cases)
@@ -101,12 +104,13 @@ def main() -> int:
         cases[name]
         for name in wanted
         if told.half in (None, cases[name].half)
+        and told.family in (None, cases[name].family)
         and (told.kind is None or cases[name].drawn == (told.kind == "drawn"))
     ]
     if told.list:
         print("\n".join(_listed(chosen)))
         return 0
-    kept = []
+    kept, failed = [], False
     for delta in told.delta:
         for eps in told.eps:
             jobs = [(case.name, told.engine, told.runs, eps, delta) for case in chosen]
@@ -116,6 +120,9 @@ def main() -> int:
             print("\n".join(lines(done)), "\n")
             whole = averages(done)
             print("\n".join(average_lines(whole)), flush=True)
+            for goal in (short := missed(whole, eps, delta)):
+                print("missed:", goal, flush=True)
+            failed = failed or bool(short)
             if absent := [one for one in found if isinstance(one, str)]:
                 print("left out:", "; ".join(absent))
             kept.append(
@@ -124,7 +131,7 @@ def main() -> int:
             )  # fmt: skip
     if told.json:
         told.json.write_text(json.dumps(kept, indent=1))
-    return 0
+    return int(told.gate and failed)
 
 
 def _listed(cases: Sequence[Case]) -> Iterator[str]:
