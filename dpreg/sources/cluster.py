@@ -143,7 +143,9 @@ class ClusterSource(NamedSource):
         """Return the rows that are kept of each person, by a group-by of the engine's own.
 
         Nothing is computed yet. Columns of numbers: "c0", "c1", ... in the order of `columns`,
-        which `Persons.read_with` made, without that of ids; and "coin".
+        which `Persons.read_with` made, without that of ids; "coin"; and "person", which numbers the
+        persons of a partition. All rows of a person are in one partition, one after the other, and
+        it comes in that order.
         """
 
     @abstractmethod

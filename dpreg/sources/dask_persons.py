@@ -1,4 +1,4 @@
-"""What Dask's workers do to keep at most k rows a person: read, send each person's rows together.
+"""What Dask's workers do to keep rows of persons: read, send each person's rows together.
 
 Rows are read before they are sent, as numbers, and Dask's shuffle brings the rows of a person
 into one partition by a part of the keyed hash of the id. `dpreg.sources.persons.keep` does the
@@ -45,7 +45,7 @@ def limited_frame(data: Any, columns: Mapping[str, ColumnType], persons: Persons
     cells = [f"c{place}" for place in range(len(names))]
     labels = ["high", "low", *cells, "bucket"]
     sent = pd.DataFrame(np.empty((0, len(labels)), dtype=np.int64), columns=labels)
-    kept = pd.DataFrame(np.empty((0, len(names) + 1)), columns=[*cells, "coin"])
+    kept = pd.DataFrame(np.empty((0, len(names) + 2)), columns=[*cells, "coin", "person"])
     read = data.map_partitions(_read, columns, names, persons, meta=sent, enforce_metadata=False)
     together = read.shuffle("bucket", shuffle_method="tasks")
     return together.map_partitions(_keep, len(names), persons, meta=kept, enforce_metadata=False)
@@ -71,7 +71,8 @@ def _read(
 
 
 def _keep(partition: pd.DataFrame, names: int, persons: Persons) -> pd.DataFrame:
-    labels = ["high", "low", *(f"c{place}" for place in range(names))]
-    rows = np.ascontiguousarray(partition[labels].to_numpy(np.int64)).view(np.float64)
-    kept = keep(rows, persons.rows, persons.key)
-    return pd.DataFrame(dict(unpacked(kept, labels[2:], "coin")))
+    cells = {f"c{place}": place for place in range(names)}
+    rows = partition[["high", "low", *cells]].to_numpy(np.int64)
+    kept = keep(np.ascontiguousarray(rows).view(np.float64), persons.rows, persons.key)
+    turned = np.ascontiguousarray(kept.T)
+    return pd.DataFrame(unpacked(turned, cells, "coin", "person")).astype({"person": float})

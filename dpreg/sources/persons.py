@@ -1,10 +1,11 @@
-r"""At most k rows a person: which ones are kept, and why the rest of dpreg may count on it.
+r"""Which rows of a person are kept, all or at most k, and why the rest of dpreg may count on it.
 
 With ``person="person_id"`` a table is a set of persons, each with all rows that spell one id
 (`dpreg.cells.spelling`); a row without an id counts for nothing. Of each person at most k =
-`contributions` rows are **kept**. All that a call computes is a function of the kept rows, and of
-a coin u for each person, uniform in [0, 1), which says what half or block all kept rows of that
-person go to: the group floor(u G) of G.
+`contributions` rows are **kept**, or all of them where a call limits what is summed over a person
+and not the rows (*All rows of a person*). All that a call computes is a function of the kept rows,
+and of a coin u for each person, uniform in [0, 1), which says what half or block all kept rows of
+that person go to: the group floor(u G) of G.
 
 Which rows are kept
 -------------------
@@ -26,6 +27,19 @@ replace-one
     the two may own different numbers, and so is the number of kept rows. So with `person` a call
     does what it would do under add-remove wherever it asks for the number of rows: it buys a noisy
     one, or does without; results hold no `nobs`.
+
+All rows of a person
+--------------------
+A pass reads kept rows in chunks that hold **whole persons**: all kept rows of a person are in one
+chunk, one after the other, and the chunk's column `PERSON` numbers its persons from 0 in the order
+in which they come. So what a tally makes of a chunk can be the sum over its persons of a function g
+of a person's rows as a multiset, limited after they were summed (`dpreg.sources.together`), and the
+pass is then sum g over all persons, whatever the engine, the chunks and the order of rows. Where g
+lies in a set of diameter D (add-remove: of radius R around 0) neighbours' passes differ by at most
+D (R), for **any number of rows a person**: their rows differ in one person's alone, so all other
+terms are the same integers. The number of ids among the rows is `Reader.person_count`: rows count
+for it whatever their other cells hold, so that under replace-one it is the public number of
+persons, if each has a row with an id.
 
 Statement
 ---------
@@ -62,7 +76,7 @@ A seeded run, **not private**, takes its key from the seed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -78,17 +92,22 @@ from dpreg.privacy.protection import Protection
 __all__ = [
     "COIN",
     "ID",
+    "PERSON",
     "Persons",
     "coins_of",
     "digests",
     "keep",
     "matrix_of",
+    "starts_of",
     "typed",
     "unpacked",
 ]
 
 COIN: Final = "\0coin"
 """The column of a chunk that holds each row's person's coin."""
+
+PERSON: Final = "\0person"
+"""The column of a chunk that numbers its persons: int64, from 0, each person's rows together."""
 
 ID: Final = np.dtype([("high", "<u8"), ("low", "<u8")])
 """A keyed hash of an id; zero where it is missing."""
@@ -105,22 +124,29 @@ class Persons:
     ----------
     column : str
         Of ids.
-    rows : int
-        k, the most rows of one person that are kept.
+    rows : int or None
+        k, the most rows of one person that are kept; None keeps all.
     key : bytes
         Secret: `dpreg.privacy.mechanisms.secret_key`.
     """
 
     column: str
-    rows: int
+    rows: int | None
     key: bytes = field(repr=False)
 
     @classmethod
-    def of(cls, protection: Protection, unsafe_seed: int | None = None) -> Persons | None:
-        """Draw a key for a call; None where it protects the owners of rows that nobody names."""
+    def of(
+        cls, protection: Protection, unsafe_seed: int | None = None, *, every_row: bool = False
+    ) -> Persons | None:
+        """Draw a key for a call; None where it protects the owners of rows that nobody names.
+
+        With `every_row` all rows of each person are kept, and not `protection.contributions`: for
+        calls that limit what a person's rows come to.
+        """
         if protection.person is None:
             return None
-        return cls(protection.person, protection.contributions, secret_key(unsafe_seed))
+        most = None if every_row else protection.contributions
+        return cls(protection.person, most, secret_key(unsafe_seed))
 
     def read_with(self, columns: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
         """Return what is to be read of the table: a call's columns and the ids.
@@ -179,22 +205,25 @@ def typed(cells: NDArray[np.float64], how: ColumnType) -> NDArray[Any]:
     return cells.astype(np.int32) if isinstance(how, Categorical) else cells
 
 
-def keep(rows: NDArray[np.float64], most: int, key: bytes) -> NDArray[np.float64]:
-    """Keep at most `most` rows of each person, as the module's docstring says.
+def keep(rows: NDArray[np.float64], most: int | None, key: bytes) -> NDArray[np.float64]:
+    """Keep at most `most` rows of each person, or all, as the module's docstring says.
 
     Parameters
     ----------
     rows : array, shape (n, 2 + columns)
         From `matrix_of`: all rows of the persons that are in it.
-    most : int
+    most : int or None
     key : bytes
 
     Returns
     -------
     array, shape (kept, 2 + columns)
-        In an order that follows from the rows as a multiset.
+        Each person's rows next to each other, persons in the order of their hashes; of one person
+        in an order that follows from the rows as a multiset, or in any where `most` is None.
     """
     words = np.ascontiguousarray(rows).view(np.uint64)
+    if most is None:
+        return words[np.lexsort((words[:, 1], words[:, 0]))].view(np.float64)
     words = words[np.lexsort(words.T[::-1])]
     of_person = _runs(words[:, :_WORDS])
     owned = _spans(of_person)[1]
@@ -238,10 +267,31 @@ def _priorities(
     return np.frombuffer(b"".join(found), dtype="<u8")
 
 
+def starts_of(ids: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the places of persons' first rows, by kept rows' hashes: an array of shape (2, n)."""
+    words = ids.view(np.uint64)
+    changes = np.flatnonzero((words[:, 1:] != words[:, :-1]).any(axis=0)) + 1
+    return np.concatenate([np.zeros(min(words.shape[1], 1), dtype=np.intp), changes])
+
+
 def unpacked(
-    kept: NDArray[np.float64], names: Sequence[str], coin: str = COIN
-) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Yield the columns of kept rows, and their persons' coins last."""
-    for place, name in enumerate(names, start=_WORDS):
-        yield name, np.ascontiguousarray(kept[:, place])
-    yield coin, coins_of(np.ascontiguousarray(kept[:, 1]).view(np.uint64))
+    block: NDArray[np.float64], names: Mapping[str, int], coin: str = COIN, person: str = PERSON
+) -> dict[str, NDArray[Any]]:
+    """Return columns of kept rows, and their persons' coins and numbers.
+
+    Parameters
+    ----------
+    block : array, shape (2 + columns, rows)
+        From `keep`, columns first.
+    names : mapping of str to int
+        Each column's place among them.
+    coin, person : str
+        What to call the coins and the numbers.
+    """
+    starts = starts_of(block[:_WORDS])
+    lengths = np.diff(starts, append=block.shape[1])
+    return {
+        **{name: block[_WORDS + place] for name, place in names.items()},
+        coin: coins_of(block[1].view(np.uint64)),
+        person: np.repeat(np.arange(len(starts), dtype=np.int64), lengths),
+    }

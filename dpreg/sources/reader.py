@@ -10,7 +10,7 @@ from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError, DataError, shown
 from dpreg.running import bar, threads
 from dpreg.sources.base import Chunk, Integers, Source, Tally
-from dpreg.sources.kept import kept_source
+from dpreg.sources.kept import KeptSource, SpreadSource, kept_source
 from dpreg.sources.local import LocalSource
 from dpreg.sources.persons import Persons
 from dpreg.sources.public import check_columns
@@ -42,7 +42,8 @@ class Reader:
         a terminal and the pass takes more than a second.
     persons : Persons, optional
         Whose rows they are: passes go through the rows that are kept of each person, in a table
-        that this process reads after one pass to choose them.
+        that this process reads after one pass to choose them. Chunks then hold whole persons, and
+        `dpreg.sources.persons.PERSON` and `COIN` beside the columns that a pass asks for.
 
     Attributes
     ----------
@@ -61,7 +62,7 @@ class Reader:
         self.persons = persons
         self.passes = 0
         self._columns: Mapping[str, ColumnType] = {}
-        self._kept: Source | None = None
+        self._kept: KeptSource | SpreadSource | None = None
         self._progress = progress
         self._counted: int | None = None
 
@@ -76,6 +77,17 @@ class Reader:
         if known is None:
             known = self._counted = source.count()
         return known
+
+    @property
+    def person_count(self) -> int:
+        """Number of persons with a row, whatever is missing in it; see `dpreg.sources.persons`.
+
+        Private under add-remove, public under replace-one. On a cluster it takes a pass of its own,
+        which is not counted. Only for a reader that has `persons`.
+        """
+        self._read()
+        assert self._kept is not None
+        return self._kept.person_count
 
     @property
     def keeps_order(self) -> bool:

@@ -1,4 +1,4 @@
-"""What Spark's tasks do to keep at most k rows a person: read, send each person's rows together.
+"""What Spark's tasks do to keep rows of persons: read, send each person's rows together.
 
 Rows are read before they are sent, as numbers, and Spark's repartition by the keyed hash of the id
 brings the rows of a person to one task: Spark may join partitions made so, but splits none.
@@ -33,7 +33,7 @@ def limited_frame(frame: Any, columns: Mapping[str, ColumnType], persons: Person
     names = tuple(name for name in columns if name != persons.column)
     cells = [f"c{place}" for place in range(len(names))]
     sent = ", ".join(["high bigint", "low bigint", *(f"{cell} bigint" for cell in cells)])
-    kept = ", ".join([*(f"{cell} double" for cell in cells), "coin double"])
+    kept = ", ".join([*(f"{cell} double" for cell in cells), "coin double", "person double"])
     read = frame.mapInArrow(_Read(dict(columns), names, persons), sent)
     return read.repartition("high").mapInArrow(_Keep(len(names), persons), kept)
 
@@ -73,5 +73,6 @@ class _Keep:
         parts = [np.column_stack([c.to_numpy() for c in batch.columns]) for batch in batches]
         bits = np.concatenate([*parts, np.empty((0, 2 + self.columns), dtype=np.int64)])
         kept = keep(bits.view(np.float64), self.persons.rows, self.persons.key)
-        names = [f"c{place}" for place in range(self.columns)]
-        yield pa.record_batch(dict(unpacked(kept, names, "coin")))
+        cells = {f"c{place}": place for place in range(self.columns)}
+        found = unpacked(np.ascontiguousarray(kept.T), cells, "coin", "person")
+        yield pa.record_batch(found | {"person": found["person"].astype(np.float64)})
