@@ -13,8 +13,6 @@ and beta_S = 0 is a = a0, U'a0 = -t0_S. So
 
 is chi2 of |S| degrees of freedom if beta_S = 0, whatever the other coefficients are, on average
 over their prior: no sparsity is assumed and no model is searched for.
-
-Tested in `tests/choice/test_evidence.py`.
 """
 
 from __future__ import annotations
@@ -60,7 +58,7 @@ class Evidence:
         self._half = vectors / np.sqrt(1 + self.information)
         self._mean = self._half @ (self._half.T @ (known.T @ y))
         self._rows, self._start = tau * law.transform, law.start
-        self._degrees, self._error_degrees = law.degrees, law.error_degrees
+        self.degrees, self.error_degrees = law.degrees, law.error_degrees
 
     def gain(self, columns: Iterable[int]) -> float:
         """Return gain_S."""
@@ -70,7 +68,7 @@ class Evidence:
     def p(self, columns: Iterable[int]) -> float:
         """Return the p-value of beta_S = 0."""
         at = list(columns)
-        return gain_tail(self.gain(at), len(at), self._degrees, self._error_degrees)
+        return gain_tail(self.gain(at), len(at), self.degrees, self.error_degrees)
 
     def error(self, column: int) -> float:
         """Return the standard error of one coefficient; infinite if the look says nothing of it."""

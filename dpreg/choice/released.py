@@ -22,7 +22,7 @@ from scipy.special import chdtrc, fdtrc, gammaln
 
 from dpreg.arrays import Floats
 
-__all__ = ["FLAT", "Released", "gain_tail", "priors"]
+__all__ = ["FLAT", "Released", "gain_tail", "mixed", "priors"]
 
 MOST_PRIOR: Final = 0.25
 """Most prior variance of theta a direction: one direction then explains as much as the residual."""
@@ -86,15 +86,17 @@ def gain_tail(gain: float, width: int, degrees: int | None, error_degrees: float
     The mean over chi2_{2 nu} is taken by the trapezoidal rule in its logarithm, where it converges
     faster than any power of the step.
     """
-    nodes, weights = (np.ones(1), np.ones(1)) if degrees is None else _mixing(degrees)
+    nodes, weights = mixed(degrees)
     if error_degrees is None:
         return float(weights @ chdtrc(width, gain / nodes))
     return float(weights @ fdtrc(width, error_degrees, gain / nodes / width))
 
 
 @lru_cache(maxsize=256)
-def _mixing(degrees: int) -> tuple[Floats, Floats]:
-    """Return nodes and weights of chi2_{2 nu} / (2 nu)."""
+def mixed(degrees: int | None) -> tuple[Floats, Floats]:
+    """Return nodes and weights of chi2_{2 nu} / (2 nu); of 1 without degrees."""
+    if degrees is None:
+        return np.ones(1), np.ones(1)
     # log of a Gamma(nu) variable: mean about log nu, variance at most 1/nu + 1/nu^2.
     reach = _REACH * np.sqrt(1 / degrees + 1 / degrees**2)
     logs = np.linspace(-reach - _REACH / degrees, reach, _POINTS)

@@ -14,8 +14,6 @@ One of. Clusters are fixed before any score; those that hold a found unit are dr
 rest, the smallest first, those with p <= alpha_g / (number of all clusters) are named, none of them
 within another. A group of useless units is named with probability alpha_g at most. alpha_f and
 alpha_g add up to `false_inclusions`; without clusters alpha_f is all of it.
-
-Tested in `tests/choice/test_rule.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from dpreg.choice.released import Released
 from dpreg.errors import ArgumentError
 from dpreg.selection.space import Space
 
-__all__ = ["OF_GROUPS", "Choice", "choose"]
+__all__ = ["OF_GROUPS", "Choice", "choose", "share_of_found"]
 
 OF_GROUPS: Final = 0.2
 """alpha_g over `false_inclusions`, where there are clusters."""
@@ -90,7 +88,7 @@ def choose(laws: Sequence[Released], space: Space, *, false_inclusions: float = 
     tests = _Tests(laws, space)
     first, units = tests.looks[0], range(len(space.units))
     like = clusters(first.likeness(space.unit_columns)) if space.units else ()
-    share = 1 - OF_GROUPS if like else 1.0
+    share = share_of_found(like)
     own = np.array([tests.p([u]) * len(units) * len(tests.brought[u]) for u in units]) / share
     found = _found(own, tests.brought, false_inclusions, space.max_units)
     level = false_inclusions * OF_GROUPS / max(len(like), 1)
@@ -109,6 +107,11 @@ def choose(laws: Sequence[Released], space: Space, *, false_inclusions: float = 
         resolved=int((first.information > 1).sum()),
         directions=len(first.information),
     )
+
+
+def share_of_found(groups: Sequence[tuple[int, ...]]) -> float:
+    """Return alpha_f over `false_inclusions`, given all clusters."""
+    return 1 - OF_GROUPS if groups else 1.0
 
 
 class _Tests:
