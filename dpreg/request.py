@@ -209,13 +209,18 @@ def _check_staged(request: SelectionRequest) -> None:
     if request.fit == "share":
         raise ArgumentError(
             'fit="share" belongs to "pcls" and "pcpl": with method="staged" use fit="fresh", one '
-            'more look at the chosen columns, "same", "split" or None.'
+            'more look at the chosen columns, "same" or None.'
         )
 
 
 def _check_together(request: SelectionRequest) -> None:
     if request.method == "staged":
         _check_staged(request)
+    if request.fit == "split" and request.method in ("auto", "staged") and not request.papers:
+        raise ArgumentError(
+            'fit="split" belongs to "pcls" and "pcpl": looks fit the chosen terms by fit="fresh", '
+            "one more look at all rows. Use that; a linear model may name one of these methods."
+        )
     if request.method in ("pcls", "pcpl") and request.fit in ("same", "fresh"):
         raise ArgumentError(
             f'fit="{request.fit}" needs method="staged": use fit="split", "share" or None.'

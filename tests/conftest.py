@@ -1,14 +1,10 @@
 """What all tests share: where the real data lie, and how hypothesis behaves."""
 
 import os
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-import dpreg.staged.choice.stability  # noqa: F401 - for `few_redraws`
 
 # Two cores run many workers, so wall-clock limits on single examples would only make noise.
 # The default profile repeats the same examples each time: a red run is a change in the code.
@@ -31,15 +27,3 @@ def data_folder() -> Path:
     if not name or not Path(name).is_dir():
         pytest.skip("DPREG_DATA names no folder of real data")
     return Path(name)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def few_redraws(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Redraw a choice among terms 20 times in tests of whole calls; its own tests do it 200 times.
-
-    It is most of the time that a call takes, and says nothing of what is drawn or charged.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        if request.path.parent.name in ("api", "audit"):
-            patch.setattr(sys.modules["dpreg.staged.choice.stability"], "_DRAWS", 20)
-        yield

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from dpreg.api.coefficients import CallFacts, exclusive_groups, released
-from dpreg.api.staged import reads_of
+from dpreg.api.staged import read_all
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design
 from dpreg.privacy.budget import Budget
@@ -99,7 +99,7 @@ def objective_fit(
         Its rows and passes are filled in here.
     """
     public = facts.account.protection.n_is_public
-    read, _ = reads_of(reader, facts.account.rng, split=False)
+    read = read_all(reader)
     hold = partial(hold_located, reader, design)
     groups = exclusive_groups(design, range(len(design.columns)))
     found = few_fit(read, hold, design, groups, opened, public=public)

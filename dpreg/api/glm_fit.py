@@ -24,7 +24,6 @@ from dpreg.privacy.budget import Budget
 from dpreg.privacy.objective import DRAWN
 from dpreg.results.glm import GLMResults
 from dpreg.results.looks import Look
-from dpreg.staged.choice.truncated import Truncated
 
 __all__ = ["at_fit", "few_rows", "glm_results", "point_results", "to_user_units", "written"]
 
@@ -78,8 +77,7 @@ def glm_results(
     facts: CallFacts,
     *,
     columns: Sequence[int] | None = None,
-    places: Sequence[int] | None = None,
-    conditional: Sequence[Truncated] = (),
+    beside_all: bool = False,
     looks: Sequence[Look] = (),
 ) -> GLMResults:
     """Make the result of what the looks released, in the user's units.
@@ -89,16 +87,18 @@ def glm_results(
     model, design, seen, facts
     columns : sequence of int, optional
         The stored columns of the result, 0 first; default: all that have coefficients.
-    places : sequence of int, optional
-        Where they stand among those that were looked at; default: they are all of them.
-    conditional : sequence of Truncated
-        Each coefficient's law given a choice of these columns.
+    beside_all : bool
+        Whether they are a part of those that were looked at, and wanted beside all the others.
     looks : sequence of Look
         As the result keeps them.
     """
-    chosen = (0, *model.places(design)[0]) if columns is None else tuple(columns)
+    whole = (0, *model.places(design)[0])
+    chosen = whole if columns is None else tuple(columns)
+    fitted = whole if beside_all else chosen
+    found = estimate(seen, [design.columns[j].name for j in fitted])
+    if beside_all:
+        found = found.of([fitted.index(j) for j in chosen])
     names = tuple(design.columns[j].name for j in chosen)
-    found = estimate(seen, names, places)
     transform, shift = to_user_units(model, design, chosen)
     sampling = transform @ found.sampling @ transform.T
     privacy = transform @ found.privacy @ transform.T
@@ -116,13 +116,13 @@ def glm_results(
         privacy_errors=np.sqrt(np.maximum(np.diag(privacy), 0.0)),
         error_variance=found.dispersion,
         complete_rows=found.count,
-        error_df=None if rows is None else max(found.count - len(chosen), 1.0),
+        error_df=None if rows is None else max(found.count - len(fitted), 1.0),
         method="staged",
         noise=seen.plan.mechanism,
         noise_degrees=seen.plan.degrees,
         looks=tuple(looks),
         weak={names[place]: "hidden direction" for place in found.weak},
-        conditional=() if found.doubts else tuple(conditional),
+        among=len(fitted) - 1 if beside_all else None,
         notes=(*facts.notes, *found.notes),
         converged=found.converged,
     )

@@ -1,8 +1,8 @@
 """`dp_select` for a family: a choice among the terms of a generalised linear model.
 
-The rows are read by the looks of `dp_glm`. The choice, its doubts, its stability and the
-coefficients given the choice are functions of what the last look released: they cost nothing. One
-more look at the chosen columns, where it is asked for, has a budget of its own.
+The rows are read by the looks of `dp_glm`. The choice among terms is a function of what the last
+look released: it costs nothing. One more look at the chosen columns, where it is asked for, has a
+budget of its own.
 """
 
 from __future__ import annotations
@@ -15,13 +15,21 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dpreg.api.coefficients import CallFacts, exclusive_groups
-from dpreg.api.glm_fit import at_fit, few_rows, glm_results, to_user_units, written
-from dpreg.api.select_route import HALVES_MOVE
-from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named, of_choice
-from dpreg.api.staged import reads_of
+from dpreg.api.glm_fit import at_fit, few_rows, glm_results, written
+from dpreg.api.selected import (
+    columns_of_terms,
+    columns_of_units,
+    errors_of,
+    formula_of,
+    hidden,
+    of_choice,
+)
+from dpreg.api.staged import read_all
+from dpreg.choice import Choice, choose
 from dpreg.errors import ArgumentError, DpregWarning
 from dpreg.families.again import locate_chosen
 from dpreg.families.estimate import astray, converged, doubts_of
+from dpreg.families.for_choice import family_laws
 from dpreg.families.law import family_law
 from dpreg.families.looks import FamilyLooked, look_at_chosen, look_at_family
 from dpreg.families.model import FAMILIES, Asked, Model
@@ -42,8 +50,6 @@ from dpreg.results.glm_selection import GLMSelectionResults
 from dpreg.schema import Schema
 from dpreg.selection.space import Space, build_space
 from dpreg.sources.reader import Reader
-from dpreg.staged.choice.choose import Choice, choose, conditional_laws
-from dpreg.staged.choice.guard import Verdict
 from dpreg.staged.law import LookLaw
 from dpreg.staged.plan import FRESH
 
@@ -119,11 +125,9 @@ def select_family(
     unbounded = undeclared(model.formula, known, reader.source)
     trial = with_stand_ins(partial(model.design, keep=request.keep), known, unbounded)
     model.check(trial, unbounded, asked.family, call="dp_select")
-    public, split = request.protection.n_is_public, request.fit == "split"
-    if split and not reader.keeps_order:
-        raise ArgumentError(HALVES_MOVE)
+    public = request.protection.n_is_public
     passes = check_table(reader, trial.types, unbounded, counted=public and bool(unbounded))
-    reader.require(passes + MOST_LOOKS + (request.fit in ("fresh", "split")), public)
+    reader.require(passes + MOST_LOOKS + (request.fit == "fresh"), public)
     if "bounds" in request.shares and not unbounded:
         raise ArgumentError("shares names bounds, which this call does not need.")
     share = request.shares.get("bounds", SHARES["bounds"]) if unbounded else Fraction(0)
@@ -135,7 +139,6 @@ def select_family(
         offsets=len(offsets) + (model.trials is not None),
         exclusive=exclusive_groups(trial, range(len(trial.columns))),
         later=request.shares.get("fit", FRESH) if request.fit == "fresh" else Fraction(0),
-        split=split,
     )
     cost = Budget(request.budget.eps * (1 - share), request.budget.delta)
     account = request.account()
@@ -164,7 +167,7 @@ def _released(call: _Planned, design: Design, facts: CallFacts) -> GLMSelectionR
     """Read, choose and fit, once all is charged."""
     request, model, plan = call.request, call.model, call.opened.plan
     public = request.protection.n_is_public
-    read, again = reads_of(call.reader, facts.account.rng, split=plan.split)
+    read = read_all(call.reader)
     columns, offsets = model.places(design)
     response = design.response.offset, design.response.width
     seen = look_at_family(
@@ -177,17 +180,17 @@ def _released(call: _Planned, design: Design, facts: CallFacts) -> GLMSelectionR
         offsets=offsets,
         known=[design.columns[j].width for j in offsets],
         trials=model.trials_of(design),
-        public=public and not plan.split,
+        public=public,
     )
     law, space = family_law(seen.looks[-1], plan.degrees), call.space(design)
-    alpha = float(request.false_inclusions)
-    choice, problem, verdict = choose(law, space, false_inclusions=alpha)
-    places = columns_of_units(space, verdict.model)
+    laws = family_laws(seen.looks[-1], plan.degrees)
+    choice = choose(laws, space, false_inclusions=float(request.false_inclusions))
+    places = columns_of_units(space, choice.model)
     chosen = [(0, *columns)[place] for place in places]
     later = None
     if call.opened.later is not None:
         later = look_at_chosen(
-            again,
+            read,
             design,
             seen,
             locate_chosen(seen, law, places[1:]),
@@ -204,12 +207,8 @@ def _released(call: _Planned, design: Design, facts: CallFacts) -> GLMSelectionR
         looks = [at_fit(look, later.plan) for look in later.looks]
         regression = glm_results(model, design, later, facts, columns=chosen, looks=looks)
     elif request.fit == "same":
-        units = to_user_units(model, design, chosen)
-        given = conditional_laws(law, problem, verdict, alpha, units=units)
-        regression = glm_results(
-            model, design, seen, facts, columns=chosen, places=places, conditional=given
-        )
-    told = _Told(seen, law, choice, verdict, regression)
+        regression = glm_results(model, design, seen, facts, columns=chosen, beside_all=True)
+    told = _Told(seen, law, choice, regression)
     return _results(call, design, space, told, facts)
 
 
@@ -220,29 +219,27 @@ class _Told:
     seen: FamilyLooked
     law: LookLaw
     choice: Choice
-    verdict: Verdict
     regression: GLMResults | None
 
 
 def _results(
     call: _Planned, design: Design, space: Space, told: _Told, facts: CallFacts
 ) -> GLMSelectionResults:
-    request, model, seen, verdict = call.request, call.model, told.seen, told.verdict
-    silent = astray(told.seen)
-    reported = frozenset[int]() if silent else verdict.reported
+    request, model, seen, choice = call.request, call.model, told.seen, told.choice
+    if astray(seen):
+        choice = replace(choice, found=(), groups=())
     columns = (0, *model.places(design)[0])
-    at = [columns[place] for place in columns_of_units(space, reported)]
+    at = [columns[place] for place in columns_of_units(space, choice.found)]
     family = seen.fit.family
     return GLMSelectionResults(
-        **of_choice(request, design, space, facts, told.choice, reported),
+        **of_choice(request, design, space, facts, choice),
         formula=request.formula,
         response=model.response,
         columns=_columns(call, design, space),
         selected_formula=_formula(model, design, at),
         mechanism=seen.plan.mechanism,
         notes=_notes(told),
-        best=named(design, space, verdict.model),
-        alternatives={} if silent else told.choice.alternatives,
+        choice_errors=errors_of(choice, space, [1 / design.columns[j].width for j in columns]),
         looks=written(seen),
         regression=told.regression,
         family=family.name,
@@ -255,13 +252,13 @@ def _results(
 
 def _notes(told: _Told) -> tuple[str, ...]:
     """Return the notes on the choice."""
-    notes = list(told.choice.notes)
+    notes = list(hidden(told.choice))
     for doubt in doubts_of(told.seen, told.law):
         notes.append(f"{doubt} The same holds for the choice: false_inclusions is not promised.")
     if astray(told.seen):
         notes.append(
-            "No candidate is reported: the noise has thrown the fit off. The best model by the "
-            "released numbers is in `best`."
+            "No candidate is reported: the noise has thrown the fit off. The terms that the tests "
+            "would have found are in `best`."
         )
     return tuple(notes)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dpreg.api.staged import looks_or_reason, too_few
 from dpreg.errors import ArgumentError
@@ -31,14 +31,7 @@ from dpreg.staged.plan import LookPlan, fresh_share
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
 
-__all__ = ["HALVES_MOVE", "Route", "StagedCall", "Way", "route"]
-
-REORDERED: Final = (
-    "on a cluster, or where each pass runs a query or a function again, rows may come in another "
-    "order and so move from one half to the other"
-)
-HALVES_MOVE: Final = f'fit="split": {REORDERED}. Name the column of persons, or use fit="same".'
-"""Why such rows are not split."""
+__all__ = ["Route", "StagedCall", "Way", "route"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,15 +252,10 @@ def _planned(
     space_of(request, trial)
     if request.method == "staged" and len(trial.columns) < 2:
         raise ArgumentError('method="staged" needs columns to look at: use method="pcls".')
-    split = request.fit == "split"
     counted = request.protection.n_is_public and bool(unbounded)
     passes = check_table(reader, trial.types, unbounded, counted=counted)
     if "bounds" in request.shares and not unbounded:
         raise ArgumentError("shares names bounds, which this call does not need.")
-    if split and not reader.keeps_order:
-        if request.method == "auto":
-            return REORDERED
-        raise ArgumentError(HALVES_MOVE)
     share = request.shares.get("bounds", SHARES["bounds"]) if unbounded else Fraction(0)
     later = Fraction(0)
     if _fit(request) == "fresh":
@@ -284,7 +272,6 @@ def _planned(
         expected_rows=request.expected_rows,
         instead="pcls",
         later=later,
-        split=split,
         count_later=counted_at > 0,
     )
     if isinstance(plan, str):

@@ -8,13 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from dpreg.api.coefficients import CallFacts
+from dpreg.choice import Choice
 from dpreg.formula.design import Design
 from dpreg.request import SelectionRequest
 from dpreg.selection.space import Space
-from dpreg.staged.choice.choose import Choice
 
-__all__ = ["columns_of_terms", "columns_of_units", "formula_of", "named", "of_call", "of_choice"]
+__all__ = [
+    "columns_of_terms",
+    "columns_of_units",
+    "errors_of",
+    "formula_of",
+    "hidden",
+    "named",
+    "of_call",
+    "of_choice",
+]
 
 
 def columns_of_units(space: Space, units: Iterable[int]) -> list[int]:
@@ -79,25 +90,51 @@ def of_call(
 
 
 def of_choice(
-    request: SelectionRequest,
-    design: Design,
-    space: Space,
-    facts: CallFacts,
-    choice: Choice,
-    reported: Iterable[int],
+    request: SelectionRequest, design: Design, space: Space, facts: CallFacts, choice: Choice
 ) -> dict[str, Any]:
     """Return the fields that every selection by looks has."""
-    fields = of_call(request, design, space, facts, reported)
+    fields = of_call(request, design, space, facts, choice.found)
     return fields | {
         "models": (fields["reported"],),
         "method": "staged",
-        "engine": "search",
+        "engine": "tests",
         "radius": None,
         "radius_source": "none",
         "penalty": "auto",
         "phi": None,
         "psi": None,
         "sigma2": None,
-        "stabilities": choice.stability,
-        "certified": choice.certified,
+        "alternatives": tuple(tuple(space.units[u] for u in group) for group in choice.groups),
+        "levels": dict(zip(space.units, map(float, choice.levels), strict=True)),
+        "best": named(design, space, choice.model),
+        "false_inclusions": float(request.false_inclusions),
     }
+
+
+def errors_of(choice: Choice, space: Space, units: Sequence[float]) -> dict[str, float]:
+    """Return the standard errors of a choice, each in units of its column, where there are any.
+
+    Parameters
+    ----------
+    choice : Choice
+    space : Space
+    units : sequence of float
+        For each column of the space what a coefficient of the stored column is multiplied by.
+    """
+    return {
+        name: float(error * units[columns[0]])
+        for name, columns, error in zip(space.units, space.unit_columns, choice.errors, strict=True)
+        if np.isfinite(error)
+    }
+
+
+def hidden(choice: Choice) -> tuple[str, ...]:
+    """Say how much of the columns the noise hides from a choice."""
+    unseen = choice.directions - choice.resolved
+    if not unseen:
+        return ()
+    return (
+        f"The noise hides {unseen} of {choice.directions} directions of the columns: terms along "
+        "them may be missing, and where strong effects lie along them false_inclusions is not "
+        "promised. It takes more rows, or a larger eps.",
+    )

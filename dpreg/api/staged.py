@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from dpreg.api.coefficients import CallFacts, eps_for, exclusive_groups, release
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design
 from dpreg.moments import Moments, Vectors, read_moments
-from dpreg.privacy.budget import ALL_ROWS, FITTING, SELECTING, Budget
-from dpreg.privacy.mechanisms import Coins
+from dpreg.privacy.budget import Budget
 from dpreg.privacy.objective import OBJECTIVE
 from dpreg.privacy.protection import Protection
 from dpreg.results.looks import Look
@@ -29,10 +28,7 @@ from dpreg.staged.minimum import may_be_alone
 from dpreg.staged.opened import OpenLooks
 from dpreg.staged.plan import LOOKS, LookPlan, plan_looks
 
-if TYPE_CHECKING:
-    from numpy.random import Generator
-
-__all__ = ["box_fit", "fit_of", "looks_or_reason", "reads_of", "staged_fit", "too_few", "written"]
+__all__ = ["box_fit", "fit_of", "looks_or_reason", "read_all", "staged_fit", "too_few", "written"]
 
 
 def looks_or_reason(
@@ -47,7 +43,6 @@ def looks_or_reason(
     expected_rows: int | None,
     instead: str = "gram",
     later: Fraction = Fraction(0),
-    split: bool = False,
     count_later: bool = False,
     alone: bool = False,
 ) -> LookPlan | str:
@@ -71,7 +66,7 @@ def looks_or_reason(
         Rows are never counted here: that would read them before the charge.
     instead : str
         The method that a refusal names.
-    later, split
+    later : Fraction
         Of one more look; see `plan_looks`.
     count_later : bool
         Where the number of rows is private and nobody declared it, return the plan: the caller is
@@ -82,7 +77,7 @@ def looks_or_reason(
         matrix-Laplace, as it always is without delta.
     """
     columns = len(design.columns) - 1
-    wanted = passes + LOOKS + (split or later > 0)
+    wanted = passes + LOOKS + (later > 0)
     if method == "auto":
         if not reader.source.rereadable and reader.persons is None:
             return f"the rows can be read once, and looks would read them {wanted} times"
@@ -92,9 +87,7 @@ def looks_or_reason(
     counted = expected_rows is None and public and reader.source.rows is not None
     reader.require(wanted, counted or count_later)
     exclusive = exclusive_groups(design, range(len(design.columns)))
-    plan = plan_looks(
-        columns, cost, protection, exclusive=exclusive, noise=noise, later=later, split=split
-    )
+    plan = plan_looks(columns, cost, protection, exclusive=exclusive, noise=noise, later=later)
     rows = reader.rows if counted else expected_rows
     if rows is None:
         if method == "staged" or count_later:
@@ -139,8 +132,7 @@ def too_few(
     counted : str
         The words before the number of rows in the message.
     """
-    halves, columns = 2 if plan.split else 1, plan.size - 2
-    needed = halves * plan.rows_needed
+    columns, needed = plan.size - 2, plan.rows_needed
     if rows >= needed:
         return ""
 
@@ -152,9 +144,8 @@ def too_few(
             exclusive=exclusive_groups(design, range(len(design.columns))),
             noise=noise,
             later=later,
-            split=plan.split,
         )
-        return halves * trial.rows_needed
+        return trial.rows_needed
 
     eps = eps_for(rows, cost.eps, needed_at)
     return (
@@ -163,21 +154,13 @@ def too_few(
     )
 
 
-def reads_of(reader: Reader, rng: Generator | None, *, split: bool) -> tuple[Read, Read]:
-    """Return what reads the rows of the looks, and what reads those of one more look.
+def read_all(reader: Reader) -> Read:
+    """Return what reads the rows of the looks."""
 
-    The coins of halves are drawn here, once for all passes.
-    """
-    if not split:
-        everyone = partial(_read, reader, None, 0)
-        return everyone, everyone
-    coins = Coins.lasting(rng)
-    return partial(_read, reader, coins, 0), partial(_read, reader, coins, 1)
+    def read(vectors: Vectors) -> Moments:
+        return read_moments(reader, vectors)[0]
 
-
-def _read(reader: Reader, coins: Coins | None, group: int, vectors: Vectors) -> Moments:
-    names = (ALL_ROWS,) if coins is None else (SELECTING, FITTING)
-    return read_moments(reader, vectors, coins, names)[group]
+    return read
 
 
 def staged_fit(
@@ -201,9 +184,8 @@ def staged_fit(
         Its rows and passes are filled in here.
     """
     public = facts.account.protection.n_is_public
-    read, _ = reads_of(reader, facts.account.rng, split=opened.plan.split)
     hold = partial(hold_located, reader, design) if opened.plan.alone else None
-    seen = look(read, design, opened, public=public, stretched=True, hold=hold)
+    seen = look(read_all(reader), design, opened, public=public, stretched=True, hold=hold)
     facts = facts.after(reader.rows if public else None, reader.passes)
     return fit_of(design, columns, seen, facts, looks=written(seen))
 
@@ -215,6 +197,7 @@ def fit_of(
     facts: CallFacts,
     *,
     looked_at: Sequence[int] | None = None,
+    among: Sequence[int] | None = None,
     **more: Any,
 ) -> RegressionResults:
     """Estimate the coefficients of a model from the law of the last look.
@@ -229,13 +212,17 @@ def fit_of(
         After the rows were read.
     looked_at : sequence of int, optional
         The z columns that were looked at, 0 among them; None: all.
+    among : sequence of int, optional
+        The z columns of a larger model, beside all of which the coefficients are wanted.
     **more
         Further fields of the result.
     """
-    law = seen.law()
-    places, box = box_fit(law, design, columns, looked_at)
+    law, fitted = seen.law(), list(among or columns)
+    places, box = box_fit(law, design, fitted, looked_at)
+    explained = _rsquared(seen, law, places, box)
+    box = box.of([fitted.index(j) for j in columns])
     to_user, shift = design.to_user_units(columns)
-    freedom = law.count / max(law.count - len(columns), 1.0)
+    freedom = law.count / max(law.count - len(fitted), 1.0)
     sampling = to_user @ box.sampling @ to_user.T * freedom
     privacy = to_user @ box.privacy @ to_user.T
     rows = facts.rows if facts.fit != "split" else None
@@ -256,12 +243,13 @@ def fit_of(
         sampling_errors=np.sqrt(np.maximum(np.diag(sampling), 0.0)),
         privacy_errors=np.sqrt(np.maximum(np.diag(privacy), 0.0)),
         error_variance=box.residual * freedom * design.response.width**2,
-        explained=_rsquared(seen, law, places, box),
+        explained=explained,
         complete_rows=seen.count,
-        error_df=None if rows is None else max(seen.count - len(columns), 1.0),
+        error_df=None if rows is None else max(seen.count - len(fitted), 1.0),
         method="staged",
         noise=seen.plan.mechanism,
         noise_degrees=law.degrees,
+        among=None if among is None else len(among) - (0 in among),
         scaling="box",
         weak=_weak(design, columns, seen, found),
         notes=(*facts.notes, *(flag.text for flag in found)),

@@ -104,7 +104,7 @@ false_inclusions
     -------
     SelectionStudy or StagedStudy
         With ``probabilities``, ``frequencies``, ``agreement``, ``relative_rsquared``, ``plot()``;
-        for "staged" ``outcomes`` (found, useless, in doubt), ``frequencies``, ``alternatives``.
+        for "staged" ``outcomes`` (found, useless, in groups), ``frequencies``, ``alternatives``.
 
     Raises
     ------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -92,35 +92,42 @@ class FamilyEstimate:
     doubts: bool
     notes: tuple[str, ...]
 
+    def of(self, places: Sequence[int]) -> FamilyEstimate:
+        """Return a part of the coefficients, as they are beside the others."""
+        at, block = list(places), np.ix_(places, places)
+        return replace(
+            self,
+            params=self.params[at],
+            sampling=self.sampling[block],
+            privacy=self.privacy[block],
+            weak=tuple(at.index(j) for j in self.weak if j in at),
+        )
+
     @property
     def doubted(self) -> tuple[str, ...]:
         """Why no intervals are earned; nothing where they are."""
         return self.notes[: int(self.doubts)]
 
 
-def estimate(
-    seen: FamilyLooked, names: Sequence[str], places: Sequence[int] | None = None
-) -> FamilyEstimate:
+def estimate(seen: FamilyLooked, names: Sequence[str]) -> FamilyEstimate:
     """Return the coefficients of the last look's law, with what is to be said of them.
 
     Parameters
     ----------
     seen : FamilyLooked
     names : sequence of str
-        Of the coefficients that are wanted.
-    places : sequence of int, optional
-        Where they stand among the d that were looked at, 0 first; None: they are all of them.
+        Of the d coefficients.
     """
     last = seen.looks[-1]
     law = family_law(last, seen.plan.degrees)
-    found = coefficients(law, places)
+    found = coefficients(law)
     weak = tuple(int(j) for j in np.flatnonzero(found.unresolved > _UNSEEN))
     doubts = doubts_of(seen, law)
     params, sampling, privacy = found.params, found.sampling, found.privacy
     notes = list(doubts)
     if doubts:
         sampling, privacy = (np.full(sampling.shape, np.nan) for _ in range(2))
-        params, how = _fallback(seen, found.params, part=places is not None)
+        params, how = _fallback(seen, found.params)
         notes.append(f"No intervals are given. {how}")
     elif weak:
         listed = ", ".join(names[j] for j in weak)
@@ -148,15 +155,12 @@ def _scale(seen: FamilyLooked) -> float:
     return seen.fit.dispersion if again is None else again.scale
 
 
-def _fallback(seen: FamilyLooked, params: Floats, *, part: bool) -> tuple[Floats, str]:
-    """Return coefficients that stand where intervals do not, and what they are.
-
-    Those of a part of the columns are not drawn as far: the others are set to zero already.
-    """
+def _fallback(seen: FamilyLooked, params: Floats) -> tuple[Floats, str]:
+    """Return coefficients that stand where intervals do not, and what they are."""
     fit = seen.fit
     if seen.plan.rows_hopeless <= fit.rows and not astray(seen):
         how = "The coefficients are drawn towards zero as far as the noise asks for."
-        return (params if part else np.append(fit.intercept, fit.slopes)), how
+        return np.append(fit.intercept, fit.slopes), how
     intercept = fit.family.predictor(fit.mean) - fit.offsets.mean
     how = "The noise is larger than what the columns can show: their coefficients are set to zero."
     return np.append(intercept, np.zeros(len(params) - 1)), how

@@ -43,10 +43,11 @@ _LONGEST: Final = 0.75
 """How far the allowance for curvature may move theta, as a part of its length."""
 
 
-def family_law(look: FamilyLook, degrees: int | None = None) -> LookLaw:
+def family_law(look: FamilyLook, degrees: int | None = None, given: float | None = None) -> LookLaw:
     """Return the law of a released look, in stored units; raises on no released value.
 
     `degrees` are those of the plan; `residual` holds the dispersion, in which `sampling` is.
+    `given` is the prior variance of theta a direction; without it the look says what it is.
     """
     size = len(look.cells) - 1
     variances = look.noise_sd**2
@@ -61,7 +62,7 @@ def family_law(look: FamilyLook, degrees: int | None = None) -> LookLaw:
         h = h + again.scores
     sampling = _middle(look, working, values, vectors)
     a = slope * a
-    prior = min(max(look.fit.signal / size, 1e-6), 1.0)
+    prior = min(max(look.fit.signal / size, 1e-6), 1.0) if given is None else given
     theta, spread = np.zeros(size), np.eye(size) * prior
     privacy = positive
     for _ in range(_ROUNDS):
@@ -71,8 +72,9 @@ def family_law(look: FamilyLook, degrees: int | None = None) -> LookLaw:
         weighted = solved(sampling + privacy, np.column_stack([a, h]))
         spread = _posterior(a @ weighted[:, :size], prior)
         theta = spread @ (a @ weighted[:, size])
-        seen = float(theta @ theta + np.trace(spread)) / size
-        prior = min(max(prior, seen), 1.0)
+        if given is None:
+            seen = float(theta @ theta + np.trace(spread)) / size
+            prior = min(max(prior, seen), 1.0)
     h = h + a @ (_curved(look, working, theta, spread) - theta)
     location = look.location
     located = _inverse(location.transform)

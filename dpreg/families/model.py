@@ -117,8 +117,7 @@ def family_asked(request: SelectionRequest, call: Mapping[str, Any]) -> Asked | 
         )
     if request.fit == "share":
         raise ArgumentError(
-            'fit="share" belongs to linear models: with family= use fit="same", "fresh", "split" '
-            "or None."
+            'fit="share" belongs to linear models: with family= use fit="fresh", "same" or None.'
         )
     if request.clip != 1 or not request.center:
         raise ArgumentError(

@@ -141,6 +141,8 @@ def _method(call: Mapping[str, Any], of: str) -> tuple[str, tuple[str, ...]]:
         papers = (*papers, 'fit="share"')
     if method == "staged" and papers:
         raise ArgumentError(f'method="staged" has no {", ".join(papers)}: these are for "pcls".')
+    if call["fit"] == "split" and method != "pcls" and not papers:
+        raise ArgumentError('fit="split" is for "pcls": looks fit by "fresh". Plan one of these.')
     if method == "pcls" and call["fit"] in ("same", "fresh"):
         raise ArgumentError(f'fit="{call["fit"]}" needs method="staged".')
     return method, papers

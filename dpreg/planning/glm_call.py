@@ -118,8 +118,8 @@ class GLMCall:
         """Stored units over the user's, (p + 1,)."""
         return np.array([column.width for column in self.design.columns])
 
-    def looks(self, later: Fraction = Fraction(0), *, split: bool = False) -> FamilyPlan:
-        """Return the looks of the call; `later` and `split` as for `plan_family`."""
+    def looks(self, later: Fraction = Fraction(0)) -> FamilyPlan:
+        """Return the looks of the call; `later` as for `plan_family`."""
         return plan_family(
             len(self.names) - 1,
             Budget(self.eps, self.delta),
@@ -127,7 +127,6 @@ class GLMCall:
             exclusive=_exclusive(self.design),
             noise=self.noise,
             later=later,
-            split=split,
         )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dpreg.families.estimate import estimate
-from dpreg.families.law import family_law
+from dpreg.families.for_choice import family_laws
 from dpreg.families.predict import Supposed, expected_again, expected_looks
 from dpreg.planning.choice import gains, reported
 from dpreg.planning.detection import Detection
@@ -150,23 +150,19 @@ def plan_choice(
 def _predicted(
     call: GLMCall, stated: Stated, false_inclusions: float, fit: str | None
 ) -> GLMSelectionPlan:
-    split = fit == "split"
-    plan = call.looks(FRESH if fit == "fresh" else Fraction(0), split=split)
-    rows = call.n / 2 if split else float(call.n)
+    plan, rows = call.looks(FRESH if fit == "fresh" else Fraction(0)), float(call.n)
     seen, plain = expected_looks(call.family, plan, rows, call.supposed)
     doubts = [_NOT_SO.format(doubt) for doubt in estimate(seen, call.names).doubted]
-    effects, law = len(stated.names), family_law(seen.looks[-1], plan.degrees)
-    slopes = call.supposed.slopes
-    assert slopes is not None
-    found = gains(law, slopes, stated.units, effects, false_inclusions)
+    effects, laws = len(stated.names), family_laws(seen.looks[-1], plan.degrees)
+    found = gains(laws, stated.units, effects, false_inclusions)
     offered = {j for unit in stated.units[effects:] for j in unit}
     chosen = [j for j in range(len(call.names)) if j not in offered]
-    if fit in ("fresh", "split"):
+    if fit == "fresh":
         later, own = plan.at_chosen(len(chosen) - 1), _of_columns(call.supposed, chosen)
         again, plain = expected_again(call.family, seen, later, rows, own)
         fitted = estimate(again, [call.names[j] for j in chosen])
     else:
-        fitted, plain = estimate(seen, [call.names[j] for j in chosen], chosen), plain[chosen]
+        fitted, plain = estimate(seen, call.names).of(chosen), plain[chosen]
     doubts += [f"Of the coefficients a call would say: {doubt}" for doubt in fitted.doubted]
     return GLMSelectionPlan(
         **predicted_fields(call, plan, fitted, plain, chosen),

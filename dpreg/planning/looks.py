@@ -62,7 +62,6 @@ class Asked:
             self.protection,
             exclusive=self.exclusive,
             later=fresh_share(self.delta) if self.fit == "fresh" else Fraction(0),
-            split=self.fit == "split",
         )
         usual = plan()
         if not rows:
@@ -74,7 +73,7 @@ class Asked:
 
     def rows_needed(self, eps: float) -> float:
         """Return the least n at which "auto" looks at the rows."""
-        return self.looks(eps).rows_needed * (2 if self.fit == "split" else 1)
+        return self.looks(eps).rows_needed
 
     def eps_needed(self, n: float) -> float:
         """Return the least eps at which "auto" looks at n rows, to a part in a thousand."""

@@ -100,7 +100,7 @@ def plan_of_family(call: Mapping[str, Any]) -> GLMPlan | GLMSelectionPlan:
         chance=chance,
         false_inclusions=float(inclusions(call["false_inclusions"])),
         max_terms=None if most is None else count(most, "max_terms", 0),
-        fit=choice(call["fit"], "fit", ("auto", "same", "fresh", "split", None)),
+        fit=choice(call["fit"], "fit", ("auto", "same", "fresh", None)),
     )
 
 

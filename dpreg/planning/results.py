@@ -92,11 +92,15 @@ class Call(PlannedCall):
         y = self.assumed.response(self.stated.beta, self.stated.sigma)
         looks = self.asked.looks(self.eps)
         seen = predict_fit(
-            looks, self.assumed.x, y, self.rows, choosing=self.way_of_fitting != "same"
+            looks,
+            self.assumed.x,
+            y,
+            self.rows,
+            choosing=True,
+            narrow=self.way_of_fitting != "same",
         )
         found = gains(
-            seen.law,
-            self.stated.beta,
+            seen.for_choice,
             self.stated.units,
             len(self.stated.names),
             float(self.facts.false_inclusions),

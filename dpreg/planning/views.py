@@ -89,7 +89,7 @@ def _staged_blocks(plan: Plan) -> tuple[Block, ...]:
             ("Models", _models(stated.models)),
             ("Rows looked at", f"{call.rows:,.0f}"),
             ("Rows needed", f"{plan.rows_needed:,}"),
-            ("Margin", f"{gains.margin:.3g}"),
+            ("Level of a test", f"{gains.level:.3g}"),
         ),
     )
     cells = [
@@ -106,8 +106,7 @@ def _staged_blocks(plan: Plan) -> tuple[Block, ...]:
         Paragraph(
             "Reading",
             "gain: what a term explains on average, in squared standard errors that count the "
-            "noise; reach: what it has to, to be worth its price and stand clear of the best of "
-            "the others by the margin.",
+            "noise, beside all other terms; reach: what it has to, for its test to pass.",
         ),
         _way(plan, "pcls"),
         Paragraph(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dpreg.results.regression import RegressionResults
 
 __all__ = [
+    "BESIDE_ALL",
     "ERRORS",
     "GIVEN",
     "GIVEN_CHOICE",
@@ -66,6 +67,11 @@ GIVEN_CHOICE: Final = (
     "an estimate that is too low as often as too high, and an interval that covers as often as it "
     "says. std err and the last two columns are as if the terms had been given beforehand."
 )
+BESIDE_ALL: Final = (
+    "The same look selected the terms. coef is beside all {0} columns on offer; P>|z| and the "
+    "interval allow for {0} of them, so that the share of intervals of selected terms that miss is "
+    "no larger on average than the level says. std err is that of one coefficient by itself."
+)
 _RIDGED: Final = (
     "The privacy noise is large for these columns: the fit was ridged by a public rule, and "
     "coefficients are drawn towards zero."
@@ -97,6 +103,7 @@ def fit_facts(fit: RegressionResults) -> Facts:
         right.append(("Residual sd", fixed(math.sqrt(max(variance, 0)), 4)))
     kind = fit.interval_method + (", ridged" if fit.ridged else "")
     kind = "given the choice" if fit.conditional else kind
+    kind = f"for the choice among {fit.among}" if fit.among else kind
     right.append(("Intervals", kind if _has_errors(fit) else "none"))
     return Facts(tuple(left), tuple(right))
 
@@ -165,6 +172,8 @@ def fit_notes(fit: RegressionResults) -> list[str]:
         return []
     if fit.conditional:
         return [GIVEN_CHOICE + _CUT, f"{_MODEL}."]
+    if fit.among is not None:
+        return [BESIDE_ALL.format(fit.among) + _CUT, f"{_MODEL}."]
     alone = bool(fit.looks) and fit.looks[-1].mechanism == OBJECTIVE
     intervals = _MIXTURE.format("K-norm" if alone else "matrix-Laplace")
     intervals = NORMAL if fit.noise_degrees is None else intervals

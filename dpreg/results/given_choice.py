@@ -1,4 +1,6 @@
-"""Coefficients of a model that the same release chose: each has a law given the choice.
+"""Coefficients of a model that the same release chose.
+
+Files of dpreg 0.2 hold a law of each given the choice, which are read and printed here.
 
 Tested in `tests/api/test_select_staged.py`.
 """
@@ -6,15 +8,19 @@ Tested in `tests/api/test_select_staged.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.results import inference
-from dpreg.staged.choice.truncated import Truncated
+from dpreg.results.truncated import Truncated
 
-__all__ = ["centers", "intervals", "pvalues", "read", "refuse"]
+if TYPE_CHECKING:
+    from dpreg.results.regression import RegressionResults
+
+__all__ = ["centers", "intervals", "pvalues", "read", "refuse", "refuse_means"]
 
 
 def centers(laws: Sequence[Truncated]) -> Floats:
@@ -34,13 +40,24 @@ def pvalues(laws: Sequence[Truncated]) -> Floats:
     return np.array([law.p_value() for law in laws])
 
 
-def refuse(laws: Sequence[Truncated], name: str) -> None:
-    """Raise NotReleased for what combines coefficients, where each has a law of its own."""
-    if laws:
+def refuse(fit: RegressionResults, name: str) -> None:
+    """Raise NotReleased for what combines coefficients that were chosen by the same look."""
+    if fit.among is None and not fit.conditional:
+        return
+    means = "" if fit.among is not None else ", or predict() for means without errors"
+    raise NotReleased(
+        f'{name} is not released: fit="same" gives each coefficient by itself, corrected for its '
+        f"choice, and no law for combinations. Use params, conf_int and pvalues{means}; or "
+        'fit="fresh", which has all of it.'
+    )
+
+
+def refuse_means(fit: RegressionResults) -> None:
+    """Raise NotReleased for means: they need the coefficients that were not chosen as well."""
+    if fit.among is not None:
         raise NotReleased(
-            f'{name} is not released: fit="same" gives each coefficient a law of its own, given '
-            "the choice, and no law for combinations. Use params, conf_int and pvalues, or "
-            "predict() for means without errors."
+            'predict is not released: fit="same" gives coefficients as they are beside all '
+            'candidates, of which some were not chosen. Use fit="fresh".'
         )
 
 

@@ -153,6 +153,7 @@ class GLMResults(RegressionResults):
         which : {"mean", "linear"}
             The mean, or the linear predictor.
         """
+        given_choice.refuse_means(self)
         rows, known = self._rows(exog, which)
         eta = inference.combined(rows.to_numpy(dtype=np.float64), self.coefficients) + known
         values = inverse_link(self.link, eta) if which == "mean" else eta
@@ -163,7 +164,7 @@ class GLMResults(RegressionResults):
     ) -> GLMPrediction:
         """Return predictions with standard errors; see `GLMPrediction.summary_frame`."""
         rows, known = self._rows(exog, which)
-        given_choice.refuse(self.conditional, "get_prediction")
+        given_choice.refuse(self, "get_prediction")
         combinations = self.combinations(rows.to_numpy(dtype=np.float64))
         return GLMPrediction(combinations, known, rows.index, self.link, which, self.claim)
 

@@ -12,7 +12,16 @@ import numpy as np
 
 from dpreg.privacy.budget import decimal_string
 from dpreg.results import staged_views, views
-from dpreg.results.fit_views import ERRORS, GIVEN, GIVEN_CHOICE, NORMAL, coefficients, fixed, weakly
+from dpreg.results.fit_views import (
+    BESIDE_ALL,
+    ERRORS,
+    GIVEN,
+    GIVEN_CHOICE,
+    NORMAL,
+    coefficients,
+    fixed,
+    weakly,
+)
 from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
 
 if TYPE_CHECKING:
@@ -77,6 +86,8 @@ def _errors(result: GLMResults) -> list[str]:
         return []
     if result.conditional:
         return [GIVEN_CHOICE, f"{_MODEL}."]
+    if result.among is not None:
+        return [BESIDE_ALL.format(result.among), f"{_MODEL}."]
     law = NORMAL if result.noise_degrees is None else _MIXTURE
     return [f"{ERRORS} {law}", _MODEL + GIVEN.get(result.fit, ".")]
 
@@ -89,6 +100,8 @@ def _coefficients(result: GLMResults, alpha: float, *, ratios: bool) -> list[Blo
 def _intervals(result: GLMResults) -> str:
     if not _earned(result):
         return "none"
+    if result.among is not None:
+        return f"for the choice among {result.among}"
     return "given the choice" if result.conditional else "yes"
 
 

@@ -157,7 +157,7 @@ class StatsmodelsNames(NeverReleased, Released):
             As for `t_test`. One constraint has the p-value that `t_test` gives it.
         """
         fit = self._fitted("wald_test")
-        given_choice.refuse(fit.conditional, "wald_test")
+        given_choice.refuse(fit, "wald_test")
         rows, target = linear_constraints(r_matrix, fit.exog_names)
         return WaldTest(*wald(fit.combinations(rows), target), fit.claim)
 
@@ -174,7 +174,7 @@ class StatsmodelsNames(NeverReleased, Released):
             Also test, for each text, all terms whose name contains it.
         """
         fit = self._fitted("wald_test_terms")
-        given_choice.refuse(fit.conditional, "wald_test_terms")
+        given_choice.refuse(fit, "wald_test_terms")
         places = designs.term_places(fit)
         tested = {
             term: columns for term, columns in places.items() if len(columns) > 1 or not skip_single
@@ -216,7 +216,7 @@ class StatsmodelsNames(NeverReleased, Released):
             Other names for the levels, in their order.
         """
         fit = self._fitted("t_test_pairwise")
-        given_choice.refuse(fit.conditional, "t_test_pairwise")
+        given_choice.refuse(fit, "t_test_pairwise")
         levels = designs.levels_of(fit, term_name)
         labels = list(factor_labels or levels)
         if len(labels) != len(levels):

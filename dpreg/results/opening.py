@@ -50,14 +50,12 @@ def selection(result: SelectionResults, alpha: float) -> list[Paragraph]:
     chosen = [term for term in result.selected if term in result.candidates]
     found = f"{_listed(chosen)}." if chosen else "none of the candidates was selected."
     found += "".join(
-        f" Also {term} or {_listed([' + '.join(each) for each in instead], 'or')}: the release "
-        "cannot tell which."
-        for term, instead in result.alternatives.items()
+        f" Also {_listed(group, 'or')}: the release cannot tell which."
+        for group in result.alternatives
     )
     found += _unsure(result, chosen, alpha)
-    absent = [
-        term for term in result.candidates if term not in chosen and term not in result.alternatives
-    ]
+    grouped = {term for group in result.alternatives for term in group}
+    absent = [term for term in result.candidates if term not in grouped.union(chosen)]
     return [Paragraph("Found", found), *_unclear(absent), cost(result.claim)]
 
 

@@ -47,13 +47,14 @@ def frequencies(result: SelectionResults, ax: Axes | None = None) -> Axes:
     matplotlib Axes
     """
     shares = result.selection_frequencies
-    first = [term in result.alternatives for term in shares.index]
+    grouped = {term for group in result.alternatives for term in group}
+    first = [term in grouped for term in shares.index]
     shares = shares.iloc[np.lexsort([~np.array(first, dtype=bool), -shares.to_numpy()])]
     drawn = shares.iloc[:_MOST]
     axes = new_axes(ax, len(drawn))
     places = np.arange(len(drawn))
     chosen = np.array([term in result.selected for term in drawn.index], dtype=bool)
-    open_ = np.array([term in result.alternatives for term in drawn.index], dtype=bool)
+    open_ = np.array([term in grouped for term in drawn.index], dtype=bool)
     values = drawn.to_numpy()
     axes.hlines(places, 0, values, color=_PALE, linewidth=1.2)
     if result.draws > 1:

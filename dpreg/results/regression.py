@@ -19,7 +19,7 @@ from dpreg.results.contrast import Combinations, Contrast, Prediction
 from dpreg.results.named import StatsmodelsNames, renamed
 from dpreg.results.old_names import ERRORS, old_names
 from dpreg.results.summary import Summary
-from dpreg.staged.choice.truncated import Truncated
+from dpreg.results.truncated import Truncated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,9 +101,12 @@ class RegressionResults(StatsmodelsNames):
         What a staged release released, look by look.
     weak : mapping
         Column to why its coefficient is weakly determined.
+    among : int or None
+        For ``fit="same"``: the number of columns that these were chosen from. Coefficients are
+        those beside all of them, and `pvalues` and `conf_int` allow for as many.
     conditional : tuple of Truncated
-        For ``fit="same"``: each coefficient's law given the choice, for `params`, `pvalues` and
-        `conf_int`; all else is as if the terms had been given beforehand.
+        In files of dpreg 0.2: each coefficient's law given the choice, for `params`, `pvalues` and
+        `conf_int`.
     passes : int
         How often the rows were read; a count of them alone is not a pass.
     notes : tuple of str
@@ -139,6 +142,7 @@ class RegressionResults(StatsmodelsNames):
     weak: Mapping[str, str] = field(default_factory=dict)
     conditional: tuple[Truncated, ...] = ()
     design_formula: str | None = None
+    among: int | None = None
 
     def __post_init__(self) -> None:
         """Make the fields plain, immutable values and check that they fit together."""
@@ -161,6 +165,8 @@ class RegressionResults(StatsmodelsNames):
             raise ArgumentError(f"conditional does not match the {p} names in exog_names")
         if not set(self.weak) <= set(self.exog_names):
             raise ArgumentError("weak names columns that are not in exog_names")
+        if self.among is not None and self.among < 1:
+            raise ArgumentError("among must be at least 1")
         if self.noise_degrees is not None and self.privacy_covariance is None:
             raise ArgumentError("noise_degrees needs privacy_covariance")
         if self.interval_method not in INTERVAL_METHODS:
@@ -201,7 +207,8 @@ class RegressionResults(StatsmodelsNames):
         if self.conditional:
             return self._series(given_choice.pvalues(self.conditional))
         each = self.combinations(np.eye(len(self.exog_names)))
-        return self._series(each.pvalues(np.zeros(len(self.exog_names))))
+        alone = each.pvalues(np.zeros(len(self.exog_names)))
+        return self._series(np.minimum(alone * (self.among or 1), 1.0))
 
     @property
     def rsquared(self) -> float:
@@ -232,16 +239,19 @@ class RegressionResults(StatsmodelsNames):
         """Return intervals of level 1 - alpha, columns 0 and 1, by the law of `pvalues`.
 
         A coefficient lies in its interval, and 0 lies outside exactly where the p-value is below
-        alpha. `cols` are the places of the coefficients that are wanted; default all.
+        alpha. `cols` are the places of the coefficients that are wanted; default all. Where the
+        terms were chosen from the same look, alpha is shared among all columns on offer: then about
+        a share alpha of the intervals of chosen ones miss, at most, whatever was chosen.
         """
         laws, each = self.conditional, self.combinations(np.eye(len(self.exog_names)))
-        limits = given_choice.intervals(laws, alpha) if laws else each.intervals(alpha)
+        level = alpha / (self.among or 1)
+        limits = given_choice.intervals(laws, alpha) if laws else each.intervals(level)
         table = self.claim.marked(pd.DataFrame(limits, index=list(self.exog_names)))
         return table if cols is None else table.iloc[inference.places(cols, len(table))]
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance of the coefficients, sampling and privacy noise together."""
-        given_choice.refuse(self.conditional, "cov_params")
+        given_choice.refuse(self, "cov_params")
         names = list(self.exog_names)
         return self.claim.marked(pd.DataFrame(self.covariance, names, names, copy=True))
 
@@ -253,7 +263,7 @@ class RegressionResults(StatsmodelsNames):
         r_matrix : str, list of str, array, or tuple (R, q)
             "bsqft - lat = 0", several between commas, or rows of R with R beta = q.
         """
-        given_choice.refuse(self.conditional, "t_test")
+        given_choice.refuse(self, "t_test")
         rows, target = linear_constraints(r_matrix, self.exog_names)
         return Contrast(self.combinations(rows), target, self.claim)
 
@@ -276,13 +286,14 @@ class RegressionResults(StatsmodelsNames):
         exog : DataFrame
             A table of the analyst's own, with the raw columns of the formula.
         """
+        given_choice.refuse_means(self)
         rows = designs.design_rows(self, exog)
         mean = inference.combined(rows.to_numpy(dtype=np.float64), self.coefficients)
         return self.claim.marked_series(pd.Series(mean, index=rows.index))
 
     def get_prediction(self, exog: pd.DataFrame | None = None) -> Prediction:
         """Return predicted means with standard errors; see `Prediction.summary_frame`."""
-        given_choice.refuse(self.conditional, "get_prediction")
+        given_choice.refuse(self, "get_prediction")
         rows, variance = designs.design_rows(self, exog), self.error_variance
         combinations = self.combinations(rows.to_numpy(dtype=np.float64))
         scale = float("nan") if variance is None else variance

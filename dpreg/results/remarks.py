@@ -109,7 +109,12 @@ def _residual(fit: RegressionResults) -> list[str]:
 
 def _swamped(fit: RegressionResults) -> list[str]:
     response = Schema(fit.schema).get(fit.endog_names)
-    if fit.column_widths is None or fit.conditional or not isinstance(response, Numeric):
+    if (
+        fit.column_widths is None
+        or fit.conditional
+        or fit.among
+        or not isinstance(response, Numeric)
+    ):
         return []
     ends = fit.conf_int().to_numpy()
     with np.errstate(over="ignore", invalid="ignore"):

@@ -62,7 +62,7 @@ class SelectionResults(StatsmodelsNames):
         Rows, where their number is public (replace-one, without `person`); else None.
     method, mechanism, engine : str
         "pcls"; "permute-and-flip", ...; "enumerate", "tree". "staged" has the noise of its looks
-        for a mechanism, and the engine "search".
+        for a mechanism, and the engine "tests".
     units, hierarchy : str
     max_terms : int or None
     eps, delta : Fraction
@@ -89,14 +89,19 @@ class SelectionResults(StatsmodelsNames):
     passes : int
         How often the rows were read for this call; a count of them alone is not a pass.
     best : tuple of str
-        "staged": the best model, which `params` describe: `reported` and the terms for which others
-        could stand.
-    alternatives : mapping of str to tuple of tuples of str
-        "staged": each of those terms, and what might come in for it, the nearest first.
+        "staged": the model that `params` describe: `reported`, and of each of `alternatives` the
+        terms that say most of it.
+    alternatives : tuple of tuples of str
+        "staged": groups of two to six terms that the release cannot tell apart. Each explains more
+        than chance would, and of none is it known which of its terms does.
+    levels, choice_errors : mappings of str to float
+        "staged": read them as `level` and `level_errors`.
+    false_inclusions : float or None
+        "staged": the level that terms were held against.
     stabilities : mapping of str to float
-        "staged": read it as `stability`.
+        In files of dpreg 0.2, which had it in the place of `level`.
     certified : bool or None
-        "staged": whether it is proved that no model is better by the released numbers.
+        In files of dpreg 0.2: whether it was proved that no model is better.
     looks : tuple of Look
         "staged": what was released, look by look.
     """
@@ -124,7 +129,10 @@ class SelectionResults(StatsmodelsNames):
     sigma2: Number | None
     regression: RegressionResults | None = None
     best: tuple[str, ...] = ()
-    alternatives: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    alternatives: tuple[tuple[str, ...], ...] = ()
+    levels: Mapping[str, float] = field(default_factory=dict)
+    choice_errors: Mapping[str, float] = field(default_factory=dict)
+    false_inclusions: float | None = None
     stabilities: Mapping[str, float] = field(default_factory=dict)
     certified: bool | None = None
 
@@ -134,9 +142,9 @@ class SelectionResults(StatsmodelsNames):
         put = partial(object.__setattr__, self)
         put("models", tuple(tuple(model) for model in self.models))
         put("columns", {term: tuple(names) for term, names in self.columns.items()})
-        others = self.alternatives.items()
-        put("alternatives", {term: tuple(tuple(each) for each in sets) for term, sets in others})
-        put("stabilities", plain_mapping(self.stabilities))
+        put("alternatives", tuple(tuple(group) for group in self.alternatives))
+        for name in ("levels", "choice_errors", "stabilities"):
+            put(name, plain_mapping(getattr(self, name)))
         for name in ("radius", "phi", "psi", "sigma2"):
             if isinstance(getattr(self, name), int):
                 put(name, Fraction(getattr(self, name)))
@@ -151,8 +159,8 @@ class SelectionResults(StatsmodelsNames):
         if set(self.selected) not in [set(model) for model in self.models]:
             raise ArgumentError("reported must be one of the released models")
         named = {term for model in self.models for term in model} | set(self.columns)
-        named |= {*self.best, *self.alternatives, *self.stabilities}
-        named |= {term for sets in self.alternatives.values() for each in sets for term in each}
+        named |= {*self.best, *self.levels, *self.choice_errors, *self.stabilities}
+        named |= {term for group in self.alternatives for term in group}
         if not named <= terms:
             strange = ", ".join(sorted(named - terms))
             raise ArgumentError(f"terms that are neither kept nor candidates: {strange}")
@@ -180,15 +188,36 @@ class SelectionResults(StatsmodelsNames):
         return self._series(inference.binomial_errors(shares, self.draws))
 
     @property
-    def stability(self) -> pd.Series:
-        """How often each candidate would be chosen again if the released estimate were the truth.
+    def level(self) -> pd.Series:
+        """The least `false_inclusions` at which each candidate would be selected.
 
-        It counts the noise twice, so a useless term near the threshold gets about a half: it is not
-        the probability that a term belongs to the model.
+        An adjusted p-value: that of the term beside all other candidates, times their number. A
+        term that needs others pays for these, and one that is needed has the level of the surest.
         """
-        if not (again := self.stabilities):
-            raise NotReleased(f'stability needs method="staged"; this was method="{self.method}".')
-        return self._series(np.array([again[term] for term in self.candidates]))
+        return self._of_looks("level", self.levels)
+
+    @property
+    def level_errors(self) -> pd.Series:
+        """Standard errors of the coefficients by the look that chose, beside all candidates.
+
+        In units of the columns: they say which effects would have been seen. NaN for terms of
+        several columns, and where the look says nothing.
+        """
+        if not self.levels:
+            return self._of_looks("level_errors", {})
+        return self._of_looks(
+            "level_errors", {term: self.choice_errors.get(term, np.nan) for term in self.levels}
+        )
+
+    @property
+    def stability(self) -> pd.Series:
+        """What files of dpreg 0.2 hold; results have `level` instead."""
+        if self.levels:
+            raise NotReleased(
+                "stability is gone, as it was no probability that a term matters: see level, the "
+                "least false_inclusions at which a term would be selected."
+            )
+        return self._of_looks("stability", self.stabilities)
 
     @property
     def params(self) -> pd.Series:
@@ -312,6 +341,11 @@ class SelectionResults(StatsmodelsNames):
 
     def _series(self, values: Floats) -> pd.Series:
         return self.claim.marked_series(pd.Series(values, index=list(self.candidates)))
+
+    def _of_looks(self, name: str, values: Mapping[str, float]) -> pd.Series:
+        if not values:
+            raise NotReleased(f'{name} needs method="staged"; this was method="{self.method}".')
+        return self._series(np.array([values[term] for term in self.candidates]))
 
     def _fitted(self, name: str) -> RegressionResults:
         if self.regression is None:

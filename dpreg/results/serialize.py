@@ -24,7 +24,7 @@ from dpreg.results.codecs import (
     list_of,
     read_fields,
 )
-from dpreg.staged.choice.truncated import Truncated
+from dpreg.results.truncated import Truncated
 
 if TYPE_CHECKING:
     from dpreg.results.base import Released
@@ -47,7 +47,7 @@ _SINCE: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "selection": {
         "best": [],
-        "alternatives": {},
+        "alternatives": [],
         "chosen_again": {},
         "certified": None,
         "looks": [],
@@ -56,7 +56,16 @@ _SINCE: Final[Mapping[str, Mapping[str, Any]]] = {
 """What files of `_OLDER` lack, by kind; all of them lack the record."""
 
 _ADDED: Final[Mapping[str, Mapping[str, Any]]] = {
-    "glm-selection": {"offset": None, "trials": None},
+    "regression": {"among": None},
+    "glm": {"among": None},
+    "selection": {"levels": {}, "choice_errors": {}, "false_inclusions": None},
+    "glm-selection": {
+        "levels": {},
+        "choice_errors": {},
+        "false_inclusions": None,
+        "offset": None,
+        "trials": None,
+    },
 }
 """What files of this version may lack, by kind: fields that came later."""
 
@@ -111,13 +120,26 @@ def decode(payload: Mapping[str, Any], kind: type[Released]) -> dict[str, Any]:
         fields = {name: value for name, value in payload.items() if name not in HEAD}
         if payload.get("dpreg") in _OLDER:
             fields = {"record": None, **_SINCE.get(kind.kind, {}), **fields}
-        fields = {**_ADDED.get(kind.kind, {}), **fields}
+        fields = _with_groups({**_ADDED.get(kind.kind, {}), **fields})
         keys, codecs = kind.saved_as, fields_of(kind)
         found = read_fields(fields, {keys.get(n, n): codec for n, codec in codecs.items()})
         return {name: found[keys.get(name, name)] for name in codecs}
     except Unreadable as problem:
         where = ".".join(reversed(problem.path)) or "it"
         raise ArgumentError(f"the saved result is damaged: {where} must be {problem}") from None
+
+
+def _with_groups(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the alternatives of dpreg 0.2, from each term to what might stand for it, as groups."""
+    found = fields.get("alternatives")
+    if not isinstance(found, dict):
+        return dict(fields)
+    sets = {term: instead for term, instead in found.items() if isinstance(instead, list)}
+    groups = [
+        [term, *dict.fromkeys(other for each in instead for other in each if other != term)]
+        for term, instead in sets.items()
+    ]
+    return {**fields, "alternatives": groups}
 
 
 def _parts(version: str) -> tuple[int, ...]:

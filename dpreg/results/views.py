@@ -77,7 +77,7 @@ def chosen_terms(result: SelectionResults, alpha: float) -> list[Block]:
         Paragraph("Selected", _cut(result.selected_formula, "selected_formula")),
         _selection_facts(result),
         *_selection_table(result),
-        *staged_views.ambiguous(result),
+        *staged_views.groups(result),
     ]
 
 
@@ -113,7 +113,6 @@ def _selection_facts(result: SelectionResults) -> Facts:
         ("Method", _METHODS.get(result.method, result.method)),
         ("Mechanism", result.mechanism),
         ("Engine", result.engine),
-        *staged_views.facts(result),
         ("Models", _count(result.n_models)),
         ("Terms", f"{kept} kept, {free} candidates"),
         ("Units", result.units),
@@ -173,23 +172,24 @@ def _selection_table(result: SelectionResults) -> list[Block]:
     shares = dict(result.selection_frequencies)
     errors = dict(result.frequency_errors)
     several = result.draws > 1
-    again = result.stabilities
+    told = staged_views.measures(result)
+    grouped = {term for group in result.alternatives for term in group}
     headers = ("term", "role", "selected", "columns") + ("frequency (se)",) * several
-    headers += ("stability",) * bool(again)
+    headers += tuple(told)
     rows, absent = [], []
     many = len(result.kept) + len(result.candidates) > _MANY_TERMS
     for term in (*result.kept, *result.candidates):
-        if many and shares.get(term) == 0 and term not in result.alternatives:
+        if many and shares.get(term) == 0 and term not in grouped:
             absent.append(term)
             continue
         free = term in shares
         often = f"{shares[term]:.2f} ({errors[term]:.2f})" if free and several else ""
         role = "candidate" if free else "kept"
         chosen = staged_views.chosen(result, term)
-        stable = f"{again[term]:.2f}" if term in again else ""
+        more = tuple(column.get(term, "") for column in told.values())
         width = str(len(result.columns.get(term, (term,))))
-        rows.append((term, role, chosen, width) + (often,) * several + (stable,) * bool(again))
-    blocks: list[Block] = [Grid(headers, tuple(rows), "lllrrr"[: len(headers)])]
+        rows.append((term, role, chosen, width) + (often,) * several + more)
+    blocks: list[Block] = [Grid(headers, tuple(rows), "lllrrrr"[: len(headers)])]
     if absent:
         blocks.append(Paragraph(f"Never selected ({len(absent)})", ", ".join(absent)))
     return blocks

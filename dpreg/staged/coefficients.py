@@ -16,7 +16,7 @@ Tested in `tests/staged/test_law.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -80,6 +80,17 @@ class Coefficients:
     def errors(self) -> Floats:
         """Standard errors, (m,)."""
         return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+    def of(self, places: Sequence[int]) -> Coefficients:
+        """Return a part of the coefficients, as they are beside the others."""
+        at, block = list(places), np.ix_(places, places)
+        return replace(
+            self,
+            params=self.params[at],
+            sampling=self.sampling[block],
+            privacy=self.privacy[block],
+            unresolved=self.unresolved[at],
+        )
 
 
 def coefficients(

@@ -122,6 +122,7 @@ def law(
     look: NoisyLook,
     count: float | None = None,
     tail: Tail | None = None,
+    prior: float = _PRIOR,
 ) -> LookLaw:
     """Return the law of a released look; raises on no released value.
 
@@ -133,6 +134,8 @@ def law(
     tail : Tail, optional
         The two cells with the wider cut; without them the intercept's error allows for skewed
         residuals, which only they can tell from others.
+    prior : float
+        Variance of theta a direction that the noise of A theta is averaged over.
     """
     size, variances = look.size, look.noise_sd**2
     a, h = look.cells[:size, :size], look.cells[:size, size]
@@ -144,7 +147,7 @@ def law(
     share = counted / rows
     values, vectors = np.linalg.eigh(a)
     positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    theta, spread = np.zeros(size), np.eye(size) * _PRIOR
+    theta, spread = np.zeros(size), np.eye(size) * prior
     scatter, squared_cut = total / counted, look.cut**2
     sampling = privacy = positive
     for _ in range(_ROUNDS):
@@ -152,7 +155,7 @@ def law(
         sampling = scatter * share * positive
         within = kept(scatter / squared_cut)
         weighted = solved(sampling + privacy, np.column_stack([within * a, h]))
-        spread = _posterior(within * a @ weighted[:, :size])
+        spread = _posterior(within * a @ weighted[:, :size], prior)
         theta = spread @ (within * a @ weighted[:, size])
         extended = np.append(theta, -1.0)
         noise = float(np.sqrt(extended**2 @ variances @ extended**2))
@@ -336,7 +339,7 @@ def solved(covariance: Floats, right: Floats) -> Floats:
     return np.asarray(np.linalg.solve(covariance + ridge * np.eye(size), right), dtype=np.float64)
 
 
-def _posterior(precision: Floats) -> Floats:
+def _posterior(precision: Floats, prior: float) -> Floats:
     """Return (precision + prior)^-1; its eigenvalues are at most the prior's variance."""
     values, vectors = np.linalg.eigh((precision + precision.T) / 2)
-    return np.asarray((vectors / (np.maximum(values, 0.0) + 1 / _PRIOR)) @ vectors.T)
+    return np.asarray((vectors / (np.maximum(values, 0.0) + 1 / prior)) @ vectors.T)

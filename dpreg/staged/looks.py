@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dpreg.choice.released import Released
 from dpreg.moments import CELL_BITS, Moments, Vectors
 from dpreg.privacy.account import Part
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
 from dpreg.privacy.objective import objective_units
 from dpreg.staged.clips import Sums, allowed, heaviness_of, open_clips, open_early, wide_cut
+from dpreg.staged.for_choice import laws_for_choice
 from dpreg.staged.foreseen import settled
 from dpreg.staged.held import LocatedHeld, released_minimum
 from dpreg.staged.law import LookLaw, law
@@ -68,14 +70,17 @@ class Looked:
     tail: Tail
     alone: bool = False
 
-    def law(self, *, choosing: bool = False) -> LookLaw:
-        """Return the law of the last look, from which coefficients are estimated.
+    def law(self) -> LookLaw:
+        """Return the law of the last look, from which coefficients are estimated."""
+        return law(self.looks[-1], self.count, self.tail)
 
-        With `choosing` it does not allow for what cutting skewed residuals may move slopes by: that
-        would hide terms, for a move that is small beside a coefficient that can be seen.
+    def for_choice(self) -> tuple[Released, ...]:
+        """Return the same for a choice among terms, one for each of its priors.
+
+        They do not allow for what cutting skewed residuals may move slopes by: that would hide
+        terms, for a move that is small beside a coefficient that can be seen.
         """
-        tail = replace(self.tail, heaviness=None) if choosing else self.tail
-        return law(self.looks[-1], self.count, tail)
+        return laws_for_choice(self.looks[-1], self.count, replace(self.tail, heaviness=None))
 
 
 def look(

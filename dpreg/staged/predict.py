@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.choice.released import Released
 from dpreg.privacy.objective import objective_units
 from dpreg.staged.clips import (
     Sums,
@@ -24,6 +25,7 @@ from dpreg.staged.clips import (
     wide_cut,
 )
 from dpreg.staged.coefficients import Coefficients, coefficients
+from dpreg.staged.for_choice import laws_for_choice
 from dpreg.staged.foreseen import settled
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import locate
@@ -49,12 +51,15 @@ class PredictedFit:
         The covariance of least squares without privacy.
     alone : bool
         Whether a minimum is expected to take the last look's place.
+    for_choice : tuple of Released
+        The law as a choice among terms reads it, where terms are to be chosen.
     """
 
     law: LookLaw
     fit: Coefficients
     least_squares: Floats
     alone: bool = False
+    for_choice: tuple[Released, ...] = ()
 
     @property
     def seen(self) -> float:
@@ -69,6 +74,7 @@ def predict_fit(
     rows: float,
     *,
     choosing: bool = False,
+    narrow: bool = True,
     stretched: bool = False,
 ) -> PredictedFit:
     """Go through the looks at made-up rows that stand for `rows` rows, without drawing noise.
@@ -80,7 +86,9 @@ def predict_fit(
         In the box [-1, 1]; each stands for rows / m rows.
     rows : float
     choosing : bool
-        Whether terms are to be chosen; see `dpreg.staged.looks.look`.
+        Whether terms are to be chosen.
+    narrow : bool
+        Whether the last look is only for that; see `dpreg.staged.looks.look`.
     stretched : bool
         Whether the last look bounds rows by a product where it can; see there, too.
     """
@@ -102,7 +110,8 @@ def predict_fit(
             if stretched:
                 stretch = plan.stretch(located.expected_square * located.coordinates.squared_radius)
             unit, gaussian = plan.unit(place, stretch), plan.gaussian
-            at = open_clips(located, unit, tails, stretch, choosing=choosing, gaussian=gaussian)
+            narrow = narrow and choosing
+            at = open_clips(located, unit, tails, stretch, choosing=narrow, gaussian=gaussian)
             power = residual_power(located.coordinates, at, stretch)
         else:
             at = open_early(located, plan.unit(place))
@@ -126,7 +135,9 @@ def predict_fit(
         none = np.zeros(plan.size - 1)
         look = as_look(look, located, at, none, noise, tail)
     released = law(look, count, tail)
-    return PredictedFit(released, coefficients(released), _least_squares(x, y) / scale, alone)
+    fit, plain = coefficients(released), _least_squares(x, y) / scale
+    laws = laws_for_choice(look, count, tail) if choosing else ()
+    return PredictedFit(released, fit, plain, alone, laws)
 
 
 def predict_one_look(plan: LookPlan, x: Floats, y: Floats, rows: float) -> PredictedFit:

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from dpreg.arrays import Bools, Floats
+from dpreg.choice import choose
 from dpreg.formula.design import Design
 from dpreg.moments import Moments, Vectors, read_moments
 from dpreg.privacy.account import Account
@@ -20,7 +21,6 @@ from dpreg.request import SelectionRequest
 from dpreg.running import bar
 from dpreg.selection.space import Space
 from dpreg.sources.reader import Reader
-from dpreg.staged.choice.choose import choose
 from dpreg.staged.looks import look
 from dpreg.staged.opened import open_looks
 from dpreg.staged.plan import LookPlan
@@ -39,18 +39,18 @@ class Drawn:
     Attributes
     ----------
     reported : bool array, shape (K, q)
-        Terms beyond doubt.
+        Terms found.
     best : bool array, shape (K, q)
-        Terms of the best model.
-    rivals : bool array, shape (K, q)
-        Terms that might stand for one that is in doubt.
+        Terms of the model that is fitted.
+    grouped : bool array, shape (K, q)
+        Terms of a group that the look cannot tell apart.
     rsquared : float array, shape (K,)
-        Of the best model's least squares fit.
+        Of that model's least squares fit.
     """
 
     reported: Bools
     best: Bools
-    rivals: Bools
+    grouped: Bools
     rsquared: Floats
 
 
@@ -105,15 +105,15 @@ def simulate_choices(
     drawn = []
     for place, (request, plan) in enumerate(settings):
         rng = np.random.default_rng([seed, place])
-        reported, best, rivals = (np.zeros((draws, len(space.units)), np.bool_) for _ in range(3))
+        reported, best, grouped = (np.zeros((draws, len(space.units)), np.bool_) for _ in range(3))
         for k in range(draws):
             own = _choose(request, plan, design, space, reader, rng)
-            for table, units in zip((reported, best, rivals), own, strict=True):
-                table[k, sorted(units)] = True
+            for table, units in zip((reported, best, grouped), own, strict=True):
+                table[k, list(units)] = True
             drawing.update()
         models, back = np.unique(best, axis=0, return_inverse=True)
         fits = rsquared(space.columns(models), design, moments)
-        drawn.append(Drawn(reported, best, rivals, fits[back.ravel()]))
+        drawn.append(Drawn(reported, best, grouped, fits[back.ravel()]))
     drawing.close()
     fit = float(rsquared(space.columns(bic[None]), design, moments)[0])
     return StagedLaw(tuple(drawn), bic, fit, moments.rows)
@@ -126,8 +126,8 @@ def _choose(
     space: Space,
     reader: Reader,
     rng: np.random.Generator,
-) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
-    """Look once with seeded noise; return the terms reported, the best model's, and rivals."""
+) -> tuple[tuple[int, ...], ...]:
+    """Look once with seeded noise; return the terms found, those fitted, and those of groups."""
     account = Account(request.protection, request.budget, rng)
     opened = open_looks(plan, account)
     account.charge(None, "a study")
@@ -136,10 +136,9 @@ def _choose(
         return read_moments(reader, vectors)[0]
 
     seen = look(read, design, opened, public=request.protection.n_is_public, choosing=True)
-    law, alpha = seen.law(choosing=True), float(request.false_inclusions)
-    _, _, verdict = choose(law, space, false_inclusions=alpha, again=False)
-    rivals = frozenset(u for one in verdict.alternatives for m in one.instead for u in m)
-    return verdict.reported, verdict.model, rivals - verdict.model
+    alpha = float(request.false_inclusions)
+    choice = choose(seen.for_choice(), space, false_inclusions=alpha)
+    return choice.found, choice.model, tuple(unit for group in choice.groups for unit in group)
 
 
 def _bic(design: Design, space: Space, moments: Moments) -> Bools:

@@ -70,13 +70,12 @@ class StagedStudy(Study):
 
     @property
     def alternatives(self) -> pd.DataFrame:
-        """The share of draws that leave each term in doubt: it, or another in its place."""
-        drawn = self.law.drawn
-        return self._shares([(one.best & ~one.reported) | one.rivals for one in drawn])
+        """The share of draws that name each term in a group of which one at least matters."""
+        return self._shares([one.grouped for one in self.law.drawn])
 
     @property
     def best(self) -> pd.DataFrame:
-        """The share of draws in whose best model each term is, reported or in doubt."""
+        """The share of draws in whose fitted model each term is, found or one of a group."""
         return self._shares([one.best for one in self.law.drawn])
 
     @property
@@ -84,9 +83,9 @@ class StagedStudy(Study):
         """What a draw gives on average, a row for each setting.
 
         ``found`` and ``useless`` count the reported terms that BIC chooses too, and those that it
-        does not; ``in doubt`` the terms of the best model that are not reported. ``same`` is the
-        share of draws whose reported terms are BIC's. ``relative R-squared`` is that of the best
-        model's least squares fit over that of BIC's. Each has its standard error over the draws.
+        does not; ``in groups`` the terms named as one of several. ``same`` is the share of draws
+        whose reported terms are BIC's. ``relative R-squared`` is that of the fitted model's least
+        squares fit over that of BIC's. Each has its standard error over the draws.
         """
         bic, rows = self.law.bic, []
         scale = self.law.bic_rsquared if self.law.bic_rsquared > 0 else np.nan
@@ -94,7 +93,7 @@ class StagedStudy(Study):
             values = {
                 "found": (one.reported & bic).sum(axis=1),
                 "useless": (one.reported & ~bic).sum(axis=1),
-                "in doubt": (one.best & ~one.reported).sum(axis=1),
+                "in groups": one.grouped.sum(axis=1),
                 "same": (one.reported == bic).all(axis=1),
                 "relative R-squared": one.rsquared / scale,
             }
@@ -132,11 +131,11 @@ class StagedStudy(Study):
             ),
         )
         told = Grid(
-            ("eps", "delta", "noise", "found", "useless", "in\ndoubt", "P(BIC's)", "relative\nR2"),
+            ("eps", "delta", "noise", "found", "useless", "in\ngroups", "P(BIC's)", "relative\nR2"),
             tuple(
                 (
                     *label,
-                    *(f"{row[name]:.2f}" for name in ("found", "useless", "in doubt")),
+                    *(f"{row[name]:.2f}" for name in ("found", "useless", "in groups")),
                     share(float(row["same"])),
                     f"{row['relative R-squared']:.3f}",
                 )
@@ -163,13 +162,13 @@ class StagedStudy(Study):
                 for i in order
             ),
             "ll" + "r" * shown,
-            "Share of draws that report each term, and that leave it in doubt (in brackets)",
+            "Share of draws that report each term, and that name it in a group (in brackets)",
         )
         reading = Paragraph(
             "Reading",
             "The looks were made anew for each draw, with seeded noise of the law of a call. found "
             "and useless: reported terms that least squares with BIC chooses on these rows, and "
-            "that it does not; in doubt: terms of the best model that others might stand for.",
+            "that it does not; in groups: terms of which the looks show that one at least matters.",
         )
         return Report(
             f"Study of staged selection: {self.response}",

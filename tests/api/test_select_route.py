@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 import dpreg
 from dpreg.api import select_route
-from dpreg.errors import ArgumentError, BudgetError
+from dpreg.errors import BudgetError
 
 SCHEMA = {"a": (-1, 1), "b": (-1, 1), "c": (-1, 1), "g": ["u", "v", "w"], "y": (-3, 3)}
 FORMULA = "y ~ g + a + b + c"
@@ -117,36 +116,21 @@ def test_a_short_ledger_is_refused_before_the_count(monkeypatch):
 
 
 @pytest.mark.parametrize("delta", [0, "1e-6"])
-@pytest.mark.parametrize("fit", ["fresh", "split"])
-def test_other_looks_fit_what_was_chosen(fit, delta):
+def test_another_look_fits_what_was_chosen(delta):
     missed = 0
     for seed in range(8):
-        told = {"delta": delta, "fit": fit, "false_inclusions": "1e-4", "unsafe_seed": seed}
+        told = {"delta": delta, "fit": "fresh", "false_inclusions": "1e-4", "unsafe_seed": seed}
         result = select(table(40_000, seed), **told)
         assert list(result.params.index) == list(TRUTH)
         ends = result.conf_int(0.001)
         missed += sum(not ends.loc[k, 0] <= v <= ends.loc[k, 1] for k, v in TRUTH.items())
     assert missed <= 1
-    assert (result.regression.fit, result.passes) == (fit, 4)
+    assert (result.regression.fit, result.passes) == ("fresh", 4)
     assert len(result.looks) == 3
     assert len(result.regression.looks) == 1
     assert result.spent.eps == 2
     assert result.t_test("a = 1").pvalue > 1e-6
     assert "look at the chosen columns" in result.budget["step"].tolist() or delta
-
-
-def test_the_rows_of_halves_are_charged_side_by_side():
-    pure = select(fit="split", eps=3)
-    assert pure.budget["rows"].tolist() == ["half 1"] * 5 + ["half 2"]
-    assert pure.budget["eps"].tolist() == ["0.45", "0.6", "1.68", "0.15", "0.12", "3"]
-    assert (str(pure.spent), pure.regression.nobs) == ("eps=3", None)
-    both = select(fit="split", eps=3, delta="1e-6")
-    assert both.budget["step"].tolist() == ["looks 1-3", "look at the chosen columns"]
-    assert both.budget["delta"].tolist() == ["0.000001"] * 2
-    assert str(both.spent) == "eps=3, delta=0.000001"
-    several = select(fit="split", eps=6, delta="1e-6", contributions=2)
-    assert several.budget["delta"].tolist() == ["5e-7"] * 2
-    assert str(several.spent) == "eps=6, delta=0.000001"
 
 
 def test_the_share_of_a_fresh_look():
@@ -168,17 +152,16 @@ def test_narrower_intervals_for_a_fresh_look():
     assert fresh.bse["a"] < 1.5 * same.bse["a"]
 
 
-@pytest.mark.parametrize("fit", ["fresh", "split"])
-def test_nothing_chosen_leaves_the_intercept_or_nothing(fit, tmp_path):
+def test_nothing_chosen_leaves_the_intercept_or_nothing(tmp_path):
     data = table(5000)
     data["y"] = np.random.default_rng(1).normal(0, 1, len(data)).clip(-3, 3)
     told = {"eps": 4, "method": "staged", "false_inclusions": "1e-6", "unsafe_seed": 1}
-    bare = select(data, fit=fit, **told)
+    bare = select(data, fit="fresh", **told)
     assert list(bare.params.index) == ["Intercept"]
     bare.save(tmp_path / "bare.json")
     assert dpreg.load(tmp_path / "bare.json") == bare
     assert abs(bare.params["Intercept"]) < 0.2
-    none = select(data, fit=fit, keep=(), **told)
+    none = select(data, fit="fresh", keep=(), **told)
     if not none.best:
         assert none.regression is None
         assert "not needed" in none.claim.spends.spends[-1].note
@@ -191,97 +174,11 @@ def test_without_rows_enough_a_fit_falls_to_the_nearest_of_the_paper():
     assert (fresh.method, fresh.regression.fit) == ("pcls", "share")
     assert 'fit="share"' in fresh.notes[0]
     assert fresh.budget["eps"].tolist() == ["0.7", "0.3"]
-    split = select(data, eps=1, fit="split")
-    assert (split.method, split.regression.fit) == ("pcls", "split")
+    usual = select(data, eps=1, fit="auto")
+    assert (usual.method, usual.regression.fit) == ("pcls", "split")
 
 
 @pytest.mark.parametrize("fit", [None, "fresh"])
 def test_what_the_default_radius_may_do_is_said_once(fit):
     told = str(select(table(200), eps=1, fit=fit))
     assert len(re.findall(r"radius (= 1 )?is\s+the\s+default:", told)) == 1
-
-
-def test_halves_need_twice_the_rows():
-    with pytest.raises(ArgumentError) as whole:
-        select(table(300), eps=1, method="staged", fit=None)
-    with pytest.raises(ArgumentError) as halves:
-        select(table(300), eps=1, method="staged", fit="split")
-    told = [str(refused.value).split("about ")[1].split()[0] for refused in (whole, halves)]
-    need = [int(number.replace(",", "")) for number in told]
-    assert math.isclose(need[1], 2 * need[0], abs_tol=1)
-
-
-def test_rows_on_a_cluster_have_no_halves_without_persons():
-    dd = pytest.importorskip("dask.dataframe")
-    spread = dd.from_pandas(table(), npartitions=3)
-    with pytest.raises(ArgumentError, match="move from one half"):
-        select(spread, fit="split", method="staged")
-    assert "move from one half" in select(spread, fit="split").notes[0]
-    owned = select(spread, fit="split", method="staged", person="id", eps=6)
-    assert (owned.method, owned.regression.fit) == ("staged", "split")
-
-
-def rerun(kind: str, data: pd.DataFrame):
-    """A table whose rows each pass asks for anew."""
-    if kind == "function":
-        return lambda: data
-    duckdb = pytest.importorskip("duckdb")
-    relation = duckdb.connect().from_df(data)
-    return relation if kind == "relation" else Exported(relation)
-
-
-class Exported:
-    """Speaks Arrow, and might run anything to do so."""
-
-    def __init__(self, made) -> None:
-        self._made = made
-
-    def __arrow_c_stream__(self, requested=None):
-        return self._made.__arrow_c_stream__(requested)
-
-
-@pytest.mark.parametrize("kind", ["function", "relation", "stream"])
-def test_rows_of_a_query_have_no_halves_without_persons(kind):
-    """Grouping in several threads gives them in another order each time: see coins.py."""
-    data = rerun(kind, table())
-    declared = {"fit": "split", "expected_rows": 20_000}
-    with pytest.raises(ArgumentError, match="move from one half"):
-        select(data, method="staged", **declared)
-    fallen = select(data, **declared)
-    assert fallen.method == "pcls"
-    assert "move from one half" in fallen.notes[0]
-    owned = select(data, method="staged", person="id", eps=6, **declared)
-    assert (owned.method, owned.regression.fit) == ("staged", "split")
-    kept = select(data, method="staged", fit="fresh", expected_rows=20_000)
-    assert kept.method == "staged"
-
-
-def test_nor_have_they_for_a_family():
-    formula = "I(1 * (y > 0)) ~ a + b"
-    with pytest.raises(ArgumentError, match="move from one half"):
-        select(lambda: table(50), formula=formula, family="binomial", fit="split")
-
-
-# ---- halves stay halves ----
-
-
-@pytest.mark.parametrize("person", [None, "id"])
-def test_a_row_is_in_one_half_for_the_whole_call(person, monkeypatch):
-    """Coins tossed anew in each pass would hardly give halves of the same sizes four times."""
-    honest, sizes, first_look = dpreg.api.staged.read_moments, [], []
-
-    def noted(*told):
-        parts = honest(*told)
-        if len(sizes) % 4 == 0:
-            first_look.append([part.cells for part in parts])
-        sizes.append(tuple(part.rows for part in parts))
-        return parts
-
-    data = table(3000)
-    monkeypatch.setattr(dpreg.api.staged, "read_moments", noted)
-    select(data, fit="split", method="staged", eps=200, person=person)
-    select(data, fit="split", method="staged", eps=200, person=person)
-    first, second = sizes[:4], sizes[4:]
-    assert len(first) == len(second) == 4
-    assert len(set(first)) == len(set(second)) == 1
-    assert first_look[0] != first_look[1]  # sums that other halves do not share

@@ -1,0 +1,164 @@
+r"""The rule: one test a term, and one a group of terms that cannot be told apart.
+
+Tests. A unit with all units that need it has the p-value of its `Evidence.gain`, the largest over
+the laws given, which differ in their priors: fixed effects in hidden directions add to a gain, and
+more under a narrow prior. A group has that of its members' together.
+
+Found. With q units, r_u the number of units that u brings along, and alpha_f for found terms, u is
+found if q (1 + r_u) p_u <= alpha_f, or if it is brought along. "Has an effect" means by itself or
+by what needs it: so what a useful unit brings along is useful, and if u is useless so is what needs
+it, and p_u is a p-value. The expected number of useless units found is then at most the sum over u
+of (1 + r_u) alpha_f / (q (1 + r_u)) = alpha_f, whatever depends on what.
+
+One of. Clusters are fixed before any score; those that hold a found unit are dropped, and of the
+rest, the smallest first, those with p <= alpha_g / (number of all clusters) are named, none of them
+within another. A group of useless units is named with probability alpha_g at most. alpha_f and
+alpha_g add up to `false_inclusions`; without clusters alpha_f is all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dpreg.arrays import Floats
+from dpreg.choice.clusters import clusters
+from dpreg.choice.evidence import Evidence
+from dpreg.choice.released import Released
+from dpreg.errors import ArgumentError
+from dpreg.selection.space import Space
+
+__all__ = ["OF_GROUPS", "Choice", "choose", "share_of_found"]
+
+OF_GROUPS: Final = 0.2
+"""alpha_g over `false_inclusions`, where there are clusters."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """What released laws say about which units matter; no privacy is spent on it.
+
+    Attributes
+    ----------
+    found : tuple of int
+        Units, in their order.
+    groups : tuple of tuples of int
+        Of each at least one matters.
+    model : tuple of int
+        The units found, and of each group those that say most of it: what coefficients are for.
+    levels : (q,) array
+        The least `false_inclusions` at which each unit would be found, without `max_units`.
+    errors : (q,) array
+        Standard error of the coefficient of each unit of one column, all others free; else NaN.
+    resolved, directions : int
+        Directions of which the look says more than the prior, and all.
+    """
+
+    found: tuple[int, ...]
+    groups: tuple[tuple[int, ...], ...]
+    model: tuple[int, ...]
+    levels: Floats
+    errors: Floats
+    resolved: int
+    directions: int
+
+
+def choose(laws: Sequence[Released], space: Space, *, false_inclusions: float = 0.1) -> Choice:
+    """Choose units from released laws.
+
+    Parameters
+    ----------
+    laws : sequence of Released
+        Of one look, one for each of `priors`.
+    space : Space
+        Its columns are the laws': 0 is the intercept.
+    false_inclusions : float
+        About how many useless units are found on average, at most.
+
+    Raises
+    ------
+    ArgumentError
+        `false_inclusions` is not positive.
+    """
+    if not 0 < false_inclusions < np.inf:
+        raise ArgumentError(f"false_inclusions must be positive; got {false_inclusions!r}.")
+    tests = _Tests(laws, space)
+    first, units = tests.looks[0], range(len(space.units))
+    like = clusters(first.likeness(space.unit_columns)) if space.units else ()
+    share = share_of_found(like)
+    own = np.array([tests.p([u]) * len(units) * len(tests.brought[u]) for u in units]) / share
+    found = _found(own, tests.brought, false_inclusions, space.max_units)
+    level = false_inclusions * OF_GROUPS / max(len(like), 1)
+    groups = list[tuple[int, ...]]()
+    for group in like:
+        taken = any(set(one) <= set(group) for one in groups) or found.intersection(group)
+        if not taken and tests.p(group) <= level:
+            groups.append(group)
+    single = [at[0] if len(at) == 1 else None for at in space.unit_columns]
+    return Choice(
+        found=tuple(sorted(found)),
+        groups=tuple(groups),
+        model=tuple(sorted(_model(tests, found, groups, level, space.max_units))),
+        levels=np.array([min(own[v] for v in units if u in tests.brought[v]) for u in units]),
+        errors=np.array([np.nan if c is None else first.error(c) for c in single]),
+        resolved=int((first.information > 1).sum()),
+        directions=len(first.information),
+    )
+
+
+def share_of_found(groups: Sequence[tuple[int, ...]]) -> float:
+    """Return alpha_f over `false_inclusions`, given all clusters."""
+    return 1 - OF_GROUPS if groups else 1.0
+
+
+class _Tests:
+    """The p-values of sets of units."""
+
+    def __init__(self, laws: Sequence[Released], space: Space) -> None:
+        self.looks = [Evidence(law) for law in laws]
+        needs = space.requires or ((),) * len(space.units)
+        self.brought = [frozenset({unit, *own}) for unit, own in enumerate(needs)]
+        """Each unit, with those that it brings along."""
+        self._columns = space.unit_columns
+
+    def p(self, units: Iterable[int]) -> float:
+        """Return the p-value of these units and all that need them, by the least sure law."""
+        wanted = set(units)
+        with_above = [u for u, brought in enumerate(self.brought) if wanted & brought]
+        columns = [c for u in with_above for c in self._columns[u]]
+        return max(look.p(columns) for look in self.looks) if columns else 1.0
+
+
+def _found(
+    own: Floats, brought: Sequence[frozenset[int]], most: float, top: int | None
+) -> set[int]:
+    """Return the units found, the surest first while there is room."""
+    found = set[int]()
+    for unit in np.argsort(own, kind="stable"):
+        more = found | brought[unit]
+        if own[unit] <= most and (top is None or len(more) <= top):
+            found = more
+    return found
+
+
+def _model(
+    tests: _Tests,
+    found: set[int],
+    groups: Sequence[tuple[int, ...]],
+    level: float,
+    top: int | None,
+) -> set[int]:
+    """Return `found` and of each group the units beside which the others explain least."""
+    model = set(found)
+    for group in groups:
+        left = set(group)
+        while left and (left == set(group) or tests.p(left) <= level):
+            best = max(sorted(left), key=lambda u: tests.p(left - {u}))
+            left.remove(best)
+            more = model | tests.brought[best]
+            if top is None or len(more) <= top:
+                model = more
+    return model

@@ -1,9 +1,0 @@
-"""What the tests of the choice share."""
-
-import numpy as np
-import pytest
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(20)
