@@ -7,13 +7,22 @@ got, and what to change.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 from decimal import Decimal
 from fractions import Fraction
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
-from dpreg.errors import ArgumentError, UnknownArgument, did_you_mean, printable, quotable, shown
+from dpreg.errors import (
+    ArgumentError,
+    DpregWarning,
+    UnknownArgument,
+    did_you_mean,
+    printable,
+    quotable,
+    shown,
+)
 from dpreg.privacy.budget import Budget, decimal_string, exact, settled
 
 __all__ = [
@@ -29,6 +38,7 @@ __all__ = [
     "penalty",
     "positive",
     "refuse_unknown",
+    "renamed_method",
     "settle_budget",
     "text",
     "truth",
@@ -222,3 +232,11 @@ def names(value: object, name: str) -> tuple[str, ...]:
     if not all(isinstance(item, str) for item in listed):
         raise ArgumentError(f"{name} must hold term names (strings).")
     return listed
+
+
+def renamed_method(method: object) -> object:
+    """Return a method by today's name, with a warning where it is one of dpreg 0.2."""
+    if method != "staged":
+        return method
+    warnings.warn('method="staged" is now method="adaptive".', DpregWarning, stacklevel=5)
+    return "adaptive"

@@ -8,18 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from dpreg.api.adaptive import every_row, family_of, family_results, too_few
 from dpreg.api.coefficients import CallFacts, exclusive_groups, share_of_bounds
-from dpreg.api.glm_fit import few_rows, glm_results, point_results, written
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.errors import ArgumentError, DpregWarning
-from dpreg.families.looks import look_at_family
-from dpreg.families.model import FAMILIES, Asked, Model
-from dpreg.families.objective import held_rows
-from dpreg.families.plan import MOST_LOOKS, plan_family
-from dpreg.families.point import POINT, OpenPoint, alone, can_hold, open_point, release_point
-from dpreg.families.switch import AT_FIT, at_fit, rest, stops
+from dpreg.families.model import Asked, Model
 from dpreg.formula.bounds import (
     announce,
     bounds_sources,
@@ -29,15 +24,17 @@ from dpreg.formula.bounds import (
     with_stand_ins,
 )
 from dpreg.formula.design import undeclared
-from dpreg.moments import read_moments
+from dpreg.looks.loop import look
+from dpreg.looks.plan import MOST_PASSES, NOISES, plan_looks
+from dpreg.looks.rows import Described
+from dpreg.looks.table import Table as LookTable
 from dpreg.privacy.budget import Budget
 from dpreg.request import Request, choice, text
 from dpreg.results.glm import GLMResults
 from dpreg.schema import Schema
-from dpreg.sources import LocalSource, as_source
+from dpreg.sources import as_source
 from dpreg.sources.persons import Persons
 from dpreg.sources.reader import Reader, showing
-from dpreg.staged.plan import NOISES
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -94,9 +91,9 @@ def dp_glm(
 ) -> GLMResults:
     """Fit a logistic or a Poisson regression with differential privacy.
 
-    A first look releases the moments of rows in the box of their bounds; each later one the
-    information and the score at the fit that the looks before gave. Clips shrink as the fit becomes
-    known, and the noise with them. There are three to five looks, each a pass over the rows.
+    A first look releases the moments of rows in the box of their bounds; each later one score and
+    information at the fit that the looks before gave, the last with the middle of the sandwich.
+    There are three to five looks, each a pass over the rows.
 
     Parameters
     ----------
@@ -130,20 +127,15 @@ def dp_glm(
         A response that the schema leaves out has the bounds of the trials.
     noise : {"gaussian", "matrix-laplace"}, optional
         None takes Gaussian noise where delta is above 0, else noise of pure eps: matrix-Laplace on
-        the information, an L2 K-norm on the score. With None, no delta and a public number of
-        rows, one minimum may be released instead, by objective perturbation: coefficients alone,
-        but nearer ones. This happens where the rows are too few for intervals: without any look if
-        they are less than half of what intervals need, else after two. It also happens where two
-        looks show that the noise would hide a direction of the columns, or that the fit is far
-        from the rows. It needs a table that this process reads, and no trials; without these, all
-        looks are made.
+        the information, an L2 K-norm on the score.
     neighbors : {"replace-one", "add-remove"}
     contributions : int
-        The most rows that one person may own; with `person`, the most that are used.
+        The most rows that one person may own, where `person` does not say whose row it is.
     person : str, optional
-        The column that says whose row it is: at most `contributions` rows of each person are
-        used, drawn at random, and the number of rows is then private. Ids that are numbers are one
-        person if they agree in 15 digits: put a letter before ids of more digits.
+        The column that says whose row it is. All rows of a person are summed before they are
+        limited, so the claim holds for everybody, and errors are clustered by person. The number of
+        rows is then private. Ids that are numbers are one person if they agree in 15 digits: put a
+        letter before ids of more digits.
     shares : mapping, optional
         {"bounds": part of eps} where bounds are bought.
     budget : Ledger, optional
@@ -158,9 +150,8 @@ def dp_glm(
     Returns
     -------
     GLMResults
-        Where rows are too few for the budget, responses nearly separated, events rare or the fit
-        still moves, there are coefficients without intervals, and a note with what would be needed.
-        Where the number of rows is public and too small, a warning says so before the charge.
+        Columns that the noise hides have a coefficient and no interval, and `marks` says so. Where
+        the number of rows is public and too small, a warning says so before the charge.
 
     Raises
     ------
@@ -170,10 +161,9 @@ def dp_glm(
 
     Notes
     -----
-    Intervals hold where persons are independent and the model's mean is right.
-    Sensitivities and their proofs: `dpreg.privacy.block_sensitivity` for looks,
-    `dpreg.privacy.objective` for the perturbed minimum. How looks compose: `dpreg.privacy.looks`,
-    and how a minimum follows two of them: `dpreg.families.switch`.
+    Intervals hold what maximum likelihood on the declared columns would give, right model or wrong,
+    where persons are independent. Sensitivities: `dpreg.privacy.fit_sensitivity`. How looks
+    compose: `dpreg.privacy.looks`.
     """
     request = GLMRequest.of(locals())
     showing(progress)
@@ -188,7 +178,7 @@ def dp_glm(
     passes = check_table(
         reader, trial.types, unbounded, counted=request.protection.n_is_public and bool(unbounded)
     )
-    reader.require(passes + MOST_LOOKS, request.protection.n_is_public)
+    reader.require(passes + MOST_PASSES)
     check_known_rows(reader, request.protection.n_is_public, columns=len(trial.columns))
     share = share_of_bounds(request.shares, unbounded)
     account = request.account()
@@ -196,64 +186,39 @@ def dp_glm(
     cost = Budget(request.budget.eps * (1 - share), request.budget.delta)
     columns, offsets = model.places(trial)
     planned = partial(
-        plan_family,
+        plan_looks,
         len(columns),
         protection=request.protection,
-        offsets=len(offsets) + (model.trials is not None),
+        others=len(offsets) + (model.trials is not None),
         exclusive=exclusive_groups(trial, range(len(trial.columns))),
         noise=request.noise,
     )
     plan, public = planned(cost=cost), request.protection.n_is_public
-    holds = _holds(request, reader) and can_hold(plan, reader.rows)
-    is_alone = holds and alone(plan, reader.rows)
-    opened = open_point(account, cost.eps) if is_alone else plan.open(account)
+    opened = plan.open(account)
     announce(bounds, stacklevel=3)
-    few = few_rows(planned, cost, reader.rows) if public else None
-    if few is not None:
-        warnings.warn(few, DpregWarning, stacklevel=3)
+    rows = reader.source.rows if public else None
+    few = None if rows is None else too_few(planned, cost, rows)
+    if few:
+        warnings.warn(f"{few} Intervals may be missing.", DpregWarning, stacklevel=3)
     account.charge(budget, f"dp_glm: {formula}")
     design = build(buy_bounds(reader, known, bounds))
-    fitted = FAMILIES[request.asked.family](design)
-    response = design.response.offset, design.response.width
-    slopes = [design.columns[j].width for j in offsets]
+    reader = every_row(reader, request, design, progress)
+    described = Described(
+        design,
+        columns,
+        offsets,
+        tuple(design.columns[j].width for j in offsets),
+        (design.response.offset, design.response.width),
+        model.trials_of(design),
+    )
+    seen = look(LookTable(reader, described, opened), family_of(request.asked.family, design))
     facts = CallFacts(
         formula=formula,
         fit="fixed",
         budget=request.budget,
-        rows=None,
+        rows=reader.rows if public else None,
         passes=reader.passes,
         bounds=bounds_sources(design.needed, unbounded),
         account=account,
     )
-    hold = partial(held_rows, reader, design, columns, offsets, slopes, response, fitted.cap)
-    if isinstance(opened, OpenPoint):
-        found = release_point(hold(), fitted, opened, reader.rows)
-        facts = facts.after(reader.rows, reader.passes)
-        return point_results(model, design, fitted, found, facts, (few, POINT))
-    seen = look_at_family(
-        lambda vectors: read_moments(reader, vectors)[0],
-        design,
-        fitted,
-        opened,
-        response=response,
-        columns=columns,
-        offsets=offsets,
-        known=slopes,
-        trials=model.trials_of(design),
-        public=public,
-        stops=partial(stops, plan, reader.rows) if holds else None,
-    )
-    if seen.left:
-        found = at_fit(hold(), fitted, seen.fit, rest(account, opened), reader.rows)
-        facts = facts.after(reader.rows, reader.passes)
-        return point_results(
-            model, design, fitted, found, facts, (few, AT_FIT), looks=written(seen)
-        )
-    facts = facts.after(reader.rows if public else None, reader.passes)
-    return glm_results(model, design, seen, facts, looks=written(seen))
-
-
-def _holds(request: GLMRequest, reader: Reader) -> bool:
-    """Return whether the call may release coefficients alone; see `dpreg.families.point`."""
-    asked = request.noise is None and request.asked.trials is None
-    return asked and request.protection.n_is_public and isinstance(reader.source, LocalSource)
+    return family_results(model, design, seen, facts)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from dpreg.api.adaptive import every_row, linear_results, looks_or_reason
 from dpreg.api.coefficients import (
     CallFacts,
     announce_wide_factors,
@@ -20,7 +21,7 @@ from dpreg.api.joint import joint_fit, too_wide
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, SchemaLike, Table
-from dpreg.api.staged import looks_or_reason, staged_fit
+from dpreg.arguments import renamed_method
 from dpreg.errors import ArgumentError
 from dpreg.estimation.constants import MOST_CELLS, PERTURBED_NOISES, privacy_of_constants
 from dpreg.estimation.gram import NOISES
@@ -34,6 +35,12 @@ from dpreg.formula.bounds import (
     with_stand_ins,
 )
 from dpreg.formula.design import Design, build_design, undeclared
+from dpreg.looks.families import Linear
+from dpreg.looks.loop import look
+from dpreg.looks.plan import NOISES as LOOK_NOISES
+from dpreg.looks.plan import LookPlan
+from dpreg.looks.rows import Described
+from dpreg.looks.table import Table as LookTable
 from dpreg.moments import read_moments
 from dpreg.privacy.budget import Budget
 from dpreg.request import Request, choice, count, positive, text, truth
@@ -43,19 +50,16 @@ from dpreg.sources import as_source
 from dpreg.sources.persons import Persons
 from dpreg.sources.reader import Reader, showing
 from dpreg.staged.few import open_few
-from dpreg.staged.opened import open_looks
-from dpreg.staged.plan import NOISES as LOOK_NOISES
-from dpreg.staged.plan import LookPlan
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
 
 __all__ = ["dp_ols"]
 
-METHODS = ("auto", "staged", "gram", "objective", "ssp", "adassp")
+METHODS = ("auto", "adaptive", "gram", "objective", "ssp", "adassp")
 _NOISES = {
     "auto": LOOK_NOISES,
-    "staged": LOOK_NOISES,
+    "adaptive": LOOK_NOISES,
     "gram": NOISES,
     "objective": (),
     "ssp": PERTURBED_NOISES,
@@ -85,7 +89,7 @@ class OLSRequest(Request):
         formula = text(call["formula"], "formula")
         center = truth(call["center"], "center")
         common = cls.common(call)
-        method = choice(call["method"], "method", METHODS)
+        method = choice(renamed_method(call["method"]), "method", METHODS)
         if method == "auto" and isinstance(call["noise"], str) and call["noise"] in _GRAM_ALONE:
             method = "gram"
         expected = call["expected_rows"]
@@ -171,13 +175,13 @@ def dp_ols(
         The most that the whole call may cost; decimals are taken exactly as typed.
     schema : mapping, Schema or path, optional
         Bounds and levels of the raw columns; bounds left out are bought from a share of eps.
-    method : {"auto", "staged", "gram", "objective", "ssp", "adassp"}
-        "staged" releases the moment matrix three times, each time of rows in coordinates that the
-        earlier releases fixed, so that the noise shrinks with the clips; without Gaussian noise the
-        last release may be of the coefficients alone. "gram" releases it once; it reads the rows
-        once and does better than looks where they are few. Both give standard errors that include
-        the noise. "auto" takes "staged" where a public rule finds enough rows and "gram" otherwise;
-        a note says why. "objective" gives coefficients alone (`dpreg.staged.few`), at pure eps:
+    method : {"auto", "adaptive", "gram", "objective", "ssp", "adassp"}
+        "adaptive" looks at the rows three to five times, each time at the fit that the looks before
+        gave, and releases score, information and the middle of the sandwich (`dpreg.looks`): robust
+        errors, clustered where `person` is given, that include the noise. "gram" releases the
+        moment matrix once; it reads the rows once and does better than looks where they are few.
+        "auto" takes "adaptive" unless the rows are known to be too few or can be read once only; a
+        note says why. "objective" gives coefficients alone (`dpreg.staged.few`), at pure eps:
         nearer where rows are few. It needs an intercept, no `person`, and rows that this process
         can read three times and hold (60 bytes a cell or so; at most 2**26 cells where their number
         is public). "ssp" and "adassp" are published ways to coefficients alone, and need delta.
@@ -192,12 +196,14 @@ def dp_ols(
         of norm one, not of the columns as they are.
     neighbors : {"replace-one", "add-remove"}
     contributions : int
-        The most rows that one person may own; with `person`, the most that are used.
+        The most rows that one person may own; with `person`, the most that are used by methods
+        other than "adaptive".
     person : str, optional
-        The column that says whose row it is. At most `contributions` rows of each person are
-        used, drawn at random, so the claim holds for everybody, however many rows they own. The
-        number of rows is then private under both relations. Ids that are numbers are one person if
-        they agree in 15 digits: put a letter before ids of more digits. See
+        The column that says whose row it is. "adaptive" sums all rows of a person before it limits
+        them, so the claim holds for everybody, however many rows they own, and errors are
+        clustered by person. Other methods use at most `contributions` rows of each person, drawn at
+        random. The number of rows is then private under both relations. Ids that are numbers are
+        one person if they agree in 15 digits: put a letter before ids of more digits. See
         `dpreg.sources.persons`.
     clip : number in (0, 1]
         The response, scaled to [-1, 1], is clipped to [-clip, clip].
@@ -207,9 +213,9 @@ def dp_ols(
     shares : mapping, optional
         {"bounds": part of eps} where bounds are bought.
     expected_rows : int, optional
-        About how many rows there are, from public knowledge: where their number is private
-        ("add-remove") or only a pass would tell it (a function, a CSV file), "auto" needs it to
-        take "staged".
+        About how many rows there are, from public knowledge, where their number is private
+        ("add-remove") or only a pass would tell it (a function, a CSV file): "auto" then takes
+        "gram" where they are too few for looks.
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional
@@ -232,8 +238,9 @@ def dp_ols(
 
     Notes
     -----
-    Intervals hold where persons are independent and the model is right: linear, with one residual
-    variance.
+    Intervals of "adaptive" hold what least squares on the declared columns would give, right model
+    or wrong, where persons are independent. Those of "gram" hold where the model is right: linear,
+    with one residual variance.
     Sensitivities and their proofs: `dpreg.privacy.gram_sensitivity`; the fit and its covariance:
     `dpreg.estimation.inference`.
 
@@ -274,7 +281,7 @@ def dp_ols(
                 f'method="{request.method}" is proved for tables of up to 2**44 cells, and this '
                 "one has more: leave method out."
             )
-    opened = open_looks(plan, account) if isinstance(plan, LookPlan) else None
+    opened = plan.open(account) if isinstance(plan, LookPlan) else None
     few = open_few(account, cost.eps) if request.method == "objective" else None
     line = "gram" if request.method == "auto" else request.method
     part = None if opened or few else account.line("coefficients", f"{line} release", cost)
@@ -299,7 +306,12 @@ def dp_ols(
         notes=(f'method="gram": {plan}.',) if isinstance(plan, str) else (),
     )
     if opened is not None:
-        return staged_fit(design, columns, reader, opened, facts)
+        reader = every_row(reader, request, design, progress)
+        described = Described(design, tuple(range(1, len(design.columns))))
+        seen = look(LookTable(reader, described, opened), Linear())
+        public = request.protection.n_is_public
+        facts = facts.after(reader.rows if public else None, reader.passes)
+        return linear_results(design, columns, seen, facts)
     if few is not None:
         return objective_fit(design, columns, reader, few, facts)
     assert part is not None
@@ -314,8 +326,8 @@ def dp_ols(
 def _plan(
     request: OLSRequest, design: Design, reader: Reader, cost: Budget, passes: int
 ) -> LookPlan | str | None:
-    """Return the plan of a staged release; None where none is asked for, or why there is none."""
-    if request.method not in ("auto", "staged"):
+    """Return the plan of looks; None where none are asked for, or why there are none."""
+    if request.method not in ("auto", "adaptive"):
         return None
     if request.method == "auto" and (reason := too_wide(design, cost)):
         return reason
@@ -328,7 +340,6 @@ def _plan(
         noise=request.noise,
         passes=passes,
         expected_rows=request.expected_rows,
-        alone=True,
     )
 
 

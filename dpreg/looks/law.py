@@ -162,7 +162,11 @@ def fit(found: Law, columns: list[int] | None = None) -> Fit:
         around = found.shift[chosen]
         back = keep
     else:
-        shift, prior, around = found.shift, np.eye(size) * found.dispersion * TUNING.prior, np.zeros(size)
+        shift, prior, around = (
+            found.shift,
+            np.eye(size) * found.dispersion * TUNING.prior,
+            np.zeros(size),
+        )
         back = np.eye(size)
     precision = np.linalg.inv(prior)
     theta, spread = around.copy(), prior
@@ -181,7 +185,8 @@ def fit(found: Law, columns: list[int] | None = None) -> Fit:
         Wi = np.linalg.inv(W)
         known = H.T @ Wi @ H
         spread = np.linalg.inv(known + precision)
-        theta = spread @ (H.T @ Wi @ s + precision @ around)
+        near = TUNING.nearer * precision
+        theta = np.linalg.solve(known + near, H.T @ Wi @ s + near @ around)
     gain = spread @ H.T @ Wi
     covariance = T @ spread @ T.T
     diagonal = np.maximum(np.diag(covariance), 1e-300)
@@ -192,7 +197,9 @@ def fit(found: Law, columns: list[int] | None = None) -> Fit:
         sampling=T @ (gain @ found.middle @ gain.T) @ T.T,
         hidden=diagonal / np.maximum(np.diag(T @ prior @ T.T), 1e-300),
         lifted=np.diag(T @ gain @ D @ gain.T @ T.T) / diagonal,
-        moved=math.sqrt(max(float(full @ found.information @ full) / found.rows, 0.0) / found.dispersion),
+        moved=math.sqrt(
+            max(float(full @ found.information @ full) / found.rows, 0.0) / found.dispersion
+        ),
     )
 
 

@@ -21,7 +21,7 @@ from dpreg.looks.release import Box, Release
 from dpreg.looks.rows import Described
 from dpreg.looks.tuning import TUNING
 
-__all__ = ["Moved", "advance", "from_box", "lifted", "noise_norm"]
+__all__ = ["Moved", "advance", "explained", "from_box", "lifted", "noise_norm"]
 
 _NODES: Final = np.polynomial.hermite_e.hermegauss(21)[0]
 _WEIGHTS: Final = np.polynomial.hermite_e.hermegauss(21)[1] / math.sqrt(2 * math.pi)
@@ -127,10 +127,13 @@ def lifted(information: Floats, point: Point, rows: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """How far a look moved the fit, in units of phi, and the least eigenvalue it saw."""
+    """How far a look moved the fit, in units of phi, the least eigenvalue it saw, and how much the
+    mean weight turned out to be another, on a log scale.
+    """
 
     step: float
     least: float
+    weight: float
 
 
 def advance(release: Release, family: Family, rows: float, *, first: bool) -> tuple[Point, Moved]:
@@ -163,22 +166,31 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     weight = point.weight
     if family.dispersed:
         phi = min(max(release.dispersion, 1e-3 * phi), 1e3 * phi)
-    if math.isfinite(family.limits[0]):
-        fresh = weight * min(max(count / rows, 0.2), 5.0)
-        fresh = max(fresh, 1e-4 * min(family.cap, 1.0))
-        phi *= weight / fresh if family.dispersed else 1.0
-        weight = fresh
-        middle = min(max(middle, family.limits[0]), family.limits[1])
+    fresh = weight * min(max(count / rows, 0.2), 5.0)
+    fresh = max(fresh, 1e-4 * min(family.cap, 1.0))
+    if family.dispersed:
+        phi *= weight / fresh
+    middle = min(max(middle, family.limits[0]), family.limits[1])
     found = Point(
         centre,
         (Q / np.sqrt(held + 0.5 * nu)).T @ L,
         slopes,
         middle,
-        weight,
+        fresh,
         phi,
         held / (held + 0.5 * nu),
         np.maximum(held - TUNING.sure * nu, 0.0) / (held + 0.5 * nu),
     )
     if found.variance > family.steep**2:
         found = replace(found, slopes=slopes * (family.steep / math.sqrt(found.variance)))
-    return found, Moved(moved, least)
+    return found, Moved(moved, least, abs(math.log(fresh / weight)))
+
+
+def explained(release: Release, rows: float) -> float:
+    """Return the variance of the predictor at a point, from the information that was released."""
+    point, H = release.point, release.information
+    count = max(float(H[0, 0]), TUNING.least_count * rows)
+    g = H[0, 1:] / count
+    spread = H[1:, 1:] / count - np.outer(g, g)
+    along = np.linalg.lstsq(point.whitening.T, point.slopes, rcond=None)[0]
+    return max(float(along @ spread @ along), 0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -48,7 +47,12 @@ class RowsOfLooks(Protocol):
         """Release score, middle and information at a point."""
 
     def locating(
-        self, point: Point, family: Family, limits: tuple[float, float], share: Fraction, signal: float
+        self,
+        point: Point,
+        family: Family,
+        limits: tuple[float, float],
+        share: Fraction,
+        signal: float,
     ) -> Release:
         """Release joint moments at a point."""
 
@@ -102,12 +106,11 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
         point, moved = advance(release, family, count, first=place == 0)
         hidden = moved.least < TUNING.hidden and (place < 1 or moved.least > 1.3 * seen)
         seen = max(moved.least, 0.02)
-        if plan.gaussian and not hidden and moved.step <= TUNING.moved:
+        settled = moved.step <= TUNING.moved and moved.weight <= TUNING.settled
+        if plan.gaussian and settled and not hidden:
             break
     noise = plan.fit_noise(left, last=True)
-    limits = fit_limits(
-        count, point.size, point.dispersion, noise.information_sd, noise.score_sd
-    )
+    limits = fit_limits(count, point.size, point.dispersion, noise.information_sd, noise.score_sd)
     before = None if plan.gaussian else releases[-1]
     releases.append(rows.fitting(point, family, limits, left, noise, last=True, before=before))
     return Seen(plan, family, box, tuple(releases), count)

@@ -18,18 +18,25 @@ from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.fit_noise import PURE, FitNoise, fit_cells, gaussian_fit, pure_fit
 from dpreg.privacy.gram_sensitivity import Triangle, layout
+from dpreg.privacy.located_sensitivity import response_weight
 from dpreg.privacy.look_noise import (
     GaussianLook,
     MatrixLaplaceLook,
     box_gaussian,
     box_matrix_laplace,
+    located_gaussian,
     located_matrix_laplace,
 )
 from dpreg.privacy.looks import looks_ratio
 from dpreg.privacy.matrix_laplace import response_share
 from dpreg.privacy.protection import Protection
+from dpreg.staged.need import rows_needed
 
-__all__ = ["LookPlan", "Opened", "plan_looks"]
+__all__ = ["MOST_PASSES", "NOISES", "LookPlan", "Opened", "plan_looks"]
+
+NOISES: Final = ("gaussian", "matrix-laplace")
+MOST_PASSES: Final = 2 + max(len(TUNING.early), len(TUNING.locating_pure))
+"""The most passes that looks make."""
 
 _BOX_SIGNAL: Final = 0.25
 """|theta|^2 that a first look expects: the columns explain a quarter of the response's box."""
@@ -65,6 +72,11 @@ class LookPlan:
         return "gaussian" if self.gaussian else "matrix-laplace"
 
     @property
+    def persons(self) -> bool:
+        """Whether a unit is a person, whose rows are summed before they are limited."""
+        return self.protection.person is not None
+
+    @property
     def box_share(self) -> Fraction:
         """The first look's share."""
         return _share(TUNING.box if self.gaussian else TUNING.box_pure)
@@ -77,6 +89,17 @@ class LookPlan:
     def box_noise(self) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of the first look."""
         own, who = self.strength * self.box_share, self.protection
+        size = len(self.triangle.columns)
+        if self.persons and self.gaussian:
+            weight = response_weight(_BOX_SIGNAL * size)
+            return located_gaussian(
+                size + 1, weight, own, who.neighbors, who.contributions, person=who.person
+            )
+        if self.persons:
+            share = response_share(_BOX_SIGNAL * size)
+            return located_matrix_laplace(
+                size + 1, share, own, who.neighbors, who.contributions, person=who.person
+            )
         if self.gaussian:
             return box_gaussian(self.triangle, own, who.neighbors, who.contributions)
         share = response_share(_BOX_SIGNAL * (self.triangle.dimension - 1))
@@ -105,13 +128,37 @@ class LookPlan:
             person=who.person,
         )
 
+    @property
+    def most(self) -> int:
+        """The most passes over the rows."""
+        return 2 + len(self.early)
+
+    @property
+    def degrees(self) -> int | None:
+        """Nu of the last score's noise, N(0, V) with V ~ chi2_(2 nu)/(2 nu); None where Gaussian.
+
+        Noise of density exp(-|v|/b) in d dimensions is normal with such a V, 2 nu = d + 1.
+        """
+        return None if self.gaussian else (self.columns + 1) // 2
+
+    @property
+    def rows_needed(self) -> float:
+        """Complete rows below which the last look would be mostly noise."""
+        last = float(
+            1 - self.box_share - (sum(self.early[:1]) if self.gaussian else sum(self.early))
+        )
+        whole = float(self.strength) * last
+        strength = math.sqrt(whole) if self.gaussian else whole
+        who = self.protection.sums
+        return rows_needed(
+            self.columns, strength / who.contributions, who.neighbors, gaussian=self.gaussian
+        )
+
     def open(self, account: Account) -> Opened:
         """Open the looks' line of an account that is not yet charged."""
-        most = 2 + len(self.early)
+        most = self.most
         if self.gaussian:
-            line = account.joint(
-                f"looks 1-{most}", "gaussian", self.cost, mu_squared=self.strength
-            )
+            line = account.joint(f"looks 1-{most}", "gaussian", self.cost, mu_squared=self.strength)
         else:
             line = account.joint(
                 f"looks 1-{most}", "matrix-laplace", self.cost, by=("matrix-laplace", *PURE)
@@ -132,10 +179,6 @@ class Opened:
             return self.line.rest()
         own = self.plan.strength * share
         return self.line.look(own) if self.plan.gaussian else self.line.part(Budget(own))
-
-    def left(self, taken: Fraction) -> Fraction:
-        """Return the last look's share."""
-        return 1 - taken
 
 
 def plan_looks(
@@ -168,7 +211,10 @@ def plan_looks(
     d = columns + 1
     if not gaussian:
         return LookPlan(triangle, d, gaussian, cost.eps, Budget(cost.eps), protection)
-    cells = len(triangle.cells) + len(TUNING.early) * fit_cells(d, "trace") + fit_cells(d, "matrix")
+    box = len(triangle.columns) + 1
+    cells = (
+        box * (box + 1) // 2 + len(TUNING.early) * fit_cells(d, "trace") + fit_cells(d, "matrix")
+    )
     whole = Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2
     return LookPlan(triangle, d, gaussian, whole, cost, protection)
 

@@ -70,10 +70,14 @@ class Point:
         """T, (d, d)."""
         matrix = np.zeros((self.size, self.size))
         matrix[0, 0] = 1.0
-        offset = -self.whitening @ self.centre if self.offset is None else self.offset
-        matrix[0, 1:] = offset
+        matrix[0, 1:] = self.moved
         matrix[1:, 1:] = self.whitening.T
         return matrix / np.sqrt(self.weight)
+
+    @property
+    def moved(self) -> Floats:
+        """-L m, (p,)."""
+        return -self.whitening @ self.centre if self.offset is None else self.offset
 
     @property
     def variance(self) -> float:

@@ -65,5 +65,5 @@ class Release:
 
     @property
     def dispersion(self) -> float:
-        """phi as released: the mean square of a score a direction."""
+        """Phi as released: the mean square of a score a direction."""
         return max(self.trace, 2 * self.middle_sd) / max(float(np.trace(self.information)), 1e-300)

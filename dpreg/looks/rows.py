@@ -18,11 +18,16 @@ and blindly omega is also at most tau^2 w / (g ebar)^2. A row with a missing or 
 becomes 0. Of a row with m trials mean, weight and ebar are m times those of one; a row without
 trials becomes 0.
 
+*Persons.* Where rows come by person, (k, f) of a row are not limited; k of all rows of a person are
+multiplied by one factor of at most 1 that brings the sum of their squares to 2**40, and so is the
+sum of f over the rows. Blindly that factor is of the sum of g ebar |v| / (wbar^(1/2) S). At a
+locating look one factor serves k and f, and f has another. Sums saturate (`dpreg.sources.together`).
+
 Statement. For every table, chunk, order of rows, engine, number of threads and BLAS:
 
 1. a row's (k, f) depends on that row and on public facts alone, bit for bit;
 2. as integers sum k_i^2 <= 2**40; at a fitting look sum f_i^2 <= 2**40, at a locating one
-   |f| <= 2**20.
+   |f| <= 2**20; of a person the same of sums over k, and over f at a locating look.
 
 Proof. 1. u and eta come from one product with a matrix of whole multiples of powers of two, which
 `dpreg.looks.grid` proves exact in any order. All else is done to each row cell by cell by single
@@ -30,7 +35,11 @@ operations that IEEE 754 rounds correctly (sums, products, quotients, square roo
 exact (minimum, truncation, powers of two); the exponential is made of such operations
 (`dpreg.looks.exact_exp`), and the sum of squares in |v| is taken column by column, each addition a
 step of its own. 2. By construction: while a row's exact sum of squares exceeds 2**40 the largest of
-its integers moves towards zero by one (`hold_norm`), and f is clipped. QED
+its integers moves towards zero by one (`hold_norm`), and f is clipped. Of a person: integers k of at
+most 2**30 have squares whose sum T over columns is rounded by parts of 2**-50 at most, d < 2**10
+columns or fewer; sums over rows are exact or saturated, so that the factor 2**20 (1 - 2**-41) /
+sqrt(T) or less brings sum |k|^2 below 2**40 before anything is truncated, and truncation towards
+zero lowers it. QED
 
 Both parts hold for every row there can be, and nothing here raises, warns or branches on a value
 that a caller could see.
@@ -39,7 +48,7 @@ that a caller could see.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -50,9 +59,9 @@ from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.grouped.grid import CELL_BITS, to_grid
 from dpreg.grouped.vectors import Vectors, whole_rows
-from dpreg.looks.families import Family
 from dpreg.looks.place import Place
-from dpreg.sources import Chunk
+from dpreg.sources import Chunk, Integers
+from dpreg.sources.together import person_sums
 
 __all__ = ["PIECE", "Described", "Rows", "Trials", "applied", "hold_norm"]
 
@@ -63,6 +72,9 @@ PIECE: Final = 8192
 _ALONE: Final = 1 << 18
 """Multiplications of a product up to which OpenBLAS leaves it to the thread that asks for it."""
 _LEAST_STEP: Final = 64
+_MOST: Final = 2.0**30
+_UP: Final = 1 + 2.0**-40
+"""More than all roundings of a sum of squares, its root and a product can lose together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,21 +185,35 @@ class Rows:
         rows = self._stored(chunk)
         return np.asarray(to_grid(rows, out=rows).T)
 
-    def pieces(self, cells: Floats) -> Sequence[slice]:
-        """Return what to work on together."""
-        return [slice(at, at + PIECE) for at in range(0, cells.shape[1], PIECE)]
-
     def located(self, cells: Floats) -> tuple[Floats, Floats]:
         """Return k and f of gridded cells (D, rows): (d, rows), and (d, rows) or (1, rows)."""
         seen = _Seen.of(self, cells)
-        place = self.place
-        if place.together:
-            k, f = _together(seen, place)
-        else:
-            k, f = _apart(seen, place)
+        limited = _together if self.place.together else _apart
+        k, f = limited(seen, self.place)
         for found in (k, f):
             found[:, seen.absent] = 0.0
         return k, f
+
+    def summed(self, cells: Floats, codes: Integers) -> tuple[Floats, Floats]:
+        """Return the same of persons, whose rows were summed before they were limited.
+
+        Parameters
+        ----------
+        cells : (D, rows) array
+            All rows of some persons.
+        codes : (rows,) array
+            Whose row it is, from 0.
+
+        Returns
+        -------
+        k : (d, rows) array
+            Of each person's rows sum |k|^2 <= 2**40.
+        f : (d, persons) or (1, rows) array
+            At a fitting look each |f|^2 <= 2**40; at a locating one of each person's rows
+            sum f^2 <= 2**40.
+        """
+        seen = _Seen.of(self, cells)
+        return _summed(seen, self.place, codes)
 
 
 def _matrix(described: Described, place: Place) -> Floats:
@@ -276,6 +302,55 @@ def _together(seen: _Seen, place: Place) -> tuple[Floats, Floats]:
     f = share * seen.residual / weight * (_ONE / place.score)
     np.rint(np.minimum(np.maximum(f, -_ONE), _ONE), out=f)
     return k, f[None, :]
+
+
+def _summed(seen: _Seen, place: Place, codes: Integers) -> tuple[Floats, Floats]:
+    """Return k and f of persons; see the module."""
+    root, present = math.sqrt(place.weight), ~seen.absent
+    weight = np.sqrt(seen.weight)
+    unit = _ONE / (root * (place.information if place.together else math.sqrt(place.information)))
+    k = _whole(seen.v * (weight * unit * present))
+    share = _shrunk(person_sums(codes, _squares(k)))
+    if place.together:
+        f = seen.residual / weight * (_ONE / place.score * present)
+        if seen.farthest is not None:
+            most = _whole(seen.farthest / weight * (_ONE / place.score * present))
+            share = np.minimum(share, _shrunk(person_sums(codes, _squares(most[None, :]))))
+        f = _whole(f * share[codes])[None, :]
+        f = np.trunc(f * _shrunk(person_sums(codes, _squares(f)))[codes])
+    else:
+        scores = _whole(seen.v * (seen.residual * (_ONE / (root * place.score)) * present))
+        total = person_sums(codes, scores.T.astype(np.int64)).T.astype(np.float64)
+        if seen.farthest is None:
+            length = np.zeros(total.shape[1])
+            for cell in total:
+                length += cell * cell
+            np.sqrt(length, out=length)
+        else:
+            reach = seen.farthest * seen.length * (_ONE / (root * place.score) * present)
+            length = person_sums(codes, np.ceil(_whole(reach)).astype(np.int64)).astype(np.float64)
+        f = np.trunc(total * np.minimum(_ONE / np.maximum(length, 1.0), 1.0))
+        hold_norm(f)
+    return np.trunc(k * share[codes]), f
+
+
+def _whole(cells: Floats) -> Floats:
+    """Return integers of at most 2**30 in modulus."""
+    return np.asarray(np.trunc(np.minimum(np.maximum(cells, -_MOST), _MOST)))
+
+
+def _squares(whole: Floats) -> Integers:
+    """Return each row's sum of squares of integers of at most 2**30, saturated at 2**62."""
+    total = np.zeros(whole.shape[1])
+    for cell in whole:
+        total += cell * cell
+    return np.asarray(np.minimum(np.ceil(total), 2.0**62).astype(np.int64))
+
+
+def _shrunk(squares: Integers) -> Floats:
+    """Return by what a person's integers are multiplied so that their squares stay in 2**40."""
+    length = np.sqrt(squares.astype(np.float64)) * _UP
+    return np.asarray(np.minimum(_ONE / np.maximum(length, 1.0), 1.0))
 
 
 def applied(forms: Floats, cells: Floats, out: Floats) -> None:

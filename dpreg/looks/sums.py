@@ -11,16 +11,18 @@ product of two is at most 2**40, and a sum of at most 8192 = 2**13 of them never
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpreg.arrays import Floats
 from dpreg.grouped.grid import CELL_BITS
-from dpreg.looks.rows import Rows
+from dpreg.looks.rows import PIECE, Rows
 from dpreg.sources import Chunk, Integers
+from dpreg.sources.persons import PERSON
 
 __all__ = ["Exact", "LookTally", "exact_sums"]
 
@@ -59,10 +61,13 @@ class LookTally:
     rows : Rows
     matrix : bool
         Whether the middle is a matrix; else its trace.
+    persons : bool
+        Whether rows come by person.
     """
 
     rows: Rows
     matrix: bool
+    persons: bool = False
 
     def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
         """Sum over some of the rows, as one vector."""
@@ -72,8 +77,7 @@ class LookTally:
         partial, pending = np.zeros(self._length(size), dtype=np.int64), 0
         for _, chunk in chunks:
             cells = self.rows.cells(chunk)
-            for piece in self.rows.pieces(cells):
-                k, f = self.rows.located(cells[:, piece])
+            for k, f in self._units(cells, chunk):
                 sums = [np.array([k.shape[1]]), (k @ k.T)[triangle]]
                 if self.rows.place.together:
                     sums += [k @ f[0], (f @ f.T).ravel()]
@@ -88,9 +92,28 @@ class LookTally:
                     partial[:], pending = 0, 0
         return partial if total is None else total + partial
 
+    def _units(self, cells: Floats, chunk: Chunk) -> Iterator[tuple[Floats, Floats]]:
+        """Yield k and f of some rows, or of some persons' rows and persons, 2**13 at most."""
+        if not self.persons:
+            for piece in _pieces(cells.shape[1]):
+                yield self.rows.located(cells[:, piece])
+            return
+        k, f = self.rows.summed(cells, chunk[PERSON].astype(np.int64))
+        apart = not self.rows.place.together
+        empty = np.zeros_like(f[:, :0])
+        for piece in _pieces(k.shape[1]):
+            yield k[:, piece], empty if apart else f[:, piece]
+        if apart:
+            for piece in _pieces(f.shape[1]):
+                yield np.zeros_like(k[:, :0]), f[:, piece]
+
     def _length(self, size: int) -> int:
         triangle = size * (size + 1) // 2
         return 1 + triangle + size + (triangle if self.matrix else 1)
+
+
+def _pieces(rows: int) -> list[slice]:
+    return [slice(at, at + PIECE) for at in range(0, rows, PIECE)]
 
 
 def exact_sums(tally: LookTally, vector: Integers) -> Exact:

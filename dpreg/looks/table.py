@@ -8,6 +8,7 @@ sequential composition of adaptively chosen mechanisms (pure).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.looks.families import Family
+from dpreg.looks.families import Family, Linear
 from dpreg.looks.place import Place, place_of
 from dpreg.looks.plan import LookPlan, Opened
 from dpreg.looks.point import Point
@@ -25,6 +26,7 @@ from dpreg.looks.sums import Exact, LookTally, exact_sums
 from dpreg.moments import read_moments
 from dpreg.privacy.fit_noise import FitNoise
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
+from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
 from dpreg.sources.reader import Reader
 
 __all__ = ["Table"]
@@ -54,10 +56,30 @@ class Table:
     def box(self) -> Box:
         """Release the moments of the rows in the box."""
         noise = self.plan.box_noise()
+        if self.plan.persons:
+            return self._box_of_persons(noise)
         (moments,) = read_moments(self.reader, self.described.design)
         drawn = noise.draw(self.opened.part(self.plan.box_share), moments.group)
         cells = [_noisy(row, own) for row, own in zip(moments.cells, drawn, strict=True)]
         return Box(np.array(cells), noise.sd)
+
+    def _box_of_persons(self, noise: GaussianLook | MatrixLaplaceLook) -> Box:
+        """Release the moments of persons, each with the weight of one row in the box."""
+        design = self.described.design
+        size = design.size - 1
+        whole = Described(design, tuple(range(1, size)))
+        unit, zero = np.eye(size - 1), np.zeros(size - 1)
+        corner = Point(zero, unit, zero, 0.0, 1.0, 1.0, zero, zero)
+        R = math.sqrt(size)
+        place, _ = place_of(corner, Linear(), information=R, score=1.0, together=True)
+        exact = self._read(place, matrix=False, described=whole)
+        drawn = noise.draw(self.opened.part(self.plan.box_share))
+        assert isinstance(exact.middle, int)
+        rows = zip(exact.information, exact.score, strict=True)
+        joint = [(*cells, last) for cells, last in rows] + [(*exact.score, exact.middle)]
+        units = np.append(np.full(size, R), 1.0)
+        cells = np.array([_noisy(row, own) for row, own in zip(joint, drawn, strict=True)])
+        return Box(cells * np.outer(units, units), noise.sd * np.outer(units, units))
 
     def fitting(
         self,
@@ -87,9 +109,7 @@ class Table:
             the noise has none.
         """
         A, S = limits
-        place, at = place_of(
-            point, family, known=self.described.known, information=A, score=S
-        )
+        place, at = place_of(point, family, known=self.described.known, information=A, score=S)
         exact = self._read(place, matrix=noise.middle == "matrix")
         drawn = noise.draw(self.opened.part(share, last=last))
         score = S * _noisy(exact.score, drawn.score)
@@ -124,7 +144,12 @@ class Table:
         )
 
     def locating(
-        self, point: Point, family: Family, limits: tuple[float, float], share: Fraction, signal: float
+        self,
+        point: Point,
+        family: Family,
+        limits: tuple[float, float],
+        share: Fraction,
+        signal: float,
     ) -> Release:
         """Release the joint moments of (k, f) at a point; `signal` is as for `locating_noise`."""
         R, tau = limits
@@ -156,8 +181,8 @@ class Table:
             degrees=noise.degrees,
         )
 
-    def _read(self, place: Place, *, matrix: bool) -> Exact:
-        tally = LookTally(Rows(self.described, place), matrix)
+    def _read(self, place: Place, *, matrix: bool, described: Described | None = None) -> Exact:
+        tally = LookTally(Rows(described or self.described, place), matrix, self.plan.persons)
         return exact_sums(tally, self.reader.total(tally.rows.types, tally, "look"))
 
 
@@ -171,19 +196,20 @@ def carried(before: Release, at: Point) -> tuple[Floats, float]:
     J = new @ np.linalg.pinv(old)
     scale = before.point.weight / at.weight
     spread = float(np.sqrt((J**2).sum(axis=1)).mean()) ** 2
-    return scale * J @ before.information @ J.T, scale * spread * before.information_sd if d else 0.0
+    return (
+        scale * J @ before.information @ J.T,
+        scale * spread * before.information_sd if d else 0.0,
+    )
 
 
 def _rows(point: Point) -> Floats:
     """Return the (d, d) matrix that takes (1, x) to (1, u)."""
     matrix = np.eye(point.size)
     matrix[1:, 1:] = point.whitening
-    matrix[1:, 0] = -point.whitening @ point.centre if point.offset is None else point.offset
+    matrix[1:, 0] = point.moved
     return matrix
 
 
 def _noisy(exact: Sequence[int], drawn: Sequence[int]) -> Floats:
     """Add noise to integers in units of 2**-40."""
-    return np.array(
-        [float(Fraction(a + b, CELL_UNITS)) for a, b in zip(exact, drawn, strict=True)]
-    )
+    return np.array([float(Fraction(a + b, CELL_UNITS)) for a, b in zip(exact, drawn, strict=True)])

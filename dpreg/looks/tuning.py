@@ -24,13 +24,17 @@ class Tuning:
     allowance: float = 0.21
     moved: float = 0.1
     hidden: float = 0.3
+    settled: float = 0.5
     box_noise: float = 1.2
     sure: float = 0.7
     longest: float = 2.0
     least_count: float = 0.3
     least_phi: float = 0.3
     sandwich: float = 0.25
-    prior: float = 1.0
+    prior: float = 16.0
+    nearer: float = 16.0
+    most_prior: float = 0.5
+    wide: float = 0.5
 
 
 TUNING = Tuning()

@@ -13,7 +13,7 @@ from dpreg.arrays import Floats
 from dpreg.privacy.budget import exact
 from dpreg.results.inference import read_only
 
-__all__ = ["Look"]
+__all__ = ["Look", "ReleasedLook"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,4 +74,62 @@ class Look:
         for name, ndim in (("cells", 2), ("noise_sd", 2), ("whitening", 2)):
             put(name, read_only(getattr(self, name), ndim, name))
         for name in ("offset", "center"):
+            put(name, read_only(getattr(self, name), 1, name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReleasedLook:
+    """What one look of an adaptive fit released; see `dpreg.looks`.
+
+    With p columns in stored units, d = p + 1, v = (1, `whitening` x + `offset`) and e what is left
+    of the response at the coefficients `center`, sums over rows (or persons) that are limited.
+
+    Parameters
+    ----------
+    kind : {"box", "locating", "fitting"}
+    mechanism : {"gaussian", "matrix-laplace"}
+    share : Fraction
+        Of what the looks cost together: of mu^2 for Gaussian noise, else of eps.
+    limits : tuple of float
+        How far a row may reach: A and S of a fitting look, R and tau of a locating one.
+    information : (d, d) array
+        Sum of weighted v v'; in the box the moments of (1, x, y).
+    score : (d,) array
+        Sum of weighted e v.
+    middle : (d, d) array
+        Sum of a score's square; empty where only its `trace` was released.
+    information_sd, score_sd, middle_sd : float
+        Standard deviation of the noise in an off-diagonal cell, a cell, and an off-diagonal cell or
+        the trace.
+    trace : float
+    whitening : (p, p) array
+    offset : (p,) array
+    center : (d,) array
+    weight : float
+        The mean weight that rows are measured by; 1 in a linear model.
+    """
+
+    kind: str
+    mechanism: str
+    share: Fraction
+    limits: tuple[float, ...]
+    information: Floats
+    information_sd: float
+    score: Floats
+    score_sd: float
+    middle: Floats
+    middle_sd: float
+    trace: float
+    whitening: Floats
+    offset: Floats
+    center: Floats
+    weight: float
+
+    def __post_init__(self) -> None:
+        """Make the fields plain, immutable values."""
+        put = partial(object.__setattr__, self)
+        put("share", exact(self.share, "share"))
+        for name, ndim in (("information", 2), ("middle", 2), ("whitening", 2)):
+            put(name, read_only(getattr(self, name), ndim, name))
+        for name in ("score", "offset", "center"):
             put(name, read_only(getattr(self, name), 1, name))

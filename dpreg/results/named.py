@@ -24,7 +24,7 @@ from dpreg.results import designs, given_choice, inference
 from dpreg.results.base import Released
 from dpreg.results.codecs import SCHEMA, plain_mapping, plain_schema
 from dpreg.results.constraints import Constraints, linear_constraints
-from dpreg.results.looks import Look
+from dpreg.results.looks import Look, ReleasedLook
 from dpreg.results.wald import PairwiseTests, WaldTerms, WaldTest, level_rows, pairwise, wald
 from dpreg.results.withheld import NeverReleased, WithoutRows
 
@@ -77,9 +77,10 @@ class StatsmodelsNames(NeverReleased, Released):
     center: bool
     bounds: Mapping[str, str]
     looks: tuple[Look, ...] = ()
+    releases: tuple[ReleasedLook, ...] = ()
 
     def _settle(self, tuples: Iterable[str] = (), numbers: Iterable[str] = ()) -> None:
-        Released._settle(self, ("looks", *tuples), ("clip", *numbers))
+        Released._settle(self, ("looks", "releases", *tuples), ("clip", *numbers))
         object.__setattr__(self, "schema", plain_schema(self.schema))
         object.__setattr__(self, "bounds", plain_mapping(self.bounds))
 

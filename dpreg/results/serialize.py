@@ -56,15 +56,21 @@ _SINCE: Final[Mapping[str, Mapping[str, Any]]] = {
 """What files of `_OLDER` lack, by kind; all of them lack the record."""
 
 _ADDED: Final[Mapping[str, Mapping[str, Any]]] = {
-    "regression": {"among": None},
-    "glm": {"among": None},
-    "selection": {"levels": {}, "choice_errors": {}, "false_inclusions": None},
+    "regression": {"among": None, "releases": []},
+    "glm": {"among": None, "releases": []},
+    "selection": {
+        "levels": {},
+        "choice_errors": {},
+        "false_inclusions": None,
+        "releases": [],
+    },
     "glm-selection": {
         "levels": {},
         "choice_errors": {},
         "false_inclusions": None,
         "offset": None,
         "trials": None,
+        "releases": [],
     },
 }
 """What files of this version may lack, by kind: fields that came later."""

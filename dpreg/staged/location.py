@@ -24,7 +24,6 @@ or not. The power of two is exact as well. QED
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 

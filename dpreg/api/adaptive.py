@@ -1,0 +1,345 @@
+"""From looks to released coefficients, whatever the family: what decides on looks, what they give.
+
+Tested in `tests/api/test_adaptive.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from dpreg.api.coefficients import CallFacts, eps_for, exclusive_groups, released
+from dpreg.api.glm_fit import to_user_units
+from dpreg.arrays import Floats
+from dpreg.errors import ArgumentError
+from dpreg.families.model import Model
+from dpreg.formula.design import Design
+from dpreg.looks.families import Binomial, Family, Poisson
+from dpreg.looks.law import Fit, Law, fit, law
+from dpreg.looks.locate import explained
+from dpreg.looks.loop import Seen
+from dpreg.looks.plan import LookPlan, plan_looks
+from dpreg.looks.tuning import TUNING
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.protection import Protection
+from dpreg.request import Request
+from dpreg.results.glm import GLMResults
+from dpreg.results.looks import ReleasedLook
+from dpreg.results.regression import RegressionResults
+from dpreg.sources.persons import Persons
+from dpreg.sources.reader import Reader
+
+__all__ = ["NO_INTERVAL", "WIDE", "Estimates", "estimates", "linear_results", "looks_or_reason"]
+
+WIDE: Final = "wide: the fit without privacy may differ by more"
+NO_INTERVAL: Final = "too few rows to say"
+
+_MARKED: Final = (
+    "Marked columns: 'wide' where much of the interval is a guess at what the release does not "
+    "show; no interval where the noise hides the column."
+)
+
+
+def family_of(name: str, design: Design) -> Family:
+    """Return a family by its name, for a design's public response."""
+    if name == "binomial":
+        return Binomial()
+    return Poisson(design.response.hi, quasi=name == "quasipoisson")
+
+
+def every_row(reader: Reader, request: Request, design: Design, progress: bool | None) -> Reader:
+    """Return the reader for looks: of persons it brings all rows, as sums are limited."""
+    if reader.persons is None:
+        return reader
+    persons = Persons.of(request.protection, request.seed, every_row=True)
+    found = Reader(reader.source, progress, persons)
+    found.settle(design.types)
+    found.passes = reader.passes
+    return found
+
+
+def looks_or_reason(
+    design: Design,
+    reader: Reader,
+    cost: Budget,
+    protection: Protection,
+    *,
+    method: str,
+    noise: str | None,
+    passes: int,
+    expected_rows: int | None = None,
+) -> LookPlan | str:
+    """Plan the looks, or say why one look in the box does better here; from public facts alone.
+
+    Parameters
+    ----------
+    design : Design
+        Its bounds need not be known yet.
+    reader : Reader
+    cost : Budget
+        What the coefficients may cost.
+    protection : Protection
+    method : {"auto", "adaptive"}
+        "adaptive" raises where "auto" gives a reason.
+    noise : {"gaussian", "matrix-laplace"}, optional
+    passes : int
+        Made before the first look.
+    expected_rows : int, optional
+        Declared by the caller; else the number of rows where it is public and the table knows it.
+        Where nobody knows it the first look counts.
+    """
+    columns = len(design.columns) - 1
+
+    def planned(cost: Budget) -> LookPlan:
+        return plan_looks(
+            columns,
+            cost,
+            protection,
+            exclusive=exclusive_groups(design, range(columns + 1)),
+            noise=noise,
+        )
+
+    plan = planned(cost)
+    wanted = passes + plan.most
+    if method == "auto":
+        if not reader.source.rereadable and reader.persons is None:
+            return f"the rows can be read once, and looks would read them up to {wanted} times"
+        if not columns:
+            return "there are no columns to look at"
+    reader.require(wanted)
+    rows = expected_rows
+    if rows is None and protection.n_is_public:
+        rows = reader.source.rows
+    short = "" if rows is None else too_few(planned, cost, rows)
+    if short and method == "adaptive":
+        raise ArgumentError(f'method="adaptive": {short} Use method="gram", or a larger eps.')
+    return short or plan
+
+
+def too_few(planned: Callable[..., LookPlan], cost: Budget, rows: int) -> str:
+    """Return why so many rows are too few for looks, and which eps would do; empty if they do."""
+
+    def needed_at(eps: Fraction) -> float:
+        return planned(cost=Budget(eps, cost.delta)).rows_needed
+
+    needed = needed_at(cost.eps)
+    if rows >= needed:
+        return ""
+    columns = planned(cost=cost).columns - 1
+    return (
+        f"{columns} columns need about {needed:,.0f} rows at this budget; the table has {rows:,}. "
+        f"With {rows:,} rows use eps >= {eps_for(rows, cost.eps, needed_at):.2g}."
+    )
+
+
+class Estimates:
+    """Coefficients of the columns of a model in the user's units; see `estimates`."""
+
+    __slots__ = ("covariance", "found", "law", "marks", "params", "sampling")
+
+    def __init__(
+        self,
+        found: Fit,
+        law: Law,
+        params: Floats,
+        covariance: Floats,
+        sampling: Floats,
+        marks: Mapping[str, str],
+    ) -> None:
+        self.found, self.law, self.marks = found, law, marks
+        self.params, self.covariance, self.sampling = params, covariance, sampling
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What every kind of result makes of them."""
+        privacy = self.covariance - self.sampling
+        return {
+            "coefficients": self.params,
+            "covariance": self.covariance,
+            "privacy_covariance": privacy,
+            "sampling_errors": np.sqrt(np.maximum(np.diag(self.sampling), 0.0)),
+            "privacy_errors": np.sqrt(np.maximum(np.diag(privacy), 0.0)),
+            "weak": dict(self.marks),
+        }
+
+
+def estimates(
+    seen: Seen,
+    places: Sequence[int],
+    names: Sequence[str],
+    to_user: tuple[Floats, Floats],
+) -> Estimates:
+    """Estimate a model from the last look.
+
+    Parameters
+    ----------
+    seen : Seen
+    places : sequence of int
+        Where its columns stand among those that were looked at, 0 the constant.
+    names : sequence of str
+    to_user : (m, m) and (m,) arrays
+        T and t: coefficients b of stored columns become T b + t.
+    """
+    own = law(seen.releases[-1], seen.family, seen.rows)
+    whole = list(places) == list(range(len(own.score)))
+    found = fit(own, None if whole else list(places))
+    transform, shift = to_user
+    freedom = max(seen.rows, 1.0) / max(seen.rows - len(places), 1.0)
+    sampling = transform @ found.sampling @ transform.T * freedom
+    covariance = transform @ found.covariance @ transform.T + sampling * (1 - 1 / freedom)
+    # An intercept in the user's units is a mixture of all coefficients: it is as hidden as they.
+    share = np.abs(transform) > 0
+    hidden = np.array([found.hidden[row].max() for row in share])
+    lifted = np.array([found.lifted[row].max() for row in share])
+    marks = {}
+    for name, none, far in zip(names, hidden, lifted, strict=True):
+        if none > TUNING.most_prior:
+            marks[name] = NO_INTERVAL
+        elif far > TUNING.wide:
+            marks[name] = WIDE
+    unknown = hidden > TUNING.most_prior
+    for array in (covariance, sampling):
+        array[unknown, :] = np.nan
+        array[:, unknown] = np.nan
+    return Estimates(found, own, transform @ found.params + shift, covariance, sampling, marks)
+
+
+def written(seen: Seen) -> tuple[ReleasedLook, ...]:
+    """Write the looks as results keep them."""
+    size = len(seen.box.cells) - 2
+    first = ReleasedLook(
+        kind="box",
+        mechanism=seen.plan.mechanism,
+        share=seen.plan.box_share,
+        limits=(),
+        information=seen.box.cells,
+        information_sd=float(np.max(seen.box.noise_sd)),
+        score=np.zeros(0),
+        score_sd=0.0,
+        middle=np.zeros((0, 0)),
+        middle_sd=0.0,
+        trace=0.0,
+        whitening=np.eye(size),
+        offset=np.zeros(size),
+        center=np.zeros(size + 1),
+        weight=1.0,
+    )
+    later = (
+        ReleasedLook(
+            kind="locating" if one.together else "fitting",
+            mechanism=seen.plan.mechanism,
+            share=Fraction(one.share).limit_denominator(1000),
+            limits=one.limits,
+            information=one.information,
+            information_sd=one.information_sd,
+            score=one.score,
+            score_sd=one.score_sd,
+            middle=np.zeros((0, 0)) if one.middle is None else one.middle,
+            middle_sd=one.middle_sd,
+            trace=one.trace,
+            whitening=one.point.whitening,
+            offset=one.point.moved,
+            center=one.point.shift,
+            weight=one.point.weight,
+        )
+        for one in seen.releases
+    )
+    return (first, *later)
+
+
+def linear_results(
+    design: Design,
+    columns: Sequence[int],
+    seen: Seen,
+    facts: CallFacts,
+    *,
+    places: Sequence[int] | None = None,
+    **more: Any,
+) -> RegressionResults:
+    """Make the result of a linear model.
+
+    Parameters
+    ----------
+    design : Design
+    columns : sequence of int
+        The model's z columns.
+    seen : Seen
+    facts : CallFacts
+        After the rows were read.
+    places : sequence of int, optional
+        Where they stand among those that were looked at; None: all were.
+    **more
+        Further fields of the result.
+    """
+    names = [design.columns[j].name for j in columns]
+    at = list(columns) if places is None else list(places)
+    found = estimates(seen, at, names, design.to_user_units(columns))
+    width = design.response.width
+    variance = found.law.dispersion
+    share = explained(seen.releases[-1], seen.rows)
+    return released(
+        RegressionResults,
+        design,
+        columns,
+        facts,
+        **found.fields,
+        error_variance=variance * width**2,
+        explained=share / (share + variance),
+        complete_rows=None if seen.plan.persons else seen.rows,
+        error_df=None if facts.rows is None else max(seen.rows - len(columns), 1.0),
+        method="adaptive",
+        noise=seen.plan.mechanism,
+        noise_degrees=seen.plan.degrees,
+        scaling="box",
+        releases=written(seen),
+        notes=(*facts.notes, *([_MARKED] if found.marks else [])),
+        **more,
+    )
+
+
+def family_results(
+    model: Model,
+    design: Design,
+    seen: Seen,
+    facts: CallFacts,
+    *,
+    columns: Sequence[int] | None = None,
+    places: Sequence[int] | None = None,
+    **more: Any,
+) -> GLMResults:
+    """Make the result of a generalised linear model; `columns` and `places` as for a linear one."""
+    chosen = (0, *model.places(design)[0]) if columns is None else tuple(columns)
+    at = list(range(len(chosen))) if places is None else list(places)
+    names = [design.columns[j].name for j in chosen]
+    found = estimates(seen, at, names, to_user_units(model, design, chosen))
+    offsets = model.places(design)[1]
+    quasi = bool(getattr(seen.family, "quasi", False))
+    return released(
+        GLMResults,
+        design,
+        chosen,
+        facts,
+        design_formula=model.formula,
+        endog_names=model.response,
+        **found.fields,
+        error_variance=found.law.dispersion if quasi else 1.0,
+        explained=None,
+        complete_rows=None if seen.plan.persons else seen.rows,
+        error_df=None if facts.rows is None else max(seen.rows - len(chosen), 1.0),
+        method="adaptive",
+        noise=seen.plan.mechanism,
+        noise_degrees=seen.plan.degrees,
+        scaling="box",
+        releases=written(seen),
+        family=seen.family.name,
+        link=seen.family.link,
+        offset=None if not offsets else design.columns[offsets[0]].name,
+        success=model.success,
+        trials=model.trials,
+        notes=(*facts.notes, *([_MARKED] if found.marks else [])),
+        converged=True,
+        **more,
+    )
