@@ -25,7 +25,7 @@ from dpreg.staged import reference
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.flags import flags as flagged
 from dpreg.staged.minimum import may_be_alone
-from dpreg.staged.need import rows_needed
+from dpreg.looks.need import rows_needed
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from dpreg.staged import reference
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.flags import flags
 from dpreg.staged.minimum import may_be_alone
-from dpreg.staged.need import rows_needed
+from dpreg.looks.need import rows_needed
 
 PIECE, PIECES = 300_000, 10
 

@@ -24,9 +24,9 @@ from dpreg.formula.bounds import (
     with_stand_ins,
 )
 from dpreg.formula.design import undeclared
+from dpreg.looks.described import Described
 from dpreg.looks.loop import look
 from dpreg.looks.plan import MOST_PASSES, NOISES, plan_looks
-from dpreg.looks.rows import Described
 from dpreg.looks.table import Table as LookTable
 from dpreg.privacy.budget import Budget
 from dpreg.request import Request, choice, text
@@ -204,14 +204,15 @@ def dp_glm(
     design = build(buy_bounds(reader, known, bounds))
     reader = every_row(reader, request, design, progress)
     described = Described(
-        design,
         columns,
         offsets,
         tuple(design.columns[j].width for j in offsets),
         (design.response.offset, design.response.width),
         model.trials_of(design),
     )
-    seen = look(LookTable(reader, described, opened), family_of(request.asked.family, design))
+    seen = look(
+        LookTable(reader, design, described, opened), family_of(request.asked.family, design)
+    )
     facts = CallFacts(
         formula=formula,
         fit="fixed",

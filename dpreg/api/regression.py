@@ -35,11 +35,11 @@ from dpreg.formula.bounds import (
     with_stand_ins,
 )
 from dpreg.formula.design import Design, build_design, undeclared
+from dpreg.looks.described import Described
 from dpreg.looks.families import Linear
 from dpreg.looks.loop import look
 from dpreg.looks.plan import NOISES as LOOK_NOISES
 from dpreg.looks.plan import LookPlan
-from dpreg.looks.rows import Described
 from dpreg.looks.table import Table as LookTable
 from dpreg.moments import read_moments
 from dpreg.privacy.budget import Budget
@@ -307,8 +307,8 @@ def dp_ols(
     )
     if opened is not None:
         reader = every_row(reader, request, design, progress)
-        described = Described(design, tuple(range(1, len(design.columns))))
-        seen = look(LookTable(reader, described, opened), Linear())
+        described = Described(tuple(range(1, len(design.columns))))
+        seen = look(LookTable(reader, design, described, opened), Linear())
         public = request.protection.n_is_public
         facts = facts.after(reader.rows if public else None, reader.passes)
         return linear_results(design, columns, seen, facts)

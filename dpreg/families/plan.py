@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import Final
 
 from dpreg.families.family import Family
+from dpreg.looks.need import rows_needed
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.block_noise import (
     LAPLACES,
@@ -36,7 +37,6 @@ from dpreg.privacy.look_noise import (
 from dpreg.privacy.looks import looks_ratio
 from dpreg.privacy.matrix_laplace import response_share
 from dpreg.privacy.protection import Protection
-from dpreg.staged.need import rows_needed
 
 __all__ = [
     "CHOSEN",
@@ -186,7 +186,7 @@ class FamilyPlan:
         """Complete rows below which no intervals can be expected.
 
         About where the least eigenvalue of the information is twice the noise's norm: a multiple
-        of what `dpreg.staged.need` says for the rows of a linear model.
+        of what `dpreg.looks.need` says for the rows of a linear model.
         """
         return NEEDED[self.mechanism] * self._standing_out
 

@@ -49,6 +49,7 @@ from dpreg.errors import ArgumentError
 from dpreg.families.counts import capped
 from dpreg.families.location import FamilyLocation
 from dpreg.grouped.vectors import whole_rows
+from dpreg.looks.described import Trials
 from dpreg.moments import CELL_BITS, Vectors, to_grid
 from dpreg.sources import Chunk
 from dpreg.staged.rows import PIECE, applied, hold_norm
@@ -56,32 +57,6 @@ from dpreg.staged.rows import PIECE, applied, hold_norm
 __all__ = ["FamilyRows", "Trials"]
 
 _ONE: Final = 2.0**CELL_BITS
-
-
-@dataclass(frozen=True, slots=True)
-class Trials:
-    """Where the number of a row's trials stands; public.
-
-    Attributes
-    ----------
-    column : int
-        Index of the stored column.
-    scale : (float, float)
-        The number is the first plus the second times its stored cell, rounded to an integer.
-    most : float
-        The largest number.
-    """
-
-    column: int
-    scale: tuple[float, float]
-    most: float
-
-    def of(self, cells: Floats) -> Floats:
-        """Return the numbers of gridded cells (D, rows), each from its own cell."""
-        found = cells[self.column] * (self.scale[1] / _ONE)
-        found += self.scale[0]
-        np.rint(found, out=found)
-        return np.asarray(np.minimum(np.maximum(found, 0.0), self.most), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

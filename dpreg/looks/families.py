@@ -52,7 +52,7 @@ class Family(Protocol):
 
     Attributes
     ----------
-    name, link : str
+    link : str
     ratio : str or None
         What exp of a coefficient is called.
     blind : bool
@@ -64,12 +64,15 @@ class Family(Protocol):
         Largest standard deviation of predictors while the fit is being located.
     """
 
-    name: ClassVar[str]
     link: ClassVar[str]
     ratio: ClassVar[str | None]
     blind: ClassVar[bool]
     dispersed: ClassVar[bool]
     steep: ClassVar[float]
+
+    @property
+    def name(self) -> str:
+        """The family's name."""
 
     @property
     def cap(self) -> float:
@@ -100,12 +103,16 @@ def _bounded(eta: Floats, limits: tuple[float, float]) -> Floats:
 class Linear:
     """A linear model; the response in stored units, within [-1, 1]."""
 
-    name: ClassVar[str] = "gaussian"
     link: ClassVar[str] = "identity"
     ratio: ClassVar[str | None] = None
     blind: ClassVar[bool] = False
     dispersed: ClassVar[bool] = True
     steep: ClassVar[float] = 2.5
+
+    @property
+    def name(self) -> str:
+        """The family's name."""
+        return "gaussian"
 
     @property
     def cap(self) -> float:
@@ -146,12 +153,16 @@ class Binomial:
     """
 
     trials: float = 1.0
-    name: ClassVar[str] = "binomial"
     link: ClassVar[str] = "logit"
     ratio: ClassVar[str | None] = "odds ratio"
     blind: ClassVar[bool] = True
     dispersed: ClassVar[bool] = False
     steep: ClassVar[float] = 6.0
+
+    @property
+    def name(self) -> str:
+        """The family's name."""
+        return "binomial"
 
     @property
     def cap(self) -> float:
@@ -206,7 +217,7 @@ class Poisson:
     steep: ClassVar[float] = 2.5
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:
         """The family's name."""
         return "quasipoisson" if self.quasi else "poisson"
 

@@ -169,7 +169,8 @@ def fit(found: Law, columns: list[int] | None = None) -> Fit:
         )
         back = np.eye(size)
     precision = np.linalg.inv(prior)
-    theta, spread = around.copy(), prior
+    theta: Floats = around.copy()
+    spread: Floats = np.asarray(prior, dtype=np.float64)
     G, sd = found.gap, found.information_sd
     left = np.linalg.pinv(found.transform) @ found.shift if len(chosen) < size else np.zeros(size)
     for _ in range(_STEPS):
@@ -184,7 +185,7 @@ def fit(found: Law, columns: list[int] | None = None) -> Fit:
             W = W + np.outer(along, along)
         Wi = np.linalg.inv(W)
         known = H.T @ Wi @ H
-        spread = np.linalg.inv(known + precision)
+        spread = np.asarray(np.linalg.inv(known + precision), dtype=np.float64)
         near = TUNING.nearer * precision
         theta = np.linalg.solve(known + near, H.T @ Wi @ s + near @ around)
     gain = spread @ H.T @ Wi

@@ -59,4 +59,4 @@ def locating_limits(point: Point) -> tuple[float, float]:
 
 def cut_score(rows: float, size: int, dispersion: float, limit: float) -> float:
     """Return how much of the score a limit may cut, as a length: the bound of the module."""
-    return TUNING.limit * rows * (size * dispersion) ** 1.5 / limit**2
+    return float(TUNING.limit * rows * (size * dispersion) ** 1.5 / limit**2)

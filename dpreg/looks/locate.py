@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.looks.described import Described
 from dpreg.looks.families import Binomial, Family
 from dpreg.looks.point import Point
 from dpreg.looks.release import Box, Release
-from dpreg.looks.rows import Described
 from dpreg.looks.tuning import TUNING
 
 __all__ = ["Moved", "advance", "explained", "from_box", "lifted", "noise_norm"]

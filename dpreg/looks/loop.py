@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
+from dpreg.looks.described import Described
 from dpreg.looks.families import Family
 from dpreg.looks.limits import fit_limits, locating_limits
 from dpreg.looks.locate import advance, from_box
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.point import Point
 from dpreg.looks.release import Box, Release
-from dpreg.looks.rows import Described
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.fit_noise import FitNoise
 

@@ -71,7 +71,9 @@ def place_of(
     shrink = min(1.0, LARGEST_REACH / max(1.0, abs(constant) + float(np.abs(slopes).sum())))
     predictor = Form.nearest(constant * shrink, (slopes * shrink).tolist())
     whitening, offset = whitening_of(forms), offset_of(forms)
-    centre = -np.linalg.lstsq(whitening, offset, rcond=None)[0] if len(forms) else point.centre
+    centre = point.centre
+    if forms:
+        centre = np.asarray(-np.linalg.lstsq(whitening, offset, rcond=None)[0], dtype=np.float64)
     b0, b = predictor.floats
     b = b[: len(forms)]
     rounded = replace(

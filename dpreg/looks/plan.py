@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from dpreg.looks.need import rows_needed
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import Budget
@@ -30,7 +31,6 @@ from dpreg.privacy.look_noise import (
 from dpreg.privacy.looks import looks_ratio
 from dpreg.privacy.matrix_laplace import response_share
 from dpreg.privacy.protection import Protection
-from dpreg.staged.need import rows_needed
 
 __all__ = ["MOST_PASSES", "NOISES", "LookPlan", "Opened", "plan_looks"]
 

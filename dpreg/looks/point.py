@@ -72,12 +72,14 @@ class Point:
         matrix[0, 0] = 1.0
         matrix[0, 1:] = self.moved
         matrix[1:, 1:] = self.whitening.T
-        return matrix / np.sqrt(self.weight)
+        return np.asarray(matrix / np.sqrt(self.weight), dtype=np.float64)
 
     @property
     def moved(self) -> Floats:
         """-L m, (p,)."""
-        return -self.whitening @ self.centre if self.offset is None else self.offset
+        if self.offset is not None:
+            return self.offset
+        return np.asarray(-self.whitening @ self.centre, dtype=np.float64)
 
     @property
     def variance(self) -> float:

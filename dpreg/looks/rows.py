@@ -54,16 +54,17 @@ from typing import Final
 
 import numpy as np
 
-from dpreg.arrays import Floats
+from dpreg.arrays import Bools, Floats, Ints
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError
 from dpreg.grouped.grid import CELL_BITS, to_grid
 from dpreg.grouped.vectors import Vectors, whole_rows
+from dpreg.looks.described import Described
 from dpreg.looks.place import Place
-from dpreg.sources import Chunk, Integers
+from dpreg.sources import Chunk
 from dpreg.sources.together import person_sums
 
-__all__ = ["PIECE", "Described", "Rows", "Trials", "applied", "hold_norm"]
+__all__ = ["PIECE", "Rows", "applied", "hold_norm"]
 
 _ONE: Final = 2.0**CELL_BITS
 _SQUARED_NORM: Final = _ONE * _ONE
@@ -77,100 +78,37 @@ _UP: Final = 1 + 2.0**-40
 """More than all roundings of a sum of squares, its root and a product can lose together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trials:
-    """Where the number of a row's trials stands; public.
-
-    Attributes
-    ----------
-    column : int
-        Index of the stored column.
-    scale : (float, float)
-        The number is the first plus the second times its stored cell, rounded to an integer.
-    most : float
-        The largest number.
-    """
-
-    column: int
-    scale: tuple[float, float]
-    most: float
-
-    def of(self, cells: Floats) -> Floats:
-        """Return the numbers of gridded cells (D, rows), each from its own cell."""
-        found = cells[self.column] * (self.scale[1] / _ONE)
-        found += self.scale[0]
-        np.rint(found, out=found)
-        return np.asarray(np.minimum(np.maximum(found, 0.0), self.most), dtype=np.float64)
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """What of a design's stored columns is what; public.
-
-    Attributes
-    ----------
-    design : Vectors
-        Makes (1, x, y), its first cell 1 in complete rows and 0 in others; a `Design`.
-    columns : tuple of int
-        Indices of the stored columns that have coefficients, from 1.
-    offsets : tuple of int
-        Those of the columns whose slopes are known.
-    known : tuple of float
-        These slopes, in stored units.
-    response : (float, float)
-        The response is the first plus the second times its stored cell.
-    trials : Trials, optional
-        Where rows have several: the response counts successes.
-    """
-
-    design: Vectors
-    columns: tuple[int, ...]
-    offsets: tuple[int, ...] = ()
-    known: tuple[float, ...] = ()
-    response: tuple[float, float] = (0.0, 1.0)
-    trials: Trials | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse columns that are not there."""
-        both = (*self.columns, *self.offsets)
-        if len(set(both)) < len(both) or not all(0 < j < self.design.size - 1 for j in both):
-            raise ArgumentError(
-                f"columns must be different indices from 1 to {self.design.size - 2}"
-            )
-
-    @property
-    def size(self) -> int:
-        """d: the constant and the columns that have coefficients."""
-        return len(self.columns) + 1
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Rows:
     """A table's rows at a place; see the module. Public facts alone, like the design.
 
     Parameters
     ----------
+    design : Vectors
+        Makes (1, x, y), its first cell 1 in complete rows and 0 in others; a `Design`.
     described : Described
     place : Place
     """
 
+    design: Vectors
     described: Described
     place: Place
     _stored: Callable[[Chunk], Floats] = field(repr=False, compare=False)
     _forms: Floats = field(repr=False, compare=False)
 
-    def __init__(self, described: Described, place: Place) -> None:
+    def __init__(self, design: Vectors, described: Described, place: Place) -> None:
         """See the class."""
         put = object.__setattr__
+        put(self, "design", design)
         put(self, "described", described)
         put(self, "place", place)
-        put(self, "_stored", whole_rows(described.design))
-        put(self, "_forms", _matrix(described, place))
+        put(self, "_stored", whole_rows(design))
+        put(self, "_forms", _matrix(design.size, described, place))
 
     @property
     def types(self) -> Mapping[str, ColumnType]:
         """What is read, and how."""
-        return self.described.design.types
+        return self.design.types
 
     def __repr__(self) -> str:
         """Show public facts only."""
@@ -178,7 +116,7 @@ class Rows:
 
     def __reduce__(self) -> tuple[type[Rows], tuple[object, ...]]:
         """Keep the arguments only: what they make can be made again."""
-        return Rows, (self.described, self.place)
+        return Rows, (self.design, self.described, self.place)
 
     def cells(self, chunk: Chunk) -> Floats:
         """Return the stored rows of a chunk on their grid, (D, rows)."""
@@ -194,7 +132,7 @@ class Rows:
             found[:, seen.absent] = 0.0
         return k, f
 
-    def summed(self, cells: Floats, codes: Integers) -> tuple[Floats, Floats]:
+    def summed(self, cells: Floats, codes: Ints) -> tuple[Floats, Floats]:
         """Return the same of persons, whose rows were summed before they were limited.
 
         Parameters
@@ -216,9 +154,9 @@ class Rows:
         return _summed(seen, self.place, codes)
 
 
-def _matrix(described: Described, place: Place) -> Floats:
+def _matrix(size: int, described: Described, place: Place) -> Floats:
     """Return the (d, D) matrix that takes gridded cells to (eta, u), in units of 1."""
-    size, columns = described.design.size, described.columns
+    columns = described.columns
     if len(place.forms) != len(columns):
         raise ArgumentError("the place speaks of other columns than are described")
     both = (*columns, *described.offsets)
@@ -235,7 +173,7 @@ class _Seen:
     weight: Floats
     residual: Floats
     farthest: Floats | None
-    absent: Floats
+    absent: Bools
 
     @classmethod
     def of(cls, rows: Rows, cells: Floats) -> _Seen:
@@ -304,9 +242,9 @@ def _together(seen: _Seen, place: Place) -> tuple[Floats, Floats]:
     return k, f[None, :]
 
 
-def _summed(seen: _Seen, place: Place, codes: Integers) -> tuple[Floats, Floats]:
+def _summed(seen: _Seen, place: Place, codes: Ints) -> tuple[Floats, Floats]:
     """Return k and f of persons; see the module."""
-    root, present = math.sqrt(place.weight), ~seen.absent
+    root, present = math.sqrt(place.weight), np.logical_not(seen.absent)
     weight = np.sqrt(seen.weight)
     unit = _ONE / (root * (place.information if place.together else math.sqrt(place.information)))
     k = _whole(seen.v * (weight * unit * present))
@@ -339,7 +277,7 @@ def _whole(cells: Floats) -> Floats:
     return np.asarray(np.trunc(np.minimum(np.maximum(cells, -_MOST), _MOST)))
 
 
-def _squares(whole: Floats) -> Integers:
+def _squares(whole: Floats) -> Ints:
     """Return each row's sum of squares of integers of at most 2**30, saturated at 2**62."""
     total = np.zeros(whole.shape[1])
     for cell in whole:
@@ -347,7 +285,7 @@ def _squares(whole: Floats) -> Integers:
     return np.asarray(np.minimum(np.ceil(total), 2.0**62).astype(np.int64))
 
 
-def _shrunk(squares: Integers) -> Floats:
+def _shrunk(squares: Ints) -> Floats:
     """Return by what a person's integers are multiplied so that their squares stay in 2**40."""
     length = np.sqrt(squares.astype(np.float64)) * _UP
     return np.asarray(np.minimum(_ONE / np.maximum(length, 1.0), 1.0))

@@ -16,14 +16,15 @@ from fractions import Fraction
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.looks.described import Described
 from dpreg.looks.families import Family, Linear
 from dpreg.looks.place import Place, place_of
 from dpreg.looks.plan import LookPlan, Opened
 from dpreg.looks.point import Point
 from dpreg.looks.release import Box, Release
-from dpreg.looks.rows import Described, Rows
+from dpreg.looks.rows import Rows
 from dpreg.looks.sums import Exact, LookTally, exact_sums
-from dpreg.moments import read_moments
+from dpreg.moments import Vectors, read_moments
 from dpreg.privacy.fit_noise import FitNoise
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
@@ -39,12 +40,14 @@ class Table:
     Attributes
     ----------
     reader : Reader
+    design : Vectors
     described : Described
     opened : Opened
         Of an account that is charged.
     """
 
     reader: Reader
+    design: Vectors
     described: Described
     opened: Opened
 
@@ -58,16 +61,15 @@ class Table:
         noise = self.plan.box_noise()
         if self.plan.persons:
             return self._box_of_persons(noise)
-        (moments,) = read_moments(self.reader, self.described.design)
+        (moments,) = read_moments(self.reader, self.design)
         drawn = noise.draw(self.opened.part(self.plan.box_share), moments.group)
         cells = [_noisy(row, own) for row, own in zip(moments.cells, drawn, strict=True)]
         return Box(np.array(cells), noise.sd)
 
     def _box_of_persons(self, noise: GaussianLook | MatrixLaplaceLook) -> Box:
         """Release the moments of persons, each with the weight of one row in the box."""
-        design = self.described.design
-        size = design.size - 1
-        whole = Described(design, tuple(range(1, size)))
+        size = self.design.size - 1
+        whole = Described(tuple(range(1, size)))
         unit, zero = np.eye(size - 1), np.zeros(size - 1)
         corner = Point(zero, unit, zero, 0.0, 1.0, 1.0, zero, zero)
         R = math.sqrt(size)
@@ -182,7 +184,9 @@ class Table:
         )
 
     def _read(self, place: Place, *, matrix: bool, described: Described | None = None) -> Exact:
-        tally = LookTally(Rows(described or self.described, place), matrix, self.plan.persons)
+        tally = LookTally(
+            Rows(self.design, described or self.described, place), matrix, self.plan.persons
+        )
         return exact_sums(tally, self.reader.total(tally.rows.types, tally, "look"))
 
 

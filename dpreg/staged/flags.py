@@ -60,7 +60,7 @@ def flags(
     names : sequence of str
         Of the m columns.
     needed : float
-        See `dpreg.staged.need.rows_needed`.
+        See `dpreg.looks.need.rows_needed`.
     """
     found = []
     everything = tuple(range(len(names)))

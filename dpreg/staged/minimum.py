@@ -100,7 +100,7 @@ def may_be_alone(
     rows : float
         Public, or declared.
     needed : float
-        See `dpreg.staged.need.rows_needed`.
+        See `dpreg.looks.need.rows_needed`.
     cells : int
         Of a row.
     held : float, optional

@@ -38,6 +38,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from dpreg.looks.need import rows_needed
 from dpreg.privacy.budget import ALL_ROWS, SELECTING, Budget
 from dpreg.privacy.gram_sensitivity import Triangle, layout
 from dpreg.privacy.located_sensitivity import response_weight
@@ -64,7 +65,6 @@ from dpreg.privacy.tail_noise import (
 )
 from dpreg.staged.locate import noise_unit
 from dpreg.staged.minimum import ALONE, ALONE_RESPONSE
-from dpreg.staged.need import rows_needed
 
 __all__ = [
     "FRESH",
@@ -247,7 +247,7 @@ class LookPlan:
 
     @property
     def rows_needed(self) -> float:
-        """Complete rows below which the looks are mostly noise; see `dpreg.staged.need`."""
+        """Complete rows below which the looks are mostly noise; see `dpreg.looks.need`."""
         strength, neighbors = self.strength(len(self.shares) - 1), self.protection.neighbors
         return rows_needed(self.size - 1, strength, neighbors, gaussian=self.gaussian)
 

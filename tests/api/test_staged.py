@@ -13,7 +13,7 @@ import dpreg
 from dpreg.errors import ArgumentError, BudgetError, DataError
 from dpreg.results.looks import Look
 from dpreg.results.views import privacy_facts
-from dpreg.staged.need import rows_needed
+from dpreg.looks.need import rows_needed
 
 
 def staged(formula="y ~ x + z", data=None, eps=1, **arguments):

@@ -26,7 +26,7 @@ from dpreg.sources.reader import Reader
 from dpreg.staged import clips
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.looks import look
-from dpreg.staged.need import rows_needed
+from dpreg.looks.need import rows_needed
 from dpreg.staged.opened import open_looks
 from dpreg.staged.plan import LOOKS, NOISES, SHARES, SQUARES, TAIL, plan_looks
 from dpreg.staged.rows import LocatedRows

@@ -7,7 +7,7 @@ import pytest
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.look_noise import located_gaussian, located_matrix_laplace
-from dpreg.staged.need import rows_needed
+from dpreg.looks.need import rows_needed
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
