@@ -20,6 +20,7 @@ only, as their number does anyway.
 from __future__ import annotations
 
 import tempfile
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ class _File:
     def __init__(self) -> None:
         self._file: Any = _guarded(_opened)
         self._end = 0
+        self._lock = threading.Lock()
         self.close = weakref.finalize(self, self._file.close)
 
     def append(self, cells: NDArray[Any]) -> int:
@@ -84,7 +86,8 @@ class _File:
                 left = left[found:]
 
         if cells.nbytes:
-            _guarded(read)
+            with self._lock:  # two passes may be under way
+                _guarded(read)
         return cells
 
 
