@@ -20,6 +20,7 @@ only, as their number does anyway.
 from __future__ import annotations
 
 import tempfile
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ _HELD_BYTES = 1 << 29
 while they are put in order."""
 _WRITE_BYTES = 1 << 26
 """Rows that are sorted and written at a time, where they go to a file."""
+_TURNED_ROWS: Final = 1 << 9
 
 
 class _File:
@@ -53,6 +55,7 @@ class _File:
     def __init__(self) -> None:
         self._file: Any = _guarded(_opened)
         self._end = 0
+        self._lock = threading.Lock()
         self.close = weakref.finalize(self, self._file.close)
 
     def append(self, cells: NDArray[Any]) -> int:
@@ -83,7 +86,8 @@ class _File:
                 left = left[found:]
 
         if cells.nbytes:
-            _guarded(read)
+            with self._lock:  # two passes may be under way
+                _guarded(read)
         return cells
 
 
@@ -196,5 +200,9 @@ class Spool:
 
 
 def _turned(rows: Rows) -> Rows:
-    """Put columns first: a pass reads them one by one."""
-    return np.ascontiguousarray(rows.T)
+    """Put columns first, as a pass reads them; a few rows at a time, which stay in the cache."""
+    turned = np.empty(rows.shape[::-1])
+    for start in range(0, len(rows), _TURNED_ROWS):
+        part = slice(start, start + _TURNED_ROWS)
+        turned[:, part] = rows[part].T
+    return turned

@@ -126,6 +126,14 @@ def test_several_passes_read_the_same_rows():
     assert first == second
 
 
+def test_passes_side_by_side_read_the_same_rows():
+    source = kept()
+    expected = [chunk["x"].tolist() for chunk in source.chunks(X, 90)]
+    both = zip(source.chunks(X, 90), source.chunks(X, 90), strict=True)
+    for one, (first, second) in zip(expected, both, strict=True):
+        assert first["x"].tolist() == second["x"].tolist() == one
+
+
 def test_a_disk_that_fails_is_an_error_without_a_cause(monkeypatch):
     source = kept()
     os.ftruncate(source._blocks._file._file.fileno(), 100)

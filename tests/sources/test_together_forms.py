@@ -149,12 +149,14 @@ def spread(frame):
     return dd.from_pandas(frame, npartitions=3, sort=False)
 
 
-@pytest.mark.parametrize("where", ["memory", "file"])
+@pytest.mark.xdist_group("cluster")
+@pytest.mark.parametrize("where", ["memory", "file", "dask"])
 def test_one_person_s_rows_change_that_person_s_group_and_no_other(where, monkeypatch):
     if where == "file":
         small_limits(monkeypatch)
     rng = np.random.default_rng(5)
-    for trial in range(30):
+    form = spread if where == "dask" else lambda frame: frame
+    for trial in range(3 if where == "dask" else 30):
         frame = table(rows=200, people=15, seed=trial)
         whose = int(rng.integers(1, 16))
         new = table(rows=int(rng.integers(0, 90)), seed=trial + 500)
@@ -163,7 +165,7 @@ def test_one_person_s_rows_change_that_person_s_group_and_no_other(where, monkey
         others = frame[(frame.who != whose).fillna(True)]
         neighbour = pd.concat([new.assign(who=whose), others.sample(frac=1, random_state=trial)])
         mine = slot(spelling(whose), KEY)
-        before, after = (sums(one).reshape(SLOTS, -1) for one in (frame, neighbour))
+        before, after = (sums(form(one)).reshape(SLOTS, -1) for one in (frame, neighbour))
         assert before[mine, 0] == (whose in set(frame.who.dropna()))
         assert after[mine, 0] == (len(new) > 0)
         assert np.delete(before, mine, axis=0).tolist() == np.delete(after, mine, axis=0).tolist()
@@ -241,6 +243,16 @@ def test_dask_s_partitions_hold_whole_persons(size, monkeypatch):
     reader = reader_of(spread(frame.sample(frac=1, random_state=2)))
     assert (reader.total(COLUMNS, LimitedPersons(), "sums") == slowly(frame, KEY)).all()
     assert reader.person_count == frame.who.nunique()
+
+
+@pytest.mark.xdist_group("cluster")
+def test_workers_of_their_own_processes_do_the_same(dask_client):
+    frame = table()
+    spread_ids = spread(frame.assign(who=frame.who.astype("string")))
+    with dask_client.as_current():
+        reader = reader_of(spread_ids)
+        assert (reader.total(COLUMNS, LimitedPersons(), "sums") == slowly(frame, KEY)).all()
+        assert reader.person_count == frame.who.nunique()
 
 
 @pytest.mark.xdist_group("cluster")
