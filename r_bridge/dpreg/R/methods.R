@@ -244,7 +244,8 @@ update.dp_result <- function(object, formula., ..., evaluate = TRUE) {
                  "password: give ", name, " again.")
     }
   }
-  # waldtest() and others take the call and evaluate it themselves.
+  # Another package may have attached a function of the same name. waldtest() and others evaluate the call themselves.
+  call[[1]] <- call("::", quote(dpreg), called_name(call[[1]]))
   say_once("update", "each refit is a call of its own and spends its eps anew; with budget = dp_ledger() that ",
            "is counted.")
   if (evaluate) eval(call, parent.frame()) else call

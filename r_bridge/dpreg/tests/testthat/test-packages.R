@@ -146,3 +146,41 @@ test_that("lmtest tests what is released, and says that a refit costs", {
   expect_message(test <- lmtest::waldtest(fit, . ~ . - wt:am), "spends its eps anew", class = "dpreg_message")
   expect_equal(test$Chisq[2], anova(fit)["wt:am", "Chisq"], tolerance = 0.05)
 })
+
+# A package that exports what DPrivStats does, which is not in Debian, and the other fits' names as well.
+clashing_package <- function(names) {
+  place <- tempfile("clash-")
+  library <- file.path(place, "library")
+  source <- file.path(place, "clashing")
+  dir.create(file.path(source, "R"), recursive = TRUE)
+  dir.create(library)
+  writeLines(c("Package: clashing", "Version: 1.0", "Title: Same Names", "Description: Made by a test.", "License: BSD_3_clause",
+               "Author: A Test", "Maintainer: A Test <test@example.org>"), file.path(source, "DESCRIPTION"))
+  writeLines(paste0("export(", names, ")"), file.path(source, "NAMESPACE"))
+  writeLines(paste0(names, " <- function(...) stop(\"the other package was called\")"), file.path(source, "R", "clash.R"))
+  command <- c("CMD", "INSTALL", "--no-docs", "--no-test-load", paste0("--library=", shQuote(library)), shQuote(source))
+  stopifnot(system2(file.path(R.home("bin"), "R"), command, stdout = FALSE, stderr = FALSE) == 0)
+  library
+}
+
+test_that("dpreg:: works where a package with the same names is attached after it", {
+  names <- c("dp_mean", "dp_glm", "dp_histogram", "dp_ols", "dp_select")
+  place <- clashing_package(names)
+  suppressWarnings(library("clashing", lib.loc = place, character.only = TRUE, warn.conflicts = FALSE))
+  on.exit({
+    detach("package:clashing", unload = TRUE)
+    unlink(dirname(place), recursive = TRUE)
+  })
+  expect_error(eval(quote(dp_mean("mpg", mtcars, eps = 1)), globalenv()), "the other package was called")
+  typed <- function(code) eval(substitute(code), list(car_schema = car_schema), globalenv())
+  expect_s3_class(typed(dpreg::dp_mean("mpg", mtcars, eps = 1, schema = car_schema)), "dp_estimate")
+  expect_s3_class(typed(dpreg::dp_histogram("gear", mtcars, eps = 1, schema = car_schema)), "dp_estimate")
+  expect_s3_class(suppressWarnings(typed(dpreg::dp_glm(am ~ wt, mtcars, eps = 1, delta = 1e-6, schema = car_schema))), "dp_glm")
+  fit <- typed(dpreg::dp_ols(mpg ~ wt + hp, mtcars, eps = 10, schema = car_schema))
+  # The call is evaluated where it was asked for, and is dpreg's there.
+  smaller <- eval(quote(update(fit, . ~ . - hp)), list(fit = fit, car_schema = car_schema), globalenv())
+  expect_named(coef(smaller), c("(Intercept)", "wt"))
+  expect_identical(smaller$call[[1]], quote(dp_ols))
+  expect_length(coef(typed(dpreg::dp_select(mpg ~ wt, mtcars, eps = 10, schema = car_schema, fit = "split", method = "pcls")))[1], 1)
+  expect_s3_class(tidy(fit), "data.frame")
+})
