@@ -35,7 +35,8 @@ fitted_part <- function(object, what) {
 #'   unread, as are `vcov = "HC1"` and the like.
 #' @returns As for an [lm()]. `coef()` is a named vector; `vcov()` a matrix, sampling error and privacy
 #'   noise together; `confint()` a matrix, from the law of both errors or from the released bootstrap
-#'   draws; `nobs()` is `NA` where the number of rows is private. After [dp_select()] with `fit = "same"`
+#'   draws; `nobs()` is the noisy number of complete rows that the fit released, or `NA`; the element `nobs` is the public
+#'   number of all rows, incomplete ones among them. After [dp_select()] with `fit = "same"`
 #'   both `coef()` and `confint()` account for the choice, coefficient by coefficient, and `vcov()` is not
 #'   released.
 #' @name dp_result
@@ -211,7 +212,15 @@ model.matrix.dp_result <- function(object, data = NULL, ...) {
 #' @export
 nobs.dp_result <- function(object, ...) {
   no_more(..., .harmless = "use.fallback")
-  object$nobs %||% NA_integer_
+  rows_used(object)
+}
+
+# How many rows a fit has used, by the noisy count that it released: the public number counts incomplete ones, too.
+rows_used <- function(object) {
+  fit <- if (inherits(object, "dp_select")) object$regression else object
+  count <- fit$complete_rows
+  if (length(count) != 1 || !is.finite(count)) return(NA_integer_)
+  as.integer(min(max(round(count), 0), fit$nobs %||% .Machine$integer.max))
 }
 
 #' @rdname dp_result
