@@ -9,7 +9,7 @@
 #' @param x Names of columns of `data`; or, without `data`, a vector or a data frame.
 #' @param data A data frame, the path of a Parquet or CSV file, or another table that [dp_select()] takes;
 #'   or `NULL`.
-#' @param q Numbers between 0 and 1.
+#' @param q Numbers between 0 and 1. `dp_quantile(x, q, data)`, in Python's order, is understood as well.
 #' @param bounds Public bounds, `c(lowest, highest)`, or a list of such pairs by column. Columns without
 #'   take theirs from `schema`.
 #' @param by The name of a column of `data` with declared levels: estimates in each of its groups, at
@@ -45,12 +45,21 @@ dp_mean <- function(x, data = NULL, eps, delta = 0, bounds = NULL, schema = NULL
 
 #' @rdname dp_mean
 #' @export
-dp_quantile <- function(x, q, data = NULL, eps, bounds = NULL, schema = NULL,
+dp_quantile <- function(x, data = NULL, q, eps, bounds = NULL, schema = NULL,
                         neighbors = "replace-one", contributions = 1, person = NULL, by = NULL, complete = FALSE,
                         alpha = 0.05, budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
   no_more(...)
   call <- match.call()
-  required(x, q, eps)
+  required(x)
+  # The order x, q, data is understood, too: plain numbers are no table.
+  if (is.numeric(data) && !is.object(data) && (missing(q) || is.data.frame(q) || is_source(q))) {
+    table <- if (!missing(q)) q
+    q <- data
+    data <- table
+    names(call) <- replace(names(call), match(c("data", "q"), names(call), 0L), c("q", "data")[c("data", "q") %in% names(call)])
+  }
+  if (!"q" %in% names(call)) required(q)
+  required(eps)
   estimate_call("dp_quantile", x, data, given_arguments(call), call)
 }
 

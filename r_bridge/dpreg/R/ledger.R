@@ -27,7 +27,8 @@
 #' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns `dp_ledger()` and `adopt_ledger()`: an object of class `dp_ledger`, a list with `path`, `cap`,
 #'   `spent`, `remaining` (exact decimals as text), `caps` (a data frame, of analysts and periods), `entries`
-#'   (a data frame) and `head`, as they were when it was made or printed. `verify_ledger()`: a list with `head`,
+#'   (a data frame) and `head`, which `$` and `[[` read anew from the account. `as.data.frame()` gives the entries.
+#'   `verify_ledger()`: a list with `head`,
 #'   `entries`, their number, and `spent`; what is wrong with an account is an error of class
 #'   `dpreg_ledger_error`.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
@@ -110,12 +111,38 @@ adopt_ledger <- function(ledger, reason, ...) {
   new_ledger(python_call("adopt_ledger", list(path = path, reason = reason)), path, analyst)
 }
 
+# What a ledger tells is read from the account whenever it is asked for: what was told once would soon be wrong.
+ledger_facts <- c("cap", "spent", "remaining", "caps", "entries", "head")
+
+ledger_now <- function(x) unclass(dp_ledger(x, read_only = TRUE))
+
+#' @export
+`$.dp_ledger` <- function(x, name) (if (name %in% ledger_facts) ledger_now(x) else unclass(x))[[name]]
+
+#' @export
+`[[.dp_ledger` <- function(x, i, ...) {
+  no_more(..., .harmless = "exact")
+  told <- unclass(x)
+  name <- if (is.numeric(i)) names(told)[i] else i
+  (if (name %in% ledger_facts) ledger_now(x) else told)[[name]]
+}
+
+#' @rdname dp_ledger
+#' @param x A ledger.
+#' @param row.names,optional,stringsAsFactors Not used.
+#' @export
+as.data.frame.dp_ledger <- function(x, row.names = NULL, optional = FALSE, ..., stringsAsFactors = FALSE) {
+  no_more(...)
+  x$entries
+}
+
 #' @export
 print.dp_ledger <- function(x, ...) {
   no_more(..., .harmless = print_options)
-  now <- if (is_address(x$path) || file.exists(x$path)) {
-    tryCatch(dp_ledger(x, read_only = TRUE), dpreg_python_missing = function(cond) x)
-  } else x
+  reached <- is_address(x$path) || file.exists(x$path)
+  now <- if (reached) tryCatch(ledger_now(x), dpreg_python_missing = function(cond) NULL)
+  if (is.null(now)) cat("(As it was when it was opened: the account cannot be read now.)\n")
+  now <- now %||% unclass(x)
   line <- function(pair) paste0("eps = ", pair[["eps"]], ", delta = ", pair[["delta"]])
   cat("Privacy ledger", now$path, "\n")
   cat("  cap:       ", line(now$cap), "\n  spent:     ", line(now$spent), "\n  remaining: ",

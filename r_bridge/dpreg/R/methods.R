@@ -35,7 +35,8 @@ fitted_part <- function(object, what) {
 #'   unread, as are `vcov = "HC1"` and the like.
 #' @returns As for an [lm()]. `coef()` is a named vector; `vcov()` a matrix, sampling error and privacy
 #'   noise together; `confint()` a matrix, from the law of both errors or from the released bootstrap
-#'   draws; `nobs()` is `NA` where the number of rows is private. After [dp_select()] with `fit = "same"`
+#'   draws; `nobs()` is the noisy number of complete rows that the fit released, or `NA`; the element `nobs` is the public
+#'   number of all rows, incomplete ones among them. After [dp_select()] with `fit = "same"`
 #'   both `coef()` and `confint()` account for the choice, coefficient by coefficient, and `vcov()` is not
 #'   released.
 #' @name dp_result
@@ -211,7 +212,15 @@ model.matrix.dp_result <- function(object, data = NULL, ...) {
 #' @export
 nobs.dp_result <- function(object, ...) {
   no_more(..., .harmless = "use.fallback")
-  object$nobs %||% NA_integer_
+  rows_used(object)
+}
+
+# How many rows a fit has used, by the noisy count that it released: the public number counts incomplete ones, too.
+rows_used <- function(object) {
+  fit <- if (inherits(object, "dp_select")) object$regression else object
+  count <- fit$complete_rows
+  if (length(count) != 1 || !is.finite(count)) return(NA_integer_)
+  as.integer(min(max(round(count), 0), fit$nobs %||% .Machine$integer.max))
 }
 
 #' @rdname dp_result
@@ -244,7 +253,8 @@ update.dp_result <- function(object, formula., ..., evaluate = TRUE) {
                  "password: give ", name, " again.")
     }
   }
-  # waldtest() and others take the call and evaluate it themselves.
+  # Another package may have attached a function of the same name. waldtest() and others evaluate the call themselves.
+  call[[1]] <- call("::", quote(dpreg), called_name(call[[1]]))
   say_once("update", "each refit is a call of its own and spends its eps anew; with budget = dp_ledger() that ",
            "is counted.")
   if (evaluate) eval(call, parent.frame()) else call

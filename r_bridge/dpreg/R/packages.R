@@ -2,9 +2,14 @@
 
 #' Private fits in other packages
 #'
-#' Methods that the packages emmeans, ggplot2, xtable, insight, parameters and car call. `emmeans()` averages over a grid
+#' Methods that the packages emmeans, ggplot2, xtable, insight, parameters, car, performance and marginaleffects call. What
+#' would go back to the rows, as those of effects and ggeffects do, is refused with the reason. `emmeans()` averages over a grid
 #' of the schema's levels, with numbers at the middle of their declared bounds, where for an [lm()] it would
 #' take the means of the rows; `at = ` and `data = ` set others.
+#'
+#' modelsummary, gtsummary and texreg use `tidy()`, `glance()` and `nobs()`. These three and marginaleffects were not at
+#' hand: what they call follows their documentation, and was never run by them. `insight::is_model_supported()` is `FALSE`,
+#' since insight goes by a list of its own.
 #'
 #' @param object,x A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @param data A data frame of the analyst's own, in place of the grid from the schema.
@@ -85,16 +90,37 @@ xtable.dp_result <- function(x, caption = NULL, label = NULL, align = NULL, digi
                              auto = FALSE, ...) {
   no_more(...)
   table <- as.data.frame(coefficient_table(fitted_part(x, "xtable()")), optional = TRUE)
+  tabulated(table, x, caption, label, align, digits %||% c(0, 4, 4, 2, 4), display, auto)
+}
+
+# The table of a summary, and that of released estimates.
+#' @rdname other_packages
+#' @exportS3Method xtable::xtable
+xtable.summary.dp_result <- function(x, caption = NULL, label = NULL, align = NULL, digits = NULL, display = NULL,
+                                     auto = FALSE, ...) {
+  no_more(...)
+  if (is.null(x$coefficients)) refuse_release("xtable()", "this call had fit = NULL, and fitted nothing")
+  digits <- digits %||% c(0, 4, 4, 2, 4, rep(4, ncol(x$coefficients) - 4))
+  tabulated(as.data.frame(x$coefficients, optional = TRUE), x, caption, label, align, digits, display, auto)
+}
+
+#' @rdname other_packages
+#' @exportS3Method xtable::xtable
+xtable.dp_estimate <- function(x, caption = NULL, label = NULL, align = NULL, digits = NULL, display = NULL,
+                               auto = FALSE, ...) {
+  no_more(...)
+  tabulated(estimate_table(x, 0.95), x, caption, label, align, digits, display, auto)
+}
+
+tabulated <- function(table, x, caption, label, align, digits, display, auto) {
   if (is.null(caption)) {
     caption <- paste0(if (isTRUE(x$seeded)) paste0(stamp, ". "), "eps = ", format(x$eps), ", delta = ", format(x$delta))
   }
-  xtable::xtable(table, caption = caption, label = label, align = align, digits = digits %||% c(0, 4, 4, 2, 4),
-                 display = display, auto = auto)
+  xtable::xtable(table, caption = caption, label = label, align = align, digits = digits, display = display, auto = auto)
 }
 
 # car asks for the rows' model matrix; the tests are those of anova().
 #' @rdname other_packages
-#' @param mod A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @exportS3Method car::Anova
 Anova.dp_result <- function(mod, ...) {
   no_more(...)

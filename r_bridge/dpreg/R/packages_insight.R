@@ -1,10 +1,5 @@
 # Methods of the generics of insight, bayestestR and parameters, which ask one another.
 
-# insight would look for the rows in the call's data.
-#' @rdname other_packages
-#' @exportS3Method insight::get_data
-get_data.dp_result <- function(x, ...) NULL
-
 #' @rdname other_packages
 #' @exportS3Method insight::get_statistic
 get_statistic.dp_result <- function(x, ...) {

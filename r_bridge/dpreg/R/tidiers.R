@@ -21,7 +21,8 @@
 #' @returns A tibble, or a data frame where the package tibble is not installed. `tidy()`: `term`,
 #'   `estimate`, `std.error`, `statistic`, `p.value`; for terms `term`, `kept`, `selected`,
 #'   `frequency`, and of a staged selection, `NA` for others, `stability` and `doubt`, which names what the
-#'   release cannot tell from the term. `glance()`: one row, with `NA` for what is not released; `looks`
+#'   release cannot tell from the term. `glance()`: one row, with `NA` for what is not released; `nobs` is the
+#'   noisy number of complete rows; `looks`
 #'   counts those of a staged release, and `doubts` the terms in doubt. Of a result of [dp_glm()] it has `dispersion`
 #'   and `converged` in place of `r.squared` and `sigma`. `augment()`: `newdata`, with `.rownames` where its rows
 #'   have names, `.fitted`, and of a linear model `.resid` where it holds the response.
@@ -97,7 +98,7 @@ glance.dp_result <- function(x, ...) {
     own,
     df = if (is.null(fit)) NA_integer_ else sum(names(fit$coefficients) != "(Intercept)"),
     df.residual = fit$df.residual %||% NA_real_,
-    nobs = x$nobs %||% NA_integer_,
+    nobs = rows_used(x),
     eps = x$eps,
     delta = x$delta,
     looks = NROW(x$looks)

@@ -42,7 +42,7 @@ test_that("estimates print, are stamped, saved and refused like other results", 
   expect_output(value <- withVisible(print(seeded)), stamp, fixed = TRUE)
   expect_false(value$visible)
   expect_identical(attr(coef(seeded), "privacy"), stamp)
-  expect_identical(nobs(seeded), 1000L)
+  expect_identical(seeded$nobs, 1000L)
   expect_identical(attr(as.data.frame(seeded), "privacy"), stamp)
   expect_error(dp_mean("sex", people, eps = 1, schema = schema["age"]), class = "dpreg_schema_error")
   expect_error(dp_mean("age", people, eps = 0, schema = schema), class = "dpreg_argument_error")
@@ -102,4 +102,31 @@ test_that("estimates show themselves in R Markdown", {
   kinds <- every_kind()
   for (result in kinds) expect_match(knitr::knit_print(result), "Privacy budget", fixed = TRUE)
   expect_match(knitr::knit_print(kinds$seeded), stamp, fixed = TRUE)
+})
+
+test_that("a quantile's arguments stand in either order", {
+  given <- list(eps = 100, schema = schema, unsafe_seed = 1)
+  told <- do.call(dp_quantile, c(list("age", people, 0.5), given))
+  for (typed in list(list("age", 0.5, people), list("age", q = 0.5, people), list("age", 0.5, data = people))) {
+    other <- do.call(dp_quantile, c(typed, given))
+    expect_identical(coef(other), coef(told))
+    expect_identical(other$call$q, 0.5)
+  }
+  kept <- dp_quantile("age", 0.5, people, eps = 100, schema = schema)$call
+  expect_identical(as.list(kept)[c("data", "q")], list(data = quote(people), q = 0.5))
+  alone <- dp_quantile(people$age, c(0.1, 0.5), eps = 100, bounds = c(0, 100))
+  expect_length(coef(alone), 2)
+  expect_identical(alone$call$x, quote(people$age))
+  expect_error(dp_quantile("age", people, eps = 1), "argument \"q\" is missing")
+  expect_error(dp_quantile("age", 0.5, q = 0.5, eps = 1), "data must be a data frame", class = "dpreg_argument_error")
+})
+
+test_that("an eps of arithmetic is taken as what it stands for, and a note says so", {
+  sum <- dp_mean("age", people, eps = 0.1 + 0.2, schema = schema)
+  expect_identical(sum$eps, 0.3)
+  expect_match(sum$notes, "0.3 was taken, charged and claimed", all = FALSE, fixed = TRUE)
+  blocks <- sample_aggregate(median, people$age, eps = 0.1 + 0.2, bounds = c(0, 100), blocks = 20)
+  expect_match(blocks$notes, "0.3 was taken, charged and claimed", all = FALSE, fixed = TRUE)
+  expect_no_match(sum$python$json, "00000004")
+  expect_no_match(blocks$python$json, "00000004")
 })

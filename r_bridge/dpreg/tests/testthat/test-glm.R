@@ -320,7 +320,7 @@ test_that("a ledger is charged, persons are counted, and seeds are stamped", {
   expect_error(charged(), class = "dpreg_budget_error")
   owned <- transform(rows, owner = seq_len(n) %/% 2)
   of_persons <- dp_glm(any ~ age, owned, eps = 20, delta = 1e-6, schema = facts, person = "owner", contributions = 2)
-  expect_true(is.na(nobs(of_persons)))
+  expect_true(is.null(of_persons$nobs))
   expect_error(dp_glm(any ~ age, owned, eps = 1, schema = facts, person = "owner", offset = owner), "person",
                class = "dpreg_data_error")
   seeded <- fit_to(any ~ age, unsafe_seed = 3)

@@ -16,6 +16,25 @@ test_that("a ledger is charged, and refuses", {
   expect_output(print(ledger), "spent:     eps = 0.3")
 })
 
+test_that("what a ledger tells is what the account holds now", {
+  ledger <- dp_ledger(tempfile(fileext = ".db"), eps = 1, analyst = "ada")
+  expect_identical(ledger$spent[["eps"]], "0")
+  spend(ledger)
+  expect_identical(ledger$spent[["eps"]], "0.1")
+  expect_identical(ledger[["remaining"]], c(eps = "0.9", delta = "0"))
+  spend(ledger, eps = 0.1 + 0.2)
+  entries <- as.data.frame(ledger)
+  expect_identical(entries$eps, c("0.1", "0.3"))
+  expect_identical(entries, ledger$entries)
+  expect_identical(ledger$analyst, "ada")
+  expect_identical(ledger[[match("head", names(ledger))]], verify_ledger(ledger)$head)
+  expect_error(as.data.frame(ledger, when = 1), "no argument 'when'", class = "dpreg_argument_error")
+  file.rename(ledger$path, paste0(ledger$path, ".moved"))
+  expect_error(ledger$spent, class = "dpreg_ledger_error")
+  expect_output(print(ledger), "As it was when it was opened")
+  expect_identical(dp_ledger(tempfile(fileext = ".db"), eps = 0.1 + 0.2)$cap[["eps"]], "0.3")
+})
+
 test_that("analysts and periods have caps of their own", {
   path <- tempfile(fileext = ".db")
   ledger <- dp_ledger(path, eps = 2, delta = 1e-6, analyst_cap = list(ada = 1, bob = c(eps = 0.2, delta = 1e-7)),

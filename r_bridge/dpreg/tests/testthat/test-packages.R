@@ -121,7 +121,7 @@ test_that("xtable, autoplot, parameters and insight show the fit", {
   expect_identical(insight::find_predictors(fit)$conditional, c("wt", "am", "gear"))
   expect_equal(insight::get_statistic(fit)$Statistic, tidy(fit)$statistic)
   expect_equal(insight::get_varcov(fit), vcov(fit))
-  expect_null(insight::get_data(fit))
+  expect_error(insight::get_data(fit), "it would hold the rows", class = "dpreg_not_released")
 })
 
 test_that("what insight and parameters ask beyond tables is answered, or refused with the reason", {
@@ -145,4 +145,123 @@ test_that("lmtest tests what is released, and says that a refit costs", {
   the$said <- list()
   expect_message(test <- lmtest::waldtest(fit, . ~ . - wt:am), "spends its eps anew", class = "dpreg_message")
   expect_equal(test$Chisq[2], anova(fit)["wt:am", "Chisq"], tolerance = 0.05)
+})
+
+# A package that exports what DPrivStats does, which is not in Debian, and the other fits' names as well.
+clashing_package <- function(names) {
+  place <- tempfile("clash-")
+  library <- file.path(place, "library")
+  source <- file.path(place, "clashing")
+  dir.create(file.path(source, "R"), recursive = TRUE)
+  dir.create(library)
+  writeLines(c("Package: clashing", "Version: 1.0", "Title: Same Names", "Description: Made by a test.", "License: BSD_3_clause",
+               "Author: A Test", "Maintainer: A Test <test@example.org>"), file.path(source, "DESCRIPTION"))
+  writeLines(paste0("export(", names, ")"), file.path(source, "NAMESPACE"))
+  writeLines(paste0(names, " <- function(...) stop(\"the other package was called\")"), file.path(source, "R", "clash.R"))
+  command <- c("CMD", "INSTALL", "--no-docs", "--no-test-load", paste0("--library=", shQuote(library)), shQuote(source))
+  stopifnot(system2(file.path(R.home("bin"), "R"), command, stdout = FALSE, stderr = FALSE) == 0)
+  library
+}
+
+test_that("dpreg:: works where a package with the same names is attached after it", {
+  names <- c("dp_mean", "dp_glm", "dp_histogram", "dp_ols", "dp_select")
+  place <- clashing_package(names)
+  suppressWarnings(library("clashing", lib.loc = place, character.only = TRUE, warn.conflicts = FALSE))
+  on.exit({
+    detach("package:clashing", unload = TRUE)
+    unlink(dirname(place), recursive = TRUE)
+  })
+  expect_error(eval(quote(dp_mean("mpg", mtcars, eps = 1)), globalenv()), "the other package was called")
+  typed <- function(code) eval(substitute(code), list(car_schema = car_schema), globalenv())
+  expect_s3_class(typed(dpreg::dp_mean("mpg", mtcars, eps = 1, schema = car_schema)), "dp_estimate")
+  expect_s3_class(typed(dpreg::dp_histogram("gear", mtcars, eps = 1, schema = car_schema)), "dp_estimate")
+  expect_s3_class(suppressWarnings(typed(dpreg::dp_glm(am ~ wt, mtcars, eps = 1, delta = 1e-6, schema = car_schema))), "dp_glm")
+  fit <- typed(dpreg::dp_ols(mpg ~ wt + hp, mtcars, eps = 10, schema = car_schema))
+  # The call is evaluated where it was asked for, and is dpreg's there.
+  smaller <- eval(quote(update(fit, . ~ . - hp)), list(fit = fit, car_schema = car_schema), globalenv())
+  expect_named(coef(smaller), c("(Intercept)", "wt"))
+  expect_identical(smaller$call[[1]], quote(dp_ols))
+  expect_length(coef(typed(dpreg::dp_select(mpg ~ wt, mtcars, eps = 10, schema = car_schema, fit = "split", method = "pcls")))[1], 1)
+  expect_s3_class(tidy(fit), "data.frame")
+})
+
+test_that("effects and ggeffects, which reread the rows, are refused in words", {
+  skip_if_not_installed("effects")
+  plain <- dp_ols(mpg ~ wt + am, mtcars, eps = 1e4, schema = car_schema)
+  for (display in list(
+    quote(effects::Effect("wt", plain)), quote(effects::allEffects(plain)), quote(effects::effect("wt", plain)),
+    quote(effects::predictorEffects(plain)), quote(effects::Effect("wt", dp_select(mpg ~ wt, mtcars, 10, schema = car_schema)))
+  )) expect_error(eval(display), "averages over the rows", class = "dpreg_not_released")
+  skip_if_not_installed("ggeffects")
+  for (f in c("ggpredict", "ggeffect", "ggemmeans")) {
+    expect_error(getExportedValue("ggeffects", f)(plain, "wt"), "emmeans() averages", fixed = TRUE, class = "dpreg_not_released")
+  }
+})
+
+test_that("performance shows what was released, and checks of rows are refused", {
+  skip_if_not_installed("performance")
+  expect_identical(performance::r2(fit)$R2[["R2"]], fit$r.squared)
+  expect_identical(performance::model_performance(fit)$Sigma, sigma(fit))
+  for (f in c("check_model", "check_normality", "check_heteroscedasticity", "check_outliers", "check_collinearity", "check_predictions",
+              "check_overdispersion", "check_autocorrelation", "performance_mae")) {
+    expect_error(getExportedValue("performance", f)(fit), class = "dpreg_not_released", info = f)
+  }
+  expect_error(performance::r2(bare), "fit = NULL", class = "dpreg_not_released")
+})
+
+test_that("xtable takes summaries and estimates", {
+  skip_if_not_installed("xtable")
+  shown <- xtable::xtable(summary(fit))
+  expect_identical(rownames(shown), names(coef(fit)))
+  expect_match(attr(shown, "caption"), "eps = 1e+06", fixed = TRUE)
+  expect_output(print(shown), "97.5")
+  expect_output(print(xtable::xtable(dp_mean("mpg", mtcars, eps = 10, schema = car_schema))), "mpg")
+  expect_error(xtable::xtable(summary(bare)), "fit = NULL", class = "dpreg_not_released")
+})
+
+test_that("marginaleffects gets what its page on extensions asks for", {
+  # The package is not in Debian: its four generics are called as it documents them.
+  plain <- dp_ols(mpg ~ wt * am, mtcars, eps = 1e4, schema = car_schema)
+  own <- data.frame(wt = c(2, 3), am = c(TRUE, FALSE))
+  me <- marginaleffects_methods
+  beta <- me$get_coef(plain)
+  expect_identical(beta, plain$coefficients)
+  expect_equal(me$get_vcov(plain), vcov(plain), ignore_attr = TRUE)
+  expect_null(me$get_vcov(plain, vcov = FALSE))
+  expect_error(me$get_vcov(plain, vcov = "HC3"), "residuals, which were not released", class = "dpreg_argument_error")
+  told <- me$get_predict(plain, own)
+  expect_identical(names(told), c("rowid", "estimate"))
+  expect_equal(told$estimate, unname(predict(plain, own)))
+  # The delta method: errors of predictions by steps of the coefficients are those of predict().
+  steps <- vapply(seq_along(beta), function(i) {
+    moved <- me$set_coef(plain, replace(beta, i, beta[[i]] + 1e-4))
+    (me$get_predict(moved, own)$estimate - told$estimate) / 1e-4
+  }, numeric(2))
+  expect_equal(sqrt(diag(steps %*% me$get_vcov(plain) %*% t(steps))), unname(predict(plain, own, se.fit = TRUE)$se.fit),
+               tolerance = 1e-6)
+  expect_error(me$get_predict(plain), class = "dpreg_not_released")
+  # It finds them when it is loaded.
+  expect_true(any(vapply(getHook(packageEvent("marginaleffects", "onLoad")), identical, NA, meet_marginaleffects)))
+})
+
+test_that("the number of rows is that of those used, never of incomplete ones", {
+  set.seed(7)
+  gaps <- data.frame(x = runif(4000), b = rbinom(4000, 1, 0.5))
+  gaps$y <- gaps$x / 2 + runif(4000) / 2
+  gaps$x[1:1500] <- NA
+  known <- list(x = c(0, 1), y = c(0, 1), b = c(0, 1))
+  near <- function(object, rows) {
+    expect_type(nobs(object), "integer")
+    expect_lt(abs(nobs(object) - rows), 200)
+    expect_identical(glance(object)$nobs, nobs(object))
+  }
+  for (method in c("gram", "staged")) near(dp_ols(y ~ x, gaps, eps = 5, schema = known, method = method), 2500)
+  near(dp_ols(y ~ x, gaps, eps = 5, schema = known, method = "gram", neighbors = "add-remove"), 2500)
+  near(suppressWarnings(dp_glm(b ~ x, gaps, eps = 5, delta = 1e-6, schema = known)), 2500)
+  near(dp_mean("x", gaps, eps = 5, schema = known), 2500)
+  near(dp_select(y ~ x + b, gaps, eps = 20, schema = known, method = "pcls"), 1250)
+  expect_identical(nobs(dp_select(y ~ x + b, gaps, eps = 20, schema = known, method = "pcls", fit = NULL)), NA_integer_)
+  expect_identical(nobs(dp_ols(y ~ x, gaps, eps = 5, delta = 1e-6, schema = known, method = "ssp")), NA_integer_)
+  skip_if_not_installed("insight")
+  near(dp_ols(y ~ x, gaps, eps = 5, schema = known), insight::n_obs(dp_ols(y ~ x, gaps, eps = 5, schema = known)))
 })

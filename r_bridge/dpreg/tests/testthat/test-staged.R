@@ -98,7 +98,7 @@ test_that("auto says why it took the paper's method", {
   many <- dp_select(y ~ a + b, rows, eps = 2, schema = facts, method = "auto", neighbors = "add-remove",
                     expected_rows = 20000)
   expect_identical(many$settings$method, "staged")
-  expect_true(is.na(nobs(many)))
+  expect_true(is.null(many$nobs))
   bare <- dp_select(y ~ a + b, rows, eps = 2, schema = facts, method = "staged", fit = NULL)
   expect_error(coef(bare), class = "dpreg_not_released")
   expect_identical(nrow(bare$looks), 3L)

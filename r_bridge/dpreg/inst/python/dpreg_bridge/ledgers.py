@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import dpreg
-from dpreg.privacy.budget import Budget, decimal_string, exact
+from dpreg.privacy.budget import Budget, decimal_string, exact, settled
 from dpreg.privacy.ledger import Caps, Ledger
 
 __all__ = ["adopt", "charged_to", "ledger", "verify"]
@@ -119,7 +119,7 @@ def _caps(given: Any) -> Any:
 def _budget(pair: Any, name: str = "") -> Budget:
     eps, delta = pair
     inner = f"{name}: " if name else ""
-    return dpreg.Budget(exact(eps, f"{inner}eps"), exact(delta, f"{inner}delta"))
+    return dpreg.Budget(exact(settled(eps), f"{inner}eps"), exact(settled(delta), f"{inner}delta"))
 
 
 def _pair(budget: Budget) -> tuple[str, str]:
