@@ -111,7 +111,7 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
         cell("select", **owned, draws=40, mechanism="exponential", delta=DELTA, eps=4)
         cell("select", **owned, method="pcpl", delta=DELTA, eps=300, fit="share")
         cell("select", **owned, method="staged", schema="bare", eps=30)
-        cell("select", **owned, family="binomial", eps=30)
+        cell("select", **owned, family="binomial", fit="fresh", eps=30)
         cell("ols", **owned, method="gram")
         cell("ols", **owned, method="staged", eps=30, delta=DELTA, noise="gaussian")
         cell("ols", **owned, method="adassp", delta=DELTA)
