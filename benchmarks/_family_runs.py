@@ -17,8 +17,9 @@ import numpy as np
 from benchmarks._family_cells import Cell, Floats, Simulated, simulated
 from dpreg.api.coefficients import exclusive_groups
 from dpreg.api.glm_fit import to_user_units
+from dpreg.choice import choose
 from dpreg.families.estimate import FamilyEstimate, astray, estimate
-from dpreg.families.law import family_law
+from dpreg.families.for_choice import family_laws
 from dpreg.families.looks import FamilyLooked, look_at_family
 from dpreg.families.model import FAMILIES, Asked, Model
 from dpreg.families.plan import plan_family
@@ -32,8 +33,6 @@ from dpreg.privacy.protection import Protection
 from dpreg.schema import Schema
 from dpreg.selection.space import Space, build_space
 from dpreg.sources import Chunk, as_source
-from dpreg.staged.choice.guard import guard_margin, judge
-from dpreg.staged.choice.problem import build_problem
 from dpreg.staged.reference import quantiles
 
 __all__ = ["Fitted", "chosen", "fitted", "looked"]
@@ -154,8 +153,7 @@ def _space(cell: Cell) -> Space:
 
 def chosen(cell: Cell, seen: FamilyLooked, alpha: float = 0.1) -> tuple[str, ...]:
     """Return the terms that a choice reports."""
-    law, space = family_law(seen.looks[-1], seen.plan.degrees), _space(cell)
     if astray(seen):
         return ()
-    verdict = judge(build_problem(law, space, alpha), guard_margin(alpha))
-    return tuple(space.units[u] for u in sorted(verdict.reported))
+    space, laws = _space(cell), family_laws(seen.looks[-1], seen.plan.degrees)
+    return tuple(space.units[u] for u in choose(laws, space, false_inclusions=alpha).found)

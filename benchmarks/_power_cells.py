@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -165,14 +165,18 @@ def coverage_cells() -> list[Cell]:
     return [cell for pair in zip(plain, odd, strict=False) for cell in pair] + plain[len(odd) :]
 
 
-REAL = {"kc_house": "King County", "randhie": "randhie"}
+REAL = {"kc_house": "King County", "randhie": "randhie", "bike": "bike"}
+PERMUTED = 3
+"""Useless columns that are added to real rows: permuted copies of their first ones."""
 
 
 def real_cells() -> list[Cell]:
-    """Real rows: what BIC chooses counts as what has an effect."""
+    """Real rows and useless columns: what BIC chooses counts as what has an effect."""
     sizes = {name: real_rows(name)[0].shape for name in REAL}
     return [
-        Cell(p, n, 1.0, delta, 0.0, name) for name, (n, p) in sizes.items() for delta in (0.0, 1e-6)
+        Cell(p + PERMUTED, n, 1.0, delta, 0.0, name)
+        for name, (n, p) in sizes.items()
+        for delta in (0.0, 1e-6)
     ]
 
 
@@ -227,7 +231,7 @@ def effects(cell: Cell) -> np.ndarray:
     beta = np.zeros(cell.p)
     if cell.design in REAL:
         rows = np.column_stack([np.ones(cell.n), *real_rows(cell.design)])
-        beta[list(bic(cell, rows.T @ rows))] = 1.0
+        beta[list(bic(replace(cell, p=cell.p - PERMUTED), rows.T @ rows))] = 1.0
     elif cell.design == "chain":
         beta[np.linspace(0, cell.p - 1, cell.p // 2).astype(int)] = 0.1
     elif cell.design == "equal":
@@ -349,7 +353,8 @@ def _table(errors: str) -> np.ndarray:
 def draw(cell: Cell, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Draw n rows: columns and response in the box, the model linear with errors of mean 0."""
     if cell.design in REAL:
-        return real_rows(cell.design)
+        x, y = real_rows(cell.design)
+        return np.hstack([x, rng.permuted(x[:, :PERMUTED], axis=0)]), y
     _, beta = population(cell)
     x = _draw_columns(cell, cell.n, rng)
     fit = x @ beta

@@ -45,10 +45,12 @@ def line(method: str, own: Counter[str]) -> dict[str, str]:
         "runs": f"{runs:.0f}",
         "found": f"{own['found'] / runs:.2f} of {own['real'] / runs:.0f}",
         "useless": f"{mean:.3f} (< {upper:.3f})",
-        "in doubt": f"{own['ambiguous'] / runs:.2f}",
+        "groups": f"{own['groups'] / runs:.2f}, {own['wrong'] / runs:.3f} wrong",
     }
-    if own["copies"] + own["copies_doubted"]:
-        shown["copies"] = f"{own['copies'] / runs:.2f}, in doubt {own['copies_doubted'] / runs:.2f}"
+    if own["copies"] + own["copies_grouped"]:
+        shown["copies"] = (
+            f"{own['copies'] / runs:.2f}, in groups {own['copies_grouped'] / runs:.2f}"
+        )
     for name in ("strong", "weak"):
         if own[name]:
             width = np.exp(own[f"{name}_log_width"] / own[name])
@@ -92,7 +94,7 @@ def markdown(sums: Sums, cells: list[Cell]) -> str:
     Columns in which no cell has anything are left out.
     """
     head = [
-        "cell", "rows needed", "draws", "looks", "useless below", "in doubt", "copies",
+        "cell", "rows needed", "draws", "looks", "useless below", "groups", "copies",
         "0.1, default", "0.1, best radius", "stepwise", "noisy moments", "BIC, not private",
     ]  # fmt: skip
     rows = [head]
@@ -103,11 +105,11 @@ def markdown(sums: Sums, cells: list[Cell]) -> str:
         runs = own["runs"]
         copies = "-"
         if cell.design in ("copies", "sums"):
-            copies = f"{own['copies'] / runs:.2f}, {own['copies_doubted'] / runs:.2f} in doubt"
+            copies = f"{own['copies'] / runs:.2f}, {own['copies_grouped'] / runs:.2f} in groups"
         name = cell.name.removeprefix("equal ")
         rows.append([
             name, f"{needed(cell):,.0f}", f"{runs:,.0f}", _shown(own), f"{useless(own)[1]:.2f}",
-            f"{own['ambiguous'] / runs:.2f}", copies,
+            f"{own['groups'] / runs:.2f}", copies,
             *(_shown(best(sums, cell, peer)) for peer in PEERS),
             _shown(sums.get((cell.name, "bic"))),
         ])  # fmt: skip

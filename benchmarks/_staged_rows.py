@@ -15,6 +15,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from dpreg.choice import Released
 from dpreg.privacy.objective import objective_units
 from dpreg.privacy.product_sensitivity import (
     STRETCH,
@@ -32,6 +33,7 @@ from dpreg.staged.clips import (
     open_early,
     wide_cut,
 )
+from dpreg.staged.for_choice import laws_for_choice
 from dpreg.staged.foreseen import ENOUGH, foreseen
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate, noise_unit
@@ -82,11 +84,11 @@ class Run:
     law: LookLaw | None = None
     tail: Tail | None = None
 
-    def choosing(self) -> LookLaw:
-        """The law that terms are chosen from."""
+    def for_choice(self) -> tuple[Released, ...]:
+        """The laws that terms are chosen from."""
         assert self.tail is not None
         tail = replace(self.tail, heaviness=None)
-        return law(self.looks[-1], self.located[0].count, tail)
+        return laws_for_choice(self.looks[-1], self.located[0].count, tail)
 
 
 @lru_cache(None)

@@ -1,21 +1,22 @@
-"""What the staged release's choice finds: true terms, useless ones, and coverage after it.
+"""What a choice by looks finds: true terms, useless ones, groups, and coverage after it.
 
     python -m benchmarks.power --out FILE.csv [--grid main hard] [--runs N] [--only TEXT]
-                               [--peers] [--fits same fresh split] [--most ROWS] [--share S]
+                               [--peers] [--fits same fresh] [--most ROWS] [--share S]
     python -m benchmarks.power --out FILE.csv --table [--fits ...] [--by-rows] --picture FILE.png
 
 Each cell is a design, a number of rows and a budget, the telling ones first. A line of the file
 holds the sums over the runs of one cell and method. A command that is stopped goes on where it
 was: what the file has counts towards --runs. Beyond --most rows a cell gets a tenth of the runs.
 
-Counted per run: terms with an effect that are reported; useless ones; terms in doubt ("one of"),
-counted as neither; what the choice by BIC on the rows themselves finds. In real data (--grid real)
-the terms "with an effect" are those of BIC, and no intervals are checked. `fit="fresh"` leaves a
-choice --share .8, or .7 with delta.
+Counted per run: terms with an effect that are found; useless ones; groups ("one of"), and those of
+them without any effect, "wrong"; what the choice by BIC on the rows themselves finds. In real data
+(--grid real) the terms "with an effect" are those of BIC; three useless columns are added to each
+table, permuted copies of its first ones. No intervals
+are checked there. `fit="fresh"` leaves a choice --share of the budget.
 
-With --fits, how often 95% intervals of reported terms cover their coefficient in the population's
-projection on the chosen model, for strong and weak terms, and by how much the R-squared of the
-private coefficients falls short of that of the true ones. Peers are those of
+With --fits, how often 95% intervals of found terms cover their coefficient in the population: for
+"fresh" in its projection on the chosen model, for "same" beside all terms; and by how much the
+R-squared of the private coefficients falls short of that of the true ones. Peers are those of
 `benchmarks.peers.choices`.
 
 With 10,000 rows and more four releases are made from each drawn data set, and bounds count data
@@ -30,7 +31,7 @@ import csv
 import time
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import log
 from pathlib import Path
@@ -48,27 +49,24 @@ from benchmarks._power_cells import (
     effects,
     population,
 )
-from benchmarks._power_runs import choosing_law, verdicts
+from benchmarks._power_runs import choosing_laws
 from benchmarks._power_table import audit, by_rows, line, markdown, picture
 from benchmarks._staged_rows import Rows, Run, Setting, again, staged
 from benchmarks.peers.choices import choices
-from dpreg.staged.choice.choose import choose, conditional_laws
-from dpreg.staged.choice.coefficients import fit_model
-from dpreg.staged.choice.guard import Verdict
-from dpreg.staged.choice.problem import Problem
+from dpreg.choice import Choice, choose
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.plan import fresh_share
 from dpreg.staged.reference import quantiles
 
-FITS = ("same", "fresh", "split")
+FITS = ("same", "fresh")
 BATCH, FEW = 100, 20
 """Data sets between lines of the file; fewer where terms are fitted or peers run."""
 OFTEN, TIMES = 10_000, 4
 """From so many rows on, releases from each drawn data set."""
 SUMS = (
-    "sets", "found", "useless", "useless_squares", "ambiguous", "real", "copies", "copies_doubted",
-    "certified", "strong", "strong_in", "strong_log_width", "weak", "weak_in", "weak_log_width",
-    "loss", "fitted", "seconds",
+    "sets", "found", "useless", "useless_squares", "groups", "wrong", "real", "copies",
+    "copies_grouped", "strong", "strong_in", "strong_log_width", "weak", "weak_in",
+    "weak_log_width", "loss", "fitted", "seconds",
 )  # fmt: skip
 
 
@@ -84,14 +82,13 @@ def released_often(
     laws, setting = [], Setting(cell.eps, cell.delta, whole=share)
     for rng in rngs:
         rows = Rows(*draw(cell, rng))
-        own = counted(cell, bic(cell, rows.boxed), set())
+        own = counted(cell, bic(cell, rows.boxed))
         add_set(out["bic"], [own] * times)
-        laws += [choosing_law(rows, setting, rng) for _ in range(times)]
-    found = verdicts(laws, cell.space)
+        laws += [choosing_laws(rows, setting, rng) for _ in range(times)]
+    found = [choose(own, cell.space) for own in laws]
     for at in range(0, len(found), times):
         some = found[at : at + times]
-        add_set(out["staged"], [counted(cell, one.reported, one.model) for one in some])
-        out["staged"]["certified"] += sum(one.certified for one in some)
+        add_set(out["staged"], [counted(cell, one.found, one.groups) for one in some])
     out["staged"]["seconds"] = time.perf_counter() - start  # type: ignore[assignment]
     return out
 
@@ -108,7 +105,7 @@ def run(cell: Cell, rng: np.random.Generator, fits: Sequence[str]) -> dict[str, 
     """Draw rows, release, choose, fit; return counts of each way."""
     x, y = draw(cell, rng)
     out: dict[str, Counter[str]] = {"bic": Counter()}
-    add_set(out["bic"], [counted(cell, bic(cell, Rows(x, y).boxed), set())])
+    add_set(out["bic"], [counted(cell, bic(cell, Rows(x, y).boxed))])
     for fit in fits:
         out[fit] = Counter()
         add_set(out[fit], [fitted(cell, x, y, fit, rng)])
@@ -123,30 +120,28 @@ def chosen(
     rng: np.random.Generator,
     *,
     fits: bool = False,
-) -> tuple[Run, Problem, Verdict]:
+) -> tuple[Run, Choice]:
     """Look and choose; `fits` as where the same looks give the coefficients."""
     setting = Setting(cell.eps, cell.delta, whole=whole)
     looks = staged(x, y, setting, len(y), rng, choosing=not fits)
-    assert looks.law is not None
-    law = looks.law if fits else looks.choosing()
-    _, problem, verdict = choose(law, cell.space, again=False)
-    return looks, problem, verdict
+    return looks, choose(looks.for_choice(), cell.space)
 
 
 def counted(
-    cell: Cell, reported: set[int] | frozenset[int], model: set[int] | frozenset[int]
+    cell: Cell, found: Iterable[int], groups: Sequence[tuple[int, ...]] = ()
 ) -> Counter[str]:
-    """Count true and useless terms, and what is in doubt."""
+    """Count true and useless terms, and groups."""
     real = {int(u) for u in np.flatnonzero(effects(cell))}
-    doubted = set(model) - set(reported)
+    found, named = set(found), {u for group in groups for u in group}
     tail = set(range(cell.p - 3, cell.p)) if cell.design in ("copies", "sums") else set()
     return Counter(
-        found=len(reported & real),
-        useless=len(reported - real),
-        ambiguous=len(doubted),
+        found=len(found & real),
+        useless=len(found - real),
+        groups=len(groups),
+        wrong=sum(not real.intersection(group) for group in groups),
         real=len(real),
-        copies=len(tail & set(reported)),
-        copies_doubted=len(tail & doubted),
+        copies=len(tail & found),
+        copies_grouped=len(tail & named),
     )
 
 
@@ -154,47 +149,35 @@ def fitted(
     cell: Cell, x: np.ndarray, y: np.ndarray, fit: str, rng: np.random.Generator
 ) -> Counter[str]:
     """Choose and fit in one of the ways; count what the intervals of reported terms cover."""
-    halves = slice(None, None, 2), slice(1, None, 2)
-    first, second = halves if fit == "split" else (slice(None), slice(None))
     later = float(fresh_share(Fraction(cell.delta))) if fit == "fresh" else 1.0
-    looks, problem, verdict = chosen(
-        cell,
-        x[first],
-        y[first],
-        1.0 - later if fit == "fresh" else 1.0,
-        rng,
-        fits=fit == "same",
+    looks, choice = chosen(
+        cell, x, y, 1.0 - later if fit == "fresh" else 1.0, rng, fits=fit == "same"
     )
-    counts = counted(cell, verdict.reported, verdict.model)
+    counts = counted(cell, choice.found, choice.groups)
     if cell.design in REAL:  # no population is known
         return counts
     gram, beta = population(cell)
     truth = np.append(0.0, beta)
     places = cell.space.unit_columns
-    at = [0, *(c for u in sorted(verdict.model) for c in places[u])]
-    target = np.linalg.solve(gram[np.ix_(at, at)], gram[at] @ truth)
+    at = [0, *(c for u in choice.model for c in places[u])]
+    target = truth[at]
     assert looks.law is not None
     if fit == "same":
-        plain = fit_model(looks.law, problem, verdict.model)
-        ends = np.array([o.interval(0.05) for o in conditional_laws(looks.law, problem, verdict)])
-        errors, estimates = plain.se, plain.estimates
+        part, level = coefficients(looks.law).of(at), 0.05 / (len(truth) - 1)
     else:
-        setting = Setting(cell.eps, cell.delta, whole=later)
-        law = (
-            again(x[second], y[second], at[1:], setting, looks, len(y[second]), rng)
-            if at[1:]
-            else looks.law
-        )
+        target = np.linalg.solve(gram[np.ix_(at, at)], gram[at] @ truth)
+        setting, level = Setting(cell.eps, cell.delta, whole=later), 0.05
+        law = again(x, y, at[1:], setting, looks, len(y), rng) if at[1:] else looks.law
         part = coefficients(law, None if at[1:] else at)
-        estimates, errors = part.params, part.errors
-        half = quantiles(np.diag(part.sampling), np.diag(part.privacy), part.degrees, 0.05)
-        ends = np.column_stack([estimates - half, estimates + half])
+    estimates, errors = part.params, part.errors
+    half = quantiles(np.diag(part.sampling), np.diag(part.privacy), part.degrees, level)
+    ends = np.column_stack([estimates - half, estimates + half])
     gap = -truth.copy()
     gap[at] += estimates
     moments = gram[1:, 1:] - np.outer(gram[0, 1:], gram[0, 1:])
     spread = y.var() if not beta.any() else float(beta @ moments @ beta) + np.var(y - x @ beta)
     counts.update(fitted=1, loss=float(gap @ gram @ gap) / spread)  # type: ignore[arg-type]
-    wanted = {c: u for u in verdict.reported for c in places[u]}
+    wanted = {c: u for u in choice.found for c in places[u]}
     for place, column in enumerate(at):
         if column not in wanted:
             continue
@@ -243,7 +226,7 @@ def more(
         if peers:
             found = choices(*draw(cell, rng), cell, rng)
             for name, model in found.items():
-                add_set(sums[name], [counted(cell, model, set())])
+                add_set(sums[name], [counted(cell, model)])
         else:
             for method, counts in run(cell, rng, fits).items():
                 sums[method].update(counts)

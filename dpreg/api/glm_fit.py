@@ -48,7 +48,7 @@ def few_rows(
 
     def needed_at(eps: Fraction) -> float:
         trial = planned(cost=Budget(eps, cost.delta))
-        return trial.rows_needed * (2 if trial.split else 1)
+        return trial.rows_needed
 
     needed = needed_at(cost.eps)
     if rows >= needed:

@@ -1,6 +1,6 @@
 """The law of a look at a family as a choice among terms reads it, one for each prior.
 
-Tested in `tests/families/test_law.py`.
+Tested in `tests/families/test_looks.py`.
 """
 
 from __future__ import annotations

@@ -51,21 +51,23 @@ def noise(result: Released) -> str:
         + "".join(lines)
         + "</table>"
     )
-    if _is_conditional(result):
-        body += (
-            "<p>Estimates are those given the choice of the model; standard errors are as if its "
-            "terms had been given beforehand.</p>"
-        )
+    body += _of_choice(result)
     if len(parts) > _MOST_LINES:
         body += f"<p>And {len(parts) - _MOST_LINES} more estimates.</p>"
     return section("Noise beside sampling error", body)
 
 
-def _is_conditional(result: Released) -> bool:
-    """Return whether coefficients are corrected for having been chosen."""
-    if isinstance(result, SelectionResults):
-        return result.regression is not None and _is_conditional(result.regression)
-    return isinstance(result, RegressionResults) and bool(result.conditional)
+def _of_choice(result: Released) -> str:
+    """Say what coefficients are that come from the look that chose."""
+    fit = result.regression if isinstance(result, SelectionResults) else result
+    if isinstance(fit, RegressionResults) and fit.among:
+        return "<p>Estimates are those beside all candidates, chosen or not.</p>"
+    if isinstance(fit, RegressionResults) and fit.conditional:
+        return (
+            "<p>Estimates are those given the choice of the model; standard errors are as if its "
+            "terms had been given beforehand.</p>"
+        )
+    return ""
 
 
 def _errors(result: Released) -> list[tuple[str, float, float, float]]:

@@ -123,7 +123,7 @@ def test_a_column_named_as_dpreg_names_coins_is_refused_before_the_charge(cell, 
     given = {"eps": 9, "schema": {"x": (-1, 1), "\0coin": (0, 1), "y": (-1, 1)}, "budget": ledger}
     given |= {"person": person}
     calls = [
-        lambda: dpreg.dp_select('y ~ x + Q("\\x00coin")', data, fit="split", **given),
+        lambda: dpreg.dp_select('y ~ x + Q("\\x00coin")', data, fit="fresh", **given),
         lambda: dpreg.dp_ols('y ~ x + Q("\\x00coin")', data, **given),
         lambda: dpreg.dp_mean("\0coin", data, **given),
         lambda: dpreg.sample_aggregate(lambda b: 0.0, data, bounds=(0, 1), **given),

@@ -92,7 +92,7 @@ def _glm(pick: random.Random, frame: pd.DataFrame, budget: dpreg.Ledger) -> obje
 def _select_family(pick: random.Random, frame: pd.DataFrame, budget: dpreg.Ledger) -> object:
     options = {
         "schema": pick.choice([SCHEMA, {"y": (-1, 1)}]),
-        "fit": pick.choice(["same", "fresh", "split", None]),
+        "fit": pick.choice(["same", "fresh", None]),
         "delta": pick.choice([0, "1e-6", "1e-300"]),
         "offset": pick.choice([None, None, "b"]),
         "units": pick.choice(["term", "column"]),

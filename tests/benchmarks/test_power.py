@@ -10,12 +10,11 @@ import pytest
 import dpreg
 from benchmarks import _staged_rows, power
 from benchmarks._power_cells import GRIDS, Cell, draw, effects, population
-from benchmarks._power_runs import choosing_law, deviances, verdicts
+from benchmarks._power_runs import choosing_laws
 from benchmarks._power_table import audit, best, by_rows, markdown, useless
 from benchmarks._staged_rows import Rows, Setting, looks
 from benchmarks.peers.choices import noisy_moments, stepwise
-from dpreg.staged.choice.choose import choose
-from dpreg.staged.choice.problem import build_problem
+from dpreg.choice import choose
 from dpreg.staged.predict import located_rows
 
 CELL = Cell(8, 4000, 1.0, 0.0, 0.5)
@@ -76,35 +75,6 @@ def test_useless_terms_that_all_releases_of_a_data_set_share_count_as_one_findin
     assert useless(alike)[1] > 0.13 > useless(apart)[1]
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize("design", ["equal", "chain", "null"])
-def test_listing_all_models_gives_the_verdict_of_the_choice(design, delta):
-    """Rarely the walk of the guard's second rule ends early, and doubts a term more or less."""
-    cell = Cell(8, 4000, 1.0, delta, 0.5, design)
-    rows = Rows(*draw(cell, np.random.default_rng(4)))
-    rng = np.random.default_rng(5)
-    laws = [choosing_law(rows, Setting(eps, delta), rng) for eps in (0.3, 1.0, 2.0) * 10]
-    found = verdicts(laws, cell.space)
-    chosen = [choose(law, cell.space, again=False)[2] for law in laws]
-    assert [own.model for own in found] == [one.model for one in chosen]
-    other = sum(own.reported != one.reported for own, one in zip(found, chosen, strict=True))
-    assert other <= 1
-    problem = build_problem(laws[0], cell.space, 0.1)
-    every = deviances([problem])[0]
-    assert every[0] == pytest.approx(problem.deviance(()))
-    assert every[0b10000010] == pytest.approx(problem.deviance((0, 6)))
-
-
-def test_the_verdict_of_many_columns_is_the_choice_itself():
-    cell = Cell(14, 6000, 4.0, 1e-6, 0.5)
-    rows = Rows(*draw(cell, np.random.default_rng(6)))
-    law = choosing_law(rows, Setting(cell.eps, cell.delta), np.random.default_rng(7))
-    (own,) = verdicts([law], cell.space)
-    _, _, verdict = choose(law, cell.space, again=False)
-    assert own.model == verdict.model
-    assert own.reported == verdict.reported
-
-
 def _called(cell, rows, seed):
     frame = pd.DataFrame(rows.raw[:, 1:], columns=[*(f"x{i + 1}" for i in range(8)), "y"])
     return dpreg.dp_select(
@@ -159,8 +129,8 @@ def test_a_call_finds_as_many_terms_as_the_quick_release(delta):
     names = {f"x{i + 1}" for i in range(8)}
     calls = [len(names & set(_called(cell, rows, seed).selected)) for seed in range(30)]
     rng = np.random.default_rng(9)
-    laws = [choosing_law(rows, Setting(2.0, delta), rng) for _ in range(400)]
-    quick = [len(one.reported) for one in verdicts(laws, cell.space)]
+    laws = [choosing_laws(rows, Setting(2.0, delta), rng) for _ in range(400)]
+    quick = [len(choose(own, cell.space).found) for own in laws]
     error = np.hypot(np.std(quick) / 30**0.5, np.std(quick) / 20)
     assert abs(np.mean(calls) - np.mean(quick)) < 4 * error
     assert 1 < np.mean(quick) < 4  # else equal counts would show little
@@ -218,3 +188,13 @@ def test_a_table_by_rows_holds_a_design_a_line_and_a_number_of_rows_a_column():
     assert head.split(" | ")[4:] == ["4,000 rows", "100,000 rows |"]
     bound = f"{useless(own)[1]:.3f}"
     assert row == f"| 8 | 0.5 | 1 | 0 | 3.00, 3.00, {bound} | 3.00, 4.00, {bound} |"
+
+
+def test_useless_columns_of_real_rows_are_permuted_copies():
+    (cell, *_) = GRIDS["real"]()
+    x, y = draw(cell, np.random.default_rng(12))
+    assert x.shape == (len(y), cell.p)
+    np.testing.assert_array_equal(np.sort(x[:, -1]), np.sort(x[:, 2]))
+    assert abs(np.corrcoef(x[:, -1], x[:, 2])[0, 1]) < 0.03
+    assert not effects(cell)[-3:].any()
+    assert effects(cell).any()

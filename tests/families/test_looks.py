@@ -13,8 +13,10 @@ import statsmodels.api as sm
 from scipy.special import expit
 
 import dpreg
+from dpreg.choice import Evidence, priors
 from dpreg.families import model
 from dpreg.families.family import Binomial
+from dpreg.families.for_choice import family_laws
 from dpreg.families.law import _curved, family_law
 from dpreg.families.looks import look_at_family
 from dpreg.families.plan import FIRST, MORE, MOST_LOOKS, SECOND, plan_family
@@ -284,3 +286,17 @@ def test_noise_in_a_wide_offset_ends_no_call(family, reach, monkeypatch):
             schema={"a": (0, 5), "o": (-reach, reach), "y": (0, most)}, unsafe_seed=seed,
         )  # fmt: skip
         assert np.isfinite(fit.params).all() or fit.params.isna().all()
+
+
+def test_a_choice_reads_the_law_over_its_own_priors():
+    rng = np.random.default_rng(14)
+    z, _, truth = logit_rows(rng, 20_000, 4)
+    seen, _ = looked(z, 2, 5)
+    laws = family_laws(seen.looks[-1], seen.plan.degrees)
+    assert tuple(one.prior for one in laws) == priors(5)
+    for one in laws:
+        own = family_law(seen.looks[-1], seen.plan.degrees, one.prior)
+        np.testing.assert_allclose(one.covariance, own.covariance)
+        np.testing.assert_allclose(one.equations @ np.linalg.pinv(one.transform), own.k, atol=1e-6)
+    look = Evidence(laws[0])
+    assert [look.p([j]) < 1e-3 for j in range(1, 5)] == [slope != 0 for slope in truth[1:]]

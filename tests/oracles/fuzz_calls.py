@@ -172,7 +172,7 @@ def _select_family(rng: np.random.Generator, options: Options) -> Any:
     options |= {
         "family": _one(rng, ("binomial", "poisson")),
         "delta": _delta(rng),
-        "fit": _one(rng, ("same", "fresh", "split", None)),
+        "fit": _one(rng, ("same", "fresh", None)),
         "units": _one(rng, ("term", "column")),
         "hierarchy": _one(rng, ("none", "none", "strong")),
         "max_terms": _one(rng, (None, None, 0, 1)),

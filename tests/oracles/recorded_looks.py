@@ -45,8 +45,6 @@ def looks(
     squares = _located(pools, asked, chosen)
     tail = [next(draws) for _ in range(3)]
     squares += _tail(tail, asked, later.looks, 2)
-    if later.fit == "split":
-        return [*found, Cost(CHOSEN, (*pools, *tail), mu=asked.k * math.sqrt(squares))]
     (three,) = found
     assert three.mu is not None
     drawn = (*three.draws, *pools, *tail)
@@ -135,8 +133,6 @@ def family_choice(
         return [first, Cost(CHOSEN, *_pure_blocks(draws, asked, chosen, look))]
     pools = _pools(draws, chosen + 2)
     squares = _blocks(pools, asked, chosen + 1, look)
-    if later.fit == "split":
-        return [first, Cost(CHOSEN, tuple(pools), mu=asked.k * math.sqrt(squares))]
     assert first.mu is not None
     drawn = (*first.draws, *pools)
     return [Cost("looks", drawn, mu=math.hypot(first.mu, asked.k * math.sqrt(squares)))]

@@ -89,8 +89,8 @@ def test_the_least_n_and_eps_reach_the_chance():
     eps = dpreg.plan({"x0": 0.3, "g[T.w]": 0.5}, **{**asked, "n": rows.n, "eps": None})
     assert eps.solved == "eps"
     assert float(eps.eps) == pytest.approx(1, rel=0.1)
-    split = dpreg.plan({"x0": 0.3, "g[T.w]": 0.5}, **{**asked, "n": rows.n}, fit="split")
-    assert split.found < rows.found
+    whole = dpreg.plan({"x0": 0.3, "g[T.w]": 0.5}, **{**asked, "n": rows.n}, fit=None)
+    assert whole.found > rows.found
 
 
 def test_what_is_not_earned_is_told():

@@ -93,11 +93,11 @@ def test_notes_are_numbered_without_gaps_and_none_stands_twice(results, kind):
 
 def test_both_tables_of_coefficients_say_the_same(results):
     fitted = results["looks"].regression
-    assert fitted.conditional
+    assert fitted.among
     section = report_html(results["looks"]).split("<h2>Noise beside sampling error</h2>")[1]
     for value in fitted.params:
         assert f'<td class="number">{value:,.4g}</td>' in section
-    assert "given the choice of the model" in section
+    assert "beside all candidates" in section
 
 
 def test_kinds_of_columns_are_not_called_public(results):

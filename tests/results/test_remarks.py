@@ -207,7 +207,7 @@ def test_a_selection_opens_with_its_terms(make_selection):
     assert cost.label == "Cost"
     either = make_selection(
         models=[("Intercept", "lat")], reported=("Intercept", "lat"),
-        alternatives={"bsqft": (("county",),)}, method="staged",
+        alternatives=(("bsqft", "county"),), method="staged",
     )  # fmt: skip
     assert (
         "Also bsqft or county: the release cannot tell which."

@@ -18,7 +18,7 @@ import pytest
 from results import write_saved_0_2 as written
 
 import dpreg
-from dpreg.errors import LedgerError
+from dpreg.errors import LedgerError, NotReleased
 from dpreg.reporting import report_html
 
 FOLDER = Path(__file__).parent / "saved-0.1"
@@ -126,3 +126,24 @@ def test_a_ledger_of_0_2_opens_verifies_and_is_charged(tmp_path: Path) -> None:
         ledger.charge(dpreg.Budget(2), "more than ben has left", analyst="ben")
     assert ledger.verify(told["head"]).entries == 5
     ledger.close()
+
+
+def test_a_choice_of_0_2_shows_its_stability_and_its_laws_given_the_choice() -> None:
+    """By dpreg 0.2: `dp_select(..., method="staged", fit="same")`, of a, a copy of it, and b."""
+    path = Path(__file__).parent / "saved-0.2" / "select-same.json"
+    saved, result = json.loads(path.read_text()), dpreg.load(path)
+    assert result.alternatives == (("copy", "a"),)
+    assert result.stability.to_dict() == saved["chosen_again"]
+    with pytest.raises(NotReleased, match="level"):
+        _ = result.level
+    assert len(result.regression.conditional) == 3
+    assert result.conf_int().loc["b"].tolist() == pytest.approx([-0.521233, -0.484389], abs=1e-6)
+    assert result.pvalues["Intercept"] == pytest.approx(0.692, abs=1e-3)
+    text = " ".join(str(result.summary()).split())
+    for words in ("One of: {copy, a}", "stability", "0.39", "given the choice"):
+        assert words in text
+    assert "level" not in text
+    with pytest.raises(NotReleased, match="t_test is not released"):
+        result.t_test("b = 0")
+    assert dpreg.load(path).to_dict() == result.to_dict()
+    assert dpreg.results.load.from_json(result.to_json()) == result

@@ -10,6 +10,11 @@ from dpreg.results.truncated import Truncated
 TWO_SIDED = np.array([[-np.inf, -2.0], [2.0, np.inf]])
 
 
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20)
+
+
 def test_without_a_cut_it_is_the_usual_interval():
     law = Truncated(1.3, 0.5, np.array([[-np.inf, np.inf]]))
     assert law.free

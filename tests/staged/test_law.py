@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dpreg.choice import Evidence, priors
 from dpreg.staged import coefficients as module
 from dpreg.staged import law as law_module
 from dpreg.staged import reference
 from dpreg.staged.coefficients import coefficients
+from dpreg.staged.for_choice import laws_for_choice
 from dpreg.staged.law import equation_noise, law
 from dpreg.staged.predict import located_rows
 from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
@@ -230,3 +232,24 @@ def test_a_stretched_look_finds_the_line_and_says_how_it_errs(power):
     assert np.abs(found.mean(axis=0) - 0.1).mean() < 0.05 * 0.1
     assert found.std(axis=0).mean() == pytest.approx(own, rel=0.06)
     assert np.mean([fit.residual for fit in fits]) == pytest.approx(1.0, abs=0.03)
+
+
+def test_a_choice_reads_the_law_in_the_coordinates_of_the_look_and_over_its_own_priors():
+    rng = np.random.default_rng(31)
+    x, beta = rng.uniform(-1, 1, (4_000, 3)), np.array([0.1, 0.4, 0.0, -0.2])
+    y = beta[0] + x @ beta[1:] + 0.3 * rng.standard_normal(4_000)
+    at = replace(located(3, rng), intercept=0.05, slopes=np.array([0.3, 0.1, -0.1]))
+    z = located_rows(x, y, at)
+    sd = np.full((5, 5), 60.0)
+    look = NoisyLook(z.T @ z, sd, at, None, 4_000)
+    laws = laws_for_choice(look, 4_000.0, None)
+    assert tuple(one.prior for one in laws) == priors(4)
+    for one in laws:
+        own = law(look, 4_000.0, None, one.prior)
+        np.testing.assert_allclose(one.covariance, own.covariance)
+        np.testing.assert_allclose(one.equations @ np.linalg.inv(one.transform), own.k, atol=1e-6)
+        np.testing.assert_allclose(one.left + own.k @ one.start, own.g, atol=1e-6)
+    assert np.trace(laws[1].covariance) > 1.1 * np.trace(laws[0].covariance)
+    evidence = Evidence(laws[0])
+    assert evidence.p([1]) < 1e-6
+    assert evidence.p([2]) > 1e-3
