@@ -16,7 +16,7 @@ from dpreg.api import quantile
 from dpreg.errors import DpregError
 
 SCHEMA = dict.fromkeys("aby", (-1, 1))
-EPS = ("1e-6", "1e-5", "1e-4", "0.001", "0.1", "1", "10", "200", "1e3", "1e6")
+EPS = ("1e-6", "2e-5", "1e-4", "0.001", "0.1", "1", "10", "200", "1e3", "1e6")
 SHARE = ("1e-18", "1e-14", "1e-6", "0.1", "0.3")
 
 
