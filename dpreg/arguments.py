@@ -24,9 +24,9 @@ from dpreg.errors import (
     shown,
 )
 from dpreg.privacy.budget import Budget, decimal_string, exact, settled
+from dpreg.ranges import LEAST_DELTA, LEAST_EPS, MOST_EPS, MOST_ROWS
 
 __all__ = [
-    "LEAST_EPS",
     "budget_of",
     "choice",
     "column",
@@ -81,8 +81,6 @@ _NOT_HERE: Final[Mapping[str, str]] = {
 """Arguments that calls do not have, and why."""
 
 _LEAST_INCLUSIONS: Final = Fraction("1e-200")
-LEAST_EPS: Final = Fraction(1, 2**64)
-_MOST_OWNED: Final = 2**32
 _LONGEST_TERM: Final = 80
 
 
@@ -173,19 +171,29 @@ def positive(value: object, name: str, most: Fraction | None = None) -> Fraction
 
 
 def budget_of(eps: object, delta: object) -> Budget:
-    """Return what a call may cost; reject an eps whose noise would not fit into float64."""
-    whole = positive(eps, "eps")
-    if whole < LEAST_EPS:
-        raise ArgumentError(f"eps must be at least 2**-64; got {shown(eps)}.")
-    exact(delta, "delta")
+    """Return what a call may cost; reject what lies beyond `dpreg.ranges`."""
+    whole, part = positive(eps, "eps"), exact(delta, "delta")
+    if not LEAST_EPS <= whole <= MOST_EPS:
+        raise ArgumentError(
+            f"eps must lie between 1e-6 and 1e6; got {shown(eps)}. Less buys nothing but noise, "
+            "and more promises nothing."
+        )
+    if 0 < part < LEAST_DELTA:
+        raise ArgumentError(
+            f"delta must be 0, or at least 1e-300; got {shown(delta)}. Leave it out for a promise "
+            "without one."
+        )
     return Budget(whole, delta)  # type: ignore[arg-type]
 
 
 def owned(value: object) -> int:
     """Return `contributions`, the most rows that one person may own, if it is plausible."""
     number = count(value, "contributions")
-    if number > _MOST_OWNED:
-        raise ArgumentError(f"contributions must be at most 2**32; got {shown(value)}.")
+    if number > MOST_ROWS:
+        raise ArgumentError(
+            f"contributions must be at most {MOST_ROWS:,}; got {shown(value)}. Let person= name a "
+            "column of ids, and use fewer rows of each."
+        )
     return number
 
 

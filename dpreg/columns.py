@@ -13,6 +13,7 @@ import numpy as np
 
 from dpreg.cells import number, number_text
 from dpreg.errors import SchemaError
+from dpreg.ranges import SIZES, fit
 
 __all__ = [
     "DATES",
@@ -43,8 +44,8 @@ class Numeric:
     Parameters
     ----------
     lo, hi : float
-        Lowest and highest legal value, both finite, ``lo < hi``. Cells outside are clipped to
-        them by the design; they are not an error.
+        Lowest and highest legal value, ``lo < hi``, each 0 or between 1e-100 and 1e100 in size.
+        Cells outside are clipped to them by the design; they are not an error.
 
     Raises
     ------
@@ -60,8 +61,10 @@ class Numeric:
         lo, hi = _bound(self.lo), _bound(self.hi)
         if not lo < hi:
             raise SchemaError("the lower bound must be below the upper bound: correct them")
-        if not math.isfinite(hi - lo):
-            raise SchemaError("the bounds lie too far apart for float64: narrow them")
+        if not fit((lo, hi)):
+            raise SchemaError(
+                f"each bound must be {SIZES}: give the column in another unit, or round it to 0"
+            )
         if not lo < lo + (hi - lo) / 2 < hi:
             raise SchemaError("the bounds have no width in float64: set them further apart")
         object.__setattr__(self, "lo", lo)

@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any, Final
 
 from dpreg.arguments import (
-    LEAST_EPS,
     budget_of,
     choice,
     column,
@@ -273,8 +272,6 @@ def _shares(shares: Mapping[str, object] | None) -> Mapping[str, Fraction]:
         if step not in SHARES:
             raise ArgumentError(f"shares may name {', '.join(SHARES)}; got {shown(step)}.")
         checked[step] = positive(share, f"shares[{step!r}]")
-        if checked[step] < LEAST_EPS:
-            raise ArgumentError(f"shares[{step!r}] must be at least 2**-64; got {shown(share)}.")
     if sum(checked.values()) >= 1:
         raise ArgumentError("shares must add up to less than 1: the selection needs the rest.")
     return checked

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpreg.api.inputs import Columns, Grouped, group_codes
 from dpreg.errors import ArgumentError, shown
 from dpreg.estimation import histogram
+from dpreg.ranges import SIZES, fit
 from dpreg.request import count
 from dpreg.schema import Boolean, Categorical
 from dpreg.sources import Integers
@@ -108,6 +109,8 @@ def edges_of(bins: Any) -> NDArray[np.float64] | None:
         raise ArgumentError("bins: edges must be numbers.")
     if edges.ndim != 1 or edges.size < 2 or not np.isfinite(edges).all():
         raise ArgumentError("bins: edges must be at least two finite numbers.")
+    if not fit(edges.tolist()):
+        raise ArgumentError(f"bins: each edge must be {SIZES}: give the column in another unit.")
     if not (np.diff(edges) > 0).all():
         raise ArgumentError("bins: edges must be in ascending order.")
     return edges

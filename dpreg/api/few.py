@@ -33,8 +33,6 @@ _MOST_CELLS: Final = 1 << 26
 """Cells of the rows that are held at once."""
 _LEAST_EPS: Final = Fraction(1, 2**30)
 """Of a row: with less, noise that fits in no float would be asked for."""
-_MOST_EPS: Final = Fraction(2**30)
-"""Of a call: with more, noise is nothing beside the roundings of floats."""
 
 
 def check_few(
@@ -67,8 +65,6 @@ def check_few(
         )
     if cost.eps < _LEAST_EPS * protection.contributions:
         raise _refused("needs an eps of at least 2**-30 for each row of a person", "Raise eps")
-    if cost.eps > _MOST_EPS:
-        raise _refused("takes an eps of up to 2**30", 'Lower eps, or use method="gram"')
     reader.require(passes + PASSES)
     rows = reader.source.rows if protection.n_is_public else None
     if (rows or 0) * len(design.columns) > _MOST_CELLS:

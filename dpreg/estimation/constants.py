@@ -78,9 +78,6 @@ _PARTS: Final = {
 }
 _TOGETHER: Final = {"add-remove": Fraction(2), "replace-one": Fraction(9, 2)}
 
-_FURTHEST: Final = Fraction(10**15)
-_LEAST_DELTA: Final = Fraction(1, 10**300)
-
 _MOST_CELLS: Final = 10**6
 """More cells than a release of up to 1,400 columns has; enters a logarithm."""
 
@@ -227,16 +224,11 @@ def _whole_squared(method: str, neighbors: str, contributions: int) -> Fraction:
 
 
 def _check(method: str, noise: str, eps: Fraction, delta: Fraction, contributions: int) -> None:
-    """Reject unknown names, budgets without delta, and numbers out of float64's range."""
+    """Reject unknown names, and budgets without delta."""
     if method not in METHODS:
         raise ArgumentError(f"method must be one of {METHODS}, got {shown(method)}")
     if noise not in PERTURBED_NOISES:
         raise ArgumentError(f"noise must be one of {PERTURBED_NOISES}, got {shown(noise)}")
     if eps <= 0 or not 0 < delta < 1:
         raise ArgumentError(f"{method} needs eps > 0 and 0 < delta < 1")
-    if not 1 / _FURTHEST <= eps <= _FURTHEST:
-        raise ArgumentError("eps must lie between 1e-15 and 1e15")
-    if delta < _LEAST_DELTA:
-        raise ArgumentError("delta must be at least 1e-300")
-    if check_contributions(contributions) > _FURTHEST:
-        raise ArgumentError("contributions must be at most 1e15")
+    check_contributions(contributions)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpreg.columns import ColumnType
 from dpreg.errors import DpregWarning, SchemaError
 from dpreg.privacy.budget import Budget, decimal_string
-from dpreg.privacy.quantiles import PASSES, RELIABLE, BoundsSearch, check_search
+from dpreg.privacy.quantiles import PASSES, RELIABLE, BoundsSearch
 from dpreg.schema import Numeric, Schema, Unbounded
 from dpreg.sources import Chunk, Integers
 from dpreg.sources.reader import Reader
@@ -64,16 +64,8 @@ class _BoundsTally:
 
 
 def open_bounds(account: Account, names: Sequence[str], share: Fraction) -> Mapping[str, Part]:
-    """Open a line for the bounds of each column, which take a share of the call's eps together.
-
-    Raises
-    ------
-    ArgumentError
-        If their eps is too small for bounds to be drawn at all.
-    """
+    """Open a line for the bounds of each column, which take a share of the call's eps together."""
     each = Budget(account.budget.eps * share / max(len(names), 1))
-    if names:
-        check_search(each.eps, account.protection)
     return {name: account.line(f"bounds of {name}", "private choices", each) for name in names}
 
 

@@ -187,7 +187,9 @@ def fit(found: Law, columns: list[int] | None = None) -> Fit:
         known = H.T @ Wi @ H
         spread = np.asarray(np.linalg.inv(known + precision), dtype=np.float64)
         near = TUNING.nearer * precision
-        theta = np.linalg.solve(known + near, H.T @ Wi @ s + near @ around)
+        theta = np.asarray(
+            np.linalg.solve(known + near, H.T @ Wi @ s + near @ around), dtype=np.float64
+        )
     gain = spread @ H.T @ Wi
     covariance = T @ spread @ T.T
     diagonal = np.maximum(np.diag(covariance), 1e-300)

@@ -43,11 +43,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, NoReturn
 
+from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import ALL_ROWS, Budget, BudgetTable, Spend
 from dpreg.privacy.ledger import charge
 from dpreg.privacy.parts import NOT_NEEDED, Line, Part, Seal
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.stability import AccountError
+from dpreg.ranges import LEAST_EPS
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -148,9 +150,19 @@ class Account:
         mu_squared : Fraction, optional
             Makes it a line of adaptive Gaussian looks of this size together. Without it parts are
             of (eps, delta), and add up.
+
+        Raises
+        ------
+        ArgumentError
+            Where the step would get less eps than `dpreg.ranges` asks for.
         """
         if self.charged or self._closed:
             raise AccountError(f"internal error: the step {step!r} is opened after the charge")
+        if cost.eps < LEAST_EPS:
+            raise ArgumentError(
+                f"eps is too small: of it the step {step!r} gets {float(cost.eps):.3g}, and each "
+                "needs 1e-6 at least. Raise eps, or that step's share."
+            )
         made = Line(self._seal, step, mechanism, cost, rows, note, by, mu_squared)
         self._lines.append(made)
         return made

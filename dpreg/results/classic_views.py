@@ -115,10 +115,7 @@ def _table(result: Estimates, head: str, alpha: float) -> Grid:
 def _picture(result: HistogramResults) -> Grid:
     """Return the shares of many bins as bars, on one line each."""
     shares, errors = result.estimates, result.bse.to_numpy()
-    # Bars show ratios: multiplied by a power of two, shares do not overflow over narrow bins.
-    widest = 1.0 if result.edges is None else float(np.diff(result.edges).max())
-    tall = result.heights(np.ldexp(result.probabilities, math.frexp(widest)[1]))
-    bars = np.minimum(tall, np.finfo(float).max)
+    bars = result.heights(result.probabilities)
     top = max(float(bars.max()), float(np.finfo(float).tiny))
     # All as fine as the least error: shares of bins that hold nothing are read beside the others.
     least = min((float(error) for error in errors if 0 < error < 1), default=1.0)

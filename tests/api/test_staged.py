@@ -11,9 +11,9 @@ from api.test_regression import FORMULAS, SCHEMA, table
 
 import dpreg
 from dpreg.errors import ArgumentError, BudgetError, DataError
+from dpreg.looks.need import rows_needed
 from dpreg.results.looks import Look
 from dpreg.results.views import privacy_facts
-from dpreg.looks.need import rows_needed
 
 
 def staged(formula="y ~ x + z", data=None, eps=1, **arguments):

@@ -111,7 +111,9 @@ def test_pcpl_with_too_little_eps_is_uniform_and_does_not_raise() -> None:
 def test_pcls_with_too_little_eps_is_refused_before_the_charge() -> None:
     ledger = dpreg.Ledger(1)
     with pytest.raises(ArgumentError, match="eps is too small"):
-        dpreg.dp_select("y ~ x", _flat(), eps="1e-12", schema=SCHEMA, budget=ledger)
+        dpreg.dp_select(
+            "y ~ x", _flat(), eps="1e-6", schema=SCHEMA, contributions=10**6, budget=ledger
+        )
     assert ledger.spent.eps == 0
 
 

@@ -32,15 +32,16 @@ def refused_uncharged(call: Callable[..., object], match: str, **arguments: Any)
 
 @pytest.mark.parametrize("neighbors", NEIGHBORS)
 @pytest.mark.parametrize("by", [None, "g"])
-@pytest.mark.parametrize("eps", ["1e-11", "1e-13", "1e-20"])
+@pytest.mark.parametrize("eps", ["1e-6", "2e-6"])
 def test_a_quantile_with_too_small_an_eps_is_not_charged(
     neighbors: str, by: str | None, eps: str
 ) -> None:
     arguments = {"x": "x", "q": 0.5, "data": DATA, "schema": SCHEMA, "by": by}
     refused_uncharged(
         dpreg.dp_quantile,
-        "eps is too small|eps must be at least 2",
+        "eps is too small",
         eps=eps,
+        contributions=10**6,
         neighbors=neighbors,
         **arguments,
     )
@@ -52,7 +53,7 @@ def test_a_level_that_no_float_can_hold_is_not_charged(alpha: str) -> None:
     refused_uncharged(dpreg.dp_quantile, "alpha must", alpha=alpha, **arguments)
 
 
-@pytest.mark.parametrize("bounds", [(0, 2e-323), (1, 1 + 1e-13)])
+@pytest.mark.parametrize("bounds", [(1e-100, 1e-100 * (1 + 1e-13)), (1, 1 + 1e-13)])
 def test_private_bins_without_room_in_float64_are_not_charged(bounds: tuple[float, float]) -> None:
     refused_uncharged(dpreg.dp_histogram, "bins", x=VALUES, bounds=bounds, eps=1)
 
@@ -191,7 +192,7 @@ def test_a_simulation_study_holds_at_the_ends_of_what_it_takes(mechanism: str, f
 def test_a_selection_study_refuses_numbers_beyond_a_table(name: str, value: object) -> None:
     with pytest.raises(ArgumentError, match=name):
         dpreg.selection_study(FORMULA, DATA, schema=SCHEMA, **{name: value})
-    dpreg.selection_study(FORMULA, DATA, schema=SCHEMA, eps=("1e30", "1e-3"), penalty=(0, 10**30))
+    dpreg.selection_study(FORMULA, DATA, schema=SCHEMA, eps=("1e6", "1e-3"), penalty=(0, 10**30))
 
 
 def test_a_selection_study_refuses_a_progress_that_is_no_truth() -> None:
@@ -202,7 +203,7 @@ def test_a_selection_study_refuses_a_progress_that_is_no_truth() -> None:
 # ---- an eps beyond all use ----
 
 
-@pytest.mark.parametrize("eps", ["1e62", "1e160", "1e300", "1e399"])
+@pytest.mark.parametrize("eps", ["1e5", "1e6"])
 def test_a_huge_eps_is_as_good_as_no_noise(eps: str) -> None:
     exact = float(VALUES.mean())
     assert dpreg.dp_mean(VALUES, bounds=(0, 1), eps=eps).params.iloc[0] == pytest.approx(exact)

@@ -287,7 +287,6 @@ def test_a_design_is_rebuilt_from_public_facts(formula):
 @pytest.mark.parametrize(
     ("formula", "schema"),
     [
-        ("y ~ x", {"y": (0, 5e-324), "x": (0, 1)}),
         ("y ~ I(x * 1e-300 * 1e-300)", {"y": (0, 1), "x": (0, 1)}),
     ],
 )
@@ -296,12 +295,13 @@ def test_no_width(formula, schema):
         build_design(formula, schema)
 
 
-@pytest.mark.parametrize("top", [2.0**501, 1e308 / 2, 2.0**-501, 5e-324 * 9])
+@pytest.mark.parametrize("unit", [1e70, 1e-70])
 @pytest.mark.parametrize("keep", [("Intercept",), ()])
-def test_a_response_whose_square_could_leave_float64_is_refused(top, keep):
-    with pytest.raises(SchemaError, match=r"response 'y': half the width of its bounds"):
-        build_design("y ~ x", {"y": (-top, top), "x": (0, 1)}, keep=keep)
-    build_design("y ~ x", {"y": (-(2.0**500), 2.0**500), "x": (-top, top)}, keep=keep)
+def test_a_response_whose_square_could_leave_float64_is_refused(unit, keep):
+    schema = {"y": (0, 9 * unit), "x": (0, 1)}
+    with pytest.raises(SchemaError, match="half the width of its bounds"):
+        build_design("I(y**3) ~ x", schema, keep=keep)
+    build_design("x ~ I(y**3)", schema, keep=keep)
 
 
 def test_names_must_differ():

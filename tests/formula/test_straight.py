@@ -31,17 +31,17 @@ def around(lo, hi):
     return np.array([*cells, *np.nextafter(cells, -np.inf), *np.nextafter(cells, np.inf)])
 
 
-finite = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e290, max_value=1e290)
+sizes = st.floats(min_value=1e-100, max_value=1e100)
+finite = st.just(0.0) | sizes | sizes.map(lambda size: -size)
 
 
 @given(finite, finite, st.sampled_from([Fraction(1), Fraction(1, 2), Fraction(1, 1000)]))
 def test_the_short_way_makes_the_same_rows(one, other, clip):
     lo, hi = min(one, other), max(one, other)
-    if not hi / 2 - lo / 2 > 0:
+    if not lo < lo + (hi - lo) / 2 < hi:
         return
     cells = around(lo, hi)
-    narrow = 2.0**-500 <= float(clip) * (hi / 2 - lo / 2) <= 2.0**500  # as responses have to be
-    design = build_design("y ~ x", {"x": (lo, hi), "y": (lo, hi) if narrow else (-1, 1)}, clip=clip)
+    design = build_design("y ~ x", {"x": (lo, hi), "y": (lo, hi)}, clip=clip)
     long, short = on_grid(design, {"x": cells, "y": cells[::-1].copy()})
     np.testing.assert_array_equal(short, long)
 

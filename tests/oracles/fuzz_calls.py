@@ -3,7 +3,8 @@
 `pair` makes a call and two neighbours from one seed. Everything about the call is drawn: which
 function, its method, mechanism, fit and engine, eps from 1e-12 to 1e3, delta, shares, radius,
 groups, and which columns the schema leaves out. Everything about the tables is drawn too: from no
-row to hundreds, constant and corner values, and in object columns whatever a cell can hold.
+row to hundreds, constant and corner values, and in object columns whatever a cell can hold. With
+`edges`, numbers lie at the ends of the ranges that `dpreg.ranges` allows.
 """
 
 from __future__ import annotations
@@ -64,9 +65,33 @@ class Pair:
         return f"{self.name}({told}) on {len(self.table)} and {len(self.neighbor)} rows"
 
 
-def pair(seed: int, among: tuple[str, ...] = (), *, person: bool = False) -> Pair:
+class AtEdges(np.random.Generator):
+    """Draws calls whose numbers lie at the ends of their ranges; `scales` are columns' units."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(np.random.PCG64([17, seed]))
+        units = (1.0, 1e100, 1e-100, 1e50, 1e-50)
+        self.scales = {name: _one(self, units) for name in NUMERIC}
+
+
+def _schema(rng: np.random.Generator) -> Options:
+    """Declare the columns, each in its unit; a bound that is too large or small is at the end."""
+    if not isinstance(rng, AtEdges):
+        return SCHEMA
+
+    def size(bound: float) -> float:
+        return float(np.sign(bound) * min(max(abs(bound), 1e-100), 1e100))
+
+    return SCHEMA | {
+        name: tuple(size(rng.scales[name] * bound) for bound in SCHEMA[name]) for name in NUMERIC
+    }
+
+
+def pair(
+    seed: int, among: tuple[str, ...] = (), *, person: bool = False, edges: bool = False
+) -> Pair:
     """Make a call and two neighbours; with `person`, a call that is told whose rows they are."""
-    rng = np.random.default_rng([16, seed])
+    rng = AtEdges(seed) if edges else np.random.default_rng([16, seed])
     name = _one(rng, among or tuple(MAKERS))
     options = _common(rng) | ({"person": "who"} if person else {})
     call = MAKERS[name](rng, options)
@@ -105,15 +130,20 @@ def _common(rng: np.random.Generator) -> Options:
     """Draw what every call is told. eps is often ordinary, lest most calls be refused."""
     exponent = rng.uniform(-1, 2) if _some(rng, 0.6) else rng.uniform(-12, 3)
     left_out = [column for column in NUMERIC if _some(rng, 0.15)]
+    edges = isinstance(rng, AtEdges)
+    many = (1, 1, 10**6) if edges else (1, 1, 1, 2, 3, 7, 1000)
+    eps = _one(rng, ("1e-6", "1e-4", "1", "1e6", "1e6")) if edges else f"{10**exponent:.4g}"
     return {
-        "eps": f"{10**exponent:.4g}",
+        "eps": eps,
         "neighbors": _one(rng, ("replace-one", "add-remove")),
-        "contributions": _one(rng, (1, 1, 1, 2, 3, 7, 1000)),
-        "schema": {name: how for name, how in SCHEMA.items() if name not in left_out},
+        "contributions": _one(rng, many),
+        "schema": {name: how for name, how in _schema(rng).items() if name not in left_out},
     }
 
 
 def _delta(rng: np.random.Generator) -> str:
+    if isinstance(rng, AtEdges):
+        return str(_one(rng, (0, "1e-300", "1e-6", "0.99")))
     return str(_one(rng, (0, "1e-6", "1e-6", "1e-12", "0.01", "1e-300", "0.4")))
 
 
@@ -189,6 +219,7 @@ def _select_family(rng: np.random.Generator, options: Options) -> Any:
 def _ols(rng: np.random.Generator, options: Options) -> Any:
     method = options["method"] = _one(rng, ("auto", "staged", "gram", "objective", "ssp", "adassp"))
     gram = method in ("auto", "staged", "gram", "objective")
+    noises: tuple[str | None, ...]
     noises = (None, "gaussian", "knorm", "laplace") if gram else (None, "wang", "classical")
     if method in ("auto", "staged"):
         noises = (None, "gaussian", "matrix-laplace")
@@ -239,7 +270,7 @@ def _with_levels(data: Any) -> Any:
 
 def _columns(rng: np.random.Generator, options: Options) -> list[str]:
     """Draw columns; the classic calls need bounds for each."""
-    options["schema"] = SCHEMA
+    options["schema"] = _schema(rng)
     names = [name for name in NUMERIC if _some(rng, 0.4)] or ["a"]
     options["x"] = names
     if _some(rng, 0.4):
@@ -308,7 +339,7 @@ def _aggregate(rng: np.random.Generator, options: Options) -> Any:
     _columns(rng, options)
     options |= {
         "delta": _delta(rng),
-        "bounds": (-1, 6),
+        "bounds": (-1, 6) if not isinstance(rng, AtEdges) else _schema(rng)["a"],
         "blocks": _one(rng, (1, 20)),  # a released count may ask for a million at a tiny eps
         "aggregation": _one(rng, ("auto", "mean", "winsorized")),
         "correct_bias": bool(rng.integers(2)),
@@ -346,7 +377,10 @@ def _tables(rng: np.random.Generator, options: Options) -> tuple[pd.DataFrame, p
     def frame(cells: Mapping[str, list[Any]]) -> pd.DataFrame:
         return pd.DataFrame(
             {
-                name: _series(held, object if name in objects or name == "g" else np.float64)
+                name: _series(
+                    _scaled(rng, name, held),
+                    object if name in objects or name == "g" else np.float64,
+                )
                 for name, held in cells.items()
             }
         )
@@ -357,6 +391,12 @@ def _tables(rng: np.random.Generator, options: Options) -> tuple[pd.DataFrame, p
     moved = min(moved, size)
     kept = {name: held[: size - moved] for name, held in common.items()}
     return frame(common), frame({name: kept[name] + extra[name][:moved] for name in SCHEMA})
+
+
+def _scaled(rng: np.random.Generator, name: str, held: list[Any]) -> list[Any]:
+    """Give ordinary numbers in their column's unit."""
+    unit = rng.scales.get(name, 1.0) if isinstance(rng, AtEdges) else 1.0
+    return [cell * unit if type(cell) is float and unit != 1.0 else cell for cell in held]
 
 
 def _series(held: list[Any], kind: type) -> pd.Series:

@@ -12,6 +12,7 @@ from oracles.bounds import anything
 from oracles.design_rows import blocks
 
 from dpreg.formula.design import build_design
+from dpreg.looks.need import rows_needed
 from dpreg.moments import read_moments
 from dpreg.privacy.account import Account, AccountError
 from dpreg.privacy.budget import Budget
@@ -26,7 +27,6 @@ from dpreg.sources.reader import Reader
 from dpreg.staged import clips
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.looks import look
-from dpreg.looks.need import rows_needed
 from dpreg.staged.opened import open_looks
 from dpreg.staged.plan import LOOKS, NOISES, SHARES, SQUARES, TAIL, plan_looks
 from dpreg.staged.rows import LocatedRows

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.look_noise import located_gaussian, located_matrix_laplace
 from dpreg.looks.need import rows_needed
+from dpreg.privacy.look_noise import located_gaussian, located_matrix_laplace
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])

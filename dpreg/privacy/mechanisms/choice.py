@@ -74,9 +74,6 @@ MECHANISMS: Final = CHOICES
 _LARGEST_SCALE: Final = 2.0**53
 _LARGEST_REACH: Final = 2**62
 """OpenDP holds ranges in 64 bits."""
-_LARGEST_EPS: Final = Fraction(2**200)
-"""A larger eps is replaced by this, so that eps^2 stays within float64: what is eps'-DP is eps-DP
-for every eps > eps', as exp(eps') <= exp(eps)."""
 
 
 def draw_index(
@@ -150,8 +147,7 @@ def noise_scale(eps: Fraction, score_range: int, mechanism: str) -> float:
 
     The privacy loss that OpenDP computes for the built measurement, rounded upwards in float64, is
     compared with eps (with eps^2 / 8 for the exponential mechanism, measured in zCDP) as exact
-    Fractions; while it exceeds it by an ulp the scale is taken one float higher. An eps above
-    2**200 is taken for 2**200.
+    Fractions; while it exceeds it by an ulp the scale is taken one float higher.
     """
     eps = exact(eps, "eps")
     if eps <= 0:
@@ -160,7 +156,7 @@ def noise_scale(eps: Fraction, score_range: int, mechanism: str) -> float:
         raise ArgumentError(f"mechanism must be one of {MECHANISMS}, got {shown(mechanism)}")
     if isinstance(score_range, bool) or not isinstance(score_range, int) or score_range < 1:
         raise ArgumentError("score_range must be an integer of at least 1")
-    return _least_scale(min(eps, _LARGEST_EPS), score_range, mechanism)
+    return _least_scale(eps, score_range, mechanism)
 
 
 @lru_cache(maxsize=256)
