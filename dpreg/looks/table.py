@@ -112,7 +112,7 @@ class Table:
         """
         A, S = limits
         place, at = place_of(point, family, known=self.described.known, information=A, score=S)
-        exact = self._read(place, matrix=noise.middle == "matrix")
+        exact = self._read(place, matrix=noise.middle == "matrix", tail=noise.tail_share > 0)
         drawn = noise.draw(self.opened.part(share, last=last))
         score = S * _noisy(exact.score, drawn.score)
         if drawn.information is None:
@@ -131,6 +131,9 @@ class Table:
             both = zip(exact.middle, drawn.middle, strict=True)
             middle = S * S * np.array([_noisy(row, own) for row, own in both])
             trace = float(np.trace(middle))
+        tail = 0.0
+        if drawn.tail is not None:
+            tail = S * S * float(_noisy([exact.tail], [drawn.tail])[0])
         return Release(
             point=at,
             information=information,
@@ -142,6 +145,8 @@ class Table:
             trace=trace,
             limits=limits,
             share=float(share),
+            tail=tail,
+            tail_sd=S * S * noise.tail_sd,
             degrees=None if before is None else before.degrees,
         )
 
@@ -183,10 +188,16 @@ class Table:
             degrees=noise.degrees,
         )
 
-    def _read(self, place: Place, *, matrix: bool, described: Described | None = None) -> Exact:
-        tally = LookTally(
-            Rows(self.design, described or self.described, place), matrix, self.plan.persons
-        )
+    def _read(
+        self,
+        place: Place,
+        *,
+        matrix: bool,
+        tail: bool = False,
+        described: Described | None = None,
+    ) -> Exact:
+        rows = Rows(self.design, described or self.described, place)
+        tally = LookTally(rows, matrix, self.plan.persons, tail)
         return exact_sums(tally, self.reader.total(tally.rows.types, tally, "look"))
 
 

@@ -13,7 +13,10 @@ class Tuning:
     early: tuple[float, ...] = (0.06, 0.06, 0.06)
     box_pure: float = 0.15
     locating_pure: tuple[float, ...] = (0.20, 0.30)
-    middle_pure: float = 0.14
+    middle_pure: float = 0.10
+    tail: float = 0.02
+    tail_pure: float = 0.06
+    heavy: float = 0.3
     information: float = 0.12
     information_early: float = 0.35
     loud: float = 0.15
@@ -26,6 +29,8 @@ class Tuning:
     hidden: float = 0.3
     settled: float = 0.5
     box_noise: float = 1.2
+    gap: float = 2.0
+    least_gap: float = 0.01
     sure: float = 0.7
     longest: float = 2.0
     least_count: float = 0.3
@@ -34,7 +39,7 @@ class Tuning:
     prior: float = 16.0
     nearer: float = 16.0
     most_prior: float = 0.5
-    wide: float = 0.5
+    wide: float = 0.8
 
 
 TUNING = Tuning()
