@@ -30,7 +30,7 @@ _FLUSH: Final = 512
 _UNIT: Final = 1 << CELL_BITS
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Exact:
     """The exact sums of one look, integers in units of 2**-40; they never leave this room.
 
