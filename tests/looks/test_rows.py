@@ -307,7 +307,7 @@ def test_no_person_leaves_the_limits_however_many_rows(name, together, seed):
 @pytest.mark.parametrize("copies", [1, 20, 3000])
 @pytest.mark.parametrize("name", ["linear", "logit"])
 def test_a_saturated_sum_is_no_limit_and_counts_for_nothing(name, copies, p, together):
-    """Twenty rows at 2**30 have squares beyond 2**63: a factor of the saturated sum is too large."""
+    """A factor made of a saturated sum would be too large."""
     point = Point(
         np.zeros(p), np.eye(p) * 2.0**20, np.zeros(p), 0.0, 1.0, 1.0, np.ones(p), np.ones(p)
     )
