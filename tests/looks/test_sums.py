@@ -13,7 +13,7 @@ from dpreg.sources.persons import PERSON
 
 def slowly(k, f, *, together, matrix):
     """Python's integers."""
-    d = len(k)
+    d, at = len(k), range(len(k))
     k = [[int(cell) for cell in column] for column in k.T]
     f = [[int(cell) for cell in column] for column in f.T]
     information = tuple(
@@ -22,8 +22,8 @@ def slowly(k, f, *, together, matrix):
     if together:
         score = tuple(sum(row[i] * own[0] for row, own in zip(k, f, strict=True)) for i in range(d))
         return information, score, sum(own[0] ** 2 for own in f)
-    score = tuple(2**20 * sum(own[i] for own in f) for i in range(d))
-    squares = tuple(tuple(sum(own[i] * own[j] for own in f) for j in range(d)) for i in range(d))
+    score = tuple(2**20 * sum(own[i] for own in f) for i in at)
+    squares = tuple(tuple(sum(own[i] * own[j] for own in f) for j in at) for i in at)
     return information, score, squares if matrix else sum(squares[i][i] for i in range(d))
 
 

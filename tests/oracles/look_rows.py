@@ -1,4 +1,4 @@
-"""Rows for looks: hostile cells, places with near and far coordinates, and what plain floats say."""
+"""Rows for looks: hostile cells, places near and far, and what plain floats say."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Looks with tags in the place of noise: which exact number each released one is, and its noise.
 
 `tagged` replaces the mechanisms by `Tag`s, integers that know the draw they belong to, and listens
-where a look adds noise to exact integers. What is told is a list of pairs (exact, tag), one for each
-number that leaves the room of looks. Costs of neighbours follow from such pairs alone: neither
+where a look adds noise to exact integers. What is told are pairs (exact, tag), one for each number
+that leaves the room of looks. Costs of neighbours follow from such pairs alone: neither
 dpreg's sensitivities nor its calibration have a part in them.
 """
 
@@ -108,7 +108,7 @@ def cells_of(pairs: list[tuple[int, Tag]]) -> Cells:
 
 
 def cost(one: Cells, other: Cells) -> float:
-    """The squared ratio of neighbours' sums where noise is Gaussian, else the loss that they reach."""
+    """The squared ratio of two sums where noise is Gaussian, else the loss that they reach."""
     assert one.keys() == other.keys()
     draws: dict[int, dict[Any, float]] = defaultdict(dict)
     tags: dict[int, Tag] = {}
