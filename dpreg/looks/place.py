@@ -7,14 +7,19 @@ numbers are the map, and `Place.point` takes coefficients back with the same num
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
+from dpreg.errors import ArgumentError
 from dpreg.looks.families import Family
 from dpreg.looks.grid import LARGEST_REACH, Form, offset_of, whitened_forms, whitening_of
 from dpreg.looks.point import Point
 
 __all__ = ["Place", "place_of"]
+
+_LEAST: Final = 1e-100
+"""Far beyond what looks meet; between it and its inverse nothing of a row leaves float64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,13 @@ class Place:
     information: float
     score: float
     together: bool
+
+    def __post_init__(self) -> None:
+        """Refuse limits that limit nothing: rows count on them."""
+        if not all(
+            _LEAST <= of <= 1 / _LEAST for of in (self.weight, self.information, self.score)
+        ):
+            raise ArgumentError("a place's weight and limits must lie between 1e-100 and 1e100")
 
 
 def place_of(

@@ -31,7 +31,7 @@ _UNIT: Final = 1 << CELL_BITS
 _QUARTER: Final = 2.0 ** (2 * CELL_BITS - 2)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Exact:
     """The exact sums of one look, integers in units of 2**-40; they never leave this room.
 
