@@ -30,12 +30,8 @@ predict.dp_result <- function(object, newdata, se.fit = FALSE,
                               interval = c("none", "confidence", "prediction"), level = 0.95,
                               type = c("response", "terms"), terms = NULL, ...) {
   fit <- fitted_part(object, "predict()")
-<<<<<<< HEAD
-  no_more(...)
-=======
   refuse_means(fit)
-  no_more_arguments("predict()", ...)
->>>>>>> choice
+  no_more(...)
   newdata <- own_rows(if (!missing(newdata)) newdata, "predict()")
   if (inherits(fit, "dp_glm")) { # which a selection chose
     return(predict.dp_glm(fit, newdata, se.fit, interval[1], level, if (missing(type)) "link" else type, terms))

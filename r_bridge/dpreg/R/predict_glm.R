@@ -25,12 +25,8 @@
 #' @export
 predict.dp_glm <- function(object, newdata, se.fit = FALSE, interval = c("none", "confidence"), level = 0.95,
                            type = c("link", "response", "terms"), terms = NULL, ...) {
-<<<<<<< HEAD
-  no_more(...)
-=======
   refuse_means(object)
-  no_more_arguments("predict()", ...)
->>>>>>> choice
+  no_more(...)
   newdata <- own_rows(if (!missing(newdata)) newdata, "predict()")
   if (identical(interval, "prediction")) {
     dpreg_stop("argument_error", 'interval = "prediction" is not offered: a new response is 0 or 1, or a count. ',
