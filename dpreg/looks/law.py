@@ -9,10 +9,11 @@ whatever the model, right or wrong:
 
 - C, the noise: that of s, and that of H times theta, information_sd^2 (|theta|^2 I + theta theta');
 - B, what limits may have cut of the score: TUNING.allowance times the bound of `limits`, any way;
-  or, where the released tail says that few rows carry the fit, what scores beyond S come to if their
-  chance falls as the inverse square, q / (2 S ln 2) with q the sum of |s_i|^2 - S^2/4 beyond S/2;
-- D = TUNING.gap G T G, what is not known of H: it is limited, and lifted by G >= 0 to what an
-  earlier look showed;
+  or, where the released tail says that few rows carry the fit, what scores beyond S come to if
+  their chance falls as the inverse square, q / (2 S ln 2), q the sum of |s_i|^2 - S^2/4 beyond S/2;
+- D, what is not known of H: rows far out were limited in it, and where an earlier look had shown
+  more it is lifted, by g_k in the directions q_k. How much was right to lift lies between 0 and
+  g_k + TUNING.gap sd of the noise there, whose square times q_k'T q_k is D's part along q_k;
 - E = (r H theta)(r H theta)': a step that is long where the link is not the identity, r its length.
 
 theta has the prior N(0, TUNING.prior phi I): what is left over may explain a direction of small
@@ -24,8 +25,8 @@ N(0, phi 4 d/n I), or theta as it is found where that is larger.
 The truth lies around beta with the sandwich H^-1 M H^-1, in which M is drawn towards phi H by the
 ratio of its noise to the spread that such a matrix has. M adds up rows, or persons: robust errors.
 
-A coefficient whose variance is more than TUNING.most_prior of the prior's has no interval: no finite
-one would hold.
+A coefficient whose variance is more than TUNING.most_prior of the prior's has no interval: no
+finite one would hold.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ from dpreg.looks.families import Family
 from dpreg.looks.limits import cut_score
 from dpreg.looks.locate import lifted, noise_norm
 from dpreg.looks.release import Release
+from dpreg.looks.solve import eigen, held, pseudo
+from dpreg.looks.solve import inverse as inverse_of
 from dpreg.looks.tuning import TUNING
 
 __all__ = ["Fit", "Law", "fit", "law"]
@@ -105,19 +108,19 @@ def law(release: Release, family: Family, rows: float) -> Law:
     H = lifted(release.information, point, rows)
     trace = max(float(np.trace(H)), TUNING.least_count * rows * d)
     least = 2 * release.middle_sd * math.sqrt(2 * d if release.middle is not None else 1)
-    phi = max(release.trace, least) / trace
+    phi = held(max(release.trace, least) / trace, 1e-30)
     if not family.dispersed:
         phi = max(phi, TUNING.least_phi)
-    values, Q = np.linalg.eigh(H)
+    values, Q = eigen(H)
     norm = noise_norm(release.information_sd, d)
     root = (Q * np.sqrt(np.maximum(values, 0.5 * norm))) @ Q.T
     inner, trust = phi * np.eye(d), 0.0
     if release.middle is not None:
-        inverse = np.linalg.inv(root)
+        turned = inverse_of(root)
         noise = math.sqrt(2) * release.middle_sd / rows
-        trust = (TUNING.sandwich * phi) ** 2 / ((TUNING.sandwich * phi) ** 2 + noise**2)
-        inner = inner + trust * (inverse @ release.middle @ inverse - inner)
-        values, Q = np.linalg.eigh(inner)
+        trust = 1 / (1 + held(noise / (TUNING.sandwich * phi)) ** 2)
+        inner = inner + trust * (turned @ release.middle @ turned - inner)
+        values, Q = eigen(inner)
         inner = (Q * np.clip(values, TUNING.least_phi * phi, phi / TUNING.least_phi)) @ Q.T
     whole = max(release.trace, least)
     heavy = max(release.tail, 0.0) / whole
@@ -131,9 +134,9 @@ def law(release: Release, family: Family, rows: float) -> Law:
         gap=H - release.information,
         score=release.score,
         middle=root @ inner @ root,
-        fixed=(cut**2 + release.score_sd**2) * np.eye(d),
+        fixed=(held(cut) ** 2 + held(release.score_sd) ** 2) * np.eye(d),
         information_sd=release.information_sd,
-        noise=release.score_sd**2 / max(rows, 1.0),
+        noise=held(release.score_sd) ** 2 / max(rows, 1.0),
         dispersion=phi,
         rows=rows,
         curved=math.isfinite(family.limits[0]),
@@ -173,29 +176,29 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
     """
     size = len(one.score)
     chosen = list(range(size)) if columns is None else list(columns)
-    inverse = np.linalg.pinv(one.transform)
+    inverse = pseudo(one.transform)
     J = inverse[:, chosen]  # theta = J b - inverse shift
     A = one.information @ J
     told = one.score + one.information @ (inverse @ one.shift)
-    base = np.linalg.inv(J.T @ J)
+    base = inverse_of(J.T @ J)
     prior = base * (TUNING.prior * one.dispersion)
-    precision, around = np.linalg.inv(prior), one.shift[chosen]
+    precision, around = inverse_of(prior), one.shift[chosen]
     b, spread, near = around, prior, prior
     sure = known = precision
     usual = 4 * size * max(one.dispersion, one.noise) / max(one.rows, 1.0)
     for _ in range(_STEPS):
         theta = J @ b - inverse @ one.shift
         W, D = _noise(one, theta, J @ near @ J.T), _unsure(one, theta, J @ spread @ J.T)
-        Wi = np.linalg.inv(W + D + one.middle)
+        Wi = inverse_of(W + D + one.middle)
         known = A.T @ Wi @ A
-        spread = np.linalg.inv(known + precision)
+        spread = inverse_of(known + precision)
         shrunk = known + TUNING.nearer * precision
-        b = np.linalg.solve(shrunk, A.T @ Wi @ told + TUNING.nearer * precision @ around)
+        b = inverse_of(shrunk) @ (A.T @ Wi @ told + TUNING.nearer * precision @ around)
         left = max(usual, float(theta @ theta) / size)
-        near = np.linalg.inv(known + precision * (TUNING.prior * one.dispersion / left))
-        Wi = np.linalg.inv(W + one.middle)
-        sure = np.linalg.inv(A.T @ Wi @ A + precision)
-    gain = spread @ A.T @ np.linalg.inv(W + D + one.middle)
+        near = inverse_of(known + precision * (TUNING.prior * one.dispersion / left))
+        Wi = inverse_of(W + one.middle)
+        sure = inverse_of(A.T @ Wi @ A + precision)
+    gain = spread @ A.T @ inverse_of(W + D + one.middle)
     variance = np.maximum(np.diag(spread), 1e-300)
     return Fit(
         params=np.asarray(b, dtype=np.float64),
@@ -212,7 +215,7 @@ def _noise(one: Law, theta: Floats, spread: Floats) -> Floats:
     size = len(theta)
     W = one.fixed + one.information_sd**2 * (float(np.trace(square)) * np.eye(size) + square)
     if one.curved:
-        length = math.sqrt(max(float(theta @ one.information @ theta), 0.0) / one.rows)
+        length = math.sqrt(held(float(theta @ one.information @ theta) / one.rows))
         along = min(length / math.sqrt(one.weight), 1.0) * (one.information @ theta)
         W = W + np.outer(along, along)
     return np.asarray(W, dtype=np.float64)
@@ -221,7 +224,7 @@ def _noise(one: Law, theta: Floats, spread: Floats) -> Floats:
 def _unsure(one: Law, theta: Floats, spread: Floats) -> Floats:
     """Return D."""
     square = np.outer(theta, theta) + spread
-    values, Q = np.linalg.eigh(one.gap)
+    values, Q = eigen(one.gap)
     along = np.einsum("ij,ik,kj->j", Q, square, Q)
     reach = values + TUNING.gap * math.sqrt(2) * one.information_sd * (
         values > TUNING.least_gap * one.rows

@@ -15,6 +15,7 @@ from dpreg.errors import ArgumentError
 from dpreg.looks.families import Family
 from dpreg.looks.grid import LARGEST_REACH, Form, offset_of, whitened_forms, whitening_of
 from dpreg.looks.point import Point
+from dpreg.looks.solve import pseudo
 
 __all__ = ["Place", "place_of"]
 
@@ -85,7 +86,7 @@ def place_of(
     whitening, offset = whitening_of(forms), offset_of(forms)
     centre = point.centre
     if forms:
-        centre = np.asarray(-np.linalg.lstsq(whitening, offset, rcond=None)[0], dtype=np.float64)
+        centre = -pseudo(whitening) @ offset
     b0, b = predictor.floats
     b = b[: len(forms)]
     rounded = replace(

@@ -1,9 +1,9 @@
 """A table as looks see it: exact sums leave this file only with their noise added.
 
 Privacy. Each look's exact sums are given noise that is drawn by the right of the look's own part of
-the budget, and fitted to rows that reach just as far as `dpreg.looks.rows` proves of them. Its place
-is a function of earlier released values: the setting of `dpreg.privacy.looks` (Gaussian), and of
-sequential composition of adaptively chosen mechanisms (pure).
+the budget, and fitted to rows that reach just as far as `dpreg.looks.rows` proves of them. Its
+place is a function of earlier released values: the setting of `dpreg.privacy.looks` (Gaussian), and
+of sequential composition of adaptively chosen mechanisms (pure).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dpreg.looks.plan import LookPlan, Opened
 from dpreg.looks.point import Point
 from dpreg.looks.release import Box, Release
 from dpreg.looks.rows import Rows
+from dpreg.looks.solve import pseudo
 from dpreg.looks.sums import Exact, LookTally, exact_sums
 from dpreg.moments import Vectors, read_moments
 from dpreg.privacy.fit_noise import FitNoise
@@ -208,7 +209,7 @@ def carried(before: Release, at: Point) -> tuple[Floats, float]:
     """
     d = at.size
     old, new = _rows(before.point), _rows(at)
-    J = new @ np.linalg.pinv(old)
+    J = new @ pseudo(old)
     scale = before.point.weight / at.weight
     spread = float(np.sqrt((J**2).sum(axis=1)).mean()) ** 2
     return (
