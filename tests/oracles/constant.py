@@ -15,7 +15,7 @@ import pickle
 import sys
 import warnings
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import matplotlib as mpl
 import numpy as np
@@ -30,13 +30,16 @@ from dpreg.selection.tree import sampler
 mpl.use("Agg")
 
 
-class Swallowing:
+class Swallowing(int):
     """Noise that leaves nothing of the number to which it is added."""
 
     __array_ufunc__ = None
+    value: int
 
-    def __init__(self, value: int) -> None:
-        self.value = value
+    def __new__(cls, value: int) -> Self:
+        made = super().__new__(cls, value)
+        made.value = value
+        return made
 
     def __add__(self, exact: Any) -> int:
         return self.value
