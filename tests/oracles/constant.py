@@ -15,7 +15,7 @@ import pickle
 import sys
 import warnings
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -30,16 +30,17 @@ from dpreg.selection.tree import sampler
 mpl.use("Agg")
 
 
-class Swallowing(int):
+class Swallowing:
     """Noise that leaves nothing of the number to which it is added."""
 
     __array_ufunc__ = None
-    value: int
 
-    def __new__(cls, value: int) -> Self:
-        made = super().__new__(cls, value)
-        made.value = value
-        return made
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    @property
+    def __class__(self) -> type:  # noise is an integer
+        return int
 
     def __add__(self, exact: Any) -> int:
         return self.value
