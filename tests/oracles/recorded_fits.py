@@ -1,8 +1,8 @@
 """What the looks of `dp_ols` and `dp_glm` cost a person, from the scales of their noise alone.
 
-A unit is a row, or a person's rows together. In the box a row is (1, x, y), its cells in [-1, 1]. At
-a locating look, and in a box of persons, a unit has sum |a|^2 <= 1 and sum f^2 <= 1; at a fitting
-look a positive semidefinite H of trace 1 at most and a score of length 1 at most.
+A unit is a row, or a person's rows together. In the box a row is (1, x, y), its cells in [-1, 1].
+At a locating look, and in a box of persons, a unit has sum |a|^2 <= 1 and sum f^2 <= 1; at a
+fitting look a positive semidefinite H of trace 1 at most and a score of length 1 at most.
 """
 
 from __future__ import annotations
