@@ -77,7 +77,8 @@ def by_calls(case: Case, made: Scaled, run: int, eps: float, delta: float) -> Fi
     except NotReleased:
         low = high = np.full(len(names), np.nan)
     marks: Mapping[str, str] = getattr(result, "marks", result.weak)
-    return Fit(estimate, low, high, tuple(marks.get(name, "") for name in names))
+    said = {name: "" if mark == "above noise" else mark for name, mark in marks.items()}
+    return Fit(estimate, low, high, tuple(said.get(name, "") for name in names))
 
 
 def by_function(name: str) -> Engine:

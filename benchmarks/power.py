@@ -101,14 +101,16 @@ def add_set(sums: Counter[str], runs: Sequence[Counter[str]]) -> None:
     sums["sets"] += 1
 
 
-def run(cell: Cell, rng: np.random.Generator, fits: Sequence[str]) -> dict[str, Counter[str]]:
+def run(
+    cell: Cell, rng: np.random.Generator, fits: Sequence[str], later: float | None = None
+) -> dict[str, Counter[str]]:
     """Draw rows, release, choose, fit; return counts of each way."""
     x, y = draw(cell, rng)
     out: dict[str, Counter[str]] = {"bic": Counter()}
     add_set(out["bic"], [counted(cell, bic(cell, Rows(x, y).boxed))])
     for fit in fits:
         out[fit] = Counter()
-        add_set(out[fit], [fitted(cell, x, y, fit, rng)])
+        add_set(out[fit], [fitted(cell, x, y, fit, rng, later)])
     return out
 
 
@@ -146,10 +148,15 @@ def counted(
 
 
 def fitted(
-    cell: Cell, x: np.ndarray, y: np.ndarray, fit: str, rng: np.random.Generator
+    cell: Cell,
+    x: np.ndarray,
+    y: np.ndarray,
+    fit: str,
+    rng: np.random.Generator,
+    later: float | None = None,
 ) -> Counter[str]:
-    """Choose and fit in one of the ways; count what the intervals of reported terms cover."""
-    later = float(fresh_share(Fraction(cell.delta))) if fit == "fresh" else 1.0
+    """Choose and fit in one of the ways; count what the intervals of found terms cover."""
+    later = float(fresh_share(Fraction(cell.delta))) if later is None else later
     looks, choice = chosen(
         cell, x, y, 1.0 - later if fit == "fresh" else 1.0, rng, fits=fit == "same"
     )
@@ -213,7 +220,14 @@ def write(path: Path, cell: Cell, runs: int, outcomes: dict[str, Counter[str]]) 
 
 
 def more(
-    cell: Cell, places: range, times: int, fits: Sequence[str], *, peers: bool, share: float
+    cell: Cell,
+    places: range,
+    times: int,
+    fits: Sequence[str],
+    *,
+    peers: bool,
+    share: float,
+    later: float | None = None,
 ) -> dict[str, Counter[str]]:
     """Return the sums of the data sets of these numbers."""
     kind = len(fits) + 10 * peers
@@ -228,7 +242,7 @@ def more(
             for name, model in found.items():
                 add_set(sums[name], [counted(cell, model)])
         else:
-            for method, counts in run(cell, rng, fits).items():
+            for method, counts in run(cell, rng, fits, later).items():
                 sums[method].update(counts)
     return sums
 
@@ -242,6 +256,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=100_000, help="rows beyond which runs are few")
     parser.add_argument("--fits", nargs="+", choices=FITS, default=[])
     parser.add_argument("--share", type=float, default=1.0, help="of the budget that chooses")
+    parser.add_argument("--later", type=float, help='what fit="fresh" keeps; default: as a call')
     parser.add_argument("--peers", action="store_true", help="peers in place of the looks")
     parser.add_argument("--table", action="store_true", help="show the file; run nothing")
     parser.add_argument("--by-rows", action="store_true", help="a table with a column each")
@@ -269,7 +284,13 @@ def main() -> None:
             size = min(batch, -(-wanted // times) - have)
             places = range(have, have + size)
             outcomes = more(
-                cell, places, times, arguments.fits, peers=arguments.peers, share=arguments.share
+                cell,
+                places,
+                times,
+                arguments.fits,
+                peers=arguments.peers,
+                share=arguments.share,
+                later=arguments.later,
             )
             write(arguments.out, cell, size * times, outcomes)
             for method, counts in outcomes.items():

@@ -68,8 +68,8 @@ SHARES: Final[Mapping[str, Fraction]] = {
 """Steps that `shares` may name, and the part of eps that each takes when it is needed.
 
 "bounds", "radius", "sigma2" and "count" are parts of the whole eps; "fit" (of ``fit="share"``, and
-of ``fit="fresh"``, which unless told otherwise takes .3, or .2 for a linear model without delta) is
-a part of what these leave, "profile" (PCPL's bound on the residuals) of what is left to select
+of ``fit="fresh"``, which unless told otherwise takes .2, or .15 for a linear model without delta)
+is a part of what these leave, "profile" (PCPL's bound on the residuals) of what is left to select
 with.
 
 Chosen by ``python -m benchmarks.shares`` on randhie, King County and simulated Bay Area rows:

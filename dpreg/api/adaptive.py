@@ -6,6 +6,7 @@ Tested in `tests/api/test_adaptive.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -198,7 +199,7 @@ def linear_results(
         RegressionResults,
         design,
         columns,
-        facts,
+        replace(facts, whole=seen.plan.persons),
         **found.fields,
         error_variance=variance * width**2,
         explained=share / (share + variance),
@@ -235,7 +236,7 @@ def family_results(
         GLMResults,
         design,
         chosen,
-        facts,
+        replace(facts, whole=seen.plan.persons),
         design_formula=model.formula,
         endog_names=model.response,
         **found.fields,

@@ -63,6 +63,8 @@ class CallFacts:
         Column to "schema" or "private".
     account : Account
     notes : tuple of str
+    whole : bool
+        Whether all rows of a person count; see `PrivacyClaim`.
     """
 
     formula: str
@@ -73,11 +75,12 @@ class CallFacts:
     bounds: Mapping[str, str]
     account: Account
     notes: tuple[str, ...] = ()
+    whole: bool = False
 
     @property
     def claim(self) -> PrivacyClaim:
         """What the result claims, once all is drawn."""
-        return PrivacyClaim.of(self.account)
+        return replace(PrivacyClaim.of(self.account), whole=self.whole)
 
     def after(self, rows: int | None, passes: int) -> CallFacts:
         """Return the facts, completed once the rows were read."""

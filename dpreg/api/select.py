@@ -110,8 +110,9 @@ def dp_select(
     offset, exposure, response_cap, trials : optional
         With a family; as for `dp_glm`. An offset is in every model.
     method : {"auto", "staged", "pcls", "pcpl"}
-        "staged" looks at the rows as `dp_ols` does, and chooses from what the looks released: it
-        finds more with enough rows, needs no radius, and says which terms others might stand for.
+        "staged" looks at the rows as `dp_ols` does, and tests each term beside all others by what
+        the last look released: it finds more with enough rows, needs no radius, and names groups of
+        terms that it cannot tell apart.
         "pcls" is penalised constrained least squares (Algorithm 1 of Lei et al.), "pcpl" profile
         likelihood (Algorithm 2), which needs delta and no knowledge of the residual variance.
         "auto" takes "staged" where a public rule finds enough rows and "pcls" otherwise; a note
@@ -156,22 +157,22 @@ def dp_select(
     sigma2 : number or "private", optional
         Residual variance, in squared units of the scaled response.
     false_inclusions : number
-        The expected number of useless terms under ``penalty="auto"`` and with "staged".
+        The expected number of useless terms under ``penalty="auto"`` and, with "staged", the level
+        of all tests together: at most about so many useless terms are selected on average, and
+        groups of useless terms named, whatever else has an effect.
     shares : mapping, optional
         Parts of eps for the steps bought on the way: "bounds", "radius", "sigma2", "count",
         "profile", "fit". Defaults: `dpreg.request.SHARES`. "staged" has "bounds" and, with
-        ``fit="fresh"``, "fit" (.3, or .2 for a linear model without delta).
+        ``fit="fresh"``, "fit" (.2, or .15 for a linear model without delta).
     draws : int
         How many models are drawn; frequencies are shares of these. The most frequent is reported.
     fit : {"auto", "same", "fresh", "split", "share", None}
         Coefficients of the chosen model. With "staged": "fresh" spends a share of the budget on one
-        more look at the chosen columns; "same" takes them from the last look, each with its law
-        given the choice, and lets that look cut residuals farther out, which finds fewer terms
-        where they have heavy tails; "split" looks and chooses with half of the rows, and looks once
-        more at the chosen columns of the other half, each at the whole of the budget (it needs
-        `person` on a cluster, and where each pass runs a query or a function again). With the
-        paper's methods: "split" fits the other half, "share" the same rows with a share of eps.
-        None fits nothing. "auto" is "fresh" with "staged", and "split" with the paper's.
+        more look at the chosen columns; "same" takes them from the last look, beside all candidates
+        and with intervals that allow for as many, and lets that look cut residuals farther out,
+        which finds fewer terms where they have heavy tails. With the paper's methods: "split" fits
+        the other half, "share" the same rows with a share of eps. None fits nothing. "auto" is
+        "fresh" with "staged", and "split" with the paper's.
     engine : {"auto", "enumerate", "tree"}
         List the models or search the tree of all subsets: the law is the same. The running time of
         both depends on the rows, and is not covered by the privacy claim.
@@ -206,7 +207,7 @@ def dp_select(
     -----
     "staged" chooses terms from residuals that are cut at about 1.5 standard deviations. Where
     residuals are skewed, a column on which only their spread depends can be chosen, too: its
-    interval by the "fresh" or "split" look, whose cuts are wider, then tends to hold 0.
+    interval by the "fresh" look, whose cuts are wider, then tends to hold 0.
 
     The total cost is eps (and delta), as `result.budget` lists it; the proofs are beside the code
     in `dpreg.privacy` and `dpreg.selection`.

@@ -16,12 +16,13 @@ function of its block (and of fresh random numbers).
 
 Proof
 -----
-Fix the coins: under replace-one a row's coin belongs to its position, under add-remove a new row
-brings its own, so neighbours agree on the blocks of all common rows, and k rows lie in at most k
-blocks. So at most k of the B values change, each within the bounds, and B is fixed, under both
-relations. Window: the centre is the median of the values, the scale a quantile of their distances
-from that released centre; each is a choice by rank among public candidates, T = a B, N = B fixed,
-range 2k (`dpreg.privacy.ranks`), three and two fifths of eps_w/d in each of d coordinates.
+Fix the coins: neighbours may be taken to agree on the blocks of all common rows, though under
+add-remove these have other places ("Rows keep their coins" in `dpreg.privacy.mechanisms.coins`),
+and k rows lie in at most k blocks. So at most k of the B values change, each within the bounds,
+and B is fixed, under both relations. Window: the centre is the median of the values, the scale a
+quantile of their distances from that released centre; each is a choice by rank among public
+candidates, T = a B, N = B fixed, range 2k (`dpreg.privacy.ranks`), three and two fifths of eps_w/d
+in each of d coordinates.
 Average: given the window the clipped values in [-1, 1] units are B rows of a table in which at most
 k rows are replaced and none is missing: `dpreg.estimation.sums` with a public count, L1 sensitivity
 2 k d, squared L2 4 k^2 d, squares included. The steps compose in sequence. Averaging over the coins

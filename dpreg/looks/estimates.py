@@ -79,12 +79,12 @@ def estimates(
     # An intercept in the user's units is a mixture of all coefficients: it is as hidden as they.
     share = np.abs(transform) > 0
     hidden = np.array([found.hidden[row].max() for row in share])
-    lifted = np.array([found.lifted[row].max() for row in share])
+    lifted = np.array([found.guessed[row].max() for row in share])
     marks = {}
     for name, none, far in zip(names, hidden, lifted, strict=True):
         if none > TUNING.most_prior:
             marks[name] = NO_INTERVAL
-        elif far > TUNING.wide:
+        elif far > TUNING.wide or own.heavy > TUNING.heavy:
             marks[name] = WIDE
     unknown = hidden > TUNING.most_prior
     for array in (covariance, sampling):

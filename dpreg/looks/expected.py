@@ -69,10 +69,11 @@ class Expected(Taken):
         cells = tuple(tuple(self._scaled(row)) for row in found.cells)
         return Moments(self.rows, cells)
 
-    def _sums(self, place: Place, described: Described, *, matrix: bool) -> Exact:
-        tally = LookTally(
-            Rows(_Stored(self.z.shape[1]), described, place), matrix, self.plan.persons
-        )
+    def _sums(
+        self, place: Place, described: Described, *, matrix: bool, tail: bool = False
+    ) -> Exact:
+        rows = Rows(_Stored(self.z.shape[1]), described, place)
+        tally = LookTally(rows, matrix, self.plan.persons, tail)
         codes = np.arange(len(self.z)) // self.each
         vector = tally([(0, {_CELLS: self.z, PERSON: codes})])
         return exact_sums(tally, np.array(self._scaled(vector), dtype=object))

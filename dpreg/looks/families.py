@@ -92,7 +92,7 @@ class Family(Protocol):
         """Return about the middle of normal predictors whose responses have this mean."""
 
     def slope(self, mean: float, explained: float) -> float:
-        """Return about the mean slope where predictors explain so much of the response's variance."""
+        """Return about the mean slope where predictors explain so much of the variance."""
 
 
 def _bounded(eta: Floats, limits: tuple[float, float]) -> Floats:

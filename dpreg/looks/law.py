@@ -1,29 +1,40 @@
-r"""The law of a last look, and coefficients from it.
+r"""The law of the last look, and coefficients from it.
 
-In the coordinates of the point, with theta the coefficients that are left over,
+Let beta be what the fit without privacy would give. Its score is 0, so that a look at a point says,
+in the point's coordinates theta of beta,
 
-    s = H theta + N(0, M + C + B + D + E),
+    s = H theta + N(0, C + B + D + E),
 
-whatever the model: M is the middle of the sandwich, released at the fit; and
+whatever the model, right or wrong:
 
 - C, the noise: that of s, and that of H times theta, information_sd^2 (|theta|^2 I + theta theta');
 - B, what limits may have cut of the score: TUNING.allowance times the bound of `limits`, any way;
-- D, what is not known of H: H as released is limited, and is lifted to what an earlier look showed.
-  With G >= 0 what was lifted, D = tr(G T) G + G T G, T the mean of theta theta';
+  or, where the released tail says that few rows carry the fit, what scores beyond S come to if
+  their chance falls as the inverse square, q / (2 S ln 2), q the sum of |s_i|^2 - S^2/4 beyond S/2;
+- D, what is not known of H: rows far out were limited in it, and where an earlier look had shown
+  more it is lifted, by g_k in the directions q_k. How much was right to lift lies between 0 and
+  g_k + TUNING.gap sd of the noise there, whose square times q_k'T q_k is D's part along q_k;
 - E = (r H theta)(r H theta)': a step that is long where the link is not the identity, r its length.
 
-theta has the prior N(0, phi I): what is left over explains in no direction more than the residual.
-T is its posterior mean square, so that the law is a fixed point, sought from the prior downwards. A
-coefficient whose variance is more than half the prior's has no interval: no finite one would hold.
+theta has the prior N(0, TUNING.prior phi I): what is left over may explain a direction of small
+variance all the same. T is the mean of theta theta' by the posterior, so that the law is a fixed
+point, sought from the prior downwards. In C theta's directions count together, and a hidden one
+would drown all others: there the prior is what the looks before usually leave over,
+N(0, phi 4 d/n I), or theta as it is found where that is larger.
 
-M as released is noisy. In the metric of H it is drawn towards phi I by the ratio of its noise to
-the spread that such a matrix has.
+The truth lies around beta with the sandwich H^-1 M H^-1, in which M is drawn towards phi H by the
+ratio of its noise to the spread that such a matrix has. M adds up rows, or persons: robust errors.
+
+A coefficient whose variance is more than TUNING.most_prior of the prior's has no interval: no
+finite one would hold.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -32,6 +43,8 @@ from dpreg.looks.families import Family
 from dpreg.looks.limits import cut_score
 from dpreg.looks.locate import lifted, noise_norm
 from dpreg.looks.release import Release
+from dpreg.looks.solve import eigen, held, pseudo
+from dpreg.looks.solve import inverse as inverse_of
 from dpreg.looks.tuning import TUNING
 
 __all__ = ["Fit", "Law", "fit", "law"]
@@ -55,6 +68,8 @@ class Law:
     fixed : (d, d) array
         B and the noise of s.
     information_sd : float
+    noise : float
+        Variance of the score's noise, a row.
     dispersion : float
         phi.
     rows : float
@@ -63,6 +78,8 @@ class Law:
     weight : float
         wbar.
     degrees : int or None
+    heavy : float
+        Share of the squared scores that lie between half of their limit and the limit.
     trust : float
         How much of the released M is used; the rest is phi H.
     """
@@ -75,12 +92,14 @@ class Law:
     middle: Floats
     fixed: Floats
     information_sd: float
+    noise: float
     dispersion: float
     rows: float
     curved: bool
     weight: float
     degrees: int | None
     trust: float
+    heavy: float
 
 
 def law(release: Release, family: Family, rows: float) -> Law:
@@ -89,21 +108,25 @@ def law(release: Release, family: Family, rows: float) -> Law:
     H = lifted(release.information, point, rows)
     trace = max(float(np.trace(H)), TUNING.least_count * rows * d)
     least = 2 * release.middle_sd * math.sqrt(2 * d if release.middle is not None else 1)
-    phi = max(release.trace, least) / trace
+    phi = held(max(release.trace, least) / trace, 1e-30)
     if not family.dispersed:
         phi = max(phi, TUNING.least_phi)
-    values, Q = np.linalg.eigh(H)
+    values, Q = eigen(H)
     norm = noise_norm(release.information_sd, d)
     root = (Q * np.sqrt(np.maximum(values, 0.5 * norm))) @ Q.T
     inner, trust = phi * np.eye(d), 0.0
     if release.middle is not None:
-        inverse = np.linalg.inv(root)
+        turned = inverse_of(root)
         noise = math.sqrt(2) * release.middle_sd / rows
-        trust = (TUNING.sandwich * phi) ** 2 / ((TUNING.sandwich * phi) ** 2 + noise**2)
-        inner = inner + trust * (inverse @ release.middle @ inverse - inner)
-        values, Q = np.linalg.eigh(inner)
+        trust = 1 / (1 + held(noise / (TUNING.sandwich * phi)) ** 2)
+        inner = inner + trust * (turned @ release.middle @ turned - inner)
+        values, Q = eigen(inner)
         inner = (Q * np.clip(values, TUNING.least_phi * phi, phi / TUNING.least_phi)) @ Q.T
+    whole = max(release.trace, least)
+    heavy = max(release.tail, 0.0) / whole
     cut = TUNING.allowance * cut_score(rows, d, phi, release.limits[1]) / math.sqrt(d)
+    if heavy > TUNING.heavy:
+        cut = max(cut, release.tail / (2 * math.log(2) * release.limits[1]) / math.sqrt(d))
     return Law(
         shift=point.shift,
         transform=point.transform,
@@ -111,14 +134,16 @@ def law(release: Release, family: Family, rows: float) -> Law:
         gap=H - release.information,
         score=release.score,
         middle=root @ inner @ root,
-        fixed=(cut**2 + release.score_sd**2) * np.eye(d),
+        fixed=(held(cut) ** 2 + held(release.score_sd) ** 2) * np.eye(d),
         information_sd=release.information_sd,
+        noise=held(release.score_sd) ** 2 / max(rows, 1.0),
         dispersion=phi,
         rows=rows,
         curved=math.isfinite(family.limits[0]),
         weight=point.weight,
         degrees=release.degrees,
         trust=trust,
+        heavy=heavy,
     )
 
 
@@ -132,78 +157,79 @@ class Fit:
     covariance, sampling : (m, m) arrays
         Of both sources, and of sampling alone.
     hidden : (m,) array
-        Share of each variance that is the prior's.
-    lifted : (m,) array
-        Share that comes of what is not known of H.
-    moved : float
-        Length of the last step in units of the residual's scale, a row.
+        Each variance, over what it was before the look.
+    guessed : (m,) array
+        Share of it that comes of what is not known of H.
     """
 
     params: Floats
     covariance: Floats
     sampling: Floats
     hidden: Floats
-    lifted: Floats
-    moved: float
+    guessed: Floats
 
 
-def fit(found: Law, columns: list[int] | None = None) -> Fit:
-    """Return the coefficients of the model with these columns (0 the constant); None: all."""
-    size = len(found.score)
-    chosen = list(range(size)) if columns is None else columns
-    inverse = np.linalg.pinv(found.transform)
-    T, H = found.transform, found.information
-    s = found.score
-    if len(chosen) < size:  # coefficients that are left out are 0: theta = inverse (beta - shift)
-        keep = inverse[:, chosen]
-        s = s + H @ (inverse @ found.shift)
-        H, T, shift = H @ keep, np.eye(len(chosen)), np.zeros(len(chosen))
-        prior = np.linalg.inv(keep.T @ keep) * found.dispersion * TUNING.prior
-        around = found.shift[chosen]
-        back = keep
-    else:
-        shift, prior, around = (
-            found.shift,
-            np.eye(size) * found.dispersion * TUNING.prior,
-            np.zeros(size),
-        )
-        back = np.eye(size)
-    precision = np.linalg.inv(prior)
-    theta: Floats = around.copy()
-    spread: Floats = np.asarray(prior, dtype=np.float64)
-    G, sd = found.gap, found.information_sd
-    left = np.linalg.pinv(found.transform) @ found.shift if len(chosen) < size else np.zeros(size)
+def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
+    """Return the coefficients of the model with these columns (0 the constant); None: all.
+
+    Coefficients of the others are 0.
+    """
+    size = len(one.score)
+    chosen = list(range(size)) if columns is None else list(columns)
+    inverse = pseudo(one.transform)
+    J = inverse[:, chosen]  # theta = J b - inverse shift
+    A = one.information @ J
+    told = one.score + one.information @ (inverse @ one.shift)
+    base = inverse_of(J.T @ J)
+    prior = base * (TUNING.prior * one.dispersion)
+    precision, around = inverse_of(prior), one.shift[chosen]
+    b, spread, near = around, prior, prior
+    sure = known = precision
+    usual = 4 * size * max(one.dispersion, one.noise) / max(one.rows, 1.0)
     for _ in range(_STEPS):
-        full = back @ theta - left
-        square = np.outer(full, full) + back @ spread @ back.T
-        noise = sd**2 * (np.trace(square) * np.eye(size) + square)
-        D = float(np.trace(G @ square)) * G + G @ square @ G
-        W = found.middle + found.fixed + noise + D
-        if found.curved:
-            length = math.sqrt(max(float(full @ found.information @ full), 0.0) / found.rows)
-            along = min(length / math.sqrt(found.weight), 1.0) * (found.information @ full)
-            W = W + np.outer(along, along)
-        Wi = np.linalg.inv(W)
-        known = H.T @ Wi @ H
-        spread = np.asarray(np.linalg.inv(known + precision), dtype=np.float64)
-        near = TUNING.nearer * precision
-        theta = np.asarray(
-            np.linalg.solve(known + near, H.T @ Wi @ s + near @ around), dtype=np.float64
-        )
-    gain = spread @ H.T @ Wi
-    covariance = T @ spread @ T.T
-    diagonal = np.maximum(np.diag(covariance), 1e-300)
-    full = back @ theta - left
+        theta = J @ b - inverse @ one.shift
+        W, D = _noise(one, theta, J @ near @ J.T), _unsure(one, theta, J @ spread @ J.T)
+        Wi = inverse_of(W + D + one.middle)
+        known = A.T @ Wi @ A
+        spread = inverse_of(known + precision)
+        shrunk = known + TUNING.nearer * precision
+        b = inverse_of(shrunk) @ (A.T @ Wi @ told + TUNING.nearer * precision @ around)
+        left = max(usual, float(theta @ theta) / size)
+        near = inverse_of(known + precision * (TUNING.prior * one.dispersion / left))
+        Wi = inverse_of(W + one.middle)
+        sure = inverse_of(A.T @ Wi @ A + precision)
+    gain = spread @ A.T @ inverse_of(W + D + one.middle)
+    variance = np.maximum(np.diag(spread), 1e-300)
     return Fit(
-        params=shift + T @ theta,
-        covariance=covariance,
-        sampling=T @ (gain @ found.middle @ gain.T) @ T.T,
-        hidden=diagonal / np.maximum(np.diag(T @ prior @ T.T), 1e-300),
-        lifted=np.diag(T @ gain @ D @ gain.T @ T.T) / diagonal,
-        moved=math.sqrt(
-            max(float(full @ found.information @ full) / found.rows, 0.0) / found.dispersion
-        ),
+        params=np.asarray(b, dtype=np.float64),
+        covariance=np.asarray(spread, dtype=np.float64),
+        sampling=np.asarray(gain @ one.middle @ gain.T, dtype=np.float64),
+        hidden=variance / np.maximum(np.diag(prior), 1e-300),
+        guessed=1 - np.diag(sure) / variance,
     )
 
 
-_STEPS = 8
+def _noise(one: Law, theta: Floats, spread: Floats) -> Floats:
+    """Return C + B + E for a theta of this mean and spread."""
+    square = np.outer(theta, theta) + spread
+    size = len(theta)
+    W = one.fixed + one.information_sd**2 * (float(np.trace(square)) * np.eye(size) + square)
+    if one.curved:
+        length = math.sqrt(held(float(theta @ one.information @ theta) / one.rows))
+        along = min(length / math.sqrt(one.weight), 1.0) * (one.information @ theta)
+        W = W + np.outer(along, along)
+    return np.asarray(W, dtype=np.float64)
+
+
+def _unsure(one: Law, theta: Floats, spread: Floats) -> Floats:
+    """Return D."""
+    square = np.outer(theta, theta) + spread
+    values, Q = eigen(one.gap)
+    along = np.einsum("ij,ik,kj->j", Q, square, Q)
+    reach = values + TUNING.gap * math.sqrt(2) * one.information_sd * (
+        values > TUNING.least_gap * one.rows
+    )
+    return np.asarray((Q * (reach**2 * along)) @ Q.T, dtype=np.float64)
+
+
+_STEPS: Final = 8  # precision: steps of a fixed point that contracts

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 
 from dpreg.looks.point import Point
+from dpreg.looks.solve import held
 from dpreg.looks.tuning import TUNING
 
 __all__ = ["cut_score", "fit_limits", "locating_limits"]
@@ -40,7 +41,8 @@ def fit_limits(
     dispersion : float
         phi.
     information_sd, score_sd : float
-        Of the noise in a cell of H, in units of A (0 where none is released), and of s, in units of S.
+        Of the noise in a cell of H, in units of A (0 where none is released), and of s, in units
+        of S.
     """
     loud = math.inf
     if information_sd > 0:
@@ -48,15 +50,16 @@ def fit_limits(
     A = min(max(loud, 1.5 * size), 25.0 * size)
     wide = (TUNING.limit * 2 / score_sd * max(rows, 1.0) * size / math.sqrt(2)) ** (1 / 3)
     S = math.sqrt(dispersion) * max(wide, TUNING.least_limit * math.sqrt(size))
-    return A, S
+    return held(A), held(S)
 
 
 def locating_limits(point: Point) -> tuple[float, float]:
     """Return R and tau of a locating look."""
     R = TUNING.radius * math.sqrt(1.0 + float(point.spread.sum()))
-    return R, TUNING.residual * math.sqrt(point.dispersion)
+    return held(R), held(TUNING.residual * math.sqrt(point.dispersion))
 
 
 def cut_score(rows: float, size: int, dispersion: float, limit: float) -> float:
     """Return how much of the score a limit may cut, as a length: the bound of the module."""
-    return float(TUNING.limit * rows * (size * dispersion) ** 1.5 / limit**2)
+    unit = size * dispersion
+    return held(TUNING.limit * rows * unit / limit * math.sqrt(unit) / limit)

@@ -2,8 +2,8 @@ r"""From one look's release to the point of the next: post-processing of release
 
 With S the covariance of columns that a look released and nu the norm of the noise in it, the next
 whitening is L = Lambda^(-1/2) Q', Lambda = max(lam, 0) + nu/2: directions that noise hides are not
-blown up. The fit moves by a ridge estimate whose penalty is the score's noise over the variance that
-a step may have.
+blown up. The fit moves by a ridge estimate whose penalty is the score's noise over the variance
+that a step may have.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dpreg.looks.described import Described
 from dpreg.looks.families import Binomial, Family
 from dpreg.looks.point import Point
 from dpreg.looks.release import Box, Release
+from dpreg.looks.solve import eigen, held, pseudo
 from dpreg.looks.tuning import TUNING
 
 __all__ = ["Moved", "advance", "explained", "from_box", "lifted", "noise_norm"]
@@ -53,8 +54,8 @@ def from_box(box: Box, family: Family, described: Described) -> tuple[Point, Fam
     S = cells / n - np.outer(means, means)
     noise = sd / n
     nu = noise_norm(float(np.sqrt((noise[np.ix_(at, at)] ** 2).mean())), size) * TUNING.box_noise
-    values, Q = np.linalg.eigh(S[np.ix_(at, at)])
-    held = np.maximum(values, 0.0)
+    values, Q = eigen(S[np.ix_(at, at)])
+    kept = np.maximum(values, 0.0)
     total = unit**2 * (max(float(S[last, last]), 0.0) + float(noise[last, last]))
     mean = base + unit * float(means[last])
     if math.isfinite(family.limits[0]):
@@ -66,14 +67,14 @@ def from_box(box: Box, family: Family, described: Described) -> tuple[Point, Fam
         cross = cross - S[np.ix_(at, offsets)] @ known * slope
     cross = Q.T @ cross
     sx, sxy = float(noise[np.ix_(at, at)].max()), float(noise[at, last].max()) * unit
-    ratio = max(total, 1e-12) / max(float(held.sum()), nu)
+    ratio = max(total, 1e-12) / max(float(kept.sum()), nu)
     ridge = 0.0 if values[0] > 2 * nu else (sxy**2 + sx**2 * ratio) * size / ratio
     low = np.maximum(values, 0.2 * nu)
     b = Q @ (low / (low * low + ridge + 0.05 * nu * nu) * cross)
-    explained = float((held * (Q.T @ b) ** 2).sum())
+    explained = float((kept * (Q.T @ b) ** 2).sum())
     slope = family.slope(mean, explained)
     slopes = b / slope
-    variance = float((held * (Q.T @ slopes) ** 2).sum())
+    variance = float((kept * (Q.T @ slopes) ** 2).sum())
     most = family.steep / 2.5
     if variance > most**2:
         slopes, variance = slopes * (most / math.sqrt(variance)), most**2
@@ -83,10 +84,10 @@ def from_box(box: Box, family: Family, described: Described) -> tuple[Point, Fam
     if offsets:
         middle -= float(known @ means[offsets])
     rest = max(total - explained, 0.0) + unit**2 * float(noise[last, last])
-    phi = min(max(rest, 1e-6 * total), total) / slope if family.dispersed else 1.0
-    spread = held / (held + 0.5 * nu)
-    sure = np.maximum(held - 0.7 * nu, 0.0) / (held + 0.5 * nu)
-    L = (Q / np.sqrt(held + 0.5 * nu)).T
+    phi = held(min(max(rest, 1e-6 * total), total) / slope, 1e-30) if family.dispersed else 1.0
+    spread = kept / (kept + 0.5 * nu)
+    sure = np.maximum(kept - 0.7 * nu, 0.0) / (kept + 0.5 * nu)
+    L = (Q / np.sqrt(kept + 0.5 * nu)).T
     return Point(means[at], L, slopes, middle, weight, phi, spread, sure), family, n
 
 
@@ -95,9 +96,9 @@ def _of_trials(
 ) -> tuple[Family, Floats, Floats, float, float]:
     """Return the family of the usual number of trials, and the box without the trials' part.
 
-    With y successes of m trials, p = E y / E m, the cells of y are replaced by those of y - p m: were
-    m independent of the columns, its covariance with them is E m times that of the probability, and
-    otherwise nearly so.
+    With y successes of m trials, p = E y / E m, the cells of y are replaced by those of y - p m:
+    were m independent of the columns, its covariance with them is E m times that of the
+    probability, and otherwise nearly so.
     """
     trials, (base, unit) = described.trials, described.response
     assert trials is not None
@@ -119,7 +120,7 @@ def lifted(information: Floats, point: Point, rows: float) -> Floats:
     count = max(float(information[0, 0]), TUNING.least_count * rows)
     means = information[0, 1:]
     inner = information[1:, 1:] - np.outer(means, means) / count
-    gap, Q = np.linalg.eigh(count * np.diag(point.sure) - inner)
+    gap, Q = eigen(count * np.diag(point.sure) - inner)
     whole = information.copy()
     whole[1:, 1:] += (Q * np.maximum(gap, 0.0)) @ Q.T
     return whole
@@ -127,8 +128,16 @@ def lifted(information: Floats, point: Point, rows: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """How far a look moved the fit, in units of phi, the least eigenvalue it saw, and how much the
-    mean weight turned out to be another, on a log scale.
+    """How far a look moved the fit.
+
+    Attributes
+    ----------
+    step : float
+        In units of phi, a row.
+    least : float
+        Least eigenvalue of the columns' covariance that it saw; 1 where they are whitened well.
+    weight : float
+        How much the mean weight turned out to be another, on a log scale.
     """
 
     step: float
@@ -142,25 +151,25 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     d, phi = point.size, point.dispersion
     norm = noise_norm(release.information_sd, d)
     prior = max(phi if first else 0.0, 4.0 * d * phi / rows)
-    ridge = release.score_sd**2 / prior
+    ridge = release.score_sd * (release.score_sd / prior)
     K = lifted(H, point, rows)
-    values, Q = np.linalg.eigh(K)
+    values, Q = eigen(K)
     low = np.maximum(values, 0.5 * norm)
     theta = Q @ (low / (low * low + ridge) * (Q.T @ release.score))
     step = theta / math.sqrt(point.weight)
-    length = math.sqrt(max(float(step @ K @ step) / rows, 0.0))
+    length = math.sqrt(held(float(step @ K @ step) / rows))
     if length > TUNING.longest:
         step = step * (TUNING.longest / length)
     moved = float(step @ K @ step) / rows * point.weight / phi
     count = max(float(H[0, 0]), TUNING.least_count * rows)
     g, nu = H[0, 1:] / count, norm / count
-    least = float(np.linalg.eigvalsh(H[1:, 1:] / count - np.outer(g, g))[0]) if d > 1 else 1.0
+    least = float(eigen(H[1:, 1:] / count - np.outer(g, g))[0][0]) if d > 1 else 1.0
     whole = max(float(K[0, 0]), TUNING.least_count * rows)
-    values, Q = np.linalg.eigh(K[1:, 1:] / whole - np.outer(g, g))
-    held = np.maximum(values, 0.0)
+    values, Q = eigen(K[1:, 1:] / whole - np.outer(g, g))
+    kept = np.maximum(values, 0.0)
     L, m = point.whitening, point.centre
     slopes = point.slopes + L.T @ step[1:]
-    inverse = np.linalg.pinv(L)
+    inverse = pseudo(L)
     centre = np.clip(m + inverse @ np.clip(g, -5, 5), -1, 1)
     middle = point.middle + float(step[0]) + float((centre - m) @ slopes)
     weight = point.weight
@@ -169,17 +178,17 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     fresh = weight * min(max(count / rows, 0.2), 5.0)
     fresh = max(fresh, 1e-4 * min(family.cap, 1.0))
     if family.dispersed:
-        phi *= weight / fresh
+        phi = held(phi * weight / fresh, 1e-30)
     middle = min(max(middle, family.limits[0]), family.limits[1])
     found = Point(
         centre,
-        (Q / np.sqrt(held + 0.5 * nu)).T @ L,
+        (Q / np.sqrt(kept + 0.5 * nu)).T @ L,
         slopes,
         middle,
         fresh,
         phi,
-        held / (held + 0.5 * nu),
-        np.maximum(held - TUNING.sure * nu, 0.0) / (held + 0.5 * nu),
+        kept / (kept + 0.5 * nu),
+        np.maximum(kept - TUNING.sure * nu, 0.0) / (kept + 0.5 * nu),
     )
     if found.variance > family.steep**2:
         found = replace(found, slopes=slopes * (family.steep / math.sqrt(found.variance)))
@@ -192,5 +201,5 @@ def explained(release: Release, rows: float) -> float:
     count = max(float(H[0, 0]), TUNING.least_count * rows)
     g = H[0, 1:] / count
     spread = H[1:, 1:] / count - np.outer(g, g)
-    along = np.linalg.lstsq(point.whitening.T, point.slopes, rcond=None)[0]
+    along = pseudo(point.whitening.T) @ point.slopes
     return max(float(along @ spread @ along), 0.0)

@@ -80,7 +80,7 @@ class Seen:
 
 
 def look(rows: RowsOfLooks, family: Family) -> Seen:
-    """Look as often as the plan allows: at the box, nearer and nearer, and last with all that is left.
+    """Look as often as the plan allows: at the box, nearer and nearer, last with all that is left.
 
     With delta all looks but the first are fitting looks. At pure eps they are locating looks, and
     the last takes its information from the one before.

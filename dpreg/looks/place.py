@@ -7,14 +7,20 @@ numbers are the map, and `Place.point` takes coefficients back with the same num
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
+from dpreg.errors import ArgumentError
 from dpreg.looks.families import Family
 from dpreg.looks.grid import LARGEST_REACH, Form, offset_of, whitened_forms, whitening_of
 from dpreg.looks.point import Point
+from dpreg.looks.solve import pseudo
 
 __all__ = ["Place", "place_of"]
+
+_LEAST: Final = 1e-100
+"""Far beyond what looks meet; between it and its inverse nothing of a row leaves float64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,13 @@ class Place:
     information: float
     score: float
     together: bool
+
+    def __post_init__(self) -> None:
+        """Refuse limits that limit nothing: rows count on them."""
+        if not all(
+            _LEAST <= of <= 1 / _LEAST for of in (self.weight, self.information, self.score)
+        ):
+            raise ArgumentError("a place's weight and limits must lie between 1e-100 and 1e100")
 
 
 def place_of(
@@ -73,7 +86,7 @@ def place_of(
     whitening, offset = whitening_of(forms), offset_of(forms)
     centre = point.centre
     if forms:
-        centre = np.asarray(-np.linalg.lstsq(whitening, offset, rcond=None)[0], dtype=np.float64)
+        centre = -pseudo(whitening) @ offset
     b0, b = predictor.floats
     b = b[: len(forms)]
     rounded = replace(

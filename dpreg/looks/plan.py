@@ -110,11 +110,17 @@ class LookPlan:
         own = self.strength * share
         if self.gaussian:
             h = _share(TUNING.information if last else TUNING.information_early)
-            middle = "matrix" if last else "trace"
-            return gaussian_fit(self.columns, own, self.protection, information=h, middle=middle)
-        trace = _share(TUNING.middle_pure)
-        shares = Fraction(0), 1 - trace, trace
-        return pure_fit(self.columns, own, self.protection, shares=shares)
+            return gaussian_fit(
+                self.columns,
+                own,
+                self.protection,
+                information=h,
+                middle="matrix" if last else "trace",
+                tail=_share(TUNING.tail) if last else Fraction(0),
+            )
+        trace, tail = _share(TUNING.middle_pure), _share(TUNING.tail_pure)
+        shares = Fraction(0), 1 - trace - tail, trace
+        return pure_fit(self.columns, own, self.protection, shares=shares, tail=tail)
 
     def locating_noise(self, share: Fraction, signal: float) -> MatrixLaplaceLook:
         """Return the noise of a locating look, where R^2 |theta|^2 is expected to be `signal`."""
@@ -213,7 +219,10 @@ def plan_looks(
         return LookPlan(triangle, d, gaussian, cost.eps, Budget(cost.eps), protection)
     box = len(triangle.columns) + 1
     cells = (
-        box * (box + 1) // 2 + len(TUNING.early) * fit_cells(d, "trace") + fit_cells(d, "matrix")
+        box * (box + 1) // 2
+        + len(TUNING.early) * fit_cells(d, "trace")
+        + fit_cells(d, "matrix")
+        + 1
     )
     whole = Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2
     return LookPlan(triangle, d, gaussian, whole, cost, protection)

@@ -15,10 +15,12 @@ what earlier looks released.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.looks.solve import held, pseudo
 
 __all__ = ["Point"]
 
@@ -55,6 +57,15 @@ class Point:
     sure: Floats
     offset: Floats | None = None
 
+    def __post_init__(self) -> None:
+        """Keep it finite, whatever was released."""
+        put = partial(object.__setattr__, self)
+        for name in ("centre", "whitening", "slopes", "spread", "sure"):
+            put(name, np.nan_to_num(getattr(self, name), posinf=1e100, neginf=-1e100))
+        put("middle", float(np.nan_to_num(self.middle, posinf=1e100, neginf=-1e100)))
+        put("weight", held(self.weight))
+        put("dispersion", held(self.dispersion, 1e-60))
+
     @property
     def size(self) -> int:
         """d: the constant and the p columns."""
@@ -84,5 +95,5 @@ class Point:
     @property
     def variance(self) -> float:
         """Expected variance of the predictor."""
-        along = np.linalg.lstsq(self.whitening.T, self.slopes, rcond=None)[0]
-        return float((along**2 * self.spread).sum())
+        along = pseudo(self.whitening.T) @ self.slopes
+        return held(float((along**2 * self.spread).sum()))

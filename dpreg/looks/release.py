@@ -42,6 +42,8 @@ class Release:
         Of M.
     limits : (float, float)
         A and S, or R and tau.
+    tail, tail_sd : float
+        Sum of max(|s_i|^2 - S^2/4, 0), and the noise in it; 0 where it was not released.
     share : float
         Of what all looks cost together.
     together : bool
@@ -60,6 +62,8 @@ class Release:
     trace: float
     limits: tuple[float, float]
     share: float
+    tail: float = 0.0
+    tail_sd: float = 0.0
     together: bool = False
     degrees: int | None = None
 

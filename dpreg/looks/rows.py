@@ -8,8 +8,9 @@ a *fitting look*
     f = t v,    t = sign(e) min(g |e| / (wbar^(1/2) S), 1/|v|),
 
 so that A sum k k' is the information and S sum f the score. Of a family whose scores are limited
-blindly, f = c g e v / (wbar^(1/2) S) with c = min(1, wbar^(1/2) S / (g ebar |v|)), ebar the farthest
-that any response lies from the mean: c does not see y. At a *locating look* one weight serves both,
+blindly, f = c g e v / (wbar^(1/2) S) with c = min(1, wbar^(1/2) S / (g ebar |v|)), ebar the
+farthest that any response lies from the mean: c does not see y. At a *locating look* one weight
+serves both,
 
     omega = min(1, R^2 wbar / (w |v|^2)),    k = (omega w / wbar)^(1/2) v / R,
     f = clip(omega^(1/2) g e w^(-1/2) / tau, -1, 1),
@@ -18,10 +19,13 @@ and blindly omega is also at most tau^2 w / (g ebar)^2. A row with a missing or 
 becomes 0. Of a row with m trials mean, weight and ebar are m times those of one; a row without
 trials becomes 0.
 
-*Persons.* Where rows come by person, (k, f) of a row are not limited; k of all rows of a person are
+*Persons.* Where rows come by person, (k, f) of a row are only limited far out, to lengths of 2**26
+(scores 2**30), by a factor in which no other row has a part. k of all rows of a person are
 multiplied by one factor of at most 1 that brings the sum of their squares to 2**40, and so is the
 sum of f over the rows. Blindly that factor is of the sum of g ebar |v| / (wbar^(1/2) S). At a
-locating look one factor serves k and f, and f has another. Sums saturate (`dpreg.sources.together`).
+locating look one factor serves k and f, and f has another. Sums saturate
+(`dpreg.sources.together`): a saturated sum of squares says too little, and its person counts for
+nothing.
 
 Statement. For every table, chunk, order of rows, engine, number of threads and BLAS:
 
@@ -35,11 +39,11 @@ operations that IEEE 754 rounds correctly (sums, products, quotients, square roo
 exact (minimum, truncation, powers of two); the exponential is made of such operations
 (`dpreg.looks.exact_exp`), and the sum of squares in |v| is taken column by column, each addition a
 step of its own. 2. By construction: while a row's exact sum of squares exceeds 2**40 the largest of
-its integers moves towards zero by one (`hold_norm`), and f is clipped. Of a person: integers k of at
-most 2**30 have squares whose sum T over columns is rounded by parts of 2**-50 at most, d < 2**10
-columns or fewer; sums over rows are exact or saturated, so that the factor 2**20 (1 - 2**-41) /
-sqrt(T) or less brings sum |k|^2 below 2**40 before anything is truncated, and truncation towards
-zero lowers it. QED
+its integers moves towards zero by one (`hold_norm`), and f is clipped. Of a person: a row's
+integers have squares that sum to little more than 2**52, which float64 holds exactly; their sum T
+over rows is exact in int64, or saturated, and then the factor is 0. Else it is at most
+2**20 (1 - 2**-41) / sqrt(T), which brings sum |k|^2 below 2**40 before anything is truncated, and
+truncation towards zero lowers it. QED
 
 Both parts hold for every row there can be, and nothing here raises, warns or branches on a value
 that a caller could see.
@@ -62,7 +66,7 @@ from dpreg.grouped.vectors import Vectors, whole_rows
 from dpreg.looks.described import Described
 from dpreg.looks.place import Place
 from dpreg.sources import Chunk
-from dpreg.sources.together import person_sums
+from dpreg.sources.together import MOST, person_sums
 
 __all__ = ["PIECE", "Rows", "applied", "hold_norm"]
 
@@ -73,7 +77,10 @@ PIECE: Final = 8192
 _ALONE: Final = 1 << 18
 """Multiplications of a product up to which OpenBLAS leaves it to the thread that asks for it."""
 _LEAST_STEP: Final = 64
-_MOST: Final = 2.0**30
+_LONG: Final = 2.0**26
+"""Of a person's row: 64 limits. Squares stay exact, and 2**11 such rows do not saturate."""
+_FAR: Final = 2.0**30
+"""Of the score of a person's row."""
 _UP: Final = 1 + 2.0**-40
 """More than all roundings of a sum of squares, its root and a product can lose together."""
 
@@ -164,7 +171,7 @@ def _matrix(size: int, described: Described, place: Place) -> Floats:
     return np.array([place.predictor.on_cells(both, size), *forms])
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class _Seen:
     """What both kinds of looks begin with: v, |v| and the family's terms, row by row."""
 
@@ -247,17 +254,22 @@ def _summed(seen: _Seen, place: Place, codes: Ints) -> tuple[Floats, Floats]:
     root, present = math.sqrt(place.weight), np.logical_not(seen.absent)
     weight = np.sqrt(seen.weight)
     unit = _ONE / (root * (place.information if place.together else math.sqrt(place.information)))
-    k = _whole(seen.v * (weight * unit * present))
+    k = np.trunc(seen.v * (np.minimum(weight * unit, _LONG / seen.length) * present))
     share = _shrunk(person_sums(codes, _squares(k)))
+    drawn = seen.residual if seen.farthest is None else seen.farthest
     if place.together:
-        f = seen.residual / weight * (_ONE / place.score * present)
+        scale = _ONE / place.score / weight
+        reach = np.abs(drawn) * scale * present
+        f = seen.residual * (scale * _near(reach, _LONG) * present)
         if seen.farthest is not None:
-            most = _whole(seen.farthest / weight * (_ONE / place.score * present))
+            most = np.ceil(np.minimum(reach, _LONG))
             share = np.minimum(share, _shrunk(person_sums(codes, _squares(most[None, :]))))
-        f = _whole(f * share[codes])[None, :]
+        f = np.trunc(f * share[codes])[None, :]
         f = np.trunc(f * _shrunk(person_sums(codes, _squares(f)))[codes])
     else:
-        scores = _whole(seen.v * (seen.residual * (_ONE / (root * place.score)) * present))
+        own = _ONE / (root * place.score)
+        reach = np.abs(drawn) * seen.length * own * present
+        scores = np.trunc(seen.v * (seen.residual * own * _near(reach, _FAR) * present))
         total = person_sums(codes, scores.T.astype(np.int64)).T.astype(np.float64)
         if seen.farthest is None:
             length = np.zeros(total.shape[1])
@@ -265,30 +277,31 @@ def _summed(seen: _Seen, place: Place, codes: Ints) -> tuple[Floats, Floats]:
                 length += cell * cell
             np.sqrt(length, out=length)
         else:
-            reach = seen.farthest * seen.length * (_ONE / (root * place.score) * present)
-            length = person_sums(codes, np.ceil(_whole(reach)).astype(np.int64)).astype(np.float64)
+            most = np.ceil(np.minimum(reach, _FAR))
+            length = person_sums(codes, most.astype(np.int64)).astype(np.float64)
         f = np.trunc(total * np.minimum(_ONE / np.maximum(length, 1.0), 1.0))
         hold_norm(f)
     return np.trunc(k * share[codes]), f
 
 
-def _whole(cells: Floats) -> Floats:
-    """Return integers of at most 2**30 in modulus."""
-    return np.asarray(np.trunc(np.minimum(np.maximum(cells, -_MOST), _MOST)))
+def _near(reach: Floats, most: float) -> Floats:
+    """Return by what rows are multiplied to reach no farther."""
+    return np.asarray(np.minimum(most / np.maximum(reach, 1.0), 1.0))
 
 
 def _squares(whole: Floats) -> Ints:
-    """Return each row's sum of squares of integers of at most 2**30, saturated at 2**62."""
-    total = np.zeros(whole.shape[1])
-    for cell in whole:
-        total += cell * cell
-    return np.asarray(np.minimum(np.ceil(total), 2.0**62).astype(np.int64))
+    """Return each row's sum of squares of integers, 2**53 at most."""
+    return np.asarray(np.einsum("ij,ij->j", whole, whole).astype(np.int64))
 
 
 def _shrunk(squares: Ints) -> Floats:
-    """Return by what a person's integers are multiplied so that their squares stay in 2**40."""
+    """Return by what a person's integers are multiplied so that their squares stay in 2**40.
+
+    0 where the sum is saturated: nobody knows by how much it would be larger.
+    """
     length = np.sqrt(squares.astype(np.float64)) * _UP
-    return np.asarray(np.minimum(_ONE / np.maximum(length, 1.0), 1.0))
+    share = np.minimum(_ONE / np.maximum(length, 1.0), 1.0)
+    return np.asarray(np.where(squares < MOST, share, 0.0))
 
 
 def applied(forms: Floats, cells: Floats, out: Floats) -> None:

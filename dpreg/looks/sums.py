@@ -28,9 +28,10 @@ __all__ = ["Exact", "LookTally", "exact_sums"]
 
 _FLUSH: Final = 512
 _UNIT: Final = 1 << CELL_BITS
+_QUARTER: Final = 2.0 ** (2 * CELL_BITS - 2)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Exact:
     """The exact sums of one look, integers in units of 2**-40; they never leave this room.
 
@@ -44,12 +45,15 @@ class Exact:
         2**20 times the sum of f; at a locating look the sum of k f.
     middle : (d, d) tuple of tuples, or int
         Sum of f f', or of |f|^2.
+    tail : int
+        Sum of max(|f|^2 - 2**38, 0).
     """
 
     rows: int
     information: tuple[tuple[int, ...], ...]
     score: tuple[int, ...]
     middle: tuple[tuple[int, ...], ...] | int
+    tail: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +67,14 @@ class LookTally:
         Whether the middle is a matrix; else its trace.
     persons : bool
         Whether rows come by person.
+    tail : bool
+        Whether the scores beyond half their limit are summed too.
     """
 
     rows: Rows
     matrix: bool
     persons: bool = False
+    tail: bool = False
 
     def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
         """Sum over some of the rows, as one vector."""
@@ -85,6 +92,9 @@ class LookTally:
                     sums += [f.sum(axis=1), (f @ f.T)[triangle]]
                 else:
                     sums += [f.sum(axis=1), np.array([np.einsum("ij,ij->", f, f)])]
+                if self.tail:
+                    squares = np.einsum("ij,ij->j", f, f)
+                    sums.append(np.array([np.maximum(squares - _QUARTER, 0.0).sum()]))
                 partial += np.concatenate(sums).astype(np.int64)
                 pending += 1
                 if pending == _FLUSH:
@@ -109,7 +119,7 @@ class LookTally:
 
     def _length(self, size: int) -> int:
         triangle = size * (size + 1) // 2
-        return 1 + triangle + size + (triangle if self.matrix else 1)
+        return 1 + triangle + size + (triangle if self.matrix else 1) + self.tail
 
 
 def _pieces(rows: int) -> list[slice]:
@@ -124,8 +134,9 @@ def exact_sums(tally: LookTally, vector: Integers) -> Exact:
     unit = 1 if tally.rows.place.together else _UNIT
     score = tuple(cell * unit for cell in whole[1 + triangle : 1 + triangle + size])
     rest = whole[1 + triangle + size :]
+    tail = rest.pop() if tally.tail else 0
     middle = _symmetric(rest, size) if tally.matrix else rest[0]
-    return Exact(whole[0], _symmetric(whole[1 : 1 + triangle], size), score, middle)
+    return Exact(whole[0], _symmetric(whole[1 : 1 + triangle], size), score, middle, tail)
 
 
 def _symmetric(cells: list[int], size: int) -> tuple[tuple[int, ...], ...]:

@@ -1,9 +1,9 @@
 """A table as looks see it: exact sums leave this file only with their noise added.
 
 Privacy. Each look's exact sums are given noise that is drawn by the right of the look's own part of
-the budget, and fitted to rows that reach as far as `dpreg.looks.rows` proves of them. Its place
-is a function of earlier released values: the setting of `dpreg.privacy.looks` (Gaussian), and of
-sequential composition of adaptively chosen mechanisms (pure).
+the budget, and fitted to rows that reach just as far as `dpreg.looks.rows` proves of them. Its
+place is a function of earlier released values: the setting of `dpreg.privacy.looks` (Gaussian), and
+of sequential composition of adaptively chosen mechanisms (pure).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from dpreg.looks.plan import LookPlan, Opened
 from dpreg.looks.point import Point
 from dpreg.looks.release import Box, Release
 from dpreg.looks.rows import Rows
+from dpreg.looks.solve import pseudo
 from dpreg.looks.sums import Exact, LookTally, exact_sums
 from dpreg.moments import Moments, Vectors, read_moments
 from dpreg.privacy.fit_noise import FitNoise
@@ -55,7 +56,9 @@ class Taken(ABC):
         """Return the sums of the rows in the box."""
 
     @abstractmethod
-    def _sums(self, place: Place, described: Described, *, matrix: bool) -> Exact:
+    def _sums(
+        self, place: Place, described: Described, *, matrix: bool, tail: bool = False
+    ) -> Exact:
         """Return the sums of the rows at a place."""
 
     @abstractmethod
@@ -118,7 +121,9 @@ class Taken(ABC):
         """
         A, S = limits
         place, at = place_of(point, family, known=self.described.known, information=A, score=S)
-        exact = self._sums(place, self.described, matrix=noise.middle == "matrix")
+        exact = self._sums(
+            place, self.described, matrix=noise.middle == "matrix", tail=noise.tail_share > 0
+        )
         drawn = self._drawn(noise, share, last=last)
         score = S * _noisy(exact.score, drawn.score)
         if drawn.information is None:
@@ -137,6 +142,9 @@ class Taken(ABC):
             both = zip(exact.middle, drawn.middle, strict=True)
             middle = S * S * np.array([_noisy(row, own) for row, own in both])
             trace = float(np.trace(middle))
+        tail = 0.0
+        if drawn.tail is not None:
+            tail = S * S * float(_noisy([exact.tail], [drawn.tail])[0])
         return Release(
             point=at,
             information=information,
@@ -148,6 +156,8 @@ class Taken(ABC):
             trace=trace,
             limits=limits,
             share=float(share),
+            tail=tail,
+            tail_sd=S * S * noise.tail_sd,
             degrees=None if before is None else before.degrees,
         )
 
@@ -217,8 +227,11 @@ class Table(Taken):
         (moments,) = read_moments(self.reader, self.design)
         return moments
 
-    def _sums(self, place: Place, described: Described, *, matrix: bool) -> Exact:
-        tally = LookTally(Rows(self.design, described, place), matrix, self.plan.persons)
+    def _sums(
+        self, place: Place, described: Described, *, matrix: bool, tail: bool = False
+    ) -> Exact:
+        rows = Rows(self.design, described, place)
+        tally = LookTally(rows, matrix, self.plan.persons, tail)
         return exact_sums(tally, self.reader.total(tally.rows.types, tally, "look"))
 
     def _drawn(self, noise: Any, share: Fraction, *, last: bool = False) -> Any:
@@ -232,7 +245,7 @@ def carried(before: Release, at: Point) -> tuple[Floats, float]:
     """
     d = at.size
     old, new = _rows(before.point), _rows(at)
-    J = new @ np.linalg.pinv(old)
+    J = new @ pseudo(old)
     scale = before.point.weight / at.weight
     spread = float(np.sqrt((J**2).sum(axis=1)).mean()) ** 2
     return (

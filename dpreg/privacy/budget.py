@@ -263,8 +263,9 @@ def in_parallel(budgets: Iterable[Budget], contributions: int) -> Budget:
 
     Proof
     -----
-    Fix the coins. Under replace-one a row's coin belongs to its position, under add-remove a new
-    row brings its own coin: either way neighbours see equal coins on the common rows. The person's
+    Rows keep their coins (`dpreg.privacy.mechanisms.coins`): neighbours may be taken to see equal
+    coins on the common rows, though under add-remove these have other places. Fix the coins. The
+    person's
     rows fall into the groups by counts j_g with sum k; a group with j_g = 0 costs nothing. The
     rest compose in sequence: sum_g j_g eps_g / k <= max eps_g, and the deltas of the groups that
     hold a row add up (one group only, if k = 1). Averaging over the coins keeps (eps, delta).

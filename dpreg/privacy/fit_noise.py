@@ -9,15 +9,17 @@ What is released, in units of 2**-40, what a unit is, and how far one moves each
 - `pure_fit`, for pure eps: matrix-Laplace noise of scale c I on H, noise of density exp(-|v|/b) on
   s, discrete Laplace noise on the trace t or matrix-Laplace noise on the matrix M.
 
-*Statement (Gaussian).* The sum over all cells of (change/scale)^2 is at most mu^2 between
-neighbours. *Proof.* At most h mu^2 for H and (1 - h) mu^2 for the others, by the statements there;
-scales are rounded upwards. QED
+A look may release its tail as well, sum max(|f_i|^2 - 2**38, 0), with a share of its own.
 
-*Statement (pure).* With shares a_H + a_s + a_t <= 1 of eps, k units, and
+*Statement (Gaussian).* The sum over all cells of (change/scale)^2 is at most mu^2 between
+neighbours. *Proof.* At most h mu^2 for H, its own share for the tail, and what is left for the
+others, by the statements there; scales are rounded upwards. QED
+
+*Statement (pure).* With shares a_H + a_s + a_t + a_q <= 1 of eps, k units, and
 
     c >= k 2**40 / (q a eps),  q = 1 under replace-one and 2 under add-remove,  a = a_H (or a_t),
     b >= 2 k 2**40 / (a_s eps) under replace-one, half of that under add-remove,
-    a scale of t's noise of at least k 2**40 / (a_t eps),
+    a scale of t's noise of at least k 2**40 / (a_t eps), and of the tail's 3/4 k 2**40 / (a_q eps),
 
 the look is eps-DP. *Proof.* Matrix-Laplace noise costs half the sum of tr(C^-1 H_i) over units that
 are added or taken away: 2 k/q units of at most 2**40 / c each. The score: the statement of
@@ -44,6 +46,7 @@ from dpreg.privacy.fit_sensitivity import (
     nuclear_norm,
     score_l2,
     score_weight,
+    tail_change,
     trace_l1,
 )
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
@@ -81,11 +84,14 @@ class Drawn:
     score : tuple of int
     middle : (d, d) tuple of tuples of int, or int
         The matrix or its trace.
+    tail : int or None
+        None where no tail is released.
     """
 
     information: Symmetric | None
     score: tuple[int, ...]
     middle: Symmetric | int
+    tail: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +114,10 @@ class FitNoise:
     shares : tuple of Fraction
         Of H, s and the middle; with Gaussian noise of H, and of s and the middle together.
     protection : Protection
+    tail_scale : float
+        In units of 2**-40; 0 where no tail is released.
+    tail_share : Fraction
+        Of `strength`.
     """
 
     columns: int
@@ -119,13 +129,16 @@ class FitNoise:
     strength: Fraction
     shares: tuple[Fraction, ...]
     protection: Protection
+    tail_scale: float = 0.0
+    tail_share: Fraction = Fraction(0)
 
     @property
     def cells(self) -> int:
         """How many cells get Gaussian noise: the look's part of m in `looks.looks_ratio`."""
         if self.mechanism != "gaussian":
             return 0
-        return fit_cells(self.columns, self.middle, information=self.shares[0] > 0)
+        cells = fit_cells(self.columns, self.middle, information=self.shares[0] > 0)
+        return cells + (self.tail_share > 0)
 
     @property
     def degrees(self) -> int | None:
@@ -168,6 +181,13 @@ class FitNoise:
             return self._sd(self.middle_scales, diagonal=True)
         return self.middle_sd
 
+    @property
+    def tail_sd(self) -> float:
+        """Standard deviation of the tail, in units of one; 0 where there is none."""
+        if self.mechanism == "gaussian" or not self.tail_share:
+            return self.tail_scale / CELL_UNITS
+        return math.sqrt(laplace_variance(self.tail_scale)) / CELL_UNITS
+
     def _sd(self, scales: Scales, *, diagonal: bool = False) -> float:
         if not scales:
             return 0.0
@@ -192,7 +212,9 @@ class FitNoise:
             return self.simulate(part.rng)
         used = [
             (mechanism, share)
-            for mechanism, share in zip(self._drawn_by, self.shares, strict=True)
+            for mechanism, share in zip(
+                (*self._drawn_by, PURE[2]), (*self.shares, self.tail_share), strict=True
+            )
             if share
         ]
         parts = part.split(share for _, share in used)
@@ -214,7 +236,11 @@ class FitNoise:
         else:
             number = gaussian_noise if self.mechanism == "gaussian" else laplace_noise
             (middle,) = number(1, self.middle_scales[0], rng=rng)
-        return Drawn(information, tuple(score), middle)
+        tail = None
+        if self.tail_share:
+            number = gaussian_noise if self.mechanism == "gaussian" else laplace_noise
+            (tail,) = number(1, self.tail_scale, rng=rng)
+        return Drawn(information, tuple(score), middle, tail)
 
     def _matrix(self, scales: Scales, rng: Generator | None) -> Symmetric:
         """Draw a symmetric matrix."""
@@ -258,6 +284,7 @@ def gaussian_fit(
     *,
     information: Fraction,
     middle: str = "matrix",
+    tail: Fraction = Fraction(0),
 ) -> FitNoise:
     """Fit Gaussian noise to a fitting look.
 
@@ -272,11 +299,13 @@ def gaussian_fit(
     information : Fraction
         h, the share of mu^2 that H takes, at least 0 and below 1; at 0 no H is released.
     middle : {"matrix", "trace"}
+    tail : Fraction
+        The share of mu^2 that the tail takes; at 0 none is released.
     """
     _check_columns(columns)
-    if not 0 <= information < 1:
+    if not (0 <= information < 1 and 0 <= tail < 1 - information):
         raise ArgumentError(f"the information's share must be in [0, 1), got {information}")
-    shares = information, 1 - information
+    shares = information, 1 - information - tail
     weight = score_weight(protection, middle)
     scales: Scales = ()
     if information:
@@ -292,6 +321,8 @@ def gaussian_fit(
         mu_squared,
         shares,
         protection,
+        _scale(tail_change(protection) ** 2, mu_squared * tail) if tail else 0.0,
+        tail,
     )
 
 
@@ -302,6 +333,7 @@ def pure_fit(
     *,
     shares: tuple[Fraction, Fraction, Fraction],
     middle: str = "trace",
+    tail: Fraction = Fraction(0),
 ) -> FitNoise:
     """Fit noise of pure eps to a fitting look.
 
@@ -312,7 +344,9 @@ def pure_fit(
     eps : Fraction
         What the look costs.
     shares : (Fraction, Fraction, Fraction)
-        Of eps for H, s and the middle; they sum to 1. That of H may be 0: no H is released.
+        Of eps for H, s and the middle; they sum to 1 - tail. That of H may be 0: no H is released.
+    tail : Fraction
+        The share of the tail; at 0 none is released.
 
     Raises
     ------
@@ -322,7 +356,8 @@ def pure_fit(
     _check_columns(columns)
     check_middle(middle)
     check_eps(eps)
-    if len(shares) != 3 or sum(shares) != 1 or shares[0] < 0 or min(shares[1:]) <= 0:
+    whole = sum(shares) + tail
+    if len(shares) != 3 or whole != 1 or min(shares[0], tail) < 0 or min(shares[1:]) <= 0:
         raise ArgumentError("shares of information, score and middle must be positive and sum to 1")
     own, score, other = (Fraction(share) * eps / CELL_UNITS for share in shares)
     spectral = Fraction(nuclear_norm(protection), 2)
@@ -339,12 +374,20 @@ def pure_fit(
         Fraction(eps),
         tuple(map(Fraction, shares)),
         protection,
+        _tail(tail_change(protection) * CELL_UNITS, tail * eps) if tail else 0.0,
+        Fraction(tail),
     )
 
 
 def _scale(squared: Fraction, mu_squared: Fraction) -> float:
     """Return the scale of a cell of weight 1 for a sensitivity in units of one."""
     return look_scale(squared * CELL_UNITS**2, mu_squared)
+
+
+def _tail(change: Fraction, eps: Fraction) -> float:
+    """Return the scale of Laplace noise for a number that moves by `change`."""
+    check_scales(change / eps)
+    return float_above(max(change / eps, Fraction(1)))
 
 
 def _two(sigma: float) -> Scales:

@@ -59,6 +59,11 @@ most at once, and what the middle gets the score loses: g = 4 gives the matrix a
 the score 1.12 times the noise that it would have alone; g = 16 the trace, a single number that is
 needed to a few percent, a seventeenth, and 1.03 times.
 
+The tail
+--------
+*Statement.* q = sum max(|f_i|^2 - 1/4, 0) moves by at most 3/4 under either relation.
+*Proof.* What one unit counts for lies in [0, 3/4] before and after. QED
+
 Pure eps
 --------
 *Statement.* In Euclidean length s moves by at most 2 under replace-one and by 1 under add-remove;
@@ -89,6 +94,7 @@ __all__ = [
     "nuclear_norm",
     "score_l2",
     "score_weight",
+    "tail_change",
     "trace_l1",
 ]
 
@@ -156,6 +162,11 @@ def score_l2(protection: Protection) -> int:
 def trace_l1(protection: Protection) -> int:
     """Return the largest |dt| between neighbours, in units of one."""
     return protection.sums.contributions
+
+
+def tail_change(protection: Protection) -> Fraction:
+    """Return the largest |dq| between neighbours, in units of one."""
+    return Fraction(3, 4) * protection.sums.contributions
 
 
 def nuclear_norm(protection: Protection) -> int:

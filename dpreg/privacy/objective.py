@@ -42,6 +42,16 @@ c, G, R, D and t0, and what a row's coordinates are made with, may be functions 
 instead of public. Given these they are fixed, and the above bounds the loss whatever they are: so
 all releases together cost the sum of what each costs (adaptive composition at pure eps).
 
+*Roundings.* J is the objective of the stored floats, taken as exact numbers; R and c bound what
+they stand for. Write u = 2**-53. A squared length is a sum of d squares that holds 1 (the
+constant's): each term is rounded d times at most, so that the float is at least (1 - u)^d of it. A
+weight min(1, R^2/|x|^2) made of it, and rows and weights made of that in up to eight roundings
+more, so have weight |x|^2 <= R^2 (1 + u)^8 (1 - u)^-(d + 2), and weight |x| at most R times the
+root of that. G and R themselves, as floats, are rounded six times more at most. So G R and c are
+taken (1 + s)^2 and 1 + s times as large, s = 2 (d + 16) u: enough, as (1 + u)^8 (1 - u)^-(d + 2) <=
+1 + s for d up to 2**50. Rows that are made with more roundings than these need a proof of their
+own.
+
 b is drawn as w (floor(B) + 1/2), B of scale s/w, w a power of two: this is within w d^(1/2) / 2 of
 w B, and the gradient's bound counts that (`ObjectiveNoise.slack`).
 
@@ -76,8 +86,6 @@ _SOLVED: Final = Fraction(1, 100)
 """And for the tolerance."""
 _QUIET: Final = Fraction(1, 64)
 """V beside what b moves the minimum by at least, as standard deviations."""
-_SPARE: Final = Fraction(1, 2**30)
-"""What bounds on rows may be exceeded by, relatively, as floats are rounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +181,7 @@ def objective_noise(
     """
     if size < 1 or rows < 1 or min(slope, bend, reach_squared) <= 0 or eps <= 0:
         raise ArgumentError("an objective needs rows, columns, bounds and an eps above 0")
-    k, wide, moved = protection.contributions, 1 + _SPARE, _moved(protection)
+    k, wide, moved = protection.contributions, 1 + _spare(size), _moved(protection)
     reach = Fraction(math.sqrt(reach_squared)) * wide
     curve = Fraction(bend) * Fraction(reach_squared) * wide
     x = eps * _BENT / k
@@ -191,6 +199,11 @@ def objective_noise(
     return ObjectiveNoise(
         size, scale, bits, places, penalty, tolerance, spread, shares, eps, protection
     )
+
+
+def _spare(size: int) -> Fraction:
+    """Return s: what bounds on rows of d floats may be exceeded by, relatively (see the module)."""
+    return Fraction(size + 16, 2**52)
 
 
 def _moved(protection: Protection) -> int:

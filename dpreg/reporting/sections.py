@@ -16,6 +16,7 @@ import numpy as np
 from dpreg.privacy.budget import ALL_ROWS, decimal_string
 from dpreg.reporting.figures import figures
 from dpreg.reporting.markup import as_json, pairs, section, table, text
+from dpreg.results.adaptive_views import holds
 from dpreg.results.base import Released
 from dpreg.results.classic import ClassicResults
 from dpreg.results.glm import GLMResults
@@ -63,7 +64,7 @@ def head(result: Released) -> str:
         ("privacy loss, eps", decimal_string(spent.eps)),
         ("delta", decimal_string(spent.delta)),
         ("neighbouring tables", result.neighbors),
-        ("rows a person", str(result.contributions)),
+        ("rows a person", "all" if result.claim.whole else str(result.contributions)),
         ("rows", "private" if rows is None else f"{rows:,}"),
     ]
     boxes = "".join(
@@ -174,7 +175,9 @@ def assumed(result: Released) -> str:
     one = "one row" if result.contributions == 1 else f"at most {result.contributions} rows"
     owns = f"A person is assumed to own {one} of the table; anyone who owns more is protected less."
     if result.claim.person is not None:
-        owns = f"A person is one value of {result.claim.person}, of whose rows {one} counted."
+        counted = f"of whose rows {one} counted"
+        counted = "whose rows were all summed" if result.claim.whole else counted
+        owns = f"A person is one value of {result.claim.person}, {counted}."
     told = [
         owns,
         "Formula, schema, the call's arguments and the table's column names are public; none of "
@@ -191,7 +194,9 @@ def assumed(result: Released) -> str:
     ]  # fmt: skip
     if bought:
         told.append(f"Bounds of {', '.join(bought)} were estimated privately, at the cost above.")
-    if isinstance(result, GLMResults | GLMSelectionResults):
+    if isinstance(result, RegressionResults) and result.method == "adaptive":
+        told.append(f"{holds(result)} Privacy does not rest on it.")
+    elif isinstance(result, GLMResults | GLMSelectionResults):
         told.append(
             "Standard errors and intervals rest on independent rows whose mean is that of the "
             "model. Privacy does not rest on it."

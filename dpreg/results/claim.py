@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from dpreg.errors import ArgumentError
 from dpreg.privacy.budget import Budget, BudgetTable, decimal_string
 from dpreg.privacy.protection import check_contributions, check_neighbors
 
@@ -39,6 +40,9 @@ class PrivacyClaim:
         True when the noise came from `unsafe_seed`: nothing is claimed then.
     person : str, optional
         The column that says whose row it is.
+    whole : bool
+        Whether all rows of a person count, summed before they are limited; `contributions` then
+        limits only rows from which bounds were bought.
     caveats : tuple of str
         Sentences that bound what the mechanism leaves out (precision of the noise, say). They
         become part of the claim.
@@ -50,11 +54,14 @@ class PrivacyClaim:
     seeded: bool
     person: str | None = None
     caveats: tuple[str, ...] = ()
+    whole: bool = False
 
     def __post_init__(self) -> None:
         """Reject claims that no mechanism of dpreg could make."""
         check_neighbors(self.neighbors)
         check_contributions(self.contributions)
+        if self.whole and self.person is None:
+            raise ArgumentError("whole needs the person whose rows were summed")
         object.__setattr__(self, "caveats", tuple(self.caveats))
         # All rows of a person who is named follow one coin: see `Protection.apart`.
         apart = 1 if self.person is not None else self.contributions
@@ -127,6 +134,11 @@ def _guarantee(claim: PrivacyClaim) -> str:
         who = (
             f"A person is all rows with one value of {claim.person!r}, of which at most {owns} "
             f"{'was' if k == 1 else 'were'} used"
+        )
+    if claim.whole:
+        who = (
+            f"A person is all rows with one value of {claim.person!r}, however many: they were "
+            "summed, and the sum was limited"
         )
     slack = "" if claim.spent.delta == 0 else f" plus {delta}"
     return (

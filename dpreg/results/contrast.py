@@ -85,7 +85,7 @@ class Combinations:
     def _parts(self) -> tuple[Floats, Floats]:
         """Return the variances (m,) that sampling and the noise add."""
         assert self.privacy is not None
-        noise = np.einsum("ij,jk,ik->i", self.rows, self.privacy, self.rows)
+        noise = inference.variances(self.privacy, self.rows)
         return np.square(self.errors()) - noise, noise
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.objective import OBJECTIVE
+from dpreg.results import adaptive_views
 from dpreg.results.report import Block, Facts, Grid, Paragraph
 
 if TYPE_CHECKING:
@@ -90,6 +91,9 @@ _STRETCHED: Final = (
 )
 
 
+_ROBUST: Final = {"HC": "robust", "cluster": "robust, clustered"}
+
+
 def fit_facts(fit: RegressionResults) -> Facts:
     """Return how a model was fitted."""
     rows = {"split": "held out"}
@@ -102,6 +106,7 @@ def fit_facts(fit: RegressionResults) -> Facts:
     if (variance := fit.error_variance) is not None:
         right.append(("Residual sd", fixed(math.sqrt(max(variance, 0)), 4)))
     kind = fit.interval_method + (", ridged" if fit.ridged else "")
+    kind = _ROBUST[fit.cov_type] if fit.method == "adaptive" else kind
     kind = "given the choice" if fit.conditional else kind
     kind = f"for the choice among {fit.among}" if fit.among else kind
     right.append(("Intervals", kind if _has_errors(fit) else "none"))
@@ -138,7 +143,7 @@ def coefficients(fit: RegressionResults, alpha: float) -> Grid:
 
 
 def looks(listed: Sequence[Look]) -> list[Block]:
-    """Return one line for each look."""
+    """Return one line for each look at moments."""
     rows = tuple(
         (
             "alone" if look.mechanism == OBJECTIVE else f"look {place}",
@@ -157,6 +162,8 @@ def looks(listed: Sequence[Look]) -> list[Block]:
 
 def weakly(fit: RegressionResults) -> list[Block]:
     """Name the coefficients that the release leaves weak and why, but for what a note says."""
+    if fit.method == "adaptive":
+        return adaptive_views.marked(fit)
     noted = any(note.startswith("Weakly determined: ") for note in fit.notes)
     named = [
         f"{name} ({why})"
@@ -168,6 +175,8 @@ def weakly(fit: RegressionResults) -> list[Block]:
 
 def fit_notes(fit: RegressionResults) -> list[str]:
     """Return what the errors and intervals mean."""
+    if fit.method == "adaptive":
+        return adaptive_views.told(fit, ERRORS, NORMAL)
     if not _has_errors(fit):
         return []
     if fit.conditional:

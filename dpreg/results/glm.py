@@ -18,7 +18,7 @@ from dpreg.families.exact_exp import exp
 from dpreg.results import designs, given_choice, glm_views, inference, remarks
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.contrast import Combinations
-from dpreg.results.named import renamed
+from dpreg.results.named import renamed, robust
 from dpreg.results.regression import RegressionResults
 from dpreg.results.summary import Summary
 from dpreg.results.withheld import withholding
@@ -131,6 +131,8 @@ class GLMResults(RegressionResults):
     @property
     def cov_kwds(self) -> dict[str, str]:
         """A description of `cov_params`."""
+        if self.method == "adaptive":
+            return robust(self.cov_type)
         return {"description": "The spread of released scores, and the noise by its public law."}
 
     @property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dpreg.privacy.budget import decimal_string
-from dpreg.results import staged_views, views
+from dpreg.results import adaptive_views, staged_views, views
 from dpreg.results.fit_views import (
     BESIDE_ALL,
     ERRORS,
@@ -55,7 +55,9 @@ def glm(result: GLMResults, alpha: float, *, ratios: bool) -> Report:
         _facts(result),
         *_coefficients(result, alpha, ratios=ratios),
         *_looks(result.looks),
+        *adaptive_views.looks(result.releases),
         *weakly(result),
+        *adaptive_views.caution(result),
     ]
     looked = [_LOOKS] if result.looks else []
     notes = [*result.remarks, *_errors(result), *looked, *result.notes]
@@ -71,7 +73,8 @@ def selection(result: GLMSelectionResults, alpha: float, *, ratios: bool) -> Rep
         blocks += [_fit_facts(fit), *_coefficients(fit, alpha, ratios=ratios)]
         notes = [*_errors(fit), *notes, *fit.notes]
     blocks += _looks((*result.looks, *(() if fit is None else fit.looks)))
-    blocks += [] if fit is None else weakly(fit)
+    blocks += [] if fit is None else [*adaptive_views.looks(fit.releases), *weakly(fit)]
+    blocks += adaptive_views.caution(fit)
     title = f"Private variable selection, {result.family} regression: {result.response}"
     return Report(title, result.claim.stamp, (*blocks, *views.closing(result.claim, notes)))
 
@@ -82,6 +85,8 @@ def _earned(result: GLMResults) -> bool:
 
 def _errors(result: GLMResults) -> list[str]:
     """Return what the errors and intervals mean."""
+    if result.method == "adaptive":
+        return adaptive_views.told(result, ERRORS, NORMAL)
     if not _earned(result):
         return []
     if result.conditional:
@@ -102,6 +107,8 @@ def _intervals(result: GLMResults) -> str:
         return "none"
     if result.among is not None:
         return f"for the choice among {result.among}"
+    if result.method == "adaptive":
+        return "robust, clustered" if result.cov_type == "cluster" else "robust"
     return "given the choice" if result.conditional else "yes"
 
 
@@ -123,6 +130,10 @@ def _fit_facts(fit: GLMResults) -> Facts:
 
 
 def _facts(result: GLMResults) -> Facts:
+    rows = result.complete_rows
+    # Of persons no look counts the rows.
+    hidden = result.method == "adaptive" and rows is None
+    complete = [] if hidden else [("Complete, noisy", f"{rows or 0:,.0f}")]
     left = [
         ("Dep. Variable", result.endog_names),
         *([("Success", result.success)] if result.success is not None else []),
@@ -131,7 +142,7 @@ def _facts(result: GLMResults) -> Facts:
         ("Noise", result.noise),
         ("Df Model", f"{result.df_model:.0f}"),
         ("Scale", _scale(result)),
-        ("Complete, noisy", f"{result.complete_rows or 0:,.0f}"),
+        *complete,
         ("Converged", "yes" if result.converged else "no"),
     ]
     trials = [("Trials", result.trials)] if result.trials is not None else []

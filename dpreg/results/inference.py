@@ -25,6 +25,7 @@ __all__ = [
     "combined",
     "combined_errors",
     "drawn_intervals",
+    "known",
     "level",
     "normal_intervals",
     "normal_pvalues",
@@ -33,6 +34,7 @@ __all__ = [
     "read_only",
     "root",
     "share_intervals",
+    "variances",
     "z_values",
 ]
 
@@ -96,7 +98,21 @@ def combined(combinations: Floats, params: Floats) -> Floats:
 @np.errstate(over="ignore", invalid="ignore")
 def combined_errors(covariance: Floats, combinations: Floats) -> Floats:
     """Return the standard errors of rows r'beta of `combinations` (m x p): sqrt(r' V r)."""
-    return root(np.einsum("ij,jk,ik->i", combinations, covariance, combinations))
+    return root(variances(covariance, combinations))
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def variances(covariance: Floats, combinations: Floats) -> Floats:
+    """Return r' V r of rows r (m x p); NaN only where r has weight on a coefficient without one."""
+    found = np.einsum("ij,jk,ik->i", combinations, known(covariance), combinations)
+    unknown = np.isnan(np.diag(covariance))
+    return np.where((combinations[:, unknown] != 0).any(axis=1), np.nan, found)
+
+
+def known(covariance: Floats) -> Floats:
+    """Return a covariance with 0 for what is not known of coefficients without a variance."""
+    unknown = np.isnan(np.diag(covariance))
+    return np.where(unknown | unknown[:, None], 0.0, covariance) if unknown.any() else covariance
 
 
 def z_values(estimates: Floats, errors: Floats) -> Floats:

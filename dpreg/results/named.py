@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dpreg.results.selection import SelectionResults
     from dpreg.results.summary import Summary
 
-__all__ = ["PublicModel", "StatsmodelsNames", "renamed", "renamed_selection"]
+__all__ = ["PublicModel", "StatsmodelsNames", "renamed", "renamed_selection", "robust"]
 
 _S = TypeVar("_S", bound="SelectionResults")
 
@@ -115,12 +115,20 @@ class StatsmodelsNames(NeverReleased, Released):
 
     @property
     def cov_type(self) -> str:
-        """Always "nonrobust": one residual variance is assumed, and the noise is accounted for."""
-        return "nonrobust"
+        """Which errors these are, all with the noise in them.
+
+        "HC": robust; "cluster": robust, and clustered by person; "nonrobust": the model is taken to
+        be right.
+        """
+        if self.method != "adaptive":
+            return "nonrobust"
+        return "HC" if self.claim.person is None else "cluster"
 
     @property
     def cov_kwds(self) -> dict[str, str]:
         """A description of `cov_params`."""
+        if self.method == "adaptive":
+            return robust(self.cov_type)
         return {"description": "One residual variance, and the privacy noise by its public law."}
 
     @property
@@ -228,6 +236,14 @@ class StatsmodelsNames(NeverReleased, Released):
         differences = np.array([rows[j] - rows[i] for i, j in pairs])
         names = [f"{labels[j]}-{labels[i]}" for i, j in pairs]
         return pairwise(fit.t_test(differences), names, method, inference.level(alpha))
+
+
+def robust(cov_type: str) -> dict[str, str]:
+    """Describe robust errors."""
+    whose = "rows'" if cov_type == "HC" else "persons'"
+    return {
+        "description": f"The released spread of {whose} scores, and the noise by its public law."
+    }
 
 
 def renamed(

@@ -77,6 +77,7 @@ def cost(claim: PrivacyClaim) -> Paragraph:
     eps, delta = decimal_string(claim.spent.eps), decimal_string(claim.spent.delta)
     slack = "" if claim.spent.delta == 0 else f" and delta = {delta}"
     rows = "one row" if claim.contributions == 1 else f"up to {claim.contributions} rows"
+    rows = "all rows" if claim.whole else rows
     told = f"eps = {eps}{slack} for each person ({rows}, {claim.neighbors})."
     return Paragraph("Cost", f"{claim.stamp}. It would be {told}" if claim.stamp else told)
 

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from dpreg.errors import ArgumentError, NotReleased
-from dpreg.results import designs, given_choice, inference, remarks, views
+from dpreg.results import adaptive_views, designs, given_choice, inference, remarks, views
 from dpreg.results.codecs import plain_mapping
 from dpreg.results.constraints import Constraints, linear_constraints
 from dpreg.results.contrast import Combinations, Contrast, Prediction
@@ -98,9 +98,11 @@ class RegressionResults(StatsmodelsNames):
     noise_degrees : int or None
         nu where noise is not normal: errors are N(0, sampling + privacy V), V ~ chi2_(2 nu)/(2 nu).
     looks : tuple of Look
-        What a staged release released, look by look.
+        What looks at moments released, one by one: those of dpreg 0.2, or of a selection.
+    releases : tuple of ReleasedLook
+        "adaptive": what each look released.
     weak : mapping
-        Column to why its coefficient is weakly determined.
+        Column to why its coefficient is weakly determined; see `marks`.
     among : int or None
         For ``fit="same"``: the number of columns that these were chosen from. Coefficients are
         those beside all of them, and `pvalues` and `conf_int` allow for as many.
@@ -195,6 +197,19 @@ class RegressionResults(StatsmodelsNames):
     def bse_privacy(self) -> pd.Series:
         """Standard errors that the privacy noise alone would give."""
         return self._series(self.privacy_errors)
+
+    @property
+    def marks(self) -> pd.Series:
+        """What the release shows of each coefficient, where `method` is "adaptive".
+
+        "above noise", where it shows enough of it; "wide", where much of the interval is a guess at
+        what the release does not show, so that the fit without privacy may differ by more; "too few
+        rows to say", where the noise hides it and there is no interval.
+        """
+        if self.method != "adaptive":
+            raise NotReleased(f'marks belongs to method="adaptive"; this was "{self.method}".')
+        found = [adaptive_views.mark(self.weak.get(name)) for name in self.exog_names]
+        return self.claim.marked_series(pd.Series(found, list(self.exog_names), dtype=object))
 
     @property
     def tvalues(self) -> pd.Series:

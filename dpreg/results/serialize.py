@@ -159,14 +159,21 @@ def _no_constant(name: str) -> float:
 
 def _read_claim(value: Any) -> Any:
     """Read a claim, also one that was saved before persons could be named."""
-    return _WHOLE_CLAIM.decode({"person": None, **value} if isinstance(value, dict) else value)
+    since = {"person": None, "whole": False}
+    return _WHOLE_CLAIM.decode({**since, **value} if isinstance(value, dict) else value)
+
+
+def _write_claim(claim: PrivacyClaim) -> Any:
+    """Write a claim; whether a person's rows were summed only where they were."""
+    told = _WHOLE_CLAIM.encode(claim)
+    return {name: value for name, value in told.items() if name != "whole" or value}
 
 
 _SPENDS: Final = list_of(codec_of(Spend))
 _TABLE: Final = Codec(_SPENDS.encode, lambda value: BudgetTable(_SPENDS.decode(value)))
 _WHOLE_CLAIM: Final = built(PrivacyClaim, codecs_of(PrivacyClaim, special={BudgetTable: _TABLE}))
 _SPECIAL: Final[Mapping[Any, Codec]] = {
-    PrivacyClaim: Codec(_WHOLE_CLAIM.encode, _read_claim),
+    PrivacyClaim: Codec(_write_claim, _read_claim),
     Truncated: built(given_choice.read, codecs_of(Truncated)),
 }
 """Classes whose codec is not made of their fields alone."""

@@ -14,7 +14,7 @@ from dpreg.results.report import Block, Paragraph
 if TYPE_CHECKING:
     from dpreg.results.selection import SelectionResults
 
-__all__ = ["chosen", "groups", "measures", "notes"]
+__all__ = ["chosen", "facts", "groups", "measures", "notes"]
 
 _RULE: Final = (
     "A term is selected if it explains more than chance would beside all other candidates at once; "
@@ -43,6 +43,13 @@ def chosen(result: SelectionResults, term: str) -> str:
     if term in result.selected:
         return "yes"
     return "one of" if any(term in group for group in result.alternatives) else "no"
+
+
+def facts(result: SelectionResults) -> tuple[tuple[str, str], ...]:
+    """Return what pages of dpreg 0.2 say of its search: whether no model is better."""
+    if result.certified is None:
+        return ()
+    return (("Certified", "yes" if result.certified else "no"),)
 
 
 def measures(result: SelectionResults) -> dict[str, Mapping[str, str]]:

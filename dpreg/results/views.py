@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from dpreg.privacy.budget import decimal_string
-from dpreg.results import opening, staged_views
+from dpreg.results import adaptive_views, opening, staged_views
 from dpreg.results.fit_views import (
     coefficients,
     estimate_headers,
@@ -58,9 +58,9 @@ def selection(result: SelectionResults, alpha: float) -> Report:
     if fit is not None:
         blocks += [fit_facts(fit), coefficients(fit, alpha)]
         notes = [*fit_notes(fit), *notes, *fit.notes]
-    later = () if fit is None else fit.looks
-    blocks += looks((*result.looks, *later))
-    blocks += [] if fit is None else weakly(fit)
+    blocks += looks((*result.looks, *(() if fit is None else fit.looks)))
+    blocks += [] if fit is None else [*adaptive_views.looks(fit.releases), *weakly(fit)]
+    blocks += adaptive_views.caution(fit)
     if result.draws > 1:
         notes.insert(0, _frequency_note(result.draws))
     blocks += closing(result.claim, notes)
@@ -89,7 +89,9 @@ def regression(result: RegressionResults, alpha: float) -> Report:
         _regression_facts(result),
         coefficients(result, alpha),
         *looks(result.looks),
+        *adaptive_views.looks(result.releases),
         *weakly(result),
+        *adaptive_views.caution(result),
         *closing(result.claim, [*result.remarks, *fit_notes(result), *result.notes]),
     ]
     title = f"Private linear regression: {result.endog_names}"
@@ -113,6 +115,7 @@ def _selection_facts(result: SelectionResults) -> Facts:
         ("Method", _METHODS.get(result.method, result.method)),
         ("Mechanism", result.mechanism),
         ("Engine", result.engine),
+        *staged_views.facts(result),
         ("Models", _count(result.n_models)),
         ("Terms", f"{kept} kept, {free} candidates"),
         ("Units", result.units),
@@ -160,7 +163,7 @@ def privacy_facts(result: Released) -> tuple[tuple[str, str], ...]:
     eps, delta = result.claim.spent.as_decimal()
     return (
         ("Neighbors", result.claim.neighbors),
-        ("Contributions", str(result.claim.contributions)),
+        ("Contributions", "all" if result.claim.whole else str(result.claim.contributions)),
         ("eps", eps),
         ("delta", delta),
         ("n", "private" if result.nobs is None else f"{result.nobs:,}"),

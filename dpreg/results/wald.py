@@ -24,6 +24,7 @@ from scipy.special import chdtrc
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, shown
+from dpreg.results import inference
 from dpreg.results.claim import PrivacyClaim
 from dpreg.staged import reference
 
@@ -119,9 +120,10 @@ def wald(combinations: Combinations, target: Floats) -> tuple[float, float, int]
     """Return statistic, p-value and rank of a joint test; NaN where the release allows none."""
     rows = combinations.rows
     rank = int(np.linalg.matrix_rank(rows))
-    covariance = rows @ combinations.covariance @ rows.T
+    covariance = rows @ inference.known(combinations.covariance) @ rows.T
     away = combinations.estimates() - target
-    if not np.isfinite(covariance).all() or not np.isfinite(away).all():
+    finite = [np.isfinite(each).all() for each in (covariance, away, combinations.errors())]
+    if not all(finite):
         return float("nan"), float("nan"), rank
     inverse = np.linalg.pinv(covariance, hermitian=True)
     statistic = float(away @ inverse @ away)

@@ -37,7 +37,10 @@ _MOMENTS = (
 )
 _EMPIRICAL = "empirical likelihood weighs every single row. Use conf_int() and t_test()"
 _FITTING = "a released model holds no rows to fit again. Call dp_ols with the table"
-_ROBUST = "it needs the squared residual of every row. `bse` assumes a constant residual variance"
+_ROBUST = (
+    "it needs the squared residual of every row. Where `cov_type` is 'HC' or 'cluster', `bse` is "
+    "robust by the scores' released spread"
+)
 
 
 class Withheld:

@@ -89,16 +89,16 @@ skewed errors; 20,000 to 100,000 rows; eps 1, delta 1e-6) the squared error at .
 tenth less than at .15, .20, .56, and no less with even less for the first two."""
 TAIL: Final = Fraction(5, 100)
 SQUARES: Final = Fraction(4, 100)
-FRESH: Final = Fraction(3, 10)
-"""The share of the one more look of ``fit="fresh"``. On twelve kinds of drawn rows (normal, skewed
-and rare columns, normal and skewed errors, eps 1, with delta and without) .2, .3 and .4 found 3.91,
-3.78 and 3.64 terms of 5; the median loss of R-squared was the same at all three, .0027."""
-FRESH_PURE: Final = Fraction(2, 10)
-"""The same without delta. On sixteen kinds of drawn rows (5 to 15 columns, normal, skewed and rare
-ones and factors, 10,000 to 100,000 rows, eps 1, 60 runs each) .3, .2 and .15 found 3.10, 3.42 and
-3.51 terms of 5. Their intervals covered alike, but grow as the share falls. R-squared fell short by
-.0125, .0116 and .0121 in the mean of those without factors, and by half as much in a middling one:
-by .0055, .0063 and .0075."""
+FRESH: Final = Fraction(2, 10)
+"""The share of the one more look of ``fit="fresh"``. Found by ``python -m benchmarks.power --grid
+coverage --fits fresh --later S`` (seven designs with delta, two without, 40 runs) and ``--grid
+real --share 1-S`` (King County, randhie and bike with permuted columns, 80 runs), at S of .1, .15,
+.2 and .3: intervals cover alike at all of them. With delta the designs have 4.22, 4.21, 4.19 and
+4.17 terms, King County 9.93, 9.93, 9.86 and 9.80 of 11, bike 2.75, 2.83, 2.90 and 2.66 of 8; R-squared
+falls short by .0031, .0028, .0026 and .0024."""
+FRESH_PURE: Final = Fraction(15, 100)
+"""The same without delta: at .1, .15, .2 and .3 King County has 8.09, 7.89, 7.19 and 6.30 of 11
+terms, and R-squared falls short by .0060, .0038, .0030 and .0021 in the two designs."""
 
 _GAUSSIAN: Final = 1.5
 """Gaussian noise is taken up to so many times the size of matrix-Laplace noise. On drawn normal

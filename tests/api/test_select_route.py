@@ -135,13 +135,13 @@ def test_another_look_fits_what_was_chosen(delta):
 
 def test_the_share_of_a_fresh_look():
     usual = select(fit="fresh", eps=2)
-    assert usual.budget["eps"].tolist() == ["0.24", "0.32", "0.896", "0.08", "0.064", "0.4"]
+    assert usual.budget["eps"].tolist() == ["0.255", "0.34", "0.952", "0.085", "0.068", "0.3"]
     told = select(fit="fresh", eps=2, shares={"fit": "0.3"})
     assert told.budget["eps"].tolist() == ["0.21", "0.28", "0.784", "0.07", "0.056", "0.6"]
     one_line = select(fit="fresh", eps=2, delta="1e-6")
     assert one_line.budget["step"].tolist() == ["looks 1-4"]
     shares = [float(one.share) for one in one_line.regression.looks]
-    assert shares == pytest.approx([0.3 * 0.95])
+    assert shares == pytest.approx([0.2 * 0.95])
 
 
 def test_narrower_intervals_for_a_fresh_look():

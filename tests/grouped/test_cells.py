@@ -56,6 +56,16 @@ def test_adding_and_multiplying_beyond_int64() -> None:
     assert many.plus(many)[3][3] == 13 << 41
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_sums_that_just_leave_int64_do_not_wrap(sign: int) -> None:
+    half = sign * 2**62
+    one = GroupedCells(plain_layout(2), np.array([half, sign, half - sign], dtype=np.int64))
+    for found in (one.plus(one), one.times(2)):
+        assert tuple(found) == ((2 * half, 2 * sign), (2 * sign, 2 * (half - sign)))
+    less = GroupedCells(plain_layout(2), np.array([half - sign, 0, 0], dtype=np.int64))
+    assert one.plus(less)[0][0] == less.plus(one)[0][0] == 2 * half - sign
+
+
 def test_moments_of_rows_and_of_cells_add() -> None:
     one, other = Moments(8, grouped()), Moments(8, ROWS)
     assert one == other

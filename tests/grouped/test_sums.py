@@ -117,3 +117,22 @@ def test_right_beyond_int64(monkeypatch: pytest.MonkeyPatch) -> None:
         (top, -top, top, top),
         (top, -top, top, top),
     )
+
+
+def test_counts_times_steps_are_right_beyond_int64() -> None:
+    """Where all groups have steps nothing is emptied: sums leave int64 at the end alone."""
+    group = Group(np.array([1, 2]), np.array([ONE, -ONE]), np.array([-2 * ONE, 2 * ONE]))
+    layout = Layout(4, np.array([0, 3]), (group,))
+    rows, times = 1 << 18, 33
+    sums = GroupSums(layout, 1)
+    for _ in range(times):
+        sums.add(np.full((rows, 2), float(ONE)), [Slots(np.zeros(rows, dtype=np.intp), None)])
+    top = times * rows << 40
+    assert top > 2**63
+    (vector,) = sums.vectors([np.array([top, top, top], dtype=object)])
+    assert tuple(GroupedCells(layout, vector)) == (
+        (top, -top, -top, top),
+        (-top, top, top, -top),
+        (-top, top, top, -top),
+        (top, -top, -top, top),
+    )

@@ -65,10 +65,10 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
             cell("ols", **unit, method="gram")
             cell("ols", **unit, method="gram", noise="gaussian", delta=DELTA)
             cell("ols", **unit, method="gram", noise="laplace", schema="bare")
-            cell("ols", **unit, method="staged", eps=30)
-            cell("ols", **unit, method="staged", eps=30, delta=DELTA, noise="gaussian")
-            cell("ols", **unit, method="staged", eps=80 * k, schema="bare")
-            cell("ols", **unit, method="staged", eps=30, noise="matrix-laplace")
+            cell("ols", **unit, method="adaptive", eps=30)
+            cell("ols", **unit, method="adaptive", eps=30, delta=DELTA, noise="gaussian")
+            cell("ols", **unit, method="adaptive", eps=80 * k, schema="bare")
+            cell("ols", **unit, method="adaptive", eps=30, noise="matrix-laplace")
             cell("select", **unit, method="staged", eps=30)
             cell("select", **unit, method="staged", eps=30, delta=DELTA, fit=None)
             cell("select", **unit, method="staged", eps=30, fit="fresh")
@@ -82,9 +82,6 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
             cell("glm", **unit, delta=DELTA, schema="bare")
             cell("glm", **unit, delta=DELTA, family="poisson")
             cell("glm", **unit, eps=30, noise="matrix-laplace")
-            if relation == "replace-one":  # two looks, and then coefficients alone
-                cell("glm", **unit, eps=4.5 * k)
-                cell("glm", **unit, eps=4.5 * k, family="poisson")
             cell("glm", **unit)
             cell("glm", **unit, family="poisson")
             cell("glm", **unit, trials="I(z + 4)", delta=DELTA, eps=30)
@@ -113,7 +110,10 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
         cell("select", **owned, method="staged", schema="bare", eps=30)
         cell("select", **owned, family="binomial", fit="fresh", eps=30)
         cell("ols", **owned, method="gram")
-        cell("ols", **owned, method="staged", eps=30, delta=DELTA, noise="gaussian")
+        cell("ols", **owned, method="adaptive", eps=30, delta=DELTA, noise="gaussian")
+        cell("ols", **owned, method="adaptive", eps=30)
+        cell("glm", **owned, delta=DELTA)
+        cell("glm", **owned, eps=30, family="poisson")
         cell("ols", **owned, method="adassp", delta=DELTA)
         cell("mean", **owned, by="g")
         cell("suffstats", **owned)
@@ -138,10 +138,10 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
     cell("ols", method="gram", form="dask", schema="bare")
     cell("ols", method="gram", unsafe_seed=3, noise="knorm")
     cell("ols", method="objective", unsafe_seed=3, form="csv", schema="bare", eps=30)
-    cell("ols", method="staged", form="dask", eps=30)
+    cell("ols", method="adaptive", form="dask", eps=30)
     for k in (1, 3):
         told = {"neighbors": "add-remove", "contributions": k, "expected_rows": ROWS}
-        cell("ols", **told, method="staged", eps=30)
+        cell("ols", **told, method="adaptive", eps=30)
     cell("glm", delta=DELTA, form="dask")
     cell("glm", delta=DELTA, unsafe_seed=3, form="csv")
     cell("select", method="auto", eps=30, form="parquet")
@@ -285,7 +285,9 @@ def line(cell: str, found: list[costs.Cost], result: Any) -> str:
         drawn = Counter(draw.mechanism for draw in one.draws)
         if call == "select" and one.step in ("coefficients", CHOSEN, "looks 1-4"):
             drawn = Counter([spend.mechanism])
-        if one.step == "looks":  # how many there are follows from the noise
+        of_fits = call in ("ols", "glm") and spend.mechanism == "gaussian"
+        if one.step == "looks" or (of_fits and "looks" in one.step):
+            # How many there are follows from the noise.
             drawn = Counter({spend.mechanism: 1})
         how = ", ".join(f"{n} x {name}" if n > 1 else name for name, n in sorted(drawn.items()))
         rows = "" if spend.rows == "all" else f", {spend.rows}"

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
+from oracles.recorded_fits import fits
 from oracles.recorded_looks import family_choice, looks, wishart
 from oracles.recorded_steps import Asked, Cost
 from oracles.recording import (
@@ -128,9 +128,8 @@ def regression(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     names = [s.step.removeprefix("bounds of ") for s in result.claim.spends if "bounds" in s.step]
     found = bounds(draws, asked, names)
     size = len(result.params)
-    if result.method == "staged":
-        ends = partial(_last, tape, draws, asked)
-        found += looks(draws, asked, size - 1, result.looks, minimum=ends)
+    if result.method == "adaptive":
+        found.append(fits(draws, asked, result.releases))
     elif result.method == "objective":
         found += _few(tape, draws, asked, result)
     elif asked.options["method"] == "gram":
@@ -145,22 +144,9 @@ def family(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     draws = iter(tape.draws)
     names = [s.step.removeprefix("bounds of ") for s in result.claim.spends if "bounds" in s.step]
     found = bounds(draws, asked, names)
-    if result.method == "objective":
-        size = len(result.params) - 1
-        looked = family_choice(draws, asked, size, result.looks) if result.looks else []
-        before = looked or [_sums(draws, asked)]
-        found += [*before, _minimum(draws, asked, *tape.notes["minimum"][0])]
-    else:
-        found += family_choice(draws, asked, len(result.params) - 1, result.looks)
+    found.append(fits(draws, asked, result.releases))
     assert next(draws, None) is None
     return found
-
-
-def _sums(draws: Iterator[Draw], asked: Asked) -> Cost:
-    """Three sums of numbers from 0 to 1."""
-    sums = next(draws)
-    assert (sums.size, asked.relation) == (3, "replace-one")
-    return _pure("lengths and responses", [sums], [3 * asked.k * 2.0**20])
 
 
 def _few(tape: Tape, draws: Iterator[Draw], asked: Asked, result: Any) -> list[Cost]:
@@ -176,10 +162,6 @@ def _few(tape: Tape, draws: Iterator[Draw], asked: Asked, result: Any) -> list[C
     found.append(replace(_minimum(draws, asked, *first), step="first coefficients"))
     found.append(_pure("spread of residuals", [next(draws)], [k * 2.0**20]))
     return [*found, _minimum(draws, asked, *second)]
-
-
-def _last(tape: Tape, draws: Iterator[Draw], asked: Asked) -> Cost:
-    return _minimum(draws, asked, *tape.notes["minimum"][0])
 
 
 def _minimum(

@@ -9,7 +9,7 @@ is stored in units of the weight of a full row.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,12 @@ def looks(
     columns: int,
     released: tuple[Any, ...],
     later: Any = None,
-    minimum: Callable[[], Cost] | None = None,
 ) -> list[Cost]:
     """Three looks and the tail, at so many numeric columns beside the constant.
 
-    `later` is the fit by one more look, at the chosen columns; `minimum` what a minimum costs.
+    `later` is the fit by one more look, at the chosen columns.
     """
-    found = _three(draws, asked, columns, released, minimum)
+    found = _three(draws, asked, columns, released)
     if later is None:
         return found
     chosen = len(later.params) - 1
@@ -56,17 +55,12 @@ def _three(
     asked: Asked,
     columns: int,
     released: tuple[Any, ...],
-    minimum: Callable[[], Cost] | None,
 ) -> list[Cost]:
     """Three looks, the second with four sums of squares and the last with a tail."""
     if released[0].mechanism == "matrix-laplace":
         found = [wishart(next(draws), asked, columns, f"look {i}", located=i > 1) for i in (1, 2)]
         squares = [next(draws) for _ in range(4)]
-        if released[-1].mechanism == "objective perturbation":
-            assert minimum is not None
-            found.append(minimum())
-        else:
-            found.append(wishart(next(draws), asked, columns, "look 3", located=True))
+        found.append(wishart(next(draws), asked, columns, "look 3", located=True))
         tail = [next(draws) for _ in range(3)]
         found.append(Cost(TAIL, tuple(tail), (_tail(tail, asked, released, 1),)))
         loss = asked.k * _squares(squares, asked, 1)

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from dpreg.privacy.budget import Budget
 from dpreg.privacy.objective import OBJECTIVE, objective_noise
 from dpreg.privacy.protection import Protection
 from dpreg.staged import objective as search
+from dpreg.staged.held import weighted
 from dpreg.staged.objective import HeldRows, Objective
 
 ONE = Protection("replace-one")
@@ -182,3 +184,32 @@ def test_what_makes_no_sense_is_refused(monkeypatch):
     assert objective._finer(Fraction(1, 4)) == 2
     assert objective._finer(Fraction(1, 5)) == 3
     assert objective._finer(Fraction(7)) == 0
+
+
+def _exact(cells):
+    return [Fraction(float(cell)) for cell in cells]
+
+
+@pytest.mark.parametrize("size", [3, 40, 400])
+def test_stored_rows_keep_within_the_bounds_that_noise_is_fitted_to(size):
+    """In exact arithmetic, with the roundings that the module allows for and no others."""
+    rng, limit, radius = np.random.default_rng(size), 3.7, 1.9
+    u = rng.standard_normal((size - 1, 60)) * np.exp(rng.uniform(0, 9, 60))
+    located = np.vstack([u, np.zeros(60)])
+    plain = HeldRows(np.vstack([np.ones(60), u]).T, np.zeros(60), np.zeros(60))
+    at = SimpleNamespace(radius=radius)
+    for rows, weights, slope in (
+        (plain, search._omega(plain, radius**2), limit / radius),
+        ((made := weighted(located, at, limit)).rows, made.weights, 1.0),
+    ):
+        noise = objective_noise(size, limit / radius, 1.0, radius**2, 60, Fraction(1), ONE)
+        eps, bent = Fraction(1), Fraction(1, 10)
+        curve = noise.penalty * (bent + bent * bent / 2)
+        pull = Fraction(noise.scale, 2 * 2**noise.bits) * eps * Fraction(89, 100)
+        beyond = 0
+        for x, weight in zip(rows.x, _exact(weights), strict=True):
+            square = sum(cell * cell for cell in _exact(x))
+            assert weight * square <= curve
+            assert (weight * Fraction(slope)) ** 2 * square <= pull**2
+            beyond += weight * square > Fraction(radius) ** 2
+        assert beyond  # roundings do go beyond what they stand for: without room for them it fails

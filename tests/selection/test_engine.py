@@ -88,9 +88,9 @@ def test_with_eps_enough_the_best_model_is_drawn(engine):
 
 
 def test_a_hopeless_eps_draws_anything():
-    made, _ = models("enumerate", Fraction(1, 10**7))
+    made, _ = models("enumerate", Fraction(1, 10**6))
     rng = np.random.default_rng(1)
-    drawn = Counter(made.draw(bought("1e-7", rng=rng)) for _ in range(200))
+    drawn = Counter(made.draw(bought("1e-6", rng=rng)) for _ in range(200))
     assert len(drawn) == 8
 
 

@@ -102,7 +102,7 @@ def test_each_draw_has_a_part():
     ("asked", "says"),
     [
         ({"shares": {"radius": "0.1"}}, "radius, which this call does not need"),
-        ({"eps": "1e-12"}, "eps is too small"),
+        ({"eps": "1e-6", "contributions": 10**6}, "eps is too small"),
         ({"engine": "tree", "mechanism": "laplace"}, "permute-and-flip"),
         ({"radius": "private", "shares": {"radius": "0.5"}, "fit": "share", "eps": "1e-9"}, "eps"),
     ],

@@ -188,6 +188,23 @@ def test_the_key_decides_which():
     assert Persons.of(Protection("replace-one", 2)) is None
 
 
+def test_who_is_in_which_half_follows_from_the_secret_key():
+    """A hash that anyone can work out would tell, for a known id, what its rows were used for."""
+    names = [f"p{j}" for j in range(400)]
+    frame = pd.DataFrame({"who": names, "x": np.arange(400.0)})
+
+    def halves(key):
+        source = kept.kept_source(as_source(frame), {"x": Unbounded()}, Persons("who", 1, key))
+        (chunk,) = source.chunks({"x": Unbounded()}, 400)
+        order = np.argsort(chunk["x"])
+        return groups_of_coins(chunk[COIN], 2)[order]
+
+    one, other = halves(KEY), halves(bytes(32))
+    assert (halves(KEY) == one).all()
+    assert 100 < (one != other).sum() < 300  # ten standard deviations
+    assert not set(digests(names, KEY).tolist()) & set(digests(names, bytes(32)).tolist())
+
+
 # ---- who is who ----------------------------------------------------------------------------------
 
 

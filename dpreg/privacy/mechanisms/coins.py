@@ -2,8 +2,28 @@
 
 The coins come from the operating system's entropy and are independent of the rows' values and of
 each other. Contiguous blocks or i mod B would not work: under add-remove, a row inserted near the
-top would send all later rows elsewhere. With i.i.d. coins each row keeps its own coin, so
-neighbours agree on the group of every common row, and one person's k rows touch at most k groups.
+top would send all later rows elsewhere.
+
+Rows keep their coins
+---------------------
+Statement. Let the row in place i get coin c_i, the coins independent, of one law, and independent
+of the rows. Let a release be (eps, delta)-DP for any two neighbours whose common rows have equal
+coins, the coins fixed. Then it is (eps, delta)-DP.
+
+Proof. Under replace-one common rows have the same places, and so the same coins. Under add-remove
+let T have n rows, and T' one more, in place i: the rows from there on move by one place, and with
+one stream for both tables nearly all of them would have another row's coin. So the streams are
+coupled instead. Let c be the stream of T, and v one more coin, independent of it; give T' the
+stream c' = (c_0, .., c_(i-1), v, c_i, c_(i+1), ..). It holds the same independent coins in another
+order, and i follows from the two tables and from no coin: so c' has the law of any stream, and what
+T' releases with c' has the law of what it releases. With (c, v) fixed each common row has the same
+coin in both tables, wherever it stands, and the bound holds; T's release does not depend on v. The
+average over (c, v) of P(T in S | c) <= exp(eps) P(T' in S | c') + delta is the bound for the whole,
+and so it is with T and T' exchanged. k rows: one after the other, each into the stream that the
+rows before it left; their k coins are independent of all others. QED
+
+So neighbours may be taken to agree on the group of every common row, and one person's k rows touch
+at most k groups.
 
 Where a table says whose row each row is, all rows of a person go by one coin, a keyed hash of the
 person's id: `dpreg.sources.persons` says why that does. `secret_key` draws the key.
@@ -17,15 +37,9 @@ stream that BLAKE2b makes of that key: block b of the stream, 512 bits, is its k
 Statement. Take the stream for independent fair coins, independent of all else. Then what a call
 makes of both halves is as private as if every row had been given one coin before the first pass.
 
-Proof. Every pass computes the same bits, so that each row is in one half for the whole call. Under
-replace-one the common rows of two neighbours have the same places, and so the same coins; what
-replaces a row takes over its coin. Under add-remove let a table have n rows, and its neighbour one
-more, in place i. Places from i on move by one, and with them the coins that rows get. But coins of
-all places are independent and fair: for the neighbour, give the common rows the coins c_1 .. c_n
-that they have in the first table, and the new row a coin of its own. Its n + 1 places then hold
-independent fair coins, as they would by the stream. So both releases are averages over the same
-c_1 .. c_n, and the new row's coin, of releases in which common rows have equal coins. k rows: the
-same, one after the other.
+Proof. Every pass computes the same bits, so that each row is in one half for the whole call: all
+passes together are one release that gives the row in place i the coin of place i, and the statement
+above holds for it.
 
 *What is not exact.* The coins rest on BLAKE2b with a secret key being a pseudorandom function. The
 rows must come in the same order in each pass; where an engine does not promise that (a cluster, a

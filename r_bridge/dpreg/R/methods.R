@@ -74,7 +74,7 @@ confint.dp_result <- function(object, parm, level = 0.95, ...) {
   limits <- if (length(fit$conditional)) {
     given_limits(fit$conditional, level)
   } else if (is.null(fit$interval_draws)) {
-    half <- half_widths(fit, std_errors(fit), diag(as.matrix(fit$privacy_vcov %||% fit$vcov)), level)
+    half <- half_widths(fit, std_errors(fit), diag(as.matrix(fit$privacy_vcov %||% fit$vcov)), own_level(fit, level))
     fit$coefficients + outer(half, c(-1, 1))
   } else {
     draw_limits(unname(fit$interval_draws), fit$coefficients, level)

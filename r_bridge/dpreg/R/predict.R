@@ -30,6 +30,7 @@ predict.dp_result <- function(object, newdata, se.fit = FALSE,
                               interval = c("none", "confidence", "prediction"), level = 0.95,
                               type = c("response", "terms"), terms = NULL, ...) {
   fit <- fitted_part(object, "predict()")
+  refuse_means(fit)
   no_more(...)
   newdata <- own_rows(if (!missing(newdata)) newdata, "predict()")
   if (inherits(fit, "dp_glm")) { # which a selection chose

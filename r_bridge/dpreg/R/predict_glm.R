@@ -25,6 +25,7 @@
 #' @export
 predict.dp_glm <- function(object, newdata, se.fit = FALSE, interval = c("none", "confidence"), level = 0.95,
                            type = c("link", "response", "terms"), terms = NULL, ...) {
+  refuse_means(object)
   no_more(...)
   newdata <- own_rows(if (!missing(newdata)) newdata, "predict()")
   if (identical(interval, "prediction")) {

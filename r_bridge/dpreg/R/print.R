@@ -6,7 +6,7 @@ print.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L), ...) 
   print_call(x$call)
   if (inherits(x, "dp_select")) {
     cat("Selected: ", deparse1(x$selected_formula), "\n", sep = "")
-    print_alternatives(x$alternatives)
+    print_groups(x$groups)
     cat("\n")
     if (length(x$models) > 1) {
       cat("Selection frequencies (", length(x$models), " draws):\n", sep = "")
@@ -39,9 +39,9 @@ knit_print.dp_result <- function(x, digits = 4, ...) {
   knit_page(
     x$seeded,
     if (!is.null(summary$which)) paste0("Selected: `", deparse1(x$selected_formula), "`\n"),
-    if (length(x$alternatives)) paste0("In doubt: ", paste0("`", doubts(x$alternatives), "`", collapse = "; "), "\n"),
+    if (length(x$groups)) paste0("One of: ", paste0("`", braced(x$groups), "`", collapse = "; "), "\n"),
     if (!is.null(summary$terms)) {
-      knit_table(summary$terms[c("term", "kept", "selected", "stability")], "Terms", digits = 2)
+      knit_table(summary$terms[c("term", "kept", "selected", "level", "se")], "Terms", digits = 4)
     },
     if (length(x$models) > 1) {
       knit_table(data.frame(term = x$candidates, frequency = unname(x$selection_frequencies)),

@@ -15,11 +15,19 @@ error_pvalues <- function(fit) {
     return(stats::setNames(draw_pvalues(unname(fit$interval_draws), unname(fit$coefficients)), names(fit$coefficients)))
   }
   errors <- std_errors(fit)
-  if (is.null(fit$noise_degrees)) return(2 * stats::pnorm(-abs(fit$coefficients / errors)))
-  noise <- diag(as.matrix(fit$privacy_vcov))
-  scales <- sqrt(pmax(errors^2 - noise + outer(noise, mixing(fit$noise_degrees)), 0))
-  rowMeans(2 * stats::pnorm(-abs(fit$coefficients) / scales))
+  alone <- if (is.null(fit$noise_degrees)) {
+    2 * stats::pnorm(-abs(fit$coefficients / errors))
+  } else {
+    noise <- diag(as.matrix(fit$privacy_vcov))
+    scales <- sqrt(pmax(errors^2 - noise + outer(noise, mixing(fit$noise_degrees)), 0))
+    rowMeans(2 * stats::pnorm(-abs(fit$coefficients) / scales))
+  }
+  pmin(alone * (fit$among %||% 1), 1)
 }
+
+# The level of each interval: coefficients that the same look chose share what may be missed among all
+# columns on offer.
+own_level <- function(fit, level) 1 - (1 - level) / (fit$among %||% 1)
 
 # Half the width of the intervals of combinations with standard errors `error`.
 half_widths <- function(fit, error, noise, level) {

@@ -27,13 +27,11 @@ new_selection <- function(view, translation, call) {
   object["best"] <- list(if (length(view$best)) {
     named(view$best[formula_order(view$best, translation, schema)])
   })
-  object["alternatives"] <- list(stats::setNames(
-    lapply(view$alternatives, function(sets) lapply(sets, named)), named(names(view$alternatives))
-  ))
-  object["stability"] <- list(
-    if (!is.null(view$stability)) stats::setNames(view$stability[order], candidates)
-  )
-  object["certified"] <- list(view$certified)
+  object$groups <- lapply(view$groups, named)
+  for (name in c("level", "level_errors", "stability")) { # the last in files of dpreg 0.2
+    object[name] <- list(if (!is.null(view[[name]])) stats::setNames(view[[name]][order], candidates))
+  }
+  object["false_inclusions"] <- list(view$false_inclusions)
   object["looks"] <- list(looks_frame(view$looks))
   make <- new_regression
   if (!is.null(view$family)) {
@@ -83,6 +81,7 @@ new_regression <- function(view, translation, call) {
     ridged = view$ridged,
     conditional = stats::setNames(view$conditional[order[seq_along(view$conditional)]],
                                   names[seq_along(view$conditional)]),
+    among = view$among,
     weak = weak_columns(view$weak, translation, schema),
     looks = looks_frame(view$looks)
   )

@@ -66,8 +66,7 @@
 #' @param draws How many models are drawn; the most frequent one is reported.
 #' @param fit Coefficients of the chosen model. With `"staged"`: `"fresh"` spends a share of the budget on one
 #'   more look at the chosen columns; `"same"` takes them from the last look, at no further
-#'   cost, with intervals that allow for the choice; `"split"` looks and chooses with half of the rows, and looks once more at the chosen
-#'   columns of the other half. With the paper's methods: `"split"` fits the other half, `"share"` the same rows
+#'   cost, beside all candidates, with intervals that allow for as many. With the paper's methods: `"split"` fits the other half, `"share"` the same rows
 #'   with a share of `eps`. `NULL` fits nothing. `"auto"` is `"fresh"` with `"staged"`, else `"split"`.
 #' @param engine `"auto"`, `"enumerate"` or `"tree"`: how the models are searched; the law is the same.
 #' @param expected_rows About how many rows there are, from public knowledge. Where their number is private
@@ -82,11 +81,11 @@
 #' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns An object of class `dp_select`: a plain list with, among others, `selected`,
 #'   `selected_formula`, `selection_frequencies`, `budget`, `privacy`, and `regression`, which is an
-#'   object of class `dp_ols` or `NULL`. With `method = "staged"` also `alternatives`, a list that says for
-#'   each term in doubt what might stand in its place (such terms are not among `selected`, but in `best`, the
-#'   model that the coefficients are of); `stability`, how often each term would be chosen again if the
-#'   released estimate were the truth; `certified`, whether no model is better by the released numbers; and
-#'   `looks`. There are methods for [print()], [summary()], [coef()],
+#'   object of class `dp_ols` or `NULL`. With `method = "staged"` also `groups`, a list of terms
+#'   that the release cannot tell apart, of each of which at least one matters (they are not among `selected`; the
+#'   likeliest of each is in `best`, the model that the coefficients are of); `level`, the least
+#'   `false_inclusions` at which each term would be selected; `level_errors`, the standard errors of their
+#'   coefficients beside all candidates; and `looks`. There are methods for [print()], [summary()], [coef()],
 #'   [vcov()], [confint()], [predict()], [formula()], [terms()], [nobs()], [plot()], [update()],
 #'   [as.data.frame()], and for broom's `tidy()`, `glance()` and `augment()`.
 #' @references Lei, J., Charest, A.-S., Slavkovic, A., Smith, A. and Fienberg, S. (2018).

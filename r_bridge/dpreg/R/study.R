@@ -18,7 +18,7 @@
 #'   columns where `units = "column"`, have the names that [coef()] gives them. `as.data.frame()` is
 #'   `agreement`, without the models' names, beside the frequencies. See [plot.selection_study()]. With
 #'   `method = "staged"` an object of class `staged_study`: by setting `outcomes` (a data frame of means over
-#'   the draws, and their standard errors), and `reported`, `in_doubt` and `best`, shares of the draws
+#'   the draws, and their standard errors), and `reported`, `in_groups` and `best`, shares of the draws
 #'   (terms by settings); `bic` is what least squares with BIC chooses.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400))
@@ -79,7 +79,7 @@ new_staged_study <- function(view, translation, call) {
     list(
       call = public_call(call), formula = full_formula(translation), privacy = view$privacy,
       n_models = as.double(view$n_models), draws = view$draws, settings = settings,
-      bic = terms[view$bic[place] == 1], reported = by_term(view$reported), in_doubt = by_term(view$in_doubt),
+      bic = terms[view$bic[place] == 1], reported = by_term(view$reported), in_groups = by_term(view$in_groups),
       best = by_term(view$best), outcomes = cbind(settings, as.data.frame(view$outcomes))
     ),
     class = "staged_study"

@@ -13,7 +13,7 @@
 #'   `which`, for a selection, a logical matrix as in the package leaps: a row for
 #'   each distinct model that was drawn, most frequent first, and a column for each term; `counts`, how
 #'   often each was drawn; `terms`, for a staged selection, a data frame that says of each term whether it was
-#'   selected, or is in doubt, and its stability; `ratios`, a matrix; `looks`; `budget`; `privacy`; `notes`.
+#'   selected, or is one of a group, its level and standard error; `ratios`, a matrix; `looks`; `budget`; `privacy`; `notes`.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400), qsec = c(10, 25))
 #' fit <- dp_select(mpg ~ wt + hp + qsec, mtcars, eps = 30, schema = schema, draws = 20, fit = NULL)
@@ -25,12 +25,12 @@ summary.dp_result <- function(object, level = 0.95, ratios = FALSE, ...) {
   regression <- inherits(object, "dp_ols") || !is.null(object$regression)
   fit <- if (regression) fitted_part(object, "summary()")
   kept <- c("call", "formula", "selected_formula", "candidates", "kept", "n_models", "settings",
-            "nobs", "neighbors", "contributions", "eps", "delta", "budget", "privacy", "seeded", "alternatives",
-            "certified", "looks", "passes", "record")
+            "nobs", "neighbors", "contributions", "eps", "delta", "budget", "privacy", "seeded", "groups",
+            "false_inclusions", "looks", "passes", "record")
   out <- object[intersect(kept, names(object))]
   if (inherits(object, "dp_select")) {
     out <- c(out, drawn_models(object))
-    if (!is.null(object$stability)) out$terms <- term_table(object)
+    if (!is.null(object$level) || !is.null(object$stability)) out$terms <- term_table(object)
   }
   if (regression) {
     limits <- unstamped(confint.dp_result(fit, level = level))
@@ -130,28 +130,23 @@ print_drawn <- function(x) {
 # A staged selection: no draws, but what is in doubt.
 print_chosen <- function(x) {
   cat("Models: ", format(x$n_models, big.mark = ",", scientific = x$n_models > 1e12), ", ", x$settings$mechanism,
-      " looks", if (isTRUE(x$certified)) "; none is better by the released numbers", "\n", sep = "")
-  shown <- x$terms[c("term", "selected", "stability")]
-  doubted <- shown$term %in% names(x$alternatives)
-  shown$selected <- ifelse(x$terms$kept, "kept", ifelse(doubted, "one of", ifelse(shown$selected, "yes", "no")))
-  shown$stability <- ifelse(is.na(shown$stability), "", formatC(shown$stability, format = "f", digits = 2))
+      " looks\n", sep = "")
+  shown <- x$terms[c("term", "selected", "level", "se")]
+  grouped <- shown$term %in% unlist(x$groups)
+  shown$selected <- ifelse(x$terms$kept, "kept", ifelse(shown$selected, "yes", ifelse(grouped, "one of", "no")))
+  for (name in c("level", "se")) shown[[name]] <- ifelse(is.na(shown[[name]]), "", format(shown[[name]], digits = 2))
   print(shown, row.names = FALSE, right = FALSE)
-  print_alternatives(x$alternatives)
+  print_groups(x$groups)
   cat("\n")
 }
 
-print_alternatives <- function(alternatives) {
-  if (!length(alternatives)) return(invisible())
-  paragraph("In doubt: ", paste(doubts(alternatives), collapse = "; "))
+print_groups <- function(groups) {
+  if (!length(groups)) return(invisible())
+  paragraph("One of: ", paste(braced(groups), collapse = "; "))
 }
 
-# "one of {a, b + c}" for each term that others might stand for.
-doubts <- function(alternatives) {
-  sets <- vapply(alternatives, function(sets) {
-    paste(vapply(sets, paste, "", collapse = " + "), collapse = ", ")
-  }, "")
-  sprintf("one of {%s, %s}", names(alternatives), sets)
-}
+# "{a, b}" for each group of terms that the release cannot tell apart.
+braced <- function(groups) vapply(groups, function(group) sprintf("{%s}", paste(group, collapse = ", ")), "")
 
 print_looks <- function(x, digits) {
   cat("Looks at the rows:\n")
@@ -178,9 +173,18 @@ reading <- function(object, fit) {
       "estimate is too low as often as too high, and an interval covers as often as it says. Standard errors are",
       "as if the terms had been given beforehand."
     ),
-    if (selection && length(object$alternatives)) paste(
-      "Where a term is in doubt, the release cannot tell it from what is listed with it. It is not among the",
-      "selected ones; the coefficients are those of the best model, which has it."
+    if (!is.null(fit$among)) paste0(
+      "The same look selected the terms. Estimates are beside all ", fit$among, " columns on offer; p-values and ",
+      "intervals allow for as many of them. Standard errors are those of one coefficient by itself."
+    ),
+    if (selection && !is.null(object$false_inclusions)) paste(
+      "A term is selected if it explains more than chance would beside all other candidates at once; the threshold",
+      "lets in about", format(object$false_inclusions), "useless terms a call. level: the least false_inclusions at",
+      "which the term would be selected. se: the standard error of its coefficient beside all candidates."
+    ),
+    if (selection && length(object$groups)) paste(
+      "One of: the release shows that at least one of these terms matters, and cannot tell which. None of them is",
+      "among the selected ones; the coefficients are those of the selected terms and of the likeliest of each group."
     ),
     if (selection && !is.null(object$stability)) paste(
       "stability: how often the term would be chosen again if the released estimate were the truth. It counts the",
@@ -207,7 +211,9 @@ reading <- function(object, fit) {
 }
 
 interval_words <- function(fit) {
-  if (length(fit$conditional)) "given the choice" else fit$interval_method
+  if (length(fit$conditional)) return("given the choice")
+  if (!is.null(fit$among)) return(paste("for the choice among", fit$among))
+  fit$interval_method
 }
 
 print_fit <- function(x, digits) {

@@ -20,10 +20,10 @@
 #' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns A tibble, or a data frame where the package tibble is not installed. `tidy()`: `term`,
 #'   `estimate`, `std.error`, `statistic`, `p.value`; for terms `term`, `kept`, `selected`,
-#'   `frequency`, and of a staged selection, `NA` for others, `stability` and `doubt`, which names what the
-#'   release cannot tell from the term. `glance()`: one row, with `NA` for what is not released; `nobs` is the
+#'   `frequency`, and of a staged selection, `NA` for others, `level`, `se`, and `group`, the number of
+#'   the group of terms that the release cannot tell apart. `glance()`: one row, with `NA` for what is not released; `nobs` is the
 #'   noisy number of complete rows; `looks`
-#'   counts those of a staged release, and `doubts` the terms in doubt. Of a result of [dp_glm()] it has `dispersion`
+#'   counts those of a staged release, and `groups` those groups. Of a result of [dp_glm()] it has `dispersion`
 #'   and `converged` in place of `r.squared` and `sigma`. `augment()`: `newdata`, with `.rownames` where its rows
 #'   have names, `.fitted`, and of a linear model `.resid` where it holds the response.
 #' @name tidiers
@@ -75,12 +75,12 @@ term_table <- function(x) {
     dpreg_stop("argument_error", 'type = "terms" is for results of dp_select().')
   }
   terms <- c(x$kept, x$candidates)
-  doubted <- match(terms, names(x$alternatives))
-  again <- if (is.null(x$stability)) rep(NA_real_, length(terms)) else unname(x$stability[terms])
+  group <- rep(seq_along(x$groups), lengths(x$groups))[match(terms, unlist(x$groups))]
+  of_look <- function(values) if (is.null(values)) rep(NA_real_, length(terms)) else unname(values[terms])
   data.frame(
     term = terms, kept = terms %in% x$kept, selected = terms %in% x$selected,
     frequency = ifelse(terms %in% x$kept, 1, unname(x$selection_frequencies[terms])),
-    stability = again, doubt = doubts(x$alternatives)[doubted]
+    level = of_look(x$level), se = of_look(x$level_errors), group = group
   )
 }
 
@@ -106,8 +106,7 @@ glance.dp_result <- function(x, ...) {
   if (inherits(x, "dp_select")) {
     frame$n.models <- x$n_models
     frame$draws <- length(x$models)
-    frame$doubts <- length(x$alternatives)
-    frame$certified <- x$certified %||% NA
+    frame$groups <- length(x$groups)
   }
   as_table(frame, x$seeded)
 }

@@ -1,5 +1,5 @@
 # A normal estimate that was seen only because it fell into a known set: estimate, intervals and p-value of
-# a coefficient that the same release chose (fit = "same").
+# a coefficient that the same release chose, as files of dpreg 0.2 hold it (fit = "same").
 #
 # The chance, given the set, of an estimate as low as the one seen falls as the true value grows. Where it
 # is 1/2 lies the median-unbiased estimate; where it is 1 - a/2 and a/2 lie the ends of the interval of level
@@ -53,12 +53,22 @@ given_pvalues <- function(laws) {
   vapply(laws, function(law) min(1, 2 * min(given_below(law, 0), 1 - given_below(law, 0))), 0)
 }
 
-# Stop for what combines coefficients, where each has a law of its own.
+# Stop for what combines coefficients that the same look chose.
 refuse_given <- function(fit, what) {
-  if (length(fit$conditional)) {
+  if (length(fit$conditional) || !is.null(fit$among)) {
     refuse_release(what, paste(
-      "with fit = \"same\" each coefficient has a law of its own, given the choice, and combinations of",
-      "them have none. Use coef() and confint(), or predict() without errors"
+      "with fit = \"same\" each coefficient stands by itself, corrected for its choice, and combinations of",
+      "them have no law. Use coef() and confint(), or fit = \"fresh\""
+    ))
+  }
+}
+
+# Stop for means, which need the coefficients that were not chosen as well.
+refuse_means <- function(fit) {
+  if (!is.null(fit$among)) {
+    refuse_release("predict()", paste(
+      "with fit = \"same\" coefficients are those beside all candidates, of which some were not chosen. Use",
+      "fit = \"fresh\""
     ))
   }
 }

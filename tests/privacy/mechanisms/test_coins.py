@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -89,3 +91,32 @@ def test_seeds_of_blocks_are_all_different_and_leave_a_seeded_run_s_other_draws_
     assert seeds == [block_seeds(5, rng=two), block_seeds(5, rng=two)]
     assert seeds[0] != seeds[1]
     assert one.random() == np.random.default_rng(4).random()
+
+
+def _released(rows, place_of_coins):
+    """The law of two noisy sums, one of each half, over all streams of fair coins."""
+    reach = np.arange(-12, 17)
+    law = np.zeros((reach.size, reach.size))
+    for stream in product((0, 1), repeat=len(rows)):
+        halves = place_of_coins(stream, rows)
+        sums = [sum(r for r, half in zip(rows, halves, strict=True) if half == h) for h in (0, 1)]
+        one, two = (np.exp(-np.abs(reach - total)) for total in sums)
+        law += np.outer(one, two)
+    return law / 2 ** len(rows)
+
+
+def test_rows_keep_their_coins_where_one_is_inserted():
+    """The statement, with noise of eps = 1 in each half: a row lies in one of them."""
+    worst = {}
+    ways = {
+        "coins": lambda stream, rows: stream,
+        "places": lambda _, rows: [i % 2 for i in range(len(rows))],
+    }
+    for name, way in ways.items():
+        worst[name] = max(
+            np.abs(np.log(_released(rows, way) / _released((*rows[:i], 1, *rows[i:]), way))).max()
+            for rows in product((0, 1), repeat=3)
+            for i in range(4)
+        )
+    assert worst["coins"] <= 1 + 1e-9
+    assert worst["places"] > 2  # halves by places alone: all later rows change theirs

@@ -28,9 +28,9 @@ test_that("a saved result comes back whole", {
     if (inherits(fit, "dp_ols")) {
       expect_identical(predict(again, mtcars), predict(fit, mtcars))
     } else if (inherits(fit, "dp_select")) {
-      parts <- c("selected", "candidates", "models", "columns", "stability", "alternatives", "formula")
+      parts <- c("selected", "candidates", "models", "columns", "level", "level_errors", "groups", "formula")
       expect_equal(again[parts], fit[parts])
-      expect_equal(again$regression$conditional, fit$regression$conditional)
+      expect_equal(again$regression$among, fit$regression$among)
     }
   }
   # Names are as they were typed, but for a spline's.

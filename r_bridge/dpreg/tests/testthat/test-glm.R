@@ -190,10 +190,10 @@ test_that("the terms of a family are chosen", {
   near(unstamped(predict(chosen, own, type = "response", interval = "confidence")), exp(predict(chosen, own, interval = "confidence")),
        1e-12)
   expect_identical(augment(chosen, newdata = own)$.fitted, unname(predict(chosen, own)))
-  expect_true(all(c("dispersion", "converged", "n.models", "doubts") %in% names(glance(chosen))))
+  expect_true(all(c("dispersion", "converged", "n.models", "groups") %in% names(glance(chosen))))
   again <- dp_load(dp_save(chosen, tempfile(fileext = ".json")))
   expect_identical(predict(again, own), predict(chosen, own))
-  expect_identical(again$stability, chosen$stability)
+  expect_identical(again$level, chosen$level)
   unfitted <- choose(number ~ age + z, family = poisson(), offset = log(years), fit = NULL)
   again <- dp_load(dp_save(unfitted, tempfile(fileext = ".json")))
   expect_match(deparse1(again$formula), "offset(log(years))", fixed = TRUE)

@@ -55,7 +55,7 @@ test_that("without coefficients, what needs them says so", {
     expect_error(f(bare), "fit = NULL", class = "dpreg_not_released")
   }
   expect_output(print(bare), "Selected: mpg ~")
-  expect_named(tidy(bare), c("term", "kept", "selected", "frequency", "stability", "doubt"))
+  expect_named(tidy(bare), c("term", "kept", "selected", "frequency", "level", "se", "group"))
 })
 
 test_that("what single rows would show is never released", {

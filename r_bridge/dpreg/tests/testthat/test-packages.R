@@ -166,7 +166,8 @@ clashing_package <- function(names) {
 test_that("dpreg:: works where a package with the same names is attached after it", {
   names <- c("dp_mean", "dp_glm", "dp_histogram", "dp_ols", "dp_select")
   place <- clashing_package(names)
-  suppressWarnings(library("clashing", lib.loc = place, character.only = TRUE, warn.conflicts = FALSE))
+  name <- "clashing"
+  suppressWarnings(library(name, lib.loc = place, character.only = TRUE, warn.conflicts = FALSE))
   on.exit({
     detach("package:clashing", unload = TRUE)
     unlink(dirname(place), recursive = TRUE)

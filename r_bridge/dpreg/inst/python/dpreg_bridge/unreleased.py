@@ -65,7 +65,7 @@ def staged_study(result: StagedStudy) -> dict[str, Any]:
         },
         "bic": np.array(result.law.bic, dtype=np.float64),
         "reported": result.frequencies.to_numpy(dtype=np.float64),
-        "in_doubt": result.alternatives.to_numpy(dtype=np.float64),
+        "in_groups": result.alternatives.to_numpy(dtype=np.float64),
         "best": result.best.to_numpy(dtype=np.float64),
         "outcomes": _frame(result.outcomes),
     }

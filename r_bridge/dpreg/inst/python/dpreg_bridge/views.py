@@ -95,7 +95,7 @@ def _looks(looks: Sequence[Look]) -> dict[str, Any] | None:
 
 
 def _selection(result: SelectionResults) -> dict[str, Any]:
-    fit, stability = result.regression, _or_none(result, "stability")
+    fit = result.regression
     return {
         **_claimed(result),
         "response": result.response,
@@ -123,14 +123,17 @@ def _selection(result: SelectionResults) -> dict[str, Any]:
         "sigma2": result.sigma2,
         "bounds": result.bounds,
         "best": result.best,
-        "alternatives": {
-            term: [tuple(each) for each in sets] for term, sets in result.alternatives.items()
-        },
-        "stability": None if stability is None else stability.to_numpy(np.float64),
-        "certified": result.certified,
+        "groups": [tuple(group) for group in result.alternatives],
+        **{name: _by_candidate(result, name) for name in ("level", "level_errors", "stability")},
+        "false_inclusions": result.false_inclusions,
         "looks": _looks(result.looks),
         "regression": None if fit is None else view(fit),
     }
+
+
+def _by_candidate(result: SelectionResults, name: str) -> Any:
+    values = _or_none(result, name)
+    return None if values is None else values.to_numpy(np.float64)
 
 
 def _glm_selection(result: GLMSelectionResults) -> dict[str, Any]:
@@ -175,6 +178,7 @@ def _regression(result: RegressionResults) -> dict[str, Any]:
             {"estimate": law.estimate, "se": law.se, "intervals": law.intervals}
             for law in result.conditional
         ],
+        "among": result.among,
         "weak": result.weak,
         "looks": _looks(result.looks),
     }

@@ -1,0 +1,401 @@
+"""Rows at a point: their own, bit for bit, and within the limits, whatever the cells are."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from oracles.look_rows import FULL, KINDS, ONE, Stored, chunk, hostile, plain, rows_of, squares
+
+from dpreg.errors import ArgumentError
+from dpreg.looks.described import Described, Trials
+from dpreg.looks.families import Linear
+from dpreg.looks.place import place_of
+from dpreg.looks.point import Point
+from dpreg.looks.rows import Rows, hold_norm
+
+KIND = pytest.mark.parametrize("name", KINDS)
+TOGETHER = pytest.mark.parametrize("together", [False, True], ids=["fitting", "locating"])
+
+
+def located(rows, z):
+    return rows.located(rows.cells(chunk(z)))
+
+
+def width(rows):
+    return rows.design.size
+
+
+# ---- statement 1: a row's integers are its own -------------------------------------------------
+
+
+@TOGETHER
+@KIND
+@pytest.mark.parametrize("seed", range(3))
+def test_a_row_has_the_same_bits_in_any_chunk_and_order(name, together, seed):
+    rng = np.random.default_rng([1, seed])
+    rows = rows_of(rng, KINDS[name], 5, offsets=1, together=together, steep=2.0)
+    z = hostile(rng, 333, width(rows))
+    whole = located(rows, z)
+    for size in (1, 2, 3, 7, 64):
+        pieces = [located(rows, z[i : i + size]) for i in range(0, 333, size)]
+        for at in (0, 1):
+            joined = np.concatenate([piece[at] for piece in pieces], axis=1)
+            assert joined.tobytes() == np.ascontiguousarray(whole[at]).tobytes()
+    order = rng.permutation(333)
+    for found, once in zip(located(rows, z[order]), whole, strict=True):
+        assert found.tobytes() == np.ascontiguousarray(once[:, order]).tobytes()
+
+
+def digest_of_rows():
+    """Of integers of many rows of every kind, for processes to compare."""
+    digest = hashlib.sha256()
+    for name, kind in KINDS.items():
+        rng = np.random.default_rng(len(name))
+        for together in (False, True):
+            rows = rows_of(rng, kind, 12, offsets=1, together=together, steep=2.0)
+            for found in located(rows, hostile(rng, 9000, width(rows))):
+                digest.update(np.ascontiguousarray(found).tobytes())
+    return digest.hexdigest()
+
+
+def test_threads_of_the_blas_change_no_bit():
+    code = "from looks.test_rows import digest_of_rows as made; print(made())"
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ
+            | {"OPENBLAS_NUM_THREADS": threads, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "4")
+    }
+    assert len(told) == 1
+
+
+# ---- statement 2: no row leaves its limits -----------------------------------------------------
+
+
+@TOGETHER
+@KIND
+@pytest.mark.parametrize("seed", range(8))
+def test_no_row_leaves_its_limits(name, together, seed):
+    rng = np.random.default_rng([2, seed])
+    p, far = int(rng.integers(1, 7)), 10.0 ** rng.uniform(-3, 9)
+    rows = rows_of(
+        rng, KINDS[name], p, offsets=seed % 3, together=together, far=far,
+        steep=10.0 ** rng.uniform(-1, 2),
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        k, f = located(rows, hostile(rng, 1500, width(rows)))
+    assert k.shape == (p + 1, 1500)
+    assert max(squares(k)) <= FULL
+    if together:
+        assert f.shape == (1, 1500)
+        assert (f == np.rint(f)).all()
+        assert np.abs(f).max() <= ONE
+    else:
+        assert max(squares(f)) <= FULL
+
+
+def test_norms_that_rounding_leaves_too_long_are_lowered():
+    rng = np.random.default_rng(0)
+    # Rounded to nearest, half of all vectors of full length are too long.
+    v = rng.normal(size=(4, 2000))
+    whole = np.rint(v / np.sqrt((v * v).sum(axis=0)) * ONE)
+    before = whole.copy()
+    assert max(squares(whole)) > FULL
+    told = hold_norm(whole)
+    assert max(squares(whole)) <= FULL
+    assert told.tolist() == squares(whole)
+    assert np.abs(whole - before).max() <= 2
+    assert (np.abs(whole) <= np.abs(before)).all()
+
+
+@TOGETHER
+@KIND
+def test_limits_are_reached(name, together):
+    """A limit that nothing comes near would hide that another one holds."""
+    rng = np.random.default_rng(3)
+    rows = rows_of(rng, KINDS[name], 3, together=together, far=50.0, limits=(2.0, 1e-3))
+    k, f = located(rows, hostile(rng, 3000, width(rows)))
+    assert together or max(squares(k)) > 0.999 * FULL
+    assert max(squares(f)) > 0.999 * FULL
+    if together:  # where the score's limit is wide the other one is met
+        rows = rows_of(rng, KINDS[name], 3, together=True, far=50.0, limits=(2.0, 1e9))
+        assert max(squares(located(rows, hostile(rng, 3000, width(rows)))[0])) > 0.999 * FULL
+
+
+# ---- what rows come to -------------------------------------------------------------------------
+
+
+@KIND
+def test_a_fitting_look_is_information_and_score(name):
+    rng = np.random.default_rng(4)
+    kind = KINDS[name]
+    limits = (8.0, 6.0 * kind.family.cap**0.5)
+    rows = rows_of(rng, kind, 3, offsets=1, far=2.0, steep=0.5, limits=limits)
+    cells = rows.cells(chunk(hostile(rng, 800, width(rows))))
+    own = plain(rows, cells)
+    k, f = rows.located(cells)
+    length = np.sqrt((own.v**2).sum(axis=0))
+    root, A, S = rows.place.weight**0.5, *limits
+    h = np.minimum(np.sqrt(own.weight) / (root * A**0.5), 1 / length) * own.held
+    np.testing.assert_allclose(k / ONE, own.v * h, atol=2e-6, rtol=1e-9)
+    drawn = own.residual / (root * S)
+    if kind.family.blind:  # the factor is the same whatever the response
+        drawn *= np.minimum(root * S / (np.maximum(own.farthest, 1e-9) * length), 1)
+    else:
+        drawn = np.clip(drawn, -1 / length, 1 / length)
+    np.testing.assert_allclose(f / ONE, own.v * drawn * own.held, atol=2e-6, rtol=1e-9)
+    free = np.abs(own.residual) * length < root * S
+    assert 0.02 < (free & own.held).mean() < 0.98
+
+
+@KIND
+def test_a_locating_look_has_one_weight_for_both(name):
+    rng = np.random.default_rng(5)
+    kind = KINDS[name]
+    R, tau = limits = 1.2, 0.8
+    rows = rows_of(rng, kind, 3, offsets=1, far=2.0, steep=0.5, together=True, limits=limits)
+    cells = rows.cells(chunk(hostile(rng, 800, width(rows))))
+    own = plain(rows, cells)
+    k, f = rows.located(cells)
+    length, wbar = np.sqrt((own.v**2).sum(axis=0)), rows.place.weight
+    omega = np.minimum(1, R**2 * wbar / (np.maximum(own.weight, 1e-300) * length**2))
+    if kind.family.blind:
+        omega = np.minimum(omega, tau**2 * own.weight / np.maximum(own.farthest, 1e-9) ** 2)
+    expected = own.v * np.sqrt(omega * own.weight / wbar) / R * own.held
+    np.testing.assert_allclose(k / ONE, expected, atol=2e-6, rtol=1e-9)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        clipped = np.clip(np.sqrt(omega / own.weight) * own.residual / tau, -1, 1)
+    found, whole = f[0] / ONE, np.where(own.held, clipped, 0.0)
+    np.testing.assert_allclose(found, whole, atol=2e-6, rtol=1e-9)
+    assert (omega[own.held] < 1).any()
+
+
+@TOGETHER
+@pytest.mark.parametrize("name", ["logit", "trials"])
+def test_the_limit_of_a_blind_family_does_not_see_the_response(name, together):
+    """Score over residual is one number for every response there can be."""
+    rng = np.random.default_rng(6)
+    rows = rows_of(rng, KINDS[name], 3, far=9.0, together=together, limits=(2.0, 0.05))
+    z = hostile(rng, 400, width(rows))
+    z[:, 0] = 1.0
+    found = []
+    for answer in (-1.0, 1.0):
+        z[:, -1] = answer
+        cells = rows.cells(chunk(z))
+        k, f = rows.located(cells)
+        own = plain(rows, cells)
+        seen = own.held & (np.abs(own.residual) > 0.02 * own.farthest)
+        found.append((k, f / np.where(seen, own.residual, np.nan)))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    both = np.isfinite(found[0][1]).all(axis=0) & np.isfinite(found[1][1]).all(axis=0)
+    assert both.sum() > 50
+    scale = np.abs(found[0][1][:, both]).max(axis=0)
+    gap = np.abs(found[0][1] - found[1][1])[:, both] / scale
+    assert gap.max() < 0.01
+
+
+@TOGETHER
+@KIND
+def test_rows_without_an_answer_count_for_nothing(name, together):
+    rng = np.random.default_rng(7)
+    rows = rows_of(rng, KINDS[name], 2, together=together)
+    z = hostile(rng, 50, width(rows))
+    z[:, 0] = 0.0
+    for found in located(rows, z):
+        assert not found.any()
+    if KINDS[name].most:
+        z[:, 0], z[:, -2] = 1.0, -1.0  # no trials
+        for found in located(rows, z):
+            assert not found.any()
+
+
+def test_offsets_move_the_predictor_and_are_no_column():
+    rng = np.random.default_rng(8)
+    rows = rows_of(rng, KINDS["counts"], 2, offsets=2, far=0.1, steep=0.1, limits=(5e4, 1e4))
+    z = np.zeros((2, width(rows)))
+    z[:, 0], z[1, 3] = 1.0, -0.5  # the first offset
+    cells = rows.cells(chunk(z))
+    k, _ = rows.located(cells)
+    assert len(k) == 3
+    one, other = plain(rows, cells).weight
+    assert k[0, 0] / k[0, 1] == pytest.approx(np.sqrt(one / other), rel=1e-4)
+    assert one != pytest.approx(other, rel=0.05)
+
+
+def test_rows_hold_public_facts_alone():
+    rng = np.random.default_rng(9)
+    rows = rows_of(rng, KINDS["logit"], 2)
+    z = hostile(rng, 20, width(rows))
+    again = pickle.loads(pickle.dumps(rows))
+    assert again == rows
+    assert again.types == rows.types
+    assert repr(rows) == "<Rows: 2 columns, binomial>"
+    for one, other in zip(located(rows, z), located(again, z), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_what_does_not_fit_together_is_refused():
+    rng = np.random.default_rng(10)
+    rows = rows_of(rng, KINDS["linear"], 2)
+    with pytest.raises(ArgumentError, match="other columns"):
+        Rows(Stored(5), Described((1, 2, 3)), rows.place)
+    for columns, offsets in (((1, 1), ()), ((1, 2), (2,)), ((0, 1), ())):
+        with pytest.raises(ArgumentError, match="different indices"):
+            Described(columns, offsets)
+
+
+def test_trials_are_whole_and_within_their_most():
+    cells = np.array([[ONE] * 4, [-ONE, 0, ONE, 3]], dtype=float)
+    assert Trials(1, (20.0, 20.0), 30.0).of(cells).tolist() == [0, 20, 30, 20]
+    assert Trials(1, (-5.0, 5.0), 30.0).of(cells).tolist() == [0, 0, 0, 0]
+
+
+# ---- persons -----------------------------------------------------------------------------------
+
+
+def of_persons(rows, z, codes):
+    return rows.summed(rows.cells(chunk(z)), np.asarray(codes, dtype=np.int64))
+
+
+def person_squares(found, codes, persons):
+    """Exact sums of squares of the integers of each person's rows."""
+    total = [0] * persons
+    for own, code in zip(squares(found), codes, strict=True):
+        total[code] += own
+    return total
+
+
+@TOGETHER
+@KIND
+@pytest.mark.parametrize("seed", range(8))
+def test_no_person_leaves_the_limits_however_many_rows(name, together, seed):
+    rng = np.random.default_rng([11, seed])
+    p, far = int(rng.integers(1, 6)), 10.0 ** rng.uniform(-2, 9)
+    rows = rows_of(rng, KINDS[name], p, offsets=seed % 2, together=together, far=far, steep=3.0)
+    owned = rng.choice([1, 2, 7, 400], 12)
+    codes = np.repeat(np.arange(12), owned)
+    z = hostile(rng, len(codes), width(rows))
+    if seed % 2:  # rows all of one kind add up
+        z = z[codes]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        k, f = of_persons(rows, z, codes)
+    assert max(person_squares(k, codes, 12)) <= FULL
+    if together:
+        assert f.shape == (1, len(codes))
+        assert max(person_squares(f, codes, 12)) <= FULL
+    else:
+        assert f.shape == (p + 1, 12)
+        assert max(squares(f)) <= FULL
+
+
+@TOGETHER
+@pytest.mark.parametrize("p", [1, 9])
+@pytest.mark.parametrize("copies", [1, 20, 3000])
+@pytest.mark.parametrize("name", ["linear", "logit"])
+def test_a_saturated_sum_is_no_limit_and_counts_for_nothing(name, copies, p, together):
+    """A factor made of a saturated sum would be too large."""
+    point = Point(
+        np.zeros(p), np.eye(p) * 2.0**20, np.zeros(p), 0.0, 1.0, 1.0, np.ones(p), np.ones(p)
+    )
+    kind = KINDS[name]
+    place, _ = place_of(point, kind.family, information=2.0, score=1e-6, together=together)
+    rows = Rows(Stored(p + 2), kind.described(p), place)
+    codes = np.zeros(copies, dtype=int)
+    k, f = of_persons(rows, np.ones((copies, p + 2)), codes)
+    (squared,) = person_squares(k, codes, 1)
+    assert squared <= FULL
+    if copies < 2000:
+        assert together or squared > 0.99 * FULL
+        assert together or max(squares(f)) > 0.99 * FULL
+    else:
+        assert squared == 0
+    if together:
+        assert person_squares(f, codes, 1)[0] <= FULL
+
+
+@TOGETHER
+@KIND
+def test_other_persons_change_no_bit(name, together):
+    rng = np.random.default_rng(12)
+    rows = rows_of(rng, KINDS[name], 3, together=together, far=3.0)
+    codes = np.repeat(np.arange(40), rng.integers(1, 9, 40))
+    z = hostile(rng, len(codes), width(rows))
+    k, f = of_persons(rows, z, codes)
+    for person in range(40):
+        mine = codes == person
+        own_k, own_f = of_persons(rows, z[mine], np.zeros(mine.sum()))
+        assert own_k.tobytes() == np.ascontiguousarray(k[:, mine]).tobytes()
+        at = mine if together else [person]
+        assert own_f.tobytes() == np.ascontiguousarray(f[:, at]).tobytes()
+    order = rng.permutation(len(codes))
+    mixed_k, mixed_f = of_persons(rows, z[order], codes[order])
+    assert (mixed_k == k[:, order]).all()
+    assert (mixed_f == (f[:, order] if together else f)).all()
+
+
+@TOGETHER
+@pytest.mark.parametrize("name", ["linear", "counts"])
+def test_a_person_of_one_near_row_is_that_row(name, together):
+    """The same maps, but for the last digit: limits that do not bind change nothing."""
+    rng = np.random.default_rng(13)
+    rows = rows_of(rng, KINDS[name], 3, together=together, far=0.3, limits=(90.0, 1e6))
+    z = hostile(rng, 60, width(rows))
+    for one, other in zip(located(rows, z), of_persons(rows, z, np.arange(60)), strict=True):
+        assert np.abs(one - other).max() <= 2
+        assert np.abs(one).max() > 0
+
+
+@TOGETHER
+@KIND
+def test_one_factor_serves_all_rows_of_a_person(name, together):
+    """Rows of a person keep their proportions, and sums come before limits."""
+    rng = np.random.default_rng(14)
+    kind = KINDS[name]
+    limits = (1.5, 0.7) if kind.family.cap < 1e5 else (1e4, 1e4)
+    rows = rows_of(rng, kind, 2, together=together, far=2.0, steep=0.3, limits=limits)
+    z = hostile(rng, 30, width(rows))
+    z[:, 0] = 1.0
+    cells = rows.cells(chunk(z))
+    own = plain(rows, cells)
+    codes = np.zeros(30)
+    k, f = rows.summed(cells, codes.astype(np.int64))
+    unlimited = own.v * np.sqrt(own.weight) * own.held
+    ratio = (k * unlimited).sum() / (unlimited**2).sum()
+    np.testing.assert_allclose(k, ratio * unlimited, atol=3, rtol=1e-5)
+    if together:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(own.held, own.residual / np.sqrt(own.weight), 0.0)
+        ratio = (f[0] * each).sum() / (each**2).sum()
+        np.testing.assert_allclose(f[0], ratio * each, atol=4, rtol=1e-5)
+        return
+    score = (own.v * own.residual * own.held).sum(axis=1)
+    root, S = rows.place.weight**0.5, rows.place.score
+    length = np.linalg.norm(score)
+    if kind.family.blind:
+        each = own.farthest * np.sqrt((own.v**2).sum(axis=0)) * own.held
+        length = each.sum()
+    expected = score / (root * S) * min(1.0, root * S / length)
+    np.testing.assert_allclose(f[:, 0] / ONE, expected, atol=2e-4, rtol=1e-4)
+
+
+def test_rows_of_a_person_that_cancel_cancel_before_the_limit():
+    point = Point(np.zeros(1), np.eye(1), np.zeros(1), 0.0, 1.0, 1.0, np.ones(1), np.ones(1))
+    place, _ = place_of(point, Linear(), information=9.0, score=0.1)
+    rows = Rows(Stored(3), Described((1,)), place)
+    z = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, -1.0], [1.0, 0.5, 0.01]])
+    _, f = of_persons(rows, z, np.zeros(3))
+    np.testing.assert_allclose(f[:, 0] / ONE, [0.1, 0.05], atol=1e-4)

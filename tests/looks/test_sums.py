@@ -1,0 +1,107 @@
+"""Sums over rows at a place: the exact integers, whatever holds them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.look_rows import KINDS, chunk, hostile, rows_of
+
+from dpreg.looks import sums as module
+from dpreg.looks.sums import LookTally, exact_sums
+from dpreg.sources.persons import PERSON
+
+
+def slowly(k, f, *, together, matrix):
+    """Python's integers."""
+    d, at = len(k), range(len(k))
+    k = [[int(cell) for cell in column] for column in k.T]
+    f = [[int(cell) for cell in column] for column in f.T]
+    information = tuple(
+        tuple(sum(row[i] * row[j] for row in k) for j in range(d)) for i in range(d)
+    )
+    if together:
+        score = tuple(sum(row[i] * own[0] for row, own in zip(k, f, strict=True)) for i in range(d))
+        return information, score, sum(own[0] ** 2 for own in f)
+    score = tuple(2**20 * sum(own[i] for own in f) for i in at)
+    squares = tuple(tuple(sum(own[i] * own[j] for own in f) for j in at) for i in at)
+    return information, score, squares if matrix else sum(squares[i][i] for i in range(d))
+
+
+MIDDLES = [(False, False), (False, True), (True, False)]
+KIND = pytest.mark.parametrize("name", ["linear", "trials", "counts"])
+WAY = pytest.mark.parametrize(("together", "matrix"), MIDDLES, ids=["trace", "matrix", "locating"])
+
+
+def of(tally, chunks):
+    return exact_sums(tally, tally(enumerate(chunks)))
+
+
+def same(one, other):
+    mine = one.information, one.score, one.middle
+    return mine == (other.information, other.score, other.middle)
+
+
+@WAY
+@KIND
+def test_sums_are_the_integers_in_any_chunks(name, together, matrix, monkeypatch):
+    rng = np.random.default_rng(1)
+    rows = rows_of(rng, KINDS[name], 3, offsets=1, together=together, far=4.0)
+    z = hostile(rng, 500, rows.design.size)
+    tally = LookTally(rows, matrix)
+    k, f = rows.located(rows.cells(chunk(z)))
+    expected = slowly(k, f, together=together, matrix=matrix)
+    whole = of(tally, [chunk(z)])
+    assert (whole.information, whole.score, whole.middle) == expected
+    assert whole.rows == 500
+    monkeypatch.setattr(module, "PIECE", 64)
+    monkeypatch.setattr(module, "_FLUSH", 3)
+    for size in (1, 37, 499):
+        pieces = [chunk(z[i : i + size]) for i in range(0, 500, size)]
+        assert same(of(tally, pieces), whole)
+    vectors = [tally(enumerate([chunk(z[:100])])), tally(enumerate([chunk(z[100:])]))]
+    assert same(exact_sums(tally, vectors[0].astype(object) + vectors[1]), whole)
+
+
+@WAY
+@KIND
+def test_persons_are_summed_whole(name, together, matrix, monkeypatch):
+    rng = np.random.default_rng(2)
+    rows = rows_of(rng, KINDS[name], 3, together=together, far=4.0)
+    codes = np.repeat(np.arange(60), rng.integers(1, 9, 60))
+    z = hostile(rng, len(codes), rows.design.size)
+    tally = LookTally(rows, matrix, persons=True)
+    k, f = rows.summed(rows.cells(chunk(z)), codes)
+    expected = slowly(k, f, together=together, matrix=matrix)
+    whole = of(tally, [chunk(z) | {PERSON: codes}])
+    assert (whole.information, whole.score, whole.middle) == expected
+    monkeypatch.setattr(module, "PIECE", 16)
+    monkeypatch.setattr(module, "_FLUSH", 5)
+    parts = [
+        chunk(z[codes // 7 == part]) | {PERSON: codes[codes // 7 == part] - 7 * part}
+        for part in range(9)
+    ]
+    assert same(of(tally, parts), whole)
+
+
+def test_sums_leave_int64_before_they_would_wrap(monkeypatch):
+    """More rows at the limit than 2**63 holds the squares of: Python's integers hold them."""
+    rng = np.random.default_rng(3)
+    rows = rows_of(rng, KINDS["linear"], 1, limits=(1.0, 1e-6))
+    z = np.ones((8192, rows.design.size))
+    z[:, -1] = -1.0
+    tally = LookTally(rows, matrix=False)
+    once = of(tally, [chunk(z)])
+    many = of(tally, [chunk(z)] * 1100)
+    assert many.middle == 1100 * once.middle > 2**62
+    assert many.information[0][0] == 1100 * once.information[0][0]
+    assert many.rows == 1100 * 8192
+
+
+def test_no_rows_have_no_sums_and_none_show():
+    rows = rows_of(np.random.default_rng(4), KINDS["linear"], 2)
+    tally = LookTally(rows, matrix=True)
+    empty = of(tally, [])
+    assert (empty.rows, empty.score) == (0, (0, 0, 0))
+    z = np.ones((3, rows.design.size))
+    shown = repr(of(tally, [chunk(z)]))
+    assert not any(character.isdigit() for character in shown.split(" at ")[0])

@@ -1,0 +1,290 @@
+"""What reaches a mechanism, and what leaves it: a call's releases, replayed on other tables.
+
+`oracles.recording` sees what is drawn; it does not see what that is added to, nor a number beside
+it that nothing was added to. Here a call is run once on a *reference* table, with small noise that
+is never 0, and every released number is written on a tape: each sum of an exact number and a noise,
+each choice, each draw of a tree. Then the call is run on other tables, and the mechanisms give what
+is on the tape. As that is what a real table once gave, it lies inside the range in which later
+steps work: nothing is clipped to an end that would hide a later leak. If whatever leaves a release
+went through a mechanism, no view of the result, no argument of a mechanism (scale, size, order),
+and no argument (centre, limit, noise, count) or result of a release may differ from what it was.
+
+A new room is plugged in by lines of `WATCHED`, one for each function that releases, and for each
+that decides how: its module (or class), its name, which of its arguments hold rows (all others must
+be equal on all tables), and, where what it returns can be set beside the exact numbers, how (each
+pair must differ on the reference). For looks that release information, score, middle and count::
+
+    Watched(looks, "release", ("sums",), lambda told, found: [
+        *paired(found.information, told["sums"].information),
+        *paired(found.score, told["sums"].score),
+        *paired(found.middle, told["sums"].middle),
+        (found.count, told["sums"].count),
+    ]),
+    Watched(looks, "plan_look"),
+
+and by its calls in `test_replay.CELLS`. Noise needs no line of its own where it is drawn by
+`dpreg.privacy.mechanisms` and added to numbers one by one. Then plant faults: a released cell
+without its noise, a limit or a count from exact moments (`mutants/catalogue/replay.toml`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpreg.estimation import aggregate, gram, histogram, perturbed, quantile, sums
+from dpreg.privacy import gaussian, objective, quantiles, ranks, seeded, vector_noise
+from dpreg.privacy.gram_sensitivity import CELL_UNITS
+from dpreg.privacy.mechanisms import additive, choice, coins, l2_norm, wishart
+from dpreg.privacy.parts import Part
+from dpreg.selection import estimates
+from dpreg.selection.scoring import problem
+from dpreg.selection.tree import sampler
+
+Pairs = Iterable[tuple[float, float]]
+GRID = 2**20
+
+
+@dataclasses.dataclass(frozen=True)
+class Watched:
+    """A function whose arguments, but for the secret ones, and whose result no table may change."""
+
+    owner: ModuleType
+    name: str
+    secret: tuple[str, ...] = ()
+    pairs: Callable[[Mapping[str, Any], Any], Pairs] | None = None
+    hidden: bool = False
+    """Whether the result is a secret as well: of a function that prepares a release."""
+
+
+def paired(found: Any, exact: Any) -> Pairs:
+    """Set released numbers beside exact ones, cell by cell."""
+    return zip(np.ravel(found).tolist(), np.ravel(exact).tolist(), strict=True)
+
+
+def _gram(told: Mapping[str, Any], found: Any) -> Pairs:
+    exact = told["moments"].cells
+    places = [*told["columns"], len(exact) - 1]
+    yield found.count, exact[0][0] / CELL_UNITS
+    for i, j in np.argwhere(np.asarray(found.noise_sd) > 0).tolist():
+        yield float(found.cells[i, j]), exact[places[i]][places[j]] / CELL_UNITS
+
+
+def _sums(told: Mapping[str, Any], found: Any) -> Pairs:
+    for own, exact in zip(found, told["exact"], strict=True):
+        if told.get("rows") is None:
+            yield own.count, exact.count
+        yield from paired(own.sums, np.array(exact.sums) / GRID)
+        if len(own.squares):
+            yield from paired(own.squares, np.array(exact.squares) / GRID**2)
+
+
+def _counts(told: Mapping[str, Any], found: Any) -> Pairs:
+    for own, exact in zip(found, told["counts"], strict=True):
+        yield from paired(own.counts, exact)
+
+
+WATCHED = (
+    Watched(gram, "release_gram", ("moments",), _gram),
+    Watched(gram, "planned_noise"),
+    Watched(sums, "release", ("exact",), _sums),
+    Watched(sums, "plan"),
+    Watched(histogram, "release_counts", ("counts", "left"), _counts),
+    Watched(histogram, "count_noise"),
+    Watched(perturbed, "release_sums", ("moments",)),
+    Watched(
+        perturbed,
+        "_noisy",
+        ("units",),
+        lambda told, found: paired(found, told["units"].astype(float) / CELL_UNITS),
+    ),
+    Watched(perturbed, "privacy_of_constants"),
+    Watched(quantile, "private_quantile", ("cells",)),
+    Watched(ranks, "choose_rank", ("cells",)),
+    Watched(aggregate, "window", ("values",)),
+    Watched(aggregate, "draw_blocks", ("rows", "coins"), hidden=True),
+    Watched(quantiles, "search_ranges"),
+    Watched(estimates, "_counted", ("rows",), lambda told, found: [(found, told["rows"])]),
+    Watched(estimates, "noisy_residuals", ("problem", "moments")),
+    Watched(estimates, "lower_bound", ("problem", "moments")),
+    Watched(estimates, "private_sigma2", ("problem", "moments")),
+    Watched(estimates, "private_radius", ("norms",)),
+    Watched(estimates, "block_norms", ("blocks",), hidden=True),
+    Watched(problem.Problem, "__init__", ("self", "moments"), hidden=True),  # type: ignore[arg-type]
+    Watched(vector_noise, "fit_noise"),
+    Watched(gaussian, "discrete_sigma"),
+    Watched(objective, "objective_noise"),
+)
+
+
+class Tape:
+    """What was released on the reference table, and what a run shows at each door."""
+
+    def __init__(self) -> None:
+        self.released: list[Any] = []
+        self.place: int | None = None
+        self.doors: list[str] = []
+        self.alike: list[tuple[str, float]] = []
+
+    def start(self, *, replaying: bool) -> None:
+        """Begin a run."""
+        self.place = 0 if replaying else None
+        self.doors = []
+
+    def settle(self, made: Callable[[], Any]) -> Any:
+        """Return what is released: made on the reference table, and the same on every other."""
+        if self.place is None:
+            self.released.append(made())
+            return self.released[-1]
+        if self.place == len(self.released):
+            self.doors.append("more is released than on the reference table")
+            return self.released[-1]
+        self.place += 1
+        return self.released[self.place - 1]
+
+
+class Drawn:
+    """One noise, which is never 0: added to a number it gives what the tape says."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, tape: Tape, value: int) -> None:
+        self.tape, self.value = tape, value
+
+    def __add__(self, exact: Any) -> Any:
+        return self.tape.settle(lambda: exact + self.value)
+
+    __radd__ = __add__
+
+    def __rmul__(self, times: int) -> int:
+        """A multiple of noise, to which nothing was added: a number like any other."""
+        return times * self.value
+
+
+class _Least:
+    """OpenDP's noisy minimum without noise, replayed."""
+
+    def __init__(self, tape: Tape, built: Any, name: str) -> None:
+        self.tape, self.name = tape, name
+        self.map = getattr(built, "map", None)
+
+    def __call__(self, scores: Any) -> int:
+        self.tape.doors.append(f"{self.name} among {len(scores)}")
+        return int(self.tape.settle(lambda: int(np.argmin(scores))))
+
+
+def told(value: Any) -> str:
+    """Write an argument or a result, as far as it could hold a number."""
+    if isinstance(value, Part):
+        return f"part({value.step}, {value.cost}, {value.protection})"
+    if value is None or isinstance(value, bool | int | float | str | Fraction | np.generic):
+        return repr(value)
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}{value.tolist()}"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {told(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list | tuple | set | frozenset | range):
+        return "(" + ", ".join(map(told, value)) + ")"
+    if dataclasses.is_dataclass(value):
+        fields = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+        return type(value).__name__ + told(fields)
+    return type(value).__name__
+
+
+def listen(patch: pytest.MonkeyPatch) -> Tape:
+    """Put replaying mechanisms in the place of dpreg's own, and listen at all that is watched."""
+    tape = Tape()
+
+    def everywhere(honest: Any, instead: Any) -> None:
+        for module in [m for name, m in sys.modules.items() if name.startswith("dpreg")]:
+            for name, value in list(vars(module).items()):
+                if value is honest:
+                    patch.setattr(module, name, instead)
+
+    def drawn(mechanism: str, scales: Any) -> list[Drawn]:
+        tape.doors.append(f"{mechanism} {told(scales)}")
+        sizes = [float(scale) * 0.3 * math.sin(j + 1.0) for j, scale in enumerate(scales)]
+        return [Drawn(tape, round(size) or 1) for size in sizes]
+
+    def vector(mechanism: str) -> Any:
+        return lambda size, scale, rng=None: drawn(mechanism, [float(scale)] * size)
+
+    def wide(widths: Any, rate: Any, rng: Any = None) -> list[Drawn]:
+        return drawn("knorm", [width / float(rate) for width in widths])
+
+    def spectral(scales: Any, **_: Any) -> Any:
+        size, cells = len(scales), {}
+        for i in range(size):
+            row = drawn("matrix-laplace", [math.sqrt(scales[i] * one) for one in scales[: i + 1]])
+            cells |= {(i, j): one for j, one in enumerate(row)}
+        return tuple(tuple(cells[max(i, j), min(i, j)] for j in range(size)) for i in range(size))
+
+    everywhere(additive.gaussian_noise, vector("gaussian"))
+    everywhere(additive.laplace_noise, vector("laplace"))
+    everywhere(l2_norm.l2_norm_noise, vector("l2-norm"))
+    everywhere(additive.knorm_noise, wide)
+    everywhere(wishart.wishart_noise, spectral)
+
+    built = choice._noisy_min
+    patch.setattr(
+        choice,
+        "_noisy_min",
+        lambda scale, name: _Least(tape, built(scale, name), f"{name} {scale}"),
+    )
+
+    def seeded_least(scores: Any, *, scale: float, mechanism: str, rng: Any) -> int:
+        return _Least(tape, None, f"{mechanism} {scale}")(scores)
+
+    patch.setattr(seeded, "choose", seeded_least)
+    climbed = sampler.Tree.draw
+
+    def from_tree(tree: Any, *args: Any, **options: Any) -> Any:
+        tape.doors.append(f"tree {tree.mechanism} {tree.t}")
+        return tape.settle(lambda: climbed(tree, *args, **options))
+
+    patch.setattr(sampler.Tree, "draw", from_tree)
+    patch.setattr(
+        coins.Coins, "labels", lambda self, start, rows: (start + np.arange(rows)) % self.groups
+    )
+    everywhere(
+        coins.assign_blocks, lambda rows, blocks, rng=None: np.arange(rows, dtype=np.int64) % blocks
+    )
+    everywhere(coins.secret_key, lambda unsafe_seed=None: bytes(range(32)))
+    everywhere(coins.block_seeds, lambda blocks, rng=None: list(range(blocks)))
+    for one in WATCHED:
+        _watch(tape, one, patch, everywhere)
+    return tape
+
+
+def _watch(tape: Tape, one: Watched, patch: pytest.MonkeyPatch, everywhere: Any) -> None:
+    honest = getattr(one.owner, one.name)
+    signature = inspect.signature(honest)
+
+    def watched(*args: Any, **options: Any) -> Any:
+        bound = signature.bind(*args, **options).arguments
+        shown = {name: value for name, value in bound.items() if name not in one.secret}
+        tape.doors.append(f"{one.name} of {told(shown)}")
+        found = honest(*args, **options)
+        if not one.hidden:
+            tape.doors.append(f"{one.name} gives {told(found)}")
+        if one.pairs is not None and tape.place is None:
+            alike = (number for number, exact in one.pairs(bound, found) if number == exact)
+            tape.alike += [(one.name, number) for number in alike]
+        return found
+
+    if inspect.isclass(one.owner):
+        patch.setattr(one.owner, one.name, watched)
+    else:
+        everywhere(honest, watched)
+
+
+__all__ = ["Drawn", "Tape", "Watched", "listen", "paired", "told"]
