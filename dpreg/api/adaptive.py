@@ -5,7 +5,7 @@ Tested in `tests/api/test_adaptive.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
@@ -13,17 +13,13 @@ from typing import Any, Final
 import numpy as np
 
 from dpreg.api.coefficients import CallFacts, eps_for, exclusive_groups, released
-from dpreg.api.glm_fit import to_user_units
-from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.families.model import Model
 from dpreg.formula.design import Design
-from dpreg.looks.families import Binomial, Family, Poisson
-from dpreg.looks.law import Fit, Law, fit, law
+from dpreg.looks.estimates import estimates
 from dpreg.looks.locate import explained
 from dpreg.looks.loop import Seen
 from dpreg.looks.plan import LookPlan, plan_looks
-from dpreg.looks.tuning import TUNING
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 from dpreg.request import Request
@@ -33,22 +29,12 @@ from dpreg.results.regression import RegressionResults
 from dpreg.sources.persons import Persons
 from dpreg.sources.reader import Reader
 
-__all__ = ["NO_INTERVAL", "WIDE", "Estimates", "estimates", "linear_results", "looks_or_reason"]
-
-WIDE: Final = "wide: the fit without privacy may differ by more"
-NO_INTERVAL: Final = "too few rows to say"
+__all__ = ["every_row", "family_results", "linear_results", "looks_or_reason", "too_few"]
 
 _MARKED: Final = (
     "Marked columns: 'wide' where much of the interval is a guess at what the release does not "
     "show; no interval where the noise hides the column."
 )
-
-
-def family_of(name: str, design: Design) -> Family:
-    """Return a family by its name, for a design's public response."""
-    if name == "binomial":
-        return Binomial()
-    return Poisson(design.response.hi, quasi=name == "quasipoisson")
 
 
 def every_row(reader: Reader, request: Request, design: Design, progress: bool | None) -> Reader:
@@ -134,78 +120,6 @@ def too_few(planned: Callable[..., LookPlan], cost: Budget, rows: int) -> str:
         f"{columns} columns need about {needed:,.0f} rows at this budget; the table has {rows:,}. "
         f"With {rows:,} rows use eps >= {eps_for(rows, cost.eps, needed_at):.2g}."
     )
-
-
-class Estimates:
-    """Coefficients of the columns of a model in the user's units; see `estimates`."""
-
-    __slots__ = ("covariance", "found", "law", "marks", "params", "sampling")
-
-    def __init__(
-        self,
-        found: Fit,
-        law: Law,
-        params: Floats,
-        covariance: Floats,
-        sampling: Floats,
-        marks: Mapping[str, str],
-    ) -> None:
-        self.found, self.law, self.marks = found, law, marks
-        self.params, self.covariance, self.sampling = params, covariance, sampling
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """What every kind of result makes of them."""
-        privacy = self.covariance - self.sampling
-        return {
-            "coefficients": self.params,
-            "covariance": self.covariance,
-            "privacy_covariance": privacy,
-            "sampling_errors": np.sqrt(np.maximum(np.diag(self.sampling), 0.0)),
-            "privacy_errors": np.sqrt(np.maximum(np.diag(privacy), 0.0)),
-            "weak": dict(self.marks),
-        }
-
-
-def estimates(
-    seen: Seen,
-    places: Sequence[int],
-    names: Sequence[str],
-    to_user: tuple[Floats, Floats],
-) -> Estimates:
-    """Estimate a model from the last look.
-
-    Parameters
-    ----------
-    seen : Seen
-    places : sequence of int
-        Where its columns stand among those that were looked at, 0 the constant.
-    names : sequence of str
-    to_user : (m, m) and (m,) arrays
-        T and t: coefficients b of stored columns become T b + t.
-    """
-    own = law(seen.releases[-1], seen.family, seen.rows)
-    whole = list(places) == list(range(len(own.score)))
-    found = fit(own, None if whole else list(places))
-    transform, shift = to_user
-    freedom = max(seen.rows, 1.0) / max(seen.rows - len(places), 1.0)
-    sampling = transform @ found.sampling @ transform.T * freedom
-    covariance = transform @ found.covariance @ transform.T + sampling * (1 - 1 / freedom)
-    # An intercept in the user's units is a mixture of all coefficients: it is as hidden as they.
-    share = np.abs(transform) > 0
-    hidden = np.array([found.hidden[row].max() for row in share])
-    lifted = np.array([found.guessed[row].max() for row in share])
-    marks = {}
-    for name, none, far in zip(names, hidden, lifted, strict=True):
-        if none > TUNING.most_prior:
-            marks[name] = NO_INTERVAL
-        elif far > TUNING.wide or own.heavy > TUNING.heavy:
-            marks[name] = WIDE
-    unknown = hidden > TUNING.most_prior
-    for array in (covariance, sampling):
-        array[unknown, :] = np.nan
-        array[:, unknown] = np.nan
-    return Estimates(found, own, transform @ found.params + shift, covariance, sampling, marks)
 
 
 def written(seen: Seen) -> tuple[ReleasedLook, ...]:
@@ -315,7 +229,7 @@ def family_results(
     chosen = (0, *model.places(design)[0]) if columns is None else tuple(columns)
     at = list(range(len(chosen))) if places is None else list(places)
     names = [design.columns[j].name for j in chosen]
-    found = estimates(seen, at, names, to_user_units(model, design, chosen))
+    found = estimates(seen, at, names, model.to_user_units(design, chosen))
     offsets = model.places(design)[1]
     quasi = bool(getattr(seen.family, "quasi", False))
     return released(

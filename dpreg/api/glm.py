@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpreg.api.adaptive import every_row, family_of, family_results, too_few
+from dpreg.api.adaptive import every_row, family_results, too_few
 from dpreg.api.coefficients import CallFacts, exclusive_groups, share_of_bounds
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
@@ -25,6 +25,7 @@ from dpreg.formula.bounds import (
 )
 from dpreg.formula.design import undeclared
 from dpreg.looks.described import Described
+from dpreg.looks.families import family_of
 from dpreg.looks.loop import look
 from dpreg.looks.plan import MOST_PASSES, NOISES, plan_looks
 from dpreg.looks.table import Table as LookTable
@@ -211,7 +212,8 @@ def dp_glm(
         model.trials_of(design),
     )
     seen = look(
-        LookTable(reader, design, described, opened), family_of(request.asked.family, design)
+        LookTable(reader, design, described, opened),
+        family_of(request.asked.family, design.response.hi),
     )
     facts = CallFacts(
         formula=formula,

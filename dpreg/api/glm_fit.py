@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from dpreg.api.coefficients import CallFacts, eps_for, released
-from dpreg.arrays import Floats
 from dpreg.families.estimate import estimate
 from dpreg.families.family import Family
 from dpreg.families.looks import FamilyLook, FamilyLooked
@@ -25,7 +24,7 @@ from dpreg.privacy.objective import DRAWN
 from dpreg.results.glm import GLMResults
 from dpreg.results.looks import Look
 
-__all__ = ["at_fit", "few_rows", "glm_results", "point_results", "to_user_units", "written"]
+__all__ = ["at_fit", "few_rows", "glm_results", "point_results", "written"]
 
 
 def few_rows(
@@ -60,16 +59,6 @@ def few_rows(
     )
 
 
-def to_user_units(model: Model, design: Design, columns: Sequence[int]) -> tuple[Floats, Floats]:
-    """Return T and t: coefficients of stored columns, the intercept first, become T b + t."""
-    widths = np.array([design.columns[j].width for j in columns])
-    transform = np.diag(1 / widths)
-    transform[0, 1:] = [-design.columns[j].offset / design.columns[j].width for j in columns[1:]]
-    shift = np.zeros(len(columns))
-    shift[0] = -sum(design.columns[j].offset for j in model.places(design)[1])
-    return transform, shift
-
-
 def glm_results(
     model: Model,
     design: Design,
@@ -99,7 +88,7 @@ def glm_results(
     if beside_all:
         found = found.of([fitted.index(j) for j in chosen])
     names = tuple(design.columns[j].name for j in chosen)
-    transform, shift = to_user_units(model, design, chosen)
+    transform, shift = model.to_user_units(design, chosen)
     sampling = transform @ found.sampling @ transform.T
     privacy = transform @ found.privacy @ transform.T
     rows = facts.rows if facts.fit != "split" else None
@@ -139,7 +128,7 @@ def point_results(
 ) -> GLMResults:
     """Make the result of coefficients alone, in the user's units; `why` says why, in notes."""
     columns = (0, *model.places(design)[0])
-    transform, shift = to_user_units(model, design, columns)
+    transform, shift = model.to_user_units(design, columns)
     unknown = np.full(len(columns), np.nan)
     return _results(
         model,

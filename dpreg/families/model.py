@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
+import numpy as np
+
+from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, FormulaError, SchemaError, quotable, shown
 from dpreg.families.family import Binomial, Family, Poisson
 from dpreg.families.rows import Trials
@@ -166,6 +169,17 @@ class Model:
         without = {j for columns in known.values() for j in columns}
         columns = range(1, len(design.columns))
         return tuple(j for j in columns if j not in without), known.get(self.offset or "", ())
+
+    def to_user_units(self, design: Design, columns: Sequence[int]) -> tuple[Floats, Floats]:
+        """Return T and t: coefficients of stored columns, the intercept first, become T b + t."""
+        widths = np.array([design.columns[j].width for j in columns])
+        transform = np.diag(1 / widths)
+        transform[0, 1:] = [
+            -design.columns[j].offset / design.columns[j].width for j in columns[1:]
+        ]
+        shift = np.zeros(len(columns))
+        shift[0] = -sum(design.columns[j].offset for j in self.places(design)[1])
+        return transform, shift
 
     def trials_of(self, design: Design) -> Trials | None:
         """Return where the number of a row's trials stands."""

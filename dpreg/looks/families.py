@@ -24,7 +24,7 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.looks.exact_exp import exp
 
-__all__ = ["Binomial", "Family", "Linear", "Poisson", "Terms"]
+__all__ = ["Binomial", "Family", "Linear", "Poisson", "Terms", "family_of"]
 
 _REACH: Final = 12.0
 """Predictors of a yes/no response are kept within +-12: a probability of 6e-6."""
@@ -244,3 +244,10 @@ class Poisson:
     def slope(self, mean: float, explained: float) -> float:
         """Return the mean."""
         return mean
+
+
+def family_of(name: str, cap: float) -> Family:
+    """Return a generalised linear model's family by its name; `cap` is the largest count."""
+    if name == "binomial":
+        return Binomial()
+    return Poisson(cap, quasi=name == "quasipoisson")

@@ -9,9 +9,11 @@ of sequential composition of adaptively chosen mechanisms (pure).
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,58 +27,64 @@ from dpreg.looks.release import Box, Release
 from dpreg.looks.rows import Rows
 from dpreg.looks.solve import pseudo
 from dpreg.looks.sums import Exact, LookTally, exact_sums
-from dpreg.moments import Vectors, read_moments
+from dpreg.moments import Moments, Vectors, read_moments
 from dpreg.privacy.fit_noise import FitNoise
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
 from dpreg.sources.reader import Reader
 
-__all__ = ["Table"]
+__all__ = ["Table", "Taken"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Table:
-    """The rows of a call: a look releases what its part of the budget allows.
+class Taken(ABC):
+    """From sums and noise to releases: of a table's rows, or of rows that are assumed."""
 
-    Attributes
-    ----------
-    reader : Reader
-    design : Vectors
-    described : Described
-    opened : Opened
-        Of an account that is charged.
-    """
+    __slots__ = ()
 
-    reader: Reader
-    design: Vectors
-    described: Described
-    opened: Opened
+    if TYPE_CHECKING:
 
-    @property
-    def plan(self) -> LookPlan:
-        """What the looks may cost."""
-        return self.opened.plan
+        @property
+        def plan(self) -> LookPlan:
+            """What the looks may cost."""
+
+        @property
+        def described(self) -> Described:
+            """What of the stored columns is what."""
+
+    @abstractmethod
+    def _moments(self) -> Moments:
+        """Return the sums of the rows in the box."""
+
+    @abstractmethod
+    def _sums(
+        self, place: Place, described: Described, *, matrix: bool, tail: bool = False
+    ) -> Exact:
+        """Return the sums of the rows at a place."""
+
+    @abstractmethod
+    def _drawn(self, noise: Any, share: Fraction, *, last: bool = False) -> Any:
+        """Return noise for a share of what all looks cost; the last takes what is left."""
 
     def box(self) -> Box:
         """Release the moments of the rows in the box."""
         noise = self.plan.box_noise()
         if self.plan.persons:
             return self._box_of_persons(noise)
-        (moments,) = read_moments(self.reader, self.design)
-        drawn = noise.draw(self.opened.part(self.plan.box_share), moments.group)
+        moments = self._moments()
+        drawn = self._drawn(noise, self.plan.box_share)
         cells = [_noisy(row, own) for row, own in zip(moments.cells, drawn, strict=True)]
         return Box(np.array(cells), noise.sd)
 
     def _box_of_persons(self, noise: GaussianLook | MatrixLaplaceLook) -> Box:
         """Release the moments of persons, each with the weight of one row in the box."""
-        size = self.design.size - 1
+        size = len(self.plan.triangle.columns)
         whole = Described(tuple(range(1, size)))
         unit, zero = np.eye(size - 1), np.zeros(size - 1)
         corner = Point(zero, unit, zero, 0.0, 1.0, 1.0, zero, zero)
         R = math.sqrt(size)
         place, _ = place_of(corner, Linear(), information=R, score=1.0, together=True)
-        exact = self._read(place, matrix=False, described=whole)
-        drawn = noise.draw(self.opened.part(self.plan.box_share))
+        exact = self._sums(place, whole, matrix=False)
+        drawn = self._drawn(noise, self.plan.box_share)
         assert isinstance(exact.middle, int)
         rows = zip(exact.information, exact.score, strict=True)
         joint = [(*cells, last) for cells, last in rows] + [(*exact.score, exact.middle)]
@@ -113,8 +121,10 @@ class Table:
         """
         A, S = limits
         place, at = place_of(point, family, known=self.described.known, information=A, score=S)
-        exact = self._read(place, matrix=noise.middle == "matrix", tail=noise.tail_share > 0)
-        drawn = noise.draw(self.opened.part(share, last=last))
+        exact = self._sums(
+            place, self.described, matrix=noise.middle == "matrix", tail=noise.tail_share > 0
+        )
+        drawn = self._drawn(noise, share, last=last)
         score = S * _noisy(exact.score, drawn.score)
         if drawn.information is None:
             assert before is not None
@@ -165,9 +175,9 @@ class Table:
             point, family, known=self.described.known, information=R, score=tau, together=True
         )
         noise = self.plan.locating_noise(share, signal)
-        exact = self._read(place, matrix=False)
+        exact = self._sums(place, self.described, matrix=False)
         assert isinstance(exact.middle, int)
-        drawn = noise.draw(self.opened.part(share))
+        drawn = self._drawn(noise, share)
         d = self.described.size
         pairs = zip(exact.information, drawn[:d], strict=True)
         information = R * R * np.array([_noisy(row, own[:d]) for row, own in pairs])
@@ -189,17 +199,43 @@ class Table:
             degrees=noise.degrees,
         )
 
-    def _read(
-        self,
-        place: Place,
-        *,
-        matrix: bool,
-        tail: bool = False,
-        described: Described | None = None,
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table(Taken):
+    """The rows of a call: a look releases what its part of the budget allows.
+
+    Attributes
+    ----------
+    reader : Reader
+    design : Vectors
+    described : Described
+    opened : Opened
+        Of an account that is charged.
+    """
+
+    reader: Reader
+    design: Vectors
+    described: Described
+    opened: Opened
+
+    @property
+    def plan(self) -> LookPlan:
+        """What the looks may cost."""
+        return self.opened.plan
+
+    def _moments(self) -> Moments:
+        (moments,) = read_moments(self.reader, self.design)
+        return moments
+
+    def _sums(
+        self, place: Place, described: Described, *, matrix: bool, tail: bool = False
     ) -> Exact:
-        rows = Rows(self.design, described or self.described, place)
+        rows = Rows(self.design, described, place)
         tally = LookTally(rows, matrix, self.plan.persons, tail)
         return exact_sums(tally, self.reader.total(tally.rows.types, tally, "look"))
+
+    def _drawn(self, noise: Any, share: Fraction, *, last: bool = False) -> Any:
+        return noise.draw(self.opened.part(share, last=last))
 
 
 def carried(before: Release, at: Point) -> tuple[Floats, float]:

@@ -1,0 +1,123 @@
+"""Rows that are assumed, as looks see them: what a call would release of a table of such rows.
+
+Limits, sums and noise are those of a call, by the same code: each assumed row stands for rows /
+(assumed rows) of the table's, and noise is drawn from its law with a fixed seed. Nothing here is
+private, and nothing needs to be: no confidential row is read.
+
+Tested in `tests/looks/test_expected.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpreg.arrays import Floats
+from dpreg.columns import ColumnType
+from dpreg.looks.described import Described
+from dpreg.looks.families import Family
+from dpreg.looks.loop import Seen, look
+from dpreg.looks.place import Place
+from dpreg.looks.plan import LookPlan
+from dpreg.looks.rows import Rows
+from dpreg.looks.sums import Exact, LookTally, exact_sums
+from dpreg.looks.table import Taken
+from dpreg.moments import Moments, accumulate
+from dpreg.sources import Chunk
+from dpreg.sources.persons import PERSON
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from numpy.random import Generator
+
+__all__ = ["Expected", "expected_looks"]
+
+_CELLS = "cells"
+_SEED = 35
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Expected(Taken):
+    """Assumed rows that stand for a table.
+
+    Parameters
+    ----------
+    plan : LookPlan
+    described : Described
+    z : (m, D) array
+        (1, x, y) in stored units.
+    rows : int
+        n: how many rows the table has.
+    rng : Generator
+    each : int
+        Rows of a person, where the looks are of persons: those that follow each other.
+    """
+
+    plan: LookPlan
+    described: Described
+    z: Floats
+    rows: int
+    rng: Generator
+    each: int = 1
+
+    def _moments(self) -> Moments:
+        found = accumulate([self.z], self.z.shape[1])
+        cells = tuple(tuple(self._scaled(row)) for row in found.cells)
+        return Moments(self.rows, cells)
+
+    def _sums(
+        self, place: Place, described: Described, *, matrix: bool, tail: bool = False
+    ) -> Exact:
+        rows = Rows(_Stored(self.z.shape[1]), described, place)
+        tally = LookTally(rows, matrix, self.plan.persons, tail)
+        codes = np.arange(len(self.z)) // self.each
+        vector = tally([(0, {_CELLS: self.z, PERSON: codes})])
+        return exact_sums(tally, np.array(self._scaled(vector), dtype=object))
+
+    def _drawn(self, noise: Any, share: Fraction, *, last: bool = False) -> Any:
+        return noise.simulate(self.rng)
+
+    def _scaled(self, cells: Any) -> list[int]:
+        return [int(cell) * self.rows // len(self.z) for cell in cells]
+
+
+def expected_looks(
+    plan: LookPlan,
+    family: Family,
+    described: Described,
+    z: Floats,
+    rows: int,
+    *,
+    each: int = 1,
+    draws: int,
+) -> tuple[Seen, ...]:
+    """Look at assumed rows as a call would, several times.
+
+    Parameters
+    ----------
+    plan, described, z, rows, each
+        As for `Expected`.
+    family : Family
+    draws : int
+        How often; each time with noise of its own, the same at every call.
+    """
+    seeds = (np.random.default_rng([_SEED, draw]) for draw in range(draws))
+    return tuple(look(Expected(plan, described, z, rows, rng, each), family) for rng in seeds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """Makes row vectors of a chunk that holds them."""
+
+    size: int
+
+    @property
+    def types(self) -> Mapping[str, ColumnType]:
+        return {}
+
+    def block(self, chunk: Chunk, /) -> Floats:
+        return np.array(chunk[_CELLS], dtype=np.float64)

@@ -1,0 +1,89 @@
+"""Rows that are assumed: the sums are those of a table, and the errors those of calls."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpreg
+from dpreg.formula.design import build_design
+from dpreg.looks.described import Described
+from dpreg.looks.estimates import estimates
+from dpreg.looks.expected import Expected, expected_looks
+from dpreg.looks.families import Linear
+from dpreg.looks.locate import from_box
+from dpreg.looks.place import place_of
+from dpreg.looks.plan import plan_looks
+from dpreg.looks.table import Table
+from dpreg.privacy.account import Account
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.protection import Protection
+from dpreg.schema import Schema
+from dpreg.sources import as_source
+from dpreg.sources.persons import Persons
+from dpreg.sources.reader import Reader
+
+NAMES = ["a", "b", "c"]
+SCHEMA = dict.fromkeys([*NAMES, "y"], (-1, 1))
+FORMULA = "y ~ a + b + c"
+DESCRIBED = Described((1, 2, 3))
+
+
+def rows(n, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, (n, 3))
+    y = np.clip(x @ [0.2, 0.1, 0.0] + 0.2 * rng.standard_normal(n), -1, 1)
+    return pd.DataFrame(np.column_stack([x, y]), columns=[*NAMES, "y"])
+
+
+def stored(table):
+    return np.column_stack([np.ones(len(table)), table.to_numpy()])
+
+
+def planned(delta, person=None):
+    who = Protection("replace-one", 1, person)
+    return plan_looks(3, Budget(Fraction(1), Fraction(delta)), who)
+
+
+@pytest.mark.parametrize("person", [None, "id"])
+def test_sums_are_a_tables_times_the_rows_that_each_row_stands_for(person):
+    table, plan = rows(500), planned("1e-6", person)
+    made, more = (
+        Expected(plan, DESCRIBED, stored(table), n, np.random.default_rng(0)) for n in (500, 1500)
+    )
+    design = build_design(FORMULA, Schema.from_any(SCHEMA))
+    account = Account(plan.protection, plan.cost)
+    persons = Persons.of(plan.protection, 1, every_row=True)
+    reader = Reader(as_source(table.assign(id=np.arange(500))), False, persons)
+    reader.settle(design.types)
+    own = Table(reader, design, DESCRIBED, plan.open(account))
+    if person is None:
+        assert [*map(tuple, own._moments().cells)] == [*made._moments().cells]
+        assert more._moments().cells[0][0] == 3 * made._moments().cells[0][0]
+    point, family, _ = from_box(made.box(), Linear(), DESCRIBED)
+    place, _ = place_of(point, family, information=6.0, score=0.5)
+    found = [one._sums(place, DESCRIBED, matrix=True) for one in (own, made, more)]
+    assert found[0].rows == 500
+    for name in ("information", "score", "middle"):
+        whole, same, thrice = (np.array(getattr(one, name), dtype=object) for one in found)
+        assert (whole == same).all(), name
+        assert (3 * whole == thrice).all(), name
+
+
+@pytest.mark.parametrize(("delta", "n"), [("0", 20_000), ("1e-6", 8_000)])
+def test_errors_are_those_that_calls_report(delta, n):
+    plan, at = planned(delta), range(4)
+    seen = expected_looks(plan, Linear(), DESCRIBED, stored(rows(4096, 1)), n, draws=5)
+    units = np.eye(4), np.zeros(4)
+    told = [estimates(one, at, ["Intercept", *NAMES], units).covariance for one in seen]
+    asked = {"schema": SCHEMA, "delta": delta, "method": "adaptive", "progress": False}
+    calls = [
+        dpreg.dp_ols(FORMULA, rows(n, 2), 1, unsafe_seed=seed, **asked).bse for seed in range(5)
+    ]
+    ratio = np.median([np.sqrt(np.diag(one)) for one in told], axis=0) / np.median(calls, axis=0)
+    assert ratio == pytest.approx(1, abs=0.2)
+    again = expected_looks(plan, Linear(), DESCRIBED, stored(rows(4096, 1)), n, draws=1)
+    np.testing.assert_array_equal(again[0].releases[-1].score, seen[0].releases[-1].score)
