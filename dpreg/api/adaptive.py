@@ -1,7 +1,4 @@
-"""From looks to released coefficients, whatever the family: what decides on looks, what they give.
-
-Tested in `tests/api/test_adaptive.py`.
-"""
+"""From looks to released coefficients of any family: what decides on looks, what they give."""
 
 from __future__ import annotations
 

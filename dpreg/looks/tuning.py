@@ -6,6 +6,8 @@ drawn ones; eps 1, delta 1e-6; 6 to 10 runs a case), by shares held and widths:
     python -m benchmarks.holds --half tuning --eps 1 --delta 1e-6
 
 Shares of the budget are those of a float prototype that saw other tables; they moved little.
+
+Tested in `tests/looks/test_limits.py`.
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ import pytest
 
 from dpreg.api import adaptive
 from dpreg.estimation import aggregate, gram, histogram, perturbed, quantile, sums
+from dpreg.looks import estimates as estimates_of_looks
 from dpreg.looks import law, limits, locate, loop, place, plan, rows, table
 from dpreg.privacy import gaussian, objective, quantiles, ranks, seeded, vector_noise
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
@@ -112,7 +113,7 @@ WATCHED = (
     Watched(loop, "look", ("rows",)),
     Watched(law, "law"),
     Watched(law, "fit"),
-    Watched(adaptive, "estimates"),
+    Watched(estimates_of_looks, "estimates"),
     Watched(adaptive, "looks_or_reason", ("reader",)),
     Watched(gram, "release_gram", ("moments",), _gram),
     Watched(gram, "planned_noise"),
