@@ -255,6 +255,6 @@ def family_results(
         success=model.success,
         trials=model.trials,
         notes=(*facts.notes, *([_MARKED] if found.marks else [])),
-        converged=True,
+        converged=found.found.step < TUNING.near,
         **more,
     )

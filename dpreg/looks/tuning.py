@@ -75,6 +75,8 @@ class Tuning:
         its interval is: at a prior of 1 hidden columns fail, at 4 and 16 they hold.
     most_prior : float
         Share of the prior's variance from which on there is no interval.
+    near : float
+        Length of the last step, in units of the predictor, below which a fit has converged.
     wide : float
         Share of a variance that is a guess from which on a coefficient is marked.
     """
@@ -109,6 +111,7 @@ class Tuning:
     prior: float = 16.0
     nearer: float = 16.0
     most_prior: float = 0.5
+    near: float = 1.0
     wide: float = 0.8
 
 
