@@ -20,6 +20,7 @@ from dpreg.looks.estimates import estimates
 from dpreg.looks.locate import explained
 from dpreg.looks.loop import Seen
 from dpreg.looks.plan import LookPlan, plan_looks
+from dpreg.looks.tuning import TUNING
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 from dpreg.request import Request
