@@ -20,7 +20,7 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "persons, aggregated": ("aggregate", {"person": "who", "contributions": 2, "blocks": 20}),
 }
 CELLS = {name: MATRIX[name] for name in RECORDED if not name.startswith("glm")} | OTHERS
-QUICK = [*list(CELLS)[: -len(OTHERS) : 4], *OTHERS]
+QUICK = [name for name in CELLS if "contributions=1" in name or name in OTHERS]
 
 
 def _tables(options: dict[str, Any]) -> list[pd.DataFrame]:
@@ -28,7 +28,8 @@ def _tables(options: dict[str, Any]) -> list[pd.DataFrame]:
     plain = options.get("form", "pandas") != "pandas" or options.get("complete", False)
     made = constant.tables(plain)
     if options.get("neighbors") == "add-remove" or "person" in options:
-        made = [made[0], made[1].iloc[:131], made[2].iloc[:1], made[3], made[4].iloc[:0]]
+        many = pd.concat([made[1]] * 3, ignore_index=True)
+        made = [made[0].iloc[:131], many, made[2].iloc[:1], made[3], made[4].iloc[:0]]
     return made
 
 
