@@ -86,7 +86,7 @@ def cell(call: str, *parts: str) -> str:
 K3, REPLACE, ADD = "contributions=3", "'replace-one'", "'add-remove'"
 PRIVATE = cell("select", "sigma2='private'", REPLACE, K3)
 LOOKS = cell("select", "method='staged'", REPLACE, K3)
-GAUSSIAN_LOOKS = cell("ols", "method='staged'", REPLACE, K3, "'gaussian'")
+GAUSSIAN_LOOKS = cell("select", "method='staged'", REPLACE, K3, "delta='1e-6'")
 SPLIT_LOOKS = cell("select", "fit='split'", "eps=60", REPLACE, K3)
 COUNTED = cell("select", "method='auto'", ADD)
 FAMILY = ("family='binomial'", REPLACE, K3)
