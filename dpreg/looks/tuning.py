@@ -58,6 +58,8 @@ class Tuning:
     sure : float
         Norms of noise that an eigenvalue must stand above to be taken for shown: at 1 hidden
         columns hold less, at .3 widths are a tenth larger.
+    weights : float
+        Part of what a look showed of the columns that is counted on where weights follow the fit.
     gap : float
         Standard deviations of H's noise that count beside a lift.
     least_gap : float
@@ -102,6 +104,7 @@ class Tuning:
     hidden: float = 0.3
     box_noise: float = 1.2
     sure: float = 0.7
+    weights: float = 0.8
     gap: float = 2.0
     least_gap: float = 0.01
     longest: float = 2.0
