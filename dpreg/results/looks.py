@@ -106,7 +106,7 @@ class ReleasedLook:
     offset : (p,) array
     center : (d,) array
     weight : float
-        The mean weight that rows are measured by; 1 in a linear model.
+        The mean weight that rows are measured by; about 1 in a linear model.
     """
 
     kind: str

@@ -40,7 +40,11 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 PLAIN = {name: MATRIX[name] for name in RECORDED}
 CELLS = PLAIN | OTHERS | LOOKED
-QUICK = [*list(PLAIN)[::4], *OTHERS, *LOOKED]
+QUICK = [
+    *(name for name in PLAIN if "contributions=1" in name and not name.startswith("glm")),
+    *OTHERS,
+    *LOOKED,
+]
 
 
 def _tables(options: dict[str, Any]) -> list[pd.DataFrame]:
@@ -48,7 +52,8 @@ def _tables(options: dict[str, Any]) -> list[pd.DataFrame]:
     plain = options.get("form", "pandas") != "pandas" or options.get("complete", False)
     made = constant.tables(plain)
     if options.get("neighbors") == "add-remove" or "person" in options:
-        made = [made[0], made[1].iloc[:131], made[2].iloc[:1], made[3], made[4].iloc[:0]]
+        many = pd.concat([made[1]] * 3, ignore_index=True)
+        made = [made[0].iloc[:131], many, made[2].iloc[:1], made[3], made[4].iloc[:0]]
     return made
 
 
