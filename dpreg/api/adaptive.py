@@ -1,7 +1,4 @@
-"""From looks to released coefficients, whatever the family: what decides on looks, what they give.
-
-Tested in `tests/api/test_adaptive.py`.
-"""
+"""From looks to released coefficients, whatever the family: what decides on looks and follows."""
 
 from __future__ import annotations
 
