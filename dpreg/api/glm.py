@@ -181,9 +181,7 @@ def dp_glm(
     )
     reader.require(passes + MOST_PASSES)
     if once := read_before(reader, passes):
-        raise DataError(
-            f"{once[0].upper()}{once[1:]}: declare the bounds, or give a table that stays."
-        )
+        raise DataError(f"data: {once}. Declare the bounds, or give a table that stays.")
     check_known_rows(reader, request.protection.n_is_public, columns=len(trial.columns))
     share = share_of_bounds(request.shares, unbounded)
     account = request.account()

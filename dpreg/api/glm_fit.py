@@ -17,14 +17,16 @@ from dpreg.families.family import Family
 from dpreg.families.looks import FamilyLook, FamilyLooked
 from dpreg.families.model import Model
 from dpreg.families.plan import FamilyPlan
-from dpreg.families.point import PointFit
 from dpreg.formula.design import Design
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.objective import DRAWN
 from dpreg.results.glm import GLMResults
 from dpreg.results.looks import Look
 
+<<<<<<< HEAD
 __all__ = ["at_fit", "few_rows", "glm_results", "point_results", "written"]
+=======
+__all__ = ["at_fit", "few_rows", "glm_results", "to_user_units", "written"]
+>>>>>>> switch
 
 
 def few_rows(
@@ -117,6 +119,7 @@ def glm_results(
     )
 
 
+<<<<<<< HEAD
 def point_results(
     model: Model,
     design: Design,
@@ -151,6 +154,8 @@ def point_results(
     )
 
 
+=======
+>>>>>>> switch
 def _results(
     model: Model,
     design: Design,

@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from dpreg.arguments import known_alone
-from dpreg.families.plan import FamilyPlan
-from dpreg.families.point import can_hold
+from dpreg.families.plan import SURE, FamilyPlan, can_hold
 from dpreg.families.predict import predict_family
-from dpreg.families.switch import SURE
 from dpreg.planning.glm_base import PlanOfFamily, predicted_fields, solve
 from dpreg.planning.glm_call import GLMCall
 from dpreg.privacy.objective import OBJECTIVE

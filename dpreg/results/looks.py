@@ -1,6 +1,6 @@
 """One look at the rows of a staged release, as it was released.
 
-Tested in `tests/api/test_staged.py`.
+Tested in `tests/api/test_adaptive.py`.
 """
 
 from __future__ import annotations
