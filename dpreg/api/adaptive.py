@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """From looks to released coefficients of any family: what decides on looks, what they give."""
-=======
-"""From looks to released coefficients, whatever the family: what decides on looks and follows."""
->>>>>>> switch
 
 from __future__ import annotations
 
