@@ -1,11 +1,11 @@
-r"""What the last look at a family would say, before there are any data: for planning.
+r"""What the last look at a family would say, before there are any data: for planning a choice.
 
 The looks are gone through with made-up rows: normal columns of a given spread, a predictor of a
 given mean and spread. No noise is drawn, but clips and noise are chosen by the rules of a call, and
 `dpreg.families.estimate` reads the expected look as it reads a released one: errors, and whether
 intervals are earned at all.
 
-Tested in `tests/planning/test_glm.py`.
+Tested in `tests/planning/test_glm_choice.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from scipy.linalg import cholesky, solve_triangular
 
 from dpreg.arrays import Floats
 from dpreg.families.aim import aimed
-from dpreg.families.estimate import FamilyEstimate, estimate
 from dpreg.families.family import Family
 from dpreg.families.locate import Fit, Offsets
 from dpreg.families.looks import FamilyLook, FamilyLooked
@@ -27,7 +26,7 @@ from dpreg.families.plan import FIRST, MORE, SECOND, FamilyPlan
 from dpreg.families.weighted import weighted_rows
 from dpreg.families.working import light_draws
 
-__all__ = ["Supposed", "expected_again", "expected_looks", "predict_family"]
+__all__ = ["Supposed", "expected_again", "expected_looks"]
 
 _RESTLESS: Final = 0.06
 """Change of the predictor that a last look is taken to ask for at least: what a fit at rest may do
@@ -59,29 +58,6 @@ class Supposed:
     spread: float
     dispersion: float
     slopes: Floats | None = None
-
-
-def predict_family(
-    family: Family, plan: FamilyPlan, rows: float, supposed: Supposed, names: tuple[str, ...]
-) -> tuple[FamilyEstimate, Floats]:
-    """Predict what a call would say of its coefficients.
-
-    Parameters
-    ----------
-    family, plan, rows, supposed
-        As for `expected_looks`.
-    names : tuple of str
-        Of the d coefficients.
-
-    Returns
-    -------
-    FamilyEstimate
-        Its errors are the expected ones, in stored units; its coefficients say nothing.
-    (d,) array
-        Standard errors without privacy.
-    """
-    seen, plain = expected_looks(family, plan, rows, supposed)
-    return estimate(seen, names), plain
 
 
 def expected_looks(

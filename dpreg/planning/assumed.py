@@ -8,6 +8,10 @@ its own columns of them: powers, products and levels are related as they will be
 normal, exactly uncorrelated with the columns. All of it comes from a fixed seed, so that a plan is
 the same every time.
 
+Real columns seldom fill their bounds. *Skewed* rows are the second assumption that a plan without
+``like=`` makes: numbers bunch at the lower end, the median a tenth of the way up, with a long tail
+upwards, each level but the first has 5% of the rows, and residuals have a long tail as well.
+
 With ``like=``, rows of another table take their place: an earlier year's, a synthetic file. Where
 it has the response, its residuals give theirs their shape.
 """
@@ -22,7 +26,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from dpreg.arrays import Floats
 from dpreg.columns import Numeric
@@ -36,6 +40,12 @@ _ROWS: Final = 4096
 _SEED: Final = 24
 _MOST: Final = 100_000
 """Rows of ``like=`` that are used: the first ones."""
+_LOW: Final = 0.1
+"""Of the way between the bounds: the median of skewed numbers."""
+_SKEW: Final = 0.7
+"""Standard deviation of their logarithms."""
+_RARE: Final = 0.05
+"""Share of the rows that has a level, in skewed rows."""
 _ALONE: Final = 1e-7
 """Least share of a column's variance that the others may leave of it."""
 
@@ -53,12 +63,15 @@ class Assumed:
         Standard deviations given the others, of columns by their place in `x`, as stated.
     like : bool
         Whether they are rows of another table.
+    own : (m,) array or None
+        The stored response of these, where they have it.
     """
 
     x: Floats = field(repr=False)
     shape: Floats = field(repr=False)
     given: Mapping[int, float]
     like: bool = False
+    own: Floats | None = field(default=None, repr=False)
 
     def deviations(self) -> Floats:
         """Return the standard deviation of each column given the others, in these rows: (p,)."""
@@ -80,7 +93,9 @@ class Assumed:
         return np.asarray(np.clip(explained + sigma * self.shape, -1.0, 1.0))
 
 
-def of_numbers(columns: int, given: Mapping[int, float], correlation: float) -> Assumed:
+def of_numbers(
+    columns: int, given: Mapping[int, float], correlation: float, *, skewed: bool = False
+) -> Assumed:
     """Make up rows of columns in [-1, 1].
 
     Parameters
@@ -90,17 +105,25 @@ def of_numbers(columns: int, given: Mapping[int, float], correlation: float) -> 
         Standard deviations given the others.
     correlation : float
         In [0, 1).
+    skewed : bool
+        See the module.
     """
     rows = max(_ROWS, 4 * columns)
     normal = _normal(rows, columns, correlation)
-    x = 2 * ndtr(normal) - 1
+    x = 2 * (_bunched(normal) if skewed else ndtr(normal)) - 1
     for j, sd in given.items():
         x[:, j] = np.clip(sd * _inflation(columns, correlation) * normal[:, j], -1, 1)
-    return Assumed(x, _residuals(x, None), given)
+    return Assumed(x, _residuals(x, None, skewed=skewed), given)
 
 
 def of_formula(
-    design: Design, given: Mapping[int, float], correlation: float, like: Any = None
+    design: Design,
+    given: Mapping[int, float],
+    correlation: float,
+    like: Any = None,
+    *,
+    skewed: bool = False,
+    least: int = _ROWS,
 ) -> Assumed:
     """Make up rows of a design, or make them of another table's rows.
 
@@ -113,19 +136,24 @@ def of_formula(
         In [0, 1), between any two raw columns of numbers.
     like : table, optional
         With the raw columns of the formula; the response may be missing.
+    skewed : bool
+        See the module.
+    least : int
+        Rows to make up at least.
     """
     known = {
         design.columns[j].name: sd * design.columns[j].width
         for j, sd in given.items()
         if _alone(design, j)
     }
-    table = _raw(design, known, correlation) if like is None else like
-    source, response = _local(table), design.needed[0]
+    rows = max(least, 4 * len(design.columns))
+    table = _raw(design, known, correlation, rows, skewed=skewed) if like is None else like
+    source, outcome = _local(table), design.needed[0]
     missing = [name for name in design.needed[1:] if name not in source.names]
     if missing:
         raise ArgumentError(f"like lacks columns of the formula: {', '.join(missing)}.")
-    own = like is not None and response in source.names
-    read = {name: kind for name, kind in design.types.items() if own or name != response}
+    own = like is not None and outcome in source.names
+    read = {name: kind for name, kind in design.types.items() if own or name != outcome}
     blocks = [design.block(_with(design, chunk, own)) for chunk in source.chunks(read, _MOST)]
     z = np.concatenate([block[block[:, 0] > 0] for block in blocks])[:_MOST]
     x = z[:, 1:-1]
@@ -134,9 +162,10 @@ def of_formula(
             "like must have complete rows of the formula's columns, more than twice as many as "
             "the formula has columns."
         )
-    shape = _residuals(x, z[:, -1] if own else None)
+    response = np.ascontiguousarray(z[:, -1]) if own else None
+    shape = _residuals(x, response, skewed=skewed)
     stated = {j - 1: sd for j, sd in given.items()}
-    return Assumed(np.ascontiguousarray(x), shape, stated, like=like is not None)
+    return Assumed(np.ascontiguousarray(x), shape, stated, like=like is not None, own=response)
 
 
 def _local(table: Any) -> LocalSource:
@@ -167,9 +196,10 @@ def _with(design: Design, chunk: Mapping[str, Any], own: bool) -> Mapping[str, A
     return {**chunk, design.needed[0]: np.full(rows, value)}
 
 
-def _raw(design: Design, known: Mapping[str, float], correlation: float) -> pd.DataFrame:
+def _raw(
+    design: Design, known: Mapping[str, float], correlation: float, rows: int, *, skewed: bool
+) -> pd.DataFrame:
     """Make up the raw columns that a formula reads."""
-    rows = max(_ROWS, 4 * len(design.columns))
     needed = design.needed[1:]
     numeric = [name for name in needed if isinstance(design.schema[name], Numeric)]
     normal = dict(zip(numeric, _normal(rows, len(numeric), correlation).T, strict=True))
@@ -180,10 +210,10 @@ def _raw(design: Design, known: Mapping[str, float], correlation: float) -> pd.D
         if isinstance(declared, Numeric):
             spread = known.get(name)
             inflated = None if spread is None else spread * _inflation(len(numeric), correlation)
-            table[name] = _numbers(declared, normal[name], inflated)
+            table[name] = _numbers(declared, normal[name], inflated, skewed=skewed)
             continue
         levels = list(getattr(declared, "levels", (False, True)))
-        shares = _shares(levels, name, known)
+        shares = _shares(levels, name, known, skewed=skewed)
         counts = np.diff(np.round(np.cumsum([0.0, *shares]) * rows).astype(int))
         table[name] = np.array(levels, dtype=object)[
             rng.permutation(np.repeat(np.arange(len(levels)), counts))
@@ -191,8 +221,19 @@ def _raw(design: Design, known: Mapping[str, float], correlation: float) -> pd.D
     return pd.DataFrame(table)
 
 
-def _numbers(declared: Numeric, normal: Floats, spread: float | None) -> Floats:
+def _bunched(normal: Floats) -> Floats:
+    """Return skewed numbers between 0 and 1."""
+    return np.minimum(_LOW * np.exp(_SKEW * normal), 1.0)
+
+
+def _numbers(
+    declared: Numeric, normal: Floats, spread: float | None, *, skewed: bool = False
+) -> Floats:
     low, high = declared.lo, declared.hi
+    if spread is None and skewed:
+        if (low, high) == (0, 1):
+            return (normal > ndtri(1 - _RARE)).astype(float)
+        return np.asarray(low + (high - low) * _bunched(normal))
     if spread is None:
         return np.asarray(low + (high - low) * ndtr(normal))
     if (low, high) == (0, 1):
@@ -202,9 +243,14 @@ def _numbers(declared: Numeric, normal: Floats, spread: float | None) -> Floats:
     return np.asarray(np.clip((low + high) / 2 + spread * normal, low, high))
 
 
-def _shares(levels: list[Any], name: str, known: Mapping[str, float]) -> list[float]:
+def _shares(
+    levels: list[Any], name: str, known: Mapping[str, float], *, skewed: bool = False
+) -> list[float]:
     """Return the shares of levels: equal, or as 1/sd^2 = 1/share + 1/share of the base has it."""
     stated = [known.get(f"{name}[T.{level}]") for level in levels[1:]]
+    if not any(stated) and skewed:
+        rare = min(_RARE, 0.5 / len(levels))
+        return [1 - rare * (len(levels) - 1), *[rare] * (len(levels) - 1)]
     if not any(stated):
         return [1 / len(levels)] * len(levels)
 
@@ -236,10 +282,12 @@ def _inflation(columns: int, correlation: float) -> float:
     return 1 / math.sqrt(1 - explained)
 
 
-def _residuals(x: Floats, response: Floats | None) -> Floats:
+def _residuals(x: Floats, response: Floats | None, *, skewed: bool = False) -> Floats:
     """Return residuals of mean square 1, orthogonal to the constant and the columns."""
     design = np.column_stack([np.ones(len(x)), x])
     drawn = np.random.default_rng([_SEED, 2]).standard_normal(len(x))
+    if skewed:
+        drawn = np.exp(_SKEW * drawn)
     basis = np.linalg.qr(design)[0]
     start = drawn if response is None else response
     left = start - basis @ (basis.T @ start)

@@ -23,7 +23,7 @@ __all__ = ["Facts"]
 _MOST_EFFECTS: Final = {"select": 12, "ols": 200}
 _MOST_CANDIDATES: Final = 1000
 _LEAST_CLIP: Final = Fraction(1, 10**6)
-_METHODS: Final = {"select": ("auto", "staged", "pcls"), "ols": ("auto", "staged", "gram")}
+_METHODS: Final = {"select": ("auto", "staged", "pcls"), "ols": ("auto", "adaptive", "gram")}
 _ALONE: Final = ("objective", "ssp", "adassp")
 """Methods of `dp_ols` that give coefficients alone."""
 _SELECTING: Final[Mapping[str, Any]] = {
@@ -88,6 +88,8 @@ class Facts:
             )
         formula, candidates, max_terms = call["formula"], call["candidates"], call["max_terms"]
         _check_units(formula, call["schema"], candidates, call["like"])
+        if of == "ols":
+            call = {**call, "method": arguments.renamed_method(call["method"])}
         method, papers = _method(call, of)
         sigma2 = call["sigma2"]
         return cls(

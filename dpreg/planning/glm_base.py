@@ -62,19 +62,31 @@ class PlanOfFamily(Printed):
         }
         return pd.DataFrame(columns, index=list(self.names))
 
-    def _page(self, title: str, facts: Facts, *found: Block) -> Summary:
+    def _page(
+        self, title: str, facts: Facts, *found: Block, after: tuple[Block, ...] = ()
+    ) -> Summary:
+        shown = self.errors.drop(columns="mark", errors="ignore")
         rows = tuple(
             (str(name), *(fixed(value) for value in values))
-            for name, values in zip(self.names, self.errors.to_numpy(), strict=True)
+            for name, values in zip(self.names, shown.to_numpy(), strict=True)
         )
-        heads = ("", "std err", "sampling\nerror", "privacy\nnoise", "without\nprivacy")
+        heads: tuple[str, ...] = (
+            "",
+            "std err",
+            "sampling\nerror",
+            "privacy\nnoise",
+            "without\nprivacy",
+        )
+        if "if skewed" in shown:
+            heads = (*heads, "if\nskewed")
         notes = (Paragraph(f"[{i}]", note) for i, note in enumerate(self.notes, 1))
         blocks = (
             Paragraph("Formula", self.formula),
             facts,
             *found,
-            Grid(heads, rows, "lrrrr"),
+            Grid(heads, rows, "l" + "r" * (len(heads) - 1)),
             *notes,
+            *after,
             Paragraph("Cost", "No data were used and nothing was spent."),
         )
         return Summary(Report(title, None, blocks))

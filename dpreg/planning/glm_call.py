@@ -73,9 +73,8 @@ class GLMCall:
         """Check every argument; errors say which to change, and how."""
         n, eps, family = call["n"], call["eps"], call["family"]
         check_asked(n, eps)
-        known = ("family", "response_cap")
-        missing = dict.fromkeys(("offset", "exposure", "trials"))
-        asked = Asked.of({**{name: call[name] for name in known}, **missing})
+        known = ("family", "response_cap", "offset", "exposure", "trials")
+        asked = Asked.of({name: call.get(name) for name in known})
         schema, model = asked.model(call["formula"], Schema.from_any(call["schema"]))
         keep = call.get("keep", ("Intercept",))
         design = model.design(schema, keep)
@@ -90,7 +89,7 @@ class GLMCall:
             family=made,
             supposed=Supposed(
                 covariance=_covariance(design, call["sd"] or {}),
-                mean=_mean(call["mean"], made),
+                mean=0.0 if call["mean"] is None else _mean(call["mean"], made),
                 spread=sized(_SPREAD.get(family, 0.5) if spread is None else spread, "spread"),
                 dispersion=sized(call["scatter"], "scatter"),
             ),
@@ -118,13 +117,18 @@ class GLMCall:
         """Stored units over the user's, (p + 1,)."""
         return np.array([column.width for column in self.design.columns])
 
+    @property
+    def exclusive(self) -> tuple[tuple[int, ...], ...]:
+        """The 0/1 columns of each factor that has several."""
+        return _exclusive(self.design)
+
     def looks(self, later: Fraction = Fraction(0)) -> FamilyPlan:
         """Return the looks of the call; `later` as for `plan_family`."""
         return plan_family(
             len(self.names) - 1,
             Budget(self.eps, self.delta),
             self.protection,
-            exclusive=_exclusive(self.design),
+            exclusive=self.exclusive,
             noise=self.noise,
             later=later,
         )

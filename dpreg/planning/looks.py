@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from typing import Final, Generic, TypeVar
 
 from dpreg.planning.arguments import rows_of_table, sized
@@ -22,7 +21,6 @@ from dpreg.planning.sizes import Stated
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 from dpreg.results.printed import Printed
-from dpreg.staged.minimum import may_be_alone
 from dpreg.staged.plan import LookPlan, fresh_share, plan_looks
 
 __all__ = ["Asked", "Planned", "PlannedCall"]
@@ -53,23 +51,15 @@ class Asked:
     protection: Protection
     fit: str | None = None
 
-    def looks(self, eps: float, rows: int | None = None) -> LookPlan:
-        """Return the looks of a call that costs eps; of `dp_ols` where `rows` are given."""
-        plan = partial(
-            plan_looks,
+    def looks(self, eps: float) -> LookPlan:
+        """Return the looks of a choice that costs eps."""
+        return plan_looks(
             self.columns,
             Budget(Fraction(eps), self.delta),
             self.protection,
             exclusive=self.exclusive,
             later=fresh_share(self.delta) if self.fit == "fresh" else Fraction(0),
         )
-        usual = plan()
-        if not rows:
-            return usual
-        needed, cells = usual.rows_needed, usual.size
-        if may_be_alone(rows, needed, cells, gaussian=usual.gaussian):
-            return plan(noise=usual.mechanism, alone=True)
-        return usual
 
     def rows_needed(self, eps: float) -> float:
         """Return the least n at which "auto" looks at the rows."""
@@ -135,12 +125,12 @@ class Planned(Printed, Generic[_C]):
 
     @property
     def rows_needed(self) -> int:
-        """The rows from which on ``method="auto"`` takes "staged", at this eps."""
+        """The rows from which on ``method="auto"`` looks at the rows, at this eps."""
         return math.ceil(self.call.asked.rows_needed(self.eps))
 
     @property
     def eps_needed(self) -> float:
-        """The eps from which on ``method="auto"`` takes "staged", with these rows."""
+        """The eps from which on ``method="auto"`` looks at the rows, with these rows."""
         return self.call.asked.eps_needed(self.n)
 
     def _moved(self, n: int | None, eps: float | None) -> _C:

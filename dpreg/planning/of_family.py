@@ -20,8 +20,6 @@ __all__ = ["check_without", "plan_of_family"]
 _LINEAR: Final[Mapping[str, Any]] = {
     "sigma": None,
     "candidates": None,
-    "correlation": 0.0,
-    "like": None,
     "mechanism": "auto",
     "radius": None,
     "clip": 1.0,
@@ -39,7 +37,12 @@ _SELECTING: Final[Mapping[str, Any]] = {
     "fit": "auto",
 }
 """Arguments that only a selection has."""
-_FITTING: Final[Mapping[str, Any]] = {"spread": None, "noise": None}
+_FITTING: Final[Mapping[str, Any]] = {
+    "spread": None,
+    "noise": None,
+    "correlation": 0.0,
+    "like": None,
+}
 """Arguments that only a fit has."""
 _OWN: Final = ("mean", "spread", "scatter", "response_cap", "noise")
 """Arguments that only a family has."""
@@ -70,9 +73,10 @@ def plan_of_family(call: Mapping[str, Any]) -> GLMPlan | GLMSelectionPlan:
         The arguments of `dpreg.plan`.
     """
     of = choice(call["of"], "of", ("select", "glm"))
-    choice(call["method"], "method", ("auto", "staged"))
+    method = call["method"] if of == "select" else arguments.renamed_method(call["method"])
+    choice(method, "method", ("auto", "staged" if of == "select" else "adaptive"))
     _refuse(call, _LINEAR, "a plan with family= has")
-    for name in ("formula", "schema", "mean"):
+    for name in ("formula", "schema", *(("mean",) if of == "select" else ())):
         if call[name] is None:
             raise ArgumentError(f"a plan with family= needs {name}.")
     scatter = 1.0 if call["scatter"] is None else call["scatter"]

@@ -1,7 +1,8 @@
 """`RegressionPlan`: how near private coefficients would come to those of least squares.
 
-The looks are gone through on made-up rows without drawing noise (`dpreg.staged.predict`), or the
-one look of ``method="gram"``; `dpreg.planning.measures` says what the errors mean for a reader.
+The looks of a call are made of assumed rows (`dpreg.planning.fitted`), or the one look of
+``method="gram"``; `dpreg.planning.measures` says what the errors mean for a reader. Without `like`
+two kinds of rows are assumed: they give a range.
 
 Tested in `tests/planning/test_regression_plan.py`.
 """
@@ -15,61 +16,103 @@ import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Floats
+from dpreg.looks.described import Described
+from dpreg.looks.families import Linear
+from dpreg.planning.assumed import Assumed
+from dpreg.planning.fitted import AskedFit, Fitted, Rows, fitted
 from dpreg.planning.looks import Planned, PlannedCall
 from dpreg.planning.measures import measures
 from dpreg.results.summary import Summary
-from dpreg.staged.predict import PredictedFit, predict_fit, predict_one_look
+from dpreg.staged.predict import predict_one_look
 
 __all__ = ["RegressionCall", "RegressionPlan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegressionCall(PlannedCall):
-    """A plan of `dpreg.dp_ols`, as asked for."""
+    """A plan of `dpreg.dp_ols`, as asked for; `skewed` are rows of the second assumption."""
 
+    asked: AskedFit
     places: tuple[int, ...]
+    skewed: Assumed | None
 
-    def fit(self) -> PredictedFit:
-        """Return what the release is expected to show, in stored units."""
-        looks, x = self.asked.looks(self.eps, self.n), self.assumed.x
-        y = self.assumed.response(self.stated.beta, self.stated.sigma)
-        if self.staged:
-            return predict_fit(looks, x, y, self.n, stretched=True)
-        return predict_one_look(looks, x, y, self.n)
+    @property
+    def adaptive(self) -> bool:
+        """Whether the call looks at the rows several times: the rule of the call itself."""
+        if self.method != "auto":
+            return self.method == "adaptive"
+        return self.n >= self.asked.rows_needed(self.eps)
 
-    def predict(self, found: PredictedFit) -> pd.DataFrame:
+    def _rows(self, assumed: Assumed) -> Rows:
+        stated, x = self.stated, assumed.x
+        y = assumed.response(stated.beta, stated.sigma)
+        first = 0 if stated.design is None or stated.design.has_intercept else 1
+        places = tuple(range(first, x.shape[1] + 1))
+        return Rows(
+            Linear(),
+            Described(tuple(range(1, x.shape[1] + 1))),
+            np.column_stack([np.ones(len(x)), x, y]),
+            places,
+            tuple(map(str, places)),
+            (np.eye(len(places)), np.zeros(len(places))),
+        )
+
+    def fit(self, assumed: Assumed) -> tuple[Fitted, Floats]:
+        """Return what is expected of all slopes, in stored units, and their plain errors."""
+        rows, p = self._rows(assumed), assumed.x.shape[1]
+        if self.adaptive:
+            found, plain = fitted(self.asked, self.eps, rows, self.n), rows.plain(self.n, 1.0)
+            slopes = slice(len(rows.places) - p, None)
+            return _part(found, slopes), plain[slopes]
+        one = predict_one_look(self.asked.looks(self.eps), assumed.x, rows.z[:, -1], self.n)
+        covariance, sampling = (
+            np.maximum(np.diag(part)[1:], 0.0) for part in (one.fit.covariance, one.fit.sampling)
+        )
+        privacy = np.sqrt(np.maximum(covariance - sampling, 0.0))
+        known = Fitted(np.sqrt(covariance), np.sqrt(sampling), privacy, ("",) * p, one.fit.degrees)
+        return known, np.sqrt(np.diag(one.least_squares)[1:])
+
+    def predict(self, assumed: Assumed) -> pd.DataFrame:
         """Predict the errors of the stated coefficients; see `RegressionPlan.coefficients`."""
         stated, places = self.stated, list(self.places)
-        ratio = (self.assumed.deviations() / self.assumed.stated()) ** 2
-        units = (stated.scales**2 * ratio)[places]
-
-        def own(covariance: Floats) -> Floats:
-            return np.asarray(np.diag(covariance)[1:][places] * units)
-
-        exact = own(found.least_squares)
-        sampling, privacy = own(found.fit.sampling), own(found.fit.privacy)
+        found, plain = self.fit(assumed)
+        units = (stated.scales * assumed.deviations() / assumed.stated())[places]
+        exact, sampling, privacy = (
+            part[places] * units for part in (plain, found.sampling, found.privacy)
+        )
         beta = (stated.beta * stated.scales)[places]
-        told = measures(beta, exact, sampling, privacy, found.fit.degrees)
+        told = measures(beta, exact**2, sampling**2, privacy**2, found.degrees)
         return pd.DataFrame(
             {
                 "coef": beta,
-                "std err": np.sqrt(sampling + privacy),
-                "sampling error": np.sqrt(sampling),
-                "privacy noise": np.sqrt(privacy),
-                "least squares": np.sqrt(exact),
+                "std err": np.hypot(sampling, privacy),
+                "sampling error": sampling,
+                "privacy noise": privacy,
+                "least squares": exact,
                 "width": told.width,
                 "overlap": told.overlap,
                 "same decision": told.same,
                 "power": told.power,
                 "least squares power": told.power_exact,
+                "mark": [found.marks[j] for j in places],
             },
             index=[stated.labels[j] for j in places],
         )
 
     def reached(self) -> bool:
         """Whether every effect would be significant with the chance that is wanted."""
-        found = self.predict(self.fit())
+        found = self.predict(self.assumed)
         return bool((found["power"][found["coef"] != 0] >= self.facts.chance).all())
+
+
+def _part(found: Fitted, some: slice) -> Fitted:
+    return Fitted(
+        found.errors[some],
+        found.sampling[some],
+        found.privacy[some],
+        found.marks[some],
+        found.degrees,
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,8 +131,8 @@ class RegressionPlan(Planned[RegressionCall]):
 
     @property
     def method(self) -> str:
-        """The method that the call would take: "staged" or "gram"."""
-        return "staged" if self.call.staged else "gram"
+        """The method that the call would take: "adaptive" or "gram"."""
+        return "adaptive" if self.call.adaptive else "gram"
 
     @property
     def coefficients(self) -> pd.DataFrame:
@@ -99,22 +142,25 @@ class RegressionPlan(Planned[RegressionCall]):
         ``sampling error`` and ``privacy noise``; ``least squares``, the standard error without
         privacy; ``width``, of the private interval over the ordinary one; ``overlap``, the expected
         interval overlap of Karr et al. (2006); ``same decision``, the chance that both or neither
-        is significant at 5%; ``power`` and ``least squares power``, the chances that they are.
+        is significant at 5%; ``power`` and ``least squares power``, the chances that they are;
+        ``mark``, what a call is expected to say of the coefficient: nothing, "wide" or "no
+        interval" (its numbers are then missing); without `like` also ``std err, skewed``: the
+        standard error if columns bunch at one end of their bounds and levels are rare, as
+        `dpreg.planning.assumed` says.
         """
         return self._predicted.copy()
 
     @cached_property
     def _predicted(self) -> pd.DataFrame:
-        return self.call.predict(self._found)
-
-    @cached_property
-    def _found(self) -> PredictedFit:
-        return self.call.fit()
+        found = self.call.predict(self.call.assumed)
+        if self.call.skewed is not None:
+            found["std err, skewed"] = self.call.predict(self.call.skewed)["std err"]
+        return found
 
     @property
-    def alone(self) -> bool:
-        """Whether coefficients alone are expected to take the last look's place."""
-        return self._found.alone
+    def enough(self) -> bool:
+        """Whether every stated coefficient is expected to have an interval."""
+        return not (self._predicted["mark"] == "no interval").any()
 
     @property
     def each(self) -> pd.Series[float]:

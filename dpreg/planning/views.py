@@ -16,15 +16,13 @@ from dpreg.privacy.budget import decimal_string
 from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from dpreg.planning.regression import RegressionPlan
     from dpreg.planning.results import Plan
 
-__all__ = ["regression_report", "report"]
+__all__ = ["range_text", "regression_report", "report"]
 
-_HELD: Final = (
-    " Coefficients alone need a table that this process reads: one of Dask or Spark gets a third "
-    "look, as does one whose columns the second look sees too poorly."
-)
 _CLIPPED: Final = 0.02
 """A larger share of responses beyond their bounds is said to be one."""
 
@@ -146,9 +144,9 @@ def _paper_blocks(plan: Plan) -> tuple[Block, ...]:
     return (facts, grid, *_notes(plan))
 
 
-def _way(plan: Plan | RegressionPlan, instead: str, more: str = "") -> Paragraph:
+def _way(plan: Plan | RegressionPlan, instead: str) -> Paragraph:
     """Say which method "auto" takes here, and what the other would need."""
-    if plan.method == "staged":
+    if plan.method in ("staged", "adaptive"):
         text = (
             f'method="auto" takes looks from n = {plan.rows_needed:,} on at this eps, and from '
             f'eps = {plan.eps_needed:.3g} on with these rows; below it takes "{instead}".'
@@ -161,16 +159,14 @@ def _way(plan: Plan | RegressionPlan, instead: str, more: str = "") -> Paragraph
             f"Looks at the rows would need n = {plan.rows_needed:,} at this eps, or "
             f"eps = {plan.eps_needed:.3g} with these rows."
         )
-    return Paragraph("Method", text + more)
+    return Paragraph("Method", text)
 
 
 def regression_report(plan: RegressionPlan) -> Report:
     """Return the page of a plan of a regression."""
     call = plan.call
-    planned = call.asked.looks(plan.eps, plan.n)
-    looks = "staged: three looks" if call.staged else "gram: one look"
-    if plan.alone:
-        looks = "staged: two looks, then coefficients alone"
+    planned = call.asked.planned(plan.eps)
+    looks = "adaptive: three to five looks" if call.adaptive else "gram: one look"
     facts = Facts(
         _left(plan),
         (
@@ -178,28 +174,31 @@ def regression_report(plan: RegressionPlan) -> Report:
             ("Noise", planned.mechanism),
             ("Columns", str(len(call.stated.beta))),
             ("Rows needed", f"{plan.rows_needed:,}"),
+            ("Intervals", "expected" if plan.enough else "not of all coefficients"),
             ("Overlap", f"{plan.overlap:.3f}"),
             ("Same decision", f"{plan.same:.3f}"),
         ),
     )
-    table = plan.coefficients
+    table, ranged = plan.coefficients, call.skewed is not None
     rows = tuple(
         (
             str(name),
             f"{row['coef']:.4g}",
             f"{row['least squares']:.3g}",
             f"{row['std err']:.3g}",
+            *([f"{row['std err, skewed']:.3g}"] if ranged else []),
             *(f"{row[key]:.2f}" for key in ("width", "overlap", "same decision", "power")),
         )
         for name, row in table.iterrows()
     )
     headers = (
-        *("", "coef", "least\nsquares", "private\nstd err", "width", "overlap"),
-        *("same\ndecision", "power"),
+        *("", "coef", "least\nsquares", "private\nstd err"),
+        *(["if\nskewed"] if ranged else []),
+        *("width", "overlap", "same\ndecision", "power"),
     )
     rough = (
         ""
-        if call.staged
+        if call.adaptive
         else " For one look the standard errors are rough: real ones were up to half as large "
         "again."
     )
@@ -210,17 +209,41 @@ def regression_report(plan: RegressionPlan) -> Report:
             "part as a share of each, in the mean; same decision: the chance that both or neither "
             "is significant at 5%; power: that the private one is.",
         ),
-        _way(plan, "gram", _HELD if plan.alone else ""),
+        *_marked(table),
+        _way(plan, "gram"),
         Paragraph(
             "Assumed",
-            f"{_used(plan)}. A linear model with errors of one variance, normal or as in like, and "
-            "columns as made up from the schema, sd and correlation, or as in like. Where the "
-            "model is not linear, or tails are longer than assumed, private intervals are wider "
-            f"and overlap less.{rough}",
+            f"{_used(plan)}. {range_text(ranged)} A linear model with errors of one variance. "
+            f"Where it is not linear, private intervals are wider and overlap less.{rough}",
         ),
     )
-    grid = Grid(headers, rows, "lrrrrrrr")
+    grid = Grid(headers, rows, "l" + "r" * (len(headers) - 1))
     return Report("Plan of a private regression", None, (facts, grid, *notes))
+
+
+def range_text(ranged: bool) -> str:
+    """Say which rows were assumed."""
+    if not ranged:
+        return "Columns and the shape of the errors are those of like."
+    return (
+        "Nothing is known of the columns but the schema, sd and correlation: private std err is "
+        "for columns that fill their bounds, even levels and normal errors; if skewed, for columns "
+        "whose median is 10% of the way up, levels of 5% of the rows and errors with a long tail. "
+        "Real tables lie between, or beyond; rows in like= would tell."
+    )
+
+
+def _marked(table: pd.DataFrame) -> list[Paragraph]:
+    """Say which coefficients a call would mark."""
+    found = []
+    for mark, text in (
+        ("no interval", "a call is expected to print no interval of {}: the noise hides them."),
+        ("wide", "a call is expected to mark {} as wide."),
+    ):
+        names = [str(name) for name in table.index[table["mark"] == mark]]
+        if names:
+            found.append(Paragraph("Marks", text.format(", ".join(names))))
+    return found
 
 
 def _clipped(plan: Plan) -> str:

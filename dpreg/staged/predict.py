@@ -1,4 +1,4 @@
-"""Standard errors of staged coefficients before there are any data: for planning.
+"""What staged looks say before there are any data: for planning a choice.
 
 The looks are gone through on rows that stand for those to come, made up or public, scaled up to n
 rows. No noise is drawn; but all rules between looks allow for it as they do in a call, and the law
@@ -15,7 +15,6 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.choice.released import Released
-from dpreg.privacy.objective import objective_units
 from dpreg.staged.clips import (
     Sums,
     allowed,
@@ -26,12 +25,10 @@ from dpreg.staged.clips import (
 )
 from dpreg.staged.coefficients import Coefficients, coefficients
 from dpreg.staged.for_choice import laws_for_choice
-from dpreg.staged.foreseen import settled
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import locate
-from dpreg.staged.minimum import as_look, open_minimum, seen
 from dpreg.staged.plan import LookPlan
-from dpreg.staged.released import Coordinates, NoisyLook, Tail, box, residual_power
+from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
 from dpreg.staged.tails import FURTHER, NORMAL
 
 __all__ = ["PredictedFit", "located_rows", "predict_fit", "predict_one_look", "spread_sums"]
@@ -49,8 +46,6 @@ class PredictedFit:
         Of all columns.
     least_squares : (d, d) array
         The covariance of least squares without privacy.
-    alone : bool
-        Whether a minimum is expected to take the last look's place.
     for_choice : tuple of Released
         The law as a choice among terms reads it, where terms are to be chosen.
     """
@@ -58,7 +53,6 @@ class PredictedFit:
     law: LookLaw
     fit: Coefficients
     least_squares: Floats
-    alone: bool = False
     for_choice: tuple[Released, ...] = ()
 
     @property
@@ -75,7 +69,6 @@ def predict_fit(
     *,
     choosing: bool = False,
     narrow: bool = True,
-    stretched: bool = False,
 ) -> PredictedFit:
     """Go through the looks at made-up rows that stand for `rows` rows, without drawing noise.
 
@@ -89,55 +82,40 @@ def predict_fit(
         Whether terms are to be chosen.
     narrow : bool
         Whether the last look is only for that; see `dpreg.staged.looks.look`.
-    stretched : bool
-        Whether the last look bounds rows by a product where it can; see there, too.
     """
     scale = rows / len(x)
     at = box(plan.size - 2)
     look = _expected(x, y, at, plan.box_noise().sd, plan.degrees, scale)
     located = locate(look)
-    plan = settled(plan, look, located) if plan.alone else plan
     count, last, tails = located.count, len(plan.shares) - 1, NORMAL
-    tail_sd, stretch, power, alone, noise = plan.tail_sd, 1.0, 1.0, False, 0.0
+    tail_sd = plan.tail_sd
     for place in range(1, last + 1):
-        alone = place == last and plan.alone and seen(look, located)
-        if alone:
-            noise, bend = objective_units(plan.size - 1, plan.strengths[place], plan.protection)
-            at, limit = open_minimum(located, tails, noise, bend)
-            noise *= limit
-            break
         if place == last:
-            if stretched:
-                stretch = plan.stretch(located.expected_square * located.coordinates.squared_radius)
-            unit, gaussian = plan.unit(place, stretch), plan.gaussian
+            unit, gaussian = plan.unit(place), plan.gaussian
             narrow = narrow and choosing
-            at = open_clips(located, unit, tails, stretch, choosing=narrow, gaussian=gaussian)
-            power = residual_power(located.coordinates, at, stretch)
+            at = open_clips(located, unit, tails, 1.0, choosing=narrow, gaussian=gaussian)
         else:
             at = open_early(located, plan.unit(place))
         signal = located.expected_square * at.squared_radius
-        units = np.append(np.full(plan.size - 1, math.sqrt(at.squared_radius)), stretch)
-        sd = plan.located_noise(place, signal, stretch).sd * np.outer(units, units)
-        look = _expected(x, y, at, sd, plan.degrees, scale, stretch, power)
+        units = np.append(np.full(plan.size - 1, math.sqrt(at.squared_radius)), 1.0)
+        sd = plan.located_noise(place, signal).sd * np.outer(units, units)
+        look = _expected(x, y, at, sd, plan.degrees, scale)
         if place < last:
             wide = wide_cut(located, at, plan.squares_sd, squares=True)
             above, below, outer, far = (scale * one for one in spread_sums(x, y, at, wide))
             sums = above, below, outer, far
             tails = heaviness_of(look, sums, plan.squares_sd, wide, count, located)
             located = locate(look, located)
-    wide = wide_cut(located, at, tail_sd, stretch=stretch)
-    z = located_rows(x, y, replace(at, width=wide), power=power)
+    wide = wide_cut(located, at, tail_sd)
+    z = located_rows(x, y, replace(at, width=wide))
     squares = scale * float(np.square(z[:, -1]).sum())
     total = scale * float(z[:, 0] @ z[:, -1])
     tail = Tail(total, squares, tail_sd, tail_sd, wide, heaviness=None if choosing else tails)
-    tail = replace(tail, bent=allowed(located, at, tails, stretch))
-    if alone:
-        none = np.zeros(plan.size - 1)
-        look = as_look(look, located, at, none, noise, tail)
+    tail = replace(tail, bent=allowed(located, at, tails, 1.0))
     released = law(look, count, tail)
     fit, plain = coefficients(released), _least_squares(x, y) / scale
     laws = laws_for_choice(look, count, tail) if choosing else ()
-    return PredictedFit(released, fit, plain, alone, laws)
+    return PredictedFit(released, fit, plain, laws)
 
 
 def predict_one_look(plan: LookPlan, x: Floats, y: Floats, rows: float) -> PredictedFit:
@@ -197,14 +175,7 @@ def spread_sums(x: Floats, y: Floats, at: Coordinates, wide: float) -> Sums:
 
 
 def _expected(
-    x: Floats,
-    y: Floats,
-    at: Coordinates,
-    sd: Floats,
-    degrees: int | None,
-    scale: float,
-    stretch: float = 1.0,
-    power: float = 1.0,
+    x: Floats, y: Floats, at: Coordinates, sd: Floats, degrees: int | None, scale: float
 ) -> NoisyLook:
-    z = located_rows(x, y, at, stretch, power)
-    return NoisyLook(scale * z.T @ z, sd, at, degrees, None, stretch, power)
+    z = located_rows(x, y, at)
+    return NoisyLook(scale * z.T @ z, sd, at, degrees, None)

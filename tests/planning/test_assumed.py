@@ -10,6 +10,7 @@ import dpreg
 from dpreg.errors import ArgumentError
 from dpreg.formula.design import build_design
 from dpreg.planning.assumed import of_formula, of_numbers
+from dpreg.schema import Schema
 
 SCHEMA = {"y": (-2, 2), "a": (0, 10), "flag": (0, 1), "g": ["u", "v", "w"]}
 
@@ -67,8 +68,10 @@ def test_like_gives_columns_and_where_it_has_them_residuals():
         of_formula(design, {}, 0.0, rows.head(4))
 
 
-@pytest.mark.parametrize("of", ["select", "ols"])
-@pytest.mark.parametrize("method", ["auto", "staged"])
+@pytest.mark.parametrize(
+    ("of", "method"),
+    [("select", "auto"), ("select", "staged"), ("ols", "auto"), ("ols", "adaptive")],
+)
 def test_a_plan_says_that_rows_of_like_show_and_keeps_no_more_of_them_than_it_uses(of, method):
     rng = np.random.default_rng(2)
     rows = pd.DataFrame({"a": rng.uniform(0, 10, 400), "name": ["secret"] * 400})
@@ -88,3 +91,17 @@ def test_a_plan_says_that_rows_of_like_show_and_keeps_no_more_of_them_than_it_us
     assert b"secret" not in pickle.dumps(plan)
     assert "secret" not in repr(plan.call)
     assert "array(" not in repr(plan.call.assumed)
+
+
+def test_skewed_rows_bunch_and_their_levels_are_rare():
+    schema = Schema.from_any({"y": (0, 1), "a": (0, 10), "g": ["u", "v", "w"]})
+    design = build_design("y ~ a + g", schema)
+    usual, skewed = (of_formula(design, {}, 0.0, skewed=kind) for kind in (False, True))
+    assert np.median(skewed.x[:, -1]) == pytest.approx(-0.8, abs=0.03)
+    assert skewed.x[:, -1].max() > -0.2
+    assert usual.x[:, -1].std() > 2 * skewed.x[:, -1].std()
+    shares = [(kind.x[:, 0] == kind.x[:, 0].max()).mean() for kind in (usual, skewed)]
+    assert shares == pytest.approx([1 / 3, 0.05], abs=0.01)
+    assert (skewed.shape**3).mean() > 1 > abs((usual.shape**3).mean())
+    numbers = of_numbers(3, {}, 0.0, skewed=True)
+    assert np.median(numbers.x) == pytest.approx(-0.8, abs=0.03)

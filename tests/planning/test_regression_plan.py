@@ -1,5 +1,7 @@
 """Plans of regressions against simulated releases, and against published ones."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ from benchmarks.replication.analyses import analyses
 from benchmarks.replication.predicted import WAYS, beside, predicted
 from benchmarks.replication.runs import cell
 from dpreg import plan
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, DpregWarning
 
 SCHEMA = {"y": (-4, 4), "a": (0, 10), "b": (-1, 1), "g": ["u", "v", "w"]}
 FORMULA = "y ~ a + b + g"
@@ -68,9 +70,11 @@ def test_few_rows_take_gram_and_say_what_looks_would_need():
     few = _planned(150)
     assert few.method == "gram"
     assert few.rows_needed > 150
-    assert few.at(n=few.rows_needed).method == "staged"
+    assert few.at(n=few.rows_needed).method == "adaptive"
     assert "Looks at the rows would need" in str(few)
-    assert _planned(150, method="staged").method == "staged"
+    assert _planned(150, method="adaptive").method == "adaptive"
+    with pytest.warns(DpregWarning, match='now method="adaptive"'):
+        assert _planned(150, method="staged").method == "adaptive"
 
 
 def test_a_page_a_table_and_a_sentence():
@@ -79,9 +83,16 @@ def test_a_page_a_table_and_a_sentence():
     assert found.coefficients["std err"].to_numpy() == pytest.approx(
         np.hypot(found.coefficients["sampling error"], found.coefficients["privacy noise"])
     )
-    for words in ("Overlap", "Same decision", "least", "No data were used", "three looks"):
+    for words in (
+        "Overlap",
+        "Same decision",
+        "least",
+        "No data were used",
+        "adaptive",
+        "skewed",
+    ):
         assert words in str(found)
-    assert repr(found).startswith("<RegressionPlan: n=5,000, eps=1, staged: overlap 0.")
+    assert repr(found).startswith("<RegressionPlan: n=5,000, eps=1, adaptive: overlap 0.")
     assert "<table" in found._repr_html_()
     assert 0 < found.same <= 1
 
@@ -89,7 +100,30 @@ def test_a_page_a_table_and_a_sentence():
 @pytest.mark.parametrize("n", [2, 10, 10**12, 10**18])
 @pytest.mark.parametrize("eps", ["1e-9", 1e9])
 def test_no_size_breaks_it(n, eps):
-    assert np.isfinite(_planned(n, eps, 0).coefficients["std err"]).all()
+    plan = _planned(n, eps, 0)
+    found = plan.coefficients
+    shown = found["mark"] != "no interval"
+    assert np.isfinite(found.loc[shown, ["std err", "least squares", "width"]]).all(axis=None)
+    assert plan.enough == shown.all()
+    assert str(plan)
+
+
+def test_what_noise_hides_is_said_to_have_no_interval():
+    narrow = _planned(400, 0.5, 0, sd={"b": 1e-4}, method="adaptive")
+    assert narrow.coefficients.loc["b", "mark"] == "no interval"
+    assert not narrow.enough
+    assert re.search(r"no interval of [^:]*\bb\b", " ".join(str(narrow).split()))
+    assert "not of all coefficients" in " ".join(str(narrow).split())
+
+
+def test_without_like_a_plan_gives_a_range():
+    made = _planned(5_000).coefficients
+    assert (made["std err, skewed"] > 1.5 * made["std err"]).all()
+    rows = _rows(5_000, np.random.default_rng(1))
+    known = _planned(5_000, like=rows)
+    assert "std err, skewed" not in known.coefficients
+    assert "if skewed" in " ".join(str(_planned(5_000)).split())
+    assert "skewed" not in str(known)
 
 
 def test_a_plan_is_near_what_a_published_analysis_measures():
@@ -108,11 +142,3 @@ def test_a_plan_is_near_what_a_published_analysis_measures():
 def test_a_method_without_errors_is_not_planned(method):
     with pytest.raises(ArgumentError, match=f'method="{method}" gives no standard errors'):
         _planned(2_000, method=method)
-
-
-def test_where_coefficients_alone_are_planned_it_says_of_what_tables():
-    for n, delta in ((100_000, 0), (100_000, 1e-6), (2_000, 0)):
-        told = " ".join(str(_planned(n, 1, delta).summary()).split())
-        alone = n == 100_000 and not delta
-        assert ("two looks, then coefficients alone" in told) == alone
-        assert ("one of Dask or Spark gets a third look" in told) == alone

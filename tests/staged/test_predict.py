@@ -32,7 +32,7 @@ def made_up(columns, rsquared=0.5, correlation=0.0, spread=0.25, response_spread
 
 
 def predicted(plan, rows, **moments):
-    return predict_fit(plan, *made_up(plan.size - 2, **moments), rows, stretched=True)
+    return predict_fit(plan, *made_up(plan.size - 2, **moments), rows)
 
 
 def typical(covariance):
@@ -86,16 +86,3 @@ def test_with_many_rows_privacy_costs_nearly_nothing():
     found = predicted(planned(5, "4", "1e-6"), 10_000_000)
     assert typical(found.fit.covariance) < 1.1 * typical(found.least_squares)
     assert found.fit.covariance == pytest.approx(found.fit.sampling + found.fit.privacy)
-
-
-def test_a_minimum_is_predicted_where_the_first_look_would_let_expect_it():
-    plan = plan_looks(4, Budget(1), Protection("replace-one"), alone=True)
-    x, y = made_up(4)
-    usual = predict_fit(plan, x, y, 20_000)
-    assert usual.alone
-    x[:, 0] = np.where(np.arange(len(x)) % 256, -1.0, 1.0)
-    rare = predict_fit(plan, x, y, 20_000)
-    assert not rare.alone
-    three = predict_fit(plan_looks(4, Budget(1), Protection("replace-one")), x, y, 20_000)
-    assert np.array_equal(rare.fit.covariance, three.fit.covariance)
-    assert not three.alone
