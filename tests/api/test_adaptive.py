@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -190,3 +191,13 @@ def test_errors_are_of_the_stated_size(delta):
     z = np.array([((run.params - theirs) / run.bse).to_numpy() for run in runs])
     assert np.nanmean(np.abs(z[:, 1:]) < 1.96) > 0.8
     assert np.nanmedian(np.abs(z[:, 1:])) > 0.05
+
+
+@pytest.mark.parametrize("unit", [{"neighbors": "add-remove"}, {"person": "who"}])
+def test_a_private_number_of_rows_raises_no_warning(unit):
+    """A table that is too small for its eps, where nobody may know that it is."""
+    data = table(200).assign(who=np.arange(200))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DpregWarning)
+        fit = dpreg.dp_glm("yes ~ x + z", data, "0.1", schema=schema(), unsafe_seed=1, **unit)
+    assert fit.nobs is None

@@ -94,6 +94,15 @@ def test_nothing_but_what_was_released_leaves_a_release(
     assert found == {}
 
 
+@pytest.mark.parametrize("cell", LOOKED)
+def test_nothing_but_what_was_released_leaves_looks(
+    cell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tape, found = _seen(cell, tmp_path, monkeypatch, slice(1, None, 3))
+    assert not tape.alike, "released without noise"
+    assert found == {}
+
+
 @pytest.mark.audit
 @pytest.mark.parametrize("cell", CELLS)
 def test_nothing_but_what_was_released_leaves_any_release(

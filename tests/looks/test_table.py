@@ -234,7 +234,7 @@ def test_a_locating_look_releases_sums_in_the_units_of_its_record(name, monkeypa
     plan = plan_of(Protection("replace-one"), "0", p, others=1 + bool(kind.most))
     z = some(rng, kind, 400, p + 3 + bool(kind.most))
     made = table_of(z, kind, plan, p, offsets=1)
-    R, tau = limits = 300.0, 300.0
+    R, tau = limits = 300.0, 240.0
     point = point_of(rng, kind, p, far=0.5, steep=0.3)
     found, _ = look_of(made, "locating", point, kind.family, limits)
     own = plain(_rows(made, point, kind, limits, together=True), np.rint(z.T * ONE))
