@@ -3,8 +3,6 @@
 Limits, sums and noise are those of a call, by the same code: each assumed row stands for rows /
 (assumed rows) of the table's, and noise is drawn from its law with a fixed seed. Nothing here is
 private, and nothing needs to be: no confidential row is read.
-
-Tested in `tests/looks/test_expected.py`.
 """
 
 from __future__ import annotations
