@@ -2,29 +2,26 @@
 
 The looks, their noise, what follows from them and the choice are dpreg's own. What is left out is
 what does not change what is released: formulas are read once a cell, moments are added up in
-floats, and nothing is written for a reader. `tests/benchmarks/test_families.py` holds coefficients,
-errors and choices against those of whole calls. Noise comes from a seed: never private.
+floats, and nothing is written for a reader. `tests/benchmarks/test_families.py` holds choices
+against those of whole calls. Noise comes from a seed: never private.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 
 from benchmarks._family_cells import Cell, Floats, Simulated, simulated
 from dpreg.api.coefficients import exclusive_groups
-from dpreg.api.glm_fit import to_user_units
 from dpreg.choice import choose
-from dpreg.families.estimate import FamilyEstimate, astray, estimate
+from dpreg.families.estimate import astray
 from dpreg.families.for_choice import family_laws
 from dpreg.families.looks import FamilyLooked, look_at_family
 from dpreg.families.model import FAMILIES, Asked, Model
 from dpreg.families.plan import plan_family
-from dpreg.families.point import can_hold
-from dpreg.families.switch import stops
 from dpreg.formula.design import Design
 from dpreg.moments import CELL_BITS, MOMENT_BITS, Moments, Vectors, to_grid
 from dpreg.privacy.account import Account
@@ -33,9 +30,8 @@ from dpreg.privacy.protection import Protection
 from dpreg.schema import Schema
 from dpreg.selection.space import Space, build_space
 from dpreg.sources import Chunk, as_source
-from dpreg.staged.reference import quantiles
 
-__all__ = ["Fitted", "chosen", "fitted", "looked"]
+__all__ = ["chosen", "looked"]
 
 _KNOWN = ("offset", "exposure", "response_cap", "trials")
 
@@ -95,8 +91,7 @@ def looked(cell: Cell, made: Simulated, seed: int, part: Fraction = Fraction(0))
     opened = plan.open(account)
     account.charge(None, "a study")
     (chunk,) = as_source(made.table).chunks(design.types, len(made.table))
-    rows, n = _Made(design, chunk), len(made.table)
-    may_stop = not part and model.trials is None and can_hold(plan, n)
+    rows = _Made(design, chunk)
     return look_at_family(
         _moments,
         rows,
@@ -108,33 +103,7 @@ def looked(cell: Cell, made: Simulated, seed: int, part: Fraction = Fraction(0))
         known=[design.columns[j].width for j in offsets],
         trials=model.trials_of(design),
         public=who.n_is_public,
-        stops=partial(stops, plan, n) if may_stop else None,
     )
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """Coefficients in the user's units, with the half-widths of their 95% intervals."""
-
-    params: Floats
-    errors: Floats
-    half: Floats
-    found: FamilyEstimate
-
-
-def fitted(cell: Cell, seen: FamilyLooked) -> Fitted:
-    """Return what a call would say of all coefficients."""
-    at = prepared(cell)
-    columns = (0, *at.model.places(at.design)[0])
-    found = estimate(seen, [at.design.columns[j].name for j in columns])
-    transform, shift = to_user_units(at.model, at.design, columns)
-    sampling, privacy = (
-        np.maximum(np.diag(transform @ part @ transform.T), 0.0)
-        for part in (found.sampling, found.privacy)
-    )
-    half = quantiles(sampling, privacy, seen.plan.degrees, 0.05)
-    params = transform @ found.params + shift
-    return Fitted(params, np.sqrt(sampling + privacy), half, found)
 
 
 @lru_cache(maxsize=4)

@@ -49,9 +49,9 @@ CALLS = {
     "gram-private-n": lambda rows: dpreg.dp_ols(
         data=rows, eps=1000, method="gram", neighbors="add-remove", **CALL
     ),
-    "staged": lambda rows: dpreg.dp_ols(data=rows, eps=1000, method="staged", **CALL),
-    "staged-gaussian": lambda rows: dpreg.dp_ols(
-        data=rows, eps=1000, delta=1e-6, method="staged", **CALL
+    "adaptive": lambda rows: dpreg.dp_ols(data=rows, eps=1000, method="adaptive", **CALL),
+    "adaptive-gaussian": lambda rows: dpreg.dp_ols(
+        data=rows, eps=1000, delta=1e-6, method="adaptive", **CALL
     ),
     "adassp": lambda rows: dpreg.dp_ols(data=rows, eps=1000, delta=1e-6, method="adassp", **CALL),
     "objective": lambda rows: dpreg.dp_ols(data=rows, eps=1000, method="objective", **CALL),
@@ -159,7 +159,7 @@ def test_one_constraint_has_the_p_value_of_its_t_test(ours):
 
 
 def test_summary_col_prints_released_results(rows):
-    fits = [CALLS["gram"](rows), CALLS["staged"](rows), CALLS["select-split"](rows)]
+    fits = [CALLS["gram"](rows), CALLS["adaptive"](rows), CALLS["select-split"](rows)]
     text = str(summary_col(fits, stars=True, include_r2=True, model_names=["one", "two", "three"]))
     for word in ("one", "two", "three", "a ", "g[T.v]", "R-squared"):
         assert word in text

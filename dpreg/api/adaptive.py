@@ -1,7 +1,4 @@
-"""From looks to released coefficients, whatever the family: what decides on looks, what they give.
-
-Tested in `tests/api/test_adaptive.py`.
-"""
+"""From looks to released coefficients of any family: what decides on looks, what they give."""
 
 from __future__ import annotations
 
@@ -13,13 +10,14 @@ from typing import Any, Final
 import numpy as np
 
 from dpreg.api.coefficients import CallFacts, eps_for, exclusive_groups, released
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, DataError
 from dpreg.families.model import Model
 from dpreg.formula.design import Design
 from dpreg.looks.estimates import estimates
 from dpreg.looks.locate import explained
 from dpreg.looks.loop import Seen
 from dpreg.looks.plan import LookPlan, plan_looks
+from dpreg.looks.tuning import TUNING
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 from dpreg.request import Request
@@ -46,6 +44,17 @@ def every_row(reader: Reader, request: Request, design: Design, progress: bool |
     found.settle(design.types)
     found.passes = reader.passes
     return found
+
+
+def read_before(reader: Reader, passes: int) -> str:
+    """Return why looks cannot bring all rows of a person; empty if they can.
+
+    Rows that are read once are kept for all looks; but those that were kept for bounds are some of
+    each person's.
+    """
+    if reader.persons is None or reader.source.rereadable or not passes:
+        return ""
+    return "the rows can be read once, and bounds have to be bought of them"
 
 
 def looks_or_reason(
@@ -91,7 +100,14 @@ def looks_or_reason(
 
     plan = planned(cost)
     wanted = passes + plan.most
+    once = read_before(reader, passes)
+    if once and method == "adaptive":
+        raise DataError(
+            f'method="adaptive": {once}. Declare the bounds, or give a table that stays.'
+        )
     if method == "auto":
+        if once:
+            return once
         if not reader.source.rereadable and reader.persons is None:
             return f"the rows can be read once, and looks would read them up to {wanted} times"
         if not columns:
@@ -195,6 +211,8 @@ def linear_results(
     width = design.response.width
     variance = found.law.dispersion
     share = explained(seen.releases[-1], seen.rows)
+    if 0 not in columns:  # without a constant R-squared is about 0, not about the mean
+        share = max(float(seen.box.cells[-1, -1]) / max(seen.rows, 1.0) - variance, 0.0)
     return released(
         RegressionResults,
         design,
@@ -255,6 +273,6 @@ def family_results(
         success=model.success,
         trials=model.trials,
         notes=(*facts.notes, *([_MARKED] if found.marks else [])),
-        converged=True,
+        converged=found.found.step < TUNING.near,
         **more,
     )

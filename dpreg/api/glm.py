@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpreg.api.adaptive import every_row, family_results, too_few
+from dpreg.api.adaptive import every_row, family_results, read_before, too_few
 from dpreg.api.coefficients import CallFacts, exclusive_groups, share_of_bounds
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, SchemaLike, Table
-from dpreg.errors import ArgumentError, DpregWarning
+from dpreg.errors import ArgumentError, DataError, DpregWarning
 from dpreg.families.model import Asked, Model
 from dpreg.formula.bounds import (
     announce,
@@ -180,6 +180,8 @@ def dp_glm(
         reader, trial.types, unbounded, counted=request.protection.n_is_public and bool(unbounded)
     )
     reader.require(passes + MOST_PASSES)
+    if once := read_before(reader, passes):
+        raise DataError(f"data: {once}. Declare the bounds, or give a table that stays.")
     check_known_rows(reader, request.protection.n_is_public, columns=len(trial.columns))
     share = share_of_bounds(request.shares, unbounded)
     account = request.account()

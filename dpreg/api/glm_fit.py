@@ -17,14 +17,12 @@ from dpreg.families.family import Family
 from dpreg.families.looks import FamilyLook, FamilyLooked
 from dpreg.families.model import Model
 from dpreg.families.plan import FamilyPlan
-from dpreg.families.point import PointFit
 from dpreg.formula.design import Design
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.objective import DRAWN
 from dpreg.results.glm import GLMResults
 from dpreg.results.looks import Look
 
-__all__ = ["at_fit", "few_rows", "glm_results", "point_results", "written"]
+__all__ = ["at_fit", "few_rows", "glm_results", "written"]
 
 
 def few_rows(
@@ -114,40 +112,6 @@ def glm_results(
         among=len(fitted) - 1 if beside_all else None,
         notes=(*facts.notes, *found.notes),
         converged=found.converged,
-    )
-
-
-def point_results(
-    model: Model,
-    design: Design,
-    family: Family,
-    found: PointFit,
-    facts: CallFacts,
-    why: Sequence[str | None],
-    looks: Sequence[Look] = (),
-) -> GLMResults:
-    """Make the result of coefficients alone, in the user's units; `why` says why, in notes."""
-    columns = (0, *model.places(design)[0])
-    transform, shift = model.to_user_units(design, columns)
-    unknown = np.full(len(columns), np.nan)
-    return _results(
-        model,
-        design,
-        family,
-        columns,
-        facts,
-        coefficients=transform @ found.params + shift,
-        covariance=np.full((len(columns), len(columns)), np.nan),
-        sampling_errors=unknown,
-        privacy_errors=unknown,
-        error_variance=None if family.quasi else 1.0,
-        complete_rows=found.count,
-        error_df=None if facts.rows is None else max(found.count - len(columns), 1.0),
-        method="objective",
-        noise=DRAWN,
-        looks=tuple(looks),
-        notes=(*facts.notes, *filter(None, why)),
-        converged=True,
     )
 
 

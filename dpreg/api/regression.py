@@ -50,6 +50,7 @@ from dpreg.sources import as_source
 from dpreg.sources.persons import Persons
 from dpreg.sources.reader import Reader, showing
 from dpreg.staged.few import open_few
+from dpreg.staged.held import can_hold
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -303,7 +304,7 @@ def dp_ols(
         passes=reader.passes,
         bounds=bounds_sources(design.needed, unbounded),
         account=account,
-        notes=(f'method="gram": {plan}.',) if isinstance(plan, str) else (),
+        notes=(f'method="gram": {plan.rstrip(".")}.',) if isinstance(plan, str) else (),
     )
     if opened is not None:
         reader = every_row(reader, request, design, progress)
@@ -331,7 +332,7 @@ def _plan(
         return None
     if request.method == "auto" and (reason := too_wide(design, cost)):
         return reason
-    return looks_or_reason(
+    plan = looks_or_reason(
         design,
         reader,
         cost,
@@ -341,6 +342,10 @@ def _plan(
         passes=passes,
         expected_rows=request.expected_rows,
     )
+    again = reader.source.rereadable and reader.persons is None and can_hold(reader)
+    if isinstance(plan, str) and again and design.has_intercept and request.noise is None:
+        return f'{plan} method="objective" gives nearer coefficients, without intervals'
+    return plan
 
 
 def _check_claim(request: OLSRequest, cost: Budget) -> None:

@@ -1,10 +1,12 @@
-"""From a plan of looks to released coefficients: what decides on it, and what it gives."""
+"""From a plan of looks to released coefficients: what decides on it, and what it gives.
+
+Tested in `tests/api/test_select_staged.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,21 +16,17 @@ from dpreg.errors import ArgumentError
 from dpreg.formula.design import Design
 from dpreg.moments import Moments, Vectors, read_moments
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.objective import OBJECTIVE
 from dpreg.privacy.protection import Protection
 from dpreg.results.looks import Look
 from dpreg.results.regression import RegressionResults
 from dpreg.sources.reader import Reader
 from dpreg.staged.coefficients import Coefficients, coefficients
 from dpreg.staged.flags import Flag, flags
-from dpreg.staged.held import can_hold, hold_located
 from dpreg.staged.law import LookLaw
-from dpreg.staged.looks import Looked, Read, look
-from dpreg.staged.minimum import may_be_alone
-from dpreg.staged.opened import OpenLooks
+from dpreg.staged.looks import Looked, Read
 from dpreg.staged.plan import LOOKS, LookPlan, plan_looks
 
-__all__ = ["box_fit", "fit_of", "looks_or_reason", "read_all", "staged_fit", "too_few", "written"]
+__all__ = ["box_fit", "fit_of", "looks_or_reason", "read_all", "too_few", "written"]
 
 
 def looks_or_reason(
@@ -44,7 +42,6 @@ def looks_or_reason(
     instead: str = "gram",
     later: Fraction = Fraction(0),
     count_later: bool = False,
-    alone: bool = False,
 ) -> LookPlan | str:
     """Plan the looks, or say why one look in the box does better here; from public facts alone.
 
@@ -71,10 +68,6 @@ def looks_or_reason(
     count_later : bool
         Where the number of rows is private and nobody declared it, return the plan: the caller is
         going to count, and to ask `too_few`.
-    alone : bool
-        Whether coefficients alone may take the last look's place: they do where rows can be held
-        and are so many times those that looks need, no noise is asked for, and that of looks is
-        matrix-Laplace, as it always is without delta.
     """
     columns = len(design.columns) - 1
     wanted = passes + LOOKS + (later > 0)
@@ -95,19 +88,10 @@ def looks_or_reason(
         why = "not known before they are read" if public else "private"
         return f"the number of rows is {why}, and expected_rows does not say about how many"
     short = too_few(plan, design, rows, cost, noise=noise, later=later)
-    alone = alone and noise is None and can_hold(reader)
-    if short and alone and design.has_intercept:
-        short += '; method="objective" gives nearer coefficients, without intervals'
     if short and method == "staged":
         raise ArgumentError(f'method="staged": {short}. Use method="{instead}", or a larger eps.')
     if short:
         return short
-    held = max(rows, reader.source.rows or 0) if public else rows
-    if alone and may_be_alone(rows, plan.rows_needed, plan.size, held, gaussian=plan.gaussian):
-        # Of the noise that was chosen: with delta the shares of `alone` might choose another.
-        return plan_looks(
-            columns, cost, protection, exclusive=exclusive, noise=plan.mechanism, alone=True
-        )
     return plan
 
 
@@ -161,33 +145,6 @@ def read_all(reader: Reader) -> Read:
         return read_moments(reader, vectors)[0]
 
     return read
-
-
-def staged_fit(
-    design: Design,
-    columns: Sequence[int],
-    reader: Reader,
-    opened: OpenLooks,
-    facts: CallFacts,
-) -> RegressionResults:
-    """Look at the rows, and estimate coefficients from the law of the last look.
-
-    Parameters
-    ----------
-    design : Design
-    columns : sequence of int
-        The model's z columns.
-    reader : Reader
-    opened : OpenLooks
-        Of the call's account, charged.
-    facts : CallFacts
-        Its rows and passes are filled in here.
-    """
-    public = facts.account.protection.n_is_public
-    hold = partial(hold_located, reader, design) if opened.plan.alone else None
-    seen = look(read_all(reader), design, opened, public=public, stretched=True, hold=hold)
-    facts = facts.after(reader.rows if public else None, reader.passes)
-    return fit_of(design, columns, seen, facts, looks=written(seen))
 
 
 def fit_of(
@@ -281,7 +238,7 @@ def written(seen: Looked) -> tuple[Look, ...]:
     """Write the looks as results keep them."""
     return tuple(
         Look(
-            mechanism=OBJECTIVE if seen.alone and one is seen.looks[-1] else seen.plan.mechanism,
+            mechanism=seen.plan.mechanism,
             share=share,
             radius=None if at.boxed else float(np.sqrt(at.squared_radius)),
             width=at.width,
@@ -292,8 +249,6 @@ def written(seen: Looked) -> tuple[Look, ...]:
             whitening=at.whitening,
             offset=at.offset,
             center=at.shift,
-            stretch=one.stretch,
-            power=one.power,
         )
         for one, share, opened in zip(seen.looks, seen.plan.shares, seen.opened, strict=True)
         for at in [one.coordinates]

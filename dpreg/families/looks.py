@@ -128,7 +128,6 @@ def look_at_family(
     known: Sequence[float] = (),
     trials: Trials | None = None,
     public: bool = False,
-    stops: Callable[[Fit], bool] | None = None,
 ) -> FamilyLooked:
     """Look at the rows, each time located by the looks before, until the fit stands.
 
@@ -151,8 +150,6 @@ def look_at_family(
         Where rows have several: for "binomial".
     public : bool
         Whether the number of rows that `read` reads is public.
-    stops : callable, optional
-        Says of the fit that the second look moved to whether looks stop there.
     """
     plan = opened.plan
     moments = read(design)
@@ -172,7 +169,7 @@ def look_at_family(
         seen, fit = look(fit, share)
         looks.append(seen)
         left -= share
-        if not left or (stops is not None and len(looks) == 1 and stops(fit)):
+        if not left:
             return FamilyLooked(plan, box, box_noise.sd, tuple(looks), fit, left)
         again = len(looks) - 1
         more = again < len(MORE) and (seen.moved > most[again] or _cheap(seen))

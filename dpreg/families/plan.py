@@ -43,8 +43,10 @@ __all__ = [
     "FIRST",
     "MOST_LOOKS",
     "SECOND",
+    "SURE",
     "FamilyPlan",
     "OpenFamilyLooks",
+    "can_hold",
     "plan_family",
 ]
 
@@ -72,6 +74,12 @@ looks cost shares of eps, not of its square: of simulated tables of uncorrelated
 earned intervals with 12 times as many, and hardly any with 8 times."""
 HOPELESS: Final = 0.73
 """The same for coefficients that say anything."""
+SURE: Final = 2.0
+"""With so many times the rows that intervals need, looks go on whatever is still hidden: narrow
+columns that two looks hide have been seen to earn intervals by the last one."""
+_MOST_CELLS: Final = 1 << 26
+"""Cells of the rows that are held at once."""
+_LEAST_EPS: Final = Fraction(1, 2**30)
 MOST_LOOKS: Final = 3 + len(MORE)
 CHOSEN: Final = "look at the chosen columns"
 """The step of one more look, after a choice, as the budget table names it."""
@@ -335,3 +343,14 @@ def plan_family(
     located = (columns + 2) * (columns + 3) // 2
     cells = len(triangle.cells) + (MOST_LOOKS - 1 + once) * located
     return divided("gaussian", Fraction(looks_ratio(spent.eps, spent.delta, cells)) ** 2, spent)
+
+
+def can_hold(plan: FamilyPlan, rows: int) -> bool:
+    """Return whether a minimum may be released: pure eps, a public number of rows, and not huge."""
+    who = plan.protection
+    return (
+        not plan.gaussian
+        and who.n_is_public
+        and rows * (plan.size + plan.offsets) <= _MOST_CELLS
+        and plan.strength / who.contributions >= _LEAST_EPS
+    )

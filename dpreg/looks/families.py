@@ -9,8 +9,6 @@ so that g (y - mean) v is a row's score and w v v' its information; g = 1 where 
 canonical. Predictors are kept within public limits, beyond which the mean stays where it is. Every
 number of a row is made by operations that give it the same bits wherever the row stands
 (`dpreg.looks.exact_exp`).
-
-Tested in `tests/looks/test_families.py`.
 """
 
 from __future__ import annotations

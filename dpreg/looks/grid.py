@@ -9,8 +9,6 @@ value at a row is 2**-(shift + 20) sum k_j c_j, where the c_j are the row's cell
 stands for 1. Each product is an integer of at most 2**20 |k_j|, and any partial sum is an integer
 of at most 2**20 sum |k_j| <= 2**53. A float64 holds all of those, so no operation rounds, fused
 or not. The power of two is exact as well. QED
-
-Tested in `tests/looks/test_grid.py`.
 """
 
 from __future__ import annotations

@@ -160,6 +160,8 @@ class Fit:
         Each variance, over what it was before the look.
     guessed : (m,) array
         Share of it that comes of what is not known of H.
+    step : float
+        Length of the last step, a row, in units of the predictor.
     """
 
     params: Floats
@@ -167,6 +169,7 @@ class Fit:
     sampling: Floats
     hidden: Floats
     guessed: Floats
+    step: float
 
 
 def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
@@ -200,12 +203,15 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
         sure = inverse_of(A.T @ Wi @ A + precision)
     gain = spread @ A.T @ inverse_of(W + D + one.middle)
     variance = np.maximum(np.diag(spread), 1e-300)
+    theta = J @ b - inverse @ one.shift
+    moved = held(float(theta @ one.information @ theta) / one.rows / one.weight)
     return Fit(
         params=np.asarray(b, dtype=np.float64),
         covariance=np.asarray(spread, dtype=np.float64),
         sampling=np.asarray(gain @ one.middle @ gain.T, dtype=np.float64),
         hidden=variance / np.maximum(np.diag(prior), 1e-300),
         guessed=1 - np.diag(sure) / variance,
+        step=math.sqrt(moved),
     )
 
 

@@ -28,7 +28,12 @@ __all__ = ["cut_score", "fit_limits", "locating_limits"]
 
 
 def fit_limits(
-    rows: float, size: int, dispersion: float, information_sd: float, score_sd: float
+    rows: float,
+    size: int,
+    dispersion: float,
+    information_sd: float,
+    score_sd: float,
+    several: int = 1,
 ) -> tuple[float, float]:
     """Return A and S of a fitting look.
 
@@ -43,11 +48,13 @@ def fit_limits(
     information_sd, score_sd : float
         Of the noise in a cell of H, in units of A (0 where none is released), and of s, in units
         of S.
+    several : int
+        Rows that a unit is expected to have.
     """
     loud = math.inf
     if information_sd > 0:
         loud = TUNING.loud * rows / (2 * math.sqrt(size) * information_sd)
-    A = min(max(loud, 1.5 * size), 25.0 * size)
+    A = min(max(loud, 1.5 * size * several), 25.0 * size * several)
     wide = (TUNING.limit * 2 / score_sd * max(rows, 1.0) * size / math.sqrt(2)) ** (1 / 3)
     S = math.sqrt(dispersion) * max(wide, TUNING.least_limit * math.sqrt(size))
     return held(A), held(S)

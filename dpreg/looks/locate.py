@@ -180,6 +180,8 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     if family.dispersed:
         phi = held(phi * weight / fresh, 1e-30)
     middle = min(max(middle, family.limits[0]), family.limits[1])
+    # Weights follow the fit where the link is not the identity: the next look's may be less.
+    shown = TUNING.weights if math.isfinite(family.limits[0]) else 1.0
     found = Point(
         centre,
         (Q / np.sqrt(kept + 0.5 * nu)).T @ L,
@@ -188,7 +190,7 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
         fresh,
         phi,
         kept / (kept + 0.5 * nu),
-        np.maximum(kept - TUNING.sure * nu, 0.0) / (kept + 0.5 * nu),
+        shown * np.maximum(kept - TUNING.sure * nu, 0.0) / (kept + 0.5 * nu),
     )
     if found.variance > family.steep**2:
         found = replace(found, slopes=slopes * (family.steep / math.sqrt(found.variance)))

@@ -94,7 +94,12 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
         if plan.gaussian:
             noise = plan.fit_noise(share, last=False)
             limits = fit_limits(
-                count, point.size, point.dispersion, noise.information_sd, noise.score_sd
+                count,
+                point.size,
+                point.dispersion,
+                noise.information_sd,
+                noise.score_sd,
+                plan.several,
             )
             release = rows.fitting(point, family, limits, share, noise, last=False)
         else:
@@ -110,7 +115,9 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
         if plan.gaussian and settled and not hidden:
             break
     noise = plan.fit_noise(left, last=True)
-    limits = fit_limits(count, point.size, point.dispersion, noise.information_sd, noise.score_sd)
+    limits = fit_limits(
+        count, point.size, point.dispersion, noise.information_sd, noise.score_sd, plan.several
+    )
     before = None if plan.gaussian else releases[-1]
     releases.append(rows.fitting(point, family, limits, left, noise, last=True, before=before))
     return Seen(plan, family, box, tuple(releases), count)

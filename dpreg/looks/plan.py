@@ -77,6 +77,14 @@ class LookPlan:
         return self.protection.person is not None
 
     @property
+    def several(self) -> int:
+        """Rows of a person that limits are made for: what the caller expects, where rows come so.
+
+        It is no cap: a person with more rows counts with less weight.
+        """
+        return self.protection.contributions if self.persons else 1
+
+    @property
     def box_share(self) -> Fraction:
         """The first look's share."""
         return _share(TUNING.box if self.gaussian else TUNING.box_pure)

@@ -10,6 +10,8 @@ A look taken there tells of theta, beta = t0 + T theta, beta the coefficients of
 
 wbar the mean weight of rows, a public number. Everything in a point is public: post-processing of
 what earlier looks released.
+
+Tested in `tests/looks/test_locate.py`.
 """
 
 from __future__ import annotations

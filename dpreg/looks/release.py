@@ -1,4 +1,7 @@
-"""What one look released, whichever of the two kinds it was."""
+"""What one look released, whichever of the two kinds it was.
+
+Tested in `tests/looks/test_table.py`.
+"""
 
 from __future__ import annotations
 

@@ -76,12 +76,12 @@ class Taken(ABC):
         return Box(np.array(cells), noise.sd)
 
     def _box_of_persons(self, noise: GaussianLook | MatrixLaplaceLook) -> Box:
-        """Release the moments of persons, each with the weight of one row in the box."""
+        """Release the moments of persons, limited together to those of `several` rows."""
         size = len(self.plan.triangle.columns)
         whole = Described(tuple(range(1, size)))
         unit, zero = np.eye(size - 1), np.zeros(size - 1)
         corner = Point(zero, unit, zero, 0.0, 1.0, 1.0, zero, zero)
-        R = math.sqrt(size)
+        R = math.sqrt(size * self.plan.several)
         place, _ = place_of(corner, Linear(), information=R, score=1.0, together=True)
         exact = self._sums(place, whole, matrix=False)
         drawn = self._drawn(noise, self.plan.box_share)

@@ -6,6 +6,8 @@ drawn ones; eps 1, delta 1e-6; 6 to 10 runs a case), by shares held and widths:
     python -m benchmarks.holds --half tuning --eps 1 --delta 1e-6
 
 Shares of the budget are those of a float prototype that saw other tables; they moved little.
+
+Tested in `tests/looks/test_limits.py`.
 """
 
 from __future__ import annotations
@@ -58,6 +60,8 @@ class Tuning:
     sure : float
         Norms of noise that an eigenvalue must stand above to be taken for shown: at 1 hidden
         columns hold less, at .3 widths are a tenth larger.
+    weights : float
+        Part of what a look showed of the columns that is counted on where weights follow the fit.
     gap : float
         Standard deviations of H's noise that count beside a lift.
     least_gap : float
@@ -75,6 +79,8 @@ class Tuning:
         its interval is: at a prior of 1 hidden columns fail, at 4 and 16 they hold.
     most_prior : float
         Share of the prior's variance from which on there is no interval.
+    near : float
+        Length of the last step, in units of the predictor, below which a fit has converged.
     wide : float
         Share of a variance that is a guess from which on a coefficient is marked.
     """
@@ -100,6 +106,7 @@ class Tuning:
     hidden: float = 0.3
     box_noise: float = 1.2
     sure: float = 0.7
+    weights: float = 0.8
     gap: float = 2.0
     least_gap: float = 0.01
     longest: float = 2.0
@@ -109,6 +116,7 @@ class Tuning:
     prior: float = 16.0
     nearer: float = 16.0
     most_prior: float = 0.5
+    near: float = 1.0
     wide: float = 0.8
 
 

@@ -245,16 +245,15 @@ class Account:
         cost: Budget,
         *,
         by: Sequence[str] | None = None,
-        after: bool = False,
     ) -> Part:
         """Cut a line of its own off a joint line, with its one part.
 
         For steps whose division follows from released values: their sum is charged, and the table
-        shows what each of them took, the new one before the other or `after` it.
+        shows what each of them took, the new one before the other.
         """
         line.cut(cost)
         own = Line(self._seal, step, mechanism, cost, line.rows, by=by)
-        self._lines.insert(self._lines.index(line) + after, own)
+        self._lines.insert(self._lines.index(line), own)
         return own.hand_out(cost)
 
     def __reduce__(self) -> NoReturn:

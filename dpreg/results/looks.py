@@ -1,6 +1,6 @@
 """One look at the rows of a staged release, as it was released.
 
-Tested in `tests/api/test_staged.py`.
+Tested in `tests/api/test_adaptive.py`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class ReleasedLook:
     offset : (p,) array
     center : (d,) array
     weight : float
-        The mean weight that rows are measured by; 1 in a linear model.
+        The mean weight that rows are measured by; about 1 in a linear model.
     """
 
     kind: str

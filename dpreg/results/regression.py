@@ -259,7 +259,7 @@ class RegressionResults(StatsmodelsNames):
         a share alpha of the intervals of chosen ones miss, at most, whatever was chosen.
         """
         laws, each = self.conditional, self.combinations(np.eye(len(self.exog_names)))
-        level = alpha / (self.among or 1)
+        level = inference.level(alpha) / (self.among or 1)
         limits = given_choice.intervals(laws, alpha) if laws else each.intervals(level)
         table = self.claim.marked(pd.DataFrame(limits, index=list(self.exog_names)))
         return table if cols is None else table.iloc[inference.places(cols, len(table))]

@@ -60,7 +60,9 @@ from dpreg.staged.released import Coordinates
 from dpreg.staged.tails import within
 
 if TYPE_CHECKING:
-    from dpreg.staged.looks import Hold, Read
+    from collections.abc import Callable
+
+    from dpreg.staged.looks import Read
 
 __all__ = ["PASSES", "FewFit", "OpenFew", "Scales", "few_fit", "open_few", "scales_of"]
 
@@ -179,7 +181,7 @@ def open_few(account: Account, eps: Fraction) -> OpenFew:
 
 def few_fit(
     read: Read,
-    hold: Hold,
+    hold: Callable[[Location, float], LocatedHeld],
     design: Vectors,
     groups: Sequence[Sequence[int]],
     opened: OpenFew,

@@ -18,27 +18,21 @@ from dpreg.moments import CELL_BITS, Moments, Vectors
 from dpreg.privacy.account import Part
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
-from dpreg.privacy.objective import objective_units
 from dpreg.staged.clips import Sums, allowed, heaviness_of, open_clips, open_early, wide_cut
 from dpreg.staged.for_choice import laws_for_choice
-from dpreg.staged.foreseen import settled
-from dpreg.staged.held import LocatedHeld, released_minimum
 from dpreg.staged.law import LookLaw, law
 from dpreg.staged.locate import Located, locate
 from dpreg.staged.location import Location
-from dpreg.staged.minimum import as_look, open_minimum, seen
 from dpreg.staged.opened import OpenLooks
 from dpreg.staged.plan import LookPlan
-from dpreg.staged.released import Coordinates, NoisyLook, Tail, box, residual_power
+from dpreg.staged.released import Coordinates, NoisyLook, Tail, box
 from dpreg.staged.rows import LocatedRows
 from dpreg.staged.tails import NORMAL, Heaviness
 
-__all__ = ["Hold", "Looked", "look", "look_at"]
+__all__ = ["Looked", "look", "look_at"]
 
 Read = Callable[[Vectors], Moments]
 """Reads the rows that the looks are for once, and returns their exact moments."""
-Hold = Callable[[Location, float], LocatedHeld]
-"""Reads them once and holds them, with losses of gradients up to a limit in units of tau."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,8 +52,6 @@ class Looked:
         The released number of complete rows, of the first look.
     tail : Tail
         Residuals of the last look, with a wider cut.
-    alone : bool
-        Whether the last of them is what a minimum equals (`dpreg.staged.minimum`).
     """
 
     plan: LookPlan
@@ -68,7 +60,6 @@ class Looked:
     located: Located
     count: float
     tail: Tail
-    alone: bool = False
 
     def law(self) -> LookLaw:
         """Return the law of the last look, from which coefficients are estimated."""
@@ -90,8 +81,6 @@ def look(
     *,
     public: bool = False,
     choosing: bool = False,
-    stretched: bool = False,
-    hold: Hold | None = None,
 ) -> Looked:
     """Look at the rows as often as the plan says, each time located by the looks before.
 
@@ -112,12 +101,6 @@ def look(
         Whether terms are to be chosen from the looks, and other looks give the coefficients. What
         cutting skewed residuals may move by a little matters less then than noise, which grows with
         the clip: the last look opens it as for nearly normal residuals.
-    stretched : bool
-        Whether the last look bounds rows by a product where it can
-        (`dpreg.privacy.product_sensitivity`).
-    hold : callable, optional
-        Reads the rows once for a minimum, which takes the last look's place if the plan allows it,
-        the first look gives reason to expect that the second sees enough, and it does.
 
     Notes
     -----
@@ -141,9 +124,6 @@ def look(
     first = _release(moments, noise, opened.part(0), box(columns), 1.0, rows)
     levels = [place - 1 for group in plan.triangle.groups for place in group]
     located = locate(first, levels=levels)
-    if plan.alone:
-        opened = opened.settle(settled(plan, first, located))
-        plan = opened.plan
     looks, wider, count = [first], [False], located.count
     tails = NORMAL
     for place in range(1, len(plan.shares) - 1):
@@ -159,19 +139,7 @@ def look(
         sums, sd = _release_squares(moments, plan, opened.squares())
         tails = heaviness_of(looks[-1], sums, sd, wide, count, located)
         located = locate(looks[-1], located)
-    if hold is not None and plan.alone and seen(looks[-1], located):
-        last = _alone(read, design, opened, hold, looks[-1], located, tails)
-    else:
-        last = look_at(
-            read,
-            design,
-            opened,
-            located,
-            tails=tails,
-            public=public,
-            choosing=choosing,
-            stretched=stretched,
-        )
+    last = look_at(read, design, opened, located, tails=tails, public=public, choosing=choosing)
     return replace(last, looks=(*looks, *last.looks), opened=(*wider, *last.opened), count=count)
 
 
@@ -185,13 +153,12 @@ def look_at(
     columns: tuple[int, ...] | None = None,
     public: bool = False,
     choosing: bool = False,
-    stretched: bool = False,
 ) -> Looked:
     """Make the last look of a plan, with its tail, located from what was released before.
 
     Parameters
     ----------
-    read, design, opened, public, choosing, stretched
+    read, design, opened, public, choosing
         As for `look`.
     located : Located
     tails : Heaviness
@@ -201,56 +168,20 @@ def look_at(
     """
     plan, count = opened.plan, located.count
     place = len(plan.shares) - 1
-    stretch = 1.0
-    if stretched:
-        stretch = plan.stretch(located.expected_square * located.coordinates.squared_radius)
-    unit, gaussian = plan.unit(place, stretch), plan.gaussian
-    wanted = open_clips(located, unit, tails, stretch, choosing=choosing, gaussian=gaussian)
+    unit, gaussian = plan.unit(place), plan.gaussian
+    wanted = open_clips(located, unit, tails, choosing=choosing, gaussian=gaussian)
     wider = wanted.squared_radius > located.coordinates.squared_radius
-    power = residual_power(located.coordinates, wanted, stretch)
     location = _on_grid(wanted)
     coordinates = Coordinates.rounded(location)
-    wide = wide_cut(located, coordinates, plan.tail_sd, stretch=stretch)
+    wide = wide_cut(located, coordinates, plan.tail_sd)
     signal = located.expected_square * coordinates.squared_radius
-    noise = plan.located_noise(place, signal, stretch)
-    moments = read(LocatedRows(design, location, columns, wide, stretch=stretch, power=power))
+    noise = plan.located_noise(place, signal)
+    moments = read(LocatedRows(design, location, columns, wide))
     rows, part = moments.rows if public else None, opened.part(place)
-    one = _release(moments, noise, part, coordinates, location.radius, rows, stretch)
-    one = replace(one, power=power)
+    one = _release(moments, noise, part, coordinates, location.radius, rows)
     tail = _release_tail(moments, plan, opened.tail(), location, wide, tails)
-    tail = replace(tail, bent=allowed(located, coordinates, tails, stretch))
+    tail = replace(tail, bent=allowed(located, coordinates, tails))
     return Looked(plan, (one,), (wider,), located, count, tail)
-
-
-def _alone(
-    read: Read,
-    design: Vectors,
-    opened: OpenLooks,
-    hold: Hold,
-    second: NoisyLook,
-    located: Located,
-    tails: Heaviness,
-) -> Looked:
-    """Release the minimum, and the tail of the residuals there; return the look that it equals."""
-    plan, part = opened.plan, opened.alone()
-    noise, bend = objective_units(plan.size - 1, part.cost.eps, part.protection)
-    wanted, limit = open_minimum(located, tails, noise, bend)
-    location = _on_grid(wanted)
-    before = Coordinates.rounded(location)
-    rows = located.count if second.rows is None else second.rows
-    moved, penalty, scale = released_minimum(hold(location, limit), part, rows)
-    there = before.shift + before.transform @ moved
-    location = _on_grid(replace(before, intercept=float(there[0]), slopes=there[1:]))
-    at = Coordinates.rounded(location)
-    wide = wide_cut(located, at, plan.tail_sd)
-    moments = read(LocatedRows(design, location, wide=wide))
-    tail = _release_tail(moments, plan, opened.tail(), location, wide, tails)
-    tail = replace(tail, bent=allowed(located, at, tails))
-    units = before.width / at.width
-    sd = units * scale * float(np.sqrt(plan.size))
-    one = as_look(second, located, at, units * penalty * moved, sd, tail)
-    wider = wanted.squared_radius > located.coordinates.squared_radius
-    return Looked(plan, (one,), (wider,), located, located.count, tail, alone=True)
 
 
 def _release_squares(moments: Moments, plan: LookPlan, part: Part) -> tuple[Sums, float]:
@@ -295,22 +226,21 @@ def _release(
     coordinates: Coordinates,
     radius: float,
     rows: int | None,
-    stretch: float = 1.0,
 ) -> NoisyLook:
-    """Add the noise to exact moments, and undo the rows' division by R, and e's by the stretch.
+    """Add the noise to exact moments, and undo the rows' division by R.
 
     The places of the tail, which has noise of its own, are left out.
     """
     drawn = noise.draw(part, moments.group)
     units = np.full(noise.size, radius)
-    units[-1] = stretch
+    units[-1] = 1.0
     scale = np.outer(units, units)
     released = [
         [(exact + own) / CELL_UNITS for exact, own in zip(row[: noise.size], noisy, strict=True)]
         for row, noisy in zip(moments.cells[: noise.size], drawn, strict=True)
     ]
     cells, sd = np.array(released) * scale, noise.sd * scale
-    return NoisyLook(cells, sd, coordinates, noise.degrees, rows, stretch)
+    return NoisyLook(cells, sd, coordinates, noise.degrees, rows)
 
 
 def _on_grid(at: Coordinates) -> Location:

@@ -23,7 +23,7 @@ D (t - t0) and b, rounded, are off by at most 4 u of their size. `Objective.near
 with a hundredth for the roundings of the bound itself: its sums have nonnegative terms, fewer than
 2**40.
 
-Tested in `tests/families/test_objective.py`.
+Tested in `tests/privacy/test_objective.py`.
 """
 
 from __future__ import annotations

@@ -5,14 +5,12 @@ Tested in `tests/staged/test_looks.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import Final
 
 from dpreg.privacy.account import Account, Line, Part
 from dpreg.privacy.budget import ALL_ROWS, FITTING, Budget, decimal_string
-from dpreg.privacy.objective import DRAWN, OBJECTIVE
-from dpreg.staged.plan import LOOKS, TAIL, LookPlan
+from dpreg.staged.plan import TAIL, LookPlan
 
 __all__ = ["CHOSEN", "OpenLooks", "open_looks"]
 
@@ -33,50 +31,24 @@ class OpenLooks:
         Of looks that each have a line, of the tail and of the squares.
     later : Line or None
         Of one more look at the chosen columns.
-    last : Line or None
-        Of all looks after the first, if a minimum may come last, in `account`; once it is settled
-        how they divide it, of the third look, or of what takes its place.
-    account : Account or None
     """
 
     plan: LookPlan
     line: Line | None
     parts: tuple[Part, ...]
     later: Line | None = None
-    last: Line | None = None
-    account: Account | None = None
 
     def part(self, look: int) -> Part:
         """Take the part of one look, from 0; each once."""
-        if self.last is not None and look == len(self.plan.strengths) - 1:
-            return self.last.rest()
         if self.line is None:
             return self.parts[look]
         return self.line.look(self.plan.strengths[look])
-
-    def settle(self, plan: LookPlan) -> OpenLooks:
-        """Divide what is left after a first look as the plan says that its release settled."""
-        assert self.last is not None
-        assert self.account is not None
-        line, first = self.last, self.parts[0]
-        second = self.account.release(line, "look 2", plan.mechanism, Budget(plan.strengths[1]))
-        second.line.note, line.note = (f"share {decimal_string(one)}" for one in plan.shares[1:])
-        return replace(self, plan=plan, parts=(first, second, *self.parts[1:]))
-
-    def alone(self) -> Part:
-        """Take what the last look would have had, for the coefficients alone; instead of it."""
-        assert self.last is not None
-        assert self.account is not None
-        line = self.last
-        part = self.account.release(line, "coefficients", OBJECTIVE, line.left, by=(DRAWN,))
-        part.line.note = line.note
-        return part
 
     def tail(self) -> Part:
         """Take the part of the last look's tail, once."""
         if self.line is not None:
             return self.line.look(self.plan.tail_strength)
-        return self.parts[len(self.plan.strengths) - (self.last is not None)]
+        return self.parts[len(self.plan.strengths)]
 
     def squares(self) -> Part:
         """Take the part of the second look's sums of squares, once."""
@@ -105,12 +77,8 @@ def open_looks(plan: LookPlan, account: Account) -> OpenLooks:
     """Open the looks' lines of a call's account, which is not yet charged."""
     if plan.gaussian:
         return _gaussian(plan, account)
-    own, last = [], None
+    own = []
     for place, (eps, share) in enumerate(zip(plan.strengths, plan.shares, strict=True), 1):
-        if plan.alone and place > 1:
-            rest = Budget(sum(plan.strengths[1:], Fraction(0)))
-            last = account.joint(f"look {LOOKS}", plan.mechanism, rest, rows=plan.rows)
-            break
         note, cost = f"share {decimal_string(share)}", Budget(eps)
         own.append(account.line(f"look {place}", plan.mechanism, cost, rows=plan.rows, note=note))
     tail = account.line(
@@ -137,8 +105,6 @@ def open_looks(plan: LookPlan, account: Account) -> OpenLooks:
             note=f"{decimal_string(TAIL)} of it for residuals beyond the clip",
             by=(plan.mechanism, "laplace"),
         )
-    if last is not None:
-        return OpenLooks(plan, None, (*own, tail, squares), None, last, account)
     return OpenLooks(plan, None, (*own, tail, squares), later)
 
 

@@ -94,8 +94,8 @@ FRESH: Final = Fraction(2, 10)
 coverage --fits fresh --later S`` (seven designs with delta, two without, 40 runs) and ``--grid
 real --share 1-S`` (King County, randhie and bike with permuted columns, 80 runs), at S of .1, .15,
 .2 and .3: intervals cover alike at all of them. With delta the designs have 4.22, 4.21, 4.19 and
-4.17 terms, King County 9.93, 9.93, 9.86 and 9.80 of 11, bike 2.75, 2.83, 2.90 and 2.66 of 8; R-squared
-falls short by .0031, .0028, .0026 and .0024."""
+4.17 terms, King County 9.93, 9.93, 9.86 and 9.80 of 11, bike 2.75, 2.83, 2.90 and 2.66 of 8;
+R-squared falls short by .0031, .0028, .0026 and .0024."""
 FRESH_PURE: Final = Fraction(15, 100)
 """The same without delta: at .1, .15, .2 and .3 King County has 8.09, 7.89, 7.19 and 6.30 of 11
 terms, and R-squared falls short by .0060, .0038, .0030 and .0021 in the two designs."""

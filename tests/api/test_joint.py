@@ -50,13 +50,13 @@ def test_the_rule_is_of_levels_and_delta_alone():
     narrow = SCHEMA | {"g": {"levels": list(range(60))}}
     data = table().query("g < 60")
     with_delta = dpreg.dp_ols("y ~ g", data, 100, delta=1e-6, schema=narrow, unsafe_seed=1)
-    assert with_delta.method == "staged"
+    assert with_delta.method == "adaptive"
     assert dpreg.dp_ols("y ~ g", data, 100, schema=narrow, unsafe_seed=1).method == "gram"
 
 
-def test_staged_is_done_where_it_is_asked_for():
-    with pytest.raises(ArgumentError, match="looks at 119 columns need about"):
-        dpreg.dp_ols("y ~ g", table(300), 1, schema=SCHEMA, method="staged")
+def test_looks_are_made_where_it_is_asked_for():
+    with pytest.raises(ArgumentError, match="119 columns need about"):
+        dpreg.dp_ols("y ~ g", table(300), 1, schema=SCHEMA, method="adaptive")
 
 
 def test_intervals_hold_the_truth():

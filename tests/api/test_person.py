@@ -74,7 +74,9 @@ def test_the_number_of_rows_is_told_under_no_relation(call, neighbors):
     assert result.nobs is None
     assert result.claim.person == "who"
     assert "all rows of any one person, the number of rows being private" in result.claim.sentence
-    assert "of which at most 2 rows were used" in result.claim.sentence
+    used = "however many: they were summed" if result.claim.whole else "at most 2 rows were used"
+    assert used in result.claim.sentence
+    assert result.claim.whole == (call in ("dp_ols", "dp_glm"))
     assert result.spent.eps == 2
 
 
@@ -176,6 +178,17 @@ def test_a_stream_that_is_read_once_will_do_for_any_number_of_passes():
     with pytest.warns(DpregWarning, match="leaves out x"):
         result = ask("dp_ols", stream, schema={"y": (0, 1), "g": ["a", "b"]})
     assert result.passes == 5  # to choose the rows, for bounds, for moments
+    assert "bounds have to be bought" in result.notes[0]
+    stream = pa.Table.from_pandas(panel()).to_reader(100)
+    ledger = dpreg.Ledger(9)
+    with pytest.raises(DataError, match="Declare the bounds"):
+        ask(
+            "dp_ols", stream, schema={"y": (0, 1), "g": ["a", "b"]}, method="adaptive",
+            budget=ledger,
+        )  # fmt: skip
+    assert ledger.spent.eps == 0
+    whole = ask("dp_ols", pa.Table.from_pandas(panel()).to_reader(100), unsafe_seed=1)
+    assert whole.params.equals(ask("dp_ols", panel(), unsafe_seed=1).params)
 
 
 @each_call

@@ -62,15 +62,17 @@ def test_agrees_with_statsmodels_where_noise_is_negligible(formula: str, neighbo
     np.testing.assert_allclose(mean["mean_se"], sm_mean["mean_se"], rtol=1e-2)
 
 
-def test_incomplete_rows_count_for_nothing() -> None:
+@pytest.mark.parametrize(("method", "near"), [("gram", 0.01), ("adaptive", 0.02)])
+def test_incomplete_rows_count_for_nothing(method: str, near: float) -> None:
     data = table()
     data.loc[::4, "x"] = np.nan
     data.loc[1::8, "g"] = "undeclared"
     kept = data[data.x.notna() & data.g.isin(["u", "v", "w"])]
-    theirs = smf.ols("y ~ x + g", kept).fit()
-    ours = dpreg.dp_ols("y ~ x + g", data, 1e6, delta=1e-6, schema=SCHEMA, unsafe_seed=1)
+    theirs = smf.ols("y ~ x + g", kept).fit(cov_type="HC1" if near > 0.01 else "nonrobust")
+    told = {"delta": 1e-6, "schema": SCHEMA, "method": method, "unsafe_seed": 1}
+    ours = dpreg.dp_ols("y ~ x + g", data, 1e6, **told)
     np.testing.assert_allclose(ours.params, theirs.params, atol=1e-2)
-    np.testing.assert_allclose(ours.bse, theirs.bse, rtol=1e-2)
+    np.testing.assert_allclose(ours.bse, theirs.bse, rtol=near)
     assert ours.nobs == 4000
     assert ours.complete_rows == pytest.approx(len(kept), abs=1)
 
@@ -112,8 +114,7 @@ def test_undeclared_bounds_are_bought_from_their_share() -> None:
     with pytest.warns(DpregWarning, match="x"):
         result = dpreg.dp_ols("y ~ x + g", table(), 1, schema=schema, shares={"bounds": 0.2})
     costs = result.budget["eps"].tolist()
-    assert (costs[0], costs[1], *costs[4:]) == ("0.2", "0.12", "0.04", "0.032")
-    assert costs[2:4] in (["0.208", "0.4"], ["0.16", "0.448"])  # as the first look settles
+    assert (result.method, costs) == ("adaptive", ["0.2", "0.8"])
     assert result.bounds == {"y": "schema", "x": "private", "g": "schema"}
     assert str(result.spent) == "eps=1"
 

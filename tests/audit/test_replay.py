@@ -10,17 +10,41 @@ import pytest
 from oracles import constant, recorded_calls, replay
 from oracles.recorded_calls import MATRIX, run
 
-LOOKING = ("staged", "objective", "family", "'auto'", "fit='fresh'", "fit='split'")
-"""Of calls that look several times: their room is about to be replaced, and has its own tests."""
+LOOKING = ("staged", "objective", "select(family", "'auto'", "fit='fresh'", "fit='split'")
+"""Of choices that look several times: their room is about to be replaced, and has its own tests."""
 RECORDED = [name for name in MATRIX if not any(word in name for word in LOOKING)]
+ADAPTIVE = {"method": "adaptive", "eps": 30}
+GAUSSIAN = {"delta": "1e-6", "eps": 30}
+LOOKED: dict[str, tuple[str, dict[str, Any]]] = {
+    "ols": ("ols", ADAPTIVE),
+    "ols, Gaussian": ("ols", {**ADAPTIVE, **GAUSSIAN}),
+    "ols, add-remove": ("ols", {**ADAPTIVE, "neighbors": "add-remove"}),
+    "ols, persons": ("ols", {**ADAPTIVE, "person": "who"}),
+    "ols, persons, Gaussian": ("ols", {**ADAPTIVE, **GAUSSIAN, "person": "who"}),
+    "ols, bounds bought": ("ols", {**ADAPTIVE, **GAUSSIAN, "schema": "bare"}),
+    "logit": ("glm", {"eps": 30}),
+    "logit, Gaussian": ("glm", GAUSSIAN),
+    "logit, trials": ("glm", {**GAUSSIAN, "trials": "I(z + 4)"}),
+    "logit, persons": ("glm", {**GAUSSIAN, "person": "who"}),
+    "counts": ("glm", {"eps": 30, "family": "poisson"}),
+    "counts, Gaussian, add-remove": (
+        "glm", {**GAUSSIAN, "family": "poisson", "neighbors": "add-remove", "offset": "I(a ** 2)"}
+    ),
+    "counts, persons": ("glm", {"eps": 30, "family": "poisson", "person": "who"}),
+}  # fmt: skip
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "ssp": ("ols", {"method": "ssp", "delta": "1e-6"}),
     "adassp": ("ols", {"method": "adassp", "delta": "1e-6", "neighbors": "add-remove"}),
     "persons": ("mean", {"person": "who", "contributions": 2}),
     "persons, aggregated": ("aggregate", {"person": "who", "contributions": 2, "blocks": 20}),
 }
-CELLS = {name: MATRIX[name] for name in RECORDED if not name.startswith("glm")} | OTHERS
-QUICK = [*list(CELLS)[: -len(OTHERS) : 4], *OTHERS]
+PLAIN = {name: MATRIX[name] for name in RECORDED}
+CELLS = PLAIN | OTHERS | LOOKED
+QUICK = [
+    *(name for name in PLAIN if "contributions=1" in name and not name.startswith("glm")),
+    *OTHERS,
+    *LOOKED,
+]
 
 
 def _tables(options: dict[str, Any]) -> list[pd.DataFrame]:
@@ -28,7 +52,8 @@ def _tables(options: dict[str, Any]) -> list[pd.DataFrame]:
     plain = options.get("form", "pandas") != "pandas" or options.get("complete", False)
     made = constant.tables(plain)
     if options.get("neighbors") == "add-remove" or "person" in options:
-        made = [made[0], made[1].iloc[:131], made[2].iloc[:1], made[3], made[4].iloc[:0]]
+        many = pd.concat([made[1]] * 3, ignore_index=True)
+        made = [made[0].iloc[:131], many, made[2].iloc[:1], made[3], made[4].iloc[:0]]
     return made
 
 

@@ -109,7 +109,8 @@ def results() -> list[Any]:
     grouped = {"schema": SCHEMA, "by": "g", "eps": 1}
     ols = dpreg.dp_ols(FORMULA, DATA, eps=1, schema=SCHEMA)
     select = [
-        dpreg.dp_select(FORMULA, DATA, eps=1, schema=SCHEMA, fit=fit) for fit in ("split", None)
+        dpreg.dp_select(FORMULA, DATA, eps=1, schema=SCHEMA, fit=fit, method="pcls")
+        for fit in ("split", None)
     ]
     return [
         dpreg.dp_mean("x", DATA, **grouped),

@@ -27,7 +27,7 @@ from dpreg.results.contrast import Contrast, Prediction
 from dpreg.results.glm import GLMResults
 from dpreg.results.glm_selection import GLMSelectionResults
 from dpreg.results.histogram import HistogramResults
-from dpreg.results.looks import Look
+from dpreg.results.looks import Look, ReleasedLook
 from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
@@ -35,18 +35,18 @@ from dpreg.selection import run as selecting
 from dpreg.staged import looks
 from dpreg.staged.released import NoisyLook
 
-STAGED: dict[str, dict[str, Any]] = {
-    "staged, replace-one": {},
-    "staged, add-remove": {"neighbors": "add-remove"},
-    "staged, Gaussian": {"noise": "gaussian", "delta": "1e-6", "contributions": 3},
-    "staged, matrix-Laplace": {"noise": "matrix-laplace", "neighbors": "add-remove"},
-    "staged, bounds bought": {"schema": "bare", "delta": "1e-6"},
+LOOKED: dict[str, dict[str, Any]] = {
+    "adaptive, replace-one": {"eps": 30},
+    "adaptive, add-remove": {"neighbors": "add-remove"},
+    "adaptive, Gaussian": {"eps": 30, "noise": "gaussian", "delta": "1e-6", "contributions": 3},
+    "adaptive, matrix-Laplace": {"noise": "matrix-laplace", "neighbors": "add-remove"},
+    "adaptive, bounds bought": {"eps": 30, "schema": "bare", "delta": "1e-6"},
     "objective, replace-one": {"method": "objective", "eps": "0.5", "delta": "1e-6"},
     "objective, add-remove": {"method": "objective", "neighbors": "add-remove", "contributions": 3},
     "objective, bounds bought": {"method": "objective", "schema": "bare", "eps": 60},
 }
 MATRIX = RECORDED | {
-    name: ("ols", {"method": "staged", **options}) for name, options in STAGED.items()
+    name: ("ols", {"method": "adaptive", **options}) for name, options in LOOKED.items()
 }
 
 
@@ -72,7 +72,7 @@ def _differing(
 
 
 QUICK = slice(1, None, 3)
-FEW = [*list(RECORDED)[::5], *STAGED]
+FEW = [*list(RECORDED)[::5], *LOOKED]
 
 
 @pytest.mark.parametrize("cell", FEW)
@@ -98,7 +98,7 @@ def _of_other_lengths(numbers_only: bool = False) -> list[pd.DataFrame]:
 _tables = constant.tables
 OWNED = {"contributions": 2, "person": "who", "eps": 30}
 PRIVATE_N: dict[str, tuple[str, dict[str, Any]]] = {
-    "ols": ("ols", {"neighbors": "add-remove", "method": "staged", "eps": 30}),
+    "ols": ("ols", {"neighbors": "add-remove", "method": "adaptive", "eps": 30}),
     "select": ("select", {"neighbors": "add-remove", "method": "auto", "eps": 30}),
     "glm": ("glm", {"neighbors": "add-remove", "delta": "1e-6", "eps": 30}),
     "glm of persons": ("glm", {**OWNED, "family": "poisson"}),
@@ -202,7 +202,7 @@ def test_a_choice_that_reads_exact_moments_is_caught(
 CLASSES: tuple[type, ...] = (
     SelectionResults, RegressionResults, GLMResults, GLMSelectionResults, ClassicResults,
     HistogramResults,
-    PrivacyClaim, Spend, Look, ReleaseRecord, LedgerPosition, Contrast, Prediction,
+    PrivacyClaim, Spend, Look, ReleasedLook, ReleaseRecord, LedgerPosition, Contrast, Prediction,
 )  # fmt: skip
 
 

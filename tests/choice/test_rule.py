@@ -81,6 +81,18 @@ def test_of_a_group_the_likeliest_is_fitted():
     assert choice.model == (0,)
 
 
+def test_terms_and_groups_share_the_level():
+    """A group is named from where its part of the level is as large as its p-value."""
+    law = look_of(copies(3, 0.999), np.array([0, 0.2, 0, 0]), rows=200, exact=True)
+    p = max(chi2.sf(slow_gain(one, [1, 2])[0], 2) for one in both(law))
+    assert 1e-3 < p < 0.1
+    for level, named in ((0.99 * p, ()), (1.01 * p, ((0, 1),))):
+        choice = choose(both(law), space_of([1] * 3), false_inclusions=level / OF_GROUPS)
+        assert (choice.found, choice.groups) == ((), named)
+    alone = [max(chi2.sf(slow_gain(one, [c])[0], 1) for one in both(law)) for c in (1, 2, 3)]
+    assert choice.levels == pytest.approx(3 * np.array(alone) / (1 - OF_GROUPS), rel=1e-6)
+
+
 def test_two_that_matter_of_one_group_are_both_fitted():
     """Neither can stand for the other: what is left beside it is more than chance."""
     law = look_of(copies(20, 0.9), np.append([0, 0.6, 0.6], np.zeros(18)), rows=100, exact=True)
@@ -157,9 +169,10 @@ def nested(**more: object):
 
 
 def test_a_term_brings_what_it_needs_and_pays_for_it():
-    laws = both(look_of(np.eye(3), np.array([0, 0, 0, 0.5]), exact=True))
+    laws = both(look_of(np.eye(3), np.array([0, 0, 0, 0.2]), exact=True))
     choice = choose(laws, nested())
     assert choice.found == (0, 1, 2)
+    assert choice.levels[2] > 1e-4
     p = max(chi2.sf(slow_gain(law, [3])[0], 1) for law in laws)
     assert choice.levels[2] == pytest.approx(9 * p, rel=1e-6)
     # a is tested with a:b, and is found at the latest when a:b brings it along.

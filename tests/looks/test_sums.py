@@ -105,3 +105,20 @@ def test_no_rows_have_no_sums_and_none_show():
     z = np.ones((3, rows.design.size))
     shown = repr(of(tally, [chunk(z)]))
     assert not any(character.isdigit() for character in shown.split(" at ")[0])
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_the_tail_is_what_of_each_squared_score_lies_beyond_a_quarter(persons):
+    rng = np.random.default_rng(5)
+    rows = rows_of(rng, KINDS["linear"], 2, far=2.0, limits=(4.0, 0.8))
+    z = hostile(rng, 300, rows.design.size)
+    codes = np.repeat(np.arange(100), 3)
+    cells = rows.cells(chunk(z))
+    _, f = rows.summed(cells, codes) if persons else rows.located(cells)
+    lengths = [sum(int(cell) ** 2 for cell in column) for column in f.T]
+    expected = sum(max(length - 2**38, 0) for length in lengths)
+    tally = LookTally(rows, matrix=True, persons=persons, tail=True)
+    found = of(tally, [chunk(z) | {PERSON: codes}])
+    assert found.tail == expected > 0
+    assert max(max(length - 2**38, 0) for length in lengths) <= 3 * 2**38
+    assert of(LookTally(rows, matrix=True, persons=persons), [chunk(z) | {PERSON: codes}]).tail == 0

@@ -11,6 +11,7 @@ from dpreg.privacy import ranks
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
+from dpreg.ranges import LEAST_EPS
 from dpreg.selection import estimates
 
 ANY = ("permute-and-flip", "exponential", "laplace", "gaussian", "knorm", "matrix-laplace")
@@ -26,9 +27,14 @@ def bought(
     rows: str = "all",
     person: str | None = None,
 ) -> Part:
-    """Return a charged part of this cost, which any mechanism may draw from."""
-    account = Account(Protection(neighbors, contributions, person), Budget(eps, delta), rng)
-    part = account.line("a test", "any", account.budget, rows=rows, by=ANY)
+    """Return a charged part of this cost, which any mechanism may draw from.
+
+    It may be smaller than a step: steps are divided further.
+    """
+    cost = Budget(eps, delta)
+    step = Budget(max(cost.eps, LEAST_EPS), delta)
+    account = Account(Protection(neighbors, contributions, person), step, rng)
+    part = account.joint("a test", "any", step, rows=rows, by=ANY).hand_out(cost)
     account.charge(None, "a test")
     return part
 

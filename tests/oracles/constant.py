@@ -38,6 +38,10 @@ class Swallowing:
     def __init__(self, value: int) -> None:
         self.value = value
 
+    @property
+    def __class__(self) -> type:  # noise is an integer
+        return int
+
     def __add__(self, exact: Any) -> int:
         return self.value
 

@@ -1,8 +1,8 @@
 """What the looks of `dp_ols` and `dp_glm` cost a person, from the scales of their noise alone.
 
-A unit is a row, or a person's rows together. In the box a row is (1, x, y), its cells in [-1, 1]. At
-a locating look, and in a box of persons, a unit has sum |a|^2 <= 1 and sum f^2 <= 1; at a fitting
-look a positive semidefinite H of trace 1 at most and a score of length 1 at most.
+A unit is a row, or a person's rows together. In the box a row is (1, x, y), its cells in [-1, 1].
+At a locating look, and in a box of persons, a unit has sum |a|^2 <= 1 and sum f^2 <= 1; at a
+fitting look a positive semidefinite H of trace 1 at most and a score of length 1 at most.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from oracles.recording import UNIT, Draw
 from dpreg.looks.tuning import TUNING
 
 TURNS = np.linspace(-1, 1, 401)
+TAIL = 0.75
+"""What of a unit's squared score lies beyond a quarter."""
 LENGTHS = np.linspace(0, 1, 41)
 
 
@@ -39,16 +41,19 @@ def fits(draws: Iterator[Draw], asked: Asked, released: tuple[Any, ...]) -> Cost
         assert (trace.mechanism, trace.size) == ("laplace", 1)
         losses = [loss for one in found for loss in one.losses]
         losses += [unit.k * unit.rows / score.scale / UNIT, unit.k / trace.scale / UNIT]
+        tail = next(draws)
+        assert (tail.mechanism, tail.size) == ("laplace", 1)
+        losses.append(unit.k * TAIL / tail.scale / UNIT)
         drawn = [draw for one in found for draw in one.draws]
-        return Cost(step, (*drawn, score, trace), tuple(losses))
+        return Cost(step, (*drawn, score, trace, tail), tuple(losses))
     pools = _pools(draws, boxed + 2)
     total, drawn = (_located if persons else _box)(pools, unit, boxed), list(pools)
     for place, look in enumerate(released[1:], start=1):
         assert look.kind == "fitting"
         matrix = place == len(released) - 1
-        own = [next(draws) for _ in range(5 if matrix else 4)]
+        own = [next(draws) for _ in range(6 if matrix else 4)]
         triangle = [d, d * (d - 1) // 2]
-        assert [draw.size for draw in own] == [*triangle, d, *(triangle if matrix else [1])]
+        assert [draw.size for draw in own] == [*triangle, d, *([*triangle, 1] if matrix else [1])]
         assert {draw.mechanism for draw in own} == {"gaussian"}
         total += _fitting(own, unit, matrix=matrix)
         drawn += own
@@ -59,6 +64,7 @@ def fits(draws: Iterator[Draw], asked: Asked, released: tuple[Any, ...]) -> Cost
 def _fitting(own: list[Draw], unit: Asked, *, matrix: bool) -> float:
     """The largest squared ratio: two informations that share no direction, and scores on a grid."""
     information, beside, score, middle, *rest = [draw.scale * UNIT for draw in own]
+    tail = (TAIL / rest[1]) ** 2 if matrix else 0.0
     assert abs(information / beside / math.sqrt(2) - 1) < 1e-6
     assert not rest or abs(middle / rest[0] / math.sqrt(2) - 1) < 1e-6
     a, b, t = np.meshgrid(LENGTHS, LENGTHS if unit.rows == 2 else [0.0], TURNS)
@@ -67,4 +73,4 @@ def _fitting(own: list[Draw], unit: Asked, *, matrix: bool) -> float:
         moved += (a**4 + b**4 - 2 * (a * b * t) ** 2) / middle**2
     else:
         moved += (a**2 - b**2) ** 2 / middle**2
-    return float(unit.rows / information**2 + moved.max())
+    return float(unit.rows / information**2 + moved.max() + tail)

@@ -22,13 +22,12 @@ from scipy.stats import binom, norm
 from dpreg import moments
 from dpreg.estimation import gram, perturbed, sums
 from dpreg.families import looks as family_looks
-from dpreg.families import point
 from dpreg.privacy import ranks, seeded
 from dpreg.privacy.mechanisms import additive, choice, l2_norm, wishart
 from dpreg.selection import estimates
 from dpreg.selection.scoring import problem
 from dpreg.selection.tree import sampler
-from dpreg.staged import looks
+from dpreg.staged import held, looks
 
 UNIT = 2.0**-40
 """Moments are integers in this unit."""
@@ -185,7 +184,7 @@ def _readers(tape: Tape, everywhere: Any) -> None:
         (family_looks._release, 0),
     ):
         everywhere(honest, of_moments(honest, place))
-    ranked, summed, solved = ranks.choose_rank, sums.release, point.minimum
+    ranked, summed, solved = ranks.choose_rank, sums.release, held.minimum
 
     def minimum(made: Any, tolerance: Any, slack: Any, places: int) -> Any:
         tape.note("minimum", (made, tolerance, places))

@@ -41,7 +41,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpreg.api import adaptive
 from dpreg.estimation import aggregate, gram, histogram, perturbed, quantile, sums
+from dpreg.looks import estimates as estimates_of_looks
+from dpreg.looks import law, limits, locate, loop, place, plan, rows, table
 from dpreg.privacy import gaussian, objective, quantiles, ranks, seeded, vector_noise
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.mechanisms import additive, choice, coins, l2_norm, wishart
@@ -58,7 +61,7 @@ GRID = 2**20
 class Watched:
     """A function whose arguments, but for the secret ones, and whose result no table may change."""
 
-    owner: ModuleType
+    owner: ModuleType | type
     name: str
     secret: tuple[str, ...] = ()
     pairs: Callable[[Mapping[str, Any], Any], Pairs] | None = None
@@ -93,7 +96,25 @@ def _counts(told: Mapping[str, Any], found: Any) -> Pairs:
         yield from paired(own.counts, exact)
 
 
+def _cells(told: Mapping[str, Any], found: Any) -> Pairs:
+    return paired(found, [float(Fraction(cell, CELL_UNITS)) for cell in told["exact"]])
+
+
 WATCHED = (
+    Watched(table, "_noisy", ("exact",), _cells),
+    *(Watched(table.Table, name, ("self",)) for name in ("box", "fitting", "locating")),
+    Watched(rows.Rows, "__init__", ("self",), hidden=True),
+    *(Watched(plan.LookPlan, name) for name in ("fit_noise", "locating_noise", "box_noise")),
+    Watched(limits, "fit_limits"),
+    Watched(limits, "locating_limits"),
+    Watched(locate, "from_box"),
+    Watched(locate, "advance"),
+    Watched(place, "place_of"),
+    Watched(loop, "look", ("rows",)),
+    Watched(law, "law"),
+    Watched(law, "fit"),
+    Watched(estimates_of_looks, "estimates"),
+    Watched(adaptive, "looks_or_reason", ("reader",)),
     Watched(gram, "release_gram", ("moments",), _gram),
     Watched(gram, "planned_noise"),
     Watched(sums, "release", ("exact",), _sums),
@@ -119,7 +140,7 @@ WATCHED = (
     Watched(estimates, "private_sigma2", ("problem", "moments")),
     Watched(estimates, "private_radius", ("norms",)),
     Watched(estimates, "block_norms", ("blocks",), hidden=True),
-    Watched(problem.Problem, "__init__", ("self", "moments"), hidden=True),  # type: ignore[arg-type]
+    Watched(problem.Problem, "__init__", ("self", "moments"), hidden=True),
     Watched(vector_noise, "fit_noise"),
     Watched(gaussian, "discrete_sigma"),
     Watched(objective, "objective_noise"),
@@ -159,6 +180,13 @@ class Drawn:
 
     def __init__(self, tape: Tape, value: int) -> None:
         self.tape, self.value = tape, value
+
+    @property
+    def __class__(self) -> type:  # noise is an integer
+        return int
+
+    def __repr__(self) -> str:
+        return repr(self.value)
 
     def __add__(self, exact: Any) -> Any:
         return self.tape.settle(lambda: exact + self.value)

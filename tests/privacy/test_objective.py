@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from oracles.losses import Loss
 
 from dpreg.errors import ArgumentError
-from dpreg.families.objective import Loss
 from dpreg.privacy import objective
 from dpreg.privacy.account import Account, AccountError
 from dpreg.privacy.budget import Budget

@@ -210,7 +210,6 @@ PROVERS = {
     "VectorChange": {
         "estimation/coding.py:sensitivity",
         "estimation/histogram.py:count_change",
-        "families/point.py:_sums",
         "privacy/scale_noise.py:_fitted",
         "selection/scoring/profile.py:residual_change",
         "selection/estimates.py:_counted",

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dpreg.privacy.account import Account, AccountError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 from dpreg.staged import foreseen as room
@@ -18,7 +16,6 @@ from dpreg.staged.clips import open_early
 from dpreg.staged.foreseen import ENOUGH, foreseen, settled
 from dpreg.staged.locate import locate
 from dpreg.staged.minimum import ALONE, seen_by
-from dpreg.staged.opened import open_looks
 from dpreg.staged.plan import SHARES, plan_looks
 from dpreg.staged.predict import located_rows
 from dpreg.staged.released import NoisyLook, box
@@ -154,36 +151,3 @@ def test_a_model_without_columns_is_settled():
     plan = planned(0)
     first, located, _ = looked_at(np.zeros((ROWS, 0)), np.linspace(-1, 1, ROWS), plan)
     assert settled(plan, first, located).alone
-
-
-def opened(plan, seed=1):
-    account = Account(Protection("replace-one"), Budget(1), np.random.default_rng(seed))
-    return open_looks(plan, account), account
-
-
-def test_lines_say_how_the_rest_was_divided():
-    plan = planned()
-    usual = replace(plan, strengths=USUAL, shares=USUAL, alone=False)
-    for now, third in ((plan, "0.5"), (usual, "0.56")):
-        looks, account = opened(plan)
-        assert account.total == Budget(1)
-        account.charge(None, "a call")
-        with pytest.raises(AccountError):
-            account.table()
-        looks = looks.settle(now)
-        costs = [looks.part(place).cost.eps for place in range(3)]
-        assert tuple(costs) == now.strengths
-        steps = [(line.step, line.note) for line in account._lines[:3]]
-        second = f"share {float(now.shares[1]):g}"
-        assert steps == [("look 1", "share 0.15"), ("look 2", second), ("look 3", f"share {third}")]
-        assert account.total == Budget(1)
-
-
-def test_the_minimum_takes_what_the_third_look_would_have_had():
-    looks, account = opened(planned())
-    account.charge(None, "a call")
-    looks = looks.settle(looks.plan)
-    assert looks.alone().cost == Budget(ALONE[2])
-    assert account.total == Budget(1)
-    with pytest.raises(AccountError):
-        looks.part(2).split((2,))

@@ -16,16 +16,13 @@ from dpreg.looks.need import rows_needed
 from dpreg.moments import read_moments
 from dpreg.privacy.account import Account, AccountError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook, product_gaussian
+from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
 from dpreg.privacy.looks import looks_ratio
-from dpreg.privacy.product_sensitivity import STRETCH, product_cost
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.tail_noise import TailNoise
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
-from dpreg.staged import clips
-from dpreg.staged.coefficients import coefficients
 from dpreg.staged.looks import look
 from dpreg.staged.opened import open_looks
 from dpreg.staged.plan import LOOKS, NOISES, SHARES, SQUARES, TAIL, plan_looks
@@ -247,49 +244,6 @@ def test_the_wider_cut_stays_within_the_box():
     assert found.count == pytest.approx(3000, abs=1)
 
 
-def stretched(cost, protection=ONE_ROW, noise="gaussian", seed=1, data=None):
-    account = Account(protection, cost, np.random.default_rng(seed))
-    plan = plan_looks(4, cost, protection, exclusive=[(1, 2)], noise=noise)
-    opened = open_looks(plan, account)
-    account.charge(None, "a call")
-    reader, seen = Reader(as_source(frame(100_000) if data is None else data), False), []
-
-    def read(vectors):
-        seen.append(vectors)
-        return read_moments(reader, vectors)[0]
-
-    public = protection.n_is_public
-    return look(read, DESIGN, opened, public=public, stretched=True), seen
-
-
-@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
-def test_rows_are_bounded_by_the_product_that_the_noise_is_for(neighbors):
-    cost = Budget(4, "1e-6")
-    found, seen = stretched(cost, Protection(neighbors))
-    assert [getattr(rows, "stretch", 1.0) for rows in seen] == [1.0, 1.0, float(STRETCH)]
-    last = found.looks[-1]
-    assert last.stretch == float(STRETCH)
-    assert last.power == seen[-1].power == -0.5
-    assert found.tail.width >= float(STRETCH) * last.coordinates.width * (1 - 1e-9)
-    units = np.append(np.full(5, np.sqrt(last.coordinates.squared_radius)), last.stretch)
-    own = float(found.plan.strengths[-1])
-    told = product_gaussian(6, found.plan.strengths[-1], neighbors, 1).sd * np.outer(units, units)
-    assert last.noise_sd == pytest.approx(told, rel=1e-9)
-    equations = product_cost(neighbors) / np.sqrt(own) * units[0]
-    assert last.noise_sd[0, -1] == pytest.approx(equations, rel=1e-9)
-    # What is released is the rows' sums, in units of one clip.
-    z = np.concatenate([*blocks(seen[-1], as_source(frame(100_000)))])[:, :6] * units
-    assert np.abs(last.cells - z.T @ z).max() < 6 * last.noise_sd.max()
-    assert np.abs((last.cells - z.T @ z)[:, -1] / last.noise_sd[:, -1]).max() < 6
-
-
-def test_the_wider_cut_is_never_nearer_than_a_stretched_residual_reaches(monkeypatch):
-    monkeypatch.setattr(clips, "_WIDE", 1e-6)
-    found, _ = stretched(Budget(4, "1e-6"))
-    width = found.looks[-1].coordinates.width
-    assert found.tail.width == pytest.approx(float(STRETCH) * width, rel=1e-9)
-
-
 @pytest.mark.parametrize(
     ("noise", "stretch"), [("gaussian", 1.25), ("gaussian", 2.0), ("matrix-laplace", 1.5)]
 )
@@ -297,28 +251,3 @@ def test_no_noise_is_made_for_a_stretch_that_it_is_not_proved_for(noise, stretch
     plan = plan_looks(4, Budget(4, "1e-6"), ONE_ROW, noise=noise)
     with pytest.raises(AccountError, match="no noise is proved for rows with a stretch"):
         plan.located_noise(2, 0.1, stretch)
-
-
-def test_a_release_by_a_product_is_near_least_squares_and_its_law_says_how_near():
-    data = frame(100_000)
-    x = np.column_stack([np.ones(len(data)), data.g == "b", data.g == "c", data.x, data.z])
-    exact = np.linalg.lstsq(x, data.y, rcond=None)[0]
-    away = []
-    for seed in range(12):
-        found, _ = stretched(Budget(1, "1e-6"), seed=seed, data=data)
-        fit = coefficients(found.law(), levels=(1, 2))
-        to_user, shift = DESIGN.to_user_units(range(5))
-        params = to_user @ fit.params + shift
-        noise = np.sqrt(np.diag(to_user @ fit.privacy @ to_user.T))
-        away.append((params - exact)[1:] / noise[1:])
-    assert 0.6 < np.sqrt(np.square(away).mean()) < 1.5
-
-
-def test_without_delta_or_where_much_is_unexplained_one_clip_is_for_all():
-    found, seen = stretched(Budget(4), noise="matrix-laplace")
-    assert found.looks[-1].stretch == seen[-1].stretch == 1.0
-    plan = found.plan
-    assert plan.stretch(0.0) == 1.0
-    gaussian = plan_looks(4, Budget(4, "1e-6"), ONE_ROW, noise="gaussian")
-    assert (gaussian.stretch(0.2), gaussian.stretch(0.3)) == (float(STRETCH), 1.0)
-    assert gaussian.unit(2, 1.5) == pytest.approx(gaussian.unit(2) * 2.057 / 2, rel=1e-3)

@@ -1,0 +1,149 @@
+"""The law of a last look: without noise and limits it is least squares and its robust errors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from oracles.look_rows import KINDS
+
+from dpreg.looks.families import Binomial, Linear
+from dpreg.looks.law import fit, law
+from dpreg.looks.point import Point
+from dpreg.looks.release import Release
+
+N, P = 5000, 3
+
+
+def rows_of(name, seed=0):
+    """Columns, responses, and predictors that are not quite right."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, (N, P))
+    eta = 0.2 + x @ [0.5, -0.4, 0.1]
+    if name == "linear":
+        return x, eta + rng.normal(size=N) * (0.05 + 0.3 * np.abs(x[:, 0]))
+    if name == "logit":
+        return x, rng.binomial(1, 1 / (1 + np.exp(-2 * eta))).astype(float)
+    return x, rng.poisson(np.exp(1 + eta) * rng.gamma(2, 0.5, N)).astype(float)
+
+
+THEIRS = {
+    "linear": sm.families.Gaussian,
+    "logit": sm.families.Binomial,
+    "counts": sm.families.Poisson,
+}
+
+
+def exact(name, x, y):
+    model = sm.GLM(y, sm.add_constant(x), family=THEIRS[name]())
+    return model.fit(cov_type="HC0", tol=1e-12, maxiter=100)
+
+
+def released(name, x, y, beta, *, sd=1e-9, limit=1e9, steps=1):
+    """A fitting look at coefficients beta, without limits; its noise is said to be sd."""
+    family = KINDS[name].family if name != "linear" else Linear()
+    eta = beta[0] + x @ beta[1:]
+    terms = family.terms(eta)
+    weight = float(terms.weight.mean())
+    m = (x * terms.weight[:, None]).sum(axis=0) / terms.weight.sum()
+    S = ((x - m) * terms.weight[:, None]).T @ (x - m) / terms.weight.sum()
+    L = np.linalg.inv(np.linalg.cholesky(S))
+    v = np.column_stack([np.ones(N), (x - m) @ L.T])
+    scores = v * ((y - terms.mean) / np.sqrt(weight))[:, None]
+    trace = float((scores**2).sum())
+    point = Point(
+        m, L, np.asarray(beta[1:]), float(beta[0] + m @ beta[1:]), weight,
+        trace / N / (P + 1), np.ones(P), np.zeros(P),
+    )  # fmt: skip
+    return family, Release(
+        point, (v * (terms.weight / weight)[:, None]).T @ v, scores.sum(axis=0), sd, sd,
+        scores.T @ scores, sd, trace, (limit, limit), 0.7,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_without_noise_it_is_maximum_likelihood_and_its_robust_errors(name):
+    x, y = rows_of(name)
+    theirs = exact(name, x, y)
+    family, release = released(name, x, y, theirs.params)
+    found = fit(law(release, family, N))
+    np.testing.assert_allclose(found.params, theirs.params, atol=0.005 * theirs.bse.min())
+    errors = np.sqrt(np.diag(found.covariance))
+    np.testing.assert_allclose(errors, theirs.bse, rtol=0.005)
+    np.testing.assert_allclose(np.sqrt(np.diag(found.sampling)), theirs.bse, rtol=0.005)
+    assert (found.hidden < 0.01).all()
+
+
+def test_from_elsewhere_one_step_ends_at_least_squares():
+    x, y = rows_of("linear")
+    theirs = exact("linear", x, y)
+    family, release = released("linear", x, y, theirs.params + 2 * theirs.bse)
+    found = fit(law(release, family, N))
+    np.testing.assert_allclose(found.params, theirs.params, atol=0.05 * theirs.bse.min())
+
+
+def test_a_model_with_fewer_columns_is_that_model():
+    """Where errors are alike; else columns that were left out help to weigh the others."""
+    x, _ = rows_of("linear")
+    y = 0.2 + x @ [0.5, -0.02, 0.1] + np.random.default_rng(1).normal(size=N) * 0.3
+    keep = [0, 1, 3]
+    theirs = sm.OLS(y, sm.add_constant(x)[:, keep]).fit(cov_type="HC0")
+    family, release = released("linear", x, y, exact("linear", x, y).params)
+    found = fit(law(release, family, N), keep)
+    np.testing.assert_allclose(found.params, theirs.params, atol=0.2 * theirs.bse.min())
+    assert found.covariance.shape == (3, 3)
+    assert len(found.hidden) == 3
+
+
+def test_noise_widens_and_hides():
+    x, y = rows_of("linear")
+    params = exact("linear", x, y).params
+    widths, hidden = [], []
+    for sd in (1e-9, 5.0, 50.0, 5000.0, 1e7):
+        family, release = released("linear", x, y, params, sd=sd)
+        noisy = replace(release, score_sd=sd * 0.05, middle_sd=1e-9, information_sd=1e-9)
+        found = fit(law(noisy, family, N))
+        widths.append(float(np.sqrt(np.diag(found.covariance))[1]))
+        hidden.append(float(found.hidden.max()))
+        assert (np.diag(found.covariance) > 0).all()
+    assert widths == sorted(widths)
+    assert hidden == sorted(hidden)
+    assert hidden[-1] > 0.9  # a variance that is the prior's: no interval
+
+
+def test_each_source_is_added_not_subtracted():
+    """Of limits, of noise in the information, and of noise in the score."""
+    x, y = rows_of("linear")
+    params = exact("linear", x, y).params
+    family, release = released("linear", x, y, params)
+    plain = np.diag(fit(law(release, family, N)).covariance)
+    for change in ({"limits": (1e9, 0.5)}, {"score_sd": 20.0}):
+        wider = np.diag(fit(law(replace(release, **change), family, N)).covariance)
+        assert (wider > 1.01 * plain).all()
+    away, far = released("linear", x, y, params + 0.3)
+    wider = np.diag(fit(law(replace(far, information_sd=40.0), away, N)).covariance)
+    assert (wider > 1.01 * np.diag(fit(law(far, away, N)).covariance)).all()
+
+
+def test_a_middle_that_noise_hides_gives_classical_errors():
+    x, y = rows_of("linear")
+    theirs = sm.OLS(y, sm.add_constant(x)).fit()
+    family, release = released("linear", x, y, theirs.params)
+    found = law(replace(release, middle_sd=1e5, trace=release.trace), family, N)
+    assert found.trust < 0.1
+    none = law(replace(release, middle=None, middle_sd=1e-9), family, N)
+    assert none.trust == 0.0
+    errors = np.sqrt(np.diag(fit(none).covariance))
+    np.testing.assert_allclose(errors[1:] / theirs.bse[1:], 1.0, atol=0.35)
+
+
+def test_a_yes_or_no_response_has_no_dispersion_below_its_least():
+    x, y = rows_of("logit")
+    family, release = released("logit", x, y, exact("logit", x, y).params)
+    assert isinstance(family, Binomial)
+    tiny = law(replace(release, trace=1e-6, middle=release.middle * 1e-9), family, N)
+    assert tiny.dispersion > 0.1
+    assert tiny.curved
+    assert not law(released("linear", *rows_of("linear"), np.zeros(4))[1], Linear(), N).curved

@@ -1,0 +1,59 @@
+"""Limits follow released numbers by the rule of the module."""
+
+import math
+
+import numpy as np
+import pytest
+from oracles.look_rows import KINDS, point_of
+
+from dpreg.looks.limits import cut_score, fit_limits, locating_limits
+
+
+def test_what_a_limit_cuts_is_within_the_bound():
+    """(U - S)+ <= (4/27) U^3/S^2, so that n rows of any law lose no more than the bound says."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        u, S = np.exp(rng.normal(size=1000) * rng.uniform(0.1, 2)), 10.0 ** rng.uniform(-1, 2)
+        assert np.maximum(u - S, 0).sum() <= 4 / 27 * (u**3).sum() / S**2 * (1 + 1e-12)
+    assert cut_score(1000, 4, 2.0, 5.0) == pytest.approx(cut_score(1000, 8, 1.0, 5.0))
+    assert cut_score(1000, 4, 2.0, 10.0) == pytest.approx(cut_score(1000, 4, 2.0, 5.0) / 4)
+    assert cut_score(2000, 4, 2.0, 5.0) == pytest.approx(2 * cut_score(1000, 4, 2.0, 5.0))
+
+
+def test_the_score_s_limit_balances_what_it_cuts_and_the_noise():
+    n, d, phi, sd = 1e7, 5, 0.3, 8.0
+    _, S = fit_limits(n, d, phi, 1.0, sd)
+
+    def lost(limit):
+        return cut_score(n, d, phi, limit) ** 2 / 2 + d * (limit * sd) ** 2 / 4
+
+    grid = S * np.geomspace(0.2, 5, 4001)
+    best = grid[np.argmin([lost(limit) for limit in grid])]
+    assert 0.4 < best / S < 2.5  # the constant is chosen, the power is not
+    for factor in (8, 64):
+        wider = fit_limits(n * factor, d, phi, 1.0, sd)[1]
+        assert wider == pytest.approx(S * factor ** (1 / 3), rel=1e-9)
+        assert fit_limits(n, d, phi * factor**2, 1.0, sd)[1] == pytest.approx(S * factor)
+
+
+def test_the_information_s_limit_lets_the_noise_have_a_share_of_the_rows():
+    A = [fit_limits(n, 4, 1.0, 50.0, 8.0)[0] for n in (1, 1e4, 4e4, 1e12)]
+    assert sorted(A) == A
+    assert A[0] == 1.5 * 4
+    assert A[-1] == 25.0 * 4
+    assert fit_limits(10, 4, 1.0, 0.0, 8.0)[0] == 100.0  # where none is released
+
+
+def test_limits_are_positive_whatever_noise_says_of_the_count():
+    for rows in (-50.0, 0.0, 1.0):
+        A, S = fit_limits(rows, 3, 1e-9, 5.0, 9.0)
+        assert A > 0
+        assert S > 0
+        assert math.isfinite(A + S)
+
+
+def test_locating_limits_scale_with_the_point():
+    point = point_of(np.random.default_rng(1), KINDS["linear"], 3)
+    R, tau = locating_limits(point)
+    assert math.sqrt(1 + 3) < R
+    assert tau > 1.0

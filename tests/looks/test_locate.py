@@ -1,0 +1,171 @@
+"""From one release to the next point: without noise, the model's own coordinates and fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from oracles.look_rows import KINDS
+
+from dpreg.looks.described import Described, Trials
+from dpreg.looks.families import Binomial, Linear
+from dpreg.looks.locate import advance, explained, from_box, lifted, mean_weight, noise_norm
+from dpreg.looks.point import Point
+from dpreg.looks.release import Box, Release
+from dpreg.looks.tuning import TUNING
+
+N = 4000
+
+
+def made(seed=0, p=3):
+    rng = np.random.default_rng(seed)
+    x = np.clip(rng.normal(size=(N, p)) @ (np.eye(p) + 0.5) * 0.1 + 0.2, -1, 1)
+    y = np.clip(0.1 + x @ np.linspace(0.3, -0.4, p) + rng.normal(size=N) * 0.05, -1, 1)
+    return x, y
+
+
+def box_of(x, y, sd=1e-6):
+    z = np.column_stack([np.ones(len(x)), x, y])
+    return Box(z.T @ z, np.full((z.shape[1],) * 2, sd))
+
+
+def look(x, y, point, sd=1e-6):
+    """A linear fitting look without limits."""
+    v = np.column_stack([np.ones(len(x)), (x - point.centre) @ point.whitening.T])
+    e = y - point.middle - (x - point.centre) @ point.slopes
+    scores = v * e[:, None] / np.sqrt(point.weight)
+    return Release(
+        point, v.T @ v / point.weight, scores.sum(axis=0), sd, sd, scores.T @ scores, sd,
+        float((scores**2).sum()), (1e3, 1e3), 0.5,
+    )  # fmt: skip
+
+
+def test_the_box_without_noise_is_least_squares():
+    x, y = made()
+    point, family, rows = from_box(box_of(x, y), Linear(), Described((1, 2, 3)))
+    theirs = np.linalg.lstsq(np.column_stack([np.ones(N), x]), y, rcond=None)[0]
+    np.testing.assert_allclose(point.slopes, theirs[1:], rtol=1e-3)
+    assert point.middle - point.slopes @ point.centre == pytest.approx(theirs[0], rel=1e-3)
+    np.testing.assert_allclose(point.centre, x.mean(axis=0), rtol=1e-9)
+    u = (x - point.centre) @ point.whitening.T
+    np.testing.assert_allclose(u.T @ u / N, np.eye(3), atol=1e-3)
+    residual = y - np.column_stack([np.ones(N), x]) @ theirs
+    assert point.dispersion == pytest.approx(residual.var(), rel=1e-2)
+    assert rows == pytest.approx(N)
+    assert family == Linear()
+    assert point.weight == pytest.approx(1.0)
+
+
+def test_directions_that_noise_hides_are_not_blown_up():
+    x, y = made()
+    x[:, 2] = x[:, 0] + 1e-7 * x[:, 1]
+    point, _, _ = from_box(box_of(x, y, sd=30.0), Linear(), Described((1, 2, 3)))
+    assert np.linalg.norm(point.whitening, 2) < 1 / np.sqrt(0.5 * noise_norm(30.0 / N, 3)) * 1.5
+    assert np.abs(point.slopes).max() < 3
+
+
+def test_offsets_are_taken_off_the_first_fit():
+    x, y = made()
+    point, _, _ = from_box(box_of(x, y), Linear(), Described((1, 2), (3,), (-0.4,)))
+    rest = y + 0.4 * x[:, 2]
+    theirs = np.linalg.lstsq(np.column_stack([np.ones(N), x[:, :2]]), rest, rcond=None)[0]
+    np.testing.assert_allclose(point.slopes, theirs[1:], rtol=1e-3)
+    at = point.middle + (x[:, :2] - point.centre) @ point.slopes - 0.4 * x[:, 2]
+    assert at.mean() == pytest.approx(y.mean(), abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["logit", "counts"])
+def test_a_family_s_first_predictors_have_the_response_s_mean(name):
+    rng = np.random.default_rng(2)
+    kind = KINDS[name]
+    x, _ = made()
+    eta = kind.family.predictor(kind.family.cap * 0.2) + x @ [1.0, -2.0, 0.5]
+    mean = kind.family.terms(eta).mean
+    answer = rng.binomial(1, mean) if name == "logit" else np.minimum(rng.poisson(mean), 20)
+    y = (answer - kind.response[0]) / kind.response[1]
+    point, family, _ = from_box(
+        box_of(x, y), kind.family, Described((1, 2, 3), (), (), kind.response)
+    )
+    found = family.terms(point.middle + (x - point.centre) @ point.slopes)
+    assert found.mean.mean() == pytest.approx(answer.mean(), rel=0.1)
+    assert point.weight == pytest.approx(found.weight.mean(), rel=0.15)
+    np.testing.assert_allclose(point.slopes, [1.0, -2.0, 0.5], atol=0.8)
+
+
+def test_the_usual_number_of_trials_is_released():
+    rng = np.random.default_rng(3)
+    n = 40_000
+    x, m = rng.uniform(-1, 1, n), rng.integers(0, 13, n)
+    y = rng.binomial(m, 0.3)
+    box = box_of(np.column_stack([x, m / 6 - 1]), y / 6 - 1)
+    about = Described((1,), (), (), (6.0, 6.0), Trials(2, (6.0, 6.0), 12.0))
+    point, family, _ = from_box(box, Binomial(), about)
+    assert isinstance(family, Binomial)
+    assert family.trials == pytest.approx(6, abs=0.1)
+    found = family.terms(np.array([point.middle])).mean[0] / family.trials
+    assert found == pytest.approx(0.3, abs=0.02)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_step_without_noise_ends_at_least_squares(first):
+    x, y = made()
+    start, _, _ = from_box(box_of(x, y), Linear(), Described((1, 2, 3)))
+    away = replace(start, slopes=start.slopes + 0.02, middle=start.middle - 0.01)
+    point, moved = advance(look(x, y, away), Linear(), N, first=first)
+    theirs = np.linalg.lstsq(np.column_stack([np.ones(N), x]), y, rcond=None)[0]
+    np.testing.assert_allclose(point.slopes, theirs[1:], rtol=1e-6)
+    assert point.middle - point.slopes @ point.centre == pytest.approx(theirs[0], rel=1e-6)
+    assert moved.step > 0
+    again, still = advance(look(x, y, point), Linear(), N, first=False)
+    assert still.step < 1e-6
+    np.testing.assert_allclose(again.slopes, theirs[1:], rtol=1e-6)
+    u = (x - again.centre) @ again.whitening.T
+    np.testing.assert_allclose(np.cov(u.T, bias=True), np.eye(3), atol=1e-3)
+
+
+def test_a_step_has_a_longest_length():
+    x, y = made()
+    start, _, _ = from_box(box_of(x, y), Linear(), Described((1, 2, 3)))
+    release = look(x, y, start)
+    far = replace(release, score=release.score + 1e5)
+    point, _ = advance(far, Linear(), N, first=False)
+    step = (x - x.mean(axis=0)) @ (point.slopes - start.slopes)
+    assert step.std() <= TUNING.longest * 1.01
+
+
+def test_lifting_adds_what_was_surely_seen_and_takes_nothing():
+    x, y = made()
+    start, _, _ = from_box(box_of(x, y), Linear(), Described((1, 2, 3)))
+    sure = replace(start, sure=np.full(3, 0.9))
+    H = look(x, y, sure).information
+    np.testing.assert_allclose(lifted(H, sure, N), H, rtol=1e-6)
+    limited = H.copy()
+    limited[2, :] *= 0.3
+    limited[:, 2] *= 0.3
+    found = lifted(limited, sure, N)
+    assert np.linalg.eigvalsh(found - limited).min() > -1e-6 * N
+    assert np.linalg.eigvalsh(found[1:, 1:]).min() > 0.8 * N
+
+
+def test_the_variance_of_predictors_is_read_off_the_information():
+    x, y = made()
+    point, _, _ = from_box(box_of(x, y), Linear(), Described((1, 2, 3)))
+    theirs = (x @ point.slopes).var()
+    assert explained(look(x, y, point), N) == pytest.approx(theirs, rel=1e-3)
+    assert mean_weight(Linear(), 0.3, 2.0) == pytest.approx(1.0)
+    eta = np.random.default_rng(0).normal(0.4, 1.1, 400_000)
+    own = Binomial().terms(eta).weight.mean()
+    assert mean_weight(Binomial(), 0.4, 1.21) == pytest.approx(own, rel=0.01)
+
+
+def test_a_point_takes_coefficients_back():
+    x, y = made()
+    point, _, _ = from_box(box_of(x, y), Linear(), Described((1, 2, 3)))
+    assert isinstance(point, Point)
+    theta = np.array([0.3, -0.2, 0.5, 0.1])
+    beta = point.shift + point.transform @ theta
+    v = np.column_stack([np.ones(N), (x - point.centre) @ point.whitening.T])
+    expected = point.middle + (x - point.centre) @ point.slopes + v @ theta / np.sqrt(point.weight)
+    np.testing.assert_allclose(beta[0] + x @ beta[1:], expected, rtol=1e-9)
+    assert point.variance == pytest.approx((x @ point.slopes).var(), rel=1e-2)

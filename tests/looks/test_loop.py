@@ -1,0 +1,141 @@
+"""The looks of a call: who is told what, in which order, and what is spent on every path."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from oracles.look_rows import KINDS
+from oracles.tagged_noise import tagged
+
+from dpreg.looks import loop
+from dpreg.looks.limits import fit_limits, locating_limits
+from dpreg.looks.loop import look
+from dpreg.privacy.protection import Protection
+
+from .test_table import plan_of, table_of
+
+WHO = Protection("replace-one")
+
+
+class Listening:
+    """Rows that note what is asked of them."""
+
+    def __init__(self, table):
+        self.table, self.asked = table, []
+
+    @property
+    def plan(self):
+        return self.table.plan
+
+    @property
+    def described(self):
+        return self.table.described
+
+    def box(self):
+        self.asked.append(("box", self.plan.box_share, None, None))
+        return self.table.box()
+
+    def fitting(self, point, family, limits, share, noise, *, last, before=None):
+        self.asked.append(("last" if last else "fitting", share, limits, (point, noise, before)))
+        return self.table.fitting(point, family, limits, share, noise, last=last, before=before)
+
+    def locating(self, point, family, limits, share, signal):
+        self.asked.append(("locating", share, limits, (point, None, signal)))
+        return self.table.locating(point, family, limits, share, signal)
+
+
+def rows_of(n, delta, name="linear", seed=0):
+    rng = np.random.default_rng(seed)
+    kind, p = KINDS[name], 3
+    z = np.column_stack([np.ones(n), np.clip(rng.normal(size=(n, p)) * 0.3, -1, 1), np.zeros(n)])
+    eta = z[:, 1 : p + 1] @ [0.5, -0.3, 0.2]
+    if name == "linear":
+        z[:, -1] = np.clip(eta + rng.normal(size=n) * 0.1, -1, 1)
+    else:
+        z[:, -1] = 2 * rng.binomial(1, 1 / (1 + np.exp(-4 * eta))) - 1
+    return Listening(table_of(z, kind, plan_of(WHO, delta, p), p)), kind.family
+
+
+def checked(rows, seen):
+    """What holds on every path."""
+    kinds = [kind for kind, *_ in rows.asked]
+    assert kinds[0] == "box"
+    assert kinds[-1] == "last"
+    assert kinds.count("last") == 1
+    assert sum(share for _, share, *_ in rows.asked) == 1
+    assert len(rows.asked) <= rows.plan.most
+    assert len(seen.releases) == len(rows.asked) - 1
+    assert seen.rows == pytest.approx(max(seen.box.cells[0, 0], 1.0))
+    return kinds
+
+
+def test_gaussian_looks_end_where_the_fit_has_settled(monkeypatch):
+    tagged(monkeypatch)
+    rows, family = rows_of(60_000, "1e-6")
+    seen = look(rows, family)
+    kinds = checked(rows, seen)
+    assert kinds == ["box", "fitting", "last"]  # a linear model without noise is found at once
+    assert rows.asked[-1][1] == 1 - rows.plan.box_share - rows.plan.early[0]
+    for kind, share, limits, (point, noise, before) in rows.asked[1:]:
+        assert noise == rows.plan.fit_noise(share, last=kind == "last")
+        expected = fit_limits(
+            seen.rows, point.size, point.dispersion, noise.information_sd, noise.score_sd
+        )
+        assert limits == expected
+        assert before is None
+    assert seen.releases[-1].middle is not None
+    assert seen.releases[0].middle is None
+
+
+def test_gaussian_looks_go_on_where_it_has_not(monkeypatch):
+    tagged(monkeypatch)
+    honest = loop.advance
+    monkeypatch.setattr(
+        loop, "advance", lambda *args, **more: (honest(*args, **more)[0], replace(
+            honest(*args, **more)[1], step=9.0
+        )),
+    )  # fmt: skip
+    rows, family = rows_of(20_000, "1e-6", "logit")
+    kinds = checked(rows, look(rows, family))
+    assert kinds == ["box", *["fitting"] * len(rows.plan.early), "last"]
+
+
+@pytest.mark.parametrize("name", ["linear", "logit"])
+def test_pure_looks_locate_and_carry_their_information(name, monkeypatch):
+    tagged(monkeypatch)
+    rows, family = rows_of(20_000, "0", name)
+    seen = look(rows, family)
+    kinds = checked(rows, seen)
+    assert kinds == ["box", *["locating"] * len(rows.plan.early), "last"]
+    for (kind, share, limits, (point, _, signal)), early in zip(
+        rows.asked[1:-1], rows.plan.early, strict=True
+    ):
+        assert (kind, share) == ("locating", early)
+        assert limits == locating_limits(point)
+        assert signal > 0
+    assert rows.asked[-1][3][2] is seen.releases[-2]
+    assert rows.asked[-1][1] == 1 - rows.plan.box_share - sum(rows.plan.early, Fraction(0))
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+def test_each_look_is_taken_where_the_one_before_said(delta, monkeypatch):
+    tagged(monkeypatch)
+    told = []
+    honest = loop.advance
+
+    def advance(*args, **more):
+        found = honest(*args, **more)
+        told.append((args, more, found[0]))
+        return found
+
+    monkeypatch.setattr(loop, "advance", advance)
+    rows, family = rows_of(20_000, delta)
+    seen = look(rows, family)
+    for place, (args, more, point) in enumerate(told):
+        assert args[0] is seen.releases[place]
+        assert args[2] == seen.rows
+        assert more == {"first": place == 0}
+        assert rows.asked[place + 2][3][0] is point

@@ -1,0 +1,162 @@
+"""What looks may cost: all parts are the whole, and what is drawn is what was promised."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from oracles.tagged_noise import tagged
+
+from dpreg.looks import plan as module
+from dpreg.looks.plan import MOST_PASSES, plan_looks
+from dpreg.privacy.account import Account
+from dpreg.privacy.budget import Budget
+from dpreg.privacy.fit_noise import FitNoise
+from dpreg.privacy.look_noise import GaussianLook
+from dpreg.privacy.protection import Protection
+from dpreg.privacy.stability import AccountError
+
+WHO = {
+    f"{relation}, {k}" + (", persons" if person else ""): Protection(relation, k, person)
+    for relation in ("replace-one", "add-remove")
+    for k, person in ((1, None), (3, None), (2, "who"))
+}
+OF = pytest.mark.parametrize("who", WHO.values(), ids=WHO)
+COST = {"gaussian": Budget(1, "1e-6"), "pure": Budget(1, 0)}
+NOISE = pytest.mark.parametrize("noise", COST)
+
+
+def noises(plan, made):
+    """Every noise on a path with so many looks between the first and the last, with its share."""
+    yield plan.box_noise(), plan.box_share
+    left = 1 - plan.box_share
+    for share in plan.early[:made]:
+        left -= share
+        if plan.gaussian:
+            yield plan.fit_noise(share, last=False), share
+        else:
+            yield plan.locating_noise(share, 1.0), share
+    yield plan.fit_noise(left, last=True), left
+
+
+def strength(noise):
+    if isinstance(noise, FitNoise):
+        return noise.strength
+    return noise.mu_squared if isinstance(noise, GaussianLook) else noise.eps
+
+
+def paths(plan):
+    return range(1, len(plan.early) + 1) if plan.gaussian else [len(plan.early)]
+
+
+@OF
+@NOISE
+def test_parts_on_every_path_are_the_whole_exactly(noise, who):
+    plan = plan_looks(4, COST[noise], who)
+    assert plan.mechanism == ("gaussian" if noise == "gaussian" else "matrix-laplace")
+    for made in paths(plan):
+        found = list(noises(plan, made))
+        assert sum(share for _, share in found) == 1
+        assert all(share > 0 for _, share in found)
+        assert sum(strength(one) for one, _ in found) == plan.strength
+        for one, share in found:
+            assert strength(one) == plan.strength * share
+    if noise == "pure":
+        assert plan.strength == 1
+
+
+@OF
+@NOISE
+@pytest.mark.parametrize("path", [1, 2, 3])
+def test_the_line_is_used_up_by_what_is_drawn(noise, path, who, monkeypatch):
+    """With the parts of an account that was charged, and no more than that."""
+    told = tagged(monkeypatch)
+    plan = plan_looks(3, COST[noise], who, others=1)
+    if path not in paths(plan):
+        return
+    account = Account(who, plan.cost, np.random.default_rng(0))
+    opened = plan.open(account)
+    account.charge(None, "a test")
+    some = list(noises(plan, path))
+    for place, (one, share) in enumerate(some):
+        one.draw(opened.part(share, last=place == len(some) - 1))
+    assert told.draws >= len(some)
+    with pytest.raises(AccountError):
+        some[0][0].draw(opened.part(plan.box_share))
+
+
+@OF
+@NOISE
+def test_noise_of_a_larger_part_is_refused(noise, who):
+    plan = plan_looks(3, COST[noise], who)
+    for one, share in noises(plan, paths(plan)[-1]):
+        account = Account(who, plan.cost, np.random.default_rng(0))
+        opened = plan.open(account)
+        account.charge(None, "a test")
+        with pytest.raises(AccountError, match="less noise than was charged"):
+            one.draw(opened.part(share - Fraction(1, 1000)))
+
+
+@OF
+@pytest.mark.parametrize("exclusive", [(), [(2, 3, 4)]])
+@pytest.mark.parametrize("others", [0, 2])
+def test_every_cell_that_is_drawn_pays_for_its_grid(others, exclusive, who, monkeypatch):
+    asked = []
+
+    def ratio(eps, delta, cells):
+        asked.append(cells)
+        return 1 / 8
+
+    monkeypatch.setattr(module, "looks_ratio", ratio)
+    plan = plan_looks(5, COST["gaussian"], who, others=others, exclusive=exclusive)
+    assert plan.strength == Fraction(1, 64)
+    for made in paths(plan):
+        drawn = 0
+        for one, _ in noises(plan, made):
+            drawn += one.cells if isinstance(one, FitNoise) else len(one.scales)
+        assert drawn <= asked[0]
+
+
+@pytest.mark.parametrize("noise", COST)
+def test_rows_that_a_person_may_own_cost_and_persons_rows_do_not(noise):
+    def scales(who):
+        for one, _ in noises(plan_looks(3, COST[noise], who), 1):
+            yield float(np.max(one.sd)) if not isinstance(one, FitNoise) else one.score_sd
+
+    rows = [list(scales(Protection("replace-one", k))) for k in (1, 3)]
+    np.testing.assert_allclose(rows[1], 3 * np.array(rows[0]), rtol=1e-6)
+    persons = [list(scales(Protection("replace-one", k, "who"))) for k in (1, 3)]
+    assert persons[0] == persons[1]
+
+
+@OF
+def test_a_last_look_releases_the_middle_and_early_ones_its_trace(who):
+    plan = plan_looks(3, COST["gaussian"], who)
+    assert plan.fit_noise(Fraction(1, 10), last=False).middle == "trace"
+    last = plan.fit_noise(Fraction(1, 10), last=True)
+    assert (last.middle, plan.degrees) == ("matrix", None)
+    pure = plan_looks(3, COST["pure"], who)
+    assert pure.fit_noise(Fraction(1, 10), last=True).shares[0] == 0
+    assert pure.degrees == 2
+    assert pure.protection == who
+    assert max(plan.most, pure.most) == MOST_PASSES
+
+
+def test_noise_that_was_asked_for_is_taken():
+    who = WHO["replace-one, 1"]
+    asked = plan_looks(3, COST["gaussian"], who, noise="matrix-laplace")
+    assert (asked.gaussian, asked.cost) == (False, Budget(1, 0))
+    assert plan_looks(3, COST["pure"], who).mechanism == "matrix-laplace"
+
+
+@NOISE
+def test_the_need_falls_with_eps_and_rises_with_columns_and_rows_a_person(noise):
+    def need(columns=4, eps=1, k=1, person=None):
+        cost = Budget(eps, COST[noise].delta)
+        return plan_looks(columns, cost, Protection("replace-one", k, person)).rows_needed
+
+    assert need(eps=2) < 0.6 * need()
+    assert need(columns=8) > 1.5 * need()
+    assert need(k=3) == pytest.approx(3 * need())
+    assert need(k=3, person="who") == need()
