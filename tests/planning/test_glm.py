@@ -45,7 +45,7 @@ def test_errors_are_near_those_of_a_call(formula, family, mean, eps, delta):
     assert told.errors.index.tolist() == fits[0].params.index.tolist()
     assert predicted == pytest.approx(seen, rel=0.3)
     assert (told.errors["without privacy"] < told.errors["std err"]).all()
-    assert (told.errors["if skewed"] > told.errors["std err"]).all()
+    assert (told.errors["if skewed"] > told.errors["std err"])[1:].all()
     known = plan_glm(formula, schema=SCHEMA, like=table(20_000, 9), n=20_000, eps=eps, delta=delta,
                      family=family)  # fmt: skip
     assert known.errors["std err"].to_numpy() == pytest.approx(seen, rel=0.2)
