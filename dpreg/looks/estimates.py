@@ -1,6 +1,6 @@
 """From the last look to coefficients in the user's units, and which of them are marked.
 
-Tested in `tests/api/test_adaptive.py`.
+Tested in `tests/looks/test_expected.py` and `tests/planning/test_fitted.py`.
 """
 
 from __future__ import annotations

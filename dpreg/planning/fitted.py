@@ -2,8 +2,6 @@
 
 The looks of a call are made of the rows that are assumed, `DRAWS` times, each with noise of its own
 (`dpreg.looks.expected`); what is predicted is the median over them.
-
-Tested in `tests/planning/test_fitted.py`.
 """
 
 from __future__ import annotations

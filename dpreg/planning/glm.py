@@ -119,8 +119,9 @@ def plan_glm(
 ) -> GLMPlan:
     """Predict the standard errors of `dpreg.dp_glm`, or why it would give none. Uses no data.
 
-    Give `n` and `eps` for the errors; give one of them for the least other one at which an interval
-    of each coefficient can be expected.
+    Give `n` and `eps` for the errors; give one of them for the least other one at which a call can
+    be expected to give an interval of each coefficient, none of them marked as wide, and not to
+    warn of too few rows.
 
     Parameters
     ----------
@@ -171,8 +172,8 @@ def plan_glm(
     plan = solve(
         lambda **at: _predicted(replace(call, **at), rows),
         given,
-        lambda plan: plan.enough,
-        "is enough for intervals",
+        lambda plan: not any(plan.notes),
+        "is enough for intervals without a mark",
     )
     if skewed is None:
         return plan

@@ -144,7 +144,7 @@ class RegressionPlan(Planned[RegressionCall]):
         interval overlap of Karr et al. (2006); ``same decision``, the chance that both or neither
         is significant at 5%; ``power`` and ``least squares power``, the chances that they are;
         ``mark``, what a call is expected to say of the coefficient: nothing, "wide" or "no
-        interval" (its numbers are then missing); without `like` also ``std err, skewed``: the
+        interval" (its numbers are then missing); without `like` also ``std err if skewed``: the
         standard error if columns bunch at one end of their bounds and levels are rare, as
         `dpreg.planning.assumed` says.
         """
@@ -154,7 +154,7 @@ class RegressionPlan(Planned[RegressionCall]):
     def _predicted(self) -> pd.DataFrame:
         found = self.call.predict(self.call.assumed)
         if self.call.skewed is not None:
-            found["std err, skewed"] = self.call.predict(self.call.skewed)["std err"]
+            found["std err if skewed"] = self.call.predict(self.call.skewed)["std err"]
         return found
 
     @property

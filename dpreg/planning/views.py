@@ -186,7 +186,7 @@ def regression_report(plan: RegressionPlan) -> Report:
             f"{row['coef']:.4g}",
             f"{row['least squares']:.3g}",
             f"{row['std err']:.3g}",
-            *([f"{row['std err, skewed']:.3g}"] if ranged else []),
+            *([f"{row['std err if skewed']:.3g}"] if ranged else []),
             *(f"{row[key]:.2f}" for key in ("width", "overlap", "same decision", "power")),
         )
         for name, row in table.iterrows()

@@ -118,10 +118,10 @@ def test_what_noise_hides_is_said_to_have_no_interval():
 
 def test_without_like_a_plan_gives_a_range():
     made = _planned(5_000).coefficients
-    assert (made["std err, skewed"] > 1.5 * made["std err"]).all()
+    assert (made["std err if skewed"] > 1.5 * made["std err"]).all()
     rows = _rows(5_000, np.random.default_rng(1))
     known = _planned(5_000, like=rows)
-    assert "std err, skewed" not in known.coefficients
+    assert "std err if skewed" not in known.coefficients
     assert "if skewed" in " ".join(str(_planned(5_000)).split())
     assert "skewed" not in str(known)
 
