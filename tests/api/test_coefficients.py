@@ -77,7 +77,9 @@ def test_rows_lie_in_the_unit_ball_and_incomplete_ones_count_for_nothing(scaling
 def test_the_rows_of_a_half_are_not_said_to_be_all(fit, nobs):
     rng = np.random.default_rng(1)
     table = pd.DataFrame(rng.uniform(-1, 1, (300, 2)), columns=["a", "y"])
-    result = dpreg.dp_select("y ~ a", table, 1, schema={"a": (-1, 1), "y": (-1, 1)}, fit=fit)
+    result = dpreg.dp_select(
+        "y ~ a", table, 1, schema={"a": (-1, 1), "y": (-1, 1)}, fit=fit, method="pcls"
+    )
     assert result.nobs == 300
     assert result.regression.nobs == nobs
     assert result.regression.fit == fit
