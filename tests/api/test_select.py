@@ -319,8 +319,8 @@ def test_a_choice_of_no_columns_can_be_printed_saved_and_loaded(tmp_path: Path) 
     schema = dict.fromkeys("aby", (-3, 3))
     found = [
         dpreg.dp_select(
-            "y ~ a + b - 1", data, eps="1e-3", schema=schema, neighbors="add-remove", method="pcls", fit="split",
-            unsafe_seed=seed,
+            "y ~ a + b - 1", data, eps="1e-3", schema=schema, neighbors="add-remove",
+            method="pcls", fit="split", unsafe_seed=seed,
         )
         for seed in range(4)
     ]  # fmt: skip
