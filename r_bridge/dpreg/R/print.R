@@ -41,7 +41,8 @@ knit_print.dp_result <- function(x, digits = 4, ...) {
     if (!is.null(summary$which)) paste0("Selected: `", deparse1(x$selected_formula), "`\n"),
     if (length(x$alternatives)) paste0("In doubt: ", paste0("`", doubts(x$alternatives), "`", collapse = "; "), "\n"),
     if (!is.null(summary$terms)) {
-      knit_table(summary$terms[c("term", "kept", "selected", "stability")], "Terms", digits = 2)
+      knit_table(summary$terms[intersect(c("term", "kept", "selected", "stability", "level"), names(summary$terms))], "Terms",
+                 digits = 2)
     },
     if (length(x$models) > 1) {
       knit_table(data.frame(term = x$candidates, frequency = unname(x$selection_frequencies)),

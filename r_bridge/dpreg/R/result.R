@@ -33,6 +33,9 @@ new_selection <- function(view, translation, call) {
   object["stability"] <- list(
     if (!is.null(view$stability)) stats::setNames(view$stability[order], candidates)
   )
+  object["level"] <- list(if (!is.null(view$levels)) {
+    stats::setNames(as.numeric(unlist(view$levels)), named(names(view$levels)))[candidates]
+  })
   object["certified"] <- list(view$certified)
   object["looks"] <- list(looks_frame(view$looks))
   make <- new_regression
@@ -84,6 +87,8 @@ new_regression <- function(view, translation, call) {
     conditional = stats::setNames(view$conditional[order[seq_along(view$conditional)]],
                                   names[seq_along(view$conditional)]),
     weak = weak_columns(view$weak, translation, schema),
+    marks = if (!is.null(view$marks)) stats::setNames(unlist(view$marks)[order], names),
+    cov_type = view$cov_type,
     looks = looks_frame(view$looks)
   )
   settings <- c("method", "noise", "scaling", "fit", "clip", "center", "bounds", "ridge")
@@ -95,7 +100,7 @@ new_regression <- function(view, translation, call) {
 # What each look released, except the moments themselves; NULL where there were none.
 looks_frame <- function(looks) {
   if (is.null(looks)) return(NULL)
-  looks$opened <- looks$opened == 1
+  if (!is.null(looks$opened)) looks$opened <- looks$opened == 1
   data.frame(look = seq_along(looks$rows), looks, stringsAsFactors = FALSE)
 }
 

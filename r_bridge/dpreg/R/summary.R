@@ -30,7 +30,7 @@ summary.dp_result <- function(object, level = 0.95, ratios = FALSE, ...) {
   out <- object[intersect(kept, names(object))]
   if (inherits(object, "dp_select")) {
     out <- c(out, drawn_models(object))
-    if (!is.null(object$stability)) out$terms <- term_table(object)
+    if (!is.null(object$stability) || !is.null(object$level)) out$terms <- term_table(object)
   }
   if (regression) {
     limits <- unstamped(confint.dp_result(fit, level = level))
@@ -48,6 +48,7 @@ summary.dp_result <- function(object, level = 0.95, ratios = FALSE, ...) {
     } else if (ratios) {
       dpreg_stop("argument_error", "ratios are for results of dp_glm(); a linear model has none.")
     }
+    out["marks"] <- list(fit$marks)
     if (is.null(out$looks)) out["looks"] <- list(fit$looks)
   }
   out$notes <- unique(c(reading(object, fit), object$notes, fit$notes))
@@ -131,10 +132,15 @@ print_drawn <- function(x) {
 print_chosen <- function(x) {
   cat("Models: ", format(x$n_models, big.mark = ",", scientific = x$n_models > 1e12), ", ", x$settings$mechanism,
       " looks", if (isTRUE(x$certified)) "; none is better by the released numbers", "\n", sep = "")
-  shown <- x$terms[c("term", "selected", "stability")]
+  told <- intersect(c("stability", "level"), names(x$terms))
+  shown <- x$terms[c("term", "selected", told)]
   doubted <- shown$term %in% names(x$alternatives)
   shown$selected <- ifelse(x$terms$kept, "kept", ifelse(doubted, "one of", ifelse(shown$selected, "yes", "no")))
-  shown$stability <- ifelse(is.na(shown$stability), "", formatC(shown$stability, format = "f", digits = 2))
+  shown[told] <- lapply(shown[told], function(value) {
+    shown <- if (identical(told, "level")) formatC(value, digits = 2) else formatC(value, format = "f", digits = 2)
+    if (identical(told, "level")) shown <- ifelse(value > 1, ">1", ifelse(value < 1e-6, "<1e-6", shown))
+    ifelse(is.na(value), "", shown)
+  })
   print(shown, row.names = FALSE, right = FALSE)
   print_alternatives(x$alternatives)
   cat("\n")
@@ -159,12 +165,14 @@ print_looks <- function(x, digits) {
   shown <- x$looks[setdiff(names(x$looks), c("mechanism", "stretch", "power"))]
   shown$look[alone] <- "alone" # the line is that of the look which the coefficients equal
   if (!is.null(shown$opened)) shown$opened <- ifelse(shown$opened, "yes", "no")
-  for (name in intersect(c("radius", "information.limit", "score.limit"), names(shown))) {
+  for (name in intersect(c("radius", "information.limit", "column.limit", "score.limit"), names(shown))) {
     shown[[name]] <- ifelse(is.na(shown[[name]]), "", format(shown[[name]], digits = 3))
   }
   print(shown, digits = 3, row.names = FALSE)
   # A note names the others.
   weak <- if (any(startsWith(x$notes, "Weakly determined: "))) x$weak[x$weak != "hidden direction"] else x$weak
+  marked <- x$marks[x$marks != "above noise"]
+  if (length(marked)) paragraph("Marked: ", paste0(names(marked), " (", marked, ")", collapse = "; "))
   if (length(weak)) paragraph("Weakly determined: ", paste0(names(weak), " (", weak, ")", collapse = "; "))
   cat("\n")
 }
@@ -178,6 +186,9 @@ reading <- function(object, fit) {
       "estimate is too low as often as too high, and an interval covers as often as it says. Standard errors are",
       "as if the terms had been given beforehand."
     ),
+    if (selection && !is.null(object$level)) paste(
+      "level: the least false_inclusions at which the term would be selected, its p-value times the number of candidates."
+    ),
     if (selection && length(object$alternatives)) paste(
       "Where a term is in doubt, the release cannot tell it from what is listed with it. It is not among the",
       "selected ones; the coefficients are those of the best model, which has it."
@@ -187,7 +198,11 @@ reading <- function(object, fit) {
       "noise twice, so a useless term near the threshold gets about a half, and it is not the probability that",
       "the term belongs to the model."
     ),
-    if (inherits(fit, "dp_glm")) paste(
+    if (!is.null(fit$marks)) paste0(
+      "Errors are robust", if (identical(fit$cov_type, "cluster")) " and clustered by person", ": intervals hold what the ",
+      "fit without privacy gives on the declared columns, whether the model is right or wrong, where ",
+      if (identical(fit$cov_type, "cluster")) "persons" else "rows", " are independent."
+    ) else if (inherits(fit, "dp_glm")) paste(
       "Each look after the first releases the information and the score at the fit that earlier looks gave, of rows",
       "that are weighted down to its limits; a row's weight depends on its columns alone. Intervals hold for",
       "independent rows whose mean is that of the model; the spread may be another."
@@ -207,6 +222,7 @@ reading <- function(object, fit) {
 }
 
 interval_words <- function(fit) {
+  if (!is.null(fit$marks)) return(if (identical(fit$cov_type, "cluster")) "robust, clustered" else "robust")
   if (length(fit$conditional)) "given the choice" else fit$interval_method
 }
 

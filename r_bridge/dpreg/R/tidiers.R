@@ -20,7 +20,8 @@
 #' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns A tibble, or a data frame where the package tibble is not installed. `tidy()`: `term`,
 #'   `estimate`, `std.error`, `statistic`, `p.value`; for terms `term`, `kept`, `selected`,
-#'   `frequency`, and of a staged selection, `NA` for others, `stability` and `doubt`, which names what the
+#'   `frequency`, `level` (the least `false_inclusions` at which the term would be selected, for a selection from looks;
+#'   others have `stability`, which is `NA` unless dpreg 0.2 saved it) and `doubt`, which names what the
 #'   release cannot tell from the term. `glance()`: one row, with `NA` for what is not released; `nobs` is the
 #'   noisy number of complete rows; `looks`
 #'   counts those of a staged release, and `doubts` the terms in doubt. Of a result of [dp_glm()] it has `dispersion`
@@ -63,6 +64,7 @@ tidy.dp_result <- function(x, conf.int = FALSE, conf.level = 0.95, exponentiate 
     frame$conf.low <- unname(limits[, 1])
     frame$conf.high <- unname(limits[, 2])
   }
+  if (!is.null(fit$marks)) frame$mark <- unname(fit$marks)
   if (exponentiate) {
     shown <- intersect(c("estimate", "conf.low", "conf.high"), names(frame))
     frame[shown] <- lapply(frame[shown], exp)
@@ -80,8 +82,9 @@ term_table <- function(x) {
   data.frame(
     term = terms, kept = terms %in% x$kept, selected = terms %in% x$selected,
     frequency = ifelse(terms %in% x$kept, 1, unname(x$selection_frequencies[terms])),
-    stability = again, doubt = doubts(x$alternatives)[doubted]
-  )
+    stability = again, level = if (is.null(x$level)) rep(NA_real_, length(terms)) else unname(x$level[terms]),
+    doubt = doubts(x$alternatives)[doubted]
+  )[c("term", "kept", "selected", "frequency", if (is.null(x$level)) "stability" else "level", "doubt")]
 }
 
 #' @rdname tidiers
