@@ -74,7 +74,8 @@ confint.dp_result <- function(object, parm, level = 0.95, ...) {
   limits <- if (length(fit$conditional)) {
     given_limits(fit$conditional, level)
   } else if (is.null(fit$interval_draws)) {
-    half <- half_widths(fit, std_errors(fit), diag(as.matrix(fit$privacy_vcov %||% fit$vcov)), level)
+    shared <- 1 - (1 - level) / (fit$among %||% 1) # of a choice among so many columns, by the look that chose
+    half <- half_widths(fit, std_errors(fit), diag(as.matrix(fit$privacy_vcov %||% fit$vcov)), shared)
     fit$coefficients + outer(half, c(-1, 1))
   } else {
     draw_limits(unname(fit$interval_draws), fit$coefficients, level)

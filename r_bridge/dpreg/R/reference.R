@@ -25,10 +25,11 @@ error_pvalues <- function(fit) {
     return(stats::setNames(draw_pvalues(unname(fit$interval_draws), unname(fit$coefficients)), names(fit$coefficients)))
   }
   errors <- std_errors(fit)
-  if (is.null(fit$noise_degrees)) return(2 * stats::pnorm(-abs(fit$coefficients / errors)))
+  many <- fit$among %||% 1
+  if (is.null(fit$noise_degrees)) return(pmin(many * 2 * stats::pnorm(-abs(fit$coefficients / errors)), 1))
   noise <- diag(as.matrix(fit$privacy_vcov))
   scales <- sqrt(pmax(errors^2 - noise + outer(noise, mixing(fit$noise_degrees)), 0))
-  rowMeans(2 * stats::pnorm(-abs(fit$coefficients) / scales))
+  pmin(many * rowMeans(2 * stats::pnorm(-abs(fit$coefficients) / scales)), 1)
 }
 
 # Half the width of the intervals of combinations with standard errors `error`.

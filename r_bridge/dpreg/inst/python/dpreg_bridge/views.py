@@ -205,6 +205,7 @@ def _regression(result: RegressionResults) -> dict[str, Any]:
         "weak": result.weak if marks is None else {},
         "marks": None if marks is None else tuple(marks),
         "cov_type": result.cov_type,
+        "among": result.among,
         "looks": _looks(result.looks) or _releases(result.releases),
     }
 
