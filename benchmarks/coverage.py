@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._staged_rows import SHARES, Setting, staged
+from dpreg.looks.need import rows_needed
 from dpreg.staged import reference
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.flags import flags as flagged
 from dpreg.staged.minimum import may_be_alone
-from dpreg.looks.need import rows_needed
 
 
 @dataclass(frozen=True)

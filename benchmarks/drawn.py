@@ -20,11 +20,11 @@ from benchmarks._drawn_tables import TABLES, Draw, Table
 from benchmarks._staged_rows import SHARES, Setting, staged
 from benchmarks.coverage import ols_errors
 from benchmarks.replication.measures import overlap
+from dpreg.looks.need import rows_needed
 from dpreg.staged import reference
 from dpreg.staged.coefficients import coefficients
 from dpreg.staged.flags import flags
 from dpreg.staged.minimum import may_be_alone
-from dpreg.looks.need import rows_needed
 
 PIECE, PIECES = 300_000, 10
 
