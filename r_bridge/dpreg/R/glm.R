@@ -80,6 +80,7 @@ new_glm <- function(view, translation, call) {
 
 # A look at a family limits the information and the score of each row.
 glm_looks <- function(looks) {
+  if (is.null(looks$radius)) return(looks) # of an adaptive fit
   data.frame(look = looks$look, rows = ifelse(looks$rows == "box", "box", "at a fit"),
              looks[c("mechanism", "share")], information.limit = looks$radius^2,
              score.limit = ifelse(is.na(looks$radius), NA, looks$residual.clip), relative.weight = looks$mean.weight)

@@ -6,9 +6,9 @@
 #' @inheritParams dp_select
 #' @param delta Above 0 it allows Gaussian noise; `"ssp"` and `"adassp"` need it.
 #' @param shares A named list: the part of `eps` for `bounds`, where the schema leaves some out.
-#' @param method `"staged"` releases the matrix of moments three times, each time of rows in coordinates that
-#'   the earlier releases fixed, or twice and then, where the call itself chose matrix-Laplace noise and rows are enough, the coefficients alone;
-#'   `"gram"` releases it once, which does better where rows are few. `"auto"` takes
+#' @param method `"adaptive"` looks at the rows three to five times, each time at the fit that the looks before gave: robust errors,
+#'   clustered where `person` is given (the old name, `"staged"`, works with a warning);
+#'   `"gram"` releases the matrix of moments once, which does better where rows are few. `"auto"` takes
 #'   one of them by a public rule, and a note says why. `"objective"` gives coefficients alone, nearer where rows are few;
 #'   it spends no `delta`, needs an intercept, and takes no `noise` and no `person`. `"ssp"` and `"adassp"` are published alternatives that
 #'   give coefficients alone, and need `delta`.
@@ -18,8 +18,8 @@
 #' @param scaling How rows are scaled: `"box"`, or for the alternatives also `"row-norm"`,
 #'   `"row-norm-xy"` and `"max-norm"`.
 #' @returns An object of class `dp_ols`: a plain list with, among others, `coefficients`, `vcov`,
-#'   `se_sampling`, `se_privacy`, `sigma`, `budget` and `privacy`; of a staged fit also `looks`, and `weak`,
-#'   which says of columns that the looks leave weakly determined why. It has the methods that
+#'   `se_sampling`, `se_privacy`, `sigma`, `budget` and `privacy`; of an adaptive fit also `looks`, `cov_type` (`"HC"` or `"cluster"`) and `marks`,
+#'   which says of each coefficient whether it is above the noise. It has the methods that
 #'   [dp_select()] lists.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400))

@@ -57,7 +57,7 @@ predicted <- function(fit, newdata, se.fit, interval, level) {
   if (!se.fit && interval == "none") return(list(centre = centre, value = centre))
   refuse_given(fit, "the error of a prediction")
   x <- design_matrix(fit, newdata)
-  error <- sqrt(positive(rowSums((x %*% unname(fit$vcov)) * x)))
+  error <- sqrt(positive(quadratic(x, fit$vcov)))
   value <- centre
   if (interval != "none") {
     limits <- mean_limits(fit, x, unname(centre), error, level)

@@ -7,7 +7,17 @@ mixing <- function(degrees) {
 }
 
 # The part of the variances of `x %*% beta` that the noise adds.
-privacy_part <- function(fit, x) rowSums((x %*% unname(fit$privacy_vcov)) * x)
+privacy_part <- function(fit, x) quadratic(x, fit$privacy_vcov)
+
+# The variances of `x %*% beta`; NA only where x has weight on a coefficient without a variance.
+quadratic <- function(x, vcov) {
+  vcov <- unname(as.matrix(vcov))
+  unknown <- is.na(diag(vcov))
+  vcov[unknown, ] <- vcov[, unknown] <- 0
+  found <- rowSums((x %*% vcov) * x)
+  found[rowSums(x[, unknown, drop = FALSE] != 0) > 0] <- NA
+  found
+}
 
 error_pvalues <- function(fit) {
   if (length(fit$conditional)) return(given_pvalues(fit$conditional))

@@ -83,6 +83,9 @@ new_regression <- function(view, translation, call) {
                                   names[seq_along(view$conditional)]),
     among = view$among,
     weak = weak_columns(view$weak, translation, schema),
+    marks = if (!is.null(view$marks)) stats::setNames(unlist(view$marks)[order], names),
+    cov_type = view$cov_type,
+    among = view$among,
     looks = looks_frame(view$looks)
   )
   settings <- c("method", "noise", "scaling", "fit", "clip", "center", "bounds", "ridge")
@@ -94,7 +97,7 @@ new_regression <- function(view, translation, call) {
 # What each look released, except the moments themselves; NULL where there were none.
 looks_frame <- function(looks) {
   if (is.null(looks)) return(NULL)
-  looks$opened <- looks$opened == 1
+  if (!is.null(looks$opened)) looks$opened <- looks$opened == 1
   data.frame(look = seq_along(looks$rows), looks, stringsAsFactors = FALSE)
 }
 

@@ -48,6 +48,7 @@ summary.dp_result <- function(object, level = 0.95, ratios = FALSE, ...) {
     } else if (ratios) {
       dpreg_stop("argument_error", "ratios are for results of dp_glm(); a linear model has none.")
     }
+    out["marks"] <- list(fit$marks)
     if (is.null(out$looks)) out["looks"] <- list(fit$looks)
   }
   out$notes <- unique(c(reading(object, fit), object$notes, fit$notes))
@@ -154,12 +155,14 @@ print_looks <- function(x, digits) {
   shown <- x$looks[setdiff(names(x$looks), c("mechanism", "stretch", "power"))]
   shown$look[alone] <- "alone" # the line is that of the look which the coefficients equal
   if (!is.null(shown$opened)) shown$opened <- ifelse(shown$opened, "yes", "no")
-  for (name in intersect(c("radius", "information.limit", "score.limit"), names(shown))) {
+  for (name in intersect(c("radius", "information.limit", "column.limit", "score.limit"), names(shown))) {
     shown[[name]] <- ifelse(is.na(shown[[name]]), "", format(shown[[name]], digits = 3))
   }
   print(shown, digits = 3, row.names = FALSE)
   # A note names the others.
   weak <- if (any(startsWith(x$notes, "Weakly determined: "))) x$weak[x$weak != "hidden direction"] else x$weak
+  marked <- x$marks[x$marks != "above noise"]
+  if (length(marked)) paragraph("Marked: ", paste0(names(marked), " (", marked, ")", collapse = "; "))
   if (length(weak)) paragraph("Weakly determined: ", paste0(names(weak), " (", weak, ")", collapse = "; "))
   cat("\n")
 }
@@ -191,7 +194,11 @@ reading <- function(object, fit) {
       "noise twice, so a useless term near the threshold gets about a half, and it is not the probability that",
       "the term belongs to the model."
     ),
-    if (inherits(fit, "dp_glm")) paste(
+    if (!is.null(fit$marks)) paste0(
+      "Errors are robust", if (identical(fit$cov_type, "cluster")) " and clustered by person", ": intervals hold what the ",
+      "fit without privacy gives on the declared columns, whether the model is right or wrong, where ",
+      if (identical(fit$cov_type, "cluster")) "persons" else "rows", " are independent."
+    ) else if (inherits(fit, "dp_glm")) paste(
       "Each look after the first releases the information and the score at the fit that earlier looks gave, of rows",
       "that are weighted down to its limits; a row's weight depends on its columns alone. Intervals hold for",
       "independent rows whose mean is that of the model; the spread may be another."

@@ -63,6 +63,7 @@ tidy.dp_result <- function(x, conf.int = FALSE, conf.level = 0.95, exponentiate 
     frame$conf.low <- unname(limits[, 1])
     frame$conf.high <- unname(limits[, 2])
   }
+  if (!is.null(fit$marks)) frame$mark <- unname(fit$marks)
   if (exponentiate) {
     shown <- intersect(c("estimate", "conf.low", "conf.high"), names(frame))
     frame[shown] <- lapply(frame[shown], exp)

@@ -83,9 +83,9 @@ test_that("update calls again", {
 })
 
 test_that("broom's verbs have broom's columns", {
-  expect_named(tidy(fit), c("term", "estimate", "std.error", "statistic", "p.value"))
+  expect_named(tidy(fit), c("term", "estimate", "std.error", "statistic", "p.value", "mark"))
   wide <- tidy(fit, conf.int = TRUE, conf.level = 0.9)
-  expect_named(wide, c("term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high"))
+  expect_named(wide, c("term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high", "mark"))
   expect_equal(wide$conf.low, unname(confint(fit, level = 0.9)[, 1]))
   expect_equal(wide$std.error, unname(sqrt(diag(vcov(fit)))))
   one <- glance(chosen)

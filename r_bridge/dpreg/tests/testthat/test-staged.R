@@ -98,35 +98,29 @@ test_that("auto says why it took the paper's method", {
   expect_identical(nrow(bare$looks), 3L)
 })
 
-test_that("a staged regression shows its looks and what is weakly determined", {
-  expect_identical(fixed$settings$method, "staged")
-  expect_identical(nrow(fixed$looks), 3L)
+test_that("a regression shows its looks", {
+  expect_identical(fixed$settings$method, "adaptive")
+  expect_identical(glance(fixed)$looks, nrow(fixed$looks))
   expect_output(print(summary(fixed)), "Looks at the rows")
-  expect_identical(glance(fixed)$looks, 3L)
   expect_equal(coef(fixed), fixed$estimates)
   expect_length(fixed$conditional, 0)
-  twins <- dp_ols(y ~ c + d, transform(rows, d = pmin(c + 1e-4, 1)), eps = 1, schema = facts)
-  expect_true(all(c("c", "d") %in% names(twins$weak)))
-  told <- paste(capture.output(print(summary(twins))), collapse = " ")
-  expect_length(gregexpr("Weakly determined: ", told)[[1]], 1)
-  joint <- dp_ols(y ~ c + d, rows, eps = 1, delta = 1e-6, noise = "gaussian", schema = facts)
-  expect_identical(joint$looks$stretch, c(1, 1, 1.5))
-  expect_identical(joint$looks$power[1:2], c(1, 1))
-  expect_output(print(summary(joint)), "may reach 1.5 clips")
 })
 
-test_that("a summary names the release of coefficients alone as Python's does", {
-  test_verbs()
-  many <- transform(rows[rep(seq_len(n), 5), c("a", "b")], y = a + rnorm(5 * n, sd = 0.05))
-  fit <- dp_ols(y ~ a + b, many, eps = 1, schema = facts[c("y", "a", "b")], unsafe_seed = 1)
-  expect_identical(fit$looks$mechanism[3], "objective perturbation")
-  told <- capture.output(print(summary(fit)))
-  lines <- told[grep("^Looks", told) + 2:4]
-  expect_identical(sub("^ *(\\w+) .*", "\\1", lines), c("1", "2", "alone"))
-  expect_match(told, "coefficients +objective perturbation", all = FALSE)
-  expect_match(paste(told, collapse = " "), "coefficients alone, by objective")
-  three <- dp_ols(y ~ a + b, many, eps = 1, noise = "matrix-laplace", schema = facts[c("y", "a", "b")], unsafe_seed = 1)
-  expect_no_match(capture.output(print(summary(three))), "alone *located|coefficients alone")
+test_that("an adaptive fit has marks, robust errors and a line for each look", {
+  many <- transform(rows, y = a + rnorm(n, sd = 0.05), who = rep(seq_len(n / 4), each = 4))
+  ask <- function(...) dp_ols(y ~ a + b, many, eps = 1, schema = facts[c("y", "a", "b")], unsafe_seed = 1, ...)
+  fit <- ask()
+  expect_identical(unname(fit$marks), rep("above noise", 3))
+  expect_identical(c(fit$cov_type, ask(person = "who")$cov_type), c("HC", "cluster"))
+  expect_identical(fit$looks$rows, c("box", "locating", "locating", "fitting"))
+  expect_output(print(summary(fit)), "Errors are robust: intervals hold")
+  expect_identical(tidy(fit)$mark, unname(fit$marks))
+  fit$vcov["b", ] <- fit$vcov[, "b"] <- fit$privacy_vcov["b", ] <- fit$privacy_vcov[, "b"] <- NaN
+  fit$marks[["b"]] <- "too few rows to say"
+  expect_output(print(summary(fit)), "Marked: b (too few rows to say)", fixed = TRUE)
+  error <- predict(fit, data.frame(a = c(1, 1), b = c(0, 1)), se.fit = TRUE)$se.fit
+  expect_identical(unname(is.finite(error)), c(TRUE, FALSE))
+  expect_warning(expect_identical(ask(method = "staged")$settings$method, "adaptive"), "adaptive")
 })
 
 test_that("a record says when, by what and on which account", {

@@ -15,13 +15,15 @@ import numpy as np
 
 from dpreg.errors import NotReleased
 from dpreg.privacy.budget import decimal_string
+from dpreg.results.adaptive_views import caution
 from dpreg.results.classic import ClassicResults, Estimates
 from dpreg.results.glm import GLMResults
 from dpreg.results.glm_selection import GLMSelectionResults
 from dpreg.results.histogram import HistogramResults
-from dpreg.results.looks import Look
+from dpreg.results.looks import Look, ReleasedLook
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
+from dpreg.results.report import Paragraph
 from dpreg.results.selection import SelectionResults
 from dpreg.study.results import SelectionStudy
 from dpreg.study.simulated import SimulationStudy
@@ -50,7 +52,7 @@ def _claimed(result: Any) -> dict[str, Any]:
         "delta": decimal_string(result.spent.delta),
         "privacy": result.privacy,
         "seeded": result.seeded,
-        "notes": tuple(result.notes),
+        "notes": (*result.notes, *_caution(result)),
         "passes": result.passes,
         "record": _record(result.record),
         "budget": {
@@ -62,6 +64,12 @@ def _claimed(result: Any) -> dict[str, Any]:
             "note": tuple(spend.note for spend in spends),
         },
     }
+
+
+def _caution(result: Any) -> tuple[str, ...]:
+    """Say of intervals by the looks of dpreg 0.2 how they fared."""
+    fit = result if isinstance(result, RegressionResults) else None
+    return tuple(block.text for block in caution(fit) if isinstance(block, Paragraph))
 
 
 def _record(record: ReleaseRecord | None) -> dict[str, Any] | None:
@@ -92,6 +100,25 @@ def _looks(looks: Sequence[Look]) -> dict[str, Any] | None:
         "opened": np.array([look.opened for look in looks], dtype=np.float64),
         "mean.weight": np.array([look.weight for look in looks], dtype=np.float64),
     }
+
+
+def _releases(looks: Sequence[ReleasedLook]) -> dict[str, Any] | None:
+    """Lay out a row for each look of an adaptive fit; the sums themselves are in the JSON."""
+    if not looks:
+        return None
+    limits = np.array([(*look.limits, math.nan, math.nan)[:2] for look in looks])
+    return {
+        "rows": tuple(look.kind for look in looks),
+        "mechanism": tuple(look.mechanism for look in looks),
+        "share": tuple(decimal_string(look.share) for look in looks),
+        "column.limit": limits[:, 0],
+        "score.limit": limits[:, 1],
+    }
+
+
+def _alternatives(groups: Sequence[tuple[str, ...]]) -> dict[str, Any]:
+    """Lay out groups as R has them: the first of each, and what might stand for it."""
+    return {group[0]: [(other,) for other in group[1:]] for group in groups}
 
 
 def _selection(result: SelectionResults) -> dict[str, Any]:
@@ -146,6 +173,7 @@ def _glm_selection(result: GLMSelectionResults) -> dict[str, Any]:
 
 
 def _regression(result: RegressionResults) -> dict[str, Any]:
+    marks = _or_none(result, "marks")
     return {
         **_claimed(result),
         "response": result.endog_names,
