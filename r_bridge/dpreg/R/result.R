@@ -85,7 +85,6 @@ new_regression <- function(view, translation, call) {
     weak = weak_columns(view$weak, translation, schema),
     marks = if (!is.null(view$marks)) stats::setNames(unlist(view$marks)[order], names),
     cov_type = view$cov_type,
-    among = view$among,
     looks = looks_frame(view$looks)
   )
   settings <- c("method", "noise", "scaling", "fit", "clip", "center", "bounds", "ridge")

@@ -220,6 +220,7 @@ reading <- function(object, fit) {
 interval_words <- function(fit) {
   if (length(fit$conditional)) return("given the choice")
   if (!is.null(fit$among)) return(paste("for the choice among", fit$among))
+  if (!is.null(fit$marks)) return(if (identical(fit$cov_type, "cluster")) "robust, clustered" else "robust")
   fit$interval_method
 }
 

@@ -116,11 +116,6 @@ def _releases(looks: Sequence[ReleasedLook]) -> dict[str, Any] | None:
     }
 
 
-def _alternatives(groups: Sequence[tuple[str, ...]]) -> dict[str, Any]:
-    """Lay out groups as R has them: the first of each, and what might stand for it."""
-    return {group[0]: [(other,) for other in group[1:]] for group in groups}
-
-
 def _selection(result: SelectionResults) -> dict[str, Any]:
     fit = result.regression
     return {
@@ -206,9 +201,11 @@ def _regression(result: RegressionResults) -> dict[str, Any]:
             {"estimate": law.estimate, "se": law.se, "intervals": law.intervals}
             for law in result.conditional
         ],
+        "weak": result.weak if marks is None else {},
+        "marks": None if marks is None else tuple(marks),
+        "cov_type": result.cov_type,
         "among": result.among,
-        "weak": result.weak,
-        "looks": _looks(result.looks),
+        "looks": _looks(result.looks) or _releases(result.releases),
     }
 
 
