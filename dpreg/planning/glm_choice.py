@@ -22,9 +22,9 @@ from dpreg.planning.detection import Detection
 from dpreg.planning.glm_base import PlanOfFamily, predicted_fields, solve
 from dpreg.planning.glm_call import GLMCall
 from dpreg.planning.sizes import Stated, from_formula
-from dpreg.results.fit_views import fixed
 from dpreg.results.report import Facts, Grid
 from dpreg.results.summary import Summary
+from dpreg.results.views import fixed
 from dpreg.staged.plan import FRESH
 
 __all__ = ["GLMSelectionPlan", "plan_choice"]

@@ -20,7 +20,7 @@ from dpreg.planning.facts import Facts
 from dpreg.planning.sizes import Stated
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
-from dpreg.results.printed import Printed
+from dpreg.results.summary import Printed
 from dpreg.staged.plan import LookPlan, fresh_share, plan_looks
 
 __all__ = ["Asked", "Planned", "PlannedCall"]

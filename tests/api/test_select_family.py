@@ -134,7 +134,7 @@ def test_a_copy_is_in_a_group_and_never_dropped():
     assert result.alternatives == (("a", "copy"),)
     (fitted,) = {"a", "copy"} & set(result.best)
     assert fitted in result.params.index
-    assert "One of: {a, copy}" in " ".join(str(result).split())
+    assert "One of: {a, copy}" in " ".join(str(result.summary(full=True)).split())
 
 
 def test_hierarchy_units_max_terms_and_keep():
@@ -202,7 +202,7 @@ def test_where_no_intervals_are_earned_there_are_none_and_the_choice_says_so():
         result = select(data=table(500), eps="0.5", unsafe_seed=1)
     assert result.bse.isna().all()
     assert any("false_inclusions is not promised" in note for note in result.notes)
-    assert "none" in str(result)
+    assert "Intervals: none" in " ".join(str(result.summary(full=True)).split())
 
 
 def test_a_fit_that_noise_threw_off_reports_no_candidate(monkeypatch):
@@ -320,7 +320,7 @@ def test_views_and_saved_results(tmp_path):
     np.testing.assert_allclose(mean, 1 / (1 + np.exp(-linear)))
     frame = fresh.get_prediction(rows).summary_frame()
     assert (frame["mean_ci_lower"] < frame["mean_ci_upper"]).all()
-    page = " ".join(str(result.summary(ratios=True)).split())
+    page = " ".join(str(result.summary(ratios=True, full=True)).split())
     for words in ("binomial regression: y", "for the choice among 5", "odds ratio", "level"):
         assert words in page
     assert "linear model" not in page
