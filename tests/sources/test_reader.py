@@ -47,8 +47,10 @@ class Once(TableSource):
         raise AssertionError("counting uses the one pass up")
 
 
-def once() -> Once:
-    return Once([(name, column) for name, column in table().items()], 3000)
+def once(*, hold: bool = True) -> Once:
+    source = Once([(name, column) for name, column in table().items()], 3000)
+    source.hold = hold
+    return source
 
 
 @pytest.mark.parametrize("shown", [True, False])
@@ -140,9 +142,10 @@ def test_a_table_that_can_be_read_once_will_do_for_one_pass(call) -> None:
     assert call(once()).nobs == 3000
 
 
-def test_what_needs_more_is_refused_before_anything_is_charged() -> None:
+def test_what_needs_more_and_may_not_be_held_is_refused_before_anything_is_charged() -> None:
     ledger = dpreg.Ledger(1)
     bare = {"g": ["u", "v"]}
+    once = partial(globals()["once"], hold=False)
     with pytest.raises(DataError, match="must read it 5 times"):
         dpreg.dp_select(FORMULA, once(), eps=1, schema=bare, budget=ledger)
     with pytest.raises(DataError, match="must read it 4 times"):
