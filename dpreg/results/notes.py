@@ -212,6 +212,8 @@ def _of_fit(result: Any, fit: Any) -> Told:
         kinds = Schema(fit.schema).values()
         levels = any(isinstance(kind, Categorical | Boolean) for kind in kinds)
         yield from _gaps(fit.complete_rows, rows, levels=levels)
+    if lost := [name for name, why in fit.weak.items() if why.startswith("too few rows")]:
+        yield _note("hidden-by-noise", names=_listed(lost))
     if fit.kind != "regression":
         return
     response, name = _range(fit), fit.endog_names

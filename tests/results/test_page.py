@@ -129,6 +129,20 @@ def test_a_severe_note_of_few_rows_is_printed_with_the_estimate():
         assert note.text in " ".join(str(found).split())
 
 
+def test_numbers_that_are_noise_alone_are_printed_with_a_warning(eight):
+    hidden = eight(
+        covariance=np.full((9, 9), np.nan), method="adaptive",
+        weak=dict.fromkeys(eight().exog_names, "too few rows to say"),
+    )  # fmt: skip
+    (grid,) = grids(page(hidden, 0.05))
+    assert grid.headers == ("", "coef", "mark")
+    assert {row[-1] for row in grid.rows} == {"?"}
+    assert of(hidden, "Warning").startswith("The noise hides Intercept, slope_0, slope_1, slope_2")
+    some = eight(weak={"slope_1": "too few rows to say"}, method="adaptive")
+    assert of(some, "Warning").startswith("The noise hides slope_1: rows are too few")
+    assert of(eight(method="adaptive"), "Warning") is None
+
+
 def test_a_term_that_was_found_and_is_not_told_from_zero_is_said_so_once(
     make_selection, make_regression
 ):
