@@ -250,6 +250,7 @@ def family_results(
     found = estimates(seen, at, names, model.to_user_units(design, chosen))
     offsets = model.places(design)[1]
     quasi = bool(getattr(seen.family, "quasi", False))
+    dispersion = found.law.dispersion if found.law.shown else float("nan")
     return released(
         GLMResults,
         design,
@@ -258,7 +259,7 @@ def family_results(
         design_formula=model.formula,
         endog_names=model.response,
         **found.fields,
-        error_variance=found.law.dispersion if quasi else 1.0,
+        error_variance=dispersion if quasi else 1.0,
         explained=None,
         complete_rows=None if seen.plan.persons else seen.rows,
         error_df=None if facts.rows is None else max(seen.rows - len(chosen), 1.0),

@@ -212,6 +212,7 @@ def dp_glm(
         tuple(design.columns[j].width for j in offsets),
         (design.response.offset, design.response.width),
         model.trials_of(design),
+        tuple(j for j in columns if j in design.levels),
     )
     seen = look(
         LookTable(reader, design, described, opened),

@@ -308,7 +308,7 @@ def dp_ols(
     )
     if opened is not None:
         reader = every_row(reader, request, design, progress)
-        described = Described(tuple(range(1, len(design.columns))))
+        described = Described(tuple(range(1, len(design.columns))), levels=design.levels)
         seen = look(LookTable(reader, design, described, opened), Linear())
         public = request.protection.n_is_public
         facts = facts.after(reader.rows if public else None, reader.passes)

@@ -61,6 +61,8 @@ class Described:
         The response is the first plus the second times its stored cell.
     trials : Trials, optional
         Where rows have several: the response counts successes.
+    levels : tuple of int
+        Those of the columns that say which level a row has, by a code of at most 1.
     """
 
     columns: tuple[int, ...]
@@ -68,6 +70,7 @@ class Described:
     known: tuple[float, ...] = ()
     response: tuple[float, float] = (0.0, 1.0)
     trials: Trials | None = None
+    levels: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse columns that are not there."""

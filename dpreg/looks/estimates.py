@@ -69,7 +69,7 @@ def estimates(
     to_user : (m, m) and (m,) arrays
         T and t: coefficients b of stored columns become T b + t.
     """
-    own = law(seen.releases[-1], seen.family, seen.rows)
+    own = law(seen.releases[-1], seen.family, seen.rows, seen.described)
     whole = list(places) == list(range(len(own.score)))
     found = fit(own, None if whole else list(places))
     transform, shift = to_user

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
 from dpreg.looks.described import Described
 from dpreg.looks.families import Family
-from dpreg.looks.limits import fit_limits, locating_limits
-from dpreg.looks.locate import advance, from_box
+from dpreg.looks.limits import farthest, fit_limits, locating_limits
+from dpreg.looks.locate import advance, from_box, shortened
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.point import Point
 from dpreg.looks.release import Box, Release
@@ -70,6 +72,7 @@ class Seen:
         In order; the last is what coefficients come from.
     rows : float
         Released number of complete rows.
+    described : Described
     """
 
     plan: LookPlan
@@ -77,6 +80,7 @@ class Seen:
     box: Box
     releases: tuple[Release, ...]
     rows: float
+    described: Described
 
 
 def look(rows: RowsOfLooks, family: Family) -> Seen:
@@ -93,14 +97,7 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
     for place, share in enumerate(plan.early):
         if plan.gaussian:
             noise = plan.fit_noise(share, last=False)
-            limits = fit_limits(
-                count,
-                point.size,
-                point.dispersion,
-                noise.information_sd,
-                noise.score_sd,
-                plan.several,
-            )
+            point, limits = _placed(rows, point, family, count, noise, releases)
             release = rows.fitting(point, family, limits, share, noise, last=False)
         else:
             limits = locating_limits(point)
@@ -113,11 +110,55 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
         seen = max(moved.least, 0.02)
         settled = moved.step <= TUNING.moved and moved.weight <= TUNING.settled
         if plan.gaussian and settled and not hidden:
-            break
+            noise = plan.fit_noise(left, last=True)
+            _, (_, S) = _placed(rows, point, family, count, noise, releases)
+            saved = (S * noise.score_sd) ** 2 * float(share / left)
+            if _open(family, point, moved.length, count) <= saved:
+                break
     noise = plan.fit_noise(left, last=True)
-    limits = fit_limits(
-        count, point.size, point.dispersion, noise.information_sd, noise.score_sd, plan.several
-    )
+    point, limits = _placed(rows, point, family, count, noise, releases)
     before = None if plan.gaussian else releases[-1]
     releases.append(rows.fitting(point, family, limits, left, noise, last=True, before=before))
-    return Seen(plan, family, box, tuple(releases), count)
+    return Seen(plan, family, box, tuple(releases), count, rows.described)
+
+
+def _open(family: Family, point: Point, length: float, count: float) -> float:
+    """Return what a last look would leave open after a step of length r, as a score's variance.
+
+    Where the link is curved, the next step has a length of about r^2, and what H was at the last
+    point is right to about r.
+    """
+    if not math.isfinite(family.limits[0]):
+        return 0.0
+    return point.weight * (length**3 * count) ** 2 / point.size
+
+
+def _placed(
+    rows: RowsOfLooks,
+    point: Point,
+    family: Family,
+    count: float,
+    noise: FitNoise,
+    releases: Sequence[Release],
+) -> tuple[Point, tuple[float, float]]:
+    """Return where a fitting look is taken, and its A and S."""
+
+    def limits(point: Point) -> tuple[float, float]:
+        reach = math.inf, math.inf
+        if not rows.plan.persons:  # who may own any number of rows
+            reach = farthest(point, family, rows.described)
+        return fit_limits(
+            count,
+            point.size,
+            point.dispersion,
+            noise.information_sd,
+            noise.score_sd,
+            rows.plan.several,
+            reach,
+        )
+
+    if rows.plan.gaussian:
+        A, _ = limits(point)
+        before = releases[-1].limits[0] if releases else math.inf
+        point = shortened(point, rows.described, A, A / before)
+    return point, limits(point)

@@ -62,6 +62,7 @@ def rows_of(
         tuple(design.columns[j].width for j in offsets),
         (design.response.offset, design.response.width),
         model.trials_of(design),
+        tuple(j for j in columns if j in design.levels),
     )
     y = assumed.own
     if y is None:
