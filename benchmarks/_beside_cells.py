@@ -154,7 +154,7 @@ def cells() -> list[Cell]:
         Cell("diamonds, 9 columns", amin, LN3, 1e-5, diamonds, tuple(SIZES.values())),
         Cell("isotropic, n = 20,000", "ISSP", 1.0, 1e-6, isotropic(10), wide * 10 + ((-8, 8),)),
     ]
-    for n in (1_000, 5_000):
+    for n in (500, 1_000, 5_000):
         delta = n**-1.1
         box = ((0.0, 1.0),) * 5 + ((0.0, 7.0),)
         found.append(

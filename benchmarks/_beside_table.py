@@ -8,14 +8,14 @@ OURS = (
     "dpreg",
     "dpreg, bounds bought",
     "dpreg, objective",
-    "dpreg, objective, a fifth for bounds",
+    "dpreg, objective, .4 for bounds",
 )
 
 NEEDS = {
     "dpreg": "bounds",
     "dpreg, bounds bought": "nothing but rows",
     "dpreg, objective": "bounds",
-    "dpreg, objective, a fifth for bounds": "nothing but rows",
+    "dpreg, objective, .4 for bounds": "nothing but rows",
     "dpreg, choice": "bounds",
     "tukey": "delta, 1,000 p rows",
     "kendall": "delta, 1,000 k rows",
@@ -47,21 +47,35 @@ def loses(name: str, found: dict[str, Any], methods: dict[str, Any]) -> tuple[bo
 
 
 def table(lines: list[dict[str, Any]]) -> str:
-    head = "| data (whose) | eps, delta | method | needs | error | held | width | answers |"
-    rows = [head, "|---" * 8 + "|"]
-    for line in lines:
-        cost = f"{line['eps']:.3g}, {line['delta']:.2g}"
-        for name, found in line["methods"].items():
-            error, intervals = loses(name, found, line["methods"])
-            told = [f"{line['cell']} ({line['whose']})", cost, name, NEEDS[name]]
-            told.append(_cell(found["excess"], ".2g", error))
-            told += [_cell(found.get(part), ".2f", intervals) for part in ("held", "width")]
-            rows.append("| " + " | ".join([*told, f"{found['answers']:.2g}"]) + " |")
+    """Methods down, cells across: error, and in brackets what intervals hold and their width."""
+    heads = [
+        f"{one['cell']} ({one['whose']}); {one['eps']:.3g}, {one['delta']:.2g}" for one in lines
+    ]
+    rows = [f"| method | needs | {' | '.join(heads)} |", "|---" * (len(lines) + 2) + "|"]
+    for name in NEEDS:
+        if any(name in line["methods"] for line in lines):
+            entries = [_entry(name, line["methods"]) for line in lines]
+            rows.append(f"| {name} | {NEEDS[name]} | {' | '.join(entries)} |")
     return "\n".join(rows)
 
 
-def _cell(value: float | None, form: str, bold: bool) -> str:
-    if value is None:
+def _entry(name: str, methods: dict[str, Any]) -> str:
+    if name not in methods:
         return "-"
-    text = f"{value:{form}}" if value < 1000 else f"{value:.0e}"
+    found = methods[name]
+    if found["excess"] is None:
+        return "no answer"
+    error, intervals = loses(name, found, methods)
+    text = _bold(_short(found["excess"]), error)
+    if "held" in found:
+        told = f"{found['held']:.2f}, {_short(found['width'])}"
+        text += f" ({_bold(told, intervals)})"
+    return text if found["answers"] == 1 else f"{text}; answers {found['answers']:.2g}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.2g}" if value < 99.5 else f"{value:.0f}" if value < 1000 else f"{value:.0e}"
+
+
+def _bold(text: str, bold: bool) -> str:
     return f"**{text}**" if bold else text

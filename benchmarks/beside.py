@@ -83,19 +83,19 @@ def released(name: str, sample: Sample, seed: int) -> RegressionResults:
     cell, frame = sample.cell, sample.frame
     formula = "y ~ " + " + ".join(sample.names)
     told: dict[str, Any] = {
-        "schema": {} if "bought" in name or "a fifth" in name else sample.schema
+        "schema": {} if "bought" in name or ".4 for bounds" in name else sample.schema
     }
     cost: dict[str, Any] = {"eps": str(cell.eps), "delta": str(cell.delta)}
     told |= {"neighbors": "add-remove", "unsafe_seed": seed, "progress": False}
     if "choice" in name:
         chosen = dpreg.dp_select(formula, frame, fit="fresh", **cost, **told)
-        assert chosen.fit is not None
-        return chosen.fit
+        assert chosen.regression is not None
+        return chosen.regression
     method = "objective" if "objective" in name else "auto"
     if method == "objective":
         cost["delta"] = "0"
-    if "a fifth" in name:
-        told["shares"] = {"bounds": "0.2"}
+    if ".4 for bounds" in name:
+        told["shares"] = {"bounds": "0.4"}
     return dpreg.dp_ols(formula, frame, method=method, **cost, **told)
 
 
