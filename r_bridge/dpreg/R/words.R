@@ -16,7 +16,6 @@ r_words <- matrix(byrow = TRUE, ncol = 2, c(
   "\\bLedger\\(cap, (path|url)\\)", "dp_ledger(\\1, eps)",
   "as `Ledger\\.head` and `dpreg ledger show` print it", "as verify_ledger() tells it",
   "`dpreg ledger (adopt|verify)( --head)?`", "\\1_ledger()",
-  "`dpreg ledger migrate`", "`dpreg ledger migrate` in a terminal",
   "\\bby analyst=(?!\\w)", "by analyst = ",
   "budget=Ledger\\(\\.\\.\\.\\)", "budget = dp_ledger(...)",
   # Terms.

@@ -17,7 +17,7 @@ from oracles.forks import CLEAN, answers
 import dpreg
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger, queue, sqlite, store
+from dpreg.privacy.ledger import Ledger, sqlite, store
 from dpreg.privacy.mechanisms import choose
 from dpreg.sources import TableSource
 
@@ -310,18 +310,18 @@ def test_mutant_without_a_transaction_is_caught(tmp_path, monkeypatch):
         return len(met)
 
     @contextlib.contextmanager
-    def autocommit(database, deadline):
+    def autocommit(connection, *_):
         def run(statement, values=()):
             try:
-                return database._shared.connection.execute(statement, values).fetchall()
+                return connection.execute(statement, values).fetchall()
             except sqlite3.IntegrityError:
                 raise LedgerError("the key") from None
 
         yield run
 
     assert most_inside(tmp_path / "honest.db", 0.3) == 0
-    monkeypatch.setattr(sqlite.SqliteDatabase, "locked", autocommit)
-    monkeypatch.setattr(sqlite, "Queue", lambda file: queue.Queue(file / "no folder"))
+    Ledger("0.1", tmp_path / "mutant.db")
+    monkeypatch.setattr(sqlite, "_transaction", autocommit)
     assert most_inside(tmp_path / "mutant.db", 30) == 2
 
 

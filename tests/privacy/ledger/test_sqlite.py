@@ -2,11 +2,12 @@
 
 import math
 import os
+import sqlite3
 
 import pytest
 
 from dpreg.errors import LedgerError
-from dpreg.privacy.ledger.sqlite import MemoryDatabase
+from dpreg.privacy.ledger.sqlite import MemoryDatabase, as_ledger_errors
 
 
 @pytest.fixture
@@ -44,3 +45,23 @@ def test_two_of_them_share_nothing(database):
     other = MemoryDatabase()
     with other.reading(math.inf) as run:
         assert not list(run("SELECT name FROM sqlite_master"))
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (sqlite3.SQLITE_IOERR_LOCK, "lacks the locks"),
+        (sqlite3.SQLITE_IOERR_RDLOCK, "lacks the locks"),
+        (sqlite3.SQLITE_IOERR_SHMLOCK, "lacks the locks"),
+        (sqlite3.SQLITE_IOERR_SHMMAP, "lacks the locks"),
+        (sqlite3.SQLITE_IOERR_SHMSIZE, "disk is full"),
+        (sqlite3.SQLITE_IOERR_FSYNC, "disk failed"),
+        (sqlite3.SQLITE_BUSY_RECOVERY, "held by another process"),
+        (sqlite3.SQLITE_CORRUPT, "is damaged"),
+    ],
+)
+def test_what_befalls_a_disk_is_named(code, told):
+    fault = sqlite3.OperationalError("disk I/O error")
+    fault.sqlite_errorcode = code
+    with pytest.raises(LedgerError, match=told), as_ledger_errors():
+        raise fault
