@@ -237,7 +237,7 @@ def check_home(run: Run, facts: Facts, home: str, *, witnessed: bool) -> None:
             "the same budget twice. If the other is gone for good, run `dpreg ledger adopt`"
         )
     if settled.endswith(WITNESSED) and not witnessed:
-        raise LedgerError("this ledger has a witness: name it, by witness=, to charge the ledger")
+        raise LedgerError("this ledger has a witness: to charge it, name the witness by witness=")
     if witnessed and not settled.endswith(WITNESSED):
         raise LedgerError(
             "this ledger has no witness yet: run `dpreg ledger adopt --witness` to give it one"

@@ -14,16 +14,17 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from dpreg.errors import BudgetError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import charging, commits, postgres, receipts, store, witness
+from dpreg.privacy.ledger import charging, postgres, receipts, store
 from dpreg.privacy.ledger.chain import NOTHING, Caps, Entry, Line, Position, clean
 from dpreg.privacy.ledger.charging import Request, Verified
 from dpreg.privacy.ledger.opening import Place, opened, witness_at
-from dpreg.privacy.ledger.store import Facts, Run
+from dpreg.privacy.ledger.store import Database, Run
 
 __all__ = ["Ledger"]
 
@@ -82,10 +83,7 @@ class Ledger:
     does not protect from: see `dpreg.privacy.ledger.chain`.
     """
 
-    __slots__ = (
-        *("_analyst", "_caps", "_database", "_facts", "_read_only", "_seen", "_timeout"),
-        "_witness",
-    )
+    __slots__ = ("_analyst", "_book", "_read_only", "_seen", "_timeout")
 
     def __init__(
         self,
@@ -102,11 +100,8 @@ class Ledger:
     ) -> None:
         caps = Caps(cap, analyst_cap, period_cap, period)  # type: ignore[arg-type]
         self._set_up(analyst, read_only, timeout)
-        self._database, self._witness = opened(
-            path, None if read_only else caps, witness, read_only, self._timeout
-        )
-        self._begin()
-        self._caps.check_given(
+        self._book, self._seen = opened(path, caps, witness, read_only, self._timeout)
+        self.caps.check_given(
             caps, analysts=analyst_cap is not None, periods=period_cap is not None
         )
 
@@ -123,8 +118,7 @@ class Ledger:
         """Open a saved ledger with the caps that it holds."""
         ledger = cls.__new__(cls)
         ledger._set_up(analyst, read_only, timeout)
-        ledger._database, ledger._witness = opened(path, None, witness, read_only, ledger._timeout)
-        ledger._begin()
+        ledger._book, ledger._seen = opened(path, None, witness, read_only, ledger._timeout)
         return ledger
 
     def _set_up(self, analyst: str | None, read_only: bool, timeout: float) -> None:
@@ -134,40 +128,30 @@ class Ledger:
         self._read_only = read_only
         self._timeout = min(float(timeout), 1e6)
 
-    def _begin(self) -> None:
-        """Take up what holds for the ledger, and where its chain stands."""
-        deadline, heard = self._deadline(), self._heard()
-        with self._database.reading(deadline) as run:
-            self._facts: Facts = store.facts(run)
-            last = store.last(run)
-            if self._witness is not None:
-                witness.check(run, last, heard, self._facts, new=True)
-        self._caps = self._facts.caps
-        self._seen = self._facts.genesis if last is None else last.position
-        new = last is None and heard != self._seen and not self._read_only
-        if new and self._witness is not None:
-            self._witness.introduce(self._seen, deadline)
-
     @property
     def cap(self) -> Budget:
         """The most that may ever be charged."""
-        return self._caps.total
+        return self.caps.total
 
     @property
     def caps(self) -> Caps:
         """All caps: the data set's, the analysts' and the periods'."""
-        return self._caps
+        return self._book.facts.caps
 
     @property
     def path(self) -> Path | str | None:
         """The file, or the database's address without a password."""
-        place = self._database.place
-        return place if postgres.is_url(place) else Path(place) if place else None
+        return _shown(self._book.database)
+
+    @property
+    def witness(self) -> Path | str | None:
+        """The file or address of the witness, None where this handle names none."""
+        return None if self._book.witness is None else _shown(self._book.witness.database)
 
     @property
     def identity(self) -> str:
         """The random name that the account got when it was made."""
-        return self._facts.identity
+        return self._book.facts.identity
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -190,7 +174,7 @@ class Ledger:
     def head(self) -> str:
         """The chain's head: the number of entries, a colon, and the hash of the last."""
         with self._reading() as (_, last):
-            return str(self._facts.genesis if last is None else last.position)
+            return str(self._book.facts.genesis if last is None else last.position)
 
     def charge(
         self, budget: Budget, what: str, unit: str = "", *, analyst: str | None = None
@@ -224,22 +208,19 @@ class Ledger:
         if not isinstance(budget, Budget):
             raise BudgetError("charge takes a Budget")
         request = self._request(budget, what, unit, analyst)
-        line = commits.charge(
-            self._database, self._witness, self._facts, self._seen, request, self._deadline()
-        )
+        line = self._book.charge(self._seen, request, self._deadline())
         self._saw(line)
         _log.info("charged %s for %s: entry %d", budget, line.what, line.number)
-        receipts.note(self._facts, line)
+        receipts.note(self._book.facts, line)
         return line.entry
 
     def check(self, budget: Budget, what: str, unit: str = "") -> None:
         """Raise what `charge` would raise now, and charge nothing."""
         request = self._request(budget, what, unit, None)
         with self._reading() as (run, last):
-            home, witnessed = self._database.home(run), self._witness is not None
-            charging.check_home(run, self._facts, home, witnessed=witnessed)
-            now = self._database.now(run)
-            charging.fitting(last, run, self._facts, self._facts.genesis, request, now)
+            self._book.check_home(run)
+            facts, now = self._book.facts, self._book.database.now(run)
+            charging.fitting(last, run, facts, facts.genesis, request, now)
 
     def _request(self, budget: Budget, what: str, unit: str, analyst: str | None) -> Request:
         name = self._analyst if analyst is None else clean(analyst, "analyst")
@@ -277,7 +258,7 @@ class Ledger:
         """
         wanted = None if head is None else Position.read(head)
         with self._reading() as (run, _):
-            self._database.check(run)
+            self._book.database.check(run)
             return charging.verified(run, store.facts(run), wanted)
 
     def adopt(self, reason: str, *, witness: Place | None = None) -> Entry:
@@ -294,12 +275,12 @@ class Ledger:
             none. A ledger that is behind its witness is opened without it and adopted with it: its
             lost entries are then given up, which the new entry says.
         """
-        reason, deadline = clean(reason, "reason"), self._deadline()
+        reason, book = clean(reason, "reason"), self._book
         if witness is not None:
-            self._witness = witness_at(witness, self._database, True, self._timeout)
-        line = commits.adopt(
-            self._database, self._witness, self._facts, self._seen, reason, deadline
-        )
+            kept = witness_at(witness, book.database, True, self._timeout)
+            book = replace(book, witness=kept)
+        line = book.adopt(self._seen, reason, self._deadline())
+        self._book = book
         self._saw(line)
         return line.entry
 
@@ -310,8 +291,8 @@ class Ledger:
         return {
             "dpreg_ledger": store.FORMAT,
             "identity": self.identity,
-            "caps": self._caps.to_dict(),
-            "head": entries[-1].head if entries else str(self._facts.genesis),
+            "caps": self.caps.to_dict(),
+            "head": entries[-1].head if entries else str(self._book.facts.genesis),
             "entries": [entry.to_dict() for entry in entries],
         }
 
@@ -321,10 +302,6 @@ class Ledger:
     def _deadline(self) -> float:
         return time.monotonic() + self._timeout
 
-    def _heard(self) -> Position | None:
-        """Return what the witness saw: before the ledger is read, which may only be later."""
-        return None if self._witness is None else self._witness.seen(self._deadline())
-
     def _saw(self, line: Line) -> None:
         """Keep the latest position; other threads may have seen later ones."""
         if line.number >= self._seen.number:
@@ -333,12 +310,7 @@ class Ledger:
     @contextmanager
     def _reading(self) -> Iterator[tuple[Run, Line | None]]:
         """See one state of the account, which must not be older than what was seen."""
-        heard, seen = self._heard(), self._seen
-        with self._database.reading(self._deadline()) as run:
-            last = store.last(run)
-            charging.check_seen(run, last, seen, self._facts)
-            if self._witness is not None:
-                witness.check(run, last, heard, self._facts, new=True)
+        with self._book.reading(self._seen, self._deadline()) as (run, last):
             if last is not None:
                 self._saw(last)
             yield run, last
@@ -347,15 +319,20 @@ class Ledger:
         """Pickle by path: the copy is another handle."""
         if self.path is None:
             raise BudgetError("a ledger without a path cannot be copied or pickled: give it one")
-        kept = None if self._witness is None else self._witness.database.place
-        return _again, (str(self.path), self._analyst or None, kept, self._read_only, self._timeout)
+        given = (self._analyst or None, self.witness, self._read_only, self._timeout)
+        return _again, (str(self.path), *given)
 
     def __repr__(self) -> str:
         """Show the account's state."""
         return f"<Ledger: {self.spent} spent of {self.cap}>"
 
 
+def _shown(database: Database) -> Path | str | None:
+    place = database.place
+    return place if postgres.is_url(place) else Path(place) if place else None
+
+
 def _again(
-    path: str, analyst: str | None, kept: str | None, read_only: bool, timeout: float
+    path: str, analyst: str | None, witness: Place | None, read_only: bool, timeout: float
 ) -> Ledger:
-    return Ledger.open(path, analyst=analyst, witness=kept, read_only=read_only, timeout=timeout)
+    return Ledger.open(path, analyst=analyst, witness=witness, read_only=read_only, timeout=timeout)

@@ -7,10 +7,11 @@ import time
 
 from dpreg.errors import LedgerError
 from dpreg.privacy.ledger import postgres, sqlite, store
-from dpreg.privacy.ledger.chain import Caps
+from dpreg.privacy.ledger.book import Book
+from dpreg.privacy.ledger.chain import Caps, Position
 from dpreg.privacy.ledger.charging import WITNESSED
 from dpreg.privacy.ledger.store import Database
-from dpreg.privacy.ledger.witness import Witness
+from dpreg.privacy.ledger.witness import CREATE, Witness
 
 __all__ = ["Place", "opened", "witness_at"]
 
@@ -19,19 +20,19 @@ Place = str | os.PathLike[str]
 
 def opened(
     path: Place | None, caps: Caps | None, witness: Place | None, read_only: bool, timeout: float
-) -> tuple[Database, Witness | None]:
-    """Open a ledger and its witness; make them first where there is none and caps are given."""
+) -> tuple[Book, Position]:
+    """Open a ledger and its witness; make them first where there is none and caps are given.
+
+    Returns the book, and where its chain stands.
+    """
     if path is None and witness is not None:
         raise LedgerError("a ledger without a path has no use for a witness: give it a path")
     deadline = time.monotonic() + timeout
     database = _database(path, "ledger", read_only, timeout)
     there = database.there(deadline)
-    if not there and caps is None:
-        server = postgres.is_url(path)
-        raise LedgerError(
-            f"there is no ledger {'in this database' if server else 'at this path'}: make it with "
-            f"Ledger(cap, {'url' if server else 'path'})"
-        )
+    if not there and (caps is None or read_only):
+        place = "url" if postgres.is_url(path) else "path"
+        raise LedgerError(f"there is no ledger at this {place}: make it with Ledger(cap, {place})")
     kept = None if witness is None else witness_at(witness, database, not there, timeout)
     if not there and caps is not None:
         seen = None if kept is None else kept.seen(deadline)
@@ -42,7 +43,13 @@ def opened(
             )
         mark = "" if kept is None else WITNESSED
         database.make(lambda run, home: store.create(run, caps, home + mark), deadline)
-    return database, kept
+    with database.reading(deadline) as run:
+        book = Book(database, kept, store.facts(run))
+    with book.reading(book.facts.genesis, deadline) as (_, last):
+        seen = book.facts.genesis if last is None else last.position
+    if kept is not None and last is None and not read_only:
+        kept.introduce(seen, deadline)
+    return book, seen
 
 
 def witness_at(place: Place, database: Database, make: bool, timeout: float) -> Witness:
@@ -50,9 +57,10 @@ def witness_at(place: Place, database: Database, make: bool, timeout: float) -> 
     kept, deadline = _database(place, "witness", False, timeout), time.monotonic() + timeout
     if kept.place == database.place:
         raise LedgerError("a ledger cannot be its own witness: keep that elsewhere")
-    if make:
-        Witness(kept).make(deadline)
-    elif not kept.there(deadline):
+    if not kept.there(deadline):
+        if make:
+            kept.make(lambda run, _: run(CREATE), deadline)
+            return Witness(kept)
         raise LedgerError(
             "there is no witness here: restore it; to make a new one for this ledger run "
             "`dpreg ledger adopt --witness`"

@@ -17,47 +17,20 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import quote
+from typing import Final
 
 from dpreg.errors import LedgerError
 from dpreg.paths import identity, ordinary, reason, sync_folder
 from dpreg.privacy.ledger.store import Run
+from dpreg.privacy.ledger.transactions import as_ledger_errors, connected, transaction
 
-__all__ = ["MemoryDatabase", "SqliteDatabase", "as_ledger_errors"]
+__all__ = ["MemoryDatabase", "SqliteDatabase"]
 
-_BRIEF: Final = 0.05  # seconds in C, where an interrupt waits
 _MAKING: Final = 30.0  # seconds that another may take to make a ledger in the same folder
-_UNLOCKABLE: Final = "This file system lacks the locks a ledger needs; store it elsewhere."
-_FULL: Final = "the disk is full: nothing was charged"
-_TOLD: Final = {
-    sqlite3.SQLITE_IOERR_LOCK: _UNLOCKABLE,
-    sqlite3.SQLITE_IOERR_RDLOCK: _UNLOCKABLE,
-    sqlite3.SQLITE_IOERR_UNLOCK: _UNLOCKABLE,
-    sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK: _UNLOCKABLE,
-    sqlite3.SQLITE_IOERR_SHMLOCK: _UNLOCKABLE,
-    sqlite3.SQLITE_IOERR_SHMOPEN: _UNLOCKABLE,
-    sqlite3.SQLITE_IOERR_SHMMAP: _UNLOCKABLE,
-    sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,
-    sqlite3.SQLITE_FULL: _FULL,
-    sqlite3.SQLITE_READONLY: "the ledger or its folder may not be written to: nothing was charged",
-    sqlite3.SQLITE_CANTOPEN: (
-        "the ledger may not be opened by this user: its folder must be writable, too"
-    ),
-    sqlite3.SQLITE_IOERR: "the disk failed, and nothing was released",
-    sqlite3.SQLITE_BUSY: (
-        "the ledger has been held by another process all the time that this call may wait (its "
-        "timeout); nothing was charged: try again, or look for a process that is stopped"
-    ),
-    sqlite3.SQLITE_NOTADB: (
-        "this file is not a ledger; a ledger of dpreg 0.1 must be migrated with dpreg 0.2 first"
-    ),
-}
-"""What an error is called here, by its extended code or else by its primary one."""
 _uses: Final[list[tuple[int, tuple[int, int]]]] = []
 """Process and file of each open connection, so that a fork knows those that it inherited."""
 
@@ -78,7 +51,7 @@ class MemoryDatabase:
         """Run statements that are undone if the block raises."""
         if os.getpid() != self._owner:
             raise LedgerError("this ledger belongs to another process: give it a path")
-        with self._lock, _transaction(self._connection, "BEGIN", deadline, "ledger") as run:
+        with self._lock, transaction(self._connection, "BEGIN", deadline, "ledger") as run:
             yield run
 
     reading = writing
@@ -161,7 +134,7 @@ class SqliteDatabase:
             _used(file),
             as_ledger_errors(self._role),
             closing(self._connection()) as connection,
-            _transaction(connection, begin, deadline, self._role) as run,
+            transaction(connection, begin, deadline, self._role) as run,
         ):
             for ending in ("-wal", "-shm"):
                 with suppress(FileNotFoundError):
@@ -169,12 +142,11 @@ class SqliteDatabase:
             yield run
 
     def _connection(self) -> sqlite3.Connection:
-        folder = self.file.parent
-        writable = os.access(folder, os.W_OK) and os.access(self.file, os.W_OK)
-        if not writable and not _size(self.file.with_name(self.file.name + "-wal")):
+        writable = all(os.access(one, os.W_OK) for one in (self.file, self.file.parent))
+        if not writable and not os.path.exists(self.place + "-wal"):
             # This user cannot make the log that reading takes, and all that was written is here.
-            return _connection(self.file, "?mode=ro&immutable=1")
-        return _connection(self.file, "?mode=ro" if self._read_only else "?mode=rw")
+            return connected(self.file, "?mode=ro&immutable=1")
+        return connected(self.file, "?mode=ro" if self._read_only else "?mode=rw")
 
     def there(self, deadline: float) -> bool:
         """Tell whether the file was there."""
@@ -182,7 +154,7 @@ class SqliteDatabase:
 
     def make(self, fill: Callable[[Run, str], object], deadline: float) -> None:
         """Make the file, unless there is one now."""
-        _make_file(self.file, fill)
+        _make_file(self.file, fill, self._role)
         self._opened = self._identity()
 
     def home(self, run: Run) -> str:
@@ -202,13 +174,9 @@ class SqliteDatabase:
         """Return device and number of the file at this path; refuse a second name."""
         try:
             found = os.stat(self.place)
-        except FileNotFoundError:
-            raise LedgerError(
-                f"the {self._role}'s file {self.place!r} is gone, and with it what was spent"
-            ) from None
         except OSError as fault:
             raise LedgerError(
-                f"the {self._role} {self.place!r} cannot be opened: {reason(fault)}"
+                f"the {self._role} {self.place!r} is gone, or cannot be opened: {reason(fault)}"
             ) from None
         if found.st_nlink > 1:
             raise LedgerError(
@@ -238,64 +206,7 @@ def _used(file: tuple[int, int]) -> Iterator[None]:
         _uses.remove((process, file))
 
 
-@contextmanager
-def _transaction(
-    connection: sqlite3.Connection, begin: str, deadline: float, role: str
-) -> Iterator[Run]:
-    """Begin, waiting until a deadline; commit at the end of the block, undo if it raises."""
-
-    def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with as_ledger_errors(role):
-            return connection.execute(statement, values).fetchall()
-
-    with as_ledger_errors(role):
-        _retry(connection, "PRAGMA synchronous = EXTRA", deadline)  # which reads the file, too
-        _retry(connection, begin, deadline)
-    try:
-        with as_ledger_errors(role):
-            _retry(connection, "SELECT count(*) FROM sqlite_master", deadline)  # now it has begun
-        yield run
-        with as_ledger_errors(role):
-            _retry(connection, "COMMIT", deadline)
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def _retry(connection: sqlite3.Connection, statement: str, deadline: float) -> None:
-    """Run a statement that may find the database locked, until a deadline."""
-    while True:
-        try:
-            connection.execute(statement).fetchall()
-            return
-        except sqlite3.OperationalError as fault:
-            busy = getattr(fault, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-            if not busy or time.monotonic() > deadline:
-                raise
-
-
-@contextmanager
-def as_ledger_errors(role: str = "ledger") -> Iterator[None]:
-    """Raise what SQLite says as a LedgerError."""
-    try:
-        yield
-    except sqlite3.Error as fault:
-        code = getattr(fault, "sqlite_errorcode", 0)
-        told = "the ledger is damaged, or no ledger; no charge is possible"
-        told = _TOLD.get(code, _TOLD.get(code & 0xFF, told))
-        raise LedgerError(told.replace("ledger", role)) from None
-
-
-def _connection(file: Path, mode: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"file:{quote(os.fsencode(file))}{mode}", uri=True, isolation_level=None, timeout=_BRIEF
-    )
-    connection.execute("PRAGMA trusted_schema = OFF")
-    return connection
-
-
-def _make_file(file: Path, fill: Callable[[Run, str], object]) -> None:
+def _make_file(file: Path, fill: Callable[[Run, str], object], role: str) -> None:
     """Make a file at a path where there is none; leave one that is there alone.
 
     It is made under another name, synced and renamed, so no other process sees it half made.
@@ -303,16 +214,14 @@ def _make_file(file: Path, fill: Callable[[Run, str], object]) -> None:
     made = file.with_name(f".{file.name[:100]}.{os.urandom(8).hex()}")
     try:
         os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        with as_ledger_errors(), closing(_connection(made, "?mode=rw")) as connection:
-            with _transaction(
-                connection, "BEGIN IMMEDIATE", time.monotonic() + 10, "ledger"
-            ) as run:
+        with as_ledger_errors(role), closing(connected(made, "?mode=rw")) as connection:
+            with transaction(connection, "BEGIN IMMEDIATE", time.monotonic() + 10, role) as run:
                 fill(run, f"inode {made.stat().st_ino}")
             if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
                 raise LedgerError("this file system cannot hold a ledger: SQLite's log fails there")
         _place(made, file)
     except OSError as fault:
-        raise LedgerError(f"no ledger can be made at {str(file)!r}: {reason(fault)}") from None
+        raise LedgerError(f"no {role} can be made at {str(file)!r}: {reason(fault)}") from None
     finally:
         for ending in ("", "-wal", "-shm"):
             with suppress(OSError):
@@ -364,10 +273,3 @@ def _share_with_group(beside: str, file: str) -> None:
             return  # not a member of that group
     if found.st_mode & 0o777 != wanted.st_mode & 0o777:
         os.chmod(beside, wanted.st_mode & 0o777)
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0

@@ -104,14 +104,13 @@ class Facts:
         return self.caps.genesis(self.identity)
 
 
-def create(run: Run, caps: Caps, home: str) -> Facts:
+def create(run: Run, caps: Caps, home: str) -> None:
     """Make the tables of a new account."""
-    made = Facts(secrets.token_hex(16), caps, home)
     for statement in _CREATE:
         run(statement)
     told = json.dumps(caps.to_dict(), sort_keys=True)
-    run("INSERT INTO dpreg_ledger VALUES (1, ?, ?, ?, ?)", (FORMAT, made.identity, told, home))
-    return made
+    identity = secrets.token_hex(16)
+    run("INSERT INTO dpreg_ledger VALUES (1, ?, ?, ?, ?)", (FORMAT, identity, told, home))
 
 
 def facts(run: Run) -> Facts:

@@ -43,9 +43,9 @@ from dpreg.privacy.ledger import charging
 from dpreg.privacy.ledger.chain import Line, Position
 from dpreg.privacy.ledger.store import Database, Facts, Run
 
-__all__ = ["Watch", "Witness", "check"]
+__all__ = ["CREATE", "Watch", "Witness", "check"]
 
-_CREATE = "CREATE TABLE dpreg_witness (number INTEGER PRIMARY KEY, hash TEXT NOT NULL)"
+CREATE = "CREATE TABLE dpreg_witness (number INTEGER PRIMARY KEY, hash TEXT NOT NULL)"
 _LAST = "SELECT number, hash FROM dpreg_witness ORDER BY number DESC LIMIT 1"
 
 
@@ -73,11 +73,6 @@ class Witness:
 
     database: Database
 
-    def make(self, deadline: float) -> None:
-        """Make it where there is none."""
-        if not self.database.there(deadline):
-            self.database.make(lambda run, _: run(_CREATE), deadline)
-
     def seen(self, deadline: float) -> Position | None:
         """Return the last head that it saw; to be asked before the ledger is read."""
         with self.database.reading(deadline) as run:
@@ -91,6 +86,8 @@ class Witness:
 
     def introduce(self, head: Position, deadline: float) -> None:
         """Tell of a new ledger, unless a charge was seen."""
+        if self.seen(deadline) == head:
+            return
         with self.held(deadline) as watch:
             if watch.seen is None or watch.seen.number == 0:
                 watch.restart(head)

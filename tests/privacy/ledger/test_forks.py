@@ -77,7 +77,7 @@ def test_a_fork_of_a_process_that_was_using_the_ledger_may_not_use_it(tmp_path):
         results.put((said, told(other, "of another file")))
 
     child = FORK.Process(target=inside)
-    with ledger._database.reading(1e12):
+    with ledger._book.database.reading(1e12):
         child.start()
     ((said, elsewhere),) = answers(results, [child])
     child.join()

@@ -4,13 +4,14 @@ import contextlib
 import pickle
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from oracles.forks import FORK
 
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger, commits
+from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.ledger.postgres import LostConnection
 
 psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
@@ -180,6 +181,13 @@ def test_no_connection_is_kept_between_uses(server, base):
             time.sleep(0.01)
 
 
+def test_commits_are_synchronous_where_the_server_is_told_otherwise(server, base):
+    ledger = Ledger(1, base)
+    server.sql(f"ALTER DATABASE {name_of(base)} SET synchronous_commit = off", name_of(base))
+    with ledger._book.database.writing(time.monotonic() + 30) as run:
+        assert run("SHOW synchronous_commit") == [("on",)]
+
+
 @pytest.mark.parametrize("lost", [True, False])
 def test_what_fails_after_a_lost_connection_is_not_certain(lost):
     class Server:
@@ -194,7 +202,9 @@ def test_what_fails_after_a_lost_connection_is_not_certain(lost):
     ledger = Ledger(1)
     request = ledger._request(TENTH, "x", "", None)
     with pytest.raises(LedgerError) as caught:
-        commits.charge(Server(), None, ledger._facts, ledger._seen, request, time.monotonic() + 60)
+        replace(ledger._book, database=Server()).charge(
+            ledger._seen, request, time.monotonic() + 60
+        )
     assert ("nothing was charged" in str(caught.value)) is not lost
     assert ("may or may not have been written" in str(caught.value)) is lost
 

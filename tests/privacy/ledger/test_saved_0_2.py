@@ -54,6 +54,6 @@ def test_it_gets_a_witness_by_adopting_it(path, tmp_path):
     watched = Ledger.open(path, witness=place, analyst="ann")
     assert watched.entries[-1].what == "adopted, witnessed: kept from now on"
     watched.charge(Budget(1), "goes on", UNIT)
-    with pytest.raises(LedgerError, match="has a witness: name it"):
+    with pytest.raises(LedgerError, match="has a witness: to charge it, name"):
         Ledger.open(path, analyst="ann").charge(Budget("0.1"), "without it", UNIT)
     assert watched.verify(HEAD).entries == 6

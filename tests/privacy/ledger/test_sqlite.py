@@ -7,7 +7,8 @@ import sqlite3
 import pytest
 
 from dpreg.errors import LedgerError
-from dpreg.privacy.ledger.sqlite import MemoryDatabase, as_ledger_errors
+from dpreg.privacy.ledger.sqlite import MemoryDatabase, SqliteDatabase
+from dpreg.privacy.ledger.transactions import as_ledger_errors
 
 
 @pytest.fixture
@@ -48,20 +49,29 @@ def test_two_of_them_share_nothing(database):
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("name", "told"),
     [
-        (sqlite3.SQLITE_IOERR_LOCK, "lacks the locks"),
-        (sqlite3.SQLITE_IOERR_RDLOCK, "lacks the locks"),
-        (sqlite3.SQLITE_IOERR_SHMLOCK, "lacks the locks"),
-        (sqlite3.SQLITE_IOERR_SHMMAP, "lacks the locks"),
-        (sqlite3.SQLITE_IOERR_SHMSIZE, "disk is full"),
-        (sqlite3.SQLITE_IOERR_FSYNC, "disk failed"),
-        (sqlite3.SQLITE_BUSY_RECOVERY, "held by another process"),
-        (sqlite3.SQLITE_CORRUPT, "is damaged"),
+        ("SQLITE_IOERR_LOCK", "lacks the locks"),
+        ("SQLITE_IOERR_RDLOCK", "lacks the locks"),
+        ("SQLITE_IOERR_SHMLOCK", "lacks the locks"),
+        ("SQLITE_IOERR_SHMMAP", "lacks the locks"),
+        ("SQLITE_IOERR_SHMSIZE", "disk is full"),
+        ("SQLITE_FULL", "disk is full"),
+        ("SQLITE_IOERR_FSYNC", "disk failed"),
+        ("SQLITE_BUSY_RECOVERY", "held by another process"),
+        ("SQLITE_CORRUPT", "is damaged"),
     ],
 )
-def test_what_befalls_a_disk_is_named(code, told):
+def test_what_befalls_a_disk_is_named(name, told):
     fault = sqlite3.OperationalError("disk I/O error")
-    fault.sqlite_errorcode = code
+    fault.sqlite_errorname = name
     with pytest.raises(LedgerError, match=told), as_ledger_errors():
         raise fault
+
+
+def test_commits_are_synced_to_the_disk(tmp_path):
+    kept = SqliteDatabase(tmp_path / "kept.db")
+    kept.make(lambda run, _: run("CREATE TABLE kept (number INTEGER)"), math.inf)
+    with kept.writing(math.inf) as run:
+        assert run("PRAGMA synchronous") == [(3,)]  # EXTRA
+        assert run("PRAGMA journal_mode") == [("wal",)]

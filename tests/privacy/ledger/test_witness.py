@@ -93,9 +93,9 @@ def test_a_ledger_restored_in_place_is_refused_by_its_witness(path, witness, los
         with pytest.raises(LedgerError, match=rf"{BEHIND}|rolled back"):
             call()
     forgetful = Ledger.open(path)
-    with pytest.raises(LedgerError, match="has a witness: name it"):
+    with pytest.raises(LedgerError, match="has a witness: to charge it, name"):
         spend(forgetful)
-    with pytest.raises(LedgerError, match="has a witness: name it"):
+    with pytest.raises(LedgerError, match="has a witness: to charge it, name"):
         forgetful.check(TENTH, "a share")
     assert forgetful.spent == Budget("0.2")  # to look at it, it need not be named
 
@@ -303,6 +303,22 @@ def test_charges_beside_a_reader_are_no_alarm(path, file, monkeypatch, looks):
     monkeypatch.setattr(Witness, "seen", seen)
     found = reader.verify() if looks == "verify" else Ledger.open(path, witness=file).verify()
     assert found.entries == 2
+
+
+def test_a_charge_while_another_opens_a_new_ledger_stays_witnessed(path, file, monkeypatch):
+    other, honest = Ledger(5, path, witness=file), Witness.introduce
+
+    def introduce(kept, head, deadline):
+        monkeypatch.undo()
+        before = kept.seen(deadline)
+        spend(other)
+        monkeypatch.setattr(Witness, "seen", lambda *_: before)
+        honest(kept, type(head)(0, "of another"), deadline)
+        monkeypatch.undo()
+
+    monkeypatch.setattr(Witness, "introduce", introduce)
+    Ledger.open(path, witness=file)
+    assert last_seen(file) == other.head
 
 
 # Accepting a loss, changing the witness
