@@ -176,7 +176,13 @@ ledger_path <- function(budget) {
   path_text(budget, "the ledger's path")
 }
 
-witness_path <- function(witness) if (!is.null(witness)) ledger_path(the$addresses[[witness]] %||% witness)
+witness_path <- function(witness) {
+  if (is.null(witness)) return(NULL)
+  if (!is.character(witness) || length(witness) != 1 || is.na(witness)) {
+    dpreg_stop("budget_error", "witness must be the path of a file, or the address of a PostgreSQL database.")
+  }
+  ledger_path(the$addresses[[witness]] %||% witness)
+}
 
 # The ledger's place, with its witness's if it has one.
 ledger_places <- function(ledger) {
