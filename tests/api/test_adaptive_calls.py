@@ -17,6 +17,7 @@ from dpreg.looks.plan import plan_looks
 from dpreg.privacy.protection import Protection
 from dpreg.results.looks import ReleasedLook
 from dpreg.results.views import privacy_facts
+from dpreg.sources import as_source
 
 
 def adaptive(formula="y ~ x + z", data=None, eps=1, **arguments):
@@ -194,14 +195,15 @@ def test_the_old_name_of_the_method_is_told_the_new_one():
     assert old == adaptive(method="adaptive", unsafe_seed=1)
 
 
-def test_a_stream_is_read_once_and_says_so():
-    stream = pa.Table.from_pandas(table()).to_reader()
-    fit = adaptive(data=stream)
+def test_a_stream_serves_for_all_looks_unless_it_may_not_be_held():
+    rows = pa.Table.from_pandas(table())
+    fit = adaptive(data=rows.to_reader())
+    assert (fit.method, fit.passes) == ("adaptive", 4)
+    fit = adaptive(data=as_source(rows.to_reader(), hold=False))
     assert (fit.method, fit.passes) == ("gram", 1)
-    assert "can be read once" in fit.notes[0]
-    stream = pa.Table.from_pandas(table()).to_reader()
+    assert "can be read once, and may not be held" in fit.notes[0]
     with pytest.raises(DataError, match="4 times"):
-        adaptive(data=stream, method="adaptive")
+        adaptive(data=as_source(rows.to_reader(), hold=False), method="adaptive")
 
 
 def test_missing_rows_contributions_and_passes():

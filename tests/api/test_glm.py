@@ -27,6 +27,7 @@ from dpreg.errors import (
 from dpreg.results.glm import GLMResults
 from dpreg.results.load import from_json
 from dpreg.results.serialize import fields_of
+from dpreg.sources import as_source
 
 SCHEMA = {
     "x": (-1, 1),
@@ -383,7 +384,7 @@ def test_an_offset_needs_declared_bounds():
 def test_rows_are_read_several_times():
     rows = pa.Table.from_pandas(table(50))
     with pytest.raises(DataError, match="once"):
-        glm(data=pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches()))
+        glm(data=as_source(rows.to_reader(), hold=False))
 
 
 def test_a_person_may_own_rows():
@@ -394,16 +395,20 @@ def test_a_person_may_own_rows():
     assert "however many: they were summed" in fit.privacy
 
 
-def test_a_stream_of_persons_is_kept_for_all_looks_unless_bounds_are_bought():
+def test_a_stream_of_persons_is_kept_for_all_looks_and_for_bounds_unless_it_may_not_be():
     data = table(3000).assign(id=np.arange(3000) // 3)
     schema = {name: how for name, how in SCHEMA.items() if name != "w"}
+    stream = pa.Table.from_pandas(data).to_reader
     ledger = dpreg.Ledger(dpreg.Budget(9, "1e-5"))
     with pytest.raises(DataError, match="bounds have to be bought"):
-        glm(data=pa.Table.from_pandas(data).to_reader(), person="id", schema=schema, budget=ledger)
+        glm(data=as_source(stream(), hold=False), person="id", schema=schema, budget=ledger)
     assert ledger.spent.eps == 0
-    stream = pa.Table.from_pandas(data).to_reader()
     told = {"person": "id", "unsafe_seed": 1}
-    assert glm(data=stream, **told).params.equals(glm(data=data, **told).params)
+    for given in (stream(), as_source(stream(), hold=False)):
+        assert glm(data=given, **told).params.equals(glm(data=data, **told).params)
+    with pytest.warns(DpregWarning, match="leaves out w"):
+        bought = [glm(data=given, schema=schema, **told).params for given in (stream(), data)]
+    assert bought[0].equals(bought[1])
 
 
 def test_few_rows_are_looked_at_and_told_before_the_charge():
