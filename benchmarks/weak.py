@@ -25,8 +25,8 @@ from scipy.stats import norm
 
 import dpreg
 from benchmarks._power_cells import EFFECTS, Cell, draw
-from benchmarks._power_runs import choosing_law, verdicts
-from benchmarks._staged_rows import Rows, Setting
+from benchmarks._power_runs import Setting, choosing_laws
+from dpreg.choice import choose
 
 WEAK = len(EFFECTS) - 1
 POWER = 0.9
@@ -38,12 +38,13 @@ _MOST = 0.995
 
 def by_looks(cell: Cell, runs: int) -> float:
     """Return the share of releases that report the weak term."""
-    laws, setting = [], Setting(cell.eps, cell.delta)
+    found, setting = [], Setting(cell.eps, cell.delta)
     for place in range(-(-runs // TIMES)):
         rng = np.random.default_rng([zlib.crc32(cell.name.encode()), place, 90])
-        rows = Rows(*draw(cell, rng))
-        laws += [choosing_law(rows, setting, rng) for _ in range(TIMES)]
-    return float(np.mean([WEAK in one.reported for one in verdicts(laws, cell.space)]))
+        x, y = draw(cell, rng)
+        laws = [choosing_laws(x, y, setting, rng) for _ in range(TIMES)]
+        found += [WEAK in choose(own, cell.space).found for own in laws]
+    return float(np.mean(found))
 
 
 def by_default(cell: Cell, sets: int) -> float:

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -103,7 +103,7 @@ class Law:
 
 
 def law(release: Release, family: Family, rows: float) -> Law:
-    """Return the law of a fitting look."""
+    """Return the law of a look; of a locating one that of its rows as they are limited."""
     point, d = release.point, release.point.size
     H = lifted(release.information, point, rows)
     trace = max(float(np.trace(H)), TUNING.least_count * rows * d)
@@ -124,7 +124,9 @@ def law(release: Release, family: Family, rows: float) -> Law:
         inner = (Q * np.clip(values, TUNING.least_phi * phi, phi / TUNING.least_phi)) @ Q.T
     whole = max(release.trace, least)
     heavy = max(release.tail, 0.0) / whole
-    cut = TUNING.allowance * cut_score(rows, d, phi, release.limits[1]) / math.sqrt(d)
+    cut = 0.0
+    if not release.together:
+        cut = TUNING.allowance * cut_score(rows, d, phi, release.limits[1]) / math.sqrt(d)
     if heavy > TUNING.heavy:
         cut = max(cut, release.tail / (2 * math.log(2) * release.limits[1]) / math.sqrt(d))
     return Law(
@@ -170,6 +172,18 @@ class Fit:
     hidden: Floats
     guessed: Floats
     step: float
+
+    def of(self, some: Sequence[int]) -> Fit:
+        """Return some of the coefficients, as they are beside the others."""
+        square = np.ix_(some, some)
+        return replace(
+            self,
+            params=self.params[some],
+            covariance=self.covariance[square],
+            sampling=self.sampling[square],
+            hidden=self.hidden[some],
+            guessed=self.guessed[some],
+        )
 
 
 def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -9,14 +11,14 @@ from typing import Protocol
 from dpreg.looks.described import Described
 from dpreg.looks.families import Family
 from dpreg.looks.limits import fit_limits, locating_limits
-from dpreg.looks.locate import advance, from_box
+from dpreg.looks.locate import advance, farthest, from_box
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.point import Point
 from dpreg.looks.release import Box, Release
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.fit_noise import FitNoise
 
-__all__ = ["RowsOfLooks", "Seen", "look"]
+__all__ = ["RowsOfLooks", "Seen", "look", "look_at_chosen"]
 
 
 class RowsOfLooks(Protocol):
@@ -43,6 +45,7 @@ class RowsOfLooks(Protocol):
         *,
         last: bool,
         before: Release | None = None,
+        places: Sequence[int] | None = None,
     ) -> Release:
         """Release score, middle and information at a point."""
 
@@ -83,41 +86,90 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
     """Look as often as the plan allows: at the box, nearer and nearer, last with all that is left.
 
     With delta all looks but the first are fitting looks. At pure eps they are locating looks, and
-    the last takes its information from the one before.
+    the last takes its information from the one before. Where terms are chosen all are locating.
     """
     plan = rows.plan
     box = rows.box()
     point, family, count = from_box(box, family, rows.described)
     releases: list[Release] = []
-    left, seen = 1 - plan.box_share, 0.0
+    left, seen = 1 - plan.box_share - plan.later, 0.0
     for place, share in enumerate(plan.early):
-        if plan.gaussian:
-            noise = plan.fit_noise(share, last=False)
-            limits = fit_limits(
-                count,
-                point.size,
-                point.dispersion,
-                noise.information_sd,
-                noise.score_sd,
-                plan.several,
-            )
-            release = rows.fitting(point, family, limits, share, noise, last=False)
+        if plan.gaussian and not plan.locating:
+            release = _fitting(rows, point, family, count, share, last=False)
         else:
-            limits = locating_limits(point)
-            signal = point.size * min(4.0 * point.size / count, 1.0) * point.dispersion
-            release = rows.locating(point, family, limits, share, signal)
+            release = _locating(rows, point, family, count, share)
         releases.append(release)
         left -= share
         point, moved = advance(release, family, count, first=place == 0)
         hidden = moved.least < TUNING.hidden and (place < 1 or moved.least > 1.3 * seen)
         seen = max(moved.least, 0.02)
         settled = moved.step <= TUNING.moved and moved.weight <= TUNING.settled
-        if plan.gaussian and settled and not hidden:
+        straight = plan.locating and not math.isfinite(family.limits[0])
+        if plan.stops and (straight or (settled and not hidden)):
             break
-    noise = plan.fit_noise(left, last=True)
-    limits = fit_limits(
+    if plan.locating:
+        releases.append(_locating(rows, point, family, count, left))
+    else:
+        before = None if plan.gaussian else releases[-1]
+        releases.append(_fitting(rows, point, family, count, left, last=True, before=before))
+    return Seen(plan, family, box, tuple(releases), count)
+
+
+def look_at_chosen(rows: RowsOfLooks, seen: Seen, point: Point, places: Sequence[int]) -> Seen:
+    """Look at the columns that were chosen, from a point where the looks before put it.
+
+    `places` say where they stand among those that were looked at before, 0 the constant.
+
+    With delta there are two fitting looks: limits of the looks before are narrow, and one step from
+    the fit of the bulk to that of all rows is long. At pure eps there is one, which takes its
+    information from the look that chose.
+    """
+    plan, whole, family = rows.plan, seen.plan.later, seen.family
+    if not plan.gaussian:
+        before = seen.releases[-1]
+        noise = plan.fit_noise(whole, last=True)
+        limits = _limits(plan, point, seen.rows, noise)
+        last = rows.fitting(
+            point, family, limits, whole, noise, last=True, before=before, places=places
+        )
+        return Seen(plan, family, seen.box, (last,), seen.rows)
+    first = whole * Fraction(TUNING.fresh_first).limit_denominator(1000)
+    early = _fitting(rows, point, family, seen.rows, first, last=False)
+    point, _ = advance(early, family, seen.rows, first=False)
+    last = _fitting(rows, point, family, seen.rows, whole - first, last=True)
+    return Seen(plan, family, seen.box, (early, last), seen.rows)
+
+
+def _fitting(
+    rows: RowsOfLooks,
+    point: Point,
+    family: Family,
+    count: float,
+    share: Fraction,
+    *,
+    last: bool,
+    before: Release | None = None,
+) -> Release:
+    plan = rows.plan
+    noise = plan.fit_noise(share, last=last)
+    limits = _limits(plan, point, count, noise)
+    return rows.fitting(point, family, limits, share, noise, last=last, before=before)
+
+
+def _limits(plan: LookPlan, point: Point, count: float, noise: FitNoise) -> tuple[float, float]:
+    return fit_limits(
         count, point.size, point.dispersion, noise.information_sd, noise.score_sd, plan.several
     )
-    before = None if plan.gaussian else releases[-1]
-    releases.append(rows.fitting(point, family, limits, left, noise, last=True, before=before))
-    return Seen(plan, family, box, tuple(releases), count)
+
+
+def _locating(
+    rows: RowsOfLooks, point: Point, family: Family, count: float, share: Fraction
+) -> Release:
+    plan = rows.plan
+    limits = locating_limits(point, choosing=plan.locating, gaussian=plan.gaussian)
+    if plan.locating and family.blind:
+        limits = limits[0], TUNING.residual_blind * farthest(family, point)
+    signal = point.size * min(4.0 * point.size / count, 1.0) * point.dispersion
+    if plan.locating:
+        signal = TUNING.left * point.dispersion * (limits[0] / limits[1]) ** 2
+    return rows.locating(point, family, limits, share, signal)

@@ -174,7 +174,7 @@ def _shares(rng: np.random.Generator, steps: tuple[str, ...]) -> Any:
 def _select(rng: np.random.Generator, options: Options) -> Any:
     options |= {
         "delta": _delta(rng),
-        "method": _one(rng, ("staged", "pcls", "pcls", "pcpl")),
+        "method": _one(rng, ("adaptive", "pcls", "pcls", "pcpl")),
         "mechanism": _one(rng, ("auto", "permute-and-flip", "exponential", "laplace")),
         "fit": _one(rng, ("split", "share", None)),
         "engine": _one(rng, ("auto", "auto", "enumerate", "tree")),
@@ -188,7 +188,7 @@ def _select(rng: np.random.Generator, options: Options) -> Any:
         "draws": _one(rng, (1, 1, 1, 3, 30)),
         "shares": _shares(rng, ("bounds", "radius", "sigma2", "count", "profile", "fit")),
     }
-    if options["method"] == "staged":
+    if options["method"] == "adaptive":
         options |= {"shares": None, "fit": _one(rng, ("same", None))}
         for name in ("mechanism", "radius", "sigma2", "penalty", "draws", "engine"):
             del options[name]
@@ -217,11 +217,13 @@ def _select_family(rng: np.random.Generator, options: Options) -> Any:
 
 
 def _ols(rng: np.random.Generator, options: Options) -> Any:
-    method = options["method"] = _one(rng, ("auto", "staged", "gram", "objective", "ssp", "adassp"))
-    gram = method in ("auto", "staged", "gram", "objective")
+    method = options["method"] = _one(
+        rng, ("auto", "adaptive", "gram", "objective", "ssp", "adassp")
+    )
+    gram = method in ("auto", "adaptive", "gram", "objective")
     noises: tuple[str | None, ...]
     noises = (None, "gaussian", "knorm", "laplace") if gram else (None, "wang", "classical")
-    if method in ("auto", "staged"):
+    if method in ("auto", "adaptive"):
         noises = (None, "gaussian", "matrix-laplace")
     if method == "objective":
         noises = (None,)
