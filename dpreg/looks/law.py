@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -113,7 +113,10 @@ class Law:
 
 
 def law(release: Release, family: Family, rows: float, described: Described | None = None) -> Law:
-    """Return the law of a fitting look; None: no column says which level a row has."""
+    """Return the law of a look; of a locating one that of its rows as they are limited.
+
+    Without `described` no column says which level a row has.
+    """
     point, d = release.point, release.point.size
     H = lifted(release.information, point, rows)
     phi = release.dispersion(H, rows)
@@ -131,10 +134,10 @@ def law(release: Release, family: Family, rows: float, described: Described | No
         values, Q = eigen(inner)
         inner = (Q * np.clip(values, TUNING.least_phi * phi, phi / TUNING.least_phi)) @ Q.T
     heavy = max(release.tail, 0.0) / max(release.trace, 2 * release.trace_sd)
-    cut = 0.0
-    if release.cuts:
+    cut, cuts = 0.0, release.cuts and not release.together
+    if cuts:
         cut = TUNING.allowance * cut_score(rows, d, phi, release.limits[1]) / math.sqrt(d)
-    if release.cuts and heavy > TUNING.heavy:
+    if cuts and heavy > TUNING.heavy:
         cut = max(cut, release.tail / (2 * math.log(2) * release.limits[1]) / math.sqrt(d))
     return Law(
         shift=point.shift,
@@ -192,6 +195,18 @@ class Fit:
     hidden: Floats
     guessed: Floats
     step: float
+
+    def of(self, some: Sequence[int]) -> Fit:
+        """Return some of the coefficients, as they are beside the others."""
+        square = np.ix_(some, some)
+        return replace(
+            self,
+            params=self.params[some],
+            covariance=self.covariance[square],
+            sampling=self.sampling[square],
+            hidden=self.hidden[some],
+            guessed=self.guessed[some],
+        )
 
 
 def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:

@@ -22,7 +22,16 @@ from dpreg.looks.release import Box, Release
 from dpreg.looks.solve import eigen, held, pseudo
 from dpreg.looks.tuning import TUNING
 
-__all__ = ["Moved", "advance", "explained", "from_box", "lifted", "noise_norm"]
+__all__ = [
+    "Moved",
+    "advance",
+    "explained",
+    "from_box",
+    "lifted",
+    "noise_norm",
+    "shortened",
+    "usual_reach",
+]
 
 _NODES: Final = np.polynomial.hermite_e.hermegauss(21)[0]
 _WEIGHTS: Final = np.polynomial.hermite_e.hermegauss(21)[1] / math.sqrt(2 * math.pi)
@@ -39,6 +48,16 @@ def mean_weight(family: Family, middle: float, variance: float) -> float:
     """Return the mean weight of normal predictors."""
     weights = family.terms(middle + _NODES * math.sqrt(variance)).weight
     return max(float(_WEIGHTS @ weights), 1e-4 * min(family.cap, 1.0))
+
+
+def usual_reach(family: Family, point: Point) -> float:
+    """Return how far a response may lie from its mean, over the root of the weight.
+
+    The root of the ratio of the mean squares of both, at normal predictors.
+    """
+    mean = family.terms(point.middle + _NODES * math.sqrt(point.variance)).mean
+    reach = np.maximum(mean, family.cap - mean)
+    return math.sqrt(float(_WEIGHTS @ (reach * reach)) / point.weight)
 
 
 def from_box(box: Box, family: Family, described: Described) -> tuple[Point, Family, float]:
