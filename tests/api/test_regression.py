@@ -166,12 +166,14 @@ def test_hardly_any_rows_still_give_a_result(method: str, rows: int) -> None:
         assert len(result.summary().as_text()) > 100
 
 
-def test_no_row_value_is_in_a_result() -> None:
+@pytest.mark.parametrize("method", ["auto", "gram"])
+def test_no_row_value_is_in_a_result(method: str) -> None:
     secret = 0.8127391823
     data = table()
     data.loc[5, ["x", "z", "y"]] = secret
     data.loc[6, "g"] = "Mallory-Secret"
-    result = dpreg.dp_ols("y ~ x + z + g", data, eps=1, schema=SCHEMA, neighbors="add-remove")
+    told = {"schema": SCHEMA, "neighbors": "add-remove", "method": method}
+    result = dpreg.dp_ols("y ~ x + z + g", data, eps=1, **told)
     for view in (repr(result), str(result), result.to_json(), str(pickle.dumps(result))):
         assert "Mallory" not in view
         assert "0.81273918" not in view
