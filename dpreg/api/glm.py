@@ -14,7 +14,6 @@ from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.errors import ArgumentError, DataError, DpregWarning
-from dpreg.families.model import Asked, Model
 from dpreg.formula.bounds import (
     announce,
     bounds_sources,
@@ -24,9 +23,9 @@ from dpreg.formula.bounds import (
     with_stand_ins,
 )
 from dpreg.formula.design import undeclared
-from dpreg.looks.described import Described
 from dpreg.looks.families import family_of
 from dpreg.looks.loop import look
+from dpreg.looks.model import Asked, Model
 from dpreg.looks.plan import MOST_PASSES, NOISES, plan_looks
 from dpreg.looks.table import Table as LookTable
 from dpreg.privacy.budget import Budget
@@ -152,7 +151,8 @@ def dp_glm(
     -------
     GLMResults
         Columns that the noise hides have a coefficient and no interval, and `marks` says so. Where
-        the number of rows is public and too small, a warning says so before the charge.
+        the number of rows is public and too small, a warning says so: before the charge, if it is
+        known without a pass.
 
     Raises
     ------
@@ -176,13 +176,12 @@ def dp_glm(
     build = partial(Model.design, model)
     trial = with_stand_ins(build, known, unbounded)
     model.check(trial, unbounded, request.asked.family)
-    passes = check_table(
-        reader, trial.types, unbounded, counted=request.protection.n_is_public and bool(unbounded)
-    )
+    public = request.protection.n_is_public
+    passes = check_table(reader, trial.types, unbounded, counted=public and bool(unbounded))
     reader.require(passes + MOST_PASSES)
     if once := read_before(reader, passes):
         raise DataError(f"data: {once}. Declare the bounds, or give a table that stays.")
-    check_known_rows(reader, request.protection.n_is_public, columns=len(trial.columns))
+    check_known_rows(reader, public, columns=len(trial.columns))
     share = share_of_bounds(request.shares, unbounded)
     account = request.account()
     bounds = open_bounds(account, unbounded, share)
@@ -196,25 +195,18 @@ def dp_glm(
         exclusive=exclusive_groups(trial, range(len(trial.columns))),
         noise=request.noise,
     )
-    plan, public = planned(cost=cost), request.protection.n_is_public
-    opened = plan.open(account)
+    opened = planned(cost=cost).open(account)
     announce(bounds, stacklevel=3)
-    rows = reader.source.rows if public else None
-    few = None if rows is None else too_few(planned, cost, rows)
-    if few:
-        warnings.warn(f"{few} Intervals may be missing.", DpregWarning, stacklevel=3)
+    counted = reader.source.rows is not None
+    if public and counted:
+        _warn(too_few(planned, cost, reader.rows))
     account.charge(budget, f"dp_glm: {formula}")
+    if public and not counted:
+        _warn(too_few(planned, cost, reader.rows))
     design = build(buy_bounds(reader, known, bounds))
-    reader = every_row(reader, request, design, progress)
-    described = Described(
-        columns,
-        offsets,
-        tuple(design.columns[j].width for j in offsets),
-        (design.response.offset, design.response.width),
-        model.trials_of(design),
-    )
+    reader = every_row(reader, design)
     seen = look(
-        LookTable(reader, design, described, opened),
+        LookTable(reader, design, model.described(design), opened),
         family_of(request.asked.family, design.response.hi),
     )
     facts = CallFacts(
@@ -227,3 +219,8 @@ def dp_glm(
         account=account,
     )
     return family_results(model, design, seen, facts)
+
+
+def _warn(few: str) -> None:
+    if few:
+        warnings.warn(f"{few} Intervals may be missing.", DpregWarning, stacklevel=4)

@@ -9,7 +9,7 @@ import pytest
 import dpreg
 from dpreg.errors import ArgumentError, BudgetError, DataError, DpregWarning
 from dpreg.results.load import load
-from dpreg.sources import persons
+from dpreg.sources import as_source, persons
 
 SCHEMA = {"x": (0, 1), "y": (0, 1), "g": ["a", "b"]}
 FORMULA = "y ~ x + g"
@@ -194,17 +194,20 @@ def _spied(seen, steps):
 
 def test_a_stream_that_is_read_once_will_do_for_any_number_of_passes():
     pa = pytest.importorskip("pyarrow")
-    stream = pa.Table.from_pandas(panel()).to_reader(100)
+    bare = {"y": (0, 1), "g": ["a", "b"]}
+    stream = as_source(pa.Table.from_pandas(panel()).to_reader(100), hold=False)
     with pytest.warns(DpregWarning, match="leaves out x"):
-        result = ask("dp_ols", stream, schema={"y": (0, 1), "g": ["a", "b"]})
+        result = ask("dp_ols", stream, schema=bare)
     assert result.passes == 5  # to choose the rows, for bounds, for moments
     assert "bounds have to be bought" in result.notes[0]
-    stream = pa.Table.from_pandas(panel()).to_reader(100)
+    with pytest.warns(DpregWarning, match="leaves out x"):
+        result = ask("dp_ols", pa.Table.from_pandas(panel()).to_reader(100), schema=bare)
+    assert (result.method, result.passes) == ("adaptive", 9)  # all rows are brought together too
+    stream = as_source(pa.Table.from_pandas(panel()).to_reader(100), hold=False)
     ledger = dpreg.Ledger(9)
     with pytest.raises(DataError, match="Declare the bounds"):
         ask(
-            "dp_ols", stream, schema={"y": (0, 1), "g": ["a", "b"]}, method="adaptive",
-            budget=ledger,
+            "dp_ols", stream, schema=bare, method="adaptive", budget=ledger,
         )  # fmt: skip
     assert ledger.spent.eps == 0
     whole = ask("dp_ols", pa.Table.from_pandas(panel()).to_reader(100), unsafe_seed=1)

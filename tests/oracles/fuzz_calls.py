@@ -175,7 +175,7 @@ def _shares(rng: np.random.Generator, steps: tuple[str, ...]) -> Any:
 def _select(rng: np.random.Generator, options: Options) -> Any:
     options |= {
         "delta": _delta(rng),
-        "method": _one(rng, ("staged", "pcls", "pcls", "pcpl")),
+        "method": _one(rng, ("adaptive", "pcls", "pcls", "pcpl")),
         "mechanism": _one(rng, ("auto", "permute-and-flip", "exponential", "laplace")),
         "fit": _one(rng, ("split", "share", None)),
         "engine": _one(rng, ("auto", "auto", "enumerate", "tree")),
@@ -189,7 +189,7 @@ def _select(rng: np.random.Generator, options: Options) -> Any:
         "draws": _one(rng, (1, 1, 1, 3, 30)),
         "shares": _shares(rng, ("bounds", "radius", "sigma2", "count", "profile", "fit")),
     }
-    if options["method"] == "staged":
+    if options["method"] == "adaptive":
         options |= {"shares": None, "fit": _one(rng, ("same", None))}
         for name in ("mechanism", "radius", "sigma2", "penalty", "draws", "engine"):
             del options[name]
