@@ -260,9 +260,6 @@ def listen(patch: pytest.MonkeyPatch) -> Tape:
     def vector(mechanism: str) -> Any:
         return lambda size, scale, rng=None: drawn(mechanism, [float(scale)] * size)
 
-    def wide(widths: Any, rate: Any, rng: Any = None) -> list[Drawn]:
-        return drawn("knorm", [width / float(rate) for width in widths])
-
     def spectral(scales: Any, **_: Any) -> Any:
         size, cells = len(scales), {}
         for i in range(size):
@@ -273,7 +270,6 @@ def listen(patch: pytest.MonkeyPatch) -> Tape:
     everywhere(additive.gaussian_noise, vector("gaussian"))
     everywhere(additive.laplace_noise, vector("laplace"))
     everywhere(l2_norm.l2_norm_noise, vector("l2-norm"))
-    everywhere(additive.knorm_noise, wide)
     everywhere(wishart.wishart_noise, spectral)
 
     built = choice._noisy_min
