@@ -150,7 +150,9 @@ def _of_errors(fit: Any, *, alone: bool) -> Told:
         yield assumption(fit)
         if fit.ridged and not given:
             yield _note("ridged")
-    if fit.method == "adaptive":
+    if fit.method == "adaptive" and not fit.among:
+        if fit.fit == "fresh":
+            yield _note("fresh")
         unit = "A row" if fit.claim.person is None else "The sum of a person's rows"
         yield _note("looks", unit=unit)
     elif fit.looks and not linear and alone:
@@ -181,6 +183,8 @@ def _alone(fit: Any) -> bool:
 
 def assumption(fit: Any) -> Note:
     """Say what intervals hold, and under which assumption."""
+    if fit.method == "adaptive" and fit.among:
+        return _note("narrow")
     if fit.method == "adaptive":
         return _note("robust" if fit.claim.person is None else "clustered")
     given = "."
@@ -191,17 +195,18 @@ def assumption(fit: Any) -> Note:
 
 def _of_rule(result: Any) -> Told:
     """Say what a choice by looks means."""
-    staged = result.method == "staged"
     if result.false_inclusions is not None:
         yield _note("rule", most=result.false_inclusions)
         yield _note("level")
-    if result.alternatives and staged:
+    if result.alternatives:
         yield _note("one-of")
     if result.stabilities:
         yield _note("stability")
-    if staged and result.looks and result.kind == "selection":
+    if result.by_looks and not result.looks:
+        yield _note("looks-that-choose")
+    elif result.looks and result.kind == "selection":
         yield _note("looks-at-moments", stretched="", alone="")
-    elif staged and result.looks:
+    elif result.looks:
         yield _note("looks-at-scores")
 
 

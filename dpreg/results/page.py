@@ -261,10 +261,12 @@ def _assumes(result: Any, fit: Any) -> str:
         return clipped if hasattr(result, "selected") else f"independent rows; {clipped}"
     if not has_errors(fit):
         return "nothing: there are coefficients alone, and none of them has an error."
+    chosen = "" if fit is result or fit.fit == "split" else "; the choice is not counted"
+    if fit.method == "adaptive" and fit.among:
+        return "independent rows and a right model: rows far out count less here."
     if fit.method == "adaptive":
         unit = "rows" if fit.claim.person is None else "persons"
-        return f"independent {unit}. Errors are robust: the model may be wrong."
-    chosen = "" if fit is result or fit.fit == "split" else "; the choice of terms is not counted"
+        return f"independent {unit}. Errors are robust: the model may be wrong{chosen}."
     if fit.kind == "glm":
         return f"independent rows whose mean is that of the model{chosen}."
     return f"independent rows, a linear model and one residual variance{chosen}."
