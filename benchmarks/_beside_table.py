@@ -24,6 +24,7 @@ NEEDS = {
     "binagg": "bounds, delta",
     "issp-floor": "cannot be run",
     "privacyunbiased": "bounds, delta",
+    "udp": "bounds of coefficients, delta",
     "dprivstats": "bounds of y; columns public",
     "adassp": "bounds, delta",
     "boosted": "bounds, delta, rounds",

@@ -80,11 +80,12 @@ def pair(neighbors: str, person: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
 def audited(words: list[str], runs: int) -> Iterator[tuple[str, bool]]:
     """Yield a line of the table for each audit, and whether nothing was found."""
     for name, (call, asked) in CALLS.items():
-        if words and not any(word in name for word in words):
-            continue
         for neighbors in ("replace-one", "add-remove"):
             for person in (False, True):
                 options = asked | {"eps": EPS, "neighbors": neighbors, "schema": SCHEMA}
+                unit = "a person" if person else "a row"
+                if words and not any(word in f"{name}, {neighbors}, {unit}" for word in words):
+                    continue
                 if person and asked.get("method") == "objective":
                     continue  # takes no person
                 if person:
@@ -94,7 +95,6 @@ def audited(words: list[str], runs: int) -> Iterator[tuple[str, bool]]:
                     return call(data=data, budget=ledger, progress=False, **told)
 
                 found = audit_call(made, *pair(neighbors, person), runs=runs, progress=False)
-                unit = "a person" if person else "a row"
                 told = "; ".join(map(str, found.findings)) or "nothing"
                 yield (
                     f"| {name} | {neighbors}, {unit} | {found.charged} | {max(found.bound, 0):.2f} "

@@ -16,6 +16,7 @@ Not here: private least squares from queries that suit the data (Ferrando and Sh
 from benchmarks.peers import (
     adassp,
     binagg,
+    blocks,
     boosted,
     cells,
     diffpriv,
@@ -50,6 +51,7 @@ BESIDE = {
     "binagg": binagg.EXACT,
     "issp-floor": issp,
     "privacyunbiased": cells,
+    "udp": blocks,
     "dprivstats": dprivstats,
 }
 """With PEERS, of `benchmarks.beside`."""

@@ -9,9 +9,10 @@ those of M^-1 (Q + noise of the last gradient) M^-1, eigenvalues of M and Q rais
 Newton's step finds the minimum only from near it. In the first half of the steps the Hessian is
 replaced by its bound, w x x' min(1, c / |r|), with which each step lowers the loss.
 
-The paper could not be read here (its abstract alone); this is the method as its abstract and later
-papers describe it, priced exactly, for add-remove neighbours. It estimates the scale of residuals
-jointly; in its favour that scale, the scale of rows, and K are the best with hindsight instead.
+Of the paper itself only the abstract could be read here; releases, price, sandwich and its
+correction are those of the authors' published program for a known scale, for add-remove neighbours.
+There the scale of residuals may be estimated, too, in the same steps. In its favour that scale, the
+scale of rows and K are the best with hindsight instead; and far steps, which the program lacks.
 """
 
 from __future__ import annotations

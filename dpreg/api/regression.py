@@ -127,6 +127,8 @@ class OLSRequest(Request):
 def _noise(noise: object, method: str) -> str | None:
     if noise is not None and not _NOISES[method]:
         raise ArgumentError(f'method="{method}" has noise of its own: leave noise= out.')
+    if noise == "knorm" and _NOISES[method] is not PERTURBED_NOISES:
+        raise ArgumentError('noise="knorm" is gone: use "matrix-laplace", or leave noise out.')
     return cast("str | None", choice(noise, "noise", (*_NOISES[method], None)))
 
 
@@ -192,9 +194,10 @@ def dp_ols(
         can read three times and hold (60 bytes a cell or so; at most 2**26 cells where their number
         is public). "ssp" and "adassp" are published ways to coefficients alone, and need delta.
     noise : str, optional
-        "gaussian" (needs delta) or "matrix-laplace"; for "gram" also "knorm" or "laplace". None
-        takes the one with the least expected error. For "ssp" and "adassp" "analytic" (the
-        default), "wang" or "classical"; "objective" has its own.
+        "gaussian" (needs delta) or "matrix-laplace"; for "gram" also "laplace", which has
+        less noise where a factor has many levels. None takes the one with the least expected error.
+        For "ssp" and "adassp" "analytic" (the default), "wang" or "classical"; "objective" has its
+        own.
     scaling : {"box", "row-norm", "row-norm-xy", "max-norm"}
         How rows are brought into the unit ball for "ssp" and "adassp"; "gram" has only "box".
         The last three act on columns already mapped to [-1, 1] by their public bounds; "row-norm"

@@ -57,7 +57,7 @@ def rows_of(
     least = int(min(max(_EVENTS / max(rare, 1e-9), _ROWS[0]), _ROWS[1]))
     assumed = of_formula(design, given, correlation, like, skewed=skewed, least=least)
     described = model.described(design)
-    y = assumed.own
+    y, beta = assumed.own, None
     if y is None:
         if not mean:
             raise ArgumentError("give mean, or rows in like= that have the response.")

@@ -104,9 +104,15 @@ def test_row_norms_are_not_passed_off_as_the_columns_own_units() -> None:
 def test_pure_eps_needs_no_delta_and_spends_none() -> None:
     result = dpreg.dp_ols("y ~ x", table(), eps="0.7", schema=SCHEMA)
     assert (str(result.spent), result.noise) == ("eps=0.7", "matrix-laplace")
-    for noise in ("knorm", "laplace"):
+    for noise in ("matrix-laplace", "laplace"):
         one = dpreg.dp_ols("y ~ x", table(), "0.7", schema=SCHEMA, method="gram", noise=noise)
         assert (str(one.spent), one.noise) == ("eps=0.7", noise)
+
+
+@pytest.mark.parametrize("method", ["auto", "adaptive", "gram"])
+def test_a_noise_that_is_gone_names_the_one_that_stands(method: str) -> None:
+    with pytest.raises(ArgumentError, match='"knorm" is gone: use "matrix-laplace"'):
+        dpreg.dp_ols("y ~ x", table(), 1, schema=SCHEMA, method=method, noise="knorm")
 
 
 def test_undeclared_bounds_are_bought_from_their_share() -> None:

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import official
 from benchmarks._beside_cells import Cell, Drawn, Sample, at_mu, cells, made
 from benchmarks._beside_table import NEEDS, OURS, loses, table
-from benchmarks.beside import Judge, best, measure
+from benchmarks.beside import Judge, best, gathered, measure
 from benchmarks.peers import BESIDE, ssp
 from benchmarks.peers._rows import Rows, gdp
 
@@ -65,8 +65,28 @@ def test_a_peer_takes_its_best_setting(sample):
             away = {"none": np.nan, "far": 0.3, "near": 0.1}[setting]
             return np.tile(exact + away, (repeats, 1))
 
-    assert best(Peer, sample, Judge(sample)) == "near"
-    assert best(ssp, sample, Judge(sample)) in ssp.settings(2.0, 1e-5)
+    assert best(Peer, sample, Judge(sample)) == ("near", "none")
+    assert best(ssp, sample, Judge(sample))[0] in ssp.settings(2.0, 1e-5)
+
+
+def test_intervals_have_a_setting_of_their_own(sample):
+    """The narrowest that hold: neither those that miss, nor the widest."""
+
+    class Peer:
+        @staticmethod
+        def settings(eps, delta):
+            return ["wide", "missing", "narrow"]
+
+        @staticmethod
+        def released(rows, setting, eps, delta, repeats, rng):
+            exact = np.linalg.lstsq(rows.x, rows.y, rcond=None)[0]
+            away, error = {"wide": (0.02, 1.0), "missing": (0.01, 1e-4), "narrow": (0.03, 0.1)}[
+                setting
+            ]
+            found = np.tile(exact + away, (repeats, 1))
+            return found, np.full_like(found, error)
+
+    assert best(Peer, sample, Judge(sample)) == ("missing", "narrow")
 
 
 def test_a_cell_is_measured_with_every_method_asked_for():
@@ -74,7 +94,7 @@ def test_a_cell_is_measured_with_every_method_asked_for():
     assert set(line["methods"]) == {"dpreg", "newton", "tukey"}
     assert line["methods"]["dpreg"]["held"] > 0.4
     assert line["methods"]["tukey"] == {
-        "excess": None, "median": None, "answers": 0.0, "setting": 400,
+        "excess": None, "median": None, "answers": 0.0, "setting": (400, 400),
     }  # fmt: skip
     assert "small (nobody)" in table([line])
 
@@ -161,3 +181,10 @@ def test_the_official_table_marks_what_beats_dpreg():
     ours, other, wide = official.table([line]).splitlines()[2:]
     assert "**" not in ours + wide
     assert other == "| m | other | **0.9**, **2**, **1**, 1, **1** |"
+
+
+def test_a_cell_of_several_files_takes_each_method_from_the_last():
+    first, second = ({"cell": "a", "methods": {"x": n, str(n): n}} for n in (1, 2))
+    lines = gathered([first, {"cell": "b", "methods": {"x": 3}}, second])
+    assert lines[0] == {"cell": "a", "methods": {"x": 2, "1": 1, "2": 2}}
+    assert [line["cell"] for line in lines] == ["a", "b"]

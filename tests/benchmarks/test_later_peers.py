@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.peers import BESIDE, binagg, cells, dprivstats, issp, kendall, newton, tukey
+from benchmarks.peers import BESIDE, binagg, blocks, cells, dprivstats, issp, kendall, newton, tukey
 from benchmarks.peers._rows import Rows, gdp
 
 HUGE, DELTA = 1e9, 1e-6
@@ -38,6 +38,7 @@ def exact(rows):
         (newton, (1.0, 9.0, 4), 1e-4),
         (issp, 1.0, 1e-4),
         (cells, None, 1e-3),
+        (blocks, (20, 3.0), 2e-3),
         (dprivstats, None, 1e-4),
     ],
 )
@@ -51,6 +52,7 @@ def test_without_privacy_every_peer_is_near_ols(rows, exact, peer, setting, near
     [
         (newton, (1.0, 9.0, 4), 0.01),
         (cells, None, 0.02),
+        (blocks, (20, 3.0), 0.05),
         (dprivstats, None, 0.05),
         (binagg.EXACT, (20.0, (1, 3, 3, 3)), 0.25),
     ],
@@ -63,11 +65,13 @@ def test_without_privacy_errors_are_those_of_least_squares(rows, exact, peer, se
     np.testing.assert_allclose(errors, robust, rtol=near)
 
 
-@pytest.mark.parametrize("name", ["newton", "binagg", "privacyunbiased", "dprivstats"])
+@pytest.mark.parametrize("name", ["newton", "binagg", "privacyunbiased", "udp", "dprivstats"])
 def test_errors_are_as_large_as_the_coefficients_scatter(name):
     """Noise far above sampling: at eps 2 on 4,000 rows nearly without residuals."""
     eps = 30.0 if name == "privacyunbiased" else 2.0
-    setting = {"newton": (1.0, 0.5, 4), "binagg": (0.0, (1, 3, 3, 3))}.get(name)
+    setting = {
+        "newton": (1.0, 0.5, 4), "binagg": (0.0, (1, 3, 3, 3)), "udp": (50, 3.0),
+    }.get(name)  # fmt: skip
     found, errors = BESIDE[name].released(
         drawn(4000, 1e-6), setting, eps, DELTA, 60, np.random.default_rng(4)
     )
@@ -151,3 +155,20 @@ def test_the_floor_of_issp_is_the_largest_move_of_one_row(rows):
 def test_they_all_need_delta(name):
     assert not BESIDE[name].settings(1.0, 0.0)
     assert BESIDE[name].settings(1.0, DELTA)
+
+
+def test_the_centre_of_cut_fits_is_found_again():
+    fits = np.random.default_rng(11).normal(3.0, 2.0, 400_000)
+    bound = 3.5
+    mean, share = np.minimum(fits, bound).mean(), (fits > bound).mean()
+    centre, spread = blocks.corrected(np.array([mean]), np.array([share]), np.array([bound]))
+    assert centre[0] == pytest.approx(3.0, abs=0.02)
+    assert spread[0] == pytest.approx(2.0, abs=0.03)
+
+
+def test_cut_fits_are_corrected_and_their_errors_hold(rows, exact):
+    """Half a spread above the centre three in ten fits are cut."""
+    found, errors = blocks.released(rows, (150, 0.5), HUGE, DELTA, 60, np.random.default_rng(12))
+    assert np.abs(np.median(found, axis=0) - exact).max() < 1e-3
+    held = np.abs(found - exact) < 1.96 * errors
+    assert held.mean() > 0.8

@@ -222,9 +222,9 @@ def _ols(rng: np.random.Generator, options: Options) -> Any:
     method = options["method"] = _one(rng, methods)
     gram = method in ("auto", "adaptive", "gram", "objective")
     noises: tuple[str | None, ...]
-    noises = (None, "gaussian", "knorm", "laplace") if gram else (None, "wang", "classical")
-    if method in ("auto", "adaptive"):
-        noises = (None, "gaussian", "matrix-laplace")
+    noises = (None, "gaussian", "matrix-laplace") if gram else (None, "wang", "classical")
+    if method == "gram":
+        noises = (*noises, "laplace")
     if method == "objective":
         noises = (None,)
     scalings = ("box",) if gram else ("box", "row-norm", "row-norm-xy", "max-norm")

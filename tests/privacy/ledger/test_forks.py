@@ -10,7 +10,7 @@ from oracles.forks import CLEAN, FORK, answers
 
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger
+from dpreg.privacy.ledger import Ledger, sqlite
 
 ONE = Budget(1)
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="nothing is forked there")
@@ -106,3 +106,17 @@ def test_a_folder_that_cannot_be_locked_is_a_clear_error(tmp_path, monkeypatch):
     monkeypatch.setattr("fcntl.flock", refuses)
     with pytest.raises(LedgerError, match="no locks available"):
         Ledger(1, tmp_path / "ledger.db")
+
+
+def test_a_ledger_that_another_made_meanwhile_is_not_replaced(tmp_path, monkeypatch):
+    """Two processes find no ledger; one makes it, and is charged, before the other has."""
+    path, honest = tmp_path / "ledger.db", sqlite._place
+
+    def place(made, file):
+        monkeypatch.undo()
+        Ledger(4, path).charge(ONE, "first")
+        honest(made, file)
+
+    monkeypatch.setattr(sqlite, "_place", place)
+    assert [entry.what for entry in Ledger(4, path).entries] == ["first"]
+    assert os.listdir(tmp_path) == ["ledger.db"]

@@ -17,6 +17,7 @@ from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.ledger.opening import witness_at
+from dpreg.privacy.ledger.postgres import LostConnection
 from dpreg.privacy.ledger.sqlite import SqliteDatabase
 from dpreg.privacy.ledger.witness import Witness
 
@@ -130,6 +131,18 @@ def test_a_ledger_that_grew_again_after_a_restore_is_refused(path, file):
     spend(Ledger.open(path), 2)
     shutil.move(file.with_name("kept.db"), file)
     with pytest.raises(LedgerError, match=f"{BEHIND}: it has 3 entries, and the witness's entry 2"):
+        Ledger.open(path, witness=file)
+
+
+def test_a_ledger_whose_last_entry_is_another_is_refused(path, file):
+    """As many entries as the witness saw, and the last is not the one that it saw."""
+    live = Ledger(1, path, witness=file)
+    shutil.copy(path, path.with_name("backup.db"))
+    spend(live, 2)
+    restore(path.with_name("backup.db"), path)
+    Ledger.open(path).adopt("by whoever restored it")
+    spend(Ledger.open(path))
+    with pytest.raises(LedgerError, match=f"{BEHIND}: it has 2 entries, and the witness's entry 2"):
         Ledger.open(path, witness=file)
 
 
@@ -447,6 +460,23 @@ def test_what_failed_between_the_commits_is_not_certain(path, file, monkeypatch)
     assert len(Ledger.open(path, witness=file).entries) == 1
     with pytest.raises(BudgetError, match=r"eps=0\.9 of eps=1 is left"):
         ledger.charge(Budget(1), "too much")
+
+
+def test_a_charge_whose_answer_was_lost_is_made_once(path, file, monkeypatch):
+    """The witness's server goes away at its commit, when the ledger has the line."""
+    ledger, honest = Ledger(1, path, witness=file), SqliteDatabase.writing
+
+    @contextlib.contextmanager
+    def writing(database, deadline):
+        with honest(database, deadline) as run:
+            yield run
+            if database._role == "witness":
+                monkeypatch.undo()
+                raise LostConnection("gone")
+
+    monkeypatch.setattr(SqliteDatabase, "writing", writing)
+    assert spend(ledger) == last_seen(file)
+    assert len(ledger.entries) == 1
 
 
 def test_an_analyst_may_only_add_to_a_witness(server, base, path):
