@@ -35,14 +35,17 @@ LOOKED: dict[str, tuple[str, dict[str, Any]]] = {
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "ssp": ("ols", {"method": "ssp", "delta": "1e-6"}),
     "adassp": ("ols", {"method": "adassp", "delta": "1e-6", "neighbors": "add-remove"}),
-    "objective": ("ols", {"method": "objective", "eps": 30}),
-    "objective, add-remove": ("ols", {"method": "objective", "neighbors": "add-remove", "eps": 9}),
-    "objective, poor": ("ols", {"method": "objective", "eps": "0.5", "delta": "1e-6"}),
     "persons": ("mean", {"person": "who", "contributions": 2}),
     "persons, aggregated": ("aggregate", {"person": "who", "contributions": 2, "blocks": 20}),
 }
+ALONE: dict[str, tuple[str, dict[str, Any]]] = {
+    "objective": ("ols", {"method": "objective", "eps": 30}),
+    "objective, add-remove": ("ols", {"method": "objective", "neighbors": "add-remove", "eps": 9}),
+    "objective, poor": ("ols", {"method": "objective", "eps": "0.5", "delta": "1e-6"}),
+}
+"""Coefficients alone, of minima."""
 PLAIN = {name: MATRIX[name] for name in RECORDED}
-CELLS = PLAIN | OTHERS | LOOKED
+CELLS = PLAIN | OTHERS | LOOKED | ALONE
 QUICK = [
     *(name for name in PLAIN if "contributions=1" in name and not name.startswith("glm")),
     *OTHERS,
@@ -99,6 +102,15 @@ def test_nothing_but_what_was_released_leaves_a_release(
 
 @pytest.mark.parametrize("cell", LOOKED)
 def test_nothing_but_what_was_released_leaves_looks(
+    cell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tape, found = _seen(cell, tmp_path, monkeypatch, slice(1, None, 3))
+    assert not tape.alike, "released without noise"
+    assert found == {}
+
+
+@pytest.mark.parametrize("cell", ALONE)
+def test_nothing_but_what_was_released_leaves_coefficients_alone(
     cell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tape, found = _seen(cell, tmp_path, monkeypatch, slice(1, None, 3))

@@ -42,8 +42,7 @@ import numpy as np
 import pytest
 
 from dpreg.api import adaptive
-from dpreg.api import few as objective_calls
-from dpreg.estimation import aggregate, gram, histogram, perturbed, quantile, sums
+from dpreg.estimation import aggregate, few, gram, histogram, perturbed, quantile, sums
 from dpreg.looks import estimates as estimates_of_looks
 from dpreg.looks import law, limits, locate, loop, place, plan, rows, table
 from dpreg.privacy import gaussian, objective, quantiles, ranks, scale_noise, seeded, vector_noise
@@ -54,7 +53,6 @@ from dpreg.selection import estimates
 from dpreg.selection.scoring import problem
 from dpreg.selection.tree import sampler
 
-few = sys.modules[objective_calls.few_fit.__module__]
 Pairs = Iterable[tuple[float, float]]
 GRID = 2**20
 
