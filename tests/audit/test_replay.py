@@ -10,8 +10,8 @@ import pytest
 from oracles import constant, recorded_calls, replay
 from oracles.recorded_calls import MATRIX, run
 
-LOOKING = ("staged", "objective", "select(family", "'auto'", "fit='fresh'", "fit='split'")
-"""Of choices that look several times: their room is about to be replaced, and has its own tests."""
+LOOKING = ("objective", "adaptive", "select(family", "'auto'", "fit='fresh'", "fit='split'")
+"""Of calls that look several times: `LOOKED` and `ALONE` have some of each kind."""
 RECORDED = [name for name in MATRIX if not any(word in name for word in LOOKING)]
 ADAPTIVE = {"method": "adaptive", "eps": 30}
 GAUSSIAN = {"delta": "1e-6", "eps": 30}
@@ -30,6 +30,12 @@ LOOKED: dict[str, tuple[str, dict[str, Any]]] = {
     "counts, Gaussian, add-remove": (
         "glm", {**GAUSSIAN, "family": "poisson", "neighbors": "add-remove", "offset": "I(a ** 2)"}
     ),
+    "choice": ("select", {**ADAPTIVE, "fit": "same"}),
+    "choice, Gaussian, add-remove": (
+        "select", {**ADAPTIVE, **GAUSSIAN, "fit": "fresh", "neighbors": "add-remove"}
+    ),
+    "choice, persons": ("select", {**ADAPTIVE, "fit": "fresh", "person": "who"}),
+    "choice, logit": ("select", {**GAUSSIAN, "family": "binomial", "fit": "fresh"}),
     "counts, persons": ("glm", {"eps": 30, "family": "poisson", "person": "who"}),
 }  # fmt: skip
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
