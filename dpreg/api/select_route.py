@@ -8,16 +8,18 @@ left, and what is charged covers either; the count then decides which of them dr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dpreg.api.staged import looks_or_reason, too_few
+from dpreg.api.adaptive import looks_or_reason, too_few
+from dpreg.api.coefficients import exclusive_groups
 from dpreg.errors import ArgumentError
 from dpreg.formula.bounds import announce, check_table, open_bounds, with_stand_ins
 from dpreg.formula.design import Design, undeclared
+from dpreg.looks.plan import LookPlan, Opened, fresh_share, plan_looks
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.budget import Budget, decimal_string
 from dpreg.request import SHARES, SelectionRequest
@@ -25,18 +27,16 @@ from dpreg.schema import Schema
 from dpreg.selection.estimates import noisy_rows
 from dpreg.selection.preparation import Preparation, design_of, prepare, space_of
 from dpreg.sources.reader import Reader
-from dpreg.staged.opened import OpenLooks, open_looks
-from dpreg.staged.plan import LookPlan, fresh_share
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
 
-__all__ = ["Route", "StagedCall", "Way", "route"]
+__all__ = ["AdaptiveCall", "Route", "Way", "route"]
 
 
 @dataclass(frozen=True, slots=True)
-class StagedCall:
-    """What a staged selection settles before a row is read.
+class AdaptiveCall:
+    """What a selection by looks settles before a row is read.
 
     Attributes
     ----------
@@ -47,20 +47,17 @@ class StagedCall:
     unbounded : tuple of str
         Columns, read as numbers, whose bounds are bought.
     bounds : mapping of str to Part
-    opened : OpenLooks
+    opened : Opened
     cost : Budget
         Of the looks.
-    later : Fraction
-        Share of one more look at the same rows.
     """
 
     design: Design
     schema: Schema
     unbounded: tuple[str, ...]
     bounds: Mapping[str, Part]
-    opened: OpenLooks
+    opened: Opened
     cost: Budget
-    later: Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +70,14 @@ class Way:
         Its method is not "auto", and its budget that of the whole call.
     account : Account
         Its lines.
-    staged : StagedCall or None
+    adaptive : AdaptiveCall or None
     paper : Preparation or None
     notes : tuple of str
     """
 
     request: SelectionRequest
     account: Account
-    staged: StagedCall | None
+    adaptive: AdaptiveCall | None
     paper: Preparation | None
     notes: tuple[str, ...] = ()
 
@@ -100,7 +97,7 @@ class Route:
     account : Account
         Of the whole call, not yet charged.
     way : Way
-        The only one, or the staged one.
+        The only one, or that of looks.
     otherwise : Way or None
         Where the count finds too few rows.
     count : Part or None
@@ -113,28 +110,21 @@ class Route:
 
     def charge(self, ledger: Ledger | None, label: str) -> None:
         """Announce bounds that are bought, and charge the whole."""
-        if self.way.staged is not None:
-            announce(self.way.staged.bounds, stacklevel=4)
+        if self.way.adaptive is not None:
+            announce(self.way.adaptive.bounds, stacklevel=4)
         elif self.way.paper is not None:
             announce(self.way.paper.parts.bounds, stacklevel=4)
         self.account.charge(ledger, label)
 
     def decided(self, reader: Reader) -> Way:
         """Return the way to go, after the charge; counts the rows where that decides."""
-        staged = self.way.staged
-        if self.otherwise is None or self.count is None or staged is None:
+        call = self.way.adaptive
+        if self.otherwise is None or self.count is None or call is None:
             return self.way
         eps = decimal_string(self.count.cost.eps)
         rows = noisy_rows(reader.rows, self.count)
         bought = f"counted with noise, at eps = {eps}"
-        short = too_few(
-            staged.opened.plan,
-            staged.design,
-            rows,
-            staged.cost,
-            later=staged.later,
-            counted=f"the table has about ({bought})",
-        )
+        short = too_few(_planned_at(call), call.cost, rows, f"has ({bought}) about")
         if short:
             request, notes = self.otherwise.request, _notes_of_paper(self.way.request, short)
             self.account.take(self.otherwise.account)
@@ -153,7 +143,7 @@ def route(request: SelectionRequest, schema: Schema, reader: Reader) -> Route:
     schema : Schema
     reader : Reader
     """
-    if request.method not in ("auto", "staged"):
+    if request.method not in ("auto", "adaptive"):
         return _by_the_paper(request, schema, reader, ())
     counts = request.method == "auto" and _is_unknown(request)
     share = SHARES["count"] if counts else Fraction(0)
@@ -162,16 +152,16 @@ def route(request: SelectionRequest, schema: Schema, reader: Reader) -> Route:
         method, fit = "pcls", _fit_of_paper(request)
         notes = _notes_of_paper(request, planned)
         return _by_the_paper(replace(request, method=method, fit=fit), schema, reader, notes)
-    staged_request = replace(request, method="staged", fit=_fit(request))
+    adaptive_request = replace(request, method="adaptive", fit=_fit(request))
     if not counts:
         account = request.account()
-        return Route(account, Way(staged_request, account, _opened(planned, account), None))
-    return _either(request, staged_request, planned, schema, reader, share)
+        return Route(account, Way(adaptive_request, account, _opened(planned, account), None))
+    return _either(request, adaptive_request, planned, schema, reader, share)
 
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """A staged call before its account is opened."""
+    """A call by looks before its account is opened."""
 
     design: Design
     schema: Schema
@@ -179,12 +169,11 @@ class _Planned:
     share: Fraction
     plan: LookPlan
     cost: Budget
-    later: Fraction
 
 
 def _either(
     request: SelectionRequest,
-    staged_request: SelectionRequest,
+    adaptive_request: SelectionRequest,
     planned: _Planned,
     schema: Schema,
     reader: Reader,
@@ -196,7 +185,7 @@ def _either(
     count = account.line("number of rows", "laplace", Budget(whole.eps * share))
     rest = Budget(whole.eps * (1 - share), whole.delta)
     looks, paper = (Account(request.protection, rest, account.rng) for _ in range(2))
-    way = Way(staged_request, looks, _opened(planned, looks), None)
+    way = Way(adaptive_request, looks, _opened(planned, looks), None)
     fallen = replace(request, method="pcls", fit=_fit_of_paper(request), budget=rest)
     prepared = prepare(fallen, schema, reader, paper)
     otherwise = Way(replace(fallen, budget=whole), paper, None, prepared)
@@ -211,16 +200,29 @@ def _by_the_paper(
     return Route(prepared.account, Way(request, prepared.account, None, prepared, notes))
 
 
-def _opened(planned: _Planned, account: Account) -> StagedCall:
+def _opened(planned: _Planned, account: Account) -> AdaptiveCall:
     bounds = open_bounds(account, planned.unbounded, planned.share)
-    return StagedCall(
+    return AdaptiveCall(
         planned.design,
         planned.schema,
         planned.unbounded,
         bounds,
-        open_looks(planned.plan, account),
+        planned.plan.open(account),
         planned.cost,
-        planned.later,
+    )
+
+
+def _planned_at(call: AdaptiveCall) -> Callable[..., LookPlan]:
+    """Return what plans the looks of a call at another cost."""
+    plan, design = call.opened.plan, call.design
+    columns = len(design.columns) - 1
+    return partial(
+        plan_looks,
+        columns,
+        protection=plan.protection,
+        exclusive=exclusive_groups(design, range(columns + 1)),
+        chooses=True,
+        later=plan.later,
     )
 
 
@@ -231,7 +233,7 @@ def _is_unknown(request: SelectionRequest) -> bool:
 
 def _reason(request: SelectionRequest) -> str:
     """Return why the arguments alone send "auto" to the paper's method; empty if they do not."""
-    if request.method == "staged":
+    if request.method == "adaptive":
         return ""
     if request.papers:
         return f"only it takes {', '.join(request.papers)}"
@@ -243,15 +245,15 @@ def _reason(request: SelectionRequest) -> str:
 def _planned(
     request: SelectionRequest, schema: Schema, reader: Reader, counted_at: Fraction
 ) -> _Planned | str:
-    """Plan the looks of a staged selection, or say why there are none; opens and charges nothing.
+    """Plan the looks of a selection by looks, or say why there are none; opens and charges nothing.
 
     `counted_at` is the share of eps that a count of the rows takes before.
     """
     unbounded = undeclared(request.formula, schema, reader.source)
     trial = with_stand_ins(partial(design_of, request), schema, unbounded)
     space_of(request, trial)
-    if request.method == "staged" and len(trial.columns) < 2:
-        raise ArgumentError('method="staged" needs columns to look at: use method="pcls".')
+    if request.method == "adaptive" and len(trial.columns) < 2:
+        raise ArgumentError('method="adaptive" needs columns to look at: use method="pcls".')
     counted = request.protection.n_is_public and bool(unbounded)
     passes = check_table(reader, trial.types, unbounded, counted=counted)
     if "bounds" in request.shares and not unbounded:
@@ -261,6 +263,7 @@ def _planned(
     if _fit(request) == "fresh":
         later = request.shares.get("fit", fresh_share(request.budget.delta))
     cost = Budget(request.budget.eps * (1 - counted_at) * (1 - share), request.budget.delta)
+    public = request.protection.n_is_public
     plan = looks_or_reason(
         trial,
         reader,
@@ -268,15 +271,14 @@ def _planned(
         request.protection,
         method=request.method,
         noise=None,
-        passes=passes,
-        expected_rows=request.expected_rows,
-        instead="pcls",
+        passes=passes + (counted_at > 0),
+        rows=request.expected_rows or (reader.source.rows if public else None),
+        chooses=True,
         later=later,
-        count_later=counted_at > 0,
     )
     if isinstance(plan, str):
         return plan
-    return _Planned(trial, schema, unbounded, share, plan, cost, later)
+    return _Planned(trial, schema, unbounded, share, plan, cost)
 
 
 def _fit(request: SelectionRequest) -> str | None:

@@ -14,7 +14,17 @@ if TYPE_CHECKING:
     from dpreg.results.looks import ReleasedLook
     from dpreg.results.regression import RegressionResults
 
-__all__ = ["ABOVE_NOISE", "OLD_LOOKS", "caution", "holds", "looks", "mark", "marked", "told"]
+__all__ = [
+    "ABOVE_NOISE",
+    "CHOOSING",
+    "OLD_LOOKS",
+    "caution",
+    "holds",
+    "looks",
+    "mark",
+    "marked",
+    "told",
+]
 
 ABOVE_NOISE: Final = "above noise"
 OLD_LOOKS: Final = "Intervals of 0.2's looks often do not hold the fit without privacy."
@@ -24,6 +34,17 @@ _LOOKS: Final = (
     "Each look after the first releases score and information at the fit that earlier looks gave, "
     "and the last one also the spread of scores. {} that reaches beyond a limit is brought back to "
     "it."
+)
+CHOOSING: Final = (
+    "Each look after the first releases information and score together, of rows and residuals that "
+    "are limited narrowly: a found term matters for the bulk of the rows."
+)
+_NARROW: Final = (
+    "Intervals hold what the same limited rows give without privacy, in a model that is right."
+)
+_FRESH: Final = (
+    "The same rows selected the terms, with noise other than that of these estimates; the "
+    "intervals do not account for the rows themselves having favoured these terms."
 )
 _HOLDS: Final = (
     "Errors are robust{}: intervals hold what the fit without privacy gives on the declared "
@@ -79,9 +100,11 @@ def told(fit: RegressionResults, errors: str, normal: str) -> list[str]:
     `errors` and `normal` are the sentences that other methods' pages have as well.
     """
     law = normal if fit.noise_degrees is None else _MIXTURE
+    if fit.among is not None:
+        return [_NARROW] * (not fit.bse.isna().all())
     unit = "A row" if fit.claim.person is None else "The sum of a person's rows"
     about = [] if fit.bse.isna().all() else [f"{errors} {law}", holds(fit)]
-    return [*about, _LOOKS.format(unit)]
+    return [*about, *[_FRESH] * (fit.fit == "fresh"), _LOOKS.format(unit)]
 
 
 def caution(fit: RegressionResults | None) -> list[Block]:

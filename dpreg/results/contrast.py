@@ -15,9 +15,8 @@ import pandas as pd
 
 from dpreg.arrays import Floats
 from dpreg.estimation import drawn
-from dpreg.results import inference
+from dpreg.results import inference, reference
 from dpreg.results.claim import PrivacyClaim
-from dpreg.staged import reference
 
 if TYPE_CHECKING:
     from dpreg.results.summary import Summary
@@ -40,7 +39,7 @@ class Combinations:
     privacy : (p, p) array or None
         The part of `covariance` that the noise adds.
     degrees : int or None
-        Of matrix-Laplace noise: errors then have the law of `dpreg.staged.reference`, and not the
+        Of matrix-Laplace noise: errors then have the law of `dpreg.results.reference`, and not the
         normal one.
     """
 

@@ -176,7 +176,8 @@ def weakly(fit: RegressionResults) -> list[Block]:
 def fit_notes(fit: RegressionResults) -> list[str]:
     """Return what the errors and intervals mean."""
     if fit.method == "adaptive":
-        return adaptive_views.told(fit, ERRORS, NORMAL)
+        own = [] if fit.among is None else [BESIDE_ALL.format(fit.among)]
+        return [*own, *adaptive_views.told(fit, ERRORS, NORMAL)]
     if not _has_errors(fit):
         return []
     if fit.conditional:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased, shown
-from dpreg.families.exact_exp import exp
+from dpreg.looks.exact_exp import exp
 from dpreg.results import designs, given_choice, glm_views, inference, remarks
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.contrast import Combinations

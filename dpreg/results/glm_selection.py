@@ -24,7 +24,7 @@ __all__ = ["GLMSelectionResults"]
 class GLMSelectionResults(SelectionResults):
     """Terms of a generalised linear model, selected with differential privacy.
 
-    What `SelectionResults` has for "staged" holds here too.
+    What `SelectionResults` has for "adaptive" holds here too.
 
     Parameters
     ----------

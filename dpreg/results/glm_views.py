@@ -68,13 +68,14 @@ def glm(result: GLMResults, alpha: float, *, ratios: bool) -> Report:
 def selection(result: GLMSelectionResults, alpha: float, *, ratios: bool) -> Report:
     """Return the page of a selection, with its coefficients where there are any."""
     fit, blocks = result.regression, views.chosen_terms(result, alpha)
-    notes = [*result.remarks, *staged_views.notes(result, _LOOKS)]
+    about = _LOOKS if result.looks else adaptive_views.CHOOSING
+    notes = [*result.remarks, *staged_views.notes(result, about)]
     if fit is not None:
         blocks += [_fit_facts(fit), *_coefficients(fit, alpha, ratios=ratios)]
         notes = [*_errors(fit), *notes, *fit.notes]
     blocks += _looks((*result.looks, *(() if fit is None else fit.looks)))
-    blocks += [] if fit is None else [*adaptive_views.looks(fit.releases), *weakly(fit)]
-    blocks += adaptive_views.caution(fit)
+    blocks += adaptive_views.looks((*result.releases, *(() if fit is None else fit.releases)))
+    blocks += [] if fit is None else [*weakly(fit), *adaptive_views.caution(fit)]
     title = f"Private variable selection, {result.family} regression: {result.response}"
     return Report(title, result.claim.stamp, (*blocks, *views.closing(result.claim, notes)))
 
@@ -86,7 +87,8 @@ def _earned(result: GLMResults) -> bool:
 def _errors(result: GLMResults) -> list[str]:
     """Return what the errors and intervals mean."""
     if result.method == "adaptive":
-        return adaptive_views.told(result, ERRORS, NORMAL)
+        own = [] if result.among is None else [BESIDE_ALL.format(result.among)]
+        return [*own, *adaptive_views.told(result, ERRORS, NORMAL)]
     if not _earned(result):
         return []
     if result.conditional:

@@ -61,14 +61,14 @@ class SelectionResults(StatsmodelsNames):
     nobs : int or None
         Rows, where their number is public (replace-one, without `person`); else None.
     method, mechanism, engine : str
-        "pcls"; "permute-and-flip", ...; "enumerate", "tree". "staged" has the noise of its looks
+        "pcls"; "permute-and-flip", ...; "enumerate", "tree". "adaptive" has the noise of its looks
         for a mechanism, and the engine "tests".
     units, hierarchy : str
     max_terms : int or None
     eps, delta : Fraction
         As typed in the call: the most that it may cost. `spent` is what it did cost.
     radius, clip : Fraction
-        Of the l1 ball (None for "staged") and of the response, in units of the scaled response.
+        Of the l1 ball (None for "adaptive") and of the response, in units of the scaled response.
     radius_source : {"given", "default", "private", "none"}
     center : bool
     penalty : str
@@ -89,21 +89,23 @@ class SelectionResults(StatsmodelsNames):
     passes : int
         How often the rows were read for this call; a count of them alone is not a pass.
     best : tuple of str
-        "staged": the model that `params` describe: `reported`, and of each of `alternatives` the
+        "adaptive": the model that `params` describe: `reported`, and of each of `alternatives` the
         terms that say most of it.
     alternatives : tuple of tuples of str
-        "staged": groups of two to six terms that the release cannot tell apart. Each explains more
-        than chance would, and of none is it known which of its terms does.
+        "adaptive": groups of two to six terms that the release cannot tell apart. Each explains
+        more than chance would, and of none is it known which of its terms does.
     levels, choice_errors : mappings of str to float
-        "staged": read them as `level` and `level_errors`.
+        "adaptive": read them as `level` and `level_errors`.
     false_inclusions : float or None
-        "staged": the level that terms were held against.
+        "adaptive": the level that terms were held against.
     stabilities : mapping of str to float
         In files of dpreg 0.2, which had it in the place of `level`.
     certified : bool or None
         In files of dpreg 0.2: whether it was proved that no model is better.
+    releases : tuple of ReleasedLook
+        "adaptive": what was released, look by look.
     looks : tuple of Look
-        "staged": what was released, look by look.
+        The same in files of dpreg 0.2.
     """
 
     kind = "selection"
@@ -169,6 +171,11 @@ class SelectionResults(StatsmodelsNames):
     def selected(self) -> list[str]:
         """The terms of the reported model, kept ones included."""
         return list(self.reported)
+
+    @property
+    def by_looks(self) -> bool:
+        """Whether terms were chosen from looks; ``"staged"`` is what dpreg 0.2 called it."""
+        return self.method in ("adaptive", "staged")
 
     @property
     def draws(self) -> int:
@@ -344,12 +351,12 @@ class SelectionResults(StatsmodelsNames):
 
     def _of_looks(self, name: str, values: Mapping[str, float]) -> pd.Series:
         if not values:
-            raise NotReleased(f'{name} needs method="staged"; this was method="{self.method}".')
+            raise NotReleased(f'{name} needs method="adaptive"; this was method="{self.method}".')
         return self._series(np.array([values[term] for term in self.candidates]))
 
     def _fitted(self, name: str) -> RegressionResults:
         if self.regression is None:
-            if self.best == () and self.method == "staged":
+            if self.best == () and self.by_looks:
                 raise NotReleased(f"{name} is not released: the chosen model has no columns.")
             raise NotReleased(
                 f"{name} is not released: this call used fit=None, which selects and fits nothing. "

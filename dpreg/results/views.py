@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from dpreg.privacy.budget import decimal_string
 from dpreg.results import adaptive_views, opening, staged_views
 from dpreg.results.fit_views import (
+    LOOKS_NOTE,
     coefficients,
     estimate_headers,
     fit_facts,
@@ -52,15 +53,16 @@ def selection(result: SelectionResults, alpha: float) -> Report:
     blocks = chosen_terms(result, alpha)
     notes = list(result.notes)
     fit = result.regression
-    if result.method == "staged":
-        notes = staged_views.notes(result)
+    if result.by_looks:
+        about = LOOKS_NOTE if result.looks else adaptive_views.CHOOSING
+        notes = staged_views.notes(result, about)
     notes = [*result.remarks, *notes]
     if fit is not None:
         blocks += [fit_facts(fit), coefficients(fit, alpha)]
         notes = [*fit_notes(fit), *notes, *fit.notes]
     blocks += looks((*result.looks, *(() if fit is None else fit.looks)))
-    blocks += [] if fit is None else [*adaptive_views.looks(fit.releases), *weakly(fit)]
-    blocks += adaptive_views.caution(fit)
+    blocks += adaptive_views.looks((*result.releases, *(() if fit is None else fit.releases)))
+    blocks += [] if fit is None else [*weakly(fit), *adaptive_views.caution(fit)]
     if result.draws > 1:
         notes.insert(0, _frequency_note(result.draws))
     blocks += closing(result.claim, notes)

@@ -19,15 +19,15 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from dpreg.staged.rows import LocatedRows
 
 import dpreg
+from dpreg.estimation.location import Location
 from dpreg.formula.design import build_design
 from dpreg.moments import Moments, read_moments
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
-from dpreg.staged.location import Location
-from dpreg.staged.rows import LocatedRows
 
 pytestmark = [
     pytest.mark.xdist_group("cluster"),

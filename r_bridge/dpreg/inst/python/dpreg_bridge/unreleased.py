@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from dpreg.study.staged_results import StagedStudy
 
 from dpreg.planning import GLMPlan, GLMSelectionPlan, Plan, RegressionPlan
 from dpreg.results.report import Grid, Report
@@ -16,7 +17,6 @@ from dpreg.results.summary import Summary
 from dpreg.study.results import SelectionStudy
 from dpreg.study.simulated import SimulationStudy
 from dpreg.study.simulation import OBSERVED
-from dpreg.study.staged_results import StagedStudy
 from dpreg.study.stamp import SIMULATED
 
 __all__ = ["plan_view", "selection_study", "simulation_study", "staged_study"]

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
+from dpreg.study.staged_results import StagedStudy
 
 from dpreg.errors import NotReleased
 from dpreg.privacy.budget import decimal_string
@@ -27,7 +28,6 @@ from dpreg.results.report import Paragraph
 from dpreg.results.selection import SelectionResults
 from dpreg.study.results import SelectionStudy
 from dpreg.study.simulated import SimulationStudy
-from dpreg.study.staged_results import StagedStudy
 from dpreg_bridge.unreleased import selection_study, simulation_study, staged_study
 
 __all__ = ["view"]
