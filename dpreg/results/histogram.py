@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
 from dpreg.results import classic_views, inference
+from dpreg.results.base import ERRORS_AS
 from dpreg.results.classic import Estimates
-from dpreg.results.old_names import ERRORS, old_names
 from dpreg.results.summary import Summary
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ __all__ = ["HistogramResults"]
 Vector = NDArray[np.float64]
 
 
-@old_names(**ERRORS)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class HistogramResults(Estimates):
     """Shares, counts and density of the bins of a column.
@@ -60,6 +59,7 @@ class HistogramResults(Estimates):
     """
 
     kind = "histogram"
+    saved_as = ERRORS_AS
 
     column: str
     levels: tuple[str, ...] = ()
