@@ -1,6 +1,6 @@
 """What a summary says of a choice by looks: its rule, its groups, and what the numbers mean.
 
-Tested in `tests/api/test_select_staged.py`.
+Tested in `tests/api/test_select_adaptive.py`.
 """
 
 from __future__ import annotations
