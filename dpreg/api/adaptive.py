@@ -20,11 +20,9 @@ from dpreg.looks.plan import LookPlan, plan_looks
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
-from dpreg.request import Request
 from dpreg.results.glm import GLMResults
 from dpreg.results.looks import ReleasedLook
 from dpreg.results.regression import RegressionResults
-from dpreg.sources.persons import Persons
 from dpreg.sources.reader import Reader
 
 __all__ = [
@@ -43,24 +41,18 @@ _MARKED: Final = (
 )
 
 
-def every_row(reader: Reader, request: Request, design: Design, progress: bool | None) -> Reader:
+def every_row(reader: Reader, design: Design) -> Reader:
     """Return the reader for looks: of persons it brings all rows, as sums are limited."""
-    if reader.persons is None:
-        return reader
-    persons = Persons.of(request.protection, request.seed, every_row=True)
-    found = Reader(reader.source, progress, persons)
-    found.settle(design.types)
-    found.passes = reader.passes
-    return found
+    return reader if reader.persons is None else reader.every_row(design.types)
 
 
 def read_before(reader: Reader, passes: int) -> str:
     """Return why looks cannot bring all rows of a person; empty if they can.
 
-    Rows that are read once are kept for all looks; but those that were kept for bounds are some of
-    each person's.
+    Rows that were brought together for bounds are some of each person's: looks bring them together
+    once more.
     """
-    if reader.persons is None or reader.source.rereadable or not passes:
+    if reader.persons is None or not passes or reader.hold():
         return ""
     return "the rows can be read once, and bounds have to be bought of them"
 
@@ -74,7 +66,7 @@ def looks_or_reason(
     method: str,
     noise: str | None,
     passes: int,
-    expected_rows: int | None = None,
+    rows: int | None = None,
     chooses: bool = False,
     later: Fraction = Fraction(0),
 ) -> LookPlan | str:
@@ -93,9 +85,8 @@ def looks_or_reason(
     noise : {"gaussian", "matrix-laplace"}, optional
     passes : int
         Made before the first look.
-    expected_rows : int, optional
-        Declared by the caller; else the number of rows where it is public and the table knows it.
-        Where nobody knows it the first look counts.
+    rows : int, optional
+        How many there are, or about how many, where that is public.
     chooses, later
         As for `plan_looks`.
     """
@@ -122,14 +113,11 @@ def looks_or_reason(
     if method == "auto":
         if once:
             return once
-        if not reader.source.rereadable and reader.persons is None:
-            return f"the rows can be read once, and looks would read them up to {wanted} times"
+        if reader.persons is None and not reader.hold():
+            return "the rows can be read once, and may not be held for looks"
         if not columns:
             return "there are no columns to look at"
     reader.require(wanted)
-    rows = expected_rows
-    if rows is None and protection.n_is_public:
-        rows = reader.source.rows
     short = "" if rows is None else too_few(planned, cost, rows)
     if short and method == "adaptive":
         raise ArgumentError(f'method="adaptive": {short} Use method="{instead}", or a larger eps.')
@@ -277,6 +265,7 @@ def family_results(
     found = estimates(seen, at, names, model.to_user_units(design, chosen), among=among)
     offsets = model.places(design)[1]
     quasi = bool(getattr(seen.family, "quasi", False))
+    dispersion = found.law.dispersion if found.law.shown else float("nan")
     return released(
         GLMResults,
         design,
@@ -285,7 +274,7 @@ def family_results(
         design_formula=model.formula,
         endog_names=model.response,
         **found.fields,
-        error_variance=found.law.dispersion if quasi else 1.0,
+        error_variance=dispersion if quasi else 1.0,
         explained=None,
         complete_rows=None if seen.plan.persons else seen.rows,
         error_df=None if facts.rows is None else max(seen.rows - len(chosen), 1.0),

@@ -151,7 +151,8 @@ def dp_glm(
     -------
     GLMResults
         Columns that the noise hides have a coefficient and no interval, and `marks` says so. Where
-        the number of rows is public and too small, a warning says so before the charge.
+        the number of rows is public and too small, a warning says so: before the charge, if it is
+        known without a pass.
 
     Raises
     ------
@@ -175,13 +176,12 @@ def dp_glm(
     build = partial(Model.design, model)
     trial = with_stand_ins(build, known, unbounded)
     model.check(trial, unbounded, request.asked.family)
-    passes = check_table(
-        reader, trial.types, unbounded, counted=request.protection.n_is_public and bool(unbounded)
-    )
+    public = request.protection.n_is_public
+    passes = check_table(reader, trial.types, unbounded, counted=public and bool(unbounded))
     reader.require(passes + MOST_PASSES)
     if once := read_before(reader, passes):
         raise DataError(f"data: {once}. Declare the bounds, or give a table that stays.")
-    check_known_rows(reader, request.protection.n_is_public, columns=len(trial.columns))
+    check_known_rows(reader, public, columns=len(trial.columns))
     share = share_of_bounds(request.shares, unbounded)
     account = request.account()
     bounds = open_bounds(account, unbounded, share)
@@ -195,16 +195,16 @@ def dp_glm(
         exclusive=exclusive_groups(trial, range(len(trial.columns))),
         noise=request.noise,
     )
-    plan, public = planned(cost=cost), request.protection.n_is_public
-    opened = plan.open(account)
+    opened = planned(cost=cost).open(account)
     announce(bounds, stacklevel=3)
-    rows = reader.source.rows if public else None
-    few = None if rows is None else too_few(planned, cost, rows)
-    if few:
-        warnings.warn(f"{few} Intervals may be missing.", DpregWarning, stacklevel=3)
+    counted = reader.source.rows is not None
+    if public and counted:
+        _warn(too_few(planned, cost, reader.rows))
     account.charge(budget, f"dp_glm: {formula}")
+    if public and not counted:
+        _warn(too_few(planned, cost, reader.rows))
     design = build(buy_bounds(reader, known, bounds))
-    reader = every_row(reader, request, design, progress)
+    reader = every_row(reader, design)
     seen = look(
         LookTable(reader, design, model.described(design), opened),
         family_of(request.asked.family, design.response.hi),
@@ -219,3 +219,8 @@ def dp_glm(
         account=account,
     )
     return family_results(model, design, seen, facts)
+
+
+def _warn(few: str) -> None:
+    if few:
+        warnings.warn(f"{few} Intervals may be missing.", DpregWarning, stacklevel=4)

@@ -44,6 +44,7 @@ from dpreg.looks.plan import NOISES as LOOK_NOISES
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.table import Table as LookTable
 from dpreg.moments import read_moments
+from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
 from dpreg.request import Request, choice, count, positive, text, truth
 from dpreg.results.regression import RegressionResults
@@ -113,6 +114,10 @@ class OLSRequest(Request):
         """Whether the method is a published one that releases coefficients alone."""
         return self.method in ("ssp", "adassp")
 
+    def spent(self, cost: Budget) -> Budget:
+        """Return what of `cost` a release of the moments spends: a pure noise needs no delta."""
+        return cost if self.perturbed or self.noise in (None, "gaussian") else Budget(cost.eps)
+
     @property
     def constants(self) -> str:
         """Whose noise constants "ssp" and "adassp" take."""
@@ -122,6 +127,8 @@ class OLSRequest(Request):
 def _noise(noise: object, method: str) -> str | None:
     if noise is not None and not _NOISES[method]:
         raise ArgumentError(f'method="{method}" has noise of its own: leave noise= out.')
+    if noise == "knorm" and _NOISES[method] is not PERTURBED_NOISES:
+        raise ArgumentError('noise="knorm" is gone: use "matrix-laplace", or leave noise out.')
     return cast("str | None", choice(noise, "noise", (*_NOISES[method], None)))
 
 
@@ -187,9 +194,10 @@ def dp_ols(
         can read three times and hold (60 bytes a cell or so; at most 2**26 cells where their number
         is public). "ssp" and "adassp" are published ways to coefficients alone, and need delta.
     noise : str, optional
-        "gaussian" (needs delta) or "matrix-laplace"; for "gram" also "knorm" or "laplace". None
-        takes the one with the least expected error. For "ssp" and "adassp" "analytic" (the
-        default), "wang" or "classical"; "objective" has its own.
+        "gaussian" (needs delta) or "matrix-laplace"; for "gram" also "laplace", which has
+        less noise where a factor has many levels. None takes the one with the least expected error.
+        For "ssp" and "adassp" "analytic" (the default), "wang" or "classical"; "objective" has its
+        own.
     scaling : {"box", "row-norm", "row-norm-xy", "max-norm"}
         How rows are brought into the unit ball for "ssp" and "adassp"; "gram" has only "box".
         The last three act on columns already mapped to [-1, 1] by their public bounds; "row-norm"
@@ -215,8 +223,8 @@ def dp_ols(
         {"bounds": part of eps} where bounds are bought.
     expected_rows : int, optional
         About how many rows there are, from public knowledge, where their number is private
-        ("add-remove") or only a pass would tell it (a function, a CSV file): "auto" then takes
-        "gram" where they are too few for looks.
+        ("add-remove", `person`): "auto" then takes "gram" where they are too few for looks. A
+        public number that only a pass would tell (a function, a CSV file) is counted.
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional
@@ -263,36 +271,51 @@ def dp_ols(
     unbounded = undeclared(formula, known, source)
     build = partial(build_design, formula, clip=request.clip, center=request.center)
     trial = with_stand_ins(build, known, unbounded)
-    passes = check_table(
-        reader, trial.types, unbounded, counted=request.protection.n_is_public and bool(unbounded)
-    )
-    check_known_rows(reader, request.protection.n_is_public, columns=len(trial.columns))
+    public = request.protection.n_is_public
+    passes = check_table(reader, trial.types, unbounded, counted=public and bool(unbounded))
+    check_known_rows(reader, public, columns=len(trial.columns))
     share = share_of_bounds(request.shares, unbounded)
     account = request.account()
     bounds = open_bounds(account, unbounded, share)
     cost = Budget(request.budget.eps * (1 - share), request.budget.delta)
-    plan = _plan(request, trial, reader, cost, passes)
+    expected = request.expected_rows
+    if expected is None and public:
+        expected = source.rows
+    plan = _plan(request, trial, reader, cost, passes, expected)
+    # A public number of rows that only a pass would tell is counted after the charge, and decides.
+    uncounted = isinstance(plan, LookPlan) and request.method == "auto"
+    uncounted = uncounted and public and expected is None
     if request.method == "objective":
         check_few(trial, reader, cost, request.protection, passes)
     if request.perturbed:
         _check_claim(request, cost)
-        rows = source.rows if request.protection.n_is_public else None
+        rows = source.rows if public else None
         if (rows or 0) * len(trial.columns) > MOST_CELLS:
             raise ArgumentError(
                 f'method="{request.method}" is proved for tables of up to 2**44 cells, and this '
                 "one has more: leave method out."
             )
-    opened = plan.open(account) if isinstance(plan, LookPlan) else None
+    looks = alone = account
+    if uncounted:
+        looks, alone = (Account(account.protection, cost, account.rng) for _ in range(2))
+        account.either(looks, alone)
+    opened = plan.open(looks) if isinstance(plan, LookPlan) else None
     few = open_few(account, cost.eps) if request.method == "objective" else None
-    line = "gram" if request.method == "auto" else request.method
-    part = None if opened or few else account.line("coefficients", f"{line} release", cost)
+    part = None
+    if uncounted or not (opened or few):
+        line = "gram" if request.method == "auto" else request.method
+        part = alone.line("coefficients", f"{line} release", request.spent(cost))
     announce(bounds, stacklevel=3)
-    if part is not None and not request.perturbed:
-        expected = source.rows if request.protection.n_is_public else request.expected_rows
-        announce_wide_factors(
-            trial, expected, cost, request.protection, request.noise, stacklevel=3
-        )
+    wide = partial(announce_wide_factors, trial, noise=request.noise, stacklevel=3)
+    if opened is None and part is not None and not request.perturbed:
+        wide(source.rows if public else request.expected_rows, cost, request.protection)
     account.charge(budget, f"dp_ols: {formula}")
+    if uncounted:
+        plan = _plan(request, trial, reader, cost, passes, reader.rows)
+        account.take(alone if isinstance(plan, str) else looks)
+        if isinstance(plan, str):
+            opened = None
+            wide(reader.rows, cost, request.protection)
     bounded = buy_bounds(reader, known, bounds)
     design = trial if bounded is known else build(bounded)
     columns = [column for term in design.terms for column in term.columns]
@@ -307,10 +330,9 @@ def dp_ols(
         notes=(f'method="gram": {plan.rstrip(".")}.',) if isinstance(plan, str) else (),
     )
     if opened is not None:
-        reader = every_row(reader, request, design, progress)
-        described = Described(tuple(range(1, len(design.columns))))
+        reader = every_row(reader, design)
+        described = Described(tuple(range(1, len(design.columns))), levels=design.levels)
         seen = look(LookTable(reader, design, described, opened), Linear())
-        public = request.protection.n_is_public
         facts = facts.after(reader.rows if public else None, reader.passes)
         return linear_results(design, columns, seen, facts)
     if few is not None:
@@ -318,14 +340,19 @@ def dp_ols(
     assert part is not None
     unit_ball = unit_ball_rows(design, columns, scaling) if request.perturbed else None
     (moments,) = read_moments(reader, design if unit_ball is None else unit_ball)
-    facts = facts.after(moments.rows if request.protection.n_is_public else None, reader.passes)
+    facts = facts.after(moments.rows if public else None, reader.passes)
     if unit_ball is None:
         return joint_fit(design, columns, moments, facts, part, request.noise)
     return perturbed_fit(unit_ball, moments, facts, part, method=method, noise=request.constants)
 
 
 def _plan(
-    request: OLSRequest, design: Design, reader: Reader, cost: Budget, passes: int
+    request: OLSRequest,
+    design: Design,
+    reader: Reader,
+    cost: Budget,
+    passes: int,
+    rows: int | None,
 ) -> LookPlan | str | None:
     """Return the plan of looks; None where none are asked for, or why there are none."""
     if request.method not in ("auto", "adaptive"):
@@ -340,9 +367,9 @@ def _plan(
         method=request.method,
         noise=request.noise,
         passes=passes,
-        expected_rows=request.expected_rows,
+        rows=rows,
     )
-    again = reader.source.rereadable and reader.persons is None and can_hold(reader)
+    again = reader.persons is None and can_hold(reader) and reader.hold()
     if isinstance(plan, str) and again and design.has_intercept and request.noise is None:
         return f'{plan} method="objective" gives nearer coefficients, without intervals'
     return plan

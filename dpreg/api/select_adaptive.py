@@ -85,7 +85,7 @@ def choose_by_looks(table: Table, family: Family, space: Space, most: float) -> 
     columns = tuple(table.described.columns[place - 1] for place in at)
     own = replace(
         table,
-        described=replace(table.described, columns=columns),
+        described=table.described.only(columns),
         opened=opened.at_chosen(len(columns)),
     )
     return Chosen(
@@ -111,7 +111,7 @@ def select_adaptive(
     """
     request, public = way.request, way.request.protection.n_is_public
     design = design_of(request, buy_bounds(reader, call.schema, call.bounds))
-    reader = every_row(reader, request, design, progress)
+    reader = every_row(reader, design)
     space = space_of(request, design)
     table = Table(reader, design, Described(tuple(range(1, len(design.columns)))), call.opened)
     found = choose_by_looks(table, Linear(), space, float(request.false_inclusions))

@@ -151,7 +151,7 @@ def select_family(
         warnings.warn(f"{few} Terms may be missed.", DpregWarning, stacklevel=4)
     account.charge(budget, f"dp_select: {request.formula}")
     design = model.design(buy_bounds(reader, known, bounds), request.keep)
-    reader = every_row(reader, request, design, progress)
+    reader = every_row(reader, design)
     table = Table(reader, design, model.described(design), call.opened)
     space, most = call.space(design), float(request.false_inclusions)
     found = choose_by_looks(table, family_of(call.family, design.response.hi), space, most)

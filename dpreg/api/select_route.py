@@ -263,6 +263,7 @@ def _planned(
     if _fit(request) == "fresh":
         later = request.shares.get("fit", fresh_share(request.budget.delta))
     cost = Budget(request.budget.eps * (1 - counted_at) * (1 - share), request.budget.delta)
+    public = request.protection.n_is_public
     plan = looks_or_reason(
         trial,
         reader,
@@ -271,7 +272,7 @@ def _planned(
         method=request.method,
         noise=None,
         passes=passes + (counted_at > 0),
-        expected_rows=request.expected_rows,
+        rows=request.expected_rows or (reader.source.rows if public else None),
         chooses=True,
         later=later,
     )

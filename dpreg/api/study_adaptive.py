@@ -96,6 +96,7 @@ def adaptive_study(
             method="adaptive",
             noise=None,
             passes=1,
+            rows=reader.source.rows,
             chooses=True,
         )
         assert not isinstance(plan, str)

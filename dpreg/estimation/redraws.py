@@ -195,15 +195,12 @@ class Redrawn:
         noisy = self.noisy
         if noisy.mechanism == "matrix-laplace" and len(noisy.columns) <= _FULL_DRAWS_TO:
             return _redraw_wishart(noisy, self.places, size, rng)
-        cells = len(noisy.triangle.cells)
-        drawn = standard_noise(noisy.mechanism, (size, len(self.places)), rng, cells)
+        drawn = standard_noise(noisy.mechanism, (size, len(self.places)), rng)
         padded = np.column_stack([drawn * self.sds, np.zeros(size)])
         return padded.take(self.filled, axis=1).reshape(size, *noisy.cells.shape)
 
 
-def standard_noise(
-    mechanism: str, shape: tuple[int, int], rng: Generator, cells: int | None = None
-) -> Floats:
+def standard_noise(mechanism: str, shape: tuple[int, int], rng: Generator) -> Floats:
     """Draw noise of variance 1 in some cells of a release, many times over, shape (times, cells).
 
     Parameters
@@ -213,16 +210,9 @@ def standard_noise(
         one (its excess kurtosis is 3 over the columns), which is what is drawn.
     shape : (int, int)
     rng : Generator
-    cells : int, optional
-        How many the release has, where these are not all.
     """
     if mechanism == "laplace":
         return rng.laplace(0.0, np.sqrt(0.5), shape)
-    if mechanism == "knorm":
-        number = shape[1] if cells is None else cells
-        radius = rng.gamma(number + 1, size=(shape[0], 1))
-        box: Floats = rng.uniform(-1.0, 1.0, shape)
-        return np.asarray(radius / np.sqrt((number + 1) * (number + 2) / 3) * box)
     return rng.standard_normal(shape)
 
 

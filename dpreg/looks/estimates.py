@@ -74,7 +74,8 @@ def estimates(
     among : sequence of int, optional
         The places of a larger model, beside all of which the coefficients are wanted.
     """
-    own, model = law(seen.releases[-1], seen.family, seen.rows), list(among or places)
+    own = law(seen.releases[-1], seen.family, seen.rows, seen.described)
+    model = list(among or places)
     whole = model == list(range(len(own.score)))
     found = fit(own, None if whole else model)
     if among is not None:

@@ -13,13 +13,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.looks.described import Described
 from dpreg.looks.families import Family, Linear
+from dpreg.looks.limits import farthest
 from dpreg.looks.place import Place, place_of
 from dpreg.looks.plan import LookPlan, Opened
 from dpreg.looks.point import Point
@@ -34,6 +35,8 @@ from dpreg.privacy.look_noise import GaussianLook, MatrixLaplaceLook
 from dpreg.sources.reader import Reader
 
 __all__ = ["Table", "Taken"]
+
+_NEARLY: Final = 1 - 2.0**-20  # precision: a point is rounded to grids
 
 
 class Taken(ABC):
@@ -162,6 +165,7 @@ class Taken(ABC):
             tail=tail,
             tail_sd=S * S * noise.tail_sd,
             degrees=None if before is None else before.degrees,
+            cuts=self.plan.persons or _NEARLY * farthest(at, family, self.described)[1] > S,
         )
 
     def locating(

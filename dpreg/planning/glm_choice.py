@@ -202,7 +202,7 @@ def _estimated(one: Expected, seen: Seen, rows: Rows, fit: str | None) -> Estima
     columns = tuple(rows.described.columns[place - 1] for place in at)
     own = replace(
         one,
-        described=replace(rows.described, columns=columns),
+        described=rows.described.only(columns),
         plan=one.plan.at_chosen(len(columns)),
     )
     later = look_at_chosen(own, seen, point_of_chosen(seen, at), [0, *at])

@@ -40,9 +40,10 @@ class RegressionCall(PlannedCall):
         y = assumed.response(stated.beta, stated.sigma)
         first = 0 if stated.design is None or stated.design.has_intercept else 1
         places = tuple(range(first, x.shape[1] + 1))
+        levels = () if stated.design is None else stated.design.levels
         return Rows(
             Linear(),
-            Described(tuple(range(1, x.shape[1] + 1))),
+            Described(tuple(range(1, x.shape[1] + 1)), levels=levels),
             np.column_stack([np.ones(len(x)), x, y]),
             places,
             tuple(map(str, places)),

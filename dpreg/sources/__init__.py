@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-def as_source(data: object) -> Source:
+def as_source(data: object, *, hold: bool = True) -> Source:
     """Take a table as a `Source`.
 
     Parameters
@@ -55,6 +55,11 @@ def as_source(data: object) -> Source:
         - callable without arguments that returns an iterable of tables of the kinds above (chunks
           of one table), called anew for each pass;
         - Source.
+    hold : bool
+        Whether a call that goes through the rows several times may keep those of text, streams,
+        queries and functions (`dpreg.sources.held`): what it needs of up to 512 MB in memory, of
+        more in a temporary file that nobody else can open and that goes with the call. Otherwise
+        they are read anew for each pass, and what can be read once serves for one.
 
     Returns
     -------
@@ -68,6 +73,15 @@ def as_source(data: object) -> Source:
     ArgumentError
         If `data` is none of these, or a library that it needs is not installed.
     """
+    if not isinstance(hold, bool):
+        raise ArgumentError("hold must be True or False")
+    source = _source(data)
+    if not hold and isinstance(source, LocalSource):
+        source.hold = False
+    return source
+
+
+def _source(data: object) -> Source:
     if isinstance(data, pd.DataFrame):
         return frame_source(data)
     if type(data).__name__ == "LazyFrame":

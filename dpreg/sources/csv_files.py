@@ -98,6 +98,11 @@ class CsvSource(LocalSource):
         """What one part is called."""
         return "file"
 
+    @property
+    def fleeting(self) -> bool:
+        """Text takes longer to parse than to sum."""
+        return True
+
     def kind(self, name: str) -> Kind:
         """Return "object", whatever the cells.
 

@@ -16,7 +16,7 @@ from dpreg.running import restore_interrupts
 from dpreg.running import threads as threads_allowed
 from dpreg.sources.base import Chunk, Integers, NamedSource, Tally, added, tallied
 
-__all__ = ["CHUNK_ROWS", "LocalSource", "Piece"]
+__all__ = ["CHUNK_ROWS", "LocalSource", "Piece", "rows_of"]
 
 CHUNK_ROWS = 1 << 15
 """Most rows of a chunk of few columns, unless asked otherwise: threads that take more at a time
@@ -50,7 +50,15 @@ class Piece:
 
 
 class LocalSource(NamedSource):
-    """A source whose rows this process reads."""
+    """A source whose rows this process reads.
+
+    Attributes
+    ----------
+    hold : bool
+        Whether a call that makes several passes may keep the rows (`dpreg.sources.held`).
+    """
+
+    hold: bool = True
 
     @property
     @abstractmethod
@@ -66,6 +74,14 @@ class LocalSource(NamedSource):
     def keeps_order(self) -> bool:
         """Whether every pass gives the rows in the same order: not what runs a query again."""
         return True
+
+    @property
+    def fleeting(self) -> bool:
+        """Whether another pass would parse text, run a query or a function again, or find nothing.
+
+        Several passes then go over rows that the first one kept.
+        """
+        return not (self.keeps_order and self.rereadable)
 
     @abstractmethod
     def count(self) -> int:
@@ -121,7 +137,7 @@ class LocalSource(NamedSource):
         advance: Callable[[int], object] | None = None,
     ) -> Integers:
         """Make one pass, in several threads where there are chunks for them; see `Source.total`."""
-        queue = _Queue(self._checked(columns, _rows_of(len(columns))), advance)
+        queue = _Queue(self._checked(columns, rows_of(len(columns))), advance)
         threads = threads_allowed(_MOST_THREADS)
         if threads == 1 or queue.is_short():
             return added([tallied(tally, queue)])
@@ -141,7 +157,7 @@ class LocalSource(NamedSource):
         return self._pieces(columns, size)
 
 
-def _rows_of(columns: int) -> int:
+def rows_of(columns: int) -> int:
     """Return the rows of a chunk: of many columns it has fewer, and takes no more memory."""
     rows = _MOST_CELLS // max(columns, 1) // _BLOCK_ROWS * _BLOCK_ROWS
     return max(_LEAST_ROWS, min(CHUNK_ROWS, rows))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from dpreg.columns import ColumnType
 from dpreg.errors import ArgumentError, DataError, shown
 from dpreg.running import bar, threads
 from dpreg.sources.base import Chunk, Integers, Source, Tally
+from dpreg.sources.held import HeldSource
 from dpreg.sources.kept import KeptSource, SpreadSource, kept_source
 from dpreg.sources.local import LocalSource
 from dpreg.sources.persons import Persons
@@ -48,12 +50,21 @@ class Reader:
     Attributes
     ----------
     passes : int
-        How often the rows have been gone through. Public: it follows from the call's arguments.
-        Counting the rows of a table that does not know how many it has reads no value, and is not
-        one of them.
+        How often the rows have been gone through, where they are or where the first pass kept them
+        (`hold`). Public: it follows from the call's arguments. Counting the rows of a table that
+        does not know how many it has reads no value, and is not one of them.
     """
 
-    __slots__ = ("_columns", "_counted", "_kept", "_progress", "passes", "persons", "source")
+    __slots__ = (
+        "_columns",
+        "_counted",
+        "_held",
+        "_kept",
+        "_progress",
+        "passes",
+        "persons",
+        "source",
+    )
 
     def __init__(
         self, source: Source, progress: bool | None = None, persons: Persons | None = None
@@ -62,6 +73,7 @@ class Reader:
         self.persons = persons
         self.passes = 0
         self._columns: Mapping[str, ColumnType] = {}
+        self._held: HeldSource | None = None
         self._kept: KeptSource | SpreadSource | None = None
         self._progress = progress
         self._counted: int | None = None
@@ -74,7 +86,10 @@ class Reader:
         """
         source = self._read()
         known = source.rows if self._counted is None else self._counted
-        if known is None:
+        if known is None and isinstance(source, HeldSource):
+            with self._bar("rows") as advance:
+                known = self._counted = source.count(advance)
+        elif known is None:
             known = self._counted = source.count()
         return known
 
@@ -88,18 +103,6 @@ class Reader:
         self._read()
         assert self._kept is not None
         return self._kept.person_count
-
-    @property
-    def keeps_order(self) -> bool:
-        """Whether each row, or its person's coin, can be told again in a later pass.
-
-        Rows that this process holds or reads from files come in the table's order. On a cluster,
-        and where each pass runs a query or a function again, they need not, unless they come with
-        the coins of their persons.
-        """
-        if self.persons is not None:
-            return True
-        return isinstance(self.source, LocalSource) and self.source.keeps_order
 
     def settle(self, columns: Mapping[str, ColumnType]) -> None:
         """Check, before the charge, all columns that the call is going to read.
@@ -121,8 +124,34 @@ class Reader:
         """Note the number of rows that a pass came across."""
         self._counted = rows
 
+    def hold(self) -> bool:
+        """Have a fleeting table's rows kept at the first pass, where its owner lets them be.
+
+        Call it before the charge, when all columns have been settled.
+
+        Returns
+        -------
+        bool
+            Whether the table can be gone through several times.
+        """
+        source = self.source
+        if self._held is None and isinstance(source, LocalSource) and source.fleeting:
+            if not source.hold:
+                return source.rereadable
+            named = self._columns if self.persons is None else self.persons.read_with(self._columns)
+            self._held = HeldSource(source, named)
+        return self._held is not None or source.rereadable
+
+    def every_row(self, columns: Mapping[str, ColumnType]) -> Reader:
+        """Return a reader that brings all rows of each person, and counts on."""
+        assert self.persons is not None
+        found = Reader(self.source, self._progress, replace(self.persons, rows=None))
+        found.settle(columns)
+        found._held, found.passes = self._held, self.passes
+        return found
+
     def require(self, passes: int, counts: bool = False) -> None:
-        """Refuse a table that cannot be gone through as often as a call must.
+        """Refuse a table that cannot be gone through as often as a call must; else see to it.
 
         Parameters
         ----------
@@ -133,10 +162,10 @@ class Reader:
         if self.persons is not None:
             return  # rows that are kept have been brought here, or are on a cluster
         uncounted = counts and self.source.rows is None
-        if passes + uncounted > 1 and not self.source.rereadable:
+        if passes + uncounted > 1 and not self.hold():
             raise DataError(
                 f"data can be read once, and this call must read it {passes + uncounted} times: "
-                "give a function that opens it anew, or a table that stays"
+                "let its rows be held, or give a table that stays"
             )
 
     def total(
@@ -160,21 +189,27 @@ class Reader:
             yield from source.chunks(columns, advance=advance)
 
     def _read(self) -> Source:
-        """Return what passes go through: the table, or its kept rows."""
+        """Return what passes go through: the table, or rows of it that were kept."""
+        source = self._held or self.source
         if self.persons is None:
-            return self.source
+            return source
         if self._kept is None:
-            if isinstance(self.source, LocalSource):
+            if isinstance(source, LocalSource):
                 with self._pass("rows of persons") as advance:
-                    self._kept = kept_source(self.source, self._columns, self.persons, advance)
+                    self._kept = kept_source(source, self._columns, self.persons, advance)
             else:
-                self._kept = kept_source(self.source, self._columns, self.persons)
+                self._kept = kept_source(source, self._columns, self.persons)
         return self._kept
 
     @contextmanager
     def _pass(self, what: str) -> Iterator[Callable[[int], object]]:
         """Count a pass, and show it while it lasts."""
         self.passes += 1
+        with self._bar(what) as advance:
+            yield advance
+
+    @contextmanager
+    def _bar(self, what: str) -> Iterator[Callable[[int], object]]:
         with bar(
             desc=what,
             total=self.source.parts,

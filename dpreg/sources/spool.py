@@ -1,6 +1,7 @@
-"""Rows of persons while they are brought together: in memory, or in a file without a name.
+"""Rows in memory up to a public limit, else in a file without a name.
 
-Rows are collected in memory up to a public limit. A table with more of them goes to a temporary
+`dpreg.sources.held` keeps rows that later passes would have to parse again. Here rows of persons
+are collected to bring them together. A table with more of them than the limit goes to a temporary
 file, sorted into 256 parts by the first byte of the keyed hash of the id, so that all rows of a
 person are in one part; then part by part each person's rows are put next to each other, and written
 to a second file, from which the passes read. No more than a part, or the limit, is in memory.
@@ -32,7 +33,7 @@ from numpy.typing import NDArray
 from dpreg.errors import DataError
 from dpreg.sources.persons import starts_of
 
-__all__ = ["Blocks", "Rows", "Settle", "Spool"]
+__all__ = ["HELD_BYTES", "Blocks", "File", "Rows", "Settle", "Spool"]
 
 Rows: TypeAlias = NDArray[np.float64]
 """Rows as `dpreg.sources.persons.matrix_of` writes them, the two halves of the hash first."""
@@ -41,16 +42,17 @@ Settle: TypeAlias = Callable[[Rows], Rows]
 """Puts rows of the same person next to each other, given all rows of some persons."""
 
 _PARTS: Final = 256
-_HELD_BYTES = 1 << 29
-"""Rows of a table that are collected in memory: 3.7 million of 16 columns. Twice as much is in use
-while they are put in order."""
+HELD_BYTES = 1 << 29
+"""Cells of a table that are kept in memory: of 4.2 million rows of 16 columns. Where rows of
+persons are put in order, twice as much is in use meanwhile."""
 _WRITE_BYTES = 1 << 26
 """Rows that are sorted and written at a time, where they go to a file."""
 _TURNED_ROWS: Final = 1 << 9
+_FLOAT: Final = np.dtype(np.float64)
 
 
-class _File:
-    """A file without a name."""
+class File:
+    """A file without a name, which goes with this object."""
 
     def __init__(self) -> None:
         self._file: Any = _guarded(_opened)
@@ -64,7 +66,7 @@ class _File:
 
         def write() -> None:
             self._file.seek(start)
-            left = np.ascontiguousarray(cells).data.cast("B")
+            left = _bytes_of(np.ascontiguousarray(cells))
             while left:
                 left = left[self._file.write(left) :]
 
@@ -72,13 +74,15 @@ class _File:
             _guarded(write)
         return start
 
-    def read(self, start: int, shape: tuple[int, int]) -> Rows:
+    def read(
+        self, start: int, shape: tuple[int, ...], dtype: np.dtype[Any] = _FLOAT
+    ) -> NDArray[Any]:
         """Read an array."""
-        cells = np.empty(shape)
+        cells = np.empty(shape, dtype)
 
         def read() -> None:
             self._file.seek(start)
-            left = cells.data.cast("B")
+            left = _bytes_of(cells)
             while left:
                 found = self._file.readinto(left)
                 if not found:
@@ -91,6 +95,10 @@ class _File:
         return cells
 
 
+def _bytes_of(cells: NDArray[Any]) -> memoryview:
+    return cells.reshape(-1).view(np.uint8).data
+
+
 def _opened() -> Any:
     # Without a buffer: what did not fit on a disk is not written again when the file is closed.
     return tempfile.TemporaryFile(prefix="dpreg-", buffering=0)
@@ -101,7 +109,7 @@ def _guarded(work: Callable[[], Any]) -> Any:
     try:
         return work()
     except OSError:
-        failed = "the temporary file for the rows of persons failed: the disk may be full"
+        failed = "the temporary file for the rows failed: the disk may be full"
     raise DataError(f"{failed}. Set TMPDIR to a folder with room for the table")
 
 
@@ -119,7 +127,7 @@ class Blocks:
     rows: int
     persons: int
     _held: Rows | None = None
-    _file: _File | None = None
+    _file: File | None = None
     _places: tuple[tuple[int, int], ...] = ()
     _words: int = 0
 
@@ -145,14 +153,14 @@ class Spool:
         self._words = words
         self._waiting: list[Rows] = []
         self._bytes = 0
-        self._file: _File | None = None
+        self._file: File | None = None
         self._parts: list[list[tuple[int, int]]] = [[] for _ in range(_PARTS)]
 
     def add(self, rows: Rows) -> None:
         """Take some rows."""
         self._waiting.append(rows)
         self._bytes += rows.nbytes
-        if self._bytes > (_HELD_BYTES if self._file is None else _WRITE_BYTES):
+        if self._bytes > (HELD_BYTES if self._file is None else _WRITE_BYTES):
             self._write()
 
     def blocks(self, settle: Settle) -> Blocks:
@@ -169,7 +177,7 @@ class Spool:
             settled = _turned(settle(held))
             return Blocks(settled.shape[1], len(starts_of(settled[:2])), settled)
         self._write()
-        rows, persons, places, file = 0, 0, [], _File()
+        rows, persons, places, file = 0, 0, [], File()
         for part in self._parts:
             if part:
                 read = [self._file.read(start, (n, self._words)) for start, n in part]
@@ -183,7 +191,7 @@ class Spool:
     def _write(self) -> None:
         """Write what is held, by parts."""
         if self._file is None:
-            self._file = _File()
+            self._file = File()
         while self._waiting:
             some = [self._waiting.pop()]
             while self._waiting and sum(one.nbytes for one in some) < _WRITE_BYTES:

@@ -11,6 +11,7 @@ import statsmodels.formula.api as smf
 import dpreg
 from dpreg.api import few
 from dpreg.errors import ArgumentError, BudgetError, DataError, DpregWarning, NotReleased
+from dpreg.sources import as_source
 
 SCHEMA = {"y": (-5, 5), "x": (-4, 4), "z": (-4, 4), "g": ["a", "b", "c"]}
 FORMULA = "y ~ x + z + g"
@@ -173,7 +174,7 @@ def test_rows_that_cannot_be_held_here_or_read_again_are_refused(monkeypatch):
     with pytest.raises(ArgumentError, match=r"Bring the columns here \(.compute"):
         fitted(dd.from_pandas(table(), npartitions=2))
     with pytest.raises(DataError, match="3 times"):
-        fitted(pa.Table.from_pandas(table()).to_reader())
+        fitted(as_source(pa.Table.from_pandas(table()).to_reader(), hold=False))
     monkeypatch.setattr(few, "_MOST_CELLS", 1500 * 5 - 1)
     with pytest.raises(ArgumentError, match="this table has more"):
         fitted()

@@ -9,7 +9,7 @@ import pytest
 import dpreg
 from dpreg.errors import ArgumentError, BudgetError, DataError, DpregWarning
 from dpreg.results.load import load
-from dpreg.sources import persons
+from dpreg.sources import as_source, persons
 
 SCHEMA = {"x": (0, 1), "y": (0, 1), "g": ["a", "b"]}
 FORMULA = "y ~ x + g"
@@ -52,6 +52,7 @@ CALLS = {
     "adassp": lambda data, **options: dpreg.dp_ols(
         FORMULA, data, method="adassp", delta="1e-6", **options
     ),
+    "dp_glm": lambda data, **options: dpreg.dp_glm("g ~ x", data, **options),
     "dp_mean": lambda data, **options: dpreg.dp_mean("x", data, by="g", **options),
     "dp_suffstats": lambda data, **options: dpreg.dp_suffstats("x", data, **options),
     "dp_quantile": lambda data, **options: dpreg.dp_quantile("x", [0.5], data, **options),
@@ -65,6 +66,25 @@ both_relations = pytest.mark.parametrize("neighbors", ["replace-one", "add-remov
 def ask(call, data, **options):
     given = {"eps": 2, "schema": SCHEMA, "person": "who", "contributions": 2, **options}
     return CALLS[call](data, **given)
+
+
+@each_call
+def test_every_key_is_drawn_for_its_call_alone(call, monkeypatch):
+    """A key that could be known would tell the coins of persons, and which of their rows count."""
+    asked, drawn = [], []
+
+    def listening(unsafe_seed=None):
+        asked.append(unsafe_seed)
+        drawn.append(secret_key(unsafe_seed))
+        return drawn[-1]
+
+    secret_key = persons.secret_key
+    monkeypatch.setattr(persons, "secret_key", listening)
+    for _ in range(2):
+        ask(call, panel(people=60))
+    assert len(asked) >= 2
+    assert set(asked) == {None}
+    assert len(set(drawn)) == len(drawn)
 
 
 @each_call
@@ -174,17 +194,20 @@ def _spied(seen, steps):
 
 def test_a_stream_that_is_read_once_will_do_for_any_number_of_passes():
     pa = pytest.importorskip("pyarrow")
-    stream = pa.Table.from_pandas(panel()).to_reader(100)
+    bare = {"y": (0, 1), "g": ["a", "b"]}
+    stream = as_source(pa.Table.from_pandas(panel()).to_reader(100), hold=False)
     with pytest.warns(DpregWarning, match="leaves out x"):
-        result = ask("dp_ols", stream, schema={"y": (0, 1), "g": ["a", "b"]})
+        result = ask("dp_ols", stream, schema=bare)
     assert result.passes == 5  # to choose the rows, for bounds, for moments
     assert "bounds have to be bought" in result.notes[0]
-    stream = pa.Table.from_pandas(panel()).to_reader(100)
+    with pytest.warns(DpregWarning, match="leaves out x"):
+        result = ask("dp_ols", pa.Table.from_pandas(panel()).to_reader(100), schema=bare)
+    assert (result.method, result.passes) == ("adaptive", 9)  # all rows are brought together too
+    stream = as_source(pa.Table.from_pandas(panel()).to_reader(100), hold=False)
     ledger = dpreg.Ledger(9)
     with pytest.raises(DataError, match="Declare the bounds"):
         ask(
-            "dp_ols", stream, schema={"y": (0, 1), "g": ["a", "b"]}, method="adaptive",
-            budget=ledger,
+            "dp_ols", stream, schema=bare, method="adaptive", budget=ledger,
         )  # fmt: skip
     assert ledger.spent.eps == 0
     whole = ask("dp_ols", pa.Table.from_pandas(panel()).to_reader(100), unsafe_seed=1)

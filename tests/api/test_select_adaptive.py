@@ -11,6 +11,7 @@ import statsmodels.formula.api as smf
 import dpreg
 from dpreg.errors import ArgumentError, BudgetError, DataError, NotReleased
 from dpreg.results.looks import ReleasedLook
+from dpreg.sources import as_source
 
 SCHEMA = {
     "a": (-1, 1),
@@ -227,10 +228,10 @@ def test_the_eps_that_a_refusal_names_is_enough():
 
 
 def test_rows_that_can_be_read_once():
-    stream = pa.Table.from_pandas(table()).to_reader()
+    stream = as_source(pa.Table.from_pandas(table()).to_reader(), hold=False)
     with pytest.raises(DataError, match="times"):
         chosen(data=stream)
-    stream = pa.Table.from_pandas(table()).to_reader()
+    stream = as_source(pa.Table.from_pandas(table()).to_reader(), hold=False)
     result = chosen(data=stream, method="auto")
     assert result.method == "pcls"
     assert "can be read once" in result.notes[0]

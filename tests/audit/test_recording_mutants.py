@@ -209,8 +209,9 @@ MUTANTS = {
         gram, "_gaussian_plan", "protection.neighbors", "'add-remove'",
         cell("ols", REPLACE, "'gaussian'"),
     ),
-    "K-norm moments under the other relation": Mutant(
-        gram, "_knorm_plan", "protection.neighbors", "'add-remove'", cell("ols", "unsafe_seed=3")
+    "matrix-Laplace moments under the other relation": Mutant(
+        gram, "_matrix_laplace_plan", "protection.neighbors", "'add-remove'",
+        cell("ols", "unsafe_seed=3"),
     ),
     "Laplace moments forget contributions": Mutant(
         gram, "_laplace_plan", "protection.contributions", "1", cell("ols", "'laplace'", K3)

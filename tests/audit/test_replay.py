@@ -35,6 +35,9 @@ LOOKED: dict[str, tuple[str, dict[str, Any]]] = {
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "ssp": ("ols", {"method": "ssp", "delta": "1e-6"}),
     "adassp": ("ols", {"method": "adassp", "delta": "1e-6", "neighbors": "add-remove"}),
+    "objective": ("ols", {"method": "objective", "eps": 30}),
+    "objective, add-remove": ("ols", {"method": "objective", "neighbors": "add-remove", "eps": 9}),
+    "objective, poor": ("ols", {"method": "objective", "eps": "0.5", "delta": "1e-6"}),
     "persons": ("mean", {"person": "who", "contributions": 2}),
     "persons, aggregated": ("aggregate", {"person": "who", "contributions": 2, "blocks": 20}),
 }

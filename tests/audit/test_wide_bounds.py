@@ -10,7 +10,8 @@ import dpreg
 
 ROWS = 300
 CALLS = {
-    "staged": lambda **more: dpreg.dp_ols("y ~ a", delta="1e-6", method="staged", **more),
+    "looks": lambda **more: dpreg.dp_ols("y ~ a", delta="1e-6", method="adaptive", **more),
+    "logit": lambda **more: dpreg.dp_glm("I(1 * (y > 0)) ~ a", **more),
     "gram": lambda **more: dpreg.dp_ols("y ~ a", delta="1e-6", method="gram", **more),
     "adassp": lambda **more: dpreg.dp_ols("y ~ a", delta="1e-6", method="adassp", **more),
     "select": lambda **more: dpreg.dp_select("y ~ a", delta="1e-6", **more),

@@ -75,7 +75,7 @@ REFUSALS = [
         (("mean", "houses.parquet", "price", *COMMON, "--eps", 1, "--ledger", "n.db"), 7, "no"),
         (("ledger", "init", "x.db", "--eps", -1), 6, "at least 0"),
         (("ledger", "verify", "no.db"), 7, "no ledger"),
-        (("ledger", "migrate", "no.json", "x.db"), 7, "no file"),
+        (("mean", "houses.parquet", "price", *COMMON, "--eps", 1, "--witness", "x"), 2, "--ledger"),
         (("show", "schema.json"), 2, "not a saved dpreg result"),
         (("show", "pipe.parquet"), 5, "not a regular file"),
         (("report", "no.json", "-o", "x.html"), 5, "no file"),

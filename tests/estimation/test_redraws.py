@@ -130,6 +130,5 @@ def test_only_noise_that_looks_alike_from_any_direction_goes_this_way():
     assert redraws._turns(release(1.0, columns=range(1, SIZE)))
     assert not redraws._turns(release(1.0, "gaussian"))
     assert not redraws._turns(release(1.0, "laplace"))
-    assert not redraws._turns(release(1.0, "knorm"))
     assert not redraws._turns(release(1.0, groups=[(2, 3)]))
     assert not redraws._turns(release(1.0, groups=[(2, 3)], columns=range(1, SIZE)))

@@ -135,7 +135,7 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
     cell("ols", method="ssp", noise="classical", delta=DELTA, eps=1, scaling="max-norm")
     cell("ols", method="gram", form="csv")
     cell("ols", method="gram", form="dask", schema="bare")
-    cell("ols", method="gram", unsafe_seed=3, noise="knorm")
+    cell("ols", method="gram", unsafe_seed=3, noise="matrix-laplace")
     cell("ols", method="objective", unsafe_seed=3, form="csv", schema="bare", eps=30)
     cell("ols", method="adaptive", form="dask", eps=30)
     for k in (1, 3):

@@ -101,13 +101,6 @@ def record(patch: Any) -> Tape:
         ("laplace", additive.laplace_noise),
     ):
         everywhere(honest, vector(mechanism, honest))
-    knorm = additive.knorm_noise
-
-    def boxed(widths: Any, rate: Any, **options: Any) -> Any:
-        tape.add("knorm", 1 / float(rate), len(widths), widths=tuple(widths))
-        return knorm(widths, rate, **options)
-
-    everywhere(knorm, boxed)
     round_noise = l2_norm.l2_norm_noise
     everywhere(round_noise, vector("l2-norm", round_noise))
     spectral = wishart.wishart_noise

@@ -17,6 +17,7 @@ from dpreg.privacy.fit_sensitivity import (
     nuclear_norm,
     score_l2,
     score_weight,
+    tail_change,
     trace_l1,
 )
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
@@ -134,6 +135,18 @@ def test_lengths_and_traces_of_scores():
     assert max(traces) == pytest.approx(trace_l1(REPLACE)) == trace_l1(ADD) == 1
 
 
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("protection", BOTH, ids=lambda one: one.neighbors)
+def test_the_tail_moves_by_three_quarters_and_no_more(protection, columns):
+    def change(f, h):
+        return abs(max(f @ f - 0.25, 0.0) - max(h @ h - 0.25, 0.0))
+
+    kinds = scores(columns, np.random.default_rng(columns))
+    pairs = [(one, other) for one in kinds for other in [*kinds, 0 * one]]
+    found = searched(change, pairs, (columns,), protection, 5)
+    assert found == pytest.approx(float(tail_change(protection)), rel=1e-9)
+
+
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 def test_several_units_move_so_many_times_as_much_and_a_person_is_one(neighbors):
     one, three = Protection(neighbors), Protection(neighbors, 3)
@@ -144,6 +157,7 @@ def test_several_units_move_so_many_times_as_much_and_a_person_is_one(neighbors)
         (lambda whom: joint_l2_squared(Fraction(2), "trace", whom), 2),
         (score_l2, 1),
         (trace_l1, 1),
+        (tail_change, 1),
         (nuclear_norm, 1),
     ):
         assert bound(three) == 3**power * bound(one)

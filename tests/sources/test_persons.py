@@ -114,6 +114,13 @@ def test_rows_without_an_id_count_for_nothing():
     assert keep(matrix(frame.assign(who=None)), 2, KEY).shape == (0, 5)
 
 
+def test_a_zero_has_one_sign():
+    """Copies of a row are interchangeable, and no engine's way to write a zero tells them apart."""
+    plus = pd.DataFrame({"who": [1, 1], "x": [0.0, 0.0], "level": "a", "z": [0.0, 0.0]})
+    minus = plus.assign(x=[-0.0, 0.0], z=[0.0, -0.0])
+    assert matrix(minus).tobytes() == matrix(plus).tobytes()
+
+
 def order_tells(rows, most, key):
     """A mutant of `keep`: the first rows of each person."""
     seen, chosen = Counter(), []
@@ -314,7 +321,7 @@ def test_the_same_rows_and_coins_whatever_holds_the_table(form, tmp_path):
 
 def test_chunks_of_any_size_hold_the_same(monkeypatch):
     frame, whole = table(), kept_rows(table())
-    monkeypatch.setattr("dpreg.sources.local._rows_of", lambda columns: 7)
+    monkeypatch.setattr("dpreg.sources.local.rows_of", lambda columns: 7)
     assert (kept_rows(frame) == whole).all()
 
 

@@ -29,7 +29,7 @@ linux = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="looks at 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """Return where temporary files go; send rows there soon."""
-    monkeypatch.setattr("dpreg.sources.spool._HELD_BYTES", 10_000)
+    monkeypatch.setattr("dpreg.sources.spool.HELD_BYTES", 10_000)
     monkeypatch.setattr("dpreg.sources.spool._WRITE_BYTES", 4_000)
     monkeypatch.setattr("dpreg.sources.kept._READ_ROWS", 100)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -90,7 +90,7 @@ def test_a_kill_leaves_nothing(folder):
         from dpreg.sources import as_source, spool
         from dpreg.sources.kept import kept_source
         from dpreg.sources.persons import Persons
-        spool._HELD_BYTES = 1000
+        spool.HELD_BYTES = 1000
         frame = pd.DataFrame({"who": np.arange(500), "x": 1.0})
         kept = kept_source(as_source(frame), {"x": Unbounded()}, Persons("who", None, bytes(32)))
         assert kept._blocks._file is not None
@@ -106,7 +106,7 @@ def test_a_kill_leaves_nothing(folder):
 @pytest.mark.parametrize("most", [None, 2])
 def test_a_file_holds_what_memory_would(most, monkeypatch):
     filed = kept(most=most)
-    monkeypatch.setattr("dpreg.sources.spool._HELD_BYTES", 1 << 20)
+    monkeypatch.setattr("dpreg.sources.spool.HELD_BYTES", 1 << 20)
     held = kept(most=most)
     assert (filed.rows, filed.person_count) == (held.rows, held.person_count)
     assert held.person_count == 700

@@ -87,7 +87,7 @@ FORMS = {
 def small_limits(monkeypatch):
     """Send all but the smallest tables to a file, in many pieces."""
     monkeypatch.setattr("dpreg.sources.kept._READ_ROWS", 37)
-    monkeypatch.setattr("dpreg.sources.spool._HELD_BYTES", 3000)
+    monkeypatch.setattr("dpreg.sources.spool.HELD_BYTES", 3000)
     monkeypatch.setattr("dpreg.sources.spool._WRITE_BYTES", 1500)
 
 
@@ -107,7 +107,7 @@ def test_the_same_sums_in_chunks_of_any_size(size, where, monkeypatch):
     frame = table(rows=900, people=25)
     if where == "file":
         small_limits(monkeypatch)
-    monkeypatch.setattr("dpreg.sources.local._rows_of", lambda columns: size)
+    monkeypatch.setattr("dpreg.sources.local.rows_of", lambda columns: size)
     assert (sums(frame) == slowly(frame, KEY)).all()
 
 

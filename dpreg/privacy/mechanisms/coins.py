@@ -43,7 +43,7 @@ above holds for it.
 
 *What is not exact.* The coins rest on BLAKE2b with a secret key being a pseudorandom function. The
 rows must come in the same order in each pass; where an engine does not promise that (a cluster, a
-query or a function that each pass runs again), a call must refuse (`Reader.keeps_order`), or go by
+query or a function that each pass runs again), a call must refuse, have the rows held, or go by
 persons: a row that changes halves between two passes would be paid for once and read at twice.
 """
 

@@ -70,40 +70,41 @@ dp_plan <- function(effects = NULL, sigma = NULL, n = NULL, eps = NULL, delta = 
     arguments$labels <- plan_labels(known, translation, declared)
   }
   for (name in intersect(c("effects", "sd"), given)) arguments[[name]] <- as.list(arguments[[name]])
-  view <- if (is.null(like)) python_call("plan", arguments) else {
-    if (!is.data.frame(like)) dpreg_stop("argument_error", "like must be a data frame.")
-    if (is.null(translation)) dpreg_stop("argument_error", "like needs a formula and a schema.")
-    if (length(translation$derived)) dpreg_stop("argument_error", "like: make the bins of cut() beforehand.")
-    python_call("plan", arguments, like, translation$columns)
-  }
+  view <- plan_view("plan", arguments, like, translation)
   new_plan(view, call, translation, arguments$labels)
 }
 
 #' @rdname dp_plan
-#' @param mean The mean of the response, about: a chance, or a count.
-#' @param delta,noise,response_cap As for [dp_glm()].
+#' @param mean The mean of the response, about: a chance, or a count; not needed where `like` holds the response.
+#' @param delta,noise,offset,exposure,trials,response_cap As for [dp_glm()].
 #' @param family `binomial()`, `poisson()` or `quasipoisson()`; in `dp_plan()` `NULL` for a linear model.
 #' @param spread The standard deviation of the linear predictor, or `NULL`.
 #' @param scatter Of counts: their variance over that of the family.
 #' @export
-dp_plan_glm <- function(formula, schema, mean, n = NULL, eps = NULL, delta = 0, family = stats::binomial(),
-                        spread = NULL, scatter = 1, sd = NULL, response_cap = NULL, noise = NULL,
+dp_plan_glm <- function(formula, schema, mean = NULL, n = NULL, eps = NULL, delta = 0, family = stats::binomial(),
+                        spread = NULL, scatter = 1, sd = NULL, correlation = 0, like = NULL, offset = NULL,
+                        exposure = NULL, response_cap = NULL, trials = NULL, noise = NULL,
                         neighbors = "replace-one", contributions = 1, ...) {
   no_more(...)
   call <- match.call()
-  required(formula, schema, mean)
-  given <- setdiff(names(call), c("", "formula", "family"))
+  required(formula, schema)
+  given <- setdiff(names(call), c("", "formula", "family", "like", added_names))
   arguments <- stats::setNames(lapply(given, get, envir = environment()), given)
   arguments$family <- family_name(family)
   arguments["schema"] <- list(plain_schema(schema))
   declared <- r_schema(python_call("schema", arguments["schema"]))
   known_columns <- declared_columns(declared, all.vars(formula))
-  translation <- translate_formula(formula, known_columns, function(name) declared[[name]], list())
+  added <- added_parts(
+    list(offset = substitute(offset), exposure = substitute(exposure), trials = substitute(trials)),
+    list(offset = function() offset, exposure = function() exposure, trials = function() trials)
+  )(names(known_columns))
+  parted <- parted_response(formula, added)
+  translation <- translate_formula(parted$formula, known_columns, function(name) declared[[name]], parted$added)
   if (length(translation$derived)) {
     arguments$schema <- add_derived(known_columns, written_schema(arguments$schema), translation)$schema
     declared <- r_schema(python_call("schema", arguments["schema"]))
   }
-  if (length(translation$in_formula)) refuse_term(label_of(translation$in_formula[[1]]), "a plan has no offset")
+  arguments[names(translation$sent)] <- translation$sent
   arguments$formula <- translation$patsy
   known <- python_call("columns", list(formula = arguments$formula, schema = arguments$schema))
   if (!is.null(sd)) {
@@ -111,7 +112,17 @@ dp_plan_glm <- function(formula, schema, mean, n = NULL, eps = NULL, delta = 0, 
     arguments$sd <- as.list(arguments$sd)
   }
   arguments$labels <- plan_labels(known, translation, declared)
-  new_plan(python_call("plan_glm", arguments), with_family(call, arguments$family), translation, arguments$labels)
+  view <- plan_view("plan_glm", arguments, like, translation)
+  new_plan(view, with_family(call, arguments$family), translation, arguments$labels)
+}
+
+# What Python plans, from rows like those to come where they are given.
+plan_view <- function(verb, arguments, like, translation) {
+  if (is.null(like)) return(python_call(verb, arguments))
+  if (!is.data.frame(like)) dpreg_stop("argument_error", "like must be a data frame.")
+  if (is.null(translation)) dpreg_stop("argument_error", "like needs a formula and a schema.")
+  if (length(translation$derived)) dpreg_stop("argument_error", "like: make the bins of cut() beforehand.")
+  python_call(verb, arguments, like, translation$columns)
 }
 
 # Columns without rows, of which a formula may be made.

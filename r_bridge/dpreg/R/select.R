@@ -26,8 +26,9 @@
 #' @param formula An R formula.
 #' @param data Confidential rows: a data frame (also a tibble or data.table); the path of a Parquet or CSV
 #'   file, or of several; or a Table, Dataset, RecordBatchReader or dplyr query of the package arrow. Files
-#'   are read in pieces, and may be larger than memory. A Dataset, reader or query is read once,
-#'   which is enough where every bound is declared. A row with a missing or undeclared value is left out.
+#'   are read in pieces, and may be larger than memory. Text, a Dataset, a reader or a query is read once; where
+#'   a call needs more passes, the columns in use are kept, up to 512 MB in memory, then in a temporary file
+#'   without a name that goes with the call. A row with a missing or undeclared value is left out.
 #' @param eps What the whole call may cost: a number or a decimal as text, taken exactly as typed.
 #' @param delta Looks spend it where Gaussian noise is the smaller. `method = "pcpl"` needs one above 0; several
 #'   draws and coefficients of the paper's methods use it where it saves noise.
@@ -70,9 +71,8 @@
 #'   with a share of `eps`. `NULL` fits nothing. `"auto"` is `"fresh"` with `"staged"`, else `"split"`.
 #' @param engine `"auto"`, `"enumerate"` or `"tree"`: how the models are searched; the law is the same.
 #' @param expected_rows About how many rows there are, from public knowledge. Where their number is private
-#'   and this does not say it, `"auto"` buys a noisy count in `dp_select()`, and does not take `"staged"` in
-#'   [dp_ols()]. Where it is not known before the rows are read, as that of a CSV file, both need it to take
-#'   `"staged"`.
+#'   and this does not say it, `"auto"` buys a noisy count in `dp_select()`; the first look of [dp_ols()]
+#'   counts them. A public number that only a pass tells, as of a CSV file, is counted.
 #' @param budget A [dp_ledger()] to charge, before any row is read.
 #' @param analyst Whose part of the account is charged, where the ledger has caps for analysts.
 #' @param progress Show bars while rows are read and trees searched, for the curator's eyes only?

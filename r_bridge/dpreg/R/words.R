@@ -15,9 +15,8 @@ r_words <- matrix(byrow = TRUE, ncol = 2, c(
   "run dpreg::install_dpreg(\"path/to/dpreg\", extras = \"\\1\") and restart R",
   "\\bLedger\\(cap, (path|url)\\)", "dp_ledger(\\1, eps)",
   "as `Ledger\\.head` and `dpreg ledger show` print it", "as verify_ledger() tells it",
-  "`dpreg ledger (adopt|verify)( --head)?`", "\\1_ledger()",
-  "`dpreg ledger migrate`", "`dpreg ledger migrate` in a terminal",
-  "\\bby analyst=(?!\\w)", "by analyst = ",
+  "`dpreg ledger (adopt|verify)( --head| --witness)?`", "\\1_ledger()",
+  "\\bby (analyst|witness)=(?!\\w)", "by \\1 = ",
   "budget=Ledger\\(\\.\\.\\.\\)", "budget = dp_ledger(...)",
   # Terms.
   "\\bC\\((\\w+), levels=\\[([^]]*)\\]\\)", "factor(\\1, levels = c(\\2))",

@@ -139,15 +139,15 @@ test_that("columns that cannot be used are refused by name", {
   expect_length(coef(fit(y ~ z)), 2)
 })
 
-# Staged fits at an eps so large that their clips open until hardly a row is shortened.
-test_that("a staged fit tends to lm's", {
+# At an eps so large that limits shorten hardly a row.
+test_that("an adaptive fit tends to lm's", {
   set.seed(7)
   for (type in c("factor", "double", "logical")) {
     table <- exact <- make_table(type, TRUE)
     declared <- switch(type, factor = c("a", "b", "c", "d"), double = c(0, 3), logical = logical())
-    fit <- dp_ols(y ~ z * v, table, eps = 1e5, schema = c(bounds, list(v = declared)), method = "staged")
+    fit <- dp_ols(y ~ z * v, table, eps = 1e5, schema = c(bounds, list(v = declared)), method = "adaptive")
     ols <- lm(y ~ z * v, exact)
-    expect_identical(fit$settings$method, "staged")
+    expect_identical(fit$settings$method, "adaptive")
     expect_identical(names(coef(fit)), names(coef(ols)))
     error <- summary(ols)$coefficients[, "Std. Error"]
     expect_lt(max(abs(coef(fit) - coef(ols)) / error), 0.5)

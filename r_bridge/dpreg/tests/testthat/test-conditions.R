@@ -154,7 +154,7 @@ test_that("the functions have Python's arguments and defaults", {
   in_python <- c(dp_plan = "plan", dp_plan_glm = "plan_glm", dp_ledger = "Ledger")
   required <- list(simulation_study = "beta", selection_study = c("formula", "data", "schema"),
                    sample_aggregate = c("estimator", "data", "eps", "bounds"), dp_plan = character(),
-                   dp_plan_glm = c("formula", "schema", "mean"),
+                   dp_plan_glm = c("formula", "schema"),
                    # A cap is eps and delta; without one an account that exists is opened.
                    dp_ledger = c("path", "eps", "delta"))
   for (name in functions) {

@@ -156,8 +156,13 @@ test_that("regressions and models of families are planned by R's names", {
   expect_identical(least$solved, "eps")
   few <- dp_plan_glm(y ~ x + g, schema, mean = 2, n = 50, eps = 0.1, family = "poisson")
   expect_false(few$enough)
-  expect_error(dp_plan_glm(y ~ x + offset(g), schema, mean = 2, n = 50, eps = 1, family = "poisson"), "no offset",
-               class = "dpreg_formula_error")
+  counts <- function(formula, ...) {
+    dp_plan_glm(formula, schema, n = 20000, eps = 2, delta = 1e-6, family = "poisson", ...)$coefficients
+  }
+  rated <- counts(y ~ g, mean = 2, offset = log(x + 1))
+  expect_equal(counts(y ~ g + offset(log(x + 1)), mean = 2), rated)
+  expect_false(isTRUE(all.equal(counts(y ~ g, mean = 2), rated)))
+  expect_identical(dim(counts(y ~ x + g, like = like)), c(4L, ncol(rated) - 1L)) # given rows have no range
 })
 
 test_that("staged selections are studied, for the curator alone", {

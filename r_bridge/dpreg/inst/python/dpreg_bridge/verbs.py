@@ -55,6 +55,8 @@ def _plan(labels: Mapping[str, str] | None = None, **arguments: Any) -> dict[str
 
 def _plan_glm(labels: Mapping[str, str] | None = None, **arguments: Any) -> dict[str, Any]:
     """Plan a model of a family, and print the plan with R's names of columns."""
+    if "data" in arguments:
+        arguments["like"] = arguments.pop("data")
     return plan_view(dpreg.plan_glm(**arguments), labels or {})
 
 
