@@ -31,7 +31,10 @@ from dpreg.sources.files import check_not_data
 if TYPE_CHECKING:
     from dpreg.privacy.budget import Budget
 
-__all__ = ["Released"]
+__all__ = ["ERRORS_AS", "Released"]
+
+ERRORS_AS = {"sampling_errors": "se_sampling", "privacy_errors": "se_privacy"}
+"""Keys of standard errors in files, for `Released.saved_as`: they are those of dpreg 0.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

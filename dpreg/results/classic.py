@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.results import inference, notes
-from dpreg.results.base import Released
-from dpreg.results.old_names import ERRORS, old_names
+from dpreg.results.base import ERRORS_AS, Released
 
 __all__ = ["ClassicResults", "Estimates"]
 
@@ -105,7 +104,6 @@ class Estimates(Released):
                 raise ArgumentError(f"{name} must hold {size} numbers, one for each estimate")
 
 
-@old_names(**ERRORS)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ClassicResults(Estimates):
     """Means, quantiles, parameters of a family, or an aggregated estimate.
@@ -144,6 +142,7 @@ class ClassicResults(Estimates):
     """
 
     kind = "classic"
+    saved_as = ERRORS_AS
 
     statistic: str
     names: tuple[str, ...]

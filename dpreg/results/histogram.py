@@ -13,8 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
+from dpreg.results.base import ERRORS_AS
 from dpreg.results.classic import Estimates
-from dpreg.results.old_names import ERRORS, old_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,6 @@ __all__ = ["HistogramResults"]
 Vector = NDArray[np.float64]
 
 
-@old_names(**ERRORS)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class HistogramResults(Estimates):
     """Shares, counts and density of the bins of a column.
@@ -58,6 +57,7 @@ class HistogramResults(Estimates):
     """
 
     kind = "histogram"
+    saved_as = ERRORS_AS
 
     column: str
     levels: tuple[str, ...] = ()

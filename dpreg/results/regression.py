@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import numpy as np
 import pandas as pd
@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.results import designs, given_choice, inference, marks
+from dpreg.results.base import ERRORS_AS
 from dpreg.results.codecs import plain_mapping
 from dpreg.results.constraints import Constraints, linear_constraints
 from dpreg.results.contrast import Combinations, Contrast, Prediction
 from dpreg.results.named import StatsmodelsNames
-from dpreg.results.old_names import ERRORS, old_names
 from dpreg.results.truncated import Truncated
 
 if TYPE_CHECKING:
@@ -40,12 +40,6 @@ _ARRAYS: Final = {
 }
 
 
-@old_names(
-    **ERRORS,
-    residual_variance=("error_variance", "scale"),
-    r_squared=("explained", "rsquared"),
-    residual_df=("error_df", "df_resid"),
-)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class RegressionResults(StatsmodelsNames):
     """Coefficients of a linear model, released with differential privacy.
@@ -119,6 +113,12 @@ class RegressionResults(StatsmodelsNames):
     """
 
     kind = "regression"
+    saved_as: ClassVar[Mapping[str, str]] = {
+        **ERRORS_AS,
+        "error_variance": "residual_variance",
+        "explained": "r_squared",
+        "error_df": "residual_df",
+    }
 
     endog_names: str
     exog_names: tuple[str, ...]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,6 @@ from dpreg.results.codecs import HUGE, plain_mapping
 from dpreg.results.constraints import Constraints
 from dpreg.results.contrast import Contrast, Prediction
 from dpreg.results.named import StatsmodelsNames
-from dpreg.results.old_names import old_names
 from dpreg.results.regression import RegressionResults
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ __all__ = ["SelectionResults"]
 Number = Fraction | float
 
 
-@old_names(chosen=("reported", "selected"), chosen_again=("stabilities", "stability"))
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SelectionResults(StatsmodelsNames):
     """Variables of a linear model, selected with differential privacy.
@@ -108,6 +106,7 @@ class SelectionResults(StatsmodelsNames):
     """
 
     kind = "selection"
+    saved_as: ClassVar[Mapping[str, str]] = {"reported": "chosen", "stabilities": "chosen_again"}
 
     response: str
     candidates: tuple[str, ...]
