@@ -276,7 +276,7 @@ def _verification(result: Released) -> str:
 def _pairs(told: Mapping[str, Any]) -> str:
     """Return a table of names and values."""
     rows = "".join(
-        f'<tr><th>{_text(name.replace("_", " "))}</th>'
+        f"<tr><th>{_text(name.replace('_', ' '))}</th>"
         f'<td class="mono">{_text(_json(value))}</td></tr>'
         for name, value in told.items()
     )
