@@ -280,7 +280,9 @@ def _assumes(result: Any, fit: Any) -> str:
         return "independent rows and a right model: rows far out count less here."
     if fit.method == "adaptive":
         unit = "rows" if fit.claim.person is None else "persons"
-        return f"independent {unit}. Errors are robust: the model may be wrong{chosen}."
+        if chosen:
+            return f"independent {unit}. Errors are robust, and do not count the choice."
+        return f"independent {unit}. Errors are robust: the model may be wrong."
     if fit.kind == "glm":
         return f"independent rows whose mean is that of the model{chosen}."
     return f"independent rows, a linear model and one residual variance{chosen}."
