@@ -6,19 +6,16 @@ it, and the notes that say what not to trust. With ``full=True`` it has all that
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
-from fractions import Fraction
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dpreg.privacy.budget import decimal_string
 from dpreg.results import marks, notes, views
-from dpreg.results.report import Block, Facts, Paragraph, Report
-from dpreg.results.views import fixed, has_errors
+from dpreg.results.fact_views import facts
+from dpreg.results.report import Block, Paragraph, Report
+from dpreg.results.views import has_errors
 
 if TYPE_CHECKING:
     from dpreg.results.claim import PrivacyClaim
@@ -29,33 +26,7 @@ _LONG_FORMULA: Final = 600  # characters
 _SHORT_FORMULA: Final = 190
 _MOST: Final = 8
 """Names that a sentence lists."""
-_METHODS: Final = {"pcls": "PCLS", "pcpl": "PCPL"}
 _TOO_SMALL: Final = "an effect may be too small to be seen at this budget and number of rows"
-
-Layout = tuple[str, str]
-_PRIVACY: Final = "Neighbors|Contributions|eps|delta|n|Passes"
-_LAYOUTS: Final[Mapping[str, Layout]] = {
-    "regression": (
-        "Dep. Variable|Fit|Noise|Rows|Complete, noisy|Scaling|Df Model|R-squared|Residual sd",
-        f"{_PRIVACY}|Clip|Bounds|Intervals",
-    ),
-    "chosen regression": (
-        "Fit|Noise|Rows|Complete, noisy",
-        "R-squared|Residual sd|Intervals",
-    ),
-    "glm": (
-        "Dep. Variable|Success|Family|Link|Noise|Df Model|Scale|Complete, noisy|Converged",
-        f"{_PRIVACY}|Offset|Trials|Intervals",
-    ),
-    "chosen glm": ("Family|Link|Fit|Rows", "Complete, noisy|Scale|Converged|Intervals"),
-    "selection": (
-        "Method|Mechanism|Engine|Certified|Models|Terms|Units|Hierarchy|max_terms|Draws|Bounds",
-        f"{_PRIVACY}|Radius|Clip|Penalty|phi (per column)|psi (per term)|Sigma2",
-    ),
-    "classic": ("Statistic|Noise|Groups|Blocks|Complete, noisy", _PRIVACY),
-    "histogram": ("Column|Bins|Noise|Groups", _PRIVACY),
-}
-"""Which facts stand on the left and on the right of a whole page; those that are not known go."""
 
 
 def page(result: Any, alpha: float, *, full: bool = False, ratios: bool = False) -> Report:
@@ -134,7 +105,7 @@ def _findings(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
         yield Paragraph("Formula", _cut(result.formula, "formula"))
     if selection:
         yield Paragraph("Selected", _cut(result.selected_formula, "selected_formula"))
-    yield _facts("selection" if selection else result.kind, result)
+    yield facts("selection" if selection else result.kind, result)
     yield from _tables(result, alpha, full=True, ratios=ratios)
     for name in ("looks", "releases"):
         listed = (*getattr(result, name, ()), *(getattr(fit, name) if fit and selection else ()))
@@ -164,7 +135,7 @@ def _tables(result: Any, alpha: float, *, full: bool, ratios: bool) -> Iterable[
         yield from views.terms(result, full=full)
     if fit is not None:
         if selection and full:
-            yield _facts(f"chosen {fit.kind}", fit)
+            yield facts(f"chosen {fit.kind}", fit)
         yield views.coefficients(fit, alpha, full=full)
         if ratios:
             yield views.ratios(fit, alpha)
@@ -303,119 +274,6 @@ def _weak(fit: Any) -> Iterable[Paragraph]:
         yield Paragraph("Marked" if fit.method == "adaptive" else "Weak", "; ".join(told))
 
 
-# Facts, label and value.
-
-
-def _facts(layout: str, result: Any) -> Facts:
-    """Lay out the facts of a result, or of the coefficients within one."""
-    make = {"selection": _of_selection, "classic": _of_estimates, "histogram": _of_estimates}
-    known = {**_of_claim(result), **make.get(layout, _of_fit)(result)}
-    left, right = (
-        tuple((name, told) for name in side.split("|") if (told := known.get(name)) is not None)
-        for side in _LAYOUTS[layout]
-    )
-    return Facts(left, right)
-
-
-def _of_claim(result: Any) -> dict[str, str]:
-    """Return what is public of the claim and of the rows.
-
-    eps and delta are what was spent: pure noise costs no delta, whatever the call allows.
-    """
-    eps, delta = result.claim.spent.as_decimal()
-    return {
-        "Neighbors": result.claim.neighbors,
-        "Contributions": "all" if result.claim.whole else str(result.claim.contributions),
-        "eps": eps,
-        "delta": delta,
-        "n": "private" if result.nobs is None else f"{result.nobs:,}",
-        "Passes": str(result.passes),
-    }
-
-
-def _of_fit(fit: Any) -> dict[str, str | None]:
-    linear, rows, variance = fit.kind == "regression", fit.complete_rows, fit.error_variance
-    if rows is None and not linear and fit.method != "adaptive":
-        rows = 0.0
-    told = {
-        "Dep. Variable": fit.endog_names,
-        "Fit": fit.method if linear else fit.fit,
-        "Noise": fit.noise,
-        "Rows": "held out" if fit.fit == "split" else "all",
-        "Complete, noisy": None if rows is None else f"{rows:,.0f}",
-        "Scaling": fit.scaling,
-        "Df Model": f"{fit.df_model:.0f}",
-        "R-squared": None if fit.explained is None else fixed(fit.explained),
-        "Clip": _short(fit.clip),
-        "Bounds": _sources(fit.bounds),
-        "Intervals": _intervals(fit),
-    }
-    if linear:
-        sd = None if variance is None else fixed(math.sqrt(max(variance, 0)), 4)
-        return {**told, "Residual sd": sd}
-    return {
-        **told,
-        "Success": fit.success,
-        "Family": fit.family,
-        "Link": fit.link,
-        "Scale": "not released" if variance is None else fixed(variance),
-        "Converged": "yes" if fit.converged else "no",
-        "Offset": fit.offset,
-        "Trials": fit.trials,
-    }
-
-
-def _intervals(fit: Any) -> str:
-    """Say in a word what kind of intervals there are."""
-    if not has_errors(fit):
-        return "none"
-    if fit.among:
-        return f"for the choice among {fit.among}"
-    if fit.conditional:
-        return "given the choice"
-    if fit.method == "adaptive":
-        return "robust" if fit.claim.person is None else "robust, clustered"
-    return "yes" if fit.kind == "glm" else fit.interval_method + ", ridged" * fit.ridged
-
-
-def _of_selection(result: Any) -> dict[str, str | None]:
-    numbers = {"phi (per column)": result.phi, "psi (per term)": result.psi}
-    numbers |= {"Sigma2": result.sigma2, "Clip": result.clip}
-    radius, count = result.radius, result.n_models
-    certified = {None: None, True: "yes", False: "no"}
-    return {
-        **{name: None if value is None else _short(value) for name, value in numbers.items()},
-        "Method": _METHODS.get(result.method, result.method),
-        "Mechanism": result.mechanism,
-        "Engine": result.engine,
-        "Certified": certified[result.certified],
-        "Models": f"{count:,}" if count < 10**12 else f"{Decimal(count):.3e}",
-        "Terms": f"{len(result.kept)} kept, {len(result.candidates)} candidates",
-        "Units": result.units,
-        "Hierarchy": result.hierarchy,
-        "max_terms": "none" if result.max_terms is None else str(result.max_terms),
-        "Draws": str(result.draws),
-        "Bounds": _sources(result.bounds),
-        "Radius": None if radius is None else f"{_short(radius)} ({result.radius_source})",
-        "Penalty": result.penalty,
-    }
-
-
-def _of_estimates(result: Any) -> dict[str, str | None]:
-    groups = None if result.by is None else f"{len(result.groups)} of {result.by}"
-    told: dict[str, str | None] = {"Noise": result.noise, "Groups": groups}
-    if result.kind == "histogram":
-        bins = f"{len(result.labels)} ({result.binning})"
-        return {**told, "Column": result.column, "Bins": bins}
-    alone = result.counts is not None and not result.groups
-    return {
-        **told,
-        "Statistic": result.statistic,
-        "Blocks": None if result.blocks is None else f"{result.blocks:,}",
-        "Complete, noisy": f"{result.counts[0]:,.0f}" if alone else None,
-    }
-
-
 # Words and numbers.
 
 
@@ -425,22 +283,6 @@ def _cut(formula: str, attribute: str, most: int = _LONG_FORMULA) -> str:
         return formula
     head = formula[:most].rpartition(" + ")[0] or formula[:most]
     return f"{head} + ... (whole in .{attribute})"
-
-
-def _sources(bounds: Mapping[str, str]) -> str:
-    counts = Counter(bounds.values())
-    if len(counts) == 1:
-        return next(iter(counts))
-    return ", ".join(f"{counts[source]} {source}" for source in sorted(counts, reverse=True)) or "-"
-
-
-def _short(number: Fraction | float) -> str:
-    """Return few digits: an exact decimal where it is short, else six significant digits."""
-    if isinstance(number, Fraction):
-        text = decimal_string(number)
-        if len(text) <= 10 and "/" not in text:
-            return text
-    return f"{float(number):.6g}"
 
 
 def _listed(names: Sequence[str], word: str = "and") -> str:
