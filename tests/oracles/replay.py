@@ -41,11 +41,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpreg.api import adaptive
+from dpreg.api import adaptive, select_adaptive
 from dpreg.api import few as objective_calls
 from dpreg.estimation import aggregate, gram, histogram, perturbed, quantile, sums
 from dpreg.looks import estimates as estimates_of_looks
-from dpreg.looks import law, limits, locate, loop, place, plan, rows, table
+from dpreg.looks import chosen, law, limits, locate, loop, place, plan, rows, table
 from dpreg.privacy import gaussian, objective, quantiles, ranks, scale_noise, seeded, vector_noise
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.mechanisms import additive, choice, coins, l2_norm, wishart
@@ -118,6 +118,10 @@ WATCHED = (
     Watched(locate, "advance"),
     Watched(place, "place_of"),
     Watched(loop, "look", ("rows",)),
+    Watched(loop, "look_at_chosen", ("rows",)),
+    Watched(chosen, "laws_for_choice"),
+    Watched(chosen, "point_of_chosen"),
+    Watched(select_adaptive, "choose_by_looks", ("table",)),
     Watched(law, "law"),
     Watched(law, "fit"),
     Watched(estimates_of_looks, "estimates"),

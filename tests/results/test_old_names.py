@@ -31,7 +31,7 @@ CASES = [(kind, old, new) for kind, names in OLD.items() for old, new in names.i
 def results():
     shared = {"schema": RAND.schema, "unsafe_seed": 1}
     made = [
-        dpreg.dp_select("mdvis ~ disea + lpi", RAND.data, eps=20, method="staged", **shared),
+        dpreg.dp_select("mdvis ~ disea + lpi", RAND.data, eps=20, method="adaptive", **shared),
         dpreg.dp_ols("mdvis ~ disea + lpi", RAND.data, eps=1, method="gram", **shared),
         dpreg.dp_mean("disea", RAND.data, eps=1, **shared),
         dpreg.dp_histogram("disea", RAND.data, eps=1, bins=9, **shared),
