@@ -44,8 +44,8 @@ import pytest
 from dpreg.api import adaptive, select_adaptive
 from dpreg.api import few as objective_calls
 from dpreg.estimation import aggregate, gram, histogram, perturbed, quantile, sums
-from dpreg.looks import estimates as estimates_of_looks
 from dpreg.looks import chosen, law, limits, locate, loop, place, plan, rows, table
+from dpreg.looks import estimates as estimates_of_looks
 from dpreg.privacy import gaussian, objective, quantiles, ranks, scale_noise, seeded, vector_noise
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.mechanisms import additive, choice, coins, l2_norm, wishart

@@ -12,7 +12,6 @@ from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
-from dpreg.study.adaptive_results import AdaptiveStudy
 
 from dpreg.errors import NotReleased
 from dpreg.privacy.budget import decimal_string
@@ -26,9 +25,10 @@ from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.report import Paragraph
 from dpreg.results.selection import SelectionResults
+from dpreg.study.adaptive_results import AdaptiveStudy
 from dpreg.study.results import SelectionStudy
 from dpreg.study.simulated import SimulationStudy
-from dpreg_bridge.unreleased import selection_study, simulation_study, adaptive_study
+from dpreg_bridge.unreleased import adaptive_study, selection_study, simulation_study
 
 __all__ = ["view"]
 
