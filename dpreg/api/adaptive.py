@@ -41,9 +41,11 @@ _MARKED: Final = (
 )
 
 
-def every_row(reader: Reader, design: Design) -> Reader:
+def every_row(reader: Reader, design: Design, protection: Protection) -> Reader:
     """Return the reader for looks: of persons it brings all rows, as sums are limited."""
-    return reader if reader.persons is None else reader.every_row(design.types)
+    if reader.persons is None or protection.capped:
+        return reader
+    return reader.every_row(design.types)
 
 
 def read_before(reader: Reader, passes: int) -> str:
@@ -230,7 +232,7 @@ def linear_results(
         RegressionResults,
         design,
         columns,
-        replace(facts, whole=seen.plan.persons),
+        replace(facts, whole=seen.plan.whole),
         **found.fields,
         error_variance=variance * width**2,
         explained=share / (share + variance),
@@ -270,7 +272,7 @@ def family_results(
         GLMResults,
         design,
         chosen,
-        replace(facts, whole=seen.plan.persons),
+        replace(facts, whole=seen.plan.whole),
         design_formula=model.formula,
         endog_names=model.response,
         **found.fields,

@@ -108,7 +108,8 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
         hidden = moved.least < TUNING.hidden and (place < 1 or moved.least > 1.3 * seen)
         seen = max(moved.least, 0.02)
         settled = moved.step <= TUNING.moved and moved.weight <= TUNING.settled
-        done = settled and not hidden
+        shown = release.trace >= TUNING.shown * release.trace_sd or not family.dispersed
+        done = settled and shown and not hidden
         if plan.locating:
             if done or not math.isfinite(family.limits[0]):
                 break

@@ -55,6 +55,10 @@ class Tuning:
     moved, settled, hidden : float
         Another look is made in between while a step is longer (a row, in units of phi), the mean
         weight moves more (log), or the least eigenvalue seen is smaller.
+    shown : float
+        The same while the mean square of scores stands less of its noise's sd above 0: limits
+        follow it. Right models with an R-squared of .996 (make_regression) have twice the width
+        without. `python -m benchmarks.beside`, 2026-11-24.
     box_noise : float
         Factor on the norm of the box's noise, whose cells are not alike.
     sure : float
@@ -114,6 +118,7 @@ class Tuning:
     moved: float = 0.1
     settled: float = 0.5
     hidden: float = 0.3
+    shown: float = 4.0
     box_noise: float = 1.2
     sure: float = 0.7
     weights: float = 0.8
