@@ -101,13 +101,13 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
             release = rows.fitting(point, family, limits, share, noise, last=False)
         else:
             limits = locating_limits(point)
-            signal = point.size * min(4.0 * point.size / count, 1.0) * point.dispersion
+            signal = point.size * min(TUNING.left * point.size / count, 1.0) * point.dispersion
             release = rows.locating(point, family, limits, share, signal)
         releases.append(release)
         left -= share
         point, moved = advance(release, family, count, first=place == 0)
-        hidden = moved.least < TUNING.hidden and (place < 1 or moved.least > 1.3 * seen)
-        seen = max(moved.least, 0.02)
+        hidden = moved.least < TUNING.least and (place < 1 or moved.least > seen)
+        seen = max(moved.least, 0.0)
         settled = moved.step <= TUNING.moved and moved.weight <= TUNING.settled
         if plan.gaussian and settled and not hidden:
             noise = plan.fit_noise(left, last=True)

@@ -35,7 +35,7 @@ from dpreg.privacy.protection import Protection
 __all__ = ["MOST_PASSES", "NOISES", "LookPlan", "Opened", "plan_looks"]
 
 NOISES: Final = ("gaussian", "matrix-laplace")
-MOST_PASSES: Final = 2 + max(len(TUNING.early), len(TUNING.locating_pure))
+MOST_PASSES: Final = 2 + max(TUNING.looks, TUNING.looks_pure)
 """The most passes that looks make."""
 
 _BOX_SIGNAL: Final = 0.25
@@ -87,12 +87,12 @@ class LookPlan:
     @property
     def box_share(self) -> Fraction:
         """The first look's share."""
-        return _share(TUNING.box if self.gaussian else TUNING.box_pure)
+        return _share(TUNING.early if self.gaussian else TUNING.early_pure)
 
     @property
     def early(self) -> tuple[Fraction, ...]:
         """Shares of the looks between the first and the last: at most so many are made."""
-        return tuple(map(_share, TUNING.early if self.gaussian else TUNING.locating_pure))
+        return (self.box_share,) * (TUNING.looks if self.gaussian else TUNING.looks_pure)
 
     def box_noise(self) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of the first look."""
@@ -126,7 +126,7 @@ class LookPlan:
                 middle="matrix" if last else "trace",
                 tail=_share(TUNING.tail) if last else Fraction(0),
             )
-        trace, tail = _share(TUNING.middle_pure), _share(TUNING.tail_pure)
+        trace = tail = _share(TUNING.trace_pure)
         shares = Fraction(0), 1 - trace - tail, trace
         return pure_fit(self.columns, own, self.protection, shares=shares, tail=tail)
 
@@ -226,15 +226,10 @@ def plan_looks(
     if not gaussian:
         return LookPlan(triangle, d, gaussian, cost.eps, Budget(cost.eps), protection)
     box = len(triangle.columns) + 1
-    cells = (
-        box * (box + 1) // 2
-        + len(TUNING.early) * fit_cells(d, "trace")
-        + fit_cells(d, "matrix")
-        + 1
-    )
+    cells = box * (box + 1) // 2 + TUNING.looks * fit_cells(d, "trace") + fit_cells(d, "matrix") + 1
     whole = Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2
     return LookPlan(triangle, d, gaussian, whole, cost, protection)
 
 
 def _share(number: float) -> Fraction:
-    return Fraction(round(number * 1000), 1000)
+    return Fraction(round(number * 1000), 1000)  # precision

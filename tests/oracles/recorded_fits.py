@@ -30,7 +30,7 @@ def fits(draws: Iterator[Draw], asked: Asked, released: tuple[Any, ...]) -> Cost
     unit = Asked(asked.relation, 1 if persons else asked.k, asked.options)
     boxed, d = len(released[0].information) - 2, len(released[-1].score)
     gaussian = released[0].mechanism == "gaussian"
-    step = f"looks 1-{2 + len(TUNING.early if gaussian else TUNING.locating_pure)}"
+    step = f"looks 1-{2 + (TUNING.looks if gaussian else TUNING.looks_pure)}"
     if not gaussian:
         found = [wishart(next(draws), unit, boxed, step, located=persons)]
         for look in released[1:-1]:
@@ -57,7 +57,7 @@ def fits(draws: Iterator[Draw], asked: Asked, released: tuple[Any, ...]) -> Cost
         assert {draw.mechanism for draw in own} == {"gaussian"}
         total += _fitting(own, unit, matrix=matrix)
         drawn += own
-    assert len(released) <= 2 + len(TUNING.early)
+    assert len(released) <= 2 + TUNING.looks
     return Cost(step, tuple(drawn), mu=unit.k * math.sqrt(total))
 
 
