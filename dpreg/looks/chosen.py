@@ -64,7 +64,7 @@ def laws_for_choice(seen: Seen) -> tuple[Released, ...]:
 def _dispersion(release: Release, family: Family, rows: float) -> float:
     """Return phi, above the noise in it; 1 at least where it is known to be that."""
     d = release.point.size
-    whole = max(float(np.trace(release.information)), TUNING.least_count * rows * d)
+    whole = max(float(np.trace(release.information)), TUNING.least * rows * d)
     phi = held(max(release.trace, 2 * release.middle_sd) / whole, 1e-30)
     return phi if family.dispersed else max(phi, 1.0)
 
@@ -101,7 +101,7 @@ def point_of_chosen(seen: Seen, columns: Sequence[int]) -> Point:
     point, phi = release.point, _dispersion(release, seen.family, seen.rows)
     W, _, _ = _law(release, phi, priors(point.size)[0])
     back = pseudo(point.rows)  # (1, x) = back (1, u)
-    count = max(float(release.information[0, 0]), TUNING.least_count * seen.rows)
+    count = max(float(release.information[0, 0]), TUNING.least * seen.rows)
     moments = back @ release.information @ back.T / count
     means = np.clip(moments[0, at], -1.0, 1.0)
     spread = moments[np.ix_(at, at)] - np.outer(means, means)
