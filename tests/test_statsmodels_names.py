@@ -55,7 +55,7 @@ CALLS = {
     ),
     "adassp": lambda rows: dpreg.dp_ols(data=rows, eps=1000, delta=1e-6, method="adassp", **CALL),
     "objective": lambda rows: dpreg.dp_ols(data=rows, eps=1000, method="objective", **CALL),
-    "select-same": lambda rows: dpreg.dp_select(data=rows, eps=1000, method="staged", **CALL),
+    "select-same": lambda rows: dpreg.dp_select(data=rows, eps=1000, method="adaptive", **CALL),
     "select-split": lambda rows: dpreg.dp_select(
         data=rows, eps=1000, method="pcls", fit="split", **CALL
     ),

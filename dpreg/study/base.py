@@ -1,6 +1,6 @@
 """What the studies of selections share: facts of the call, tables, and the page.
 
-Tested in `tests/study/test_selection.py` and `tests/study/test_staged.py`.
+Tested in `tests/study/test_selection.py` and `tests/study/test_adaptive.py`.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ def test_what_does_not_fit_is_refused(arguments, says):
 
 
 def test_a_ledger_without_room_is_asked_before_a_row_is_read(monkeypatch):
-    monkeypatch.setattr(dpreg.api.staged, "read_moments", lambda *_: pytest.fail("a row was read"))
+    monkeypatch.setattr(dpreg.looks.table, "read_moments", lambda *_: pytest.fail("a row was read"))
     with pytest.raises(BudgetError):
         adaptive(budget=dpreg.Ledger("0.5"))
 

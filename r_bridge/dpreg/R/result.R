@@ -23,7 +23,7 @@ new_selection <- function(view, translation, call) {
     n_models = as.double(view$n_models),
     columns = stats::setNames(columns, named(names(columns)))
   )
-  # What a staged selection tells beside its choice; NULL for the paper's methods.
+  # What a selection by looks tells beside its choice; NULL for the paper's methods.
   object["best"] <- list(if (length(view$best)) {
     named(view$best[formula_order(view$best, translation, schema)])
   })

@@ -13,7 +13,7 @@
 #'   standard errors (after looks, `Sampling` also holds how far cutting residuals may have moved an estimate);
 #'   `which`, for a selection, a logical matrix as in the package leaps: a row for
 #'   each distinct model that was drawn, most frequent first, and a column for each term; `counts`, how
-#'   often each was drawn; `terms`, for a staged selection, a data frame that says of each term whether it was
+#'   often each was drawn; `terms`, for a selection by looks, a data frame that says of each term whether it was
 #'   selected, or is one of a group, its level and standard error; `ratios`, a matrix; `looks`; `budget`; `privacy`; `notes`.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400), qsec = c(10, 25))
@@ -193,7 +193,7 @@ print_drawn <- function(x) {
   cat("\n")
 }
 
-# A staged selection: no draws, but what is in doubt.
+# A selection by looks: no draws, but what is in doubt.
 print_chosen <- function(x) {
   cat("Models: ", format(x$n_models, big.mark = ",", scientific = x$n_models > 1e12), ", ", x$settings$mechanism,
       " looks\n", sep = "")

@@ -12,7 +12,6 @@ from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
-from dpreg.study.staged_results import StagedStudy
 
 from dpreg.errors import NotReleased
 from dpreg.privacy.budget import decimal_string
@@ -27,9 +26,10 @@ from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.report import Paragraph
 from dpreg.results.selection import SelectionResults
+from dpreg.study.adaptive_results import AdaptiveStudy
 from dpreg.study.results import SelectionStudy
 from dpreg.study.simulated import SimulationStudy
-from dpreg_bridge.unreleased import selection_study, simulation_study, staged_study
+from dpreg_bridge.unreleased import adaptive_study, selection_study, simulation_study
 
 __all__ = ["view"]
 
@@ -146,7 +146,7 @@ def _selection(result: SelectionResults) -> dict[str, Any]:
         "groups": [tuple(group) for group in result.alternatives],
         **{name: _by_candidate(result, name) for name in ("level", "level_errors", "stability")},
         "false_inclusions": result.false_inclusions,
-        "looks": _looks(result.looks),
+        "looks": _looks(result.looks) or _releases(result.releases),
         "regression": None if fit is None else view(fit),
     }
 
@@ -282,6 +282,6 @@ _VIEWS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
     ClassicResults: _classic,
     HistogramResults: _histogram,
     SelectionStudy: selection_study,
-    StagedStudy: staged_study,
+    AdaptiveStudy: adaptive_study,
     SimulationStudy: simulation_study,
 }
