@@ -54,7 +54,10 @@ def read_before(reader: Reader, passes: int) -> str:
     Rows that were brought together for bounds are some of each person's: looks bring them together
     once more.
     """
-    if reader.persons is None or not passes or reader.hold():
+    if reader.persons is None or not passes:
+        return ""
+    reader.hold()
+    if reader.rereadable:
         return ""
     return "the rows can be read once, and bounds have to be bought of them"
 
@@ -115,14 +118,15 @@ def looks_or_reason(
     if method == "auto":
         if once:
             return once
-        if reader.persons is None and not reader.hold():
+        if reader.persons is None and not reader.rereadable:
             return "the rows can be read once, and may not be held for looks"
         if not columns:
             return "there are no columns to look at"
-    reader.require(wanted)
     short = "" if rows is None else too_few(planned, cost, rows)
     if short and method == "adaptive":
         raise ArgumentError(f'method="adaptive": {short} Use method="{instead}", or a larger eps.')
+    if not short:
+        reader.require(wanted)
     return short or plan
 
 

@@ -370,7 +370,7 @@ def _plan(
         passes=passes,
         rows=rows,
     )
-    again = reader.persons is None and can_hold(reader) and reader.hold()
+    again = reader.persons is None and can_hold(reader) and reader.rereadable
     if isinstance(plan, str) and again and design.has_intercept and request.noise is None:
         return f'{plan} method="objective" gives nearer coefficients, without intervals'
     return plan
