@@ -188,11 +188,12 @@ def dp_ols(
         gave, and releases score, information and the middle of the sandwich (`dpreg.looks`): robust
         errors, clustered where `person` is given, that include the noise. "gram" releases the
         moment matrix once; it reads the rows once and does better than looks where they are few.
-        "auto" takes "adaptive" unless the rows are known to be too few or can be read once only; a
-        note says why. "objective" gives coefficients alone (`dpreg.estimation.few`), at pure eps:
-        nearer where rows are few. It needs an intercept, no `person`, and rows that this process
-        can read three times and hold (60 bytes a cell or so; at most 2**26 cells where their number
-        is public). "ssp" and "adassp" are published ways to coefficients alone, and need delta.
+        "auto" takes "adaptive" unless the rows are too few, or can be read once and may not be held
+        (`dpreg.sources.as_source`); a note says why. "objective" gives coefficients alone
+        (`dpreg.estimation.few`), at pure eps: nearer where rows are few. It needs an intercept, no
+        `person`, and rows that this process can read three times and hold (60 bytes a cell or so;
+        at most 2**26 cells where their number is public). "ssp" and "adassp" are published ways to
+        coefficients alone, and need delta.
     noise : str, optional
         "gaussian" (needs delta) or "matrix-laplace"; for "gram" also "laplace", which has
         less noise where a factor has many levels. None takes the one with the least expected error.

@@ -181,8 +181,8 @@ def dp_select(
         About how many rows there are, from public knowledge. Where their number is private
         ("add-remove", or `person`) and this does not declare it, "auto" first buys a noisy count
         with .02 of eps; the dearer of the two ways to go on is charged beforehand.
-        No row is counted before the charge: where only a pass would tell (a CSV file), "auto" takes
-        "pcls" only if this is given and too small.
+        A public number that only a pass would tell (a CSV file) is counted after the charge, which
+        covers either way.
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional

@@ -113,7 +113,8 @@ def select_adaptive(
     design = design_of(request, buy_bounds(reader, call.schema, call.bounds))
     reader = every_row(reader, design)
     space = space_of(request, design)
-    table = Table(reader, design, Described(tuple(range(1, len(design.columns)))), call.opened)
+    described = Described(tuple(range(1, len(design.columns))), levels=design.levels)
+    table = Table(reader, design, described, call.opened)
     found = choose_by_looks(table, Linear(), space, float(request.false_inclusions))
     facts = CallFacts(
         formula=formula_of(design, found.places),

@@ -147,9 +147,11 @@ def select_family(
     call.space(trial)
     announce(bounds, stacklevel=4)
     rows = request.expected_rows or (reader.source.rows if public else None)
-    if rows is not None and (few := too_few(planned, cost, rows)):
-        warnings.warn(f"{few} Terms may be missed.", DpregWarning, stacklevel=4)
+    if rows is not None:
+        _warn(too_few(planned, cost, rows))
     account.charge(budget, f"dp_select: {request.formula}")
+    if public and rows is None:
+        _warn(too_few(planned, cost, reader.rows))
     design = model.design(buy_bounds(reader, known, bounds), request.keep)
     reader = every_row(reader, design)
     table = Table(reader, design, model.described(design), call.opened)
@@ -165,6 +167,11 @@ def select_family(
         account=account,
     )
     return _results(call, design, space, found, facts)
+
+
+def _warn(few: str) -> None:
+    if few:
+        warnings.warn(f"{few} Terms may be missed.", DpregWarning, stacklevel=5)
 
 
 def _results(

@@ -134,7 +134,7 @@ def _choose(
     account = Account(request.protection, request.budget, rng)
     opened = plan.open(account)
     account.charge(None, "a study")
-    described = Described(tuple(range(1, len(design.columns))))
+    described = Described(tuple(range(1, len(design.columns))), levels=design.levels)
     seen = look(Table(reader, design, described, opened), Linear())
     alpha = float(request.false_inclusions)
     choice = choose(laws_for_choice(seen), space, false_inclusions=alpha)

@@ -36,13 +36,13 @@
 #' @param family `NULL` for a linear model, or a family as [dp_glm()] takes it: then the terms of a logistic or
 #'   Poisson regression are chosen, from looks.
 #' @param offset,exposure,response_cap,trials With a family; as for [dp_glm()]. An offset is in every model.
-#' @param method `"staged"` looks at the rows three times, as [dp_ols()] does, and chooses from what the looks
+#' @param method `"adaptive"` looks at the rows several times, as [dp_ols()] does, and chooses from what the looks
 #'   released: it finds more where there are many rows, needs no radius, and says which terms others might stand
 #'   for.
 #'   `"pcls"`, penalised constrained least squares, and `"pcpl"`, profile likelihood, are the paper's methods.
-#'   `"auto"` takes `"staged"` where a public rule finds enough rows, else `"pcls"`, and a note says why.
+#'   `"auto"` takes `"adaptive"` where a public rule finds enough rows, else `"pcls"`, and a note says why.
 #'   Arguments of the paper's methods alone (`mechanism`, `radius`, `penalty`, `sigma2`, `draws`, `engine`) mean
-#'   `"pcls"` under `"auto"`, and are refused with `"staged"`.
+#'   `"pcls"` under `"auto"`, and are refused with `"adaptive"`.
 #' @param mechanism `"auto"`, `"permute-and-flip"`, `"exponential"` or `"laplace"`.
 #' @param neighbors `"replace-one"` (the number of rows is public) or `"add-remove"` (it is private).
 #' @param contributions The most rows that one person may own; with `person`, the most that are used.
@@ -61,14 +61,14 @@
 #' @param penalty `"auto"`, `"bic"`, or a number charged for each column.
 #' @param sigma2 The residual variance in squared units of the scaled response, `"private"`, or `NULL`.
 #' @param false_inclusions The expected number of useless terms under `penalty = "auto"` and with
-#'   `method = "staged"`.
+#'   `method = "adaptive"`.
 #' @param shares A named list: the parts of `eps` for the steps `bounds`, `radius`, `sigma2`, `count`,
 #'   `profile` and `fit`.
 #' @param draws How many models are drawn; the most frequent one is reported.
-#' @param fit Coefficients of the chosen model. With `"staged"`: `"fresh"` spends a share of the budget on one
-#'   more look at the chosen columns; `"same"` takes them from the last look, at no further
-#'   cost, beside all candidates, with intervals that allow for as many. With the paper's methods: `"split"` fits the other half, `"share"` the same rows
-#'   with a share of `eps`. `NULL` fits nothing. `"auto"` is `"fresh"` with `"staged"`, else `"split"`.
+#' @param fit Coefficients of the chosen model. With `"adaptive"`: `"fresh"` spends a share of the budget on
+#'   looks at the chosen columns, as [dp_ols()] makes them; `"same"` takes them from the look that chose, at no further
+#'   cost, beside all candidates, with intervals that allow for as many, and marks them as narrow. With the paper's methods: `"split"` fits the other half, `"share"` the same rows
+#'   with a share of `eps`. `NULL` fits nothing. `"auto"` is `"fresh"` with `"adaptive"`, else `"split"`.
 #' @param engine `"auto"`, `"enumerate"` or `"tree"`: how the models are searched; the law is the same.
 #' @param expected_rows About how many rows there are, from public knowledge. Where their number is private
 #'   and this does not say it, `"auto"` buys a noisy count in `dp_select()`; the first look of [dp_ols()]
@@ -81,7 +81,7 @@
 #' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns An object of class `dp_select`: a plain list with, among others, `selected`,
 #'   `selected_formula`, `selection_frequencies`, `budget`, `privacy`, and `regression`, which is an
-#'   object of class `dp_ols` or `NULL`. With `method = "staged"` also `groups`, a list of terms
+#'   object of class `dp_ols` or `NULL`. With `method = "adaptive"` also `groups`, a list of terms
 #'   that the release cannot tell apart, of each of which at least one matters (they are not among `selected`; the
 #'   likeliest of each is in `best`, the model that the coefficients are of); `level`, the least
 #'   `false_inclusions` at which each term would be selected; `level_errors`, the standard errors of their
