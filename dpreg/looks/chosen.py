@@ -12,8 +12,6 @@ would hide terms.
 
 Looks at chosen columns begin where this law puts the model of these columns alone, whitened by the
 moments of the columns as far as they stand above their noise.
-
-Tested in `tests/looks/test_chosen.py`.
 """
 
 from __future__ import annotations

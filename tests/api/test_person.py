@@ -78,13 +78,15 @@ def test_every_key_is_drawn_for_its_call_alone(call, monkeypatch):
         drawn.append(secret_key(unsafe_seed))
         return drawn[-1]
 
-    secret_key = persons.secret_key
+    used, secret_key, read = set(), persons.secret_key, persons.PersonId
     monkeypatch.setattr(persons, "secret_key", listening)
+    monkeypatch.setattr(persons, "PersonId", lambda key: (used.add(key), read(key))[1])
     for _ in range(2):
         ask(call, panel(people=60))
     assert len(asked) >= 2
     assert set(asked) == {None}
     assert len(set(drawn)) == len(drawn)
+    assert used == set(drawn)
 
 
 @each_call
