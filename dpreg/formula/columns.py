@@ -37,6 +37,8 @@ class Column:
     offset, width : float
         stored = clip((raw - offset) / width, -1, 1). The response's width includes the clip c, so
         its stored value is y / c.
+    levels : bool
+        Whether it is made of factors of levels alone: it has no other values than its codes.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Column:
     hi: float
     offset: float
     width: float
+    levels: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,16 +105,16 @@ def build_design(
     centered = center and affine  # else a model without an intercept would be one of y - middle
     columns = [Column(INTERCEPT, INTERCEPT, 1.0, 1.0, 0.0, 1.0)]
     for term in coded:
-        columns.extend(
-            scaled_column(
+        for column in term.columns:
+            counts = _levels(column, regressors)
+            scaled = scaled_column(
                 column.name,
                 term.name,
                 _product_interval(column, regressors),
                 centered=affine,
-                indicator=_is_indicator(column, regressors),
+                indicator=0 not in counts and max(counts) > 2,
             )
-            for column in term.columns
-        )
+            columns.append(replace(scaled, levels=0 not in counts))
     terms = [
         replace(
             term, exclusive=term.exclusive and all(columns[i].offset == 0 for i in term.columns)
@@ -254,13 +254,10 @@ def _numbered(parsed: FormulaTerms, coded: Sequence[CodedTerm]) -> list[Term]:
     return terms
 
 
-def _is_indicator(column: Product, factors: Mapping[str, Factor]) -> bool:
-    """Whether a column is made of factors of levels alone, one with three levels or more."""
-    counts = [
-        len(factor.levels) if isinstance(factor, Coded) else 0
-        for factor in (factors[code] for code, _, _ in column.parts)
-    ]
-    return 0 not in counts and max(counts) > 2
+def _levels(column: Product, factors: Mapping[str, Factor]) -> list[int]:
+    """Return how many levels each factor of a column has, 0 where it has none."""
+    own = (factors[code] for code, _, _ in column.parts)
+    return [len(factor.levels) if isinstance(factor, Coded) else 0 for factor in own]
 
 
 def _product_interval(column: Product, factors: Mapping[str, Factor]) -> Interval:

@@ -93,6 +93,11 @@ class Design:
         return None if not isinstance(factor, Coded) else tuple(str(x) for x in factor.levels)
 
     @property
+    def levels(self) -> tuple[int, ...]:
+        """Indices of the columns that are made of factors of levels alone."""
+        return tuple(j for j, column in enumerate(self.columns) if column.levels)
+
+    @property
     def has_intercept(self) -> bool:
         """Whether the formula has an intercept."""
         return any(term.name == INTERCEPT for term in self.terms)

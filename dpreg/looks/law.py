@@ -8,7 +8,8 @@ in the point's coordinates theta of beta,
 whatever the model, right or wrong:
 
 - C, the noise: that of s, and that of H times theta, information_sd^2 (|theta|^2 I + theta theta');
-- B, what limits may have cut of the score: TUNING.allowance times the bound of `limits`, any way;
+- B, what limits may have cut of the score, nothing where no row of the box reaches them:
+  TUNING.allowance times the bound of `limits`, any way;
   or, where the released tail says that few rows carry the fit, what scores beyond S come to if
   their chance falls as the inverse square, q / (2 S ln 2), q the sum of |s_i|^2 - S^2/4 beyond S/2;
 - D, what is not known of H: rows far out were limited in it, and where an earlier look had shown
@@ -17,10 +18,12 @@ whatever the model, right or wrong:
 - E = (r H theta)(r H theta)': a step that is long where the link is not the identity, r its length.
 
 theta has the prior N(0, TUNING.prior phi I): what is left over may explain a direction of small
-variance all the same. T is the mean of theta theta' by the posterior, so that the law is a fixed
-point, sought from the prior downwards. In C theta's directions count together, and a hidden one
-would drown all others: there the prior is what the looks before usually leave over,
-N(0, phi 4 d/n I), or theta as it is found where that is larger.
+variance all the same. A column that says which level a row has moves predictors by its coefficient
+at least, and these have public limits: its prior is N(0, h^2) as well, h half their range, so that
+a level that nobody has takes nothing of the others. T is the mean of theta theta' by the posterior,
+so that the law is a fixed point, sought from the prior downwards. In C theta's directions count
+together, and a hidden one would drown all others: there the prior is what the looks before usually
+leave over, N(0, phi 4 d/n I), or theta as it is found where that is larger.
 
 The truth lies around beta with the sandwich H^-1 M H^-1, in which M is drawn towards phi H by the
 ratio of its noise to the spread that such a matrix has. M adds up rows, or persons: robust errors.
@@ -33,12 +36,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.looks.described import Described
 from dpreg.looks.families import Family
 from dpreg.looks.limits import cut_score
 from dpreg.looks.locate import lifted, noise_norm
@@ -82,6 +86,10 @@ class Law:
         Share of the squared scores that lie between half of their limit and the limit.
     trust : float
         How much of the released M is used; the rest is phi H.
+    shown : bool
+        Whether phi stands above its noise.
+    bounded : (d,) array
+        Inverse variance of each coefficient of (1, x) before any look.
     """
 
     shift: Floats
@@ -100,15 +108,18 @@ class Law:
     degrees: int | None
     trust: float
     heavy: float
+    shown: bool
+    bounded: Floats
 
 
-def law(release: Release, family: Family, rows: float) -> Law:
-    """Return the law of a fitting look."""
+def law(release: Release, family: Family, rows: float, described: Described | None = None) -> Law:
+    """Return the law of a look; of a locating one that of its rows as they are limited.
+
+    Without `described` no column says which level a row has.
+    """
     point, d = release.point, release.point.size
     H = lifted(release.information, point, rows)
-    trace = max(float(np.trace(H)), TUNING.least_count * rows * d)
-    least = 2 * release.middle_sd * math.sqrt(2 * d if release.middle is not None else 1)
-    phi = held(max(release.trace, least) / trace, 1e-30)
+    phi = release.dispersion(H, rows)
     if not family.dispersed:
         phi = max(phi, TUNING.least_phi)
     values, Q = eigen(H)
@@ -122,10 +133,11 @@ def law(release: Release, family: Family, rows: float) -> Law:
         inner = inner + trust * (turned @ release.middle @ turned - inner)
         values, Q = eigen(inner)
         inner = (Q * np.clip(values, TUNING.least_phi * phi, phi / TUNING.least_phi)) @ Q.T
-    whole = max(release.trace, least)
-    heavy = max(release.tail, 0.0) / whole
-    cut = TUNING.allowance * cut_score(rows, d, phi, release.limits[1]) / math.sqrt(d)
-    if heavy > TUNING.heavy:
+    heavy = max(release.tail, 0.0) / max(release.trace, 2 * release.trace_sd)
+    cut, cuts = 0.0, release.cuts and not release.together
+    if cuts:
+        cut = TUNING.allowance * cut_score(rows, d, phi, release.limits[1]) / math.sqrt(d)
+    if cuts and heavy > TUNING.heavy:
         cut = max(cut, release.tail / (2 * math.log(2) * release.limits[1]) / math.sqrt(d))
     return Law(
         shift=point.shift,
@@ -144,7 +156,20 @@ def law(release: Release, family: Family, rows: float) -> Law:
         degrees=release.degrees,
         trust=trust,
         heavy=heavy,
+        shown=release.trace > 2 * release.trace_sd,
+        bounded=_bounded(d, family, described),
     )
+
+
+def _bounded(size: int, family: Family, described: Described | None) -> Floats:
+    """Return the inverse variance that a coefficient has before any look, 0 where none is known."""
+    low, high = family.limits
+    half = (high - low) / 2 if math.isfinite(low) else 1.0
+    known = np.zeros(size)
+    if described is not None:
+        places = [described.columns.index(column) + 1 for column in described.levels]
+        known[places] = 1 / half**2
+    return known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,6 +196,18 @@ class Fit:
     guessed: Floats
     step: float
 
+    def of(self, some: Sequence[int]) -> Fit:
+        """Return some of the coefficients, as they are beside the others."""
+        square = np.ix_(some, some)
+        return replace(
+            self,
+            params=self.params[some],
+            covariance=self.covariance[square],
+            sampling=self.sampling[square],
+            hidden=self.hidden[some],
+            guessed=self.guessed[some],
+        )
+
 
 def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
     """Return the coefficients of the model with these columns (0 the constant); None: all.
@@ -181,27 +218,27 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
     chosen = list(range(size)) if columns is None else list(columns)
     inverse = pseudo(one.transform)
     J = inverse[:, chosen]  # theta = J b - inverse shift
-    A = one.information @ J
-    told = one.score + one.information @ (inverse @ one.shift)
-    base = inverse_of(J.T @ J)
-    prior = base * (TUNING.prior * one.dispersion)
-    precision, around = inverse_of(prior), one.shift[chosen]
+    A = J.T @ one.information @ J
+    told = J.T @ (one.score + one.information @ (inverse @ one.shift))
+    free = J.T @ J / (TUNING.prior * one.dispersion)
+    levels, around = np.diag(one.bounded[chosen]), one.shift[chosen]
+    prior = inverse_of(free + levels)
     b, spread, near = around, prior, prior
-    sure = known = precision
+    sure = known = free
     usual = 4 * size * max(one.dispersion, one.noise) / max(one.rows, 1.0)
     for _ in range(_STEPS):
         theta = J @ b - inverse @ one.shift
         W, D = _noise(one, theta, J @ near @ J.T), _unsure(one, theta, J @ spread @ J.T)
-        Wi = inverse_of(W + D + one.middle)
+        Wi = inverse_of(J.T @ (W + D + one.middle) @ J)
         known = A.T @ Wi @ A
-        spread = inverse_of(known + precision)
-        shrunk = known + TUNING.nearer * precision
-        b = inverse_of(shrunk) @ (A.T @ Wi @ told + TUNING.nearer * precision @ around)
+        spread = inverse_of(known + free + levels)
+        shrunk = known + TUNING.nearer * free + levels
+        b = inverse_of(shrunk) @ (A.T @ Wi @ told + TUNING.nearer * free @ around)
         left = max(usual, float(theta @ theta) / size)
-        near = inverse_of(known + precision * (TUNING.prior * one.dispersion / left))
-        Wi = inverse_of(W + one.middle)
-        sure = inverse_of(A.T @ Wi @ A + precision)
-    gain = spread @ A.T @ inverse_of(W + D + one.middle)
+        near = inverse_of(known + free * (TUNING.prior * one.dispersion / left) + levels)
+        Wi = inverse_of(J.T @ (W + one.middle) @ J)
+        sure = inverse_of(A.T @ Wi @ A + free + levels)
+    gain = spread @ A.T @ inverse_of(J.T @ (W + D + one.middle) @ J) @ J.T
     variance = np.maximum(np.diag(spread), 1e-300)
     theta = J @ b - inverse @ one.shift
     moved = held(float(theta @ one.information @ theta) / one.rows / one.weight)

@@ -20,11 +20,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from dpreg.looks.described import Described
+from dpreg.looks.families import Family
 from dpreg.looks.point import Point
 from dpreg.looks.solve import held
 from dpreg.looks.tuning import TUNING
 
-__all__ = ["cut_score", "fit_limits", "locating_limits"]
+__all__ = ["cut_score", "farthest", "fit_limits", "locating_limits"]
 
 
 def fit_limits(
@@ -34,6 +38,7 @@ def fit_limits(
     information_sd: float,
     score_sd: float,
     several: int = 1,
+    farthest: tuple[float, float] = (math.inf, math.inf),
 ) -> tuple[float, float]:
     """Return A and S of a fitting look.
 
@@ -50,20 +55,52 @@ def fit_limits(
         of S.
     several : int
         Rows that a unit is expected to have.
+    farthest : (float, float)
+        What no unit exceeds (`farthest`).
     """
     loud = math.inf
     if information_sd > 0:
         loud = TUNING.loud * rows / (2 * math.sqrt(size) * information_sd)
     A = min(max(loud, 1.5 * size * several), 25.0 * size * several)
-    wide = (TUNING.limit * 2 / score_sd * max(rows, 1.0) * size / math.sqrt(2)) ** (1 / 3)
+    a = 2 / score_sd
+    heard = a / math.sqrt(1 + a / 2)
+    wide = (TUNING.limit * heard * max(rows, 1.0) * size / math.sqrt(2)) ** (1 / 3)
     S = math.sqrt(dispersion) * max(wide, TUNING.least_limit * math.sqrt(size))
-    return held(A), held(S)
+    return held(min(A, farthest[0])), held(min(S, farthest[1]))
 
 
-def locating_limits(point: Point) -> tuple[float, float]:
-    """Return R and tau of a locating look."""
-    R = TUNING.radius * math.sqrt(1.0 + float(point.spread.sum()))
-    return held(R), held(TUNING.residual * math.sqrt(point.dispersion))
+def farthest(point: Point, family: Family, described: Described) -> tuple[float, float]:
+    """Return the largest trace and the longest score that a row in the box can have at a point.
+
+    Neither is a proof's: rows are limited whatever it says.
+    """
+    spread = np.abs(point.whitening).sum(axis=1) + np.abs(point.moved)
+    squared = 1.0 + float(spread @ spread)
+    middle = point.middle - float(point.slopes @ point.centre)
+    away = float(np.abs(point.slopes).sum()) + sum(map(abs, described.known))
+    terms = family.terms(np.clip([-math.inf, 0.0, math.inf], middle - away, middle + away))
+    base, unit = described.response
+    times, top = 1.0, base + abs(unit)
+    if described.trials is not None:
+        times = max(described.trials.most / family.cap, 1.0)
+    if math.isfinite(family.limits[0]):
+        top = min(top, family.cap * times)
+    error = max(top - float(terms.mean[0]), times * float(terms.mean[-1]) - base + abs(unit))
+    error *= float(np.max(terms.factor))
+    weight = times * float(terms.weight.max()) / point.weight
+    return held(weight * squared), held(error * math.sqrt(squared / point.weight))
+
+
+def locating_limits(
+    point: Point, *, choosing: bool = False, gaussian: bool = False
+) -> tuple[float, float]:
+    """Return R and tau of a locating look; `choosing` where terms are chosen from looks."""
+    radius, residual = TUNING.radius, TUNING.residual
+    if choosing:
+        radius = TUNING.radius_choosing if gaussian else TUNING.radius_choosing_pure
+        residual = TUNING.residual_choosing
+    R = radius * math.sqrt(1.0 + float(point.spread.sum()))
+    return held(R), held(residual * math.sqrt(point.dispersion))
 
 
 def cut_score(rows: float, size: int, dispersion: float, limit: float) -> float:

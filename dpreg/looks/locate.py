@@ -22,7 +22,16 @@ from dpreg.looks.release import Box, Release
 from dpreg.looks.solve import eigen, held, pseudo
 from dpreg.looks.tuning import TUNING
 
-__all__ = ["Moved", "advance", "explained", "from_box", "lifted", "noise_norm"]
+__all__ = [
+    "Moved",
+    "advance",
+    "explained",
+    "from_box",
+    "lifted",
+    "noise_norm",
+    "shortened",
+    "usual_reach",
+]
 
 _NODES: Final = np.polynomial.hermite_e.hermegauss(21)[0]
 _WEIGHTS: Final = np.polynomial.hermite_e.hermegauss(21)[1] / math.sqrt(2 * math.pi)
@@ -39,6 +48,16 @@ def mean_weight(family: Family, middle: float, variance: float) -> float:
     """Return the mean weight of normal predictors."""
     weights = family.terms(middle + _NODES * math.sqrt(variance)).weight
     return max(float(_WEIGHTS @ weights), 1e-4 * min(family.cap, 1.0))
+
+
+def usual_reach(family: Family, point: Point) -> float:
+    """Return how far a response may lie from its mean, over the root of the weight.
+
+    The root of the ratio of the mean squares of both, at normal predictors.
+    """
+    mean = family.terms(point.middle + _NODES * math.sqrt(point.variance)).mean
+    reach = np.maximum(mean, family.cap - mean)
+    return math.sqrt(float(_WEIGHTS @ (reach * reach)) / point.weight)
 
 
 def from_box(box: Box, family: Family, described: Described) -> tuple[Point, Family, float]:
@@ -120,10 +139,44 @@ def lifted(information: Floats, point: Point, rows: float) -> Floats:
     count = max(float(information[0, 0]), TUNING.least_count * rows)
     means = information[0, 1:]
     inner = information[1:, 1:] - np.outer(means, means) / count
-    gap, Q = eigen(count * np.diag(point.sure) - inner)
+    shown = point.sure > 0
+    gap, Q = eigen((count * np.diag(point.sure) - inner) * np.outer(shown, shown))
     whole = information.copy()
     whole[1:, 1:] += (Q * np.maximum(gap, 0.0)) @ Q.T
     return whole
+
+
+def shortened(point: Point, described: Described, limit: float, more: float) -> Point:
+    """Return the point with directions of levels scaled to where A limits none of their rows.
+
+    All rows of a level lie as far out as its column's part in L says. Farther out than A they would
+    count less in H than in the score. Directions stay where H is lifted as much, and where noise
+    hides them at A too: rare levels move the other coefficients least when they are far out.
+
+    Parameters
+    ----------
+    point : Point
+    described : Described
+        Its columns and levels.
+    limit : float
+        A of the look to come.
+    more : float
+        What it is of the A of the look before; 0 at the first.
+    """
+    at = [described.columns.index(column) for column in described.levels]
+    if not at:
+        return point
+    reach = np.abs(point.whitening[:, at]).max(axis=1)
+    share = limit / np.maximum(reach * reach, limit)
+    above = point.spread / np.maximum(2 - 2 * point.spread, 1e-9)  # eigenvalue over its noise
+    stays = (share <= point.sure) | ((more > 0) & (above * more <= TUNING.sure))
+    share[stays] = 1.0
+    return replace(
+        point,
+        whitening=point.whitening * np.sqrt(share)[:, None],
+        spread=point.spread * share,
+        sure=point.sure * share,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +187,8 @@ class Moved:
     ----------
     step : float
         In units of phi, a row.
+    length : float
+        r, a row, in units of the predictor.
     least : float
         Least eigenvalue of the columns' covariance that it saw; 1 where they are whitened well.
     weight : float
@@ -141,6 +196,7 @@ class Moved:
     """
 
     step: float
+    length: float
     least: float
     weight: float
 
@@ -160,7 +216,8 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     length = math.sqrt(held(float(step @ K @ step) / rows))
     if length > TUNING.longest:
         step = step * (TUNING.longest / length)
-    moved = float(step @ K @ step) / rows * point.weight / phi
+    length = min(length, TUNING.longest)
+    moved = length * length * point.weight / phi
     count = max(float(H[0, 0]), TUNING.least_count * rows)
     g, nu = H[0, 1:] / count, norm / count
     least = float(eigen(H[1:, 1:] / count - np.outer(g, g))[0][0]) if d > 1 else 1.0
@@ -174,7 +231,7 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     middle = point.middle + float(step[0]) + float((centre - m) @ slopes)
     weight = point.weight
     if family.dispersed:
-        phi = min(max(release.dispersion, 1e-3 * phi), 1e3 * phi)
+        phi = release.dispersion(K, rows)
     fresh = weight * min(max(count / rows, 0.2), 5.0)
     fresh = max(fresh, 1e-4 * min(family.cap, 1.0))
     if family.dispersed:
@@ -194,7 +251,7 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     )
     if found.variance > family.steep**2:
         found = replace(found, slopes=slopes * (family.steep / math.sqrt(found.variance)))
-    return found, Moved(moved, least, abs(math.log(fresh / weight)))
+    return found, Moved(moved, length, least, abs(math.log(fresh / weight)))
 
 
 def explained(release: Release, rows: float) -> float:

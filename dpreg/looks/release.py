@@ -5,12 +5,15 @@ Tested in `tests/looks/test_table.py`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.looks.point import Point
+from dpreg.looks.solve import held
+from dpreg.looks.tuning import TUNING
 
 __all__ = ["Box", "Release"]
 
@@ -53,6 +56,8 @@ class Release:
         Whether it was a locating look.
     degrees : int or None
         Of matrix-Laplace noise.
+    cuts : bool
+        Whether a score can be longer than its limit.
     """
 
     point: Point
@@ -69,8 +74,24 @@ class Release:
     tail_sd: float = 0.0
     together: bool = False
     degrees: int | None = None
+    cuts: bool = True
 
     @property
-    def dispersion(self) -> float:
-        """Phi as released: the mean square of a score a direction."""
-        return max(self.trace, 2 * self.middle_sd) / max(float(np.trace(self.information)), 1e-300)
+    def trace_sd(self) -> float:
+        """Of the noise in the trace of M."""
+        return self.middle_sd * (1 if self.middle is None else math.sqrt(2 * self.point.size))
+
+    def dispersion(self, information: Floats, rows: float) -> float:
+        """Return phi, the mean square of a score a direction, no less than its noise.
+
+        No row adds more to M than its score's limit squared, whatever noise says.
+
+        Parameters
+        ----------
+        information : (d, d) array
+            H as it is used.
+        rows : float
+        """
+        trace = max(float(np.trace(information)), TUNING.least_count * rows * self.point.size)
+        most = self.limits[1] ** 2 * (trace if self.together else rows)
+        return held(min(max(self.trace, 2 * self.trace_sd), most) / trace, 1e-60)

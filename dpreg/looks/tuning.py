@@ -89,6 +89,12 @@ class Tuning:
     early: tuple[float, ...] = (0.06, 0.06, 0.06)
     box_pure: float = 0.15
     locating_pure: tuple[float, ...] = (0.20, 0.30)
+    choosing: tuple[float, ...] = (0.15, 0.10)
+    choosing_pure: tuple[float, ...] = (0.20, 0.15)
+    left: float = 0.15
+    fresh: float = 0.2
+    fresh_pure: float = 0.15
+    fresh_first: float = 0.25
     information: float = 0.12
     information_early: float = 0.35
     tail: float = 0.02
@@ -99,6 +105,10 @@ class Tuning:
     least_limit: float = 1.25
     radius: float = 1.4
     residual: float = 2.5
+    radius_choosing: float = 1.3
+    radius_choosing_pure: float = 1.1
+    residual_choosing: float = 1.7
+    residual_blind: float = 0.8
     allowance: float = 0.21
     heavy: float = 0.3
     moved: float = 0.1

@@ -9,6 +9,7 @@ import pytest
 import statsmodels.api as sm
 from oracles.look_rows import KINDS
 
+from dpreg.looks.described import Described
 from dpreg.looks.families import Binomial, Linear
 from dpreg.looks.law import fit, law
 from dpreg.looks.point import Point
@@ -84,15 +85,16 @@ def test_from_elsewhere_one_step_ends_at_least_squares():
     np.testing.assert_allclose(found.params, theirs.params, atol=0.05 * theirs.bse.min())
 
 
-def test_a_model_with_fewer_columns_is_that_model():
-    """Where errors are alike; else columns that were left out help to weigh the others."""
-    x, _ = rows_of("linear")
-    y = 0.2 + x @ [0.5, -0.02, 0.1] + np.random.default_rng(1).normal(size=N) * 0.3
+def test_a_model_with_fewer_columns_is_its_least_squares():
+    """Also where errors fan out, and columns that were left out would help to weigh the others."""
+    x, y = rows_of("linear")
+    y = y + 0.39 * x[:, 1]  # all but nothing of it is left
     keep = [0, 1, 3]
     theirs = sm.OLS(y, sm.add_constant(x)[:, keep]).fit(cov_type="HC0")
     family, release = released("linear", x, y, exact("linear", x, y).params)
     found = fit(law(release, family, N), keep)
-    np.testing.assert_allclose(found.params, theirs.params, atol=0.2 * theirs.bse.min())
+    np.testing.assert_allclose(found.params, theirs.params, atol=0.005 * theirs.bse.min())
+    np.testing.assert_allclose(np.sqrt(np.diag(found.sampling)), theirs.bse, rtol=0.01)
     assert found.covariance.shape == (3, 3)
     assert len(found.hidden) == 3
 
@@ -125,6 +127,46 @@ def test_each_source_is_added_not_subtracted():
     away, far = released("linear", x, y, params + 0.3)
     wider = np.diag(fit(law(replace(far, information_sd=40.0), away, N)).covariance)
     assert (wider > 1.01 * np.diag(fit(law(far, away, N)).covariance)).all()
+
+
+def test_limits_that_cut_nothing_add_nothing():
+    x, y = rows_of("linear")
+    family, release = released("linear", x, y, exact("linear", x, y).params)
+    near = replace(release, limits=(1e9, 0.5), tail=1e9)
+    plain = np.diag(fit(law(release, family, N)).covariance)
+    whole = np.diag(fit(law(replace(near, cuts=False), family, N)).covariance)
+    np.testing.assert_allclose(whole, plain, rtol=1e-6)
+    assert (np.diag(fit(law(near, family, N)).covariance) > 1.01 * plain).all()
+
+
+def test_a_level_that_nobody_has_does_not_touch_the_others():
+    """What it may explain is bounded by the response; what a number may explain is not."""
+    x, y = rows_of("linear")
+    family, release = released("linear", x, y, exact("linear", x, y).params)
+    unseen, far = release.information.copy(), release.point.whitening.copy()
+    unseen[3] = unseen[:, 3] = 0.0
+    far[2] *= 500  # whitened again and again
+    noisy = replace(
+        release, point=replace(release.point, whitening=far), information=unseen,
+        information_sd=0.02 * N, score_sd=0.5 * np.sqrt(N * release.point.dispersion),
+    )  # fmt: skip
+    columns = Described((1, 2, 3), levels=(3,))
+    level, number = (
+        fit(law(noisy, family, N, which)) for which in (columns, replace(columns, levels=()))
+    )
+    plain = fit(law(replace(noisy, information_sd=1e-9), family, N, columns))
+    ratio = np.sqrt(np.diag(level.covariance) / np.diag(plain.covariance))[1:3]
+    assert (ratio < 1.2).all()
+    assert (np.diag(number.covariance)[1:3] > 4 * np.diag(level.covariance)[1:3]).all()
+    assert level.hidden[3] > 0.9
+    assert np.sqrt(level.covariance[3, 3]) <= 1.0
+
+
+def test_a_dispersion_below_its_noise_is_not_shown():
+    x, y = rows_of("counts")
+    family, release = released("counts", x, y, exact("counts", x, y).params)
+    assert law(release, family, N).shown
+    assert not law(replace(release, middle_sd=release.trace), family, N).shown
 
 
 def test_a_middle_that_noise_hides_gives_classical_errors():

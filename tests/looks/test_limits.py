@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from oracles.look_rows import KINDS, point_of
+from oracles.look_rows import KINDS, ONE, hostile, plain, point_of, rows_of
 
-from dpreg.looks.limits import cut_score, fit_limits, locating_limits
+from dpreg.looks.limits import cut_score, farthest, fit_limits, locating_limits
+from dpreg.looks.place import place_of
+from dpreg.looks.rows import Rows
 
 
 def test_what_a_limit_cuts_is_within_the_bound():
@@ -57,3 +59,37 @@ def test_locating_limits_scale_with_the_point():
     R, tau = locating_limits(point)
     assert math.sqrt(1 + 3) < R
     assert tau > 1.0
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_no_row_of_the_box_reaches_farther_than_is_said_and_a_corner_about_as_far(name):
+    rng, kind = np.random.default_rng(2), KINDS[name]
+    for p, offsets in ((1, 0), (1, 1), (3, 2)):
+        point = point_of(rng, kind, p, far=2.0, steep=0.3)
+        made = rows_of(rng, kind, p, offsets=offsets)
+        place, point = place_of(
+            point, kind.family, known=made.described.known, information=1.0, score=1.0
+        )
+        z = np.clip(np.nan_to_num(hostile(rng, 4000, made.design.size)), -1, 1)
+        z[:, 0] = 1.0
+        own = plain(Rows(made.design, made.described, place), np.rint(z.T * ONE))
+        squared = (own.v**2).sum(axis=0)
+        trace = squared * own.weight / point.weight
+        score = np.abs(own.residual) * np.sqrt(squared / point.weight)
+        most = farthest(point, kind.family, made.described)
+        assert trace.max() <= most[0] * (1 + 1e-6)
+        assert score.max() <= most[1] * (1 + 1e-6)
+        if (p, offsets) == (1, 0) and not kind.most:
+            assert score.max() > 0.4 * most[1]
+
+
+def test_limits_go_no_farther_than_rows_do():
+    A, S = fit_limits(1e6, 4, 1.0, 50.0, 8.0)
+    assert fit_limits(1e6, 4, 1.0, 50.0, 8.0, 1, (A / 2, S / 3)) == (A / 2, S / 3)
+    assert fit_limits(1e6, 4, 1.0, 50.0, 8.0, 1, (2 * A, 2 * S)) == (A, S)
+
+
+def test_where_noise_is_small_the_middle_s_decides():
+    """It grows as S^2, whatever it costs the score: S as the sixth root of mu^2 at last."""
+    S = [fit_limits(1e6, 4, 1.0, 1.0, sd)[1] for sd in (2e-3, 2e-4)]
+    assert S[1] / S[0] == pytest.approx(10 ** (1 / 6), rel=0.01)

@@ -10,7 +10,15 @@ from oracles.look_rows import KINDS
 
 from dpreg.looks.described import Described, Trials
 from dpreg.looks.families import Binomial, Linear
-from dpreg.looks.locate import advance, explained, from_box, lifted, mean_weight, noise_norm
+from dpreg.looks.locate import (
+    advance,
+    explained,
+    from_box,
+    lifted,
+    mean_weight,
+    noise_norm,
+    shortened,
+)
 from dpreg.looks.point import Point
 from dpreg.looks.release import Box, Release
 from dpreg.looks.tuning import TUNING
@@ -146,6 +154,48 @@ def test_lifting_adds_what_was_surely_seen_and_takes_nothing():
     found = lifted(limited, sure, N)
     assert np.linalg.eigvalsh(found - limited).min() > -1e-6 * N
     assert np.linalg.eigvalsh(found[1:, 1:]).min() > 0.8 * N
+
+
+def test_what_was_not_shown_is_not_lifted():
+    """Nor does its noise mix with what was."""
+    x, y = made()
+    start, _, _ = from_box(box_of(x, y), Linear(), Described((1, 2, 3)))
+    part = replace(start, sure=np.array([0.9, 0.9, 0.0]))
+    noisy = look(x, y, part).information
+    noisy[3, 1:] = noisy[1:, 3] = 0.3 * N * np.array([1, -1, 0])
+    gap = lifted(noisy, part, N) - noisy
+    assert (gap[3] == 0).all()
+    assert (gap[:, 3] == 0).all()
+
+
+def test_rows_of_a_level_lie_within_the_limit_unless_noise_hides_them():
+    x, y = made()
+    one = Described((1, 2, 3), levels=(3,))
+    start, _, _ = from_box(box_of(x, y), Linear(), one)
+    L = np.array([[1.0, 0, 0.5], [0, 1, 0], [0, 0, 40.0]])
+    point = replace(start, whitening=L, spread=np.full(3, 0.4), sure=np.full(3, 0.01))
+    found = shortened(point, one, 100.0, 0.0)
+    np.testing.assert_allclose(found.whitening, L * [[1], [1], [0.25]])
+    np.testing.assert_allclose(found.spread, [0.4, 0.4, 0.025])
+    np.testing.assert_allclose(found.sure, [0.01, 0.01, 0.01 / 16])
+    for same in (
+        shortened(point, replace(one, levels=()), 100.0, 0.0),  # a number may lie anywhere
+        shortened(replace(point, sure=np.full(3, 0.1)), one, 100.0, 1.0),  # lifted as much
+        shortened(replace(point, spread=np.full(3, 0.1)), one, 100.0, 2.0),  # hidden by noise
+    ):
+        np.testing.assert_allclose(same.whitening, L)
+
+
+def test_the_dispersion_is_no_less_than_its_noise_and_no_more_than_limits_allow():
+    x, y = made()
+    start, _, _ = from_box(box_of(x, y), Linear(), Described((1, 2, 3)))
+    release = look(x, y, start)
+    phi = release.dispersion(release.information, N)
+    assert phi == pytest.approx(start.dispersion, rel=0.05)
+    none = replace(release, middle=None, trace=-5.0, middle_sd=10.0)
+    assert none.dispersion(none.information, N) == pytest.approx(20 / N / 4, rel=0.01)
+    noisy = replace(none, middle_sd=1e12, limits=(9.0, 3.0))
+    assert noisy.dispersion(noisy.information, N) == pytest.approx(9 / 4, rel=0.01)
 
 
 def test_the_variance_of_predictors_is_read_off_the_information():

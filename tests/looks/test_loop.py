@@ -11,7 +11,7 @@ from oracles.look_rows import KINDS
 from oracles.tagged_noise import tagged
 
 from dpreg.looks import loop
-from dpreg.looks.limits import fit_limits, locating_limits
+from dpreg.looks.limits import farthest, fit_limits, locating_limits
 from dpreg.looks.loop import look
 from dpreg.privacy.protection import Protection
 
@@ -47,7 +47,7 @@ class Listening:
         return self.table.locating(point, family, limits, share, signal)
 
 
-def rows_of(n, delta, name="linear", seed=0):
+def rows_of(n, delta, name="linear", seed=0, *, eps=1, who=WHO):
     rng = np.random.default_rng(seed)
     kind, p = KINDS[name], 3
     z = np.column_stack([np.ones(n), np.clip(rng.normal(size=(n, p)) * 0.3, -1, 1), np.zeros(n)])
@@ -56,7 +56,7 @@ def rows_of(n, delta, name="linear", seed=0):
         z[:, -1] = np.clip(eta + rng.normal(size=n) * 0.1, -1, 1)
     else:
         z[:, -1] = 2 * rng.binomial(1, 1 / (1 + np.exp(-4 * eta))) - 1
-    return Listening(table_of(z, kind, plan_of(WHO, delta, p), p)), kind.family
+    return Listening(table_of(z, kind, plan_of(who, delta, p, eps=eps), p)), kind.family
 
 
 def checked(rows, seen):
@@ -82,8 +82,9 @@ def test_gaussian_looks_end_where_the_fit_has_settled(monkeypatch):
     for kind, share, limits, (point, noise, before) in rows.asked[1:]:
         assert noise == rows.plan.fit_noise(share, last=kind == "last")
         expected = fit_limits(
-            seen.rows, point.size, point.dispersion, noise.information_sd, noise.score_sd
-        )
+            seen.rows, point.size, point.dispersion, noise.information_sd, noise.score_sd, 1,
+            farthest(point, family, rows.described),
+        )  # fmt: skip
         assert limits == expected
         assert before is None
     assert seen.releases[-1].middle is not None
@@ -101,6 +102,33 @@ def test_gaussian_looks_go_on_where_it_has_not(monkeypatch):
     rows, family = rows_of(20_000, "1e-6", "logit")
     kinds = checked(rows, look(rows, family))
     assert kinds == ["box", *["fitting"] * len(rows.plan.early), "last"]
+
+
+@pytest.mark.parametrize(
+    ("name", "eps", "looks"), [("logit", 1, 3), ("logit", 1000, 5), ("linear", 1000, 3)]
+)
+def test_a_curved_link_is_followed_while_that_is_worth_a_look(name, eps, looks, monkeypatch):
+    """Steps that no one would see at eps = 1 are all that is left where noise is nothing."""
+    tagged(monkeypatch)
+    honest = loop.advance
+
+    def advance(*args, **more):
+        point, moved = honest(*args, **more)
+        return point, replace(moved, length=0.1)
+
+    monkeypatch.setattr(loop, "advance", advance)
+    rows, family = rows_of(60_000, "1e-6", name, eps=eps)
+    assert len(checked(rows, look(rows, family))) == looks
+
+
+def test_persons_may_reach_farther_than_a_row(monkeypatch):
+    tagged(monkeypatch)
+    honest, told = loop.fit_limits, []
+    monkeypatch.setattr(loop, "fit_limits", lambda *args: told.append(args[-1]) or honest(*args))
+    for who in (WHO, Protection("replace-one", 2, "who")):
+        rows, family = rows_of(500, "1e-6", who=who)
+        look(rows, family)
+        assert all(np.isinf(reach) == (who is not WHO) for reach in told[-1])
 
 
 @pytest.mark.parametrize("name", ["linear", "logit"])

@@ -11,6 +11,7 @@ import pytest
 from oracles.look_rows import KINDS, ONE, Stored, hostile, plain, point_of
 from oracles.tagged_noise import cells_of, cost, tagged
 
+from dpreg.looks.limits import farthest
 from dpreg.looks.place import place_of
 from dpreg.looks.plan import plan_looks
 from dpreg.looks.point import Point
@@ -36,8 +37,8 @@ SOME_ROWS = 6
 """That a hostile person owns, at most."""
 
 
-def plan_of(who, delta, p, others=0, exclusive=()):
-    return plan_looks(p, Budget(1, delta), who, others=others, exclusive=exclusive)
+def plan_of(who, delta, p, others=0, exclusive=(), eps=1):
+    return plan_looks(p, Budget(eps, delta), who, others=others, exclusive=exclusive)
 
 
 def table_of(z, kind, plan, p, *, offsets=0, owners=None, seed=1):
@@ -213,9 +214,21 @@ def test_a_fitting_look_releases_sums_in_the_units_of_its_record(name, last, del
         drawn = [tag.scale / 2**40 for tag in tags.values()]
         assert min(abs(one * S / found.score_sd - 1) for one in drawn) < 1e-9
     assert found.limits == limits
+    assert found.cuts == (limits[1] < farthest(found.point, kind.family, made.described)[1])
     assert found.share == float(SHARE)
     assert found.degrees == (None if delta != "0" else 3)
     assert not found.together
+
+
+@pytest.mark.parametrize("person", [None, "who"])
+def test_far_limits_cut_nothing_of_rows_but_of_persons_for_all_one_knows(person, monkeypatch):
+    tagged(monkeypatch)
+    kind, rng = KINDS["linear"], np.random.default_rng(4)
+    plan = plan_of(Protection("replace-one", 1, person), "1e-6", 2)
+    made = table_of(some(rng, kind, 100, 4), kind, plan, 2)
+    point = point_of(rng, kind, 2)
+    found, _ = look_of(made, "fitting", point, kind.family, (1e9, 1e9))
+    assert found.cuts == (person is not None)
 
 
 def _rows(made, point, kind, limits, *, together=False):
