@@ -33,7 +33,7 @@ def results(frame):
         "select": dpreg.dp_select("y ~ Q('a<b>') + c", frame, 4, draws=5, **shared),
         "ols": dpreg.dp_ols("y ~ Q('a<b>') + c", frame, 4, **shared),
         "looks": dpreg.dp_select(
-            "y ~ Q('a<b>') + c", frame, 4, method="staged", fit="same", **shared
+            "y ~ Q('a<b>') + c", frame, 4, method="adaptive", fit="same", **shared
         ),
         "family": dpreg.dp_glm(
             "I(1 * (y > 0)) ~ Q('a<b>') + c", frame, eps=4, delta="1e-6", **shared
