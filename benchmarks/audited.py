@@ -35,8 +35,10 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "dp_ols, adassp": (dpreg.dp_ols, {"formula": "y ~ x", "method": "adassp", "delta": "1e-6"}),
     "dp_glm, logit": (dpreg.dp_glm, {"formula": "h ~ x", **DELTA}),
     "dp_glm, counts, pure": (dpreg.dp_glm, {"formula": "z ~ x", "family": "poisson"}),
-    "dp_select": (dpreg.dp_select, {"formula": "y ~ x + z", **DELTA}),
-    "dp_select, pure": (dpreg.dp_select, {"formula": "y ~ x + z"}),
+    "dp_select, looks": (
+        dpreg.dp_select, {"formula": "y ~ x + z", "method": "adaptive", **DELTA}
+    ),
+    "dp_select, looks, pure": (dpreg.dp_select, {"formula": "y ~ x", "method": "adaptive"}),
     "dp_select, pcls": (dpreg.dp_select, {"formula": "y ~ x + z", "method": "pcls"}),
     "dp_select, pcpl": (
         dpreg.dp_select, {"formula": "y ~ x + z", "method": "pcpl", "fit": "share", **DELTA}

@@ -157,7 +157,7 @@ def dp_ols(
     noise: str | None = None,
     scaling: str = "box",
     neighbors: str = "replace-one",
-    contributions: int = 1,
+    contributions: int | None = None,
     person: str | None = None,
     clip: Amount = 1.0,
     center: bool = True,
@@ -188,11 +188,12 @@ def dp_ols(
         gave, and releases score, information and the middle of the sandwich (`dpreg.looks`): robust
         errors, clustered where `person` is given, that include the noise. "gram" releases the
         moment matrix once; it reads the rows once and does better than looks where they are few.
-        "auto" takes "adaptive" unless the rows are known to be too few or can be read once only; a
-        note says why. "objective" gives coefficients alone (`dpreg.estimation.few`), at pure eps:
-        nearer where rows are few. It needs an intercept, no `person`, and rows that this process
-        can read three times and hold (60 bytes a cell or so; at most 2**26 cells where their number
-        is public). "ssp" and "adassp" are published ways to coefficients alone, and need delta.
+        "auto" takes "adaptive" unless the rows are too few, or can be read once and may not be held
+        (`dpreg.sources.as_source`); a note says why. "objective" gives coefficients alone
+        (`dpreg.estimation.few`), at pure eps: nearer where rows are few. It needs an intercept, no
+        `person`, and rows that this process can read three times and hold (60 bytes a cell or so;
+        at most 2**26 cells where their number is public). "ssp" and "adassp" are published ways to
+        coefficients alone, and need delta.
     noise : str, optional
         "gaussian" (needs delta) or "matrix-laplace"; for "gram" also "laplace", which has
         less noise where a factor has many levels. None takes the one with the least expected error.
@@ -204,9 +205,9 @@ def dp_ols(
         and "row-norm-xy" divide each row by its own norm, so their coefficients are those of rows
         of norm one, not of the columns as they are.
     neighbors : {"replace-one", "add-remove"}
-    contributions : int
-        The most rows that one person may own; with `person`, the most that are used by methods
-        other than "adaptive".
+    contributions : int, optional
+        The most rows that one person may own, 1 if it is left out. With `person` the most that are
+        used, drawn at random: "adaptive" uses all unless it is given.
     person : str, optional
         The column that says whose row it is. "adaptive" sums all rows of a person before it limits
         them, so the claim holds for everybody, however many rows they own, and errors are
@@ -330,7 +331,7 @@ def dp_ols(
         notes=(f'method="gram": {plan.rstrip(".")}.',) if isinstance(plan, str) else (),
     )
     if opened is not None:
-        reader = every_row(reader, design)
+        reader = every_row(reader, design, request.protection)
         described = Described(tuple(range(1, len(design.columns))), levels=design.levels)
         seen = look(LookTable(reader, design, described, opened), Linear())
         facts = facts.after(reader.rows if public else None, reader.passes)
@@ -369,7 +370,7 @@ def _plan(
         passes=passes,
         rows=rows,
     )
-    again = reader.persons is None and can_hold(reader) and reader.hold()
+    again = reader.persons is None and can_hold(reader) and reader.rereadable
     if isinstance(plan, str) and again and design.has_intercept and request.noise is None:
         return f'{plan} method="objective" gives nearer coefficients, without intervals'
     return plan

@@ -57,7 +57,7 @@ def dp_select(
     method: str = "auto",
     mechanism: str = "auto",
     neighbors: str = "replace-one",
-    contributions: int = 1,
+    contributions: int | None = None,
     person: str | None = None,
     units: str = "term",
     keep: Iterable[str] = ("Intercept",),
@@ -126,8 +126,9 @@ def dp_select(
     neighbors : {"replace-one", "add-remove"}
         Tables are neighbours when one person's rows are replaced (n is public), or added or removed
         (n is private).
-    contributions : int
-        The most rows that one person may own; with `person`, the most that "pcls" and "pcpl" use.
+    contributions : int, optional
+        The most rows that one person may own, 1 if it is left out. With `person` the most that are
+        used, drawn at random: "adaptive" uses all unless it is given.
     person : str, optional
         The column that says whose row it is. "adaptive" sums all rows of a person before it limits
         them; the paper's methods use at most `contributions` rows of each, drawn at random. The
@@ -181,8 +182,8 @@ def dp_select(
         About how many rows there are, from public knowledge. Where their number is private
         ("add-remove", or `person`) and this does not declare it, "auto" first buys a noisy count
         with .02 of eps; the dearer of the two ways to go on is charged beforehand.
-        No row is counted before the charge: where only a pass would tell (a CSV file), "auto" takes
-        "pcls" only if this is given and too small.
+        A public number that only a pass would tell (a CSV file) is counted after the charge, which
+        covers either way.
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional

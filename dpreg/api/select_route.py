@@ -1,9 +1,10 @@
-"""Which method a selection takes: a public rule, or where n is private a noisy count of the rows.
+"""Which method a selection takes: a public rule, or a count of the rows, noisy where n is private.
 
 "auto" looks at the rows where there are enough of them, and takes "pcls" otherwise. Under
 add-remove, and with persons, the number of rows is private. Where `expected_rows` does not declare
-it, a share of eps buys a noisy count first. Both ways are opened before the charge, at all that is
-left, and what is charged covers either; the count then decides which of them draws.
+it, a share of eps buys a noisy count first; a public number that only a pass would tell, as of a
+CSV file, is counted and costs nothing. Both ways are opened before the charge, at all that is left,
+and what is charged covers either; the count then decides which of them draws.
 """
 
 from __future__ import annotations
@@ -100,12 +101,16 @@ class Route:
         The only one, or that of looks.
     otherwise : Way or None
         Where the count finds too few rows.
+    asked : SelectionRequest or None
+        As the caller put it; where a count decides.
     count : Part or None
+        Of a private number of rows.
     """
 
     account: Account
     way: Way
     otherwise: Way | None = None
+    asked: SelectionRequest | None = None
     count: Part | None = None
 
     def charge(self, ledger: Ledger | None, label: str) -> None:
@@ -119,18 +124,21 @@ class Route:
     def decided(self, reader: Reader) -> Way:
         """Return the way to go, after the charge; counts the rows where that decides."""
         call = self.way.adaptive
-        if self.otherwise is None or self.count is None or call is None:
+        if self.otherwise is None or self.asked is None or call is None:
             return self.way
-        eps = decimal_string(self.count.cost.eps)
-        rows = noisy_rows(reader.rows, self.count)
-        bought = f"counted with noise, at eps = {eps}"
-        short = too_few(_planned_at(call), call.cost, rows, f"has ({bought}) about")
+        rows, has, bought = reader.rows, "has", ""
+        if self.count is not None:
+            rows = noisy_rows(rows, self.count)
+            bought = f"(counted with noise, at eps = {decimal_string(self.count.cost.eps)})"
+            has = f"has {bought} about"
+        short = too_few(_planned_at(call), call.cost, rows, has)
         if short:
-            request, notes = self.otherwise.request, _notes_of_paper(self.way.request, short)
             self.account.take(self.otherwise.account)
-            return replace(self.otherwise, request=request, notes=notes)
+            return replace(self.otherwise, notes=_notes_of_paper(self.asked, short))
         self.account.take(self.way.account)
-        told = f"The number of rows is private. Looks were taken for about {rows:,} ({bought})."
+        if not bought:
+            return self.way
+        told = f"The number of rows is private. Looks were taken for about {rows:,} {bought}."
         return replace(self.way, notes=(told,))
 
 
@@ -145,8 +153,10 @@ def route(request: SelectionRequest, schema: Schema, reader: Reader) -> Route:
     """
     if request.method not in ("auto", "adaptive"):
         return _by_the_paper(request, schema, reader, ())
-    counts = request.method == "auto" and _is_unknown(request)
-    share = SHARES["count"] if counts else Fraction(0)
+    public = request.protection.n_is_public
+    known = request.expected_rows is not None or (public and reader.source.rows is not None)
+    counts = request.method == "auto" and not known
+    share = SHARES["count"] if counts and not public else Fraction(0)
     planned = _reason(request) or _planned(request, schema, reader, share)
     if isinstance(planned, str):
         method, fit = "pcls", _fit_of_paper(request)
@@ -179,10 +189,12 @@ def _either(
     reader: Reader,
     share: Fraction,
 ) -> Route:
-    """Open the count, and both ways to select at what it leaves of eps."""
+    """Open the count, where it is bought, and both ways to select at what it leaves of eps."""
     account = request.account()
     whole = request.budget
-    count = account.line("number of rows", "laplace", Budget(whole.eps * share))
+    count = None
+    if share:
+        count = account.line("number of rows", "laplace", Budget(whole.eps * share))
     rest = Budget(whole.eps * (1 - share), whole.delta)
     looks, paper = (Account(request.protection, rest, account.rng) for _ in range(2))
     way = Way(adaptive_request, looks, _opened(planned, looks), None)
@@ -190,7 +202,7 @@ def _either(
     prepared = prepare(fallen, schema, reader, paper)
     otherwise = Way(replace(fallen, budget=whole), paper, None, prepared)
     account.either(looks, paper)
-    return Route(account, way, otherwise, count)
+    return Route(account, way, otherwise, request, count)
 
 
 def _by_the_paper(
@@ -224,11 +236,6 @@ def _planned_at(call: AdaptiveCall) -> Callable[..., LookPlan]:
         chooses=True,
         later=plan.later,
     )
-
-
-def _is_unknown(request: SelectionRequest) -> bool:
-    """Whether the number of rows is neither public nor declared."""
-    return request.expected_rows is None and not request.protection.n_is_public
 
 
 def _reason(request: SelectionRequest) -> str:
@@ -297,7 +304,7 @@ def _notes_of_paper(request: SelectionRequest, reason: str) -> tuple[str, ...]:
 
     Without coefficients the result's remarks say it.
     """
-    note = f'method="pcls": {reason}.'
+    note = f'method="pcls": {reason.rstrip(".")}.'
     fit = _fit_of_paper(request)
     if fit != request.fit:
         note += {

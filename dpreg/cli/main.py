@@ -95,10 +95,11 @@ def plan_glm(formula: str, **given: Any) -> None:
 @commands.command()
 @click.argument("result")
 @AS_JSON
-def show(result: str, as_json: bool) -> None:
-    """Print a saved result."""
+@click.option("--full", is_flag=True, help="All tables, the budget and every note.")
+def show(result: str, as_json: bool, full: bool) -> None:
+    """Print a saved result, on one screen."""
     found = load(result)
-    click.echo(found.to_json() if as_json else str(found))
+    click.echo(found.to_json() if as_json else str(found.summary(full=full)))
 
 
 @commands.command()

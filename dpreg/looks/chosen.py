@@ -12,8 +12,6 @@ useless term has as well, and allowing for what they cut of coefficients would h
 
 Looks at chosen columns begin where this law puts the model of these columns alone, whitened by the
 moments of the columns as far as they stand above their noise.
-
-Tested in `tests/looks/test_chosen.py`.
 """
 
 from __future__ import annotations
@@ -75,7 +73,7 @@ def laws_for_choice(seen: Seen) -> tuple[Released, ...]:
 def _dispersion(release: Release, family: Family, rows: float) -> float:
     """Return phi, above the noise in it; 1 at least where it is known to be that."""
     # At a locating look both traces are multiples of one count, however far noise moved it.
-    least = 1.0 if release.together else TUNING.least_count * rows * release.point.size
+    least = 1.0 if release.together else TUNING.least * rows * release.point.size
     whole = max(float(np.trace(release.information)), least)
     phi = held(max(release.trace, 2 * release.middle_sd) / whole, 1e-30)
     return phi if family.dispersed else max(phi, 1.0)
@@ -128,7 +126,7 @@ def point_of_chosen(seen: Seen, columns: Sequence[int]) -> Point:
     H = moved(release, seen.family)
     W = _noise(release, H, phi, priors(point.size)[0])
     back = pseudo(point.rows)  # (1, x) = back (1, u)
-    count = max(float(release.information[0, 0]), TUNING.least_count * seen.rows)
+    count = max(float(release.information[0, 0]), TUNING.least * seen.rows)
     moments = back @ release.information @ back.T / count
     means = np.clip(moments[0, at], -1.0, 1.0)
     spread = moments[np.ix_(at, at)] - np.outer(means, means)

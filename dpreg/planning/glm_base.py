@@ -17,10 +17,9 @@ import pandas as pd
 from dpreg.arrays import Floats
 from dpreg.planning.solve import least, rounded_up
 from dpreg.privacy.budget import decimal_string, exact
-from dpreg.results.fit_views import fixed
-from dpreg.results.printed import Printed
 from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
-from dpreg.results.summary import Summary
+from dpreg.results.summary import Printed, Summary
+from dpreg.results.views import fixed
 
 __all__ = ["PlanOfFamily", "solve"]
 

@@ -26,9 +26,9 @@ from dpreg.planning.glm_call import GLMCall
 from dpreg.planning.glm_rows import rows_of
 from dpreg.planning.looks import Asked
 from dpreg.planning.sizes import Stated, from_formula
-from dpreg.results.fit_views import fixed
 from dpreg.results.report import Facts, Grid
 from dpreg.results.summary import Summary
+from dpreg.results.views import fixed
 
 __all__ = ["GLMSelectionPlan", "plan_choice"]
 

@@ -21,7 +21,7 @@ from dpreg.planning.facts import Facts
 from dpreg.planning.sizes import Stated
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
-from dpreg.results.printed import Printed
+from dpreg.results.summary import Printed
 
 __all__ = ["Asked", "Planned", "PlannedCall"]
 

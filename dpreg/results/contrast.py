@@ -155,10 +155,10 @@ class Contrast:
 
     def summary(self, alpha: float = 0.05) -> Summary:
         """Return the printable table."""
-        from dpreg.results import views
+        from dpreg.results import page
         from dpreg.results.summary import Summary
 
-        return Summary(views.contrast(self, inference.level(alpha)))
+        return Summary(page.contrast(self, inference.level(alpha)))
 
     def __str__(self) -> str:
         return self.summary().as_text()

@@ -5,9 +5,8 @@ Tested in `tests/api/test_glm.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, cast
+from typing import ClassVar, Final
 
 import numpy as np
 import pandas as pd
@@ -15,12 +14,12 @@ import pandas as pd
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased, shown
 from dpreg.looks.exact_exp import exp
-from dpreg.results import designs, given_choice, glm_views, inference, remarks
+from dpreg.results import designs, given_choice, inference
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.contrast import Combinations
-from dpreg.results.named import renamed, robust
+from dpreg.results.named import robust
 from dpreg.results.regression import RegressionResults
-from dpreg.results.summary import Summary
+from dpreg.results.views import RATIOS
 from dpreg.results.withheld import withholding
 
 __all__ = ["LINKS", "GLMPrediction", "GLMResults", "inverse_link"]
@@ -31,19 +30,6 @@ WHICH: Final = ("mean", "linear")
 
 _FARTHEST: Final = 700.0
 """As far out the exponential is computed."""
-
-_ROWS: Final = (
-    "there is one number for each row, and each would disclose that row. Use predict() on a table "
-    "that you may see"
-)
-_SUMS: Final = (
-    "it is an exact sum over the rows, and no look releases it. Compare models by intervals of "
-    "their coefficients"
-)
-_TABLE: Final = (
-    "it is of the table's own rows. Use predict() or get_prediction() on a table that you may see"
-)
-_SEARCH: Final = "no search goes over the rows. `looks` holds what each look released"
 
 
 def inverse_link(link: str, eta: Floats) -> Floats:
@@ -66,22 +52,7 @@ def _slope(link: str, mean: Floats) -> Floats:
     return mean if link == "log" else np.asarray(mean * (1 - mean))
 
 
-@withholding(
-    {
-        _SUMS: (
-            "deviance null_deviance llnull pseudo_rsquared llf llf_scaled aic bic bic_llf "
-            "bic_deviance info_criteria score_test"
-        ),
-        "it is an exact sum over the rows. `scale` estimates the dispersion": "pearson_chi2",
-        _ROWS: (
-            "null get_hat_matrix_diag plot_added_variable plot_ceres_residuals "
-            "plot_partial_residuals mu resid_response resid_deviance resid_working resid_anscombe "
-            "resid_anscombe_scaled resid_anscombe_unscaled"
-        ),
-        _TABLE: "get_distribution get_margeff",
-        _SEARCH: "fit_history mle_settings",
-    }
-)
+@withholding
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class GLMResults(RegressionResults):
     """Coefficients of a generalised linear model, released with differential privacy.
@@ -136,11 +107,6 @@ class GLMResults(RegressionResults):
         return {"description": "The spread of released scores, and the noise by its public law."}
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the released numbers say of the fit, printed with the notes."""
-        return tuple(remarks.of_glm(self, self.nobs))
-
-    @property
     def rsquared(self) -> float:
         """Not defined for a generalised linear model."""
         raise NotReleased("rsquared is not released: it belongs to linear models.")
@@ -174,25 +140,9 @@ class GLMResults(RegressionResults):
         """Return exp of the coefficients with intervals: odds ratios, or ratios of rates."""
         table = np.column_stack([self.params.to_numpy(), self.conf_int(alpha).to_numpy()])
         with np.errstate(over="ignore"):
-            columns = [glm_views.RATIOS[self.link], 0, 1]
+            columns = [RATIOS[self.link], 0, 1]
             frame = pd.DataFrame(np.exp(table), list(self.exog_names), columns)
         return self.claim.marked(frame)
-
-    def summary(
-        self,
-        alpha: float = 0.05,
-        *,
-        ratios: bool = False,
-        yname: str | None = None,
-        xname: Sequence[str] | None = None,
-        title: str | None = None,
-    ) -> Summary:
-        """Return the printable tables; with `ratios`, odds ratios or ratios of rates as well.
-
-        `yname`, `xname` and `title` replace the response's name, the columns' names and the title.
-        """
-        fit = cast(GLMResults, renamed(self, yname, xname))
-        return Summary(glm_views.glm(fit, inference.level(alpha), ratios=ratios).titled(title))
 
     def _rows(self, exog: pd.DataFrame | None, which: str) -> tuple[pd.DataFrame, Floats]:
         """Return the design's rows of a table, and what the offset adds to their predictors."""

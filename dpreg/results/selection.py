@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -14,14 +14,12 @@ from numpy.typing import ArrayLike
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased, shown
-from dpreg.results import inference, remarks, views
+from dpreg.results import inference
 from dpreg.results.codecs import HUGE, plain_mapping
 from dpreg.results.constraints import Constraints
 from dpreg.results.contrast import Contrast, Prediction
-from dpreg.results.named import StatsmodelsNames, renamed_selection
-from dpreg.results.old_names import old_names
+from dpreg.results.named import StatsmodelsNames
 from dpreg.results.regression import RegressionResults
-from dpreg.results.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +29,6 @@ __all__ = ["SelectionResults"]
 Number = Fraction | float
 
 
-@old_names(chosen=("reported", "selected"), chosen_again=("stabilities", "stability"))
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SelectionResults(StatsmodelsNames):
     """Variables of a linear model, selected with differential privacy.
@@ -109,6 +106,7 @@ class SelectionResults(StatsmodelsNames):
     """
 
     kind = "selection"
+    saved_as: ClassVar[Mapping[str, str]] = {"reported": "chosen", "stabilities": "chosen_again"}
 
     response: str
     candidates: tuple[str, ...]
@@ -267,14 +265,6 @@ class SelectionResults(StatsmodelsNames):
         return self._fitted("df_resid").df_resid
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the released numbers say of the selection and its fit, printed with the notes."""
-        fitted = (
-            () if self.regression is None else remarks.of_regression(self.regression, self.nobs)
-        )
-        return tuple(dict.fromkeys([*remarks.of_selection(self), *fitted]))
-
-    @property
     def endog_names(self) -> str:
         """The response; statsmodels' name for it."""
         return self.response
@@ -308,22 +298,6 @@ class SelectionResults(StatsmodelsNames):
         """Return predicted means with standard errors."""
         return self._fitted("get_prediction").get_prediction(exog)
 
-    def summary(
-        self,
-        alpha: float = 0.05,
-        *,
-        yname: str | None = None,
-        xname: Sequence[str] | None = None,
-        title: str | None = None,
-    ) -> Summary:
-        """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`.
-
-        `yname`, `xname` and `title` replace the response's name, the names of the fitted columns
-        and the title.
-        """
-        shown = renamed_selection(self, yname, xname)
-        return Summary(views.selection(shown, inference.level(alpha)).titled(title))
-
     def plot(self, kind: str | None = None, ax: Axes | None = None) -> Axes:
         """Draw the result.
 
@@ -353,6 +327,10 @@ class SelectionResults(StatsmodelsNames):
         if not values:
             raise NotReleased(f'{name} needs method="adaptive"; this was method="{self.method}".')
         return self._series(np.array([values[term] for term in self.candidates]))
+
+    def _renamed(self, yname: str | None, xname: Sequence[str] | None) -> Self:
+        fit = None if self.regression is None else self.regression._renamed(yname, xname)
+        return replace(self, response=yname or self.response, regression=fit)
 
     def _fitted(self, name: str) -> RegressionResults:
         if self.regression is None:

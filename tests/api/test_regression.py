@@ -91,14 +91,16 @@ def test_published_methods_give_coefficients_in_user_units(
     )  # fmt: skip
     np.testing.assert_allclose(ours.params, theirs, atol=0.05)
     assert ours.bse.isna().all()
-    assert "coefficients alone" in " ".join(ours.summary().as_text().split())
+    assert "coefficients alone" in " ".join(ours.summary(full=True).as_text().split())
 
 
 def test_row_norms_are_not_passed_off_as_the_columns_own_units() -> None:
     ours = dpreg.dp_ols(
         "y ~ x + z", table(), 1e6, delta=1e-6, schema=SCHEMA, method="adassp", scaling="row-norm"
     )
-    assert "not of the columns in their own units" in " ".join(ours.summary().as_text().split())
+    assert "not of the columns in their own units" in " ".join(
+        ours.summary(full=True).as_text().split()
+    )
 
 
 def test_pure_eps_needs_no_delta_and_spends_none() -> None:

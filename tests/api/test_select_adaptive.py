@@ -102,7 +102,7 @@ def test_a_copy_is_in_a_group_and_never_dropped():
     assert result.alternatives == (("a", "copy"),)
     (fitted,) = {"a", "copy"} & set(result.best)
     assert fitted in result.params.index
-    text = " ".join(str(result.summary()).split())
+    text = " ".join(str(result.summary(full=True)).split())
     assert "One of: {a, copy}" in text
     assert "Also a or copy: the release cannot tell which." in text
     assert "the threshold lets in about 0.1 useless terms a call" in text
@@ -247,7 +247,7 @@ def test_auto_looks_where_rows_are_enough_and_says_why_where_not():
     assert "need about" in few.notes[0]
     assert "the table has 300. With 300 rows use eps >=" in few.notes[0]
     assert "radius" in few.notes[1]
-    assert "need about" in " ".join(str(few.summary()).split())
+    assert "need about" in " ".join(str(few.summary(full=True)).split())
 
 
 @pytest.mark.parametrize(
@@ -301,13 +301,13 @@ def test_a_saved_result_is_the_same_number_for_number(tmp_path):
         assert again.level.equals(result.level)
         assert again.level_errors.equals(result.level_errors)
         assert again.alternatives == result.alternatives
-        assert str(again.summary()) == str(result.summary())
+        assert str(again.summary(full=True)) == str(result.summary(full=True))
         assert all(isinstance(look, ReleasedLook) for look in again.releases)
 
 
 def test_the_summary_and_the_picture():
     result = chosen("y ~ a + b + copy", fit="same", unsafe_seed=1)
-    text = " ".join(str(result.summary()).split())
+    text = " ".join(str(result.summary(full=True)).split())
     for words in (
         "Method: adaptive",
         "level",

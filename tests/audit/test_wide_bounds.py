@@ -34,6 +34,7 @@ def test_a_release_is_printed_whatever_the_bounds(call, top, other):
         warnings.simplefilter("ignore", dpreg.errors.DpregWarning)
         result = call(data=TABLE, eps=1, schema=schema, budget=ledger, progress=False)
         assert str(result)
+        assert str(result.summary(full=True))
         result.to_json()
     assert ledger.spent.eps == 1
 

@@ -46,6 +46,7 @@ def test_from_skeleton_to_report(run, desk):
     assert result.record.arguments == {"formula": FORMULA, "eps": "0.5"}
     assert result.record.ledger.entry == 1
     assert run("show", "s.json")[0].strip() == str(result).strip()
+    assert run("show", "s.json", "--full")[0].strip() == str(result.summary(full=True)).strip()
     assert dpreg.results.load.from_json(run("show", "s.json", "--json")[0]) == result
     run("report", "s.json", "-o", "s.html")
     assert result.record.ledger.head in (desk / "s.html").read_text()

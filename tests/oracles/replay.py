@@ -42,8 +42,8 @@ import numpy as np
 import pytest
 
 from dpreg.api import adaptive, select_adaptive
-from dpreg.api import few as objective_calls
-from dpreg.estimation import aggregate, gram, histogram, perturbed, quantile, sums
+from dpreg.choice import rule
+from dpreg.estimation import aggregate, few, gram, histogram, perturbed, quantile, sums
 from dpreg.looks import chosen, law, limits, locate, loop, place, plan, rows, table
 from dpreg.looks import estimates as estimates_of_looks
 from dpreg.privacy import gaussian, objective, quantiles, ranks, scale_noise, seeded, vector_noise
@@ -54,7 +54,6 @@ from dpreg.selection import estimates
 from dpreg.selection.scoring import problem
 from dpreg.selection.tree import sampler
 
-few = sys.modules[objective_calls.few_fit.__module__]
 Pairs = Iterable[tuple[float, float]]
 GRID = 2**20
 
@@ -121,6 +120,7 @@ WATCHED = (
     Watched(loop, "look_at_chosen", ("rows",)),
     Watched(chosen, "laws_for_choice"),
     Watched(chosen, "point_of_chosen"),
+    Watched(rule, "choose"),
     Watched(select_adaptive, "choose_by_looks", ("table",)),
     Watched(law, "law"),
     Watched(law, "fit"),

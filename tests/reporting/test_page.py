@@ -107,7 +107,7 @@ def test_kinds_of_columns_are_not_called_public(results):
 
 def test_a_family_is_not_called_linear(results):
     text = report_html(results["family"])
-    assert "<h1>Binomial regression of" in text
+    assert "<h1>Private binomial regression: " in text
     assert "errors of one variance" not in text
 
 

@@ -24,7 +24,7 @@ test_that("a saved result comes back whole", {
     expect_identical(unname(again$coefficients), unname(fit$coefficients))
     expect_identical(again$budget, fit$budget)
     expect_identical(again$python, fit$python)
-    expect_output(print(summary(again)), "Privacy: Differentially private")
+    expect_output(print(summary(again, full = TRUE)), "Privacy: Differentially private")
     if (inherits(fit, "dp_ols")) {
       expect_identical(predict(again, mtcars), predict(fit, mtcars))
     } else if (inherits(fit, "dp_select")) {

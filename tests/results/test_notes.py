@@ -1,13 +1,10 @@
-"""What released numbers say of a result, and the first lines of its page."""
+"""What released numbers say of a result: when a note is told, and how severe it is."""
 
 from fractions import Fraction
 
 import numpy as np
-import pytest
 
 import dpreg
-from dpreg.results import opening
-from dpreg.results.report import Paragraph
 
 SCHEMA = {"price": (0, 900), "age": (0, 120), "town": ["ash", "elm", "oak"]}
 
@@ -139,93 +136,13 @@ def test_a_radius_that_may_bind_says_what_to_do(make_selection, make_regression)
     assert not any("radius" in remark for remark in given.remarks)
 
 
-def test_a_page_opens_with_what_was_found_what_is_unclear_and_the_cost(make_regression):
-    fit = make_regression(
-        ("Intercept", "lat", "age"),
-        coefficients=[1.0, 5.0, 0.1],
-        covariance=np.diag([1.0, 1.0, 1.0]),
-    )
-    found, unclear, cost = opening.regression(fit, 0.05)
-    assert found == Paragraph("Found", "1 of 2 coefficients differs from 0 at the 5% level: lat.")
-    assert unclear.text.startswith("age. That does not show that it is useless: ")
-    assert cost == Paragraph("Cost", "eps = 1 for each person (one row, replace-one).")
-    lines = str(fit).splitlines()
-    assert lines[2].startswith("Found:")
-
-
-def test_a_selection_says_which_terms_the_fit_does_not_tell_from_zero(
-    make_selection, make_regression
-):
-    """What a choice found may have an interval that holds 0."""
-    names = ("Intercept", "bsqft", "lat", "county")
-
-    def told(slopes, alpha=0.05, terms=("bsqft", "lat", "county"), **more):
-        fit = make_regression(
-            names, coefficients=[0.0, *slopes], fit="fresh", **({"covariance": np.eye(4)} | more)
-        )
-        chosen = ("Intercept", *terms)
-        result = make_selection(models=[chosen], reported=chosen, regression=fit)
-        return opening.selection(result, alpha)[0].text
-
-    alone = "bsqft, lat and county."
-    assert told([5, 5, 5]) == alone
-    assert told([5, 1.9, 5]) == f"{alone} The fit alone does not tell lat from 0."
-    assert told([5, 1.9, -1]) == f"{alone} The fit alone does not tell lat and county from 0."
-    assert told([5, 1.9, 5], 0.1) == alone
-    assert told([5, 5, 2.1], 0.01).endswith("does not tell county from 0.")
-    assert told([5, 0, 0], terms=("bsqft",)) == "bsqft."
-    assert told([0, 0, 0], covariance=np.full((4, 4), np.nan)) == alone
-
-
-def test_a_factor_is_told_from_zero_by_any_of_its_levels(make_selection, make_regression):
-    names = ("Intercept", "county[T.cc]", "county[T.sf]")
-    for slopes, sure in (((0.1, 5), True), ((5, 0.1), True), ((0.1, 0.1), False)):
-        fit = make_regression(names, coefficients=[1, *slopes], covariance=np.eye(3), fit="fresh")
-        result = make_selection(
-            models=[("Intercept", "county")], reported=("Intercept", "county"), regression=fit,
-            columns={"Intercept": ("Intercept",), "county": names[1:]},
-        )  # fmt: skip
-        assert (opening.selection(result, 0.05)[0].text == "county.") == sure
-
-
 def test_what_a_note_says_of_weak_coefficients_is_not_said_twice(make_regression):
     weak = {"lat": "hidden direction", "county[T.cc]": "rare level"}
     note = "Weakly determined: lat, county[T.cc]. The noise hides a direction."
-    told = str(make_regression(weak=weak, notes=(note,)))
+    told = str(make_regression(weak=weak, notes=(note,)).summary(full=True))
     assert told.count("hidden direction") == 0
     assert told.count("Weak:     county[T.cc] (rare level)") == 1
-    told = str(make_regression(weak=weak))
+    told = str(make_regression(weak=weak).summary(full=True))
     assert "Weak:     lat (hidden direction); county[T.cc] (rare level)" in told
-    assert "Weak:" not in str(make_regression(weak={"lat": "hidden direction"}, notes=(note,)))
-
-
-def test_a_selection_opens_with_its_terms(make_selection):
-    result = make_selection(models=[("Intercept", "lat")], reported=("Intercept", "lat"))
-    found, unclear, cost = opening.selection(result, 0.05)
-    assert found.text == "lat."
-    assert unclear.text.startswith("bsqft and county. That does not show that they are useless: ")
-    assert cost.label == "Cost"
-    either = make_selection(
-        models=[("Intercept", "lat")], reported=("Intercept", "lat"),
-        alternatives=(("bsqft", "county"),), method="staged",
-    )  # fmt: skip
-    assert (
-        "Also bsqft or county: the release cannot tell which."
-        in opening.selection(either, 0.05)[0].text
-    )
-
-
-@pytest.mark.parametrize("seeded", [False, True])
-def test_a_seeded_cost_is_no_cost(make_claim, seeded):
-    text = opening.cost(make_claim(seeded=seeded)).text
-    assert text.startswith("NOT PRIVATE: seeded. It would be") == seeded
-
-
-def test_a_mean_opens_with_its_interval():
-    found = dpreg.dp_mean("age", sold(), bounds=(0, 120), eps=10)
-    first, cost = opening.estimates(found, 0.05)
-    assert first.text.startswith("age: ")
-    assert first.text.endswith("with its 95% interval.")
-    assert cost.label == "Cost"
-    both = dpreg.dp_mean(["age", "price"], sold(), bounds=(0, 120), eps=10)
-    assert opening.estimates(both, 0.1)[0].text.endswith("with 90% intervals.")
+    hidden = make_regression(weak={"lat": "hidden direction"}, notes=(note,))
+    assert "Weak:" not in str(hidden.summary(full=True))
