@@ -15,6 +15,7 @@ from functools import lru_cache
 import pandas as pd
 
 from benchmarks._holds_case import cache
+from benchmarks._uci import load_uci
 from dpreg import datasets
 
 _R = {
@@ -102,7 +103,7 @@ def _folder_source(name: str, holds: str) -> Source:
         if name in ("kc_house", "prostate"):
             loaded = getattr(datasets, f"load_{name}")()
         else:
-            loaded = datasets.load_uci(name)
+            loaded = load_uci(name)
         frame: pd.DataFrame = loaded.data
         return frame
 

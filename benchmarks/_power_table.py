@@ -99,7 +99,7 @@ def markdown(sums: Sums, cells: list[Cell]) -> str:
     ]  # fmt: skip
     rows = [head]
     for cell in cells:
-        own = sums.get((cell.name, "staged"))
+        own = sums.get((cell.name, "adaptive"))
         if not own:
             continue
         runs = own["runs"]
@@ -123,11 +123,11 @@ def by_rows(sums: Sums, cells: list[Cell]) -> str:
 
     A cell of it: what looks find, what BIC finds, and the upper bound of the looks' useless terms.
     """
-    kept = [c for c in cells if sums.get((c.name, "staged"))]
+    kept = [c for c in cells if sums.get((c.name, "adaptive"))]
     sizes = sorted({c.n for c in kept})
     lines: dict[tuple[int, float, float, float], dict[int, str]] = {}
     for c in kept:
-        own, exact = sums[c.name, "staged"], sums[c.name, "bic"]
+        own, exact = sums[c.name, "adaptive"], sums[c.name, "bic"]
         found = f"{own['found'] / own['runs']:.2f}, {exact['found'] / exact['runs']:.2f}"
         shown = f"{found}, {useless(own)[1]:.3f}"
         lines.setdefault((c.p, c.rho, c.eps, c.delta), {})[c.n] = shown
@@ -176,7 +176,7 @@ def picture(sums: Sums, cells: list[Cell], path: Path) -> None:
         some = sorted((c for c in some if c.design == "equal"), key=lambda c: c.n)
         for label, peer in (
             ("BIC, not private", "bic"),
-            ("looks", "staged"),
+            ("looks", "adaptive"),
             ("stepwise, best setting", "stepwise"),
             ("noisy moments, best setting", "noisy moments"),
             ("0.1, best radius", "0.1"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import patsy
 
+from benchmarks._uci import load_uci
 from dpreg import datasets
 from dpreg.datasets import Dataset
 
@@ -68,7 +69,7 @@ def load(name: str) -> Dataset:
         return Dataset(found.data, found.schema, f"mdvis ~ {' + '.join(columns)}", found.source)
     if name in ("kc_house", "prostate"):
         return getattr(datasets, f"load_{name}")()
-    return datasets.load_uci(name)
+    return load_uci(name)
 
 
 def boxed(found: Dataset) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,6 @@
 Coverage counts over simulated tables, with what is flagged (no intervals) told apart; the width is
 relative to the intervals that statsmodels gives without privacy. Choices are counted beside Wald's
 tests without privacy. Every run is one line of JSON; runs that the file has are not run again.
-`benchmarks._family_runs` says what makes choices quick.
 
     python -m benchmarks.families coverage --out FILE [--runs N] [--only WORD ...]
     python -m benchmarks.families choice --out FILE [--runs N] [--only WORD ...]
@@ -27,8 +26,6 @@ from scipy.stats import chi2
 
 import dpreg
 from benchmarks._family_cells import CHOICES, COVERED, Cell, simulated
-from benchmarks._family_runs import chosen, looked
-from dpreg.staged.plan import FRESH
 
 Line = dict[str, Any]
 
@@ -66,8 +63,13 @@ def choice(cell: Cell, run: int) -> Line:
     """
     made = simulated(cell, np.random.default_rng([cell.rows, cell.columns, run]))
     used = set(np.flatnonzero(made.truth[1:]).tolist())
-    terms = chosen(cell, looked(cell, made, run, FRESH))
-    found = {int(name[1:]) for name in terms}
+    told = dict(made.call)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dpreg.errors.DpregWarning)
+        result = dpreg.dp_select(
+            told.pop("formula"), made.table, cell.eps, unsafe_seed=run, progress=False, **told
+        )
+    found = {result.candidates.index(name) for name in result.selected if name != "Intercept"}
     line: Line = {"of": len(used), "found": len(found & used), "useless": len(found - used)}
     if run < _TESTED:
         plain = made.plain(cell.family)

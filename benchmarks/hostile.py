@@ -17,9 +17,8 @@ from itertools import pairwise
 
 import numpy as np
 
-import dpreg.staged.for_choice
-from benchmarks._power_runs import choosing_laws
-from benchmarks._staged_rows import Rows, Setting
+import dpreg.looks.chosen
+from benchmarks._power_runs import Setting, choosing_laws
 from dpreg.choice import FLAT, choose, priors
 from dpreg.selection.space import Space
 
@@ -77,7 +76,7 @@ def main() -> None:
     parser.add_argument("--flat", type=float, nargs="+", default=[0.25, FLAT])
     parser.add_argument("--only", default="")
     told = parser.parse_args()
-    dpreg.staged.for_choice.priors = lambda d: (priors(d)[0], *told.flat)  # type: ignore[assignment]
+    dpreg.looks.chosen.priors = lambda d: (priors(d)[0], *told.flat)  # type: ignore[assignment]
     for name, draw in DESIGNS.items():
         if told.only not in name:
             continue
@@ -86,8 +85,8 @@ def main() -> None:
             wrong = 0
             for _ in range(told.runs):
                 x, y, widths, real = draw(rng)
-                rows = Rows(np.clip(x, -1, 1), np.clip(y, -1, 1))
-                first, *others = choosing_laws(rows, Setting(1.0, delta), rng)
+                x, y = np.clip(x, -1, 1), np.clip(y, -1, 1)
+                first, *others = choosing_laws(x, y, Setting(1.0, delta), rng)
                 ends = np.cumsum([1, *widths])
                 units = tuple(tuple(range(a, b)) for a, b in pairwise(map(int, ends)))
                 space = Space(tuple(map(str, range(len(units)))), units, (0,))

@@ -1,4 +1,4 @@
-"""What looks at the rows cost: `dp_ols` staged over one pass of gram, and their peak memory.
+"""What looks at the rows cost: `dp_ols` by looks over one pass of gram, and their peak memory.
 
 235,760 rows, fifteen columns; three looks with delta, and without it two looks and a minimum over
 rows that are held. Time is the processor's, of all threads, and a ratio to the same call
@@ -51,8 +51,8 @@ def run(folder: Path, rounds: int = 5) -> list[Comparison]:
     data.to_parquet(file, row_group_size=50_000)
     return [
         compare(
-            f"staged, {ROWS:,} x {COLUMNS}, {name}, delta {delta:g}",
-            lambda rows=rows, delta=delta: fit(rows, "staged", delta),  # type: ignore[misc]
+            f"adaptive, {ROWS:,} x {COLUMNS}, {name}, delta {delta:g}",
+            lambda rows=rows, delta=delta: fit(rows, "adaptive", delta),  # type: ignore[misc]
             "gram",
             lambda rows=rows, delta=delta: fit(rows, "gram", delta),  # type: ignore[misc]
             rounds=rounds,
@@ -79,7 +79,7 @@ def main(folder: Path) -> None:
         for _ in range(TIMES):
             writer.write_table(pq.read_table(small), row_group_size=50_000)
     print(f"\n{'method':8} {'rows':>10} {'peak MB':>8}")
-    for method in ("gram", "staged"):
+    for method in ("gram", "adaptive"):
         for rows, file in ((ROWS, small), (ROWS * TIMES, large)):
             print(f"{method:8} {rows:10,} {peak(method, file):8.0f}", flush=True)
 

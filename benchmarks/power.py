@@ -49,14 +49,13 @@ from benchmarks._power_cells import (
     effects,
     population,
 )
-from benchmarks._power_runs import choosing_laws
+from benchmarks._power_runs import Setting, choosing_laws, fitted, looked
 from benchmarks._power_table import audit, by_rows, line, markdown, picture
-from benchmarks._staged_rows import Rows, Run, Setting, again, staged
 from benchmarks.peers.choices import choices
-from dpreg.choice import Choice, choose
-from dpreg.staged.coefficients import coefficients
-from dpreg.staged.plan import fresh_share
-from dpreg.staged.reference import quantiles
+from dpreg.choice import choose
+from dpreg.looks.chosen import laws_for_choice
+from dpreg.looks.plan import fresh_share
+from dpreg.results.reference import quantiles
 
 FITS = ("same", "fresh")
 BATCH, FEW = 100, 20
@@ -75,21 +74,21 @@ def released_often(
 ) -> dict[str, Counter[str]]:
     """Draw a data set from each generator, release each `times`, and count what is chosen.
 
-    This share of the budget chooses: "staged", and "bic" on the rows themselves.
+    This share of the budget chooses: "adaptive", and "bic" on the rows themselves.
     """
     start = time.perf_counter()
-    out: dict[str, Counter[str]] = {"bic": Counter(), "staged": Counter()}
+    out: dict[str, Counter[str]] = {"bic": Counter(), "adaptive": Counter()}
     laws, setting = [], Setting(cell.eps, cell.delta, whole=share)
     for rng in rngs:
-        rows = Rows(*draw(cell, rng))
-        own = counted(cell, bic(cell, rows.boxed))
+        x, y = draw(cell, rng)
+        own = counted(cell, bic(cell, boxed(x, y)))
         add_set(out["bic"], [own] * times)
-        laws += [choosing_laws(rows, setting, rng) for _ in range(times)]
+        laws += [choosing_laws(x, y, setting, rng) for _ in range(times)]
     found = [choose(own, cell.space) for own in laws]
     for at in range(0, len(found), times):
         some = found[at : at + times]
-        add_set(out["staged"], [counted(cell, one.found, one.groups) for one in some])
-    out["staged"]["seconds"] = time.perf_counter() - start  # type: ignore[assignment]
+        add_set(out["adaptive"], [counted(cell, one.found, one.groups) for one in some])
+    out["adaptive"]["seconds"] = time.perf_counter() - start  # type: ignore[assignment]
     return out
 
 
@@ -107,26 +106,17 @@ def run(
     """Draw rows, release, choose, fit; return counts of each way."""
     x, y = draw(cell, rng)
     out: dict[str, Counter[str]] = {"bic": Counter()}
-    add_set(out["bic"], [counted(cell, bic(cell, Rows(x, y).boxed))])
+    add_set(out["bic"], [counted(cell, bic(cell, boxed(x, y)))])
     for fit in fits:
         out[fit] = Counter()
-        add_set(out[fit], [fitted(cell, x, y, fit, rng, later)])
+        add_set(out[fit], [intervals(cell, x, y, fit, rng, later)])
     return out
 
 
-def chosen(
-    cell: Cell,
-    x: np.ndarray,
-    y: np.ndarray,
-    whole: float,
-    rng: np.random.Generator,
-    *,
-    fits: bool = False,
-) -> tuple[Run, Choice]:
-    """Look and choose; `fits` as where the same looks give the coefficients."""
-    setting = Setting(cell.eps, cell.delta, whole=whole)
-    looks = staged(x, y, setting, len(y), rng, choosing=not fits)
-    return looks, choose(looks.for_choice(), cell.space)
+def boxed(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the moments of (1, x, y)."""
+    z = np.column_stack([np.ones(len(x)), x, y])
+    return np.asarray(z.T @ z)
 
 
 def counted(
@@ -147,7 +137,7 @@ def counted(
     )
 
 
-def fitted(
+def intervals(
     cell: Cell,
     x: np.ndarray,
     y: np.ndarray,
@@ -155,11 +145,14 @@ def fitted(
     rng: np.random.Generator,
     later: float | None = None,
 ) -> Counter[str]:
-    """Choose and fit in one of the ways; count what the intervals of found terms cover."""
+    """Choose and fit in one of the ways; count what the intervals of found terms cover.
+
+    Coefficients without an interval count for none.
+    """
     later = float(fresh_share(Fraction(cell.delta))) if later is None else later
-    looks, choice = chosen(
-        cell, x, y, 1.0 - later if fit == "fresh" else 1.0, rng, fits=fit == "same"
-    )
+    whole = 1.0 - later if fit == "fresh" else 1.0
+    rows, seen = looked(x, y, Setting(cell.eps, cell.delta, whole=whole), rng)
+    choice = choose(laws_for_choice(seen), cell.space)
     counts = counted(cell, choice.found, choice.groups)
     if cell.design in REAL:  # no population is known
         return counts
@@ -167,31 +160,27 @@ def fitted(
     truth = np.append(0.0, beta)
     places = cell.space.unit_columns
     at = [0, *(c for u in choice.model for c in places[u])]
-    target = truth[at]
-    assert looks.law is not None
-    if fit == "same":
-        part, level = coefficients(looks.law).of(at), 0.05 / (len(truth) - 1)
-    else:
-        target = np.linalg.solve(gram[np.ix_(at, at)], gram[at] @ truth)
-        setting, level = Setting(cell.eps, cell.delta, whole=later), 0.05
-        law = again(x, y, at[1:], setting, looks, len(y), rng) if at[1:] else looks.law
-        part = coefficients(law, None if at[1:] else at)
-    estimates, errors = part.params, part.errors
-    half = quantiles(np.diag(part.sampling), np.diag(part.privacy), part.degrees, level)
-    ends = np.column_stack([estimates - half, estimates + half])
+    target, level = truth[at], 0.05 / (len(truth) - 1)
+    if fit != "same":
+        target, level = np.linalg.solve(gram[np.ix_(at, at)], gram[at] @ truth), 0.05
+    part = fitted(rows, seen, at, fit)
+    sampling, whole_variance = np.diag(part.sampling), np.diag(part.covariance)
+    noise = np.maximum(whole_variance - sampling, 0.0)
+    half = quantiles(sampling, noise, rows.plan.degrees, level)
+    ends = np.column_stack([part.params - half, part.params + half])
     gap = -truth.copy()
-    gap[at] += estimates
+    gap[at] += part.params
     moments = gram[1:, 1:] - np.outer(gram[0, 1:], gram[0, 1:])
     spread = y.var() if not beta.any() else float(beta @ moments @ beta) + np.var(y - x @ beta)
     counts.update(fitted=1, loss=float(gap @ gram @ gap) / spread)  # type: ignore[arg-type]
     wanted = {c: u for u in choice.found for c in places[u]}
     for place, column in enumerate(at):
-        if column not in wanted:
+        if column not in wanted or np.isnan(half[place]):
             continue
         unit = wanted[column]
         low, high = ends[place]
         name = "strong" if abs(effects(cell)[unit]) >= STRONG and len(places[unit]) == 1 else "weak"
-        width = log(min(high - low, 1e3) / (2 * 1.96 * errors[place]))
+        width = log(min(high - low, 1e3) / (2 * 1.96 * np.sqrt(whole_variance[place])))
         counts.update({name: 1, f"{name}_in": int(low <= target[place] <= high)})
         counts.update({f"{name}_log_width": width})  # type: ignore[dict-item]
     return counts
@@ -275,7 +264,7 @@ def main() -> None:
     for cell in all_cells(arguments.grid):
         if arguments.only not in cell.name:
             continue
-        marks = arguments.fits or (["noisy moments: BIC x1"] if arguments.peers else ["staged"])
+        marks = arguments.fits or (["noisy moments: BIC x1"] if arguments.peers else ["adaptive"])
         wanted = arguments.runs if cell.n <= arguments.most else -(-arguments.runs // 10)
         times = 1 if arguments.fits or arguments.peers or cell.n < OFTEN else TIMES
         have = min(int(done[cell.name, mark]["sets"]) for mark in marks)

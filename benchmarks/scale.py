@@ -9,7 +9,9 @@ CPU seconds travel better between machines than the clock's, on a shared one abo
   both beside pandas' group-by sums of the same;
 - candidates: exact moments of 1,000 columns of a Parquet file, and the whole `dp_select` of them;
 - csv, parquet: exact moments of 14 columns (and a factor of 20 levels, "text"), beside DuckDB's and
-  Polars' sums and sums of products of all pairs; "decode" is pyarrow's reading of the file alone.
+  Polars' sums and sums of products of all pairs; "decode" is pyarrow's reading of the file alone;
+- looks: the whole `dp_ols` of a CSV file of 14 columns, parsed once for all its looks, with delta
+  and without, beside DuckDB's sums of the same; "frame" is the same call of the table in memory.
 
     python -m benchmarks.scale                          # all but the longest, some minutes
     python -m benchmarks.scale --only levels columns
@@ -24,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
@@ -118,6 +121,30 @@ def file_ours(path: str) -> Callable[[], object]:
     return moments(formula, path, schema)
 
 
+def looks_of(data: object, delta: float) -> Callable[[], object]:
+    import dpreg
+
+    formula, schema = "y ~ " + " + ".join(NAMES[:-1]), dict.fromkeys(NAMES, (-4, 4))
+
+    def fit() -> None:
+        made = dpreg.dp_ols(formula, data, 1, delta=delta, schema=schema)
+        assert made.method == "adaptive"
+
+    return fit
+
+
+def looks_ours(path: str, delta: float = 0.0) -> Callable[[], object]:
+    import pyarrow.csv  # noqa: F401
+
+    return looks_of(path, delta)
+
+
+def looks_frame(path: str) -> Callable[[], object]:
+    import pyarrow.csv
+
+    return looks_of(pyarrow.csv.read_csv(path).to_pandas(), 0.0)
+
+
 def candidates_of(path: str) -> tuple[str, dict[str, Any]]:
     import pyarrow.parquet
 
@@ -186,6 +213,11 @@ JOBS: dict[str, Callable[[Any], Callable[[], object]]] = {
     "file duckdb": file_duckdb,
     "file polars": file_polars,
     "file decode": file_decode,
+    "looks dpreg": looks_ours,
+    "looks duckdb": file_duckdb,
+    "looks frame": looks_frame,
+    "delta dpreg": partial(looks_ours, delta=1e-6),
+    "delta duckdb": file_duckdb,
 }
 
 
@@ -234,7 +266,9 @@ def peak_megabytes() -> float:
 
 def run(job: str, size: str) -> None:
     """Do one job in this process, and print its CPU seconds and the memory before and after."""
-    call = JOBS[job](size if job.startswith(("file", "candidates", "select")) else int(size))
+    call = JOBS[job](
+        size if job.startswith(("file", "candidates", "select", "looks", "delta")) else int(size)
+    )
     before, started = peak_megabytes(), time.process_time()
     call()
     print(time.process_time() - started, before, peak_megabytes())
@@ -287,6 +321,12 @@ def main(only: list[str], rows: list[int], rounds: int) -> None:
             write(path, CSV_ROWS)
             compare("file", path, f"csv {kind} {CSV_ROWS:,}", ["duckdb", "polars"], rounds)
             path.unlink()
+        for kind in ("short", "long") if "looks" in only else ():
+            path = Path(folder) / f"{kind}.csv"
+            write(path, CSV_ROWS)
+            compare("looks", path, f"looks, csv {kind}", ["duckdb", "frame"], rounds)
+            compare("delta", path, f"looks, csv {kind}, delta", ["duckdb"], rounds)
+            path.unlink()
         for count in (50_000, 200_000) if "candidates" in only else ():
             path = Path(folder) / f"candidates-{count}.parquet"
             write_candidates(path, count)
@@ -302,7 +342,7 @@ def main(only: list[str], rows: list[int], rounds: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    kinds = ["levels", "columns", "candidates", "csv", "parquet"]
+    kinds = ["levels", "columns", "candidates", "csv", "looks", "parquet"]
     parser.add_argument("--only", nargs="+", choices=kinds, default=kinds)
     parser.add_argument("--rows", nargs="+", type=int, default=[1_000_000, 10_000_000])
     parser.add_argument("--rounds", type=int, default=3)

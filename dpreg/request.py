@@ -17,6 +17,7 @@ from dpreg.arguments import (
     owned,
     penalty,
     positive,
+    renamed_method,
     text,
     truth,
 )
@@ -39,8 +40,8 @@ __all__ = [
     "truth",
 ]
 
+_METHODS: Final = ("auto", "adaptive", "pcls", "pcpl")
 _CHOICES: Final[Mapping[str, tuple[str | None, ...]]] = {
-    "method": ("auto", "staged", "pcls", "pcpl"),
     "mechanism": ("auto", "permute-and-flip", "exponential", "laplace"),
     "units": ("term", "column"),
     "hierarchy": ("none", "strong"),
@@ -157,6 +158,7 @@ class SelectionRequest(Request):
         request = cls(
             **cls.common(call),
             **{name: choice(call[name], name, allowed) for name, allowed in _CHOICES.items()},
+            method=choice(renamed_method(call["method"]), "method", _METHODS),
             **{name: check(call[name]) for name, check in _CHECKS.items()},
             formula=formula,
             clip=whole,
@@ -195,34 +197,34 @@ class SelectionRequest(Request):
 
 def _usual_fit(request: SelectionRequest) -> str | None:
     """Return the way of fitting, the method's own where none was named."""
-    usual = {"auto": "auto", "staged": "fresh"}
+    usual = {"auto": "auto", "adaptive": "fresh"}
     return usual.get(request.method, "split") if request.fit == "auto" else request.fit
 
 
-def _check_staged(request: SelectionRequest) -> None:
+def _check_adaptive(request: SelectionRequest) -> None:
     if request.papers:
         raise ArgumentError(
-            f'method="staged" has no {", ".join(request.papers)}: leave out what belongs to "pcls" '
-            'and "pcpl", or name one of these.'
+            f'method="adaptive" has no {", ".join(request.papers)}: leave out what belongs to '
+            '"pcls" and "pcpl", or name one of these.'
         )
     if request.fit == "share":
         raise ArgumentError(
-            'fit="share" belongs to "pcls" and "pcpl": with method="staged" use fit="fresh", one '
+            'fit="share" belongs to "pcls" and "pcpl": with method="adaptive" use fit="fresh", one '
             'more look at the chosen columns, "same" or None.'
         )
 
 
 def _check_together(request: SelectionRequest) -> None:
-    if request.method == "staged":
-        _check_staged(request)
-    if request.fit == "split" and request.method in ("auto", "staged") and not request.papers:
+    if request.method == "adaptive":
+        _check_adaptive(request)
+    if request.fit == "split" and request.method in ("auto", "adaptive") and not request.papers:
         raise ArgumentError(
             'fit="split" belongs to "pcls" and "pcpl": looks fit the chosen terms by fit="fresh", '
-            "one more look at all rows. Use that; a linear model may name one of these methods."
+            "further looks at all rows. Use that; a linear model may name one of these methods."
         )
     if request.method in ("pcls", "pcpl") and request.fit in ("same", "fresh"):
         raise ArgumentError(
-            f'fit="{request.fit}" needs method="staged": use fit="split", "share" or None.'
+            f'fit="{request.fit}" needs method="adaptive": use fit="split", "share" or None.'
         )
     if request.method == "pcpl" and request.budget.delta == 0:
         raise ArgumentError('method="pcpl" needs delta above 0, such as delta=1e-6.')

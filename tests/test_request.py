@@ -12,7 +12,7 @@ from dpreg.api.inputs import Choices
 from dpreg.api.quantile import QuantileRequest
 from dpreg.api.regression import OLSRequest
 from dpreg.errors import ArgumentError
-from dpreg.families.model import Asked
+from dpreg.looks.model import Asked
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 from dpreg.request import SelectionRequest

@@ -5,9 +5,31 @@ constant in front. Privacy is for add-remove neighbours, whose sensitivities the
 is a module with `settings(eps, delta)` and `fit(rows, setting, eps, delta, repeats, rng)`, which
 gives one row of coefficients for each repeat. Of its settings a study takes the best with hindsight
 and charges nothing for it: each peer does at least as well here as it could for anyone.
+
+Those that give errors have `released` with the arguments of `fit`, for coefficients and errors. A
+row of NaN is no answer.
+
+Not here: private least squares from queries that suit the data (Ferrando and Sheldon, arXiv
+2405.15002) needs the synthesizer AIM and its graphical models, on a table of few levels a column.
 """
 
-from benchmarks.peers import adassp, boosted, diffpriv, gradient, hessian, objective, ssp
+from benchmarks.peers import (
+    adassp,
+    binagg,
+    blocks,
+    boosted,
+    cells,
+    diffpriv,
+    dprivstats,
+    gradient,
+    hessian,
+    issp,
+    kendall,
+    newton,
+    objective,
+    ssp,
+    tukey,
+)
 
 PEERS = {
     "ssp": ssp,
@@ -19,3 +41,17 @@ PEERS = {
     "objective": objective,
     "diffprivlib": diffpriv,
 }
+"""Of `benchmarks.regression`: coefficients alone."""
+
+BESIDE = {
+    "tukey": tukey,
+    "kendall": kendall,
+    "newton": newton,
+    "binagg-published": binagg.PUBLISHED,
+    "binagg": binagg.EXACT,
+    "issp-floor": issp,
+    "privacyunbiased": cells,
+    "udp": blocks,
+    "dprivstats": dprivstats,
+}
+"""With PEERS, of `benchmarks.beside`."""

@@ -24,14 +24,18 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 import dpreg
 from benchmarks._power_cells import Cell
-from benchmarks._staged_rows import Rows, Setting, gdp, noisy
-from dpreg.staged.released import box
+from dpreg.looks.plan import plan_looks
+from dpreg.privacy.budget import Budget, exact
+from dpreg.privacy.gaussian import analytic_ratio
+from dpreg.privacy.gram_sensitivity import CELL_UNITS
+from dpreg.privacy.protection import Protection
 
 __all__ = ["choices", "noisy_moments", "stepwise"]
 
@@ -96,7 +100,7 @@ def stepwise(
     x, y = x - x.mean(axis=0), y - y.mean()
     reach = 2 * cut
     if delta:
-        each = gdp(eps, delta) ** 2 / 2 / steps
+        each = analytic_ratio(exact(eps, "eps"), exact(delta, "delta")) ** 2 / 2 / steps
         rate, sd = math.sqrt(8 * each / 2), reach / math.sqrt(each)
         threshold = sd * math.sqrt(2 * math.log(x.shape[1] / 0.1))
     else:
@@ -121,12 +125,16 @@ def noisy_moments(
     x: np.ndarray, y: np.ndarray, eps: float, delta: float, rng: np.random.Generator
 ) -> np.ndarray:
     """Return centred second moments of (x, y), released once, eigenvalues raised to the noise."""
-    cells = Rows(x, y).boxed
-    look = noisy(cells, box(x.shape[1]), Setting(eps, delta), 1.0, 0.25, len(y), rng)
-    means = look.cells[0, 1:] / len(y)
-    centred = look.cells[1:, 1:] - len(y) * np.outer(means, means)
+    z = np.column_stack([np.ones(len(x)), x, y])
+    plan = plan_looks(
+        x.shape[1], Budget(exact(eps, "eps"), exact(delta, "delta")), Protection("replace-one")
+    )
+    noise = replace(plan, strength=plan.strength / plan.box_share).box_noise()
+    cells = z.T @ z + np.array(noise.simulate(rng), dtype=float) / CELL_UNITS
+    means = cells[0, 1:] / len(y)
+    centred = cells[1:, 1:] - len(y) * np.outer(means, means)
     values, vectors = np.linalg.eigh(centred)
-    least = 2 * math.sqrt(float((look.noise_sd[1:, 1:] ** 2).sum(axis=1).max()))
+    least = 2 * math.sqrt(float((noise.sd[1:, 1:] ** 2).sum(axis=1).max()))
     return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)
 
 

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks._uci import load_uci
 from dpreg import datasets
 
 REGIONS = ["Northeast", "Midwest", "South", "West"]
@@ -184,7 +185,7 @@ def _folder() -> list[Analysis]:
     formula = "lprice ~ " + " + ".join(list(house)[1:])
     found = [Analysis("King County", formula, house, _kc_house, "King County")]
     for name, twice in _UCI.items():
-        table = datasets.load_uci(name)
+        table = load_uci(name)
         response, columns = table.formula.split(" ~ ")
         once = " + ".join(c for c in columns.split(" + ") if c not in twice)
         declared = {c: b for c, b in table.schema.to_dict().items() if c not in twice}

@@ -11,11 +11,11 @@ import numpy as np
 
 from dpreg.api.coefficients import CallFacts, eps_for, exclusive_groups, released
 from dpreg.errors import ArgumentError, DataError
-from dpreg.families.model import Model
 from dpreg.formula.design import Design
 from dpreg.looks.estimates import estimates
 from dpreg.looks.locate import explained
 from dpreg.looks.loop import Seen
+from dpreg.looks.model import Model
 from dpreg.looks.plan import LookPlan, plan_looks
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.budget import Budget
@@ -25,7 +25,15 @@ from dpreg.results.looks import ReleasedLook
 from dpreg.results.regression import RegressionResults
 from dpreg.sources.reader import Reader
 
-__all__ = ["every_row", "family_results", "linear_results", "looks_or_reason", "too_few"]
+__all__ = [
+    "every_row",
+    "family_results",
+    "linear_results",
+    "looks_or_reason",
+    "read_before",
+    "too_few",
+    "written",
+]
 
 _MARKED: Final = (
     "Marked columns: 'wide' where much of the interval is a guess at what the release does not "
@@ -59,6 +67,8 @@ def looks_or_reason(
     noise: str | None,
     passes: int,
     rows: int | None = None,
+    chooses: bool = False,
+    later: Fraction = Fraction(0),
 ) -> LookPlan | str:
     """Plan the looks, or say why one look in the box does better here; from public facts alone.
 
@@ -77,6 +87,8 @@ def looks_or_reason(
         Made before the first look.
     rows : int, optional
         How many there are, or about how many, where that is public.
+    chooses, later
+        As for `plan_looks`.
     """
     columns = len(design.columns) - 1
 
@@ -87,9 +99,11 @@ def looks_or_reason(
             protection,
             exclusive=exclusive_groups(design, range(columns + 1)),
             noise=noise,
+            chooses=chooses,
+            later=later,
         )
 
-    plan = planned(cost)
+    plan, instead = planned(cost), "pcls" if chooses else "gram"
     wanted = passes + plan.most
     once = read_before(reader, passes)
     if once and method == "adaptive":
@@ -106,11 +120,11 @@ def looks_or_reason(
     reader.require(wanted)
     short = "" if rows is None else too_few(planned, cost, rows)
     if short and method == "adaptive":
-        raise ArgumentError(f'method="adaptive": {short} Use method="gram", or a larger eps.')
+        raise ArgumentError(f'method="adaptive": {short} Use method="{instead}", or a larger eps.')
     return short or plan
 
 
-def too_few(planned: Callable[..., LookPlan], cost: Budget, rows: int) -> str:
+def too_few(planned: Callable[..., LookPlan], cost: Budget, rows: int, has: str = "has") -> str:
     """Return why so many rows are too few for looks, and which eps would do; empty if they do."""
 
     def needed_at(eps: Fraction) -> float:
@@ -120,9 +134,10 @@ def too_few(planned: Callable[..., LookPlan], cost: Budget, rows: int) -> str:
     if rows >= needed:
         return ""
     columns = planned(cost=cost).columns - 1
+    eps = eps_for(rows, cost.eps, needed_at)
     return (
-        f"{columns} columns need about {needed:,.0f} rows at this budget; the table has {rows:,}. "
-        f"With {rows:,} rows use eps >= {eps_for(rows, cost.eps, needed_at):.2g}."
+        f"{columns} columns need about {needed:,.0f} rows at this budget; the table {has} "
+        f"{rows:,}. With {rows:,} rows use eps >= {eps:.2g}."
     )
 
 
@@ -169,6 +184,13 @@ def written(seen: Seen) -> tuple[ReleasedLook, ...]:
     return (first, *later)
 
 
+def _own(seen: Seen, facts: CallFacts) -> tuple[ReleasedLook, ...]:
+    """Return a fit's own looks: after a choice those at the chosen columns, if there are any."""
+    if facts.fit == "same":
+        return ()
+    return written(seen)[facts.fit == "fresh" :]
+
+
 def linear_results(
     design: Design,
     columns: Sequence[int],
@@ -176,6 +198,7 @@ def linear_results(
     facts: CallFacts,
     *,
     places: Sequence[int] | None = None,
+    among: Sequence[int] | None = None,
     **more: Any,
 ) -> RegressionResults:
     """Make the result of a linear model.
@@ -190,12 +213,14 @@ def linear_results(
         After the rows were read.
     places : sequence of int, optional
         Where they stand among those that were looked at; None: all were.
+    among : sequence of int, optional
+        The places of a larger model, beside all of which they are wanted.
     **more
         Further fields of the result.
     """
     names = [design.columns[j].name for j in columns]
     at = list(columns) if places is None else list(places)
-    found = estimates(seen, at, names, design.to_user_units(columns))
+    found = estimates(seen, at, names, design.to_user_units(columns), among=among)
     width = design.response.width
     variance = found.law.dispersion
     share = explained(seen.releases[-1], seen.rows)
@@ -215,8 +240,9 @@ def linear_results(
         noise=seen.plan.mechanism,
         noise_degrees=seen.plan.degrees,
         scaling="box",
-        releases=written(seen),
-        notes=(*facts.notes, *([_MARKED] if found.marks else [])),
+        releases=_own(seen, facts),
+        among=None if among is None else len(among) - (0 in among),
+        notes=(*facts.notes, *([_MARKED] if found.marks and among is None else [])),
         **more,
     )
 
@@ -229,13 +255,14 @@ def family_results(
     *,
     columns: Sequence[int] | None = None,
     places: Sequence[int] | None = None,
+    among: Sequence[int] | None = None,
     **more: Any,
 ) -> GLMResults:
-    """Make the result of a generalised linear model; `columns` and `places` as for a linear one."""
+    """Make the result of a generalised linear model; arguments as for a linear one."""
     chosen = (0, *model.places(design)[0]) if columns is None else tuple(columns)
     at = list(range(len(chosen))) if places is None else list(places)
     names = [design.columns[j].name for j in chosen]
-    found = estimates(seen, at, names, model.to_user_units(design, chosen))
+    found = estimates(seen, at, names, model.to_user_units(design, chosen), among=among)
     offsets = model.places(design)[1]
     quasi = bool(getattr(seen.family, "quasi", False))
     dispersion = found.law.dispersion if found.law.shown else float("nan")
@@ -255,13 +282,14 @@ def family_results(
         noise=seen.plan.mechanism,
         noise_degrees=seen.plan.degrees,
         scaling="box",
-        releases=written(seen),
+        releases=_own(seen, facts),
         family=seen.family.name,
         link=seen.family.link,
         offset=None if not offsets else design.columns[offsets[0]].name,
         success=model.success,
         trials=model.trials,
-        notes=(*facts.notes, *([_MARKED] if found.marks else [])),
+        among=None if among is None else len(among) - 1,
+        notes=(*facts.notes, *([_MARKED] if found.marks and among is None else [])),
         converged=found.found.step < TUNING.near,
         **more,
     )

@@ -10,16 +10,16 @@ from typing import Final
 import numpy as np
 
 from dpreg.api.coefficients import CallFacts, exclusive_groups, released
-from dpreg.api.staged import read_all
 from dpreg.errors import ArgumentError
+from dpreg.estimation.few import PASSES, OpenFew, few_fit
+from dpreg.estimation.held import can_hold, hold_located
 from dpreg.formula.design import Design
+from dpreg.moments import Moments, Vectors, read_moments
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.objective import DRAWN
 from dpreg.privacy.protection import Protection
 from dpreg.results.regression import RegressionResults
 from dpreg.sources.reader import Reader
-from dpreg.staged.few import PASSES, OpenFew, few_fit
-from dpreg.staged.held import can_hold, hold_located
 
 __all__ = ["NO_ERRORS", "check_few", "objective_fit"]
 
@@ -95,7 +95,10 @@ def objective_fit(
         Its rows and passes are filled in here.
     """
     public = facts.account.protection.n_is_public
-    read = read_all(reader)
+
+    def read(vectors: Vectors) -> Moments:
+        return read_moments(reader, vectors)[0]
+
     hold = partial(hold_located, reader, design)
     groups = exclusive_groups(design, range(len(design.columns)))
     found = few_fit(read, hold, design, groups, opened, public=public)

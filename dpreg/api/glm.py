@@ -14,7 +14,6 @@ from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.errors import ArgumentError, DataError, DpregWarning
-from dpreg.families.model import Asked, Model
 from dpreg.formula.bounds import (
     announce,
     bounds_sources,
@@ -24,9 +23,9 @@ from dpreg.formula.bounds import (
     with_stand_ins,
 )
 from dpreg.formula.design import undeclared
-from dpreg.looks.described import Described
 from dpreg.looks.families import family_of
 from dpreg.looks.loop import look
+from dpreg.looks.model import Asked, Model
 from dpreg.looks.plan import MOST_PASSES, NOISES, plan_looks
 from dpreg.looks.table import Table as LookTable
 from dpreg.privacy.budget import Budget
@@ -206,16 +205,8 @@ def dp_glm(
         _warn(too_few(planned, cost, reader.rows))
     design = build(buy_bounds(reader, known, bounds))
     reader = every_row(reader, design)
-    described = Described(
-        columns,
-        offsets,
-        tuple(design.columns[j].width for j in offsets),
-        (design.response.offset, design.response.width),
-        model.trials_of(design),
-        tuple(j for j in columns if j in design.levels),
-    )
     seen = look(
-        LookTable(reader, design, described, opened),
+        LookTable(reader, design, model.described(design), opened),
         family_of(request.asked.family, design.response.hi),
     )
     facts = CallFacts(

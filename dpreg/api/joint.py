@@ -70,7 +70,7 @@ def joint_fit(
     facts : CallFacts
     part : Part
         What the release may cost.
-    noise : {"gaussian", "knorm", "laplace"}, optional
+    noise : {"gaussian", "matrix-laplace", "laplace"}, optional
         None takes the one with the least expected error, by a public rule.
     """
     chosen = tuple(columns)

@@ -24,7 +24,9 @@ from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.arguments import renamed_method
 from dpreg.errors import ArgumentError
 from dpreg.estimation.constants import MOST_CELLS, PERTURBED_NOISES, privacy_of_constants
+from dpreg.estimation.few import open_few
 from dpreg.estimation.gram import NOISES
+from dpreg.estimation.held import can_hold
 from dpreg.estimation.scaling import SCALINGS
 from dpreg.formula.bounds import (
     announce,
@@ -50,8 +52,6 @@ from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.persons import Persons
 from dpreg.sources.reader import Reader, showing
-from dpreg.staged.few import open_few
-from dpreg.staged.held import can_hold
 
 if TYPE_CHECKING:
     from dpreg.privacy.ledger import Ledger
@@ -127,6 +127,8 @@ class OLSRequest(Request):
 def _noise(noise: object, method: str) -> str | None:
     if noise is not None and not _NOISES[method]:
         raise ArgumentError(f'method="{method}" has noise of its own: leave noise= out.')
+    if noise == "knorm" and _NOISES[method] is not PERTURBED_NOISES:
+        raise ArgumentError('noise="knorm" is gone: use "matrix-laplace", or leave noise out.')
     return cast("str | None", choice(noise, "noise", (*_NOISES[method], None)))
 
 
@@ -186,15 +188,17 @@ def dp_ols(
         gave, and releases score, information and the middle of the sandwich (`dpreg.looks`): robust
         errors, clustered where `person` is given, that include the noise. "gram" releases the
         moment matrix once; it reads the rows once and does better than looks where they are few.
-        "auto" takes "adaptive" unless the rows are known to be too few or can be read once only; a
-        note says why. "objective" gives coefficients alone (`dpreg.staged.few`), at pure eps:
-        nearer where rows are few. It needs an intercept, no `person`, and rows that this process
-        can read three times and hold (60 bytes a cell or so; at most 2**26 cells where their number
-        is public). "ssp" and "adassp" are published ways to coefficients alone, and need delta.
+        "auto" takes "adaptive" unless the rows are too few, or can be read once and may not be held
+        (`dpreg.sources.as_source`); a note says why. "objective" gives coefficients alone
+        (`dpreg.estimation.few`), at pure eps: nearer where rows are few. It needs an intercept, no
+        `person`, and rows that this process can read three times and hold (60 bytes a cell or so;
+        at most 2**26 cells where their number is public). "ssp" and "adassp" are published ways to
+        coefficients alone, and need delta.
     noise : str, optional
-        "gaussian" (needs delta) or "matrix-laplace"; for "gram" also "knorm" or "laplace". None
-        takes the one with the least expected error. For "ssp" and "adassp" "analytic" (the
-        default), "wang" or "classical"; "objective" has its own.
+        "gaussian" (needs delta) or "matrix-laplace"; for "gram" also "laplace", which has
+        less noise where a factor has many levels. None takes the one with the least expected error.
+        For "ssp" and "adassp" "analytic" (the default), "wang" or "classical"; "objective" has its
+        own.
     scaling : {"box", "row-norm", "row-norm-xy", "max-norm"}
         How rows are brought into the unit ball for "ssp" and "adassp"; "gram" has only "box".
         The last three act on columns already mapped to [-1, 1] by their public bounds; "row-norm"

@@ -16,14 +16,14 @@ from dpreg.api.coefficients import CallFacts
 from dpreg.api.joint import joint_fit
 from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
+from dpreg.api.select_adaptive import select_adaptive
 from dpreg.api.select_family import select_family
 from dpreg.api.select_route import route
-from dpreg.api.select_staged import select_staged
 from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, named, of_call
 from dpreg.api.signatures import Amount, SchemaLike, Table
-from dpreg.families.model import family_asked
 from dpreg.formula.bounds import bounds_sources, buy_bounds
 from dpreg.formula.design import Design
+from dpreg.looks.model import family_asked
 from dpreg.request import SelectionRequest
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
@@ -105,20 +105,20 @@ def dp_select(
     family : {"binomial", "poisson", "quasipoisson"}, optional
         None is a linear model. A family is looked at as by `dp_glm`, which says what responses
         there are; terms are chosen from what the last look released, at no further cost. There
-        "staged" is the only method, and the arguments that belong to linear models or to the
+        "adaptive" is the only method, and the arguments that belong to linear models or to the
         paper's methods are refused: `clip`, `center` and those listed under `method`.
     offset, exposure, response_cap, trials : optional
         With a family; as for `dp_glm`. An offset is in every model.
-    method : {"auto", "staged", "pcls", "pcpl"}
-        "staged" looks at the rows as `dp_ols` does, and tests each term beside all others by what
+    method : {"auto", "adaptive", "pcls", "pcpl"}
+        "adaptive" looks at the rows as `dp_ols` does, and tests each term beside all others by what
         the last look released: it finds more with enough rows, needs no radius, and names groups of
         terms that it cannot tell apart.
         "pcls" is penalised constrained least squares (Algorithm 1 of Lei et al.), "pcpl" profile
         likelihood (Algorithm 2), which needs delta and no knowledge of the residual variance.
-        "auto" takes "staged" where a public rule finds enough rows and "pcls" otherwise; a note
-        says why, and what "staged" would need. An argument that only the paper's methods have
+        "auto" takes "adaptive" where a public rule finds enough rows and "pcls" otherwise; a note
+        says why, and what "adaptive" would need. An argument that only the paper's methods have
         (`mechanism`, `radius`, `penalty`, `sigma2`, `draws`, `engine`, their `shares`,
-        ``fit="share"``) means "pcls" under "auto", and is refused with "staged". So do rows that
+        ``fit="share"``) means "pcls" under "auto", and is refused with "adaptive". So do rows that
         can be read only once.
     mechanism : {"auto", "permute-and-flip", "exponential", "laplace"}
         "auto": permute-and-flip, or for several draws with delta the exponential mechanism where
@@ -127,11 +127,12 @@ def dp_select(
         Tables are neighbours when one person's rows are replaced (n is public), or added or removed
         (n is private).
     contributions : int
-        The most rows that one person may own; with `person`, the most that are used.
+        The most rows that one person may own; with `person`, the most that "pcls" and "pcpl" use.
     person : str, optional
-        The column that says whose row it is. At most `contributions` rows of each person are
-        used, drawn at random, so the claim holds for everybody, however many rows they own. The
-        number of rows is then private under both relations. Ids that are numbers are one person if
+        The column that says whose row it is. "adaptive" sums all rows of a person before it limits
+        them; the paper's methods use at most `contributions` rows of each, drawn at random. The
+        claim holds for everybody, however many rows they own, and the number of rows is then
+        private under both relations. Ids that are numbers are one person if
         they agree in 15 digits: put a letter before ids of more digits. See
         `dpreg.sources.persons`.
     units : {"term", "column"}
@@ -157,22 +158,22 @@ def dp_select(
     sigma2 : number or "private", optional
         Residual variance, in squared units of the scaled response.
     false_inclusions : number
-        The expected number of useless terms under ``penalty="auto"`` and, with "staged", the level
-        of all tests together: at most about so many useless terms are selected on average, and
-        groups of useless terms named, whatever else has an effect.
+        The expected number of useless terms under ``penalty="auto"`` and, with "adaptive", the
+        level of all tests together: at most about so many useless terms are selected on average,
+        and groups of useless terms named, whatever else has an effect.
     shares : mapping, optional
         Parts of eps for the steps bought on the way: "bounds", "radius", "sigma2", "count",
-        "profile", "fit". Defaults: `dpreg.request.SHARES`. "staged" has "bounds" and, with
+        "profile", "fit". Defaults: `dpreg.request.SHARES`. "adaptive" has "bounds" and, with
         ``fit="fresh"``, "fit" (.2, or .15 for a linear model without delta).
     draws : int
         How many models are drawn; frequencies are shares of these. The most frequent is reported.
     fit : {"auto", "same", "fresh", "split", "share", None}
-        Coefficients of the chosen model. With "staged": "fresh" spends a share of the budget on one
-        more look at the chosen columns; "same" takes them from the last look, beside all candidates
-        and with intervals that allow for as many, and lets that look cut residuals farther out,
-        which finds fewer terms where they have heavy tails. With the paper's methods: "split" fits
+        Coefficients of the chosen model. With "adaptive": "fresh" spends a share of the budget on
+        looks at the chosen columns, as `dp_ols` makes them; "same" takes them from the look that
+        chose, beside all candidates and with intervals that allow for as many, and marks them as
+        narrow: rows far from the rest count less there. With the paper's methods: "split" fits
         the other half, "share" the same rows with a share of eps. None fits nothing. "auto" is
-        "fresh" with "staged", and "split" with the paper's.
+        "fresh" with "adaptive", and "split" with the paper's.
     engine : {"auto", "enumerate", "tree"}
         List the models or search the tree of all subsets: the law is the same. The running time of
         both depends on the rows, and is not covered by the privacy claim.
@@ -180,8 +181,8 @@ def dp_select(
         About how many rows there are, from public knowledge. Where their number is private
         ("add-remove", or `person`) and this does not declare it, "auto" first buys a noisy count
         with .02 of eps; the dearer of the two ways to go on is charged beforehand.
-        Where only a pass over the rows would tell (a function, a CSV file), "auto" takes "staged"
-        only if this is given: no row is counted before the charge.
+        A public number that only a pass would tell (a CSV file) is counted after the charge, which
+        covers either way.
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional
@@ -205,9 +206,9 @@ def dp_select(
 
     Notes
     -----
-    "staged" chooses terms from residuals that are cut at about 1.5 standard deviations. Where
+    "adaptive" chooses terms from rows and residuals that are limited narrowly, to find more. Where
     residuals are skewed, a column on which only their spread depends can be chosen, too: its
-    interval by the "fresh" look, whose cuts are wider, then tends to hold 0.
+    interval by the "fresh" looks, whose limits are wide, then tends to hold 0.
 
     The total cost is eps (and delta), as `result.budget` lists it; the proofs are beside the code
     in `dpreg.privacy` and `dpreg.selection`.
@@ -223,7 +224,7 @@ def dp_select(
     >>> rand = dpreg.datasets.load_randhie()
     >>> result = dpreg.dp_select("mdvis ~ disea + lpi", rand.data, eps=10, schema=rand.schema)
     >>> result.method, result.selected, str(result.spent)
-    ('staged', ['Intercept', 'disea', 'lpi'], 'eps=10')
+    ('adaptive', ['Intercept', 'disea', 'lpi'], 'eps=10')
     """
     call = locals()
     request = SelectionRequest.of(call)
@@ -235,13 +236,13 @@ def dp_select(
     check_schema_names(known, reader.source)
     check_known_rows(reader, request.protection.n_is_public)
     if asked is not None:
-        return select_family(request, asked, known, reader, budget)
+        return select_family(request, asked, known, reader, budget, progress)
     routed = route(request, known, reader)
     account = routed.account
     routed.charge(budget, f"dp_select: {formula}")
     way = routed.decided(reader)
-    if way.staged is not None:
-        return select_staged(way, way.staged, reader, account)
+    if way.adaptive is not None:
+        return select_adaptive(way, way.adaptive, reader, account, progress)
     request, preparation = way.request, way.preparation
     parts = preparation.parts
     bounded = buy_bounds(reader, preparation.schema, parts.bounds)

@@ -1,6 +1,6 @@
 """What results of every selection hold, and how they name terms, columns and models.
 
-Tested in `tests/api/test_select_staged.py`.
+Tested in `tests/api/test_select_adaptive.py`.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def of_choice(
     fields = of_call(request, design, space, facts, choice.found)
     return fields | {
         "models": (fields["reported"],),
-        "method": "staged",
+        "method": "adaptive",
         "engine": "tests",
         "radius": None,
         "radius_source": "none",

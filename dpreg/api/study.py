@@ -17,8 +17,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpreg.api.study_staged import OF_ALL, staged_study
-from dpreg.arguments import known_alone
+from dpreg.api.study_adaptive import OF_ALL, adaptive_study
+from dpreg.arguments import known_alone, renamed_method
 from dpreg.errors import ArgumentError
 from dpreg.planning.arguments import sized
 from dpreg.privacy.budget import exact
@@ -28,11 +28,11 @@ from dpreg.request import SelectionRequest, choice, count, inclusions, names
 from dpreg.signatures import Amount, Amounts, SchemaLike, Table, Texts
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader, showing
+from dpreg.study.adaptive_results import AdaptiveStudy
 from dpreg.study.results import SelectionStudy
 from dpreg.study.selection import study
 from dpreg.study.simulated import SimulationStudy
 from dpreg.study.simulation import OBSERVED, SimulationDesign, run
-from dpreg.study.staged_results import StagedStudy
 from dpreg.study.stamp import SIMULATED, marked
 
 __all__ = ["selection_study", "simulation_study"]
@@ -69,7 +69,7 @@ def selection_study(
     draws: int = 200,
     seed: int = 0,
     progress: bool | None = None,
-) -> SelectionStudy | StagedStudy:
+) -> SelectionStudy | AdaptiveStudy:
     """Compute the law of a private selection under every combination of settings. Curator only.
 
     Nothing here is private and nothing may be released: the probabilities are exact functions of
@@ -84,10 +84,11 @@ def selection_study(
         `clip`; penalties are numbers (phi, in squared units of the scaled response), "auto" or
         "bic"; mechanisms "permute-and-flip", "exponential" or "laplace" (the paper's).
     delta : number or sequence of numbers
-        Combined with eps; only for "staged".
-    method : {"pcls", "staged"}
-        "pcls" computes exact laws. "staged" makes the looks at these rows `draws` times under each
-        eps and delta, with seeded noise; it has no radius, penalty, mechanism, sigma2 or engine.
+        Combined with eps; only for "adaptive".
+    method : {"pcls", "adaptive"}
+        "pcls" computes exact laws. "adaptive" makes the looks at these rows `draws` times under
+        each eps and delta, with seeded noise; it has no radius, penalty, mechanism, sigma2 or
+        engine.
     neighbors, contributions, units, keep, max_terms, hierarchy, clip, center, sigma2, \
 false_inclusions
         As for `dpreg.dp_select`, one value for the whole study.
@@ -95,16 +96,16 @@ false_inclusions
         "enumerate" lists the models and is exact; "tree" draws, `draws` times a setting, and gives
         standard errors. "auto" lists up to 65,536 models (2**20 where laplace is asked for).
     draws, seed : int
-        For the tree, and for "staged".
+        For the tree, and for "adaptive".
     progress : bool, optional
         Show bars on stderr, over the rows and over the settings; default where stderr is a
         terminal.
 
     Returns
     -------
-    SelectionStudy or StagedStudy
+    SelectionStudy or AdaptiveStudy
         With ``probabilities``, ``frequencies``, ``agreement``, ``relative_rsquared``, ``plot()``;
-        for "staged" ``outcomes`` (found, useless, in groups), ``frequencies``, ``alternatives``.
+        for "adaptive" ``outcomes`` (found, useless, in groups), ``frequencies``, ``alternatives``.
 
     Raises
     ------
@@ -133,10 +134,10 @@ false_inclusions
     for one in budgets:
         sized(one, "eps")
     deltas = several(delta, "delta")
-    if choice(method, "method", ("pcls", "staged")) == "staged":
-        return staged_study(call, budgets, deltas)
+    if choice(renamed_method(method), "method", ("pcls", "adaptive")) == "adaptive":
+        return adaptive_study(call, budgets, deltas)
     if any(exact(one, "delta") for one in deltas):
-        raise ArgumentError('delta is for method="staged": "pcls" is pure.')
+        raise ArgumentError('delta is for method="adaptive": "pcls" is pure.')
     for one in prices:
         if not isinstance(one, str) or one not in ("auto", "bic"):
             _size_or_zero(one, "penalty")

@@ -19,7 +19,8 @@ from dpreg.privacy.budget import Budget, exact, together
 
 __all__ = ["run_batch"]
 
-_SHARED: Final = ("table", "schema", "ledger", "analyst", "eps", "delta")
+_PLACES: Final = ("table", "schema", "ledger", "witness")
+_SHARED: Final = (*_PLACES, "analyst", "eps", "delta")
 
 
 def run_batch(path: str, *, check: bool, as_json: bool, quiet: bool) -> None:
@@ -52,9 +53,10 @@ def run_batch(path: str, *, check: bool, as_json: bool, quiet: bool) -> None:
     if "eps" in shared:
         cap = Budget(exact(shared["eps"], "eps"), exact(shared.get("delta", 0), "delta"))
     quotations = [call.quotation() for call in calls]
-    ledger = opened(shared.get("ledger"), shared.get("analyst"))
+    place, witness = shared.get("ledger"), shared.get("witness")
+    ledger = opened(place, shared.get("analyst"), witness)
     read = [file for call in calls for file in table_files(call.arguments)]
-    used = [*read, *ledger_files(shared.get("ledger")), ("the batch", path)]
+    used = [*read, *ledger_files(place, witness), ("the batch", path)]
     check_outs([str(call.out) for call in calls], used)
     total = together(quotation.budget for quotation in quotations)
     if cap is not None and not cap.covers(total):
@@ -93,7 +95,7 @@ def _read(path: str) -> tuple[dict[str, Any], list[Call]]:
     if not isinstance(lines, list) or not lines or not all(isinstance(one, dict) for one in lines):
         raise ArgumentError("a batch needs at least one [[call]]")
     folder = Path(path).resolve().parent
-    for name in ("table", "schema", "ledger"):
+    for name in _PLACES:
         if name in content and "://" not in str(content[name]):
             content[name] = str(folder / str(content[name]))
     calls = [_call(line, content, folder, number) for number, line in enumerate(lines, 1)]

@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 
 import dpreg
-from dpreg.cli.options import AS_JSON, call_options, call_values
+from dpreg.cli.options import AS_JSON, WITNESS, call_options, call_values
 from dpreg.cli.outs import check_outs, ledger_files, table_files
 from dpreg.cli.running import printed, say
 from dpreg.errors import ArgumentError, DataError
@@ -83,13 +83,14 @@ class Call:
         return result
 
 
-def opened(ledger: str | None, analyst: str | None) -> Ledger | None:
+def opened(ledger: str | None, analyst: str | None, witness: str | None) -> Ledger | None:
     """Open a ledger for a command."""
     if ledger is None:
-        if analyst is not None:
-            raise ArgumentError("--analyst needs --ledger.")
+        for name, value in (("analyst", analyst), ("witness", witness)):
+            if value is not None:
+                raise ArgumentError(f"--{name} needs --ledger.")
         return None
-    return Ledger.open(ledger, analyst=analyst)
+    return Ledger.open(ledger, analyst=analyst, witness=witness)
 
 
 def told(quotation: Quotation, ledger: Ledger | None) -> dict[str, str]:
@@ -111,6 +112,7 @@ def _command(name: str, call: Callable[..., Any]) -> click.Command:
     def command(
         ledger: str | None,
         analyst: str | None,
+        witness: str | None,
         out: str | None,
         check: bool,
         as_json: bool,
@@ -126,10 +128,11 @@ def _command(name: str, call: Callable[..., Any]) -> click.Command:
         if name == "quantile":
             arguments["q"] = list(given.pop("q"))
         ready = Call(name, arguments | call_values(call, given), out)
-        account = opened(ledger, analyst)
+        account = opened(ledger, analyst, witness)
         quotation = ready.quotation()
         if out is not None:
-            check_outs([out], [*table_files(ready.arguments), *ledger_files(ledger)])
+            used = [*table_files(ready.arguments), *ledger_files(ledger, witness)]
+            check_outs([out], used)
         price = told(quotation, account)
         if check:
             show_price(price, as_json)
@@ -170,6 +173,7 @@ def show_price(price: dict[str, str], as_json: bool) -> None:
 _SHARED: Final = (
     click.option("--ledger", metavar="PLACE", help="An SQLite file or a postgresql:// address."),
     click.option("--analyst", metavar="NAME", help="Whose part of the ledger is charged."),
+    WITNESS,
     click.option("--out", metavar="FILE", help="Save the result here, as JSON."),
     click.option("--check", is_flag=True, help="Check the call, print its cost, and stop."),
     AS_JSON,

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from dpreg.cli.options import AS_JSON, pairs
+from dpreg.cli.options import AS_JSON, WITNESS, pairs
 from dpreg.cli.running import printed
 from dpreg.errors import ArgumentError, LedgerError
 from dpreg.privacy.budget import Budget, exact
-from dpreg.privacy.ledger import Ledger, migrate
+from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.ledger.chain import PERIODS
 from dpreg.results.load import load
 
@@ -38,8 +38,15 @@ def ledger() -> None:
 @click.option("--period-eps", help="A cap for each period.")
 @click.option("--period-delta", default="0", show_default=True)
 @click.option("--period", type=click.Choice(PERIODS), default="month", show_default=True)
+@WITNESS
 def init(
-    place: str, eps: str, delta: str, named: tuple[str, ...], period: str, **caps: Any
+    place: str,
+    eps: str,
+    delta: str,
+    named: tuple[str, ...],
+    period: str,
+    witness: str | None,
+    **caps: Any,
 ) -> None:
     """Make a new ledger, and print its first head."""
     analysts: Any = None
@@ -58,7 +65,11 @@ def init(
         Ledger.open(place, read_only=True)
     except LedgerError:
         made = Ledger(
-            _budget(eps, delta), place, analyst_cap=analysts, period_cap=every, period=period
+            *(_budget(eps, delta), place),
+            analyst_cap=analysts,
+            period_cap=every,
+            period=period,
+            witness=witness,
         )
         click.echo(made.head)
         return
@@ -101,14 +112,17 @@ def export(place: str) -> None:
 @click.argument("place")
 @click.option("--head", help="A head that you kept: the ledger must still hold it.")
 @click.option("--result", metavar="FILE", help="A saved result: its entry must still be there.")
+@WITNESS
 @AS_JSON
-def verify(place: str, head: str | None, result: str | None, as_json: bool) -> None:
+def verify(
+    place: str, head: str | None, result: str | None, witness: str | None, as_json: bool
+) -> None:
     """Go through the whole ledger: hashes, sums, caps, and a head kept elsewhere.
 
-    Without a kept head this finds only damage and careless edits: the chain has no key, and anyone
-    who can write to the ledger can recompute it.
+    Without a kept head or a witness this finds only damage and careless edits: the chain has no
+    key, and anyone who can write to the ledger can recompute it.
     """
-    account = Ledger.open(place, read_only=True)
+    account = Ledger.open(place, witness=witness, read_only=True)
     if result is not None:
         record = load(result).record
         if record is None or record.ledger is None:
@@ -124,20 +138,17 @@ def verify(place: str, head: str | None, result: str | None, as_json: bool) -> N
         click.echo(f"whole: {found.entries} entries, {found.spent} spent\nhead   {found.head}")
 
 
-@ledger.command(name="migrate")
-@click.argument("old")
-@click.argument("new")
-def take_over(old: str, new: str) -> None:
-    """Take over the JSON ledger OLD of dpreg 0.1 into NEW; OLD can never be charged again."""
-    click.echo(migrate(old, new).head)
-
-
 @ledger.command()
 @click.argument("place")
 @click.option("--reason", required=True, help="Why the ledger is here now; recorded in it.")
-def adopt(place: str, reason: str) -> None:
-    """Allow charges to a ledger that was moved or copied. Destroy the other copy first."""
-    click.echo(Ledger.open(place).adopt(reason).head)
+@WITNESS
+def adopt(place: str, reason: str, witness: str | None) -> None:
+    """Allow charges to a ledger that was moved or copied. Destroy the other copy first.
+
+    With --witness that becomes the ledger's witness. A ledger that is behind it has lost entries:
+    they are given up, and the ledger says so from then on.
+    """
+    click.echo(Ledger.open(place).adopt(reason, witness=witness).head)
 
 
 def _budget(eps: str, delta: str) -> Budget:

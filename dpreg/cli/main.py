@@ -13,7 +13,7 @@ import dpreg
 from dpreg.cli.batch import run_batch
 from dpreg.cli.calls import OF_FORMULA, Call, add_calls, opened, show_price, told
 from dpreg.cli.ledgers import ledger
-from dpreg.cli.options import AS_JSON, call_options, call_values, number, pairs
+from dpreg.cli.options import AS_JSON, WITNESS, call_options, call_values, number, pairs
 from dpreg.cli.outs import check_outs
 from dpreg.cli.running import ended
 from dpreg.reporting import write_report
@@ -51,6 +51,7 @@ def skeleton(table: str) -> None:
 @click.option("--call", "name", type=click.Choice(OF_FORMULA), default="select", show_default=True)
 @click.option("--ledger", "place", metavar="PLACE", help="Also check that it covers the cost.")
 @click.option("--analyst", metavar="NAME")
+@WITNESS
 @AS_JSON
 def check(
     formula: str,
@@ -61,6 +62,7 @@ def check(
     name: str,
     place: str | None,
     analyst: str | None,
+    witness: str | None,
     as_json: bool,
 ) -> None:
     """Check a call and print its cost. No row is read, and nothing is charged.
@@ -68,7 +70,7 @@ def check(
     For other calls, and with their options: `dpreg mean TABLE COLUMN ... --check`.
     """
     arguments = {"formula": formula, "data": table, "schema": schema, "eps": eps, "delta": delta}
-    price = told(Call(name, arguments).quotation(), opened(place, analyst))
+    price = told(Call(name, arguments).quotation(), opened(place, analyst, witness))
     show_price(price, as_json)
 
 
@@ -93,10 +95,11 @@ def plan_glm(formula: str, **given: Any) -> None:
 @commands.command()
 @click.argument("result")
 @AS_JSON
-def show(result: str, as_json: bool) -> None:
-    """Print a saved result."""
+@click.option("--full", is_flag=True, help="All tables, the budget and every note.")
+def show(result: str, as_json: bool, full: bool) -> None:
+    """Print a saved result, on one screen."""
     found = load(result)
-    click.echo(found.to_json() if as_json else str(found))
+    click.echo(found.to_json() if as_json else str(found.summary(full=full)))
 
 
 @commands.command()

@@ -14,7 +14,7 @@ import click
 
 from dpreg.errors import ArgumentError, shown
 
-__all__ = ["AS_JSON", "call_options", "call_values", "number", "pairs"]
+__all__ = ["AS_JSON", "WITNESS", "call_options", "call_values", "number", "pairs"]
 
 OWN: Final = (
     "formula", "x", "q", "data", "estimator", "budget", "analyst", "progress", "unsafe_seed",
@@ -22,6 +22,9 @@ OWN: Final = (
 )  # fmt: skip
 """Parameters that a command gives itself, or that are not for it."""
 AS_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+WITNESS: Final = click.option(
+    "--witness", metavar="PLACE", help="Where the ledger's last head is kept, too."
+)
 
 
 def call_options(call: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

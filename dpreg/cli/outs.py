@@ -15,7 +15,7 @@ __all__ = ["check_outs", "ledger_files", "table_files"]
 Named = tuple[str, str]
 """What a file is to a command, and its path."""
 
-_BESIDE = ("", "-wal", "-shm", "-queue")  # what a ledger's file comes with
+_BESIDE = ("", "-wal", "-shm")  # what a ledger's file comes with
 
 
 def check_outs(outs: Iterable[str], used: Iterable[Named]) -> None:
@@ -44,12 +44,13 @@ def check_outs(outs: Iterable[str], used: Iterable[Named]) -> None:
         taken[here] = "the out of another call"
 
 
-def ledger_files(place: str | None) -> Iterator[Named]:
-    """Name a ledger's file and those that the database keeps beside it."""
-    if place is not None and "://" not in place:
-        for ending in _BESIDE:
-            what = "a file of the ledger's" if ending else "the ledger"
-            yield what, os.path.realpath(place) + ending
+def ledger_files(place: str | None, witness: str | None = None) -> Iterator[Named]:
+    """Name a ledger's file, its witness's, and those that the database keeps beside them."""
+    for name, one in (("ledger", place), ("witness", witness)):
+        if one is not None and "://" not in one:
+            for ending in _BESIDE:
+                what = f"a file of the {name}'s" if ending else f"the {name}"
+                yield what, os.path.realpath(one) + ending
 
 
 def table_files(arguments: dict[str, Any]) -> Iterator[Named]:

@@ -1,8 +1,8 @@
 """Data sets to try dpreg on, each with a public schema and a suggested formula.
 
-``randhie`` ships inside statsmodels. The prostate, King County and UCI files do not ship with
-dpreg and are never downloaded: the loaders read them from the folder that the environment
-variable ``DPREG_DATA`` names, and check that they are the very files. ``make_bay_area`` simulates.
+``randhie`` ships inside statsmodels. The prostate and King County files do not ship with dpreg
+and are never downloaded: the loaders read them from the folder that the environment variable
+``DPREG_DATA`` names, and check that they are the very files. ``make_bay_area`` simulates.
 
 The rows of these sets are public, but the schemas are written as a curator of confidential rows
 has to write them: round bounds from the codebook, the design of the study or common knowledge,
@@ -11,7 +11,7 @@ coded 0 and 1 are declared as the numbers they are, so that coefficients carry p
 """
 
 from dpreg.datasets.dataset import Dataset
-from dpreg.datasets.folder import load_kc_house, load_prostate, load_uci
+from dpreg.datasets.folder import load_kc_house, load_prostate
 from dpreg.datasets.shipped import load_randhie
 from dpreg.datasets.simulated import make_bay_area
 
@@ -20,6 +20,5 @@ __all__ = [
     "load_kc_house",
     "load_prostate",
     "load_randhie",
-    "load_uci",
     "make_bay_area",
 ]

@@ -13,10 +13,10 @@ from pathlib import Path
 import pandas as pd
 
 from dpreg.datasets.dataset import Dataset
-from dpreg.errors import ArgumentError, DatasetError, shown
+from dpreg.errors import DatasetError
 from dpreg.schema import Schema
 
-__all__ = ["load_kc_house", "load_prostate", "load_uci"]
+__all__ = ["load_kc_house", "load_prostate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,6 @@ class _File:
     public_source: str
 
 
-_UCI = "the UCI Machine Learning Repository (archive.ics.uci.edu), data set"
 _FILES = {
     "prostate": _File(
         "prostate.csv",
@@ -38,27 +37,6 @@ _FILES = {
         "kc_house.csv.gz",
         "e6464e04c4e665594150232ccc7195079cec96a5686679e62338503fdaef145b",
         "the data set 'House Sales in King County, USA' (OpenML 42092, also on Kaggle)",
-    ),
-    "airfoil": _File(
-        "uci_airfoil.csv.gz",
-        "1cce82516ac9e564fba52f55d817eb147fc39085f5d7b958ad15b92f4207f23e",
-        f"{_UCI} 'Airfoil Self-Noise', columns centred",
-    ),
-    "bike": _File(
-        "uci_bike.csv.gz",
-        "411f76ae426c0e348a2629dcf6b3b29102c7db465eae780a3454c39db1dfac4f",
-        f"{_UCI} 'Bike Sharing' (hourly), columns centred, log of the count",
-    ),
-    "concrete": _File(
-        "uci_concrete.csv.gz",
-        "542c5d9a0d301bdb47550280398dcbbe2fb8404631fc945de1ea6df9ade741c6",
-        f"{_UCI} 'Concrete Compressive Strength', columns centred",
-    ),
-    "elevators": _File(
-        "uci_elevators.csv.gz",
-        "e39bc18a80ec3611e4fd76d0f86ee377e96ba21b568b9997576d538dafe56b7b",
-        "Luis Torgo's regression data sets (www.dcc.fc.up.pt/~ltorgo/Regression), "
-        "'Elevators', columns centred",
     ),
 }
 
@@ -177,74 +155,4 @@ def load_kc_house() -> Dataset:
             " + view + condition + grade + yr_built + lat + long"
         ),
         source="House sales in King County, Washington, 2014-2015, from public county records.",
-    )
-
-
-# In the order of the file's columns, the response last. The files are centred, so these are the
-# codebooks' ranges less the published means, rounded outwards.
-# fmt: off
-_UCI_BOUNDS: dict[str, tuple[tuple[float, float], ...]] = {
-    # frequency 200-20,000 Hz, angle, chord, velocity, thickness; sound level in dB
-    "airfoil": (
-        (-3_000, 18_000), (-7, 16), (-0.15, 0.2), (-20, 21), (-0.02, 0.06), (-25, 20),
-    ),
-    # year, month, day, season, year, month, hour, holiday, weekday, working day, weather 1-4,
-    # four shares of a maximum, casual and registered riders; log of the count
-    "bike": (
-        (-1, 1), (-6, 6), (-15, 16), (-2, 2), (-1, 1), (-6, 6), (-12, 12), (-1, 1), (-4, 4),
-        (-1, 1), (-1, 3), (-1, 1), (-1, 1), (-1, 1), (-1, 1), (-50, 350), (-200, 800), (-5, 3),
-    ),
-    # seven ingredients in kg per cubic metre, age up to a year; strength in MPa
-    "concrete": (
-        (-200, 300), (-100, 300), (-60, 150), (-60, 70), (-10, 30), (-200, 200), (-200, 250),
-        (-50, 320), (-40, 50),
-    ),
-    # no codebook: powers of ten times 1, 2 or 5 that hold the published values
-    "elevators": (
-        (-1_000, 1_000), (-200, 200), (-2, 2), (-1, 1), (-5, 5), (-20, 20), (-100, 100),
-        (-0.1, 0.1), (-10, 10), (-0.005, 0.005), (-0.005, 0.005), (-0.005, 0.005),
-        (-0.005, 0.005), (-0.001, 0.001), (-0.0002, 0.0002), (-0.001, 0.001),
-        (-0.0002, 0.0002), (-0.005, 0.005), (-2, 2),
-    ),
-}
-# fmt: on
-
-
-def load_uci(name: str) -> Dataset:
-    """Load one of four regression data sets of the AdaSSP benchmarks.
-
-    Parameters
-    ----------
-    name : {"airfoil", "bike", "concrete", "elevators"}
-        1,503, 17,379, 1,030 or 16,599 rows.
-
-    Returns
-    -------
-    Dataset
-        Regressors ``x1``, ``x2``, ... and the response ``y``.
-
-    Raises
-    ------
-    ArgumentError
-        If ``name`` is none of the four.
-    DatasetError
-        If ``DPREG_DATA`` names no folder that holds the file.
-
-    Notes
-    -----
-    The published files are already centred. The bounds are codebook ranges less the published
-    means. ``elevators`` has no codebook: its bounds were rounded outwards from the published
-    values, which is not how to treat confidential rows.
-    """
-    if name not in _UCI_BOUNDS:
-        raise ArgumentError(f"name must be one of {', '.join(_UCI_BOUNDS)}; got {shown(name)}")
-    bounds = _UCI_BOUNDS[name]
-    regressors = [f"x{i}" for i in range(1, len(bounds))]
-    columns = [*regressors, "y"]
-    file = _FILES[name]
-    return Dataset(
-        data=pd.read_csv(_path(file), header=None, names=columns),
-        schema=Schema(dict(zip(columns, bounds, strict=True))),
-        formula=f"y ~ {' + '.join(regressors)}",
-        source=f"From {file.public_source}.",
     )

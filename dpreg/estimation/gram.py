@@ -4,11 +4,11 @@ The released cells are those of `dpreg.privacy.gram_sensitivity`, exact integers
 
 Which noise
 -----------
-Four mechanisms fit. ``gaussian`` (needs delta > 0): discrete Gaussian, analytic calibration.
-``matrix-laplace``: pure eps; its noise depends on a row's norm, and the response has a weight of
-its own (`dpreg.privacy.matrix_laplace`). ``knorm``: L-infinity K-norm, pure eps. ``laplace``:
-discrete Laplace, pure eps. With noise=None the one with the least *expected error* is taken, a
-public rule: the error of the normal equations is h = e - E beta, of variance
+``gaussian`` (needs delta > 0): discrete Gaussian, analytic calibration. ``matrix-laplace``: pure
+eps; its noise depends on a row's norm, and the response has a weight of its own
+(`dpreg.privacy.matrix_laplace`). ``laplace``: discrete Laplace, pure eps; a factor costs it as one
+column, however many levels it has. With noise=None the one with the least *expected error* is
+taken, a public rule: the error of the normal equations is h = e - E beta, of variance
 v_iy + sum_j v_ij beta_j^2 in row i, and the rule puts sum beta_j^2 = B = 1/4 (stored units, where
 the convention for the radius says |beta|_1 <= 1). At few columns a pure mechanism beats the
 Gaussian even where delta is there to be spent; then none of delta is spent.
@@ -46,14 +46,11 @@ from dpreg.privacy.gram_sensitivity import (
     layout,
     sensitivity_l1,
     sensitivity_l2_squared,
-    sensitivity_linf,
 )
 from dpreg.privacy.look_noise import box_response_weight
 from dpreg.privacy.matrix_laplace import degrees, matrix_laplace_scales, response_share
 from dpreg.privacy.mechanisms.additive import (
     gaussian_noise,
-    knorm_noise,
-    knorm_variance,
     laplace_noise,
     laplace_variance,
 )
@@ -72,11 +69,9 @@ __all__ = ["NOISES", "planned_noise", "release_gram"]
 _EXPECTED_NORM: Final = 0.25
 """B: the squared length of the coefficients, in stored units, that public rules assume."""
 
-_LARGEST_RATE: Final = Fraction(1, 2**12)
-_LEAST_SCALE: Final = Fraction(1, 16)
+_LEAST_SCALE: Final = Fraction(1, 2**4)
 """An eps beyond about 1e8 does not lower the noise below this, in units of 2**-40: less noise would
-change no result, would overflow, and draws of the K-norm's radius near 0 would almost always be
-rejected. What is private at a smaller eps is private at a larger one."""
+change no result. What is private at a smaller eps is private at a larger one."""
 
 
 class ExactMoments(Protocol):
@@ -125,7 +120,7 @@ def release_gram(
         0/1 columns of one factor, at most one of them not zero in a row.
     part : Part
         Of the rows that `moments` sums.
-    noise : {None, "gaussian", "matrix-laplace", "knorm", "laplace"}
+    noise : {None, "gaussian", "matrix-laplace", "laplace"}
         None: the least expected error among those that the part's (eps, delta) allows.
     sparse : bool
         Whether to return sparse arrays: of a factor's thousands of levels most cells are 0.
@@ -246,15 +241,6 @@ def _divided(sigma: float, squared_weight: int) -> float:
     return scale
 
 
-def _knorm_plan(triangle: Triangle, cost: Budget, protection: Protection) -> _Plan:
-    """L-infinity K-norm noise."""
-    rows, widths = sensitivity_linf(triangle, protection.neighbors, protection.contributions)
-    rate = min(cost.eps / (rows * CELL_UNITS), _LARGEST_RATE)
-    sds = tuple(np.sqrt(knorm_variance(widths, rate)).tolist())
-    bound = Stability(protection=protection, mechanisms=("knorm",))
-    return _Plan(bound, sds, lambda rng: knorm_noise(widths, rate, rng=rng))
-
-
 def _laplace_plan(triangle: Triangle, cost: Budget, protection: Protection) -> _Plan:
     """Discrete Laplace noise, calibrated by the L1 sensitivity."""
     moved = sensitivity_l1(triangle, protection.neighbors, protection.contributions)
@@ -302,7 +288,6 @@ def _matrix_laplace_plan(triangle: Triangle, cost: Budget, protection: Protectio
 
 
 _PLANS: Final[Mapping[str, Callable[[Triangle, Budget, Protection], _Plan]]] = {
-    "knorm": _knorm_plan,
     "laplace": _laplace_plan,
     "matrix-laplace": _matrix_laplace_plan,
     "gaussian": _gaussian_plan,

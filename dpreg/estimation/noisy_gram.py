@@ -34,7 +34,7 @@ class NoisyGram:
         Released number of complete rows; with an intercept it is cells[0, 0].
     triangle : Triangle
         Which cells were drawn, and which entries share one draw.
-    mechanism : {"gaussian", "knorm", "laplace"}
+    mechanism : {"gaussian", "matrix-laplace", "laplace"}
     eps, delta : Fraction
         What the release costs (delta is 0 for pure noises, whatever was on offer).
     neighbors : str

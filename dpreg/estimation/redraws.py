@@ -11,7 +11,6 @@ from scipy.linalg import eigh
 from scipy.special import ndtri
 
 from dpreg.arrays import Floats, Places
-from dpreg.estimation.folded import positive, reflected
 from dpreg.estimation.noisy_gram import NoisyGram
 
 __all__ = ["Redrawn", "draw_truth", "draws_for", "standard_noise"]
@@ -19,8 +18,6 @@ __all__ = ["Redrawn", "draw_truth", "draws_for", "standard_noise"]
 
 _CELLS_AT_ONCE: Final = 2_000_000
 """Redrawn cells in memory at once."""
-_WIDE_CELLS_AT_ONCE: Final = 500_000
-"""And in wide models, whose tables are large."""
 _MOST_DRAWS: Final = 2000
 _LEAST_DRAWS: Final = 200
 """So few still give intervals at 99%: their ends are the extreme draws. Their coverage is measured
@@ -60,12 +57,12 @@ def draw_truth(
     have full rank.) Inverses differ less than draws do, so that the first few of them are enough.
     """
     size = len(noisy.columns)
-    if size > _FULL_DRAWS_TO:
-        wanted = covariance and draws < _MOST_DRAWS
-        way = _draw_turned if _turns(noisy) else _draw_wide
-        return way(noisy, least, sigma2, draws, rng, wanted)
+    wanted = covariance and draws < _MOST_DRAWS
+    if size > _FULL_DRAWS_TO and _turns(noisy):
+        return _draw_turned(noisy, least, sigma2, draws, rng, wanted)
     step = max(1, _CELLS_AT_ONCE // (size + 1) ** 2)
     parts: list[Floats] = []
+    inverses: list[Floats] = []
     redrawn = Redrawn.of(noisy)
     for start in range(0, draws, step):
         number = min(step, draws - start)
@@ -75,51 +72,28 @@ def draw_truth(
         turned = np.einsum("kji,kj->ki", vectors, matrices[:, :size, size]) / values
         errors = rng.standard_normal((number, size)) * np.sqrt(sigma2 / values)
         parts.append(np.einsum("kij,skj->ski", vectors, np.stack([turned, errors])))
+        few = zip(vectors, values, range(_INVERSES - len(inverses)), strict=False)
+        inverses += [(v / w) @ v.T for v, w, _ in few] if wanted else []
     back = np.concatenate(parts, axis=1)
-    return back[0], back[1], None
-
-
-def _draw_wide(
-    noisy: NoisyGram, least: float, sigma2: float, draws: int, rng: Generator, covariance: bool
-) -> tuple[Floats, Floats, Floats | None]:
-    """Do as `draw_truth` says, matrix by matrix."""
-    size = len(noisy.columns)
-    inverses = min(draws, _INVERSES) if covariance else 0
-    step = max(1, _WIDE_CELLS_AT_ONCE // (size + 1) ** 2)
-    redrawn = Redrawn.of(noisy)
-    back = np.empty((2, draws, size))
-    error = np.zeros((size, size))
-    may_be_positive = True
-    for start in range(0, draws, step):
-        number = min(step, draws - start)
-        matrices = redrawn.matrices(number, rng)
-        np.subtract(noisy.cells, matrices, out=matrices)
-        for place, matrix in enumerate(matrices, start):
-            whole = np.ascontiguousarray(matrix[:size, :size])
-            inverse = positive(whole, least) if may_be_positive else None
-            may_be_positive = inverse is not None  # where one is not, hardly any other is
-            inverse = inverse or reflected(whole, least)
-            back[:, place] = inverse.both(matrix[:size, size], rng)
-            if place < inverses:
-                error += inverse.inverse() * (sigma2 / inverses)
-    back[1] *= np.sqrt(sigma2)
-    return back[0], back[1], error if inverses else None
+    return back[0], back[1], sigma2 * np.mean(inverses, axis=0) if wanted else None
 
 
 def _turns(noisy: NoisyGram) -> bool:
     """Say whether a wide model's noise, as it is drawn anew, looks the same from any direction.
 
-    In all cells of the columns, alike, and with twice the variance on the diagonal.
+    It does where all cells of the columns have noise, alike and near normal, with twice the
+    variance on the diagonal. Gaussian noise has there but once the variance: it is drawn with
+    twice, on the safe side, for one cell of a row in d.
     """
     size = len(noisy.cells)
     cells = len(noisy.triangle.cells) - (not noisy.triangle.intercept)  # the count has none
-    return noisy.mechanism == "matrix-laplace" and cells == size * (size + 1) // 2
+    return noisy.mechanism != "laplace" and cells == size * (size + 1) // 2
 
 
 def _draw_turned(
     noisy: NoisyGram, least: float, sigma2: float, draws: int, rng: Generator, covariance: bool
 ) -> tuple[Floats, Floats, Floats | None]:
-    """Do as `draw_truth` says, with several draws from the eigenvectors of one matrix.
+    """Do as `draw_truth` says, in wide models, with several draws from one matrix's eigenvectors.
 
     Let A = V W V' be the release. Normal noise E that looks the same from any direction, of
     variance u^2 off the diagonal and 2 u^2 on it, has the law of V E V', and of V S E S V' for a
@@ -195,15 +169,12 @@ class Redrawn:
         noisy = self.noisy
         if noisy.mechanism == "matrix-laplace" and len(noisy.columns) <= _FULL_DRAWS_TO:
             return _redraw_wishart(noisy, self.places, size, rng)
-        cells = len(noisy.triangle.cells)
-        drawn = standard_noise(noisy.mechanism, (size, len(self.places)), rng, cells)
+        drawn = standard_noise(noisy.mechanism, (size, len(self.places)), rng)
         padded = np.column_stack([drawn * self.sds, np.zeros(size)])
         return padded.take(self.filled, axis=1).reshape(size, *noisy.cells.shape)
 
 
-def standard_noise(
-    mechanism: str, shape: tuple[int, int], rng: Generator, cells: int | None = None
-) -> Floats:
+def standard_noise(mechanism: str, shape: tuple[int, int], rng: Generator) -> Floats:
     """Draw noise of variance 1 in some cells of a release, many times over, shape (times, cells).
 
     Parameters
@@ -213,16 +184,9 @@ def standard_noise(
         one (its excess kurtosis is 3 over the columns), which is what is drawn.
     shape : (int, int)
     rng : Generator
-    cells : int, optional
-        How many the release has, where these are not all.
     """
     if mechanism == "laplace":
         return rng.laplace(0.0, np.sqrt(0.5), shape)
-    if mechanism == "knorm":
-        number = shape[1] if cells is None else cells
-        radius = rng.gamma(number + 1, size=(shape[0], 1))
-        box: Floats = rng.uniform(-1.0, 1.0, shape)
-        return np.asarray(radius / np.sqrt((number + 1) * (number + 2) / 3) * box)
     return rng.standard_normal(shape)
 
 

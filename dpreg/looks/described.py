@@ -5,7 +5,7 @@ Tested in `tests/looks/test_rows.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -71,6 +71,11 @@ class Described:
     response: tuple[float, float] = (0.0, 1.0)
     trials: Trials | None = None
     levels: tuple[int, ...] = ()
+
+    def only(self, columns: tuple[int, ...]) -> Described:
+        """Return what is left where others of its columns have no coefficients."""
+        levels = tuple(column for column in self.levels if column in columns)
+        return replace(self, columns=columns, levels=levels)
 
     def __post_init__(self) -> None:
         """Refuse columns that are not there."""

@@ -15,9 +15,10 @@ from dpreg.looks.law import Fit, Law, fit, law
 from dpreg.looks.loop import Seen
 from dpreg.looks.tuning import TUNING
 
-__all__ = ["NO_INTERVAL", "WIDE", "Estimates", "estimates"]
+__all__ = ["NARROW", "NO_INTERVAL", "WIDE", "Estimates", "estimates"]
 
 WIDE: Final = "wide: the fit without privacy may differ by more"
+NARROW: Final = "narrow: rows far from the rest count less, the fit of all may differ by more"
 NO_INTERVAL: Final = "too few rows to say"
 
 
@@ -57,6 +58,8 @@ def estimates(
     places: Sequence[int],
     names: Sequence[str],
     to_user: tuple[Floats, Floats],
+    *,
+    among: Sequence[int] | None = None,
 ) -> Estimates:
     """Estimate a model from the last look.
 
@@ -68,12 +71,17 @@ def estimates(
     names : sequence of str
     to_user : (m, m) and (m,) arrays
         T and t: coefficients b of stored columns become T b + t.
+    among : sequence of int, optional
+        The places of a larger model, beside all of which the coefficients are wanted.
     """
     own = law(seen.releases[-1], seen.family, seen.rows, seen.described)
-    whole = list(places) == list(range(len(own.score)))
-    found = fit(own, None if whole else list(places))
+    model = list(among or places)
+    whole = model == list(range(len(own.score)))
+    found = fit(own, None if whole else model)
+    if among is not None:
+        found = found.of([model.index(place) for place in places])
     transform, shift = to_user
-    freedom = max(seen.rows, 1.0) / max(seen.rows - len(places), 1.0)
+    freedom = max(seen.rows, 1.0) / max(seen.rows - len(model), 1.0)
     sampling = transform @ found.sampling @ transform.T * freedom
     covariance = transform @ found.covariance @ transform.T + sampling * (1 - 1 / freedom)
     # An intercept in the user's units is a mixture of all coefficients: it is as hidden as they.
@@ -86,6 +94,8 @@ def estimates(
             marks[name] = NO_INTERVAL
         elif far > TUNING.wide or own.heavy > TUNING.heavy:
             marks[name] = WIDE
+        elif seen.releases[-1].together:
+            marks[name] = NARROW
     unknown = hidden > TUNING.most_prior
     for array in (covariance, sampling):
         array[unknown, :] = np.nan

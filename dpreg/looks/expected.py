@@ -8,7 +8,8 @@ private, and nothing needs to be: no confidential row is read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from dpreg.looks.loop import Seen, look
 from dpreg.looks.place import Place
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.rows import Rows
+from dpreg.looks.solve import pseudo
 from dpreg.looks.sums import Exact, LookTally, exact_sums
 from dpreg.looks.table import Taken
 from dpreg.moments import Moments, accumulate
@@ -28,11 +30,9 @@ from dpreg.sources import Chunk
 from dpreg.sources.persons import PERSON
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from numpy.random import Generator
 
-__all__ = ["Expected", "expected_looks"]
+__all__ = ["Expected", "expected_looks", "without_noise"]
 
 _CELLS = "cells"
 _SEED = 35
@@ -92,8 +92,8 @@ def expected_looks(
     *,
     each: int = 1,
     draws: int,
-) -> tuple[Seen, ...]:
-    """Look at assumed rows as a call would, several times.
+) -> tuple[tuple[Expected, Seen], ...]:
+    """Look at assumed rows as a call would, several times; return rows and looks of each.
 
     Parameters
     ----------
@@ -104,7 +104,33 @@ def expected_looks(
         How often; each time with noise of its own, the same at every call.
     """
     seeds = (np.random.default_rng([_SEED, draw]) for draw in range(draws))
-    return tuple(look(Expected(plan, described, z, rows, rng, each), family) for rng in seeds)
+    taken = (Expected(plan, described, z, rows, rng, each) for rng in seeds)
+    return tuple((one, look(one, family)) for one in taken)
+
+
+def without_noise(rows: Expected, seen: Seen, beta: Floats) -> Seen:
+    """Return the same looks, the last of them, a locating one, as it is without its noise.
+
+    Its score is that of coefficients `beta` of (1, x) in stored units: what assumed rows show of
+    them by chance would count as an effect if they stand for many.
+    """
+    last = seen.releases[-1]
+    exact = _Quiet(*(getattr(rows, one.name) for one in fields(rows)))
+    told = exact.locating(last.point, seen.family, last.limits, Fraction(last.share), 0.0)
+    theta = pseudo(last.point.transform) @ (beta - last.point.shift)
+    told = replace(
+        last, information=told.information, score=told.information @ theta, trace=told.trace
+    )
+    return replace(seen, releases=(*seen.releases[:-1], told))
+
+
+class _Quiet(Expected):
+    """The same rows, and no noise."""
+
+    __slots__ = ()
+
+    def _drawn(self, noise: Any, share: Fraction, *, last: bool = False) -> Any:
+        return ((0,) * noise.size,) * noise.size
 
 
 @dataclass(frozen=True, slots=True)

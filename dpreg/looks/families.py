@@ -22,7 +22,7 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.looks.exact_exp import exp
 
-__all__ = ["Binomial", "Family", "Linear", "Poisson", "Terms", "family_of"]
+__all__ = ["FAMILIES", "Binomial", "Family", "Linear", "Poisson", "Terms", "family_of"]
 
 _REACH: Final = 12.0
 """Predictors of a yes/no response are kept within +-12, a probability of 6e-6; those of a count
@@ -236,6 +236,10 @@ class Poisson:
     def slope(self, mean: float, explained: float) -> float:
         """Return the mean."""
         return mean
+
+
+FAMILIES: Final = ("binomial", "poisson", "quasipoisson")
+"""Names of those of generalised linear models."""
 
 
 def family_of(name: str, cap: float) -> Family:

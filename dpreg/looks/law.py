@@ -23,7 +23,7 @@ at least, and these have public limits: its prior is N(0, h^2) as well, h half t
 a level that nobody has takes nothing of the others. T is the mean of theta theta' by the posterior,
 so that the law is a fixed point, sought from the prior downwards. In C theta's directions count
 together, and a hidden one would drown all others: there the prior is what the looks before usually
-leave over, N(0, phi TUNING.left d/n I), or theta as it is found where that is larger.
+leave over, N(0, phi TUNING.over d/n I), or theta as it is found where that is larger.
 
 The truth lies around beta with the sandwich H^-1 M H^-1, in which M is drawn towards phi H by the
 ratio of its noise to the spread that such a matrix has. M adds up rows, or persons: robust errors.
@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -113,7 +113,10 @@ class Law:
 
 
 def law(release: Release, family: Family, rows: float, described: Described | None = None) -> Law:
-    """Return the law of a fitting look; None: no column says which level a row has."""
+    """Return the law of a look; of a locating one that of its rows as they are limited.
+
+    Without `described` no column says which level a row has.
+    """
     point, d = release.point, release.point.size
     H = lifted(release.information, point, rows)
     phi = release.dispersion(H, rows)
@@ -131,10 +134,10 @@ def law(release: Release, family: Family, rows: float, described: Described | No
         values, Q = eigen(inner)
         inner = (Q * np.clip(values, TUNING.least * phi, phi / TUNING.least)) @ Q.T
     heavy = max(release.tail, 0.0) / max(release.trace, 2 * release.trace_sd)
-    cut = 0.0
-    if release.cuts:
+    cut, cuts = 0.0, release.cuts and not release.together
+    if cuts:
         cut = cut_score(rows, d, phi, release.limits[1]) / math.sqrt(d)
-    if release.cuts and heavy > TUNING.heavy:
+    if cuts and heavy > TUNING.heavy:
         cut = max(cut, release.tail / (2 * math.log(2) * release.limits[1]) / math.sqrt(d))
     return Law(
         shift=point.shift,
@@ -193,6 +196,18 @@ class Fit:
     guessed: Floats
     step: float
 
+    def of(self, some: Sequence[int]) -> Fit:
+        """Return some of the coefficients, as they are beside the others."""
+        square = np.ix_(some, some)
+        return replace(
+            self,
+            params=self.params[some],
+            covariance=self.covariance[square],
+            sampling=self.sampling[square],
+            hidden=self.hidden[some],
+            guessed=self.guessed[some],
+        )
+
 
 def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
     """Return the coefficients of the model with these columns (0 the constant); None: all.
@@ -210,7 +225,7 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
     prior = inverse_of(free + levels)
     b, spread, near = around, prior, prior
     sure = known = free
-    usual = TUNING.left * size * max(one.dispersion, one.noise) / max(one.rows, 1.0)
+    usual = TUNING.over * size * max(one.dispersion, one.noise) / max(one.rows, 1.0)
     for _ in range(_STEPS):
         theta = J @ b - inverse @ one.shift
         W, D = _noise(one, theta, J @ near @ J.T), _unsure(one, theta, J @ spread @ J.T)

@@ -91,10 +91,16 @@ def farthest(point: Point, family: Family, described: Described) -> tuple[float,
     return held(weight * squared), held(error * math.sqrt(squared / point.weight))
 
 
-def locating_limits(point: Point) -> tuple[float, float]:
-    """Return R and tau of a locating look."""
-    R = TUNING.radius * math.sqrt(1.0 + float(point.spread.sum()))
-    return held(R), held(TUNING.residual * math.sqrt(point.dispersion))
+def locating_limits(
+    point: Point, *, choosing: bool = False, gaussian: bool = False
+) -> tuple[float, float]:
+    """Return R and tau of a locating look; `choosing` where terms are chosen from looks."""
+    radius, residual = TUNING.radius, TUNING.residual
+    if choosing:
+        radius = TUNING.radius_choosing if gaussian else TUNING.radius_choosing_pure
+        residual = TUNING.residual_choosing
+    R = radius * math.sqrt(1.0 + float(point.spread.sum()))
+    return held(R), held(residual * math.sqrt(point.dispersion))
 
 
 def cut_score(rows: float, size: int, dispersion: float, limit: float) -> float:

@@ -22,7 +22,16 @@ from dpreg.looks.release import Box, Release
 from dpreg.looks.solve import eigen, held, pseudo
 from dpreg.looks.tuning import TUNING
 
-__all__ = ["Moved", "advance", "explained", "from_box", "lifted", "noise_norm"]
+__all__ = [
+    "Moved",
+    "advance",
+    "explained",
+    "from_box",
+    "lifted",
+    "noise_norm",
+    "shortened",
+    "usual_reach",
+]
 
 _NODES: Final = np.polynomial.hermite_e.hermegauss(21)[0]  # precision
 _WEIGHTS: Final = np.polynomial.hermite_e.hermegauss(21)[1] / math.sqrt(2 * math.pi)  # precision
@@ -39,6 +48,16 @@ def mean_weight(family: Family, middle: float, variance: float) -> float:
     """Return the mean weight of normal predictors."""
     weights = family.terms(middle + _NODES * math.sqrt(variance)).weight
     return max(float(_WEIGHTS @ weights), _LEAST * min(family.cap, 1.0))
+
+
+def usual_reach(family: Family, point: Point) -> float:
+    """Return how far a response may lie from its mean, over the root of the weight.
+
+    The root of the ratio of the mean squares of both, at normal predictors.
+    """
+    mean = family.terms(point.middle + _NODES * math.sqrt(point.variance)).mean
+    reach = np.maximum(mean, family.cap - mean)
+    return math.sqrt(float(_WEIGHTS @ (reach * reach)) / point.weight)
 
 
 def from_box(box: Box, family: Family, described: Described) -> tuple[Point, Family, float]:
@@ -188,7 +207,7 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     point, H = release.point, release.information
     d, phi = point.size, point.dispersion
     norm = noise_norm(release.information_sd, d)
-    prior = max(phi if first else 0.0, TUNING.left * d * phi / rows)
+    prior = max(phi if first else 0.0, TUNING.over * d * phi / rows)
     ridge = release.score_sd * (release.score_sd / prior)
     K = lifted(H, point, rows)
     values, Q = eigen(K)
@@ -219,6 +238,8 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     if family.dispersed:
         phi = held(phi * weight / fresh, 1e-30)
     middle = min(max(middle, family.limits[0]), family.limits[1])
+    # Weights follow the fit where the link is not the identity: the next look's may be less.
+    shown = TUNING.weights if math.isfinite(family.limits[0]) else 1.0
     found = Point(
         centre,
         (Q / np.sqrt(kept + 0.5 * nu)).T @ L,
@@ -227,7 +248,7 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
         fresh,
         phi,
         kept / (kept + 0.5 * nu),
-        np.maximum(kept - TUNING.sure * nu, 0.0) / (kept + 0.5 * nu),
+        shown * np.maximum(kept - TUNING.sure * nu, 0.0) / (kept + 0.5 * nu),
     )
     if found.variance > TUNING.longest**2:
         found = replace(found, slopes=slopes * (TUNING.longest / math.sqrt(found.variance)))

@@ -11,14 +11,14 @@ from typing import Protocol
 from dpreg.looks.described import Described
 from dpreg.looks.families import Family
 from dpreg.looks.limits import farthest, fit_limits, locating_limits
-from dpreg.looks.locate import advance, from_box, shortened
+from dpreg.looks.locate import advance, from_box, shortened, usual_reach
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.point import Point
 from dpreg.looks.release import Box, Release
 from dpreg.looks.tuning import TUNING
 from dpreg.privacy.fit_noise import FitNoise
 
-__all__ = ["RowsOfLooks", "Seen", "look"]
+__all__ = ["RowsOfLooks", "Seen", "look", "look_at_chosen"]
 
 
 class RowsOfLooks(Protocol):
@@ -45,6 +45,7 @@ class RowsOfLooks(Protocol):
         *,
         last: bool,
         before: Release | None = None,
+        places: Sequence[int] | None = None,
     ) -> Release:
         """Release score, middle and information at a point."""
 
@@ -87,39 +88,73 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
     """Look as often as the plan allows: at the box, nearer and nearer, last with all that is left.
 
     With delta all looks but the first are fitting looks. At pure eps they are locating looks, and
-    the last takes its information from the one before.
+    the last takes its information from the one before. Where terms are chosen all are locating.
     """
     plan = rows.plan
     box = rows.box()
     point, family, count = from_box(box, family, rows.described)
     releases: list[Release] = []
-    left, seen = 1 - plan.box_share, 0.0
+    left, seen = 1 - plan.box_share - plan.later, 0.0
     for place, share in enumerate(plan.early):
-        if plan.gaussian:
+        if plan.gaussian and not plan.locating:
             noise = plan.fit_noise(share, last=False)
             point, limits = _placed(rows, point, family, count, noise, releases)
             release = rows.fitting(point, family, limits, share, noise, last=False)
         else:
-            limits = locating_limits(point)
-            signal = point.size * min(TUNING.left * point.size / count, 1.0) * point.dispersion
-            release = rows.locating(point, family, limits, share, signal)
+            release = _locating(rows, point, family, count, share)
         releases.append(release)
         left -= share
         point, moved = advance(release, family, count, first=place == 0)
         hidden = moved.least < TUNING.least and (place < 1 or moved.least > seen)
         seen = max(moved.least, 0.0)
         settled = moved.step <= TUNING.moved and moved.weight <= TUNING.settled
-        if plan.gaussian and settled and not hidden:
+        done = settled and not hidden
+        if plan.locating:
+            if done or not math.isfinite(family.limits[0]):
+                break
+        elif plan.gaussian and done:
             noise = plan.fit_noise(left, last=True)
             _, (_, S) = _placed(rows, point, family, count, noise, releases)
             saved = (S * noise.score_sd) ** 2 * float(share / left)
             if _open(family, point, moved.length, count) <= saved:
                 break
+    if plan.locating:
+        releases.append(_locating(rows, point, family, count, left))
+        return Seen(plan, family, box, tuple(releases), count, rows.described)
     noise = plan.fit_noise(left, last=True)
     point, limits = _placed(rows, point, family, count, noise, releases)
     before = None if plan.gaussian else releases[-1]
     releases.append(rows.fitting(point, family, limits, left, noise, last=True, before=before))
     return Seen(plan, family, box, tuple(releases), count, rows.described)
+
+
+def look_at_chosen(rows: RowsOfLooks, seen: Seen, point: Point, places: Sequence[int]) -> Seen:
+    """Look at the columns that were chosen, from a point where the looks before put it.
+
+    `places` say where they stand among those that were looked at before, 0 the constant.
+
+    With delta there are two fitting looks: limits of the looks before are narrow, and one step from
+    the fit of the bulk to that of all rows is long. At pure eps there is one, which takes its
+    information from the look that chose.
+    """
+    plan, left, family, count = rows.plan, seen.plan.later, seen.family, seen.rows
+    releases: list[Release] = []
+    before: Release | None = seen.releases[-1]
+    at: Sequence[int] | None = places
+    if plan.gaussian:
+        before, at = None, None
+        first = left * Fraction(TUNING.fresh_first).limit_denominator(1000)
+        noise = plan.fit_noise(first, last=False)
+        point, limits = _placed(rows, point, family, count, noise, ())
+        releases.append(rows.fitting(point, family, limits, first, noise, last=False))
+        point, _ = advance(releases[-1], family, count, first=False)
+        left -= first
+    noise = plan.fit_noise(left, last=True)
+    point, limits = _placed(rows, point, family, count, noise, releases)
+    releases.append(
+        rows.fitting(point, family, limits, left, noise, last=True, before=before, places=at)
+    )
+    return Seen(plan, family, seen.box, tuple(releases), count, rows.described)
 
 
 def _open(family: Family, point: Point, length: float, count: float) -> float:
@@ -162,3 +197,16 @@ def _placed(
         before = releases[-1].limits[0] if releases else math.inf
         point = shortened(point, rows.described, A, A / before)
     return point, limits(point)
+
+
+def _locating(
+    rows: RowsOfLooks, point: Point, family: Family, count: float, share: Fraction
+) -> Release:
+    plan = rows.plan
+    limits = locating_limits(point, choosing=plan.locating, gaussian=plan.gaussian)
+    if plan.locating and family.blind:
+        limits = limits[0], TUNING.residual_blind * usual_reach(family, point)
+    signal = point.size * min(TUNING.over * point.size / count, 1.0) * point.dispersion
+    if plan.locating:
+        signal = TUNING.left * point.dispersion * (limits[0] / limits[1]) ** 2
+    return rows.locating(point, family, limits, share, signal)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -32,7 +32,7 @@ from dpreg.privacy.looks import looks_ratio
 from dpreg.privacy.matrix_laplace import response_share
 from dpreg.privacy.protection import Protection
 
-__all__ = ["MOST_PASSES", "NOISES", "LookPlan", "Opened", "plan_looks"]
+__all__ = ["MOST_PASSES", "NOISES", "LookPlan", "Opened", "fresh_share", "plan_looks"]
 
 NOISES: Final = ("gaussian", "matrix-laplace")
 MOST_PASSES: Final = 2 + max(TUNING.looks, TUNING.looks_pure)
@@ -57,6 +57,10 @@ class LookPlan:
         mu^2 of all Gaussian looks, or eps of all pure ones.
     cost : Budget
     protection : Protection
+    chooses : bool
+        Whether terms are chosen from the last one.
+    later : Fraction
+        Share that is kept for looks at the columns that are chosen.
     """
 
     triangle: Triangle
@@ -65,6 +69,8 @@ class LookPlan:
     strength: Fraction
     cost: Budget
     protection: Protection
+    chooses: bool = False
+    later: Fraction = Fraction(0)
 
     @property
     def mechanism(self) -> str:
@@ -87,12 +93,30 @@ class LookPlan:
     @property
     def box_share(self) -> Fraction:
         """The first look's share."""
-        return _share(TUNING.early if self.gaussian else TUNING.early_pure)
+        if self.gaussian:
+            return _share(TUNING.early)
+        return _share(TUNING.choosing_pure[-1] if self.chooses else TUNING.early_pure)
 
     @property
     def early(self) -> tuple[Fraction, ...]:
         """Shares of the looks between the first and the last: at most so many are made."""
-        return (self.box_share,) * (TUNING.looks if self.gaussian else TUNING.looks_pure)
+        if self.locating:
+            return tuple(map(_share, TUNING.choosing if self.gaussian else TUNING.choosing_pure))
+        if self.gaussian:
+            return (_share(TUNING.early),) * TUNING.looks
+        return (_share(TUNING.early_pure),) * TUNING.looks_pure
+
+    @property
+    def locating(self) -> bool:
+        """Whether all looks are locating ones: they find more terms than others.
+
+        Where a unit is a person only a fitting look knows how scores of its rows go together.
+        """
+        return self.chooses and not self.persons
+
+    def at_chosen(self, columns: int) -> LookPlan:
+        """Return the plan of the looks at so many chosen columns: of the same whole."""
+        return replace(self, columns=columns + 1, chooses=False, later=Fraction(0))
 
     def box_noise(self) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of the first look."""
@@ -130,9 +154,18 @@ class LookPlan:
         shares = Fraction(0), 1 - trace - tail, trace
         return pure_fit(self.columns, own, self.protection, shares=shares, tail=tail)
 
-    def locating_noise(self, share: Fraction, signal: float) -> MatrixLaplaceLook:
+    def locating_noise(self, share: Fraction, signal: float) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of a locating look, where R^2 |theta|^2 is expected to be `signal`."""
         who = self.protection
+        if self.gaussian:
+            return located_gaussian(
+                self.columns + 1,
+                response_weight(signal),
+                self.strength * share,
+                who.neighbors,
+                who.contributions,
+                person=who.person,
+            )
         return located_matrix_laplace(
             self.columns + 1,
             response_share(signal),
@@ -145,7 +178,12 @@ class LookPlan:
     @property
     def most(self) -> int:
         """The most passes over the rows."""
-        return 2 + len(self.early)
+        return 2 + len(self.early) + (1 + self.gaussian) * (self.later > 0)
+
+    @property
+    def stops(self) -> bool:
+        """Whether looks in between end where the fit stays; else all are made."""
+        return self.gaussian or self.locating
 
     @property
     def degrees(self) -> int | None:
@@ -158,9 +196,7 @@ class LookPlan:
     @property
     def rows_needed(self) -> float:
         """Complete rows below which the last look would be mostly noise."""
-        last = float(
-            1 - self.box_share - (sum(self.early[:1]) if self.gaussian else sum(self.early))
-        )
+        last = float(1 - self.later - self.box_share - sum(self.early[: 1 if self.stops else None]))
         whole = float(self.strength) * last
         strength = math.sqrt(whole) if self.gaussian else whole
         who = self.protection.sums
@@ -187,6 +223,15 @@ class Opened:
     plan: LookPlan
     line: Line
 
+    def at_chosen(self, columns: int) -> Opened:
+        """Return the right to the looks at so many chosen columns."""
+        return Opened(self.plan.at_chosen(columns), self.line)
+
+    def nothing_chosen(self) -> None:
+        """Say that there are no columns to look at: what was kept for it stays charged."""
+        if self.plan.gaussian and self.plan.later:
+            self.line.waive()
+
     def part(self, share: Fraction, *, last: bool = False) -> Part:
         """Take a share of the whole, or all that is left."""
         if last:
@@ -203,6 +248,8 @@ def plan_looks(
     others: int = 0,
     exclusive: Sequence[Sequence[int]] = (),
     noise: str | None = None,
+    chooses: bool = False,
+    later: Fraction = Fraction(0),
 ) -> LookPlan:
     """Plan the looks at p columns.
 
@@ -219,16 +266,28 @@ def plan_looks(
         z indices of the 0/1 columns of each factor.
     noise : {"gaussian", "matrix-laplace"}, optional
         None takes Gaussian noise where delta is above 0.
+    chooses, later
+        As for `LookPlan`.
     """
     triangle = layout(range(columns + others + 1), exclusive)
     gaussian = cost.delta > 0 and noise != "matrix-laplace"
     d = columns + 1
     if not gaussian:
-        return LookPlan(triangle, d, gaussian, cost.eps, Budget(cost.eps), protection)
-    box = len(triangle.columns) + 1
-    cells = box * (box + 1) // 2 + TUNING.looks * fit_cells(d, "trace") + fit_cells(d, "matrix") + 1
+        pure = Budget(cost.eps)
+        return LookPlan(triangle, d, gaussian, cost.eps, pure, protection, chooses, later)
+    box, joint = len(triangle.columns) + 1, (d + 1) * (d + 2) // 2
+    trace, last = fit_cells(d, "trace"), fit_cells(d, "matrix") + 1
+    looks = TUNING.looks * trace + last
+    if chooses:
+        looks = max(looks, (len(TUNING.choosing) + 1) * joint) + (trace + last) * (later > 0)
+    cells = box * (box + 1) // 2 + looks
     whole = Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2
-    return LookPlan(triangle, d, gaussian, whole, cost, protection)
+    return LookPlan(triangle, d, gaussian, whole, cost, protection, chooses, later)
+
+
+def fresh_share(delta: Fraction) -> Fraction:
+    """Return the share of looks at chosen columns, where the caller names none."""
+    return _share(TUNING.fresh if delta > 0 else TUNING.fresh_pure)
 
 
 def _share(number: float) -> Fraction:

@@ -95,6 +95,13 @@ class Point:
         return np.asarray(-self.whitening @ self.centre, dtype=np.float64)
 
     @property
+    def rows(self) -> Floats:
+        """The (d, d) matrix that takes (1, x) to (1, u)."""
+        matrix = np.eye(self.size)
+        matrix[1:, 1:], matrix[1:, 0] = self.whitening, self.moved
+        return matrix
+
+    @property
     def variance(self) -> float:
         """Expected variance of the predictor."""
         along = pseudo(self.whitening.T) @ self.slopes

@@ -105,6 +105,7 @@ class Taken(ABC):
         *,
         last: bool,
         before: Release | None = None,
+        places: Sequence[int] | None = None,
     ) -> Release:
         """Release score, middle and information at a point.
 
@@ -121,17 +122,19 @@ class Taken(ABC):
         before : Release, optional
             A locating look whose information, carried to the point, stands for this look's, where
             the noise has none.
+        places : sequence of int, optional
+            Where the columns, 0 the constant, stand among that look's; None: they are the same.
         """
         A, S = limits
         place, at = place_of(point, family, known=self.described.known, information=A, score=S)
         exact = self._sums(
             place, self.described, matrix=noise.middle == "matrix", tail=noise.tail_share > 0
         )
-        drawn = self._drawn(noise, share, last=last)
+        drawn = self._drawn(noise, share, last=last and not self.plan.later)
         score = S * _noisy(exact.score, drawn.score)
         if drawn.information is None:
             assert before is not None
-            information, information_sd = carried(before, at)
+            information, information_sd = carried(before, at, places)
         else:
             pairs = zip(exact.information, drawn.information, strict=True)
             information = A * np.array([_noisy(row, own) for row, own in pairs])
@@ -242,28 +245,24 @@ class Table(Taken):
         return noise.draw(self.opened.part(share, last=last))
 
 
-def carried(before: Release, at: Point) -> tuple[Floats, float]:
+def carried(
+    before: Release, at: Point, places: Sequence[int] | None = None
+) -> tuple[Floats, float]:
     """Return an earlier look's information in the coordinates of a point, and its noise there.
 
-    With v = J v' for the coordinates v' of the earlier look, H = J H' J'.
+    With v = J v' for the coordinates v' of the earlier look, H = J H' J'. `places` are as for
+    `Taken.fitting`.
     """
     d = at.size
-    old, new = _rows(before.point), _rows(at)
-    J = new @ pseudo(old)
+    new = np.zeros((d, before.point.size))
+    new[:, list(range(d) if places is None else places)] = at.rows
+    J = new @ pseudo(before.point.rows)
     scale = before.point.weight / at.weight
     spread = float(np.sqrt((J**2).sum(axis=1)).mean()) ** 2
     return (
         scale * J @ before.information @ J.T,
         scale * spread * before.information_sd if d else 0.0,
     )
-
-
-def _rows(point: Point) -> Floats:
-    """Return the (d, d) matrix that takes (1, x) to (1, u)."""
-    matrix = np.eye(point.size)
-    matrix[1:, 1:] = point.whitening
-    matrix[1:, 0] = point.moved
-    return matrix
 
 
 def _noisy(exact: Sequence[int], drawn: Sequence[int]) -> Floats:

@@ -1,12 +1,12 @@
 r"""The chance that a choice by looks finds effects of given sizes, in closed form. No data.
 
-The looks are gone through on made-up rows without drawing noise (`dpreg.staged.predict`), which
-gives the laws that terms will be chosen from, with nothing but the effects in them. What a term
-gains there is what its test statistic is noncentral by (`dpreg.choice.power`); the test is at
-alpha_f / q, and has to pass under each prior. Terms are taken as independent of each other: the
-chance of all of them is the product.
+The looks of a call are made of assumed rows, `DRAWS` times, each with noise of its own but for the
+last (`dpreg.looks.expected`): that gives the laws that terms will be chosen from, with nothing but
+the effects in them. What a term gains there is what its test statistic is noncentral by
+(`dpreg.choice.power`); the test is at alpha_f / q, and has to pass under each prior. Terms are
+taken as independent of each other: the chance of all of them is the product.
 
-Tested in `tests/planning/test_staged_plan.py`.
+Tested in `tests/planning/test_adaptive_plan.py`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,19 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpreg.arrays import Floats
-from dpreg.choice import Evidence, Released
+from dpreg.choice import Evidence
 from dpreg.choice.clusters import clusters
 from dpreg.choice.power import chance, reach
 from dpreg.choice.rule import share_of_found
+from dpreg.looks.chosen import laws_for_choice
+from dpreg.looks.expected import Expected, without_noise
+from dpreg.looks.loop import Seen
 from dpreg.planning.detection import Detection
 
-__all__ = ["Gains", "gains", "reported"]
+__all__ = ["DRAWS", "Gains", "gains", "reported"]
 
+DRAWS: Final = 5
+"""Times that looks are made: where the last one is taken moves a chance by a few hundredths."""
 _LEAST: Final = 1e-9
 
 
@@ -37,9 +42,9 @@ class Gains:
 
     Attributes
     ----------
-    looks : tuple of Evidence
-        Of each prior.
-    strengths : (priors, k) array
+    looks : tuple of tuples of Evidence
+        Of each draw, by prior.
+    strengths : (draws, priors, k) array
         Gains of the k terms without noise.
     widths : tuple of int
         Their columns.
@@ -49,7 +54,7 @@ class Gains:
         The expected number of terms without an effect that are found, at most.
     """
 
-    looks: tuple[Evidence, ...]
+    looks: tuple[tuple[Evidence, ...], ...]
     strengths: Floats
     widths: tuple[int, ...]
     level: float
@@ -57,13 +62,13 @@ class Gains:
 
     @property
     def strength(self) -> Floats:
-        """The least gain of each term, (k,)."""
-        return np.asarray(self.strengths.min(axis=0))
+        """The least gain of each term, (k,), in the mean."""
+        return np.asarray(self.strengths.min(axis=1).mean(axis=0))
 
     @property
     def reach(self) -> Floats:
         """What each has to gain, (k,)."""
-        return np.array([reach(self.looks[0], width, self.level) for width in self.widths])
+        return np.array([reach(self.looks[0][0], width, self.level) for width in self.widths])
 
     def stated(self, ratios: Floats, units: tuple[tuple[int, ...], ...]) -> Gains:
         """Return the gains where columns vary by 1/ratio of what they do in the assumed rows.
@@ -90,28 +95,36 @@ class Gains:
 
 
 def gains(
-    laws: Sequence[Released],
+    taken: Sequence[tuple[Expected, Seen]],
     units: tuple[tuple[int, ...], ...],
     effects: int,
     false_inclusions: float,
+    beta: Floats,
 ) -> Gains:
     """Return what terms gain.
 
     Parameters
     ----------
-    laws : sequence of Released
-        As expected, one for each prior.
+    taken : sequence of (Expected, Seen)
+        Looks at assumed rows.
     units : tuple of tuples of int
         The columns of each term on offer, from 1; those with an effect first.
     effects : int
         How many of them have one.
     false_inclusions : float
+    beta : (p + 1,) array
+        The coefficients in stored units, the intercept first.
     """
-    looks = tuple(Evidence(law) for law in laws)
-    level = false_inclusions * share_of_found(clusters(looks[0].likeness(units))) / len(units)
+    looks = tuple(
+        tuple(Evidence(law) for law in laws_for_choice(without_noise(rows, seen, beta)))
+        for rows, seen in taken
+    )
+    level = false_inclusions * share_of_found(clusters(looks[0][0].likeness(units))) / len(units)
     return Gains(
         looks=looks,
-        strengths=np.array([[look.gain(unit) for unit in units[:effects]] for look in looks]),
+        strengths=np.array(
+            [[[look.gain(unit) for unit in units[:effects]] for look in laws] for laws in looks]
+        ),
         widths=tuple(len(unit) for unit in units[:effects]),
         level=level,
         useless=level * (len(units) - effects),
@@ -122,12 +135,15 @@ def reported(found: Gains) -> Detection:
     """Predict what a choice finds."""
     each = np.array(
         [
-            min(
-                chance(look, float(own[k]), width, found.level)
-                for look, own in zip(found.looks, found.strengths, strict=True)
-            )
-            for k, width in enumerate(found.widths)
+            [
+                min(
+                    chance(look, float(own[k]), width, found.level)
+                    for look, own in zip(laws, strengths, strict=True)
+                )
+                for k, width in enumerate(found.widths)
+            ]
+            for laws, strengths in zip(found.looks, found.strengths, strict=True)
         ]
-    )
+    ).mean(axis=0)
     every = float(np.prod(each))
     return Detection(each, every, every * math.exp(-found.useless), found.useless)

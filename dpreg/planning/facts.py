@@ -23,7 +23,7 @@ __all__ = ["Facts"]
 _MOST_EFFECTS: Final = {"select": 12, "ols": 200}
 _MOST_CANDIDATES: Final = 1000
 _LEAST_CLIP: Final = Fraction(1, 10**6)
-_METHODS: Final = {"select": ("auto", "staged", "pcls"), "ols": ("auto", "adaptive", "gram")}
+_METHODS: Final = {"select": ("auto", "adaptive", "pcls"), "ols": ("auto", "adaptive", "gram")}
 _ALONE: Final = ("objective", "ssp", "adassp")
 """Methods of `dp_ols` that give coefficients alone."""
 _SELECTING: Final[Mapping[str, Any]] = {
@@ -88,8 +88,7 @@ class Facts:
             )
         formula, candidates, max_terms = call["formula"], call["candidates"], call["max_terms"]
         _check_units(formula, call["schema"], candidates, call["like"])
-        if of == "ols":
-            call = {**call, "method": arguments.renamed_method(call["method"])}
+        call = {**call, "method": arguments.renamed_method(call["method"])}
         method, papers = _method(call, of)
         sigma2 = call["sigma2"]
         return cls(
@@ -141,12 +140,12 @@ def _method(call: Mapping[str, Any], of: str) -> tuple[str, tuple[str, ...]]:
     papers = tuple(name for name in given if name in _PAPERS)
     if call["fit"] == "share":
         papers = (*papers, 'fit="share"')
-    if method == "staged" and papers:
-        raise ArgumentError(f'method="staged" has no {", ".join(papers)}: these are for "pcls".')
+    if method == "adaptive" and papers:
+        raise ArgumentError(f'method="adaptive" has no {", ".join(papers)}: these are for "pcls".')
     if call["fit"] == "split" and method != "pcls" and not papers:
         raise ArgumentError('fit="split" is for "pcls": looks fit by "fresh". Plan one of these.')
     if method == "pcls" and call["fit"] in ("same", "fresh"):
-        raise ArgumentError(f'fit="{call["fit"]}" needs method="staged".')
+        raise ArgumentError(f'fit="{call["fit"]}" needs method="adaptive".')
     return method, papers
 
 

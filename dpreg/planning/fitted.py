@@ -6,7 +6,8 @@ The looks of a call are made of the rows that are assumed, `DRAWS` times, each w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -14,15 +15,19 @@ import numpy as np
 
 from dpreg.arrays import Bools, Floats
 from dpreg.looks.described import Described
-from dpreg.looks.estimates import estimates
+from dpreg.looks.estimates import NARROW, Estimates, estimates
 from dpreg.looks.expected import expected_looks
 from dpreg.looks.families import Family
+from dpreg.looks.law import fit, law
 from dpreg.looks.plan import LookPlan, plan_looks
+from dpreg.looks.point import Point
+from dpreg.looks.release import Release
 from dpreg.planning.looks import Asked
 from dpreg.privacy.budget import Budget
 
-__all__ = ["AskedFit", "Fitted", "Rows", "fitted"]
+__all__ = ["DRAWS", "NONE", "AskedFit", "Fitted", "Rows", "fitted", "fitted_once", "told"]
 
+NONE: Final = "no interval"
 DRAWS: Final = 9
 """Releases that a prediction is the median of: a standard error moves by some 5% a release."""
 
@@ -72,6 +77,8 @@ class Rows:
     names : tuple of str
     to_user : (k, k) and (k,) arrays
         As for `dpreg.looks.estimates.estimates`.
+    beta : array or None
+        Coefficients that responses were drawn by, in stored units.
     """
 
     family: Family
@@ -80,6 +87,7 @@ class Rows:
     places: tuple[int, ...]
     names: tuple[str, ...]
     to_user: tuple[Floats, Floats]
+    beta: Floats | None = None
 
     def plain(self, rows: float, dispersion: float) -> Floats:
         """Return standard errors of the right model without privacy, in the user's units.
@@ -145,7 +153,7 @@ class Fitted:
     @property
     def missing(self) -> bool:
         """Whether a coefficient is expected to have no interval."""
-        return "no interval" in self.marks
+        return NONE in self.marks
 
 
 def fitted(asked: AskedFit, eps: float | Fraction, rows: Rows, n: int, each: int = 1) -> Fitted:
@@ -165,21 +173,28 @@ def fitted(asked: AskedFit, eps: float | Fraction, rows: Rows, n: int, each: int
     if asked.protection.person is None:
         each = 1
     looks = expected_looks(plan, rows.family, rows.described, rows.z, n, each=each, draws=DRAWS)
-    found = [estimates(one, rows.places, rows.names, rows.to_user) for one in looks]
+    found = [estimates(one, rows.places, rows.names, rows.to_user) for _, one in looks]
+    return told(found, rows.names, plan.degrees)
+
+
+def told(found: Sequence[Estimates], names: Sequence[str], degrees: int | None) -> Fitted:
+    """Return the medians of what several releases show."""
     whole = np.array([np.diag(one.covariance) for one in found])
     sampled = np.array([np.diag(one.sampling) for one in found])
     none = np.isnan(whole).mean(axis=0) > 0.5
-    wide = np.array([[name in one.marks for name in rows.names] for one in found]).mean(axis=0)
+    wide = np.array(
+        [[one.marks.get(name, NARROW) != NARROW for name in names] for one in found]
+    ).mean(axis=0)
     total, sampling = (_median(part, none) for part in (whole, sampled))
     return Fitted(
         errors=np.sqrt(total),
         sampling=np.sqrt(np.minimum(sampling, total)),
         privacy=np.sqrt(np.maximum(total - sampling, 0.0)),
         marks=tuple(
-            "no interval" if hidden else "wide" if often > 0.5 else ""
+            NONE if hidden else "wide" if often > 0.5 else ""
             for hidden, often in zip(none, wide, strict=True)
         ),
-        degrees=plan.degrees,
+        degrees=degrees,
     )
 
 
@@ -189,3 +204,32 @@ def _median(part: Floats, none: Bools) -> Floats:
     seen = np.logical_not(none)
     found[seen] = np.nanmedian(part[:, seen], axis=0)
     return found
+
+
+def fitted_once(asked: AskedFit, eps: float, rows: Rows, n: int) -> Fitted:
+    """Predict one look in the box that takes the whole budget: ``method="gram"``."""
+    plan, x, y = asked.planned(eps), rows.z[:, :-1], rows.z[:, -1]
+    sd = replace(plan, strength=plan.strength / plan.box_share).box_noise().sd
+    d, scale = x.shape[1], n / len(x)
+    left = float(np.square(y - x @ np.linalg.lstsq(x, y, rcond=None)[0]).mean())
+    zero, unit = np.zeros(d - 1), np.eye(d - 1)
+    information = scale * x.T @ x
+    release = Release(
+        point=Point(zero, unit, zero, 0.0, 1.0, left, zero, zero),
+        information=information,
+        score=scale * x.T @ y,
+        information_sd=float(sd[0, 1]) if d > 1 else float(sd[0, 0]),
+        score_sd=float(sd[0, d]),
+        middle=None,
+        middle_sd=0.0,
+        trace=left * float(np.trace(information)),
+        limits=(1.0, 1.0),
+        share=1.0,
+        together=True,
+    )
+    found = fit(law(release, rows.family, float(n)), rows.places)
+    sampling = np.diag(found.sampling)
+    privacy = np.maximum(np.diag(found.covariance) - sampling, 0.0)
+    errors = np.sqrt(sampling + privacy)
+    marks = ("",) * len(rows.places)
+    return Fitted(errors, np.sqrt(sampling), np.sqrt(privacy), marks, plan.degrees)

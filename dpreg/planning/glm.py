@@ -21,13 +21,14 @@ from dpreg.planning.fitted import AskedFit, Rows, fitted
 from dpreg.planning.glm_base import PlanOfFamily, solve
 from dpreg.planning.glm_call import GLMCall
 from dpreg.planning.glm_rows import rows_of
+from dpreg.planning.looks import Asked
 from dpreg.planning.views import range_text
 from dpreg.privacy.budget import exact
 from dpreg.results.report import Facts, Paragraph
 from dpreg.results.summary import Summary
 from dpreg.signatures import Amount, SchemaLike, Table
 
-__all__ = ["GLMPlan", "plan_glm"]
+__all__ = ["GLMPlan", "plan_glm", "too_few"]
 
 _SAID: Final = {
     "no interval": (
@@ -213,7 +214,7 @@ def _predicted(call: GLMCall, rows: Rows) -> GLMPlan:
     found = fitted(asked, call.eps, rows, call.n)
     notes = []
     if call.n < plan.rows_needed:
-        notes.append(_too_few(asked, plan, call.n))
+        notes.append(too_few(asked, plan, call.n, "Intervals may be missing."))
     for mark, text in _SAID.items():
         names = [name for name, own in zip(rows.names, found.marks, strict=True) if own == mark]
         if names:
@@ -237,10 +238,9 @@ def _predicted(call: GLMCall, rows: Rows) -> GLMPlan:
     )
 
 
-def _too_few(asked: AskedFit, plan: LookPlan, rows: int) -> str:
+def too_few(asked: Asked, plan: LookPlan, rows: int, then: str) -> str:
     """Say that so many rows are too few, as a call would warn."""
     return (
         f"{asked.columns} columns need about {plan.rows_needed:,.0f} rows at this budget; the "
-        f"table has {rows:,}. With {rows:,} rows use eps >= {asked.eps_needed(rows):.2g}. "
-        "Intervals may be missing."
+        f"table has {rows:,}. With {rows:,} rows use eps >= {asked.eps_needed(rows):.2g}. {then}"
     )

@@ -6,26 +6,22 @@ Tested in `tests/planning/test_glm.py` and `tests/planning/test_glm_choice.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Floats
-from dpreg.families.estimate import FamilyEstimate
-from dpreg.families.plan import FamilyPlan
-from dpreg.planning.glm_call import GLMCall
 from dpreg.planning.solve import least, rounded_up
 from dpreg.privacy.budget import decimal_string, exact
-from dpreg.results.fit_views import fixed
-from dpreg.results.printed import Printed
 from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
-from dpreg.results.summary import Summary
+from dpreg.results.summary import Printed, Summary
+from dpreg.results.views import fixed
 
-__all__ = ["PlanOfFamily", "predicted_fields", "solve"]
+__all__ = ["PlanOfFamily", "solve"]
 
 _MOST_ROWS: Final = 1e10
 _MOST_EPS: Final = 1e5
@@ -101,38 +97,6 @@ class PlanOfFamily(Printed):
             "Intervals": "expected" if self.enough else "none",
         }
         return {name: (name, value) for name, value in facts.items()}
-
-
-def predicted_fields(
-    call: GLMCall, plan: FamilyPlan, fitted: FamilyEstimate, plain: Floats, places: Sequence[int]
-) -> dict[str, Any]:
-    """Return all fields of a plan but `enough` and `notes`.
-
-    Parameters
-    ----------
-    call : GLMCall
-    plan : FamilyPlan
-        Its looks.
-    fitted : FamilyEstimate
-        The predicted fit of the coefficients at `places`.
-    plain : array
-        Their standard errors without privacy, in stored units.
-    places : sequence of int
-    """
-    widths = call.widths[list(places)]
-    return {
-        "formula": call.formula,
-        "family": call.name,
-        "n": call.n,
-        "eps": call.eps,
-        "delta": call.delta,
-        "solved": None,
-        "mechanism": plan.mechanism,
-        "names": tuple(call.names[j] for j in places),
-        "sampling": np.sqrt(np.maximum(np.diag(fitted.sampling), 0.0)) / widths,
-        "privacy": np.sqrt(np.maximum(np.diag(fitted.privacy), 0.0)) / widths,
-        "without_privacy": plain / widths,
-    }
 
 
 def solve(

@@ -14,22 +14,41 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, shown
-from dpreg.families.family import Family
-from dpreg.families.model import FAMILIES, Asked, Model
-from dpreg.families.plan import FamilyPlan, plan_family
-from dpreg.families.predict import Supposed
 from dpreg.formula.design import Design
+from dpreg.looks.families import Family, family_of
+from dpreg.looks.model import Asked, Model
 from dpreg.planning.arguments import check_asked, rows_of_table, sized
 from dpreg.planning.sizes import column_variance
-from dpreg.privacy.budget import Budget, exact
+from dpreg.privacy.budget import exact
 from dpreg.privacy.protection import NEIGHBORS, Protection
 from dpreg.request import choice, count, positive
 from dpreg.schema import Schema
 
-__all__ = ["GLMCall"]
+__all__ = ["GLMCall", "Supposed"]
 
 _SPREAD: Final = {"binomial": 1.0}
 """The predictor's usual standard deviation, by family; .5 for counts."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Supposed:
+    """What is supposed of the rows.
+
+    Attributes
+    ----------
+    mean : float
+        Of the response; 0 where rows in like= say it.
+    spread : float
+        Standard deviation of the linear predictor, of which each column has an equal part.
+    dispersion : float
+    slopes : array or None
+        Of the predictor on the stored columns, in the place of equal parts.
+    """
+
+    mean: float
+    spread: float
+    dispersion: float
+    slopes: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +98,8 @@ class GLMCall:
         keep = call.get("keep", ("Intercept",))
         design = model.design(schema, keep)
         model.check(design, (), family, call=what)
-        made, spread = FAMILIES[family](design), call["spread"]
+        made, spread = family_of(family, design.response.hi), call["spread"]
+        _check_columns(design, call["sd"] or {})
         found = cls(
             formula=call["formula"],
             name=family,
@@ -88,7 +108,6 @@ class GLMCall:
             design=design,
             family=made,
             supposed=Supposed(
-                covariance=_covariance(design, call["sd"] or {}),
                 mean=0.0 if call["mean"] is None else _mean(call["mean"], made),
                 spread=sized(_SPREAD.get(family, 0.5) if spread is None else spread, "spread"),
                 dispersion=sized(call["scatter"], "scatter"),
@@ -122,17 +141,6 @@ class GLMCall:
         """The 0/1 columns of each factor that has several."""
         return _exclusive(self.design)
 
-    def looks(self, later: Fraction = Fraction(0)) -> FamilyPlan:
-        """Return the looks of the call; `later` as for `plan_family`."""
-        return plan_family(
-            len(self.names) - 1,
-            Budget(self.eps, self.delta),
-            self.protection,
-            exclusive=self.exclusive,
-            noise=self.noise,
-            later=later,
-        )
-
 
 def _mean(mean: float, family: Family) -> float:
     value = sized(mean, "mean")
@@ -145,19 +153,13 @@ def _exclusive(design: Design) -> tuple[tuple[int, ...], ...]:
     return tuple(t.columns for t in design.terms if t.exclusive and len(t.columns) > 1)
 
 
-def _covariance(design: Design, sd: Mapping[str, float]) -> Floats:
-    """Return the supposed covariance of the stored columns; levels of a factor exclude another."""
+def _check_columns(design: Design, sd: Mapping[str, float]) -> None:
+    """Refuse deviations of columns that are not there, or that no column can have."""
     place = {column.name: j for j, column in enumerate(design.columns) if j}
     unknown = [name for name in sd if name not in place]
     if unknown:
         listed = ", ".join(place)
         raise ArgumentError(f"sd names {', '.join(map(repr, unknown))}; the columns are {listed}.")
     known = {place[name]: sized(value, "sd") for name, value in sd.items()}
-    size = len(design.columns) - 1
-    found = np.diag([column_variance(design, j + 1, known) for j in range(size)])
-    for group in _exclusive(design):
-        for i in group:
-            for j in group:
-                if i != j and not {i, j} & set(known):
-                    found[i - 1, j - 1] = -1 / (len(group) + 1) ** 2
-    return found
+    for j in known:
+        column_variance(design, j, known)

@@ -1,7 +1,7 @@
 """What `dp_select(family=)` will find, and what it will be able to say of it: before any data.
 
-The looks are gone through without noise (`dpreg.families.predict`); the law of the last one gives
-the chances of the choice by the same formulas as for a linear model (`dpreg.planning.choice`).
+The looks of a call are made of assumed rows; the chances of the choice are those of a linear model
+(`dpreg.planning.choice`), and errors the medians of what the looks at chosen columns would say.
 """
 
 from __future__ import annotations
@@ -9,27 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from dpreg.families.estimate import estimate
-from dpreg.families.for_choice import family_laws
-from dpreg.families.predict import Supposed, expected_again, expected_looks
-from dpreg.planning.choice import gains, reported
+from dpreg.looks.chosen import point_of_chosen
+from dpreg.looks.estimates import Estimates, estimates
+from dpreg.looks.expected import Expected, expected_looks
+from dpreg.looks.loop import Seen, look_at_chosen
+from dpreg.planning.choice import DRAWS, gains, reported
 from dpreg.planning.detection import Detection
-from dpreg.planning.glm_base import PlanOfFamily, predicted_fields, solve
+from dpreg.planning.fitted import NONE, Rows, told
+from dpreg.planning.glm import too_few
+from dpreg.planning.glm_base import PlanOfFamily, solve
 from dpreg.planning.glm_call import GLMCall
+from dpreg.planning.glm_rows import rows_of
+from dpreg.planning.looks import Asked
 from dpreg.planning.sizes import Stated, from_formula
-from dpreg.results.fit_views import fixed
 from dpreg.results.report import Facts, Grid
 from dpreg.results.summary import Summary
-from dpreg.staged.plan import FRESH
+from dpreg.results.views import fixed
 
 __all__ = ["GLMSelectionPlan", "plan_choice"]
-
-_NOT_SO: Final = "A call would say: {} The same holds for the choice."
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -137,10 +138,11 @@ def plan_choice(
         max_terms=max_terms,
     )
     slopes = stated.beta * supposed.design.response.width
-    looked = replace(supposed, supposed=replace(supposed.supposed, slopes=slopes))
+    supposed = replace(supposed, supposed=replace(supposed.supposed, slopes=slopes))
+    rows = rows_of(supposed, call["sd"] or {}, 0.0, None)
     fit = "fresh" if fit == "auto" else fit
     return solve(
-        lambda **at: _predicted(replace(looked, **at), stated, false_inclusions, fit),
+        lambda **at: _predicted(replace(supposed, **at), stated, rows, false_inclusions, fit),
         call,
         lambda plan: plan.enough and plan.found >= chance,
         f"finds all effects with chance {chance:g} and is enough for intervals",
@@ -148,35 +150,60 @@ def plan_choice(
 
 
 def _predicted(
-    call: GLMCall, stated: Stated, false_inclusions: float, fit: str | None
+    call: GLMCall, stated: Stated, rows: Rows, false_inclusions: float, fit: str | None
 ) -> GLMSelectionPlan:
-    plan, rows = call.looks(FRESH if fit == "fresh" else Fraction(0)), float(call.n)
-    seen, plain = expected_looks(call.family, plan, rows, call.supposed)
-    doubts = [_NOT_SO.format(doubt) for doubt in estimate(seen, call.names).doubted]
-    effects, laws = len(stated.names), family_laws(seen.looks[-1], plan.degrees)
-    found = gains(laws, stated.units, effects, false_inclusions)
+    asked = Asked(len(call.names) - 1, call.exclusive, call.delta, call.protection, fit)
+    plan = asked.looks(float(call.eps))
+    taken = expected_looks(plan, rows.family, rows.described, rows.z, call.n, draws=DRAWS)
+    effects = len(stated.names)
+    assert rows.beta is not None
+    found = gains(taken, stated.units, effects, false_inclusions, rows.beta)
     offered = {j for unit in stated.units[effects:] for j in unit}
     chosen = [j for j in range(len(call.names)) if j not in offered]
-    if fit == "fresh":
-        later, own = plan.at_chosen(len(chosen) - 1), _of_columns(call.supposed, chosen)
-        again, plain = expected_again(call.family, seen, later, rows, own)
-        fitted = estimate(again, [call.names[j] for j in chosen])
-    else:
-        fitted, plain = estimate(seen, call.names).of(chosen), plain[chosen]
-    doubts += [f"Of the coefficients a call would say: {doubt}" for doubt in fitted.doubted]
+    own = replace(
+        rows,
+        places=tuple(chosen),
+        names=tuple(call.names[j] for j in chosen),
+        to_user=call.model.to_user_units(call.design, chosen),
+    )
+    shown = [_estimated(one, seen, own, fit) for one, seen in taken]
+    fitted = told(shown, own.names, plan.degrees)
+    notes = []
+    if call.n < plan.rows_needed:
+        notes.append(too_few(asked, plan, call.n, "Terms may be missed."))
+    hidden = [name for name, mark in zip(own.names, fitted.marks, strict=True) if mark == NONE]
+    if hidden:
+        notes.append(f"A call is expected to print no interval of {', '.join(hidden)}.")
     return GLMSelectionPlan(
-        **predicted_fields(call, plan, fitted, plain, chosen),
-        enough=not doubts,
-        notes=tuple(dict.fromkeys(doubts)),
+        formula=call.formula,
+        family=call.name,
+        n=call.n,
+        eps=call.eps,
+        delta=call.delta,
+        solved=None,
+        mechanism=plan.mechanism,
+        names=own.names,
+        sampling=fitted.sampling,
+        privacy=fitted.privacy,
+        without_privacy=own.plain(call.n, call.supposed.dispersion),
+        enough=not notes,
+        notes=tuple(notes),
         terms=stated.names,
         detection=reported(found),
     )
 
 
-def _of_columns(supposed: Supposed, chosen: list[int]) -> Supposed:
-    """Return what is supposed of a part of the columns; 0 is the intercept."""
-    at = np.array(chosen[1:], dtype=int) - 1
-    assert supposed.slopes is not None
-    return replace(
-        supposed, covariance=supposed.covariance[np.ix_(at, at)], slopes=supposed.slopes[at]
+def _estimated(one: Expected, seen: Seen, rows: Rows, fit: str | None) -> Estimates:
+    """Return what a call would say of the coefficients of the terms with an effect."""
+    at = list(rows.places[1:])
+    if fit != "fresh":
+        whole = range(len(rows.described.columns) + 1)
+        return estimates(seen, rows.places, rows.names, rows.to_user, among=whole)
+    columns = tuple(rows.described.columns[place - 1] for place in at)
+    own = replace(
+        one,
+        described=rows.described.only(columns),
+        plan=one.plan.at_chosen(len(columns)),
     )
+    later = look_at_chosen(own, seen, point_of_chosen(seen, at), [0, *at])
+    return estimates(later, range(len(at) + 1), rows.names, rows.to_user)

@@ -46,7 +46,7 @@ def rows_of(
         Whether they are of the second assumption of `dpreg.planning.assumed`.
     """
     design, model = call.design, call.model
-    columns, offsets = model.places(design)
+    columns, _ = model.places(design)
     family = family_of(call.name, design.response.hi)
     place = {column.name: j for j, column in enumerate(design.columns)}
     given = {
@@ -56,19 +56,12 @@ def rows_of(
     rare = min(mean, 1 - mean) if call.name == "binomial" and mean else max(mean, 0.1)
     least = int(min(max(_EVENTS / max(rare, 1e-9), _ROWS[0]), _ROWS[1]))
     assumed = of_formula(design, given, correlation, like, skewed=skewed, least=least)
-    described = Described(
-        columns,
-        offsets,
-        tuple(design.columns[j].width for j in offsets),
-        (design.response.offset, design.response.width),
-        model.trials_of(design),
-        tuple(j for j in columns if j in design.levels),
-    )
-    y = assumed.own
+    described = model.described(design)
+    y, beta = assumed.own, None
     if y is None:
         if not mean:
             raise ArgumentError("give mean, or rows in like= that have the response.")
-        y = _responses(call, described, assumed.x, design.response.hi)
+        y, beta = _responses(call, described, assumed.x, design.response.hi)
     return Rows(
         family,
         described,
@@ -76,17 +69,22 @@ def rows_of(
         tuple(range(len(columns) + 1)),
         tuple(design.columns[j].name for j in (0, *columns)),
         model.to_user_units(design, (0, *columns)),
+        beta,
     )
 
 
-def _responses(call: GLMCall, described: Described, columns: Floats, cap: float) -> Floats:
-    """Return stored responses, drawn from the model that is supposed."""
+def _responses(
+    call: GLMCall, described: Described, columns: Floats, cap: float
+) -> tuple[Floats, Floats]:
+    """Return stored responses, drawn from the model that is supposed, and its coefficients."""
     supposed, family = call.supposed, family_of(call.name, cap)
     x = columns[:, [j - 1 for j in described.columns]]
-    covariance = np.cov(x.T).reshape(x.shape[1], x.shape[1])
-    held = covariance + 1e-9 * np.diag(np.diag(covariance) + 1e-12)
-    lower = cholesky(held, lower=True)
-    slopes = np.linalg.solve(lower.T, np.full(x.shape[1], supposed.spread / np.sqrt(x.shape[1])))
+    slopes = supposed.slopes
+    if slopes is None:
+        covariance = np.cov(x.T).reshape(x.shape[1], x.shape[1])
+        held = covariance + 1e-9 * np.diag(np.diag(covariance) + 1e-12)
+        equal = np.full(x.shape[1], supposed.spread / np.sqrt(x.shape[1]))
+        slopes = np.linalg.solve(cholesky(held, lower=True).T, equal)
     eta = (x - x.mean(axis=0)) @ slopes
     if described.offsets:
         eta = eta + columns[:, [j - 1 for j in described.offsets]] @ np.array(described.known)
@@ -106,7 +104,8 @@ def _responses(call: GLMCall, described: Described, columns: Floats, cap: float)
     else:
         y = np.minimum(_counts(rng, mean, supposed.dispersion), cap)
     base, unit = described.response
-    return np.asarray((y - base) / unit)
+    beta = np.append(low - float(x.mean(axis=0) @ slopes), slopes)
+    return np.asarray((y - base) / unit), beta
 
 
 def _counts(rng: np.random.Generator, mean: Floats, scatter: float) -> Floats:

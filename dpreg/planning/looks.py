@@ -3,7 +3,7 @@
 The rules are those of `dpreg.dp_select` and `dpreg.dp_ols`: public numbers decide, before a row is
 read.
 
-Tested in `tests/planning/test_staged_plan.py`.
+Tested in `tests/planning/test_adaptive_plan.py`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, Generic, TypeVar
 
+from dpreg.looks.plan import LookPlan, fresh_share, plan_looks
 from dpreg.planning.arguments import rows_of_table, sized
 from dpreg.planning.assumed import Assumed
 from dpreg.planning.facts import Facts
 from dpreg.planning.sizes import Stated
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
-from dpreg.results.printed import Printed
-from dpreg.staged.plan import LookPlan, fresh_share, plan_looks
+from dpreg.results.summary import Printed
 
 __all__ = ["Asked", "Planned", "PlannedCall"]
 
@@ -58,6 +58,7 @@ class Asked:
             Budget(Fraction(eps), self.delta),
             self.protection,
             exclusive=self.exclusive,
+            chooses=True,
             later=fresh_share(self.delta) if self.fit == "fresh" else Fraction(0),
         )
 
@@ -101,10 +102,10 @@ class PlannedCall:
     method: str
 
     @property
-    def staged(self) -> bool:
-        """Whether the call looks at the rows three times: the rule of the call itself."""
+    def adaptive(self) -> bool:
+        """Whether the call looks at the rows several times: the rule of the call itself."""
         if self.method != "auto":
-            return self.method == "staged"
+            return self.method == "adaptive"
         return not self.facts.papers and self.n >= self.asked.rows_needed(self.eps)
 
 

@@ -73,8 +73,7 @@ def plan_of_family(call: Mapping[str, Any]) -> GLMPlan | GLMSelectionPlan:
         The arguments of `dpreg.plan`.
     """
     of = choice(call["of"], "of", ("select", "glm"))
-    method = call["method"] if of == "select" else arguments.renamed_method(call["method"])
-    choice(method, "method", ("auto", "staged" if of == "select" else "adaptive"))
+    choice(arguments.renamed_method(call["method"]), "method", ("auto", "adaptive"))
     _refuse(call, _LINEAR, "a plan with family= has")
     for name in ("formula", "schema", *(("mean",) if of == "select" else ())):
         if call[name] is None:

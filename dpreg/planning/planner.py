@@ -108,8 +108,8 @@ def plan(
         Rows like those to come: an earlier year's, a synthetic file. They count as public. Their
         columns take the place of `sd` and `correlation`; with the response in it, its residuals
         give those to come their shape.
-    method : {"auto", "staged", "pcls", "adaptive", "gram"}
-        As for the call; "staged" and "pcls" are for "select", "adaptive" and "gram" for "ols".
+    method : {"auto", "adaptive", "pcls", "gram"}
+        As for the call; "pcls" is for "select", "gram" for "ols".
     mechanism, neighbors, contributions, keep, max_terms, radius, clip, center, penalty, sigma2, \
 false_inclusions, fit
         As for the call.
@@ -252,12 +252,12 @@ def _by_method(call: Call, name: str, wanted: str) -> Call:
                 raise
         else:
             found = replace(paper, method="auto")
-            if not found.staged:
+            if not found.adaptive:
                 return found
-        looking = replace(call, method="staged")
+        looking = replace(call, method="adaptive")
         floor = _needed(call, name)
         return replace(_solved(looking, name, wanted, floor), method="auto")
-    floor = _needed(call, name) if call.method == "staged" else 0.0
+    floor = _needed(call, name) if call.method == "adaptive" else 0.0
     return _solved(call, name, wanted, floor)
 
 

@@ -19,11 +19,10 @@ from dpreg.arrays import Floats
 from dpreg.looks.described import Described
 from dpreg.looks.families import Linear
 from dpreg.planning.assumed import Assumed
-from dpreg.planning.fitted import AskedFit, Fitted, Rows, fitted
+from dpreg.planning.fitted import AskedFit, Fitted, Rows, fitted, fitted_once
 from dpreg.planning.looks import Planned, PlannedCall
 from dpreg.planning.measures import measures
 from dpreg.results.summary import Summary
-from dpreg.staged.predict import predict_one_look
 
 __all__ = ["RegressionCall", "RegressionPlan"]
 
@@ -35,13 +34,6 @@ class RegressionCall(PlannedCall):
     asked: AskedFit
     places: tuple[int, ...]
     skewed: Assumed | None
-
-    @property
-    def adaptive(self) -> bool:
-        """Whether the call looks at the rows several times: the rule of the call itself."""
-        if self.method != "auto":
-            return self.method == "adaptive"
-        return self.n >= self.asked.rows_needed(self.eps)
 
     def _rows(self, assumed: Assumed) -> Rows:
         stated, x = self.stated, assumed.x
@@ -61,17 +53,10 @@ class RegressionCall(PlannedCall):
     def fit(self, assumed: Assumed) -> tuple[Fitted, Floats]:
         """Return what is expected of all slopes, in stored units, and their plain errors."""
         rows, p = self._rows(assumed), assumed.x.shape[1]
-        if self.adaptive:
-            found, plain = fitted(self.asked, self.eps, rows, self.n), rows.plain(self.n, 1.0)
-            slopes = slice(len(rows.places) - p, None)
-            return _part(found, slopes), plain[slopes]
-        one = predict_one_look(self.asked.looks(self.eps), assumed.x, rows.z[:, -1], self.n)
-        covariance, sampling = (
-            np.maximum(np.diag(part)[1:], 0.0) for part in (one.fit.covariance, one.fit.sampling)
-        )
-        privacy = np.sqrt(np.maximum(covariance - sampling, 0.0))
-        known = Fitted(np.sqrt(covariance), np.sqrt(sampling), privacy, ("",) * p, one.fit.degrees)
-        return known, np.sqrt(np.diag(one.least_squares)[1:])
+        predicted = fitted if self.adaptive else fitted_once
+        slopes = slice(len(rows.places) - p, None)
+        found = predicted(self.asked, self.eps, rows, self.n)
+        return _part(found, slopes), rows.plain(self.n, 1.0)[slopes]
 
     def predict(self, assumed: Assumed) -> pd.DataFrame:
         """Predict the errors of the stated coefficients; see `RegressionPlan.coefficients`."""

@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
-from dpreg.planning.choice import Gains, gains, reported
+from dpreg.looks.described import Described
+from dpreg.looks.expected import expected_looks
+from dpreg.looks.families import Linear
+from dpreg.planning.choice import DRAWS, Gains, gains, reported
 from dpreg.planning.detection import Detection, detect, rule_rows
 from dpreg.planning.looks import Planned, PlannedCall
 from dpreg.planning.theorems import Promise, Situation, theorem_41, theorem_42
@@ -21,7 +25,6 @@ from dpreg.privacy.sensitivity import score_grid, score_range
 from dpreg.results.summary import Summary
 from dpreg.selection.preparation import divided_eps
 from dpreg.selection.tuning import charges
-from dpreg.staged.predict import predict_fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +45,7 @@ class Call(PlannedCall):
     def way_of_fitting(self) -> str | None:
         """The `fit` of the method that is taken."""
         fit = self.facts.fit
-        if self.staged:
+        if self.adaptive:
             return "fresh" if fit == "auto" else fit
         return {"auto": "split", "same": "split", "fresh": "share"}.get(fit or "", fit)
 
@@ -91,25 +94,22 @@ class Call(PlannedCall):
         """Return what terms explain in the last of the looks."""
         y = self.assumed.response(self.stated.beta, self.stated.sigma)
         looks = self.asked.looks(self.eps)
-        seen = predict_fit(
-            looks,
-            self.assumed.x,
-            y,
-            self.rows,
-            choosing=True,
-            narrow=self.way_of_fitting != "same",
-        )
+        z = np.column_stack([np.ones(len(y)), self.assumed.x, y])
+        beta = self.stated.beta
+        middle = float(np.mean(y) - self.assumed.x.mean(axis=0) @ beta)
+        described = Described(tuple(range(1, z.shape[1] - 1)))
         found = gains(
-            seen.for_choice,
+            expected_looks(looks, Linear(), described, z, round(self.rows), draws=DRAWS),
             self.stated.units,
             len(self.stated.names),
             float(self.facts.false_inclusions),
+            np.append(middle, beta),
         )
         return found.stated(self.assumed.deviations() / self.assumed.stated(), self.stated.units)
 
     def predict(self) -> Detection:
         """Predict the choice."""
-        if self.staged:
+        if self.adaptive:
             return reported(self.gains())
         phi, psi = self.charges
         return detect(
@@ -160,14 +160,14 @@ class Plan(Planned[Call]):
     detection: Detection
 
     @property
-    def staged(self) -> bool:
-        """Whether the call would look at the rows three times."""
-        return self.call.staged
+    def adaptive(self) -> bool:
+        """Whether the call would look at the rows several times."""
+        return self.call.adaptive
 
     @property
     def method(self) -> str:
-        """The method that the call would take: "staged" or "pcls"."""
-        return "staged" if self.staged else "pcls"
+        """The method that the call would take: "adaptive" or "pcls"."""
+        return "adaptive" if self.adaptive else "pcls"
 
     @property
     def found(self) -> float:
@@ -207,7 +207,7 @@ class Plan(Planned[Call]):
         way (`dpreg.planning.detection`): n * beta^2 * Var(x | rest) >= penalty +
         ln(k / (1 - chance)) / t for each of k effects.
         """
-        if self.staged:
+        if self.adaptive:
             return math.ceil(self.n * self.call.gains().rows_for(self.call.facts.chance))
         phi, psi = self.call.charges
         miss = 1 - self.call.facts.chance

@@ -29,7 +29,7 @@ _CLIPPED: Final = 0.02
 
 def report(plan: Plan) -> Report:
     """Return the page of a plan of a selection."""
-    blocks = _staged_blocks(plan) if plan.staged else _paper_blocks(plan)
+    blocks = _adaptive_blocks(plan) if plan.adaptive else _paper_blocks(plan)
     return Report("Plan of a private selection", None, blocks)
 
 
@@ -76,11 +76,11 @@ def _found(plan: Plan, cells: list[tuple[str, str]], headers: tuple[str, str]) -
     return Grid(shown, tuple(rows), "lrrrrr")
 
 
-def _staged_blocks(plan: Plan) -> tuple[Block, ...]:
+def _adaptive_blocks(plan: Plan) -> tuple[Block, ...]:
     call, stated = plan.call, plan.call.stated
     gains = call.gains()
     facts = Facts(
-        _left(plan, ("Method", "staged: three looks")),
+        _left(plan, ("Method", "adaptive: three or four looks")),
         (
             ("Noise", call.asked.looks(plan.eps).mechanism),
             ("Terms", f"{len(stated.names)} of {call.units} with an effect"),
@@ -146,7 +146,7 @@ def _paper_blocks(plan: Plan) -> tuple[Block, ...]:
 
 def _way(plan: Plan | RegressionPlan, instead: str) -> Paragraph:
     """Say which method "auto" takes here, and what the other would need."""
-    if plan.method in ("staged", "adaptive"):
+    if plan.method == "adaptive":
         text = (
             f'method="auto" takes looks from n = {plan.rows_needed:,} on at this eps, and from '
             f'eps = {plan.eps_needed:.3g} on with these rows; below it takes "{instead}".'

@@ -16,12 +16,9 @@ inequality, row by row).
 In the proofs z and v are the old and the new row, u = z^2 and w = v^2, e_a and e_b their group
 parts (a unit vector or 0); u_g = |e_a|^2. Each record has at most one non-zero cell per pair of
 {singles, groups}, so at most N = D(D+1)/2 - G cells with an intercept, N = D(D+1)/2 + 1 without,
-all in [-1, 1]. That proves **add-remove**: L1 = N, L2 = sqrt(N), L-infinity = 1 per cell; attained
-by a row of ones with a level active in each group. The same bounds cover a complete row replaced
-by an incomplete one. What remains is a complete row for a complete one:
-
-**L-infinity**: a cell moves by the width of its interval: 1 for squares, the count and products of
-0/1 columns; 2 for other products.
+all in [-1, 1]. That proves **add-remove**: L1 = N, L2 = sqrt(N); attained by a row of ones with a
+level active in each group. The same bounds cover a complete row replaced by an incomplete one. What
+remains is a complete row for a complete one:
 
 **L1, G = 0.** Put a_i = |z_i + v_i|/2, b_i = |z_i - v_i|/2: a_i + b_i <= 1 and the cells move by
 |z_i z_j - v_i v_j| <= 2 (a_i b_j + b_i a_j), on the diagonal by 4 a_i b_i. The sum over i <= j
@@ -77,7 +74,6 @@ __all__ = [
     "layout",
     "sensitivity_l1",
     "sensitivity_l2_squared",
-    "sensitivity_linf",
 ]
 
 CELL_UNITS = 2**40
@@ -97,14 +93,11 @@ class Triangle:
     cells : tuple of (int, int)
         Released cells (i, j), i <= j, as places; place d is the response. The count of complete
         rows of a model without intercept is (-1, -1), first.
-    widths : tuple of int
-        1 or 2: the L-infinity change of each cell under replace-one.
     """
 
     columns: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
     cells: tuple[tuple[int, int], ...]
-    widths: tuple[int, ...]
     _grouped: frozenset[int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -167,7 +160,6 @@ def layout(columns: Sequence[int], exclusive: Sequence[Sequence[int]] = ()) -> T
             member[i] = number
     intercept = bool(columns) and columns[0] == 0
     cells: list[tuple[int, int]] = [] if intercept else [(-1, -1)]
-    widths: list[int] = [] if intercept else [1]
     places = range(len(columns) + 1)
     single = [j for j in places if j not in member]
     outside = [[j for j in places if member.get(j) != number] for number in range(len(groups))]
@@ -178,11 +170,7 @@ def layout(columns: Sequence[int], exclusive: Sequence[Sequence[int]] = ()) -> T
         else:
             beside = single if intercept and i == 0 else [*places[i:]]
         cells.extend(zip(repeat(i), beside))
-        if i in member:
-            widths.extend(1 if i == j or j in member else 2 for j in beside)
-        else:
-            widths.extend([1, *[2] * (len(beside) - 1)])
-    return Triangle(columns, groups, tuple(cells), tuple(widths))
+    return Triangle(columns, groups, tuple(cells))
 
 
 def sensitivity_l1(triangle: Triangle, neighbors: str, contributions: int) -> Fraction:
@@ -215,13 +203,3 @@ def sensitivity_l2_squared(
     if neighbors == "replace-one":
         most = max(most, total**2 + (0 if triangle.intercept else groups))
     return check_contributions(contributions) ** 2 * most
-
-
-def sensitivity_linf(
-    triangle: Triangle, neighbors: str, contributions: int
-) -> tuple[int, tuple[int, ...]]:
-    """Return (k, widths): cell c moves by at most k * widths[c], in units of one."""
-    check_neighbors(neighbors)
-    ones = (1,) * len(triangle.cells)
-    widths = ones if neighbors == "add-remove" else triangle.widths
-    return check_contributions(contributions), widths

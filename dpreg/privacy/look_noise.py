@@ -6,9 +6,8 @@ A look releases M = sum z z', D x D integers in units of 2**-40, plus the noise 
 - `MatrixLaplaceLook`, for pure eps (`dpreg.privacy.matrix_laplace`).
 
 Each fits two kinds of rows: those in the box [-1, 1] (`gram_sensitivity`), as at a first look, and
-located ones (`located_sensitivity`), as at the later looks. Gaussian noise also fits located rows
-whose columns and residuals are bounded by their product (`product_sensitivity`). Neither reads a
-row. A fitted noise is public: everything in it follows from the arguments.
+located ones (`located_sensitivity`), as at the later looks. Neither reads a row. A fitted noise is
+public: everything in it follows from the arguments.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from dpreg.privacy.matrix_laplace import (
 )
 from dpreg.privacy.mechanisms.additive import gaussian_noise
 from dpreg.privacy.mechanisms.wishart import wishart_noise
-from dpreg.privacy.product_sensitivity import product_l2_squared, product_weights
 from dpreg.privacy.protection import Protection
 from dpreg.privacy.stability import AccountError, Stability
 
@@ -49,7 +47,6 @@ __all__ = [
     "box_matrix_laplace",
     "located_gaussian",
     "located_matrix_laplace",
-    "product_gaussian",
 ]
 
 Symmetric = tuple[tuple[int, ...], ...]
@@ -196,34 +193,7 @@ def located_gaussian(
     """
     whom = Protection(neighbors, contributions, person).sums
     squared = located_l2_squared(weight, neighbors, whom.contributions)
-    return _weighted(size, located_weights(size, weight), squared, mu_squared, whom)
-
-
-def product_gaussian(
-    size: int,
-    mu_squared: Fraction,
-    neighbors: str,
-    contributions: int,
-    *,
-    person: str | None = None,
-) -> GaussianLook:
-    """Fit Gaussian noise to located rows that are bounded by a product as well.
-
-    The arguments are those of `located_gaussian`; the weights are those of
-    `dpreg.privacy.product_sensitivity`.
-    """
-    whom = Protection(neighbors, contributions, person).sums
-    squared = product_l2_squared(neighbors, whom.contributions)
-    return _weighted(size, product_weights(size, neighbors), squared, mu_squared, whom)
-
-
-def _weighted(
-    size: int,
-    weights: dict[tuple[int, int], Fraction],
-    squared: Fraction,
-    mu_squared: Fraction,
-    whom: Protection,
-) -> GaussianLook:
+    weights = located_weights(size, weight)
     sigma = look_scale(squared, mu_squared)
     cells = tuple((cell,) for cell in weights)
     scales = tuple(weighted_scale(sigma, square) for square in weights.values())

@@ -46,7 +46,7 @@ __all__ = [
 CHOICES: Final = ("permute-and-flip", "exponential", "laplace")
 """Mechanisms that draw an index by scores; see `dpreg.privacy.mechanisms.choice`."""
 
-NOISES: Final = ("gaussian", "matrix-laplace", "knorm", "laplace")
+NOISES: Final = ("gaussian", "matrix-laplace", "laplace")
 """Mechanisms that add noise to numbers."""
 
 Bound = TypeVar("Bound", bound="Stability")

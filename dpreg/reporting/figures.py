@@ -32,7 +32,7 @@ def figures(result: Released) -> str:
     drawn = []
     if isinstance(result, SelectionResults):
         caption = "Filled dots: selected. A share of the released draws, not of the data."
-        if result.method == "staged":
+        if result.by_looks:
             caption = "Filled dots: selected. Grey ones: one of several that could stand there."
         drawn.append(_figure(result, caption, kind="frequencies"))
         if result.regression is not None:

@@ -16,7 +16,7 @@ import numpy as np
 from dpreg.privacy.budget import ALL_ROWS, decimal_string
 from dpreg.reporting.figures import figures
 from dpreg.reporting.markup import as_json, pairs, section, table, text
-from dpreg.results.adaptive_views import holds
+from dpreg.results import notes
 from dpreg.results.base import Released
 from dpreg.results.classic import ClassicResults
 from dpreg.results.glm import GLMResults
@@ -27,7 +27,6 @@ from dpreg.results.regression import RegressionResults
 from dpreg.results.report import Block, Grid, Paragraph, Report
 from dpreg.results.selection import SelectionResults
 from dpreg.results.summary import Summary
-from dpreg.results.views import step_notes
 
 __all__ = [
     "asked", "assumed", "findings", "head", "ledger", "privacy", "title", "verification",
@@ -162,9 +161,9 @@ def ledger(result: Released) -> str:
 
 def findings(result: Released) -> str:
     """Show the tables and plots."""
-    report = result.summary().report
-    notes = step_notes(result.claim)
-    blocks = _numbered(block for block in report.blocks if not _is_told(block, notes))
+    report = result.summary(full=True).report
+    told = notes.steps(result.claim)
+    blocks = _numbered(block for block in report.blocks if not _is_told(block, told))
     page = Summary(Report(report.title, report.stamp, blocks))
     tables = f'<div class="summary">{page.as_html()}</div>'
     return section("What was found", tables + figures(result))
@@ -195,7 +194,7 @@ def assumed(result: Released) -> str:
     if bought:
         told.append(f"Bounds of {', '.join(bought)} were estimated privately, at the cost above.")
     if isinstance(result, RegressionResults) and result.method == "adaptive":
-        told.append(f"{holds(result)} Privacy does not rest on it.")
+        told.append(f"{notes.assumption(result).text} Privacy does not rest on it.")
     elif isinstance(result, GLMResults | GLMSelectionResults):
         told.append(
             "Standard errors and intervals rest on independent rows whose mean is that of the "

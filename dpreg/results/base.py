@@ -16,21 +16,25 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
+import pandas as pd
+
 from dpreg.paths import write_text
 from dpreg.privacy.budget import exact
-from dpreg.results import serialize
+from dpreg.results import inference, notes, page, serialize, trace
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.codecs import Unreadable
-from dpreg.results.printed import Printed
 from dpreg.results.record import ReleaseRecord
+from dpreg.results.summary import Printed, Summary
 from dpreg.sources.files import check_not_data
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from dpreg.privacy.budget import Budget
 
-__all__ = ["Released"]
+__all__ = ["ERRORS_AS", "Released"]
+
+ERRORS_AS = {"sampling_errors": "se_sampling", "privacy_errors": "se_privacy"}
+"""Keys of standard errors in files, for `Released.saved_as`: they are those of dpreg 0.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -86,6 +90,41 @@ class Released(Printed):
     def seeded(self) -> bool:
         """Whether the noise was seeded; then nothing is private."""
         return self.claim.seeded
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the released numbers say of the result, printed with the notes."""
+        return notes.remarks(self)
+
+    @property
+    def trace(self) -> pd.DataFrame:
+        """Why standard errors are what they are: at, rule, value; a line for each rule."""
+        return trace.trace(self)
+
+    @property
+    def noise_share(self) -> pd.Series:
+        """The share of each variance, the squared standard error, that the privacy noise adds."""
+        fit = self._fitted("noise_share")
+        share: pd.Series = (fit.bse_privacy**2 / fit.bse**2).clip(upper=1.0)
+        return self.claim.marked_series(share)
+
+    def to_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Return the table of a paper: coef, std err, and interval (of level 1 - alpha)."""
+        fit = self._fitted("to_frame")
+        low, high = fit.conf_int(alpha).to_numpy().T
+        known = ~np.isnan(low) & ~np.isnan(high)
+        low, high = np.where(known, (low, high), np.nan)
+        intervals = pd.arrays.IntervalArray.from_arrays(low, high, closed="both")
+        frame = pd.DataFrame({"coef": fit.params, "std err": fit.bse, "interval": intervals})
+        return self.claim.marked(frame)
+
+    def summary(self, alpha: float = 0.05, *, full: bool = False) -> Summary:
+        """Return the printable page; print it, or see its `as_html`, `as_latex`, `as_csv`.
+
+        It is one screen, of LaTeX the three columns of a paper; with `full` it has all tables, the
+        budget and every note.
+        """
+        return Summary(page.page(self, inference.level(alpha), full=full))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds: plain mappings, lists, strings and numbers."""
@@ -150,6 +189,10 @@ class Released(Printed):
     def _subject(self) -> str:
         """What it is of, in a word or a formula."""
         raise NotImplementedError
+
+    def _fitted(self, name: str) -> Any:
+        """Return what has the estimates, or raise NotReleased of the name."""
+        return self
 
     def _repr_latex_(self) -> str:
         return self.summary().as_latex()

@@ -11,10 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError, NotReleased
-from dpreg.results import classic_views, inference, remarks
-from dpreg.results.base import Released
-from dpreg.results.old_names import ERRORS, old_names
-from dpreg.results.summary import Summary
+from dpreg.results import inference, notes
+from dpreg.results.base import ERRORS_AS, Released
 
 __all__ = ["ClassicResults", "Estimates"]
 
@@ -106,7 +104,6 @@ class Estimates(Released):
                 raise ArgumentError(f"{name} must hold {size} numbers, one for each estimate")
 
 
-@old_names(**ERRORS)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ClassicResults(Estimates):
     """Means, quantiles, parameters of a family, or an aggregated estimate.
@@ -145,6 +142,7 @@ class ClassicResults(Estimates):
     """
 
     kind = "classic"
+    saved_as = ERRORS_AS
 
     statistic: str
     names: tuple[str, ...]
@@ -180,11 +178,6 @@ class ClassicResults(Estimates):
         return self.names
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the released numbers say of the estimates, printed with the notes."""
-        return tuple(remarks.of_classic(self))
-
-    @property
     def complete_rows(self) -> pd.Series:
         """Released, noisy numbers of complete rows, by group."""
         if self.counts is None:
@@ -217,7 +210,7 @@ class ClassicResults(Estimates):
         )
         factor = wanted / bought
         ends = np.column_stack([self.lower, self.upper]) - self.estimates[:, None]
-        low, high = remarks.ends_of(self).T[:, :, None]
+        low, high = notes.ends_of(self).T[:, :, None]
         stretched = self.estimates[:, None] + factor * ends
         return np.asarray(np.clip(stretched, low, high), dtype=np.float64)
 
@@ -230,10 +223,6 @@ class ClassicResults(Estimates):
         if self.nobs is not None:
             rows = np.minimum(rows, max(self.nobs, 1))
         return np.repeat(rows, len(self.names))
-
-    def summary(self, alpha: float = 0.05) -> Summary:
-        """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`."""
-        return Summary(classic_views.classic(self, inference.level(alpha)))
 
     @property
     def _subject(self) -> str:

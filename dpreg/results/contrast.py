@@ -15,9 +15,8 @@ import pandas as pd
 
 from dpreg.arrays import Floats
 from dpreg.estimation import drawn
-from dpreg.results import inference
+from dpreg.results import inference, reference
 from dpreg.results.claim import PrivacyClaim
-from dpreg.staged import reference
 
 if TYPE_CHECKING:
     from dpreg.results.summary import Summary
@@ -40,7 +39,7 @@ class Combinations:
     privacy : (p, p) array or None
         The part of `covariance` that the noise adds.
     degrees : int or None
-        Of matrix-Laplace noise: errors then have the law of `dpreg.staged.reference`, and not the
+        Of matrix-Laplace noise: errors then have the law of `dpreg.results.reference`, and not the
         normal one.
     """
 
@@ -156,10 +155,10 @@ class Contrast:
 
     def summary(self, alpha: float = 0.05) -> Summary:
         """Return the printable table."""
-        from dpreg.results import views
+        from dpreg.results import page
         from dpreg.results.summary import Summary
 
-        return Summary(views.contrast(self, inference.level(alpha)))
+        return Summary(page.contrast(self, inference.level(alpha)))
 
     def __str__(self) -> str:
         return self.summary().as_text()

@@ -2,7 +2,7 @@
 
 Files of dpreg 0.2 hold a law of each given the choice, which are read and printed here.
 
-Tested in `tests/api/test_select_staged.py`.
+Tested in `tests/api/test_select_adaptive.py`.
 """
 
 from __future__ import annotations

@@ -5,22 +5,21 @@ Tested in `tests/api/test_glm.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, cast
+from typing import ClassVar, Final
 
 import numpy as np
 import pandas as pd
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased, shown
-from dpreg.families.exact_exp import exp
-from dpreg.results import designs, given_choice, glm_views, inference, remarks
+from dpreg.looks.exact_exp import exp
+from dpreg.results import designs, given_choice, inference
 from dpreg.results.claim import PrivacyClaim
 from dpreg.results.contrast import Combinations
-from dpreg.results.named import renamed, robust
+from dpreg.results.named import robust
 from dpreg.results.regression import RegressionResults
-from dpreg.results.summary import Summary
+from dpreg.results.views import RATIOS
 from dpreg.results.withheld import withholding
 
 __all__ = ["LINKS", "GLMPrediction", "GLMResults", "inverse_link"]
@@ -136,11 +135,6 @@ class GLMResults(RegressionResults):
         return {"description": "The spread of released scores, and the noise by its public law."}
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the released numbers say of the fit, printed with the notes."""
-        return tuple(remarks.of_glm(self, self.nobs))
-
-    @property
     def rsquared(self) -> float:
         """Not defined for a generalised linear model."""
         raise NotReleased("rsquared is not released: it belongs to linear models.")
@@ -174,25 +168,9 @@ class GLMResults(RegressionResults):
         """Return exp of the coefficients with intervals: odds ratios, or ratios of rates."""
         table = np.column_stack([self.params.to_numpy(), self.conf_int(alpha).to_numpy()])
         with np.errstate(over="ignore"):
-            columns = [glm_views.RATIOS[self.link], 0, 1]
+            columns = [RATIOS[self.link], 0, 1]
             frame = pd.DataFrame(np.exp(table), list(self.exog_names), columns)
         return self.claim.marked(frame)
-
-    def summary(
-        self,
-        alpha: float = 0.05,
-        *,
-        ratios: bool = False,
-        yname: str | None = None,
-        xname: Sequence[str] | None = None,
-        title: str | None = None,
-    ) -> Summary:
-        """Return the printable tables; with `ratios`, odds ratios or ratios of rates as well.
-
-        `yname`, `xname` and `title` replace the response's name, the columns' names and the title.
-        """
-        fit = cast(GLMResults, renamed(self, yname, xname))
-        return Summary(glm_views.glm(fit, inference.level(alpha), ratios=ratios).titled(title))
 
     def _rows(self, exog: pd.DataFrame | None, which: str) -> tuple[pd.DataFrame, Floats]:
         """Return the design's rows of a table, and what the offset adds to their predictors."""

@@ -5,17 +5,13 @@ Tested in `tests/api/test_select_family.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import pandas as pd
 
-from dpreg.results import glm_views, inference, remarks
 from dpreg.results.glm import GLMPrediction, GLMResults
-from dpreg.results.named import renamed_selection
 from dpreg.results.selection import SelectionResults
-from dpreg.results.summary import Summary
 
 __all__ = ["GLMSelectionResults"]
 
@@ -24,7 +20,7 @@ __all__ = ["GLMSelectionResults"]
 class GLMSelectionResults(SelectionResults):
     """Terms of a generalised linear model, selected with differential privacy.
 
-    What `SelectionResults` has for "staged" holds here too.
+    What `SelectionResults` has for "adaptive" holds here too.
 
     Parameters
     ----------
@@ -48,12 +44,6 @@ class GLMSelectionResults(SelectionResults):
     trials: str | None = None
     regression: GLMResults | None = None
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the released numbers say of the selection and its fit, printed with the notes."""
-        fitted = [] if self.regression is None else remarks.of_glm(self.regression, self.nobs)
-        return tuple(dict.fromkeys([*remarks.of_selection(self), *fitted]))
-
     def predict(self, exog: pd.DataFrame | None = None, which: str = "mean") -> pd.Series:
         """Return predicted means or linear predictors; see `GLMResults.predict`."""
         return self._family_fit("predict").predict(exog, which)
@@ -67,24 +57,6 @@ class GLMSelectionResults(SelectionResults):
     def ratios(self, alpha: float = 0.05) -> pd.DataFrame:
         """Return exp of the coefficients with intervals: odds ratios, or ratios of rates."""
         return self._family_fit("ratios").ratios(alpha)
-
-    def summary(
-        self,
-        alpha: float = 0.05,
-        *,
-        ratios: bool = False,
-        yname: str | None = None,
-        xname: Sequence[str] | None = None,
-        title: str | None = None,
-    ) -> Summary:
-        """Return the printable tables; with `ratios`, odds ratios or ratios of rates as well.
-
-        `yname`, `xname` and `title` replace the response's name, the names of the fitted columns
-        and the title.
-        """
-        shown = renamed_selection(self, yname, xname)
-        page = glm_views.selection(shown, inference.level(alpha), ratios=ratios)
-        return Summary(page.titled(title))
 
     def _family_fit(self, name: str) -> GLMResults:
         return cast(GLMResults, self._fitted(name))

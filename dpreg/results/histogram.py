@@ -13,10 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpreg.errors import ArgumentError
-from dpreg.results import classic_views, inference
+from dpreg.results.base import ERRORS_AS
 from dpreg.results.classic import Estimates
-from dpreg.results.old_names import ERRORS, old_names
-from dpreg.results.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +24,6 @@ __all__ = ["HistogramResults"]
 Vector = NDArray[np.float64]
 
 
-@old_names(**ERRORS)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class HistogramResults(Estimates):
     """Shares, counts and density of the bins of a column.
@@ -60,6 +57,7 @@ class HistogramResults(Estimates):
     """
 
     kind = "histogram"
+    saved_as = ERRORS_AS
 
     column: str
     levels: tuple[str, ...] = ()
@@ -110,10 +108,6 @@ class HistogramResults(Estimates):
     def density(self) -> pd.Series:
         """The histogram as a density (a share of each level for a categorical column)."""
         return self._series(self.heights(self.probabilities))
-
-    def summary(self, alpha: float = 0.05) -> Summary:
-        """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`."""
-        return Summary(classic_views.histogram(self, inference.level(alpha)))
 
     def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
         """Draw the histogram with intervals; see `dpreg.results.classic_plots.histogram`."""

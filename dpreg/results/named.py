@@ -12,30 +12,24 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pandas as pd
 
 from dpreg.errors import ArgumentError, NotReleased
-from dpreg.results import designs, given_choice, inference
+from dpreg.results import designs, given_choice, inference, page
 from dpreg.results.base import Released
 from dpreg.results.codecs import SCHEMA, plain_mapping, plain_schema
 from dpreg.results.constraints import Constraints, linear_constraints
 from dpreg.results.looks import Look, ReleasedLook
+from dpreg.results.summary import Summary
 from dpreg.results.wald import PairwiseTests, WaldTerms, WaldTest, level_rows, pairwise, wald
 from dpreg.results.withheld import NeverReleased, WithoutRows
 
-if TYPE_CHECKING:
-    from dpreg.results.regression import RegressionResults
-    from dpreg.results.selection import SelectionResults
-    from dpreg.results.summary import Summary
-
-__all__ = ["PublicModel", "StatsmodelsNames", "renamed", "renamed_selection", "robust"]
-
-_S = TypeVar("_S", bound="SelectionResults")
+__all__ = ["PublicModel", "StatsmodelsNames", "robust"]
 
 
 @contextmanager
@@ -84,10 +78,6 @@ class StatsmodelsNames(NeverReleased, Released):
         object.__setattr__(self, "schema", plain_schema(self.schema))
         object.__setattr__(self, "bounds", plain_mapping(self.bounds))
 
-    def _fitted(self, name: str) -> RegressionResults:
-        """Return the regression that has the name, or raise NotReleased."""
-        raise NotImplementedError
-
     @property
     def model(self) -> PublicModel:
         """The public part of the model: formula and names."""
@@ -100,13 +90,13 @@ class StatsmodelsNames(NeverReleased, Released):
         fit = self._fitted("rsquared_adj")
         with _reason_for("rsquared_adj"):
             rows = fit.df_resid + len(fit.exog_names)
-            return 1 - (1 - fit.rsquared) * (rows - fit.k_constant) / fit.df_resid
+            return float(1 - (1 - fit.rsquared) * (rows - fit.k_constant) / fit.df_resid)
 
     @property
     def mse_resid(self) -> float:
         """The residual variance; the same as `scale`."""
         with _reason_for("mse_resid"):
-            return self._fitted("mse_resid").scale
+            return float(self._fitted("mse_resid").scale)
 
     @property
     def k_constant(self) -> int:
@@ -146,6 +136,36 @@ class StatsmodelsNames(NeverReleased, Released):
 
         return cls.from_json(read_text(fname))
 
+    def summary(
+        self,
+        alpha: float = 0.05,
+        *,
+        full: bool = False,
+        ratios: bool = False,
+        yname: str | None = None,
+        xname: Sequence[str] | None = None,
+        title: str | None = None,
+    ) -> Summary:
+        """Return the printable page; print it, or see its `as_html`, `as_latex`, `as_csv`.
+
+        Parameters
+        ----------
+        alpha : float
+            Intervals have level 1 - alpha.
+        full : bool
+            All tables, the budget and every note, where the page is otherwise one screen, and of
+            LaTeX the three columns of a paper.
+        ratios : bool
+            Of a family: odds ratios, or ratios of rates, as well.
+        yname, xname, title
+            Other names of the response and of the fitted columns, and another title.
+        """
+        if ratios and not self.kind.startswith("glm"):
+            raise ArgumentError("ratios belong to a family; a linear model has none.")
+        shown = self._renamed(yname, xname)
+        described = page.page(shown, inference.level(alpha), full=full, ratios=ratios)
+        return Summary(described.titled(title))
+
     def summary2(
         self,
         yname: str | None = None,
@@ -155,7 +175,12 @@ class StatsmodelsNames(NeverReleased, Released):
     ) -> Summary:
         """Return the page of `summary`."""
         fit = self._fitted("summary2")
-        return fit.summary(alpha, yname=yname, xname=xname, title=title)
+        shown: Summary = fit.summary(alpha, yname=yname, xname=xname, title=title)
+        return shown
+
+    def _renamed(self, yname: str | None, xname: Sequence[str] | None) -> Self:
+        """Return the same result under other names of the response and of the columns."""
+        raise NotImplementedError
 
     def wald_test(self, r_matrix: Constraints) -> WaldTest:
         """Test linear constraints jointly, against the law of the errors.
@@ -244,25 +269,3 @@ def robust(cov_type: str) -> dict[str, str]:
     return {
         "description": f"The released spread of {whose} scores, and the noise by its public law."
     }
-
-
-def renamed(
-    fit: RegressionResults, yname: str | None, xname: Sequence[str] | None
-) -> RegressionResults:
-    """Return the same result under other names of the response and of the columns."""
-    if xname is None and yname is None:
-        return fit
-    names = fit.exog_names if xname is None else tuple(xname)
-    if len(names) != len(fit.exog_names):
-        raise ArgumentError(f"xname must hold {len(fit.exog_names)} names, got {len(names)}.")
-    new = dict(zip(fit.exog_names, names, strict=True))
-    weak = {new[name]: why for name, why in fit.weak.items()}
-    return replace(fit, endog_names=yname or fit.endog_names, exog_names=names, weak=weak)
-
-
-def renamed_selection(result: _S, yname: str | None, xname: Sequence[str] | None) -> _S:
-    """Return the same selection under other names of the response and of the fitted columns."""
-    if xname is None and yname is None:
-        return result
-    fit = None if result.regression is None else renamed(result.regression, yname, xname)
-    return replace(result, response=yname or result.response, regression=fit)

@@ -79,7 +79,7 @@ def frequencies(result: SelectionResults, ax: Axes | None = None) -> Axes:
         )
     axes.set_xlim(-0.03, 1.03)
     several = f"share of the {result.draws} released draws (bars: 1 binomial se)"
-    where = "the reported model" if result.method == "staged" else "the one released draw"
+    where = "the reported model" if result.by_looks else "the one released draw"
     axes.set_xlabel(several if result.draws > 1 else f"in {where} (0 no, 1 yes)")
     if len(shares) > len(drawn):
         axes.set_ylabel(f"{len(shares) - len(drawn)} terms not more frequent are left out")

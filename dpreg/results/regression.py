@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from dpreg.errors import ArgumentError, NotReleased
-from dpreg.results import adaptive_views, designs, given_choice, inference, remarks, views
+from dpreg.results import designs, given_choice, inference, marks
+from dpreg.results.base import ERRORS_AS
 from dpreg.results.codecs import plain_mapping
 from dpreg.results.constraints import Constraints, linear_constraints
 from dpreg.results.contrast import Combinations, Contrast, Prediction
-from dpreg.results.named import StatsmodelsNames, renamed
-from dpreg.results.old_names import ERRORS, old_names
-from dpreg.results.summary import Summary
+from dpreg.results.named import StatsmodelsNames
 from dpreg.results.truncated import Truncated
 
 if TYPE_CHECKING:
@@ -41,12 +40,6 @@ _ARRAYS: Final = {
 }
 
 
-@old_names(
-    **ERRORS,
-    residual_variance=("error_variance", "scale"),
-    r_squared=("explained", "rsquared"),
-    residual_df=("error_df", "df_resid"),
-)
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class RegressionResults(StatsmodelsNames):
     """Coefficients of a linear model, released with differential privacy.
@@ -120,6 +113,12 @@ class RegressionResults(StatsmodelsNames):
     """
 
     kind = "regression"
+    saved_as: ClassVar[Mapping[str, str]] = {
+        **ERRORS_AS,
+        "error_variance": "residual_variance",
+        "explained": "r_squared",
+        "error_df": "residual_df",
+    }
 
     endog_names: str
     exog_names: tuple[str, ...]
@@ -208,7 +207,7 @@ class RegressionResults(StatsmodelsNames):
         """
         if self.method != "adaptive":
             raise NotReleased(f'marks belongs to method="adaptive"; this was "{self.method}".')
-        found = [adaptive_views.mark(self.weak.get(name)) for name in self.exog_names]
+        found = [marks.mark(self.weak.get(name)) for name in self.exog_names]
         return self.claim.marked_series(pd.Series(found, list(self.exog_names), dtype=object))
 
     @property
@@ -244,11 +243,6 @@ class RegressionResults(StatsmodelsNames):
     def df_resid(self) -> float:
         """The number of rows less the columns, where the number of rows is public."""
         return _released(self.error_df, "df_resid", "the number of rows is private")
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the released numbers say of the fit, printed with the notes."""
-        return tuple(remarks.of_regression(self))
 
     def conf_int(self, alpha: float = 0.05, cols: ArrayLike | None = None) -> pd.DataFrame:
         """Return intervals of level 1 - alpha, columns 0 and 1, by the law of `pvalues`.
@@ -314,21 +308,6 @@ class RegressionResults(StatsmodelsNames):
         scale = float("nan") if variance is None else variance
         return Prediction(combinations, rows.index, scale, self.claim)
 
-    def summary(
-        self,
-        alpha: float = 0.05,
-        *,
-        yname: str | None = None,
-        xname: Sequence[str] | None = None,
-        title: str | None = None,
-    ) -> Summary:
-        """Return the printable tables, with `as_text`, `as_html`, `as_latex` and `as_csv`.
-
-        `yname`, `xname` and `title` replace the response's name, the columns' names and the title.
-        """
-        page = views.regression(renamed(self, yname, xname), inference.level(alpha))
-        return Summary(page.titled(title))
-
     def plot(self, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
         """Draw the coefficients with their intervals; see `dpreg.results.plots.coefficients`."""
         from dpreg.results import plots
@@ -342,8 +321,15 @@ class RegressionResults(StatsmodelsNames):
     def _series(self, values: Vector) -> pd.Series:
         return self.claim.marked_series(pd.Series(values, list(self.exog_names), copy=True))
 
-    def _fitted(self, name: str) -> RegressionResults:
-        return self
+    def _renamed(self, yname: str | None, xname: Sequence[str] | None) -> Self:
+        if xname is None and yname is None:
+            return self
+        names = self.exog_names if xname is None else tuple(xname)
+        if len(names) != len(self.exog_names):
+            raise ArgumentError(f"xname must hold {len(self.exog_names)} names, got {len(names)}.")
+        new = dict(zip(self.exog_names, names, strict=True))
+        weak = {new[name]: why for name, why in self.weak.items()}
+        return replace(self, endog_names=yname or self.endog_names, exog_names=names, weak=weak)
 
 
 def _released(value: float | None, name: str, reason: str) -> float:

@@ -1,8 +1,8 @@
 """The page that a summary prints, as plain data: what stands on it, not how it looks.
 
-`views` makes a `Report` from a result; `summary` draws it as text, HTML, LaTeX or CSV.
+`page` makes a `Report` from a result; `summary` draws it as text, HTML, LaTeX or CSV.
 
-Tested in `tests/results/test_views.py`.
+Tested in `tests/results/test_page.py`.
 """
 
 from __future__ import annotations
@@ -58,11 +58,15 @@ Block = Facts | Grid | Paragraph
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A page: a title, a stamp for its head and foot where there is one, and blocks."""
+    """A page: a title, a stamp for its head and foot where there is one, and blocks.
+
+    `paper` has the blocks that LaTeX shows, where these are others.
+    """
 
     title: str
     stamp: str | None
     blocks: tuple[Block, ...]
+    paper: tuple[Block, ...] = ()
 
     def titled(self, title: str | None) -> Report:
         """Return the page under another title; None keeps it."""

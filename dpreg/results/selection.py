@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -14,14 +14,12 @@ from numpy.typing import ArrayLike
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, NotReleased, shown
-from dpreg.results import inference, remarks, views
+from dpreg.results import inference
 from dpreg.results.codecs import HUGE, plain_mapping
 from dpreg.results.constraints import Constraints
 from dpreg.results.contrast import Contrast, Prediction
-from dpreg.results.named import StatsmodelsNames, renamed_selection
-from dpreg.results.old_names import old_names
+from dpreg.results.named import StatsmodelsNames
 from dpreg.results.regression import RegressionResults
-from dpreg.results.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +29,6 @@ __all__ = ["SelectionResults"]
 Number = Fraction | float
 
 
-@old_names(chosen=("reported", "selected"), chosen_again=("stabilities", "stability"))
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class SelectionResults(StatsmodelsNames):
     """Variables of a linear model, selected with differential privacy.
@@ -61,14 +58,14 @@ class SelectionResults(StatsmodelsNames):
     nobs : int or None
         Rows, where their number is public (replace-one, without `person`); else None.
     method, mechanism, engine : str
-        "pcls"; "permute-and-flip", ...; "enumerate", "tree". "staged" has the noise of its looks
+        "pcls"; "permute-and-flip", ...; "enumerate", "tree". "adaptive" has the noise of its looks
         for a mechanism, and the engine "tests".
     units, hierarchy : str
     max_terms : int or None
     eps, delta : Fraction
         As typed in the call: the most that it may cost. `spent` is what it did cost.
     radius, clip : Fraction
-        Of the l1 ball (None for "staged") and of the response, in units of the scaled response.
+        Of the l1 ball (None for "adaptive") and of the response, in units of the scaled response.
     radius_source : {"given", "default", "private", "none"}
     center : bool
     penalty : str
@@ -89,24 +86,27 @@ class SelectionResults(StatsmodelsNames):
     passes : int
         How often the rows were read for this call; a count of them alone is not a pass.
     best : tuple of str
-        "staged": the model that `params` describe: `reported`, and of each of `alternatives` the
+        "adaptive": the model that `params` describe: `reported`, and of each of `alternatives` the
         terms that say most of it.
     alternatives : tuple of tuples of str
-        "staged": groups of two to six terms that the release cannot tell apart. Each explains more
-        than chance would, and of none is it known which of its terms does.
+        "adaptive": groups of two to six terms that the release cannot tell apart. Each explains
+        more than chance would, and of none is it known which of its terms does.
     levels, choice_errors : mappings of str to float
-        "staged": read them as `level` and `level_errors`.
+        "adaptive": read them as `level` and `level_errors`.
     false_inclusions : float or None
-        "staged": the level that terms were held against.
+        "adaptive": the level that terms were held against.
     stabilities : mapping of str to float
         In files of dpreg 0.2, which had it in the place of `level`.
     certified : bool or None
         In files of dpreg 0.2: whether it was proved that no model is better.
+    releases : tuple of ReleasedLook
+        "adaptive": what was released, look by look.
     looks : tuple of Look
-        "staged": what was released, look by look.
+        The same in files of dpreg 0.2.
     """
 
     kind = "selection"
+    saved_as: ClassVar[Mapping[str, str]] = {"reported": "chosen", "stabilities": "chosen_again"}
 
     response: str
     candidates: tuple[str, ...]
@@ -169,6 +169,11 @@ class SelectionResults(StatsmodelsNames):
     def selected(self) -> list[str]:
         """The terms of the reported model, kept ones included."""
         return list(self.reported)
+
+    @property
+    def by_looks(self) -> bool:
+        """Whether terms were chosen from looks; ``"staged"`` is what dpreg 0.2 called it."""
+        return self.method in ("adaptive", "staged")
 
     @property
     def draws(self) -> int:
@@ -260,14 +265,6 @@ class SelectionResults(StatsmodelsNames):
         return self._fitted("df_resid").df_resid
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the released numbers say of the selection and its fit, printed with the notes."""
-        fitted = (
-            () if self.regression is None else remarks.of_regression(self.regression, self.nobs)
-        )
-        return tuple(dict.fromkeys([*remarks.of_selection(self), *fitted]))
-
-    @property
     def endog_names(self) -> str:
         """The response; statsmodels' name for it."""
         return self.response
@@ -301,22 +298,6 @@ class SelectionResults(StatsmodelsNames):
         """Return predicted means with standard errors."""
         return self._fitted("get_prediction").get_prediction(exog)
 
-    def summary(
-        self,
-        alpha: float = 0.05,
-        *,
-        yname: str | None = None,
-        xname: Sequence[str] | None = None,
-        title: str | None = None,
-    ) -> Summary:
-        """Return the printable tables; print it, or see its `as_html`, `as_latex`, `as_csv`.
-
-        `yname`, `xname` and `title` replace the response's name, the names of the fitted columns
-        and the title.
-        """
-        shown = renamed_selection(self, yname, xname)
-        return Summary(views.selection(shown, inference.level(alpha)).titled(title))
-
     def plot(self, kind: str | None = None, ax: Axes | None = None) -> Axes:
         """Draw the result.
 
@@ -344,12 +325,16 @@ class SelectionResults(StatsmodelsNames):
 
     def _of_looks(self, name: str, values: Mapping[str, float]) -> pd.Series:
         if not values:
-            raise NotReleased(f'{name} needs method="staged"; this was method="{self.method}".')
+            raise NotReleased(f'{name} needs method="adaptive"; this was method="{self.method}".')
         return self._series(np.array([values[term] for term in self.candidates]))
+
+    def _renamed(self, yname: str | None, xname: Sequence[str] | None) -> Self:
+        fit = None if self.regression is None else self.regression._renamed(yname, xname)
+        return replace(self, response=yname or self.response, regression=fit)
 
     def _fitted(self, name: str) -> RegressionResults:
         if self.regression is None:
-            if self.best == () and self.method == "staged":
+            if self.best == () and self.by_looks:
                 raise NotReleased(f"{name} is not released: the chosen model has no columns.")
             raise NotReleased(
                 f"{name} is not released: this call used fit=None, which selects and fits nothing. "

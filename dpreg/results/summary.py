@@ -1,30 +1,27 @@
-"""Draws a `Report` as text, HTML, LaTeX or CSV, with statsmodels' tables.
+"""Draws a `Report` as text, HTML, LaTeX or CSV, in the manner of statsmodels' tables.
 
-Formats are copies: nothing of statsmodels' is changed. Every character of every name is escaped
-for where it goes. This is the only file that imports statsmodels.iolib.
+Every character of every name is escaped for where it goes.
 """
 
 from __future__ import annotations
 
-import copy
 import csv
 import html
 import io
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING, Final
 
 from dpreg.errors import printable
-from dpreg.results.lines import fold
-from dpreg.results.report import Facts, Grid, Paragraph, Report
+from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
 
 if TYPE_CHECKING:
     from statsmodels.iolib.table import SimpleTable
 
-__all__ = ["Summary"]
+__all__ = ["Printed", "Summary", "fold"]
 
 _WIDTH: Final = 78
 _WIDEST_CELL: Final = 24
@@ -38,6 +35,7 @@ _STAMP_STYLE: Final = "color: #b00000; font-weight: bold; text-align: center"
 _TEXT_STYLE: Final = "max-width: 60em; margin: 4px 0; text-align: left"
 _TABLE_STYLE: Final = "border-collapse: collapse; margin: 8px 0; border: solid; border-width: 1px 0"
 _SIDES: Final = {"l": "left", "r": "right", "c": "center"}
+_PIECES: Final = re.compile(r"[\[(]?[^\s\[(:_]*[:_]?\s*")
 
 _LATEX: Final = {
     "\\": r"\textbackslash{}",
@@ -57,11 +55,8 @@ _LATEX: Final = {
     '"': "{''}",  # \textquotedbl is not in LaTeX's default encoding
 }
 
-
-class _Head(str):
-    """A cell of a header row."""
-
-    __slots__ = ()
+Row = tuple[str, ...]
+Table = Facts | Grid
 
 
 class Summary:
@@ -82,7 +77,10 @@ class Summary:
     @property
     def tables(self) -> list[SimpleTable]:
         """The tables as statsmodels' `SimpleTable`, in order."""
-        return [_table(block) for block in self.report.blocks if not isinstance(block, Paragraph)]
+        from statsmodels.iolib.table import SimpleTable  # slow to import
+
+        tables = [block for block in self.report.blocks if not isinstance(block, Paragraph)]
+        return [SimpleTable([*_head(block), *_body(block)]) for block in tables]
 
     def as_text(self) -> str:
         """Return the page as text of 78 columns; a table that is wider goes on below itself."""
@@ -97,44 +95,30 @@ class Summary:
             if isinstance(block, Paragraph):
                 lines.append(_wrapped(block))
             else:
-                lines.append(("\n" + "=" * _WIDTH + "\n").join(map(_text_table, parts(block))))
+                lines.append(("\n" + "=" * _WIDTH + "\n").join(map(_text_table, _parts(block))))
         return "\n".join([*lines, "=" * _WIDTH, *stamp])
 
     def as_html(self) -> str:
         """Return the page as an HTML fragment."""
-        stamp = [f'<p style="{_STAMP_STYLE}">{html.escape(self.report.stamp or "")}</p>']
-        lines = ['<div class="dpreg">', *stamp[: bool(self.report.stamp)]]
-        lines.append(f"<p><strong>{_to_html(self.report.title)}</strong></p>")
-        for block in self.report.blocks:
-            if isinstance(block, Paragraph):
-                label, text = _to_html(_label(block)), _to_html(block.text)
-                lines.append(f'<p style="{_TEXT_STYLE}"><strong>{label}</strong> {text}</p>')
-            else:
-                table = str(_table(block).as_html())
-                table = table.replace("<table ", f'<table style="{_TABLE_STYLE}" ', 1)
-                lines.append(f'<div style="overflow-x: auto">{table}</div>')
-        return "\n".join([*lines, *stamp[: bool(self.report.stamp)], "</div>"])
+        stamp = [f'<p style="{_STAMP_STYLE}">{_to_html(self.report.stamp or "")}</p>']
+        stamp = stamp[: bool(self.report.stamp)]
+        title = f"<p><strong>{_to_html(self.report.title)}</strong></p>"
+        blocks = map(_html_block, self.report.blocks)
+        return "\n".join(['<div class="dpreg">', *stamp, title, *blocks, *stamp, "</div>"])
 
     def as_latex(self) -> str:
         r"""Return the page as LaTeX for the body of a document; it needs no package.
 
-        Tables are as wide as a page of the standard classes at 10 points, and long ones are cut
-        into several, so that they break over pages.
+        Of a result this is the table of a paper, of three columns; ``summary(full=True)`` has the
+        whole page. Tables are as wide as a page of the standard classes at 10 points, and long ones
+        are cut into several, so that they break over pages.
         """
-        stamp = [rf"\begin{{center}}\textbf{{{_to_latex(self.report.stamp or '')}}}\end{{center}}"]
-        lines = [*stamp[: bool(self.report.stamp)]]
-        lines.append(rf"\begin{{center}}\textbf{{{_to_latex(self.report.title)}}}\end{{center}}")
-        for block in self.report.blocks:
-            if isinstance(block, Paragraph):
-                label, text = _to_latex(_label(block)), _to_latex(block.text)
-                lines.append(rf"{{\noindent\raggedright\textbf{{{label}}} {text}\par}}")
-            else:
-                lines += [
-                    _latex_table(page)
-                    for part in parts(block, _LATEX_WIDTH)
-                    for page in _pages(part)
-                ]
-        return "\n".join([*lines, *stamp[: bool(self.report.stamp)]]) + "\n"
+        stamp, title = (
+            [rf"\begin{{center}}\textbf{{{_to_latex(text)}}}\end{{center}}"] * bool(text)
+            for text in (self.report.stamp or "", self.report.title)
+        )
+        blocks = chain.from_iterable(map(_latex_block, self.report.paper or self.report.blocks))
+        return "\n".join([*stamp, *title, *blocks, *stamp]) + "\n"
 
     def as_csv(self) -> str:
         """Return the page as comma-separated values; labels and texts are rows of their own."""
@@ -146,7 +130,7 @@ class Summary:
             elif isinstance(block, Facts):
                 rows += [*block.left, *block.right]
             else:
-                rows += _one_line(_cells(block))
+                rows += [*_head(block), *block.rows]
         text = io.StringIO()
         plain = [[printable(cell) for cell in row] for row in [*rows, *stamp]]
         csv.writer(text, lineterminator="\n").writerows(plain)
@@ -164,52 +148,118 @@ class Summary:
         return self.as_latex()
 
 
-def _cells(block: Facts | Grid) -> list[list[str]]:
-    """Return a block's rows; cells of a header row are `_Head`."""
+class Printed:
+    """The part that results, plans and studies share: they are read as their `summary`."""
+
+    __slots__ = ()
+
+    def summary(self) -> Summary:
+        """Return the printable page."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+
+def fold(label: str, limit: int) -> list[str]:
+    """Break a label into lines: at blanks, before brackets, after colons and underscores.
+
+    A piece that is still too long is cut, and what is left over has at least four characters, so
+    that no line is a lone bracket.
+    """
+    lines, line = [], ""
+    for piece in _PIECES.findall(label):
+        if len(line) + len(piece.rstrip()) > limit and line:
+            lines.append(line.rstrip())
+            line = "  "
+        line += piece
+        while len(line.rstrip()) > limit:
+            cut = min(limit, len(line.rstrip()) - 4)
+            lines.append(line[:cut])
+            line = "  " + line[cut:]
+    return [*lines, line.rstrip()]
+
+
+def _head(block: Table) -> list[Row]:
+    """Return a table's headers, each on one line; facts have none."""
+    if isinstance(block, Facts):
+        return []
+    return [tuple(head.replace("\n", " ") for head in block.headers)]
+
+
+def _body(block: Table) -> Sequence[Row]:
     if isinstance(block, Grid):
-        return [[_Head(cell) for cell in block.headers], *map(list, block.rows)]
+        return block.rows
     pairs = zip_longest(block.left, block.right, fillvalue=("", ""))
-    return [[_colon(a), x, "", _colon(b), y] for (a, x), (b, y) in pairs]
+    return [(_colon(a), x, "", _colon(b), y) for (a, x), (b, y) in pairs]
 
 
-def _aligns(block: Facts | Grid) -> str:
+def _aligns(block: Table) -> str:
     return block.aligns if isinstance(block, Grid) else "lrllr"
 
 
-def _table(block: Facts | Grid, rows: list[list[str]] | None = None, **text: Any) -> SimpleTable:
-    """Return a statsmodels table, its formats copied."""
-    # Printing alone needs them, and they are slow to import.
-    from statsmodels.iolib.table import SimpleTable
-    from statsmodels.iolib.tableformatting import fmt_base
-
-    aligns = _aligns(block)
-    base = {**copy.deepcopy(fmt_base), "data_aligns": aligns}
-    plain = {"table_dec_above": None, "table_dec_below": None, "data_fmts": ["%s"]}
-    html_cells = [partial(_html_cell, align=align) for align in aligns]
-    table = SimpleTable(
-        rows or _one_line(_cells(block)),
-        txt_fmt={**base, **plain, "colwidths": None, **text},
-        html_fmt={"data_fmts": html_cells, "data_aligns": aligns},
-        ltx_fmt={"data_fmts": [_latex_cell], "data_aligns": aligns, "replacements": {}},
+def _text_table(block: Table) -> str:
+    if isinstance(block, Facts):  # two labels and two values share the width
+        labels = [max(len(name) + 1 for name, _ in side) for side in (block.left, block.right)]
+        half = (_WIDTH - 5) // 2
+        widths = [labels[0], half - labels[0], 1, labels[1], _WIDTH - 5 - half - labels[1]]
+        head, body = _folded(block, widths)
+    else:
+        head, body = _folded(block, _limits(block))
+        widths = _widths(head + body)
+        spare = _WIDTH - sum(widths) - len(widths) + 1
+        widths = [width + spare // len(widths) for width in widths]
+        widths[0] += spare % len(widths)
+    rule = ["-" * (sum(widths) + len(widths) - 1)] * bool(head)
+    sides = {"l": str.ljust, "r": str.rjust, "c": str.center}
+    put = [sides[align] for align in _aligns(block)]
+    upper, lower = (
+        [" ".join(f(c, w) for f, c, w in zip(put, line, widths, strict=True)) for line in lines]
+        for lines in (head, body)
     )
-    if isinstance(block, Grid):
-        heads = [row for row in table if row and isinstance(row[0].data, _Head)]
-        heads[-1].add_format("txt", row_dec_below="-")
-        heads[-1].add_format("latex", row_dec_below=r"\midrule")
-    return table
+    return "\n".join(line.rstrip() for line in [*upper, *rule, *lower])
 
 
-def parts(block: Facts | Grid, width: int = _WIDTH) -> list[Facts | Grid]:
+def _folded(block: Table, limits: Sequence[int]) -> tuple[list[Row], list[Row]]:
+    """Return the lines of head and body, in which no cell is wider than it may be."""
+    head: list[Row] = []
+    if isinstance(block, Grid):  # short headers stand on the lowest line
+        cells = [header.split("\n") for header in block.headers]
+        tall = max(map(len, cells))
+        head = list(zip(*([""] * (tall - len(cell)) + cell for cell in cells), strict=True))
+    body: list[Row] = []
+    for row in _body(block):
+        each = [fold(printable(cell), limit) for cell, limit in zip(row, limits, strict=True)]
+        body += zip_longest(*each, fillvalue="")
+    return head, body
+
+
+def _limits(block: Grid) -> list[int]:
+    """Return how wide each column may be: the first takes what the others leave of a page."""
+    others = [_WIDEST_CELL] * (len(block.headers) - 1)
+    head, body = _folded(block, [_WIDTH, *others])
+    left = _WIDTH - sum(_widths(head + body)[1:]) - len(others)
+    return [max(left, _LABEL), *others]
+
+
+def _widths(rows: list[Row]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def _parts(block: Table, width: int = _WIDTH) -> list[Table]:
     """Cut a table that is too wide into several with the same first column."""
     if isinstance(block, Facts):
         return [block]
-    widths = _widths(_wrapped_rows(_cells(block), _limits(block)))
+    head, body = _folded(block, _limits(block))
     first = min(max(map(len, (block.headers[0], *(row[0] for row in block.rows)))), _LABEL)
-    groups: list[list[int]] = [[]]
+    groups: list[list[int]] = [[0]]
     room = width - first
-    for column, wide in enumerate(widths[1:], 1):
-        if room < wide + 1 and groups[-1]:
-            groups.append([])
+    for column, wide in enumerate(_widths(head + body)[1:], 1):
+        if room < wide + 1 and len(groups[-1]) > 1:
+            groups.append([0])
             room = width - first
         groups[-1].append(column)
         room -= wide + 1
@@ -217,65 +267,12 @@ def parts(block: Facts | Grid, width: int = _WIDTH) -> list[Facts | Grid]:
         return [block]
     return [
         Grid(
-            tuple(block.headers[j] for j in (0, *group)),
-            tuple(tuple(row[j] for j in (0, *group)) for row in block.rows),
-            "".join(block.aligns[j] for j in (0, *group)),
+            tuple(block.headers[j] for j in group),
+            tuple(tuple(row[j] for j in group) for row in block.rows),
+            "".join(block.aligns[j] for j in group),
         )
         for group in groups
     ]
-
-
-def _text_table(block: Facts | Grid) -> str:
-    if isinstance(block, Facts):
-        rows, widths = _fact_rows(block)
-    else:
-        rows = _wrapped_rows(_cells(block), _limits(block))
-        widths = _widths(rows)
-        spare = _WIDTH - sum(widths) - len(widths) + 1
-        widths = [w + spare // len(widths) for w in widths]
-        widths[0] += spare % len(widths)
-    text = _table(block, rows, colwidths=widths).as_text()
-    return "\n".join(line.rstrip() for line in text.split("\n"))
-
-
-def _fact_rows(block: Facts) -> tuple[list[list[str]], list[int]]:
-    """Share the width between two labels and two values; long values take several lines."""
-    labels = [max(len(name) + 1 for name, _ in side) for side in (block.left, block.right)]
-    values = [(_WIDTH - 5) // 2 - labels[0], (_WIDTH - 5) - (_WIDTH - 5) // 2 - labels[1]]
-    widths = [labels[0], values[0], 1, labels[1], values[1]]
-    return _wrapped_rows(_cells(block), widths), widths
-
-
-def _wrapped_rows(rows: list[list[str]], limits: Sequence[int]) -> list[list[str]]:
-    """Return rows in which no cell is wider than it may be: long ones go on below."""
-    lines: list[list[str]] = []
-    for row in rows:
-        head = bool(row) and isinstance(row[0], _Head)
-        cells = [_fold(cell, limit) for cell, limit in zip(row, limits, strict=True)]
-        if head:  # short headers stand on the lowest line
-            tall = max(map(len, cells))
-            cells = [[""] * (tall - len(cell)) + cell for cell in cells]
-        kind = _Head if head else str
-        lines += [[kind(cell) for cell in line] for line in zip_longest(*cells, fillvalue="")]
-    return lines
-
-
-def _fold(cell: str, limit: int) -> list[str]:
-    if isinstance(cell, _Head):
-        return cell.split("\n")
-    return fold(printable(cell), limit)
-
-
-def _limits(block: Grid) -> list[int]:
-    """Return how wide each column may be: the first takes what the others leave of a page."""
-    others = [_WIDEST_CELL] * (len(block.headers) - 1)
-    rows = _wrapped_rows([cells[1:] for cells in _cells(block)], others)
-    left = _WIDTH - sum(_widths(rows)) - len(others) if others else _WIDTH
-    return [max(left, _LABEL), *others]
-
-
-def _widths(rows: list[list[str]]) -> list[int]:
-    return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
 def _wrapped(block: Paragraph) -> str:
@@ -286,20 +283,65 @@ def _wrapped(block: Paragraph) -> str:
     )
 
 
-def _pages(block: Facts | Grid) -> list[Facts | Grid]:
-    """Cut a long table into several that fit on a page each."""
-    if isinstance(block, Facts) or len(block.rows) <= _PAGE:
-        return [block]
-    pieces = [block.rows[i : i + _PAGE] for i in range(0, len(block.rows), _PAGE)]
-    return [replace(block, rows=piece) for piece in pieces]
+def _html_block(block: Block) -> str:
+    if isinstance(block, Paragraph):
+        label, text = _to_html(_label(block)), _to_html(block.text)
+        return f'<p style="{_TEXT_STYLE}"><strong>{label}</strong> {text}</p>'
+    heads = isinstance(block, Facts)
+    rows = [_html_row(row, block, head=True) for row in _head(block)]
+    rows += [_html_row(row, block, colons=heads) for row in _body(block)]
+    table = f'<table style="{_TABLE_STYLE}" class="simpletable">\n' + "\n".join(rows)
+    return f'<div style="overflow-x: auto">{table}\n</table></div>'
 
 
-def _latex_table(block: Facts | Grid) -> str:
-    text = str(_table(block).as_latex_tabular())
-    for rule in ("toprule", "midrule", "bottomrule"):  # booktabs' names
-        text = text.replace(f"\\{rule}", r"\hline")
-    small = r"\footnotesize\setlength{\tabcolsep}{3pt}"
-    return text.replace(r"\begin{tabular}", small + "\n" + r"\begin{tabular}", 1)
+def _html_row(row: Row, block: Table, *, head: bool = False, colons: bool = False) -> str:
+    cells = []
+    for cell, align in zip(row, _aligns(block), strict=True):
+        tag = "th" if head or (colons and cell.endswith(":")) else "td"
+        line = "; border-bottom: 1px solid" if head else ""
+        style = f"text-align: {_SIDES[align]}; padding: 1px 10px{line}"
+        cells.append(f'<{tag} style="{style}">{_to_html(cell)}</{tag}>')
+    return f"<tr>{' '.join(cells)}</tr>"
+
+
+def _latex_block(block: Block) -> list[str]:
+    if isinstance(block, Paragraph):
+        label, text = _to_latex(_label(block)), _to_latex(block.text)
+        return [rf"{{\noindent\raggedright\textbf{{{label}}} {text}\par}}"]
+    pages: list[Table] = []
+    for part in _parts(block, _LATEX_WIDTH):
+        if isinstance(part, Facts):
+            pages.append(part)
+        else:
+            pieces = range(0, max(len(part.rows), 1), _PAGE)
+            pages += [replace(part, rows=part.rows[at : at + _PAGE]) for at in pieces]
+    return [_latex_table(page) for page in pages]
+
+
+def _latex_table(block: Table) -> str:
+    heads = [[f"\\textbf{{{_to_latex(c)}}}" if c else "" for c in row] for row in _head(block)]
+    rows = [[_latex_cell(cell) for cell in row] for row in _body(block)]
+    head, body = ([" & ".join(cells) + r" \\" for cells in part] for part in (heads, rows))
+    lines = [
+        r"\begin{center}",
+        r"\footnotesize\setlength{\tabcolsep}{3pt}",
+        rf"\begin{{tabular}}{{{_aligns(block)}}}",
+        *([r"\hline", *head] if head else []),
+        *[r"\hline", *body, r"\hline"],
+        *[r"\end{tabular}", r"\end{center}"],
+    ]
+    return "\n".join(lines)
+
+
+def _latex_cell(cell: str) -> str:
+    text = _to_latex(cell)
+    if len(cell) <= _LONG_CELL:
+        return text
+    for mark in (r"\_", ":"):
+        text = text.replace(mark, mark + r"\allowbreak{}")
+    for mark in ("(", "{[}"):
+        text = text.replace(mark, r"\allowbreak{}" + mark)
+    return rf"\parbox[t]{{0.3\linewidth}}{{\raggedright {text}}}"
 
 
 def _colon(label: str) -> str:
@@ -310,35 +352,9 @@ def _label(block: Paragraph) -> str:
     return block.label if block.label.startswith("[") else _colon(block.label)
 
 
-def _one_line(rows: list[list[str]]) -> list[list[str]]:
-    """Put headers of several lines on one; names keep what they have."""
-    return [
-        [_Head(cell.replace("\n", " ")) if isinstance(cell, _Head) else cell for cell in row]
-        for row in rows
-    ]
-
-
 def _to_html(text: str) -> str:
     return html.escape(printable(text), quote=True)
 
 
 def _to_latex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in printable(text))
-
-
-def _html_cell(cell: str, align: str) -> str:
-    tag = "th" if isinstance(cell, _Head) or cell.endswith(":") else "td"
-    line = "; border-bottom: 1px solid" if isinstance(cell, _Head) else ""
-    style = f"text-align: {_SIDES[align]}; padding: 1px 10px{line}"
-    return f'<{tag} style="{style}">{_to_html(cell)}</{tag}>'
-
-
-def _latex_cell(cell: str) -> str:
-    text = _to_latex(cell)
-    if len(cell) > _LONG_CELL:
-        for mark in (r"\_", ":"):
-            text = text.replace(mark, mark + r"\allowbreak{}")
-        for mark in ("(", "{[}"):
-            text = text.replace(mark, r"\allowbreak{}" + mark)
-        return rf"\parbox[t]{{0.3\linewidth}}{{\raggedright {text}}}"
-    return rf"\textbf{{{text}}}" if isinstance(cell, _Head) and cell else text

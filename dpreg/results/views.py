@@ -1,184 +1,172 @@
-"""What each result's summary says: results in, plain `Report` out."""
+"""The tables of a page: released numbers in, strings out."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
-from decimal import Decimal
-from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from dpreg.privacy.budget import decimal_string
-from dpreg.results import adaptive_views, opening, staged_views
-from dpreg.results.fit_views import (
-    coefficients,
-    estimate_headers,
-    fit_facts,
-    fit_notes,
-    fixed,
-    looks,
-    numbers,
-    weakly,
-)
-from dpreg.results.report import Block, Facts, Grid, Paragraph, Report
+from dpreg.privacy.objective import OBJECTIVE
+from dpreg.results.looks import ReleasedLook
+from dpreg.results.marks import letters
+from dpreg.results.report import Block, Grid, Paragraph
 
 if TYPE_CHECKING:
-    from dpreg.results.base import Released
     from dpreg.results.claim import PrivacyClaim
+    from dpreg.results.classic import Estimates
     from dpreg.results.contrast import Contrast
+    from dpreg.results.histogram import HistogramResults
+    from dpreg.results.looks import Look
     from dpreg.results.regression import RegressionResults
     from dpreg.results.selection import SelectionResults
 
 __all__ = [
-    "chosen_terms",
-    "closing",
-    "contrast",
-    "fixed",
-    "privacy_facts",
-    "regression",
-    "selection",
-    "step_notes",
-]
+    "RATIOS", "budget", "coefficients", "contrast", "estimates", "fixed", "has_errors",
+    "is_picture", "looks", "paper", "picture", "ratios", "terms",
+]  # fmt: skip
 
+RATIOS: Final = {"logit": "odds ratio", "log": "rate ratio"}
 _MANY_TERMS: Final = 40
-"""A selection table longer than this gathers the terms that no draw holds in a paragraph."""
-
-_LONG_FORMULA: Final = 600  # characters
-_METHODS: Final = {"pcls": "PCLS", "pcpl": "PCPL"}
-
-
-def selection(result: SelectionResults, alpha: float) -> Report:
-    """Return the page of a selection, with its coefficients where there are any."""
-    blocks = chosen_terms(result, alpha)
-    notes = list(result.notes)
-    fit = result.regression
-    if result.method == "staged":
-        notes = staged_views.notes(result)
-    notes = [*result.remarks, *notes]
-    if fit is not None:
-        blocks += [fit_facts(fit), coefficients(fit, alpha)]
-        notes = [*fit_notes(fit), *notes, *fit.notes]
-    blocks += looks((*result.looks, *(() if fit is None else fit.looks)))
-    blocks += [] if fit is None else [*adaptive_views.looks(fit.releases), *weakly(fit)]
-    blocks += adaptive_views.caution(fit)
-    if result.draws > 1:
-        notes.insert(0, _frequency_note(result.draws))
-    blocks += closing(result.claim, notes)
-    return Report(
-        f"Private variable selection: {result.response}", result.claim.stamp, tuple(blocks)
-    )
+"""A table of terms longer than this gathers those that no draw holds in a paragraph."""
+_MANY_BINS: Final = 20
+"""A histogram of more bins is printed as a picture; `conf_int` has its intervals."""
+_BAR: Final = 24
+_KINDS: Final = {"box": "in the box", "locating": "to locate", "fitting": "to fit"}
 
 
-def chosen_terms(result: SelectionResults, alpha: float) -> list[Block]:
-    """Return the first part of a selection's page: all but coefficients, looks and notes."""
-    return [
-        *opening.selection(result, alpha),
-        Paragraph("Formula", _cut(result.formula, "formula")),
-        Paragraph("Selected", _cut(result.selected_formula, "selected_formula")),
-        _selection_facts(result),
-        *_selection_table(result),
-        *staged_views.groups(result),
-    ]
+def has_errors(fit: RegressionResults) -> bool:
+    """Whether there are standard errors; some methods, and fits of few rows, have none."""
+    return not fit.bse.isna().all()
 
 
-def regression(result: RegressionResults, alpha: float) -> Report:
-    """Return the page of a regression."""
-    blocks: list[Block] = [
-        *opening.regression(result, alpha),
-        Paragraph("Formula", _cut(result.formula, "formula")),
-        _regression_facts(result),
-        coefficients(result, alpha),
-        *looks(result.looks),
-        *adaptive_views.looks(result.releases),
-        *weakly(result),
-        *adaptive_views.caution(result),
-        *closing(result.claim, [*result.remarks, *fit_notes(result), *result.notes]),
-    ]
-    title = f"Private linear regression: {result.endog_names}"
-    return Report(title, result.claim.stamp, tuple(blocks))
+def coefficients(fit: RegressionResults, alpha: float, *, full: bool) -> Grid:
+    """Return the table of coefficients; without errors where there are none.
 
-
-def contrast(result: Contrast, alpha: float) -> Report:
-    """Return the page of a test of constraints."""
-    table = result.summary_frame(alpha)
-    rows = tuple(
-        (str(name), *numbers(values))
-        for name, values in zip(table.index, table.to_numpy(), strict=True)
-    )
-    grid = Grid(("", *estimate_headers(alpha)), rows, "lrrrrrr")
-    return Report("Test for constraints", result.claim.stamp, (grid,))
-
-
-def _selection_facts(result: SelectionResults) -> Facts:
-    kept, free = len(result.kept), len(result.candidates)
-    left = (
-        ("Method", _METHODS.get(result.method, result.method)),
-        ("Mechanism", result.mechanism),
-        ("Engine", result.engine),
-        *staged_views.facts(result),
-        ("Models", _count(result.n_models)),
-        ("Terms", f"{kept} kept, {free} candidates"),
-        ("Units", result.units),
-        ("Hierarchy", result.hierarchy),
-        ("max_terms", "none" if result.max_terms is None else str(result.max_terms)),
-        ("Draws", str(result.draws)),
-        ("Bounds", _sources(result.bounds)),
-    )
-    right = (
-        *privacy_facts(result),
-        *[("Radius", f"{_short(r)} ({result.radius_source})") for r in _given(result.radius)],
-        ("Clip", _short(result.clip)),
-        ("Penalty", result.penalty),
-        *[("phi (per column)", _short(phi)) for phi in _given(result.phi)],
-        *[("psi (per term)", _short(psi)) for psi in _given(result.psi)],
-        *([("Sigma2", _short(result.sigma2))] if result.sigma2 is not None else []),
-    )
-    return Facts(left, right)
-
-
-def _regression_facts(result: RegressionResults) -> Facts:
-    fit = fit_facts(result)
-    intervals = fit.right[-1]
-    left = (
-        ("Dep. Variable", result.endog_names),
-        *fit.left,
-        ("Scaling", result.scaling),
-        ("Df Model", f"{result.df_model:.0f}"),
-        *fit.right[:-1],
-    )
-    right = (
-        *privacy_facts(result),
-        ("Clip", _short(result.clip)),
-        ("Bounds", _sources(result.bounds)),
-        intervals,
-    )
-    return Facts(left, right)
-
-
-def privacy_facts(result: Released) -> tuple[tuple[str, str], ...]:
-    """Return what every summary says of the claim and of the rows.
-
-    eps and delta are what was spent: pure noise costs no delta, whatever the call allows.
+    The whole page has both kinds of standard error; one screen has the noise's share of the
+    variance, and marks.
     """
-    eps, delta = result.claim.spent.as_decimal()
-    return (
-        ("Neighbors", result.claim.neighbors),
-        ("Contributions", "all" if result.claim.whole else str(result.claim.contributions)),
-        ("eps", eps),
-        ("delta", delta),
-        ("n", "private" if result.nobs is None else f"{result.nobs:,}"),
-        ("Passes", str(result.passes)),
+    marked = letters(fit, alpha)
+    if not has_errors(fit):
+        width = 2 if full or not any(marked) else 3
+        values = (fixed(value, 4) for value in fit.coefficients)
+        listed = (line[:width] for line in zip(fit.exog_names, values, marked, strict=True))
+        return Grid(("", "coef", "mark")[:width], tuple(listed), "lrl"[:width])
+    columns = (fit.params, fit.bse, fit.tvalues, fit.pvalues, *fit.conf_int(alpha).to_numpy().T)
+    told = zip(*columns, strict=True)
+    more: Iterable[tuple[str, ...]]
+    if full:
+        cut = fit.method == "staged" and fit.kind == "regression"  # a family's looks cut none
+        heads = ("sampling\nand cut" if cut else "sampling\nerror", "privacy\nnoise")
+        both = fit.bse_sampling.to_numpy(), fit.bse_privacy.to_numpy()
+        more = [tuple(map(fixed, pair)) for pair in zip(*both, strict=True)]
+    else:
+        heads = ("noise", "mark")
+        more = zip(map(_percent, fit.noise_share), marked, strict=True)
+    rows = tuple(
+        (name, *_numbers(values), *last)
+        for name, values, last in zip(fit.exog_names, told, more, strict=True)
     )
+    return Grid(("", *_headers(alpha), *heads), rows, "lrrrrrrr" + ("r" if full else "l"))
 
 
-def _selection_table(result: SelectionResults) -> list[Block]:
-    shares = dict(result.selection_frequencies)
-    errors = dict(result.frequency_errors)
-    several = result.draws > 1
-    told = staged_views.measures(result)
+def paper(result: Any, alpha: float) -> Grid:
+    """Return the table of a paper: coefficients, standard errors and intervals."""
+    frame = result.to_frame(alpha)
+    names = [", ".join(map(str, n)) if isinstance(n, tuple) else str(n) for n in frame.index]
+    coefs = [fixed(value, 4) for value in frame["coef"]]
+    if frame["std err"].isna().all():
+        return Grid(("", "coef"), tuple(zip(names, coefs, strict=True)), "lr")
+    errors = ["" if math.isnan(value) else fixed(value) for value in frame["std err"]]
+    ends = frame["interval"].array
+    limits = zip(map(fixed, ends.left), map(fixed, ends.right), errors, strict=True)
+    intervals = [f"[{low}, {high}]" * bool(error) for low, high, error in limits]
+    headers = ("", "coef", "std err", f"{100 * (1 - alpha):g}% interval")
+    return Grid(headers, tuple(zip(names, coefs, errors, intervals, strict=True)), "lrrr")
+
+
+def ratios(fit: Any, alpha: float) -> Grid:
+    """Return odds ratios or ratios of rates, with intervals where there are any."""
+    table = fit.ratios(alpha)
+    names = ("", RATIOS[fit.link], *_headers(alpha)[-2:])
+    shown = table.iloc[:, : 1 if np.isnan(table.to_numpy()[:, 1:]).all() else 3]
+    rows = tuple(
+        (str(name), *map(fixed, values))
+        for name, values in zip(shown.index, shown.to_numpy(), strict=True)
+    )
+    width = shown.shape[1] + 1
+    return Grid(names[:width], rows, "lrrr"[:width])
+
+
+def contrast(result: Contrast, alpha: float) -> Grid:
+    """Return the table of a test of constraints."""
+    table = result.summary_frame(alpha)
+    listed = zip(table.index, table.to_numpy(), strict=True)
+    rows = tuple((str(name), *_numbers(values)) for name, values in listed)
+    return Grid(("", *_headers(alpha)), rows, "lrrrrrr")
+
+
+_Cells = Callable[[Any], tuple[str, ...]]
+_MOMENTS: Final[tuple[tuple[str, ...], str, _Cells]] = (
+    ("rows", "share", "radius", "residual\nclip", "opened", "mean\nweight"),
+    "llrrrlr",
+    lambda look: (
+        "box" if look.radius is None else "located",
+        decimal_string(look.share),
+        "" if look.radius is None else f"{look.radius:.2f}",
+        f"{look.width:.3g}",
+        "yes" if look.opened else "no",
+        f"{look.weight:.3f}",
+    ),
+)
+_FAMILY: Final[tuple[tuple[str, ...], str, _Cells]] = (
+    ("rows", "share", "information\nlimit", "score\nlimit", "relative\nweight"),
+    "llrrrr",
+    lambda look: (
+        "box" if look.radius is None else "at a fit",
+        decimal_string(look.share),
+        "" if look.radius is None else f"{look.radius**2:.3g}",
+        "" if look.radius is None else f"{look.width:.3g}",
+        f"{look.weight:.3f}",
+    ),
+)
+_ADAPTIVE: Final[tuple[tuple[str, ...], str, _Cells]] = (
+    ("rows are seen", "share", "limit\nof columns", "limit\nof score"),
+    "llrrr",
+    lambda look: (
+        _KINDS[look.kind],
+        f"{float(look.share):.2g}",
+        *(*(f"{limit:.3g}" for limit in look.limits), "", "")[:2],
+    ),
+)
+
+
+def looks(listed: Sequence[Look | ReleasedLook], *, family: bool) -> list[Block]:
+    """Return a line for each look: what it was for, its share of the noise, and its limits."""
+    if not listed:
+        return []
+    adaptive = isinstance(listed[0], ReleasedLook)
+    heads, aligns, cells = _ADAPTIVE if adaptive else _FAMILY if family else _MOMENTS
+    rows = tuple(
+        ("alone" if look.mechanism == OBJECTIVE and not family else f"look {place}", *cells(look))
+        for place, look in enumerate(listed, 1)
+    )
+    return [Grid(("", *heads), rows, aligns)]
+
+
+def terms(result: SelectionResults, *, full: bool = True) -> list[Block]:
+    """Return the table of terms, chosen and not, and a line with all groups."""
+    shares, errors = dict(result.selection_frequencies), dict(result.frequency_errors)
+    several, measures = result.draws > 1, _measures(result)
     grouped = {term for group in result.alternatives for term in group}
-    headers = ("term", "role", "selected", "columns") + ("frequency (se)",) * several
-    headers += tuple(told)
+    headers = (
+        *("term", "role", "selected"),
+        *("columns",) * full,
+        *("frequency (se)",) * several,
+        *measures,
+    )
     rows, absent = [], []
     many = len(result.kept) + len(result.candidates) > _MANY_TERMS
     for term in (*result.kept, *result.candidates):
@@ -187,30 +175,84 @@ def _selection_table(result: SelectionResults) -> list[Block]:
             continue
         free = term in shares
         often = f"{shares[term]:.2f} ({errors[term]:.2f})" if free and several else ""
-        role = "candidate" if free else "kept"
-        chosen = staged_views.chosen(result, term)
-        more = tuple(column.get(term, "") for column in told.values())
+        chosen = "yes" if term in result.selected else "one of" if term in grouped else "no"
         width = str(len(result.columns.get(term, (term,))))
-        rows.append((term, role, chosen, width) + (often,) * several + more)
-    blocks: list[Block] = [Grid(headers, tuple(rows), "lllrrrr"[: len(headers)])]
+        more = tuple(column.get(term, "") for column in measures.values())
+        role = "candidate" if free else "kept"
+        rows.append((term, role, chosen, *(width,) * full, *(often,) * several, *more))
+    blocks: list[Block] = [Grid(headers, tuple(rows), "lll" + "r" * (len(headers) - 3))]
     if absent:
         blocks.append(Paragraph(f"Never selected ({len(absent)})", ", ".join(absent)))
-    return blocks
+    lines = ["{" + ", ".join(group) + "}" for group in result.alternatives]
+    return [*blocks, *[Paragraph("One of", "; ".join(lines))] * bool(lines)]
 
 
-def _given(number: Fraction | float | None) -> list[Fraction | float]:
-    return [] if number is None else [number]
+def _measures(result: SelectionResults) -> dict[str, Mapping[str, str]]:
+    """Return the columns of the table that belong to looks: what they say of each term."""
+    if result.levels:
+        levels = {term: _level(value) for term, value in result.levels.items()}
+        errors = {term: fixed(value, 4) for term, value in result.choice_errors.items()}
+        return {"level": levels, "se": errors}
+    if result.stabilities:
+        return {"stability": {term: f"{value:.2f}" for term, value in result.stabilities.items()}}
+    return {}
 
 
-def _frequency_note(draws: int) -> str:
-    return (
-        f"frequency: the share of the {draws} released draws that hold the term; (se) is its "
-        f"binomial standard error over draws from this same table, 0 where all draws agree."
+def _level(value: float) -> str:
+    return ">1" if value > 1 else "<1e-6" if value < 1e-6 else f"{value:.2g}"
+
+
+def estimates(result: Estimates, alpha: float, *, full: bool) -> Grid:
+    """Return the table of means, quantiles, parameters or shares; by group where there are any."""
+    columns = (result.estimates, result.bse.to_numpy(), *result.conf_int(alpha).to_numpy().T)
+    if full:
+        heads: tuple[str, ...] = ("sampling\nerror", "privacy\nnoise")
+        last: list[tuple[str, ...]] = [()] * result.estimates.size
+        columns = (*columns, result.bse_sampling.to_numpy(), result.bse_privacy.to_numpy())
+    else:
+        heads, last = ("noise",), [(_percent(share),) for share in result.noise_share]
+    names: list[tuple[str, ...]] = [(label,) for label in result.labels]
+    if result.groups:
+        names = [(group, label) for group in result.groups for label in result.labels]
+        if len(result.labels) == 1:
+            names = [(group,) for group in result.groups]
+    rows = tuple(
+        (*name, *(fixed(value, 4) for value in values), *more)
+        for name, values, more in zip(names, zip(*columns, strict=True), last, strict=True)
     )
+    first = (result.by or "",) if len(names[0]) == 1 else (result.by or "", "")
+    head = "share" if result.kind == "histogram" else "coef"
+    headers = (*first, head, "std err", *_headers(alpha)[-2:], *heads)
+    return Grid(headers, rows, "l" * len(first) + "r" * (len(headers) - len(first)))
 
 
-def closing(claim: PrivacyClaim, notes: list[str]) -> list[Block]:
-    """Return the end of every page: the budget, the claim and the notes."""
+def is_picture(result: Any) -> bool:
+    """Whether a histogram has too many bins for a table."""
+    return result.kind == "histogram" and len(result.labels) > _MANY_BINS and not result.groups
+
+
+def picture(result: HistogramResults) -> Grid:
+    """Return the shares of many bins as bars, on one line each."""
+    shares, errors = result.estimates, result.bse.to_numpy()
+    bars = result.heights(result.probabilities)
+    top = max(float(bars.max()), float(np.finfo(float).tiny))
+    # All as fine as the least error: shares of bins that hold nothing are read beside the others.
+    least = min((float(error) for error in errors if 0 < error < 1), default=1.0)
+    places = max(4, min(1 - math.floor(math.log10(least)), 9))
+    rows = tuple(
+        (name, _fine(share, places), _fine(error, places), "#" * round(_BAR * max(bar, 0.0) / top))
+        for name, share, error, bar in zip(result.labels, shares, errors, bars, strict=True)
+    )
+    return Grid(("", "share", "std err", "density"), rows, "lrrl")
+
+
+def _fine(number: float, places: int) -> str:
+    """Return a number with so many decimal places, or as in tables where that is too long."""
+    return f"{number:z.{places}f}" if abs(number) < 1e5 else fixed(number, places)
+
+
+def budget(claim: PrivacyClaim) -> Grid:
+    """Return what each step cost, and what was charged in all."""
     split = any(spend.rows != "all" for spend in claim.spends)
     headers = ("step", "mechanism", *("rows",) * split, "eps", "delta")
     rows = [
@@ -218,50 +260,39 @@ def closing(claim: PrivacyClaim, notes: list[str]) -> list[Block]:
         for spend in claim.spends
     ]
     rows.append(("total", "", *("",) * split, *claim.spent.as_decimal()))
-    remarks = step_notes(claim)
-    if split:
-        remarks.append(
-            "Steps on different parts of the rows compose in parallel: the total holds the "
-            "largest eps of those parts, not their sum."
-        )
-    listed: list[Block] = [
-        Paragraph(f"[{i}]", note) for i, note in enumerate(dict.fromkeys(notes + remarks), 1)
-    ]
-    grid = Grid(headers, tuple(rows), "lllrr" if split else "llrr")
-    return [grid, Paragraph("Privacy", claim.sentence), *listed]
+    return Grid(headers, tuple(rows), "lllrr" if split else "llrr")
 
 
-def step_notes(claim: PrivacyClaim) -> list[str]:
-    """Return what the budget's steps have to say: short notes in one paragraph, long ones alone."""
-    told = [f"{spend.step}: {spend.note}" for spend in claim.spends if spend.note]
-    long = [note for note in told if ";" in note]
-    short = "; ".join(note for note in told if note not in long)
-    return [*long, short] if short else long
+def _headers(alpha: float) -> tuple[str, ...]:
+    """Return the headers that statsmodels' tables have."""
+    low, high = f"[{alpha / 2:.5g}", f"{1 - alpha / 2:.5g}]"
+    return ("coef", "std err", "z", "P>|z|", low, high)
 
 
-def _cut(formula: str, attribute: str) -> str:
-    """Return a formula, shortened where it would fill the page."""
-    if len(formula) <= _LONG_FORMULA:
-        return formula
-    head = formula[:_LONG_FORMULA].rpartition(" + ")[0] or formula[:_LONG_FORMULA]
-    return f"{head} + ... (whole in .{attribute})"
+def _numbers(values: Iterable[float]) -> tuple[str, ...]:
+    """Write coefficient, error, z, p-value and limits, each as statsmodels does."""
+    coefficient, error, z, p, *rest = values
+    return (
+        fixed(coefficient, 4),
+        fixed(error),
+        f"{z:.3f}" if abs(z) < 1e5 else f"{z:.3g}",
+        f"{p:.3f}",
+        *map(fixed, rest),
+    )
 
 
-def _sources(bounds: Mapping[str, str]) -> str:
-    counts = Counter(bounds.values())
-    if len(counts) == 1:
-        return next(iter(counts))
-    return ", ".join(f"{counts[source]} {source}" for source in sorted(counts, reverse=True)) or "-"
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%" if math.isfinite(share) else ""
 
 
-def _count(number: int) -> str:
-    return f"{number:,}" if number < 10**12 else f"{Decimal(number):.3e}"
+def fixed(number: float, places: int = 3) -> str:
+    """Return a number as statsmodels' tables do: fixed where that is readable, else scientific.
 
-
-def _short(number: Fraction | float) -> str:
-    """Return few digits: an exact decimal where it is short, else six significant digits."""
-    if isinstance(number, Fraction):
-        text = decimal_string(number)
-        if len(text) <= 10 and "/" not in text:
-            return text
-    return f"{float(number):.6g}"
+    At most six digits are shown of a number beyond 100, and three of one that rounds to nothing.
+    """
+    if number == 0 or not math.isfinite(number):
+        return f"{number:.{places}f}"
+    if not 10.0**-places <= abs(number) < 1e5:
+        return f"{number:.{places if abs(number) > 1 else 3}g}"
+    before = math.floor(math.log10(abs(number))) + 1
+    return f"{number:.{max(0, min(places, 6 - before))}f}"

@@ -4,7 +4,7 @@ The statistic is (R b - q)' [R V R']^+ (R b - q), V the covariance that `cov_par
 one constraint the p-value is that of `t_test`. For several it follows the same law:
 
 - normal errors: chi-squared with the rank of R degrees of freedom;
-- matrix-Laplace noise: all errors share one mixing variable W (`dpreg.staged.reference`), and
+- matrix-Laplace noise: all errors share one mixing variable W (`dpreg.results.reference`), and
   S + W P <= max(1, W) (S + P) for the sampling and privacy parts of V. So
   mean_i P(chi2 > statistic / max(1, W_i)) is at least the exact p-value;
 - bootstrap draws: the share of draws at least as far from the estimate as q is, in the metric of
@@ -24,9 +24,8 @@ from scipy.special import chdtrc
 
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, shown
-from dpreg.results import inference
+from dpreg.results import inference, reference
 from dpreg.results.claim import PrivacyClaim
-from dpreg.staged import reference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """What the studies of selections share: facts of the call, tables, and the page.
 
-Tested in `tests/study/test_selection.py` and `tests/study/test_staged.py`.
+Tested in `tests/study/test_selection.py` and `tests/study/test_adaptive.py`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from dpreg.errors import ArgumentError, shown
 from dpreg.formula.design import Design
 from dpreg.request import SelectionRequest
-from dpreg.results.printed import Printed
 from dpreg.results.report import Report
-from dpreg.results.summary import Summary
+from dpreg.results.summary import Printed, Summary
 from dpreg.selection.space import Space
 from dpreg.study.stamp import CURATOR_ONLY, marked
 

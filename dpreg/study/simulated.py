@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 
 from dpreg.errors import ArgumentError, shown
-from dpreg.results.printed import Printed
 from dpreg.results.report import Facts, Grid, Paragraph, Report
-from dpreg.results.summary import Summary
+from dpreg.results.summary import Printed, Summary
 from dpreg.study.simulation import KEYS, OBSERVED, SimulationDesign
 from dpreg.study.stamp import SIMULATED, marked
 from dpreg.study.views import share

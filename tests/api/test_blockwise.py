@@ -275,7 +275,9 @@ def test_intervals_of_few_blocks_are_student_s():
     )
     half = np.diff(result.conf_int(0.1).to_numpy())[0, 0] / 2
     np.testing.assert_allclose(half, stats.t(4).ppf(0.95) * result.bse.iloc[0])
-    assert "Student's law, with 4 degrees of freedom" in " ".join(str(result.summary()).split())
+    assert "Student's law, with 4 degrees of freedom" in " ".join(
+        str(result.summary(full=True)).split()
+    )
 
 
 def test_the_record_holds_the_call_s_own_charge_whatever_the_estimator_charges():

@@ -61,7 +61,7 @@ def test_it_gives_coefficients_and_predictions_and_says_why_no_more():
     for name in ("rsquared", "scale"):
         with pytest.raises(NotReleased, match='method="objective"'):
             getattr(fit, name)
-    shown = " ".join(str(fit.summary()).split())
+    shown = " ".join(str(fit.summary(full=True)).split())
     assert 'Intervals need method="auto"' in shown
     assert "coefficients without standard errors" in shown
     assert "share 0.49" in shown
@@ -95,7 +95,7 @@ def test_a_saved_result_shows_the_same(tmp_path):
     fit = fitted(unsafe_seed=2)
     fit.save(tmp_path / "fit.json")
     again = dpreg.load(tmp_path / "fit.json")
-    assert str(again.summary()) == str(fit.summary())
+    assert str(again.summary(full=True)) == str(fit.summary(full=True))
     assert again.params.equals(fit.params)
     assert again.predict(table(4)).equals(fit.predict(table(4)))
 

@@ -52,6 +52,7 @@ CALLS = {
     "adassp": lambda data, **options: dpreg.dp_ols(
         FORMULA, data, method="adassp", delta="1e-6", **options
     ),
+    "dp_glm": lambda data, **options: dpreg.dp_glm("g ~ x", data, **options),
     "dp_mean": lambda data, **options: dpreg.dp_mean("x", data, by="g", **options),
     "dp_suffstats": lambda data, **options: dpreg.dp_suffstats("x", data, **options),
     "dp_quantile": lambda data, **options: dpreg.dp_quantile("x", [0.5], data, **options),
@@ -65,6 +66,25 @@ both_relations = pytest.mark.parametrize("neighbors", ["replace-one", "add-remov
 def ask(call, data, **options):
     given = {"eps": 2, "schema": SCHEMA, "person": "who", "contributions": 2, **options}
     return CALLS[call](data, **given)
+
+
+@each_call
+def test_every_key_is_drawn_for_its_call_alone(call, monkeypatch):
+    """A key that could be known would tell the coins of persons, and which of their rows count."""
+    asked, drawn = [], []
+
+    def listening(unsafe_seed=None):
+        asked.append(unsafe_seed)
+        drawn.append(secret_key(unsafe_seed))
+        return drawn[-1]
+
+    secret_key = persons.secret_key
+    monkeypatch.setattr(persons, "secret_key", listening)
+    for _ in range(2):
+        ask(call, panel(people=60))
+    assert len(asked) >= 2
+    assert set(asked) == {None}
+    assert len(set(drawn)) == len(drawn)
 
 
 @each_call

@@ -82,6 +82,24 @@ def test_a_record_tells_the_minute_of_the_charge_and_nothing_of_how_long_a_call_
     assert alone.record.when == clock[started].isoformat()[:16] + "+00:00"
 
 
+def test_columns_are_rows_and_in_no_record() -> None:
+    found = dpreg.dp_mean(x=[0.125, 0.375, 0.625] * 9, bounds=(0, 1), eps=1)
+    assert found.record.arguments == {"bounds": [0, 1], "eps": 1}
+    named = dpreg.dp_mean(x="a", data=ROWS, bounds=(0, 1), eps=1)
+    assert named.record.arguments == {"x": "a", "bounds": [0, 1], "eps": 1}
+
+
+@recorded.recorded
+def taking_its_time(data: Any) -> Found:
+    data()
+    return Found(1.0)
+
+
+def test_without_a_ledger_the_clock_is_read_before_the_rows(clock: list[datetime]) -> None:
+    result = taking_its_time(lambda: recorded.now())
+    assert result.record.when == clock[1].isoformat()[:16] + "+00:00"
+
+
 def test_a_time_of_another_zone_is_told_in_utc() -> None:
     east = datetime.fromisoformat("2031-05-06T01:08:59+02:00")
     assert recorded.charged_at([], east) == "2031-05-05T23:08+00:00"

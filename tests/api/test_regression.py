@@ -91,22 +91,30 @@ def test_published_methods_give_coefficients_in_user_units(
     )  # fmt: skip
     np.testing.assert_allclose(ours.params, theirs, atol=0.05)
     assert ours.bse.isna().all()
-    assert "coefficients alone" in " ".join(ours.summary().as_text().split())
+    assert "coefficients alone" in " ".join(ours.summary(full=True).as_text().split())
 
 
 def test_row_norms_are_not_passed_off_as_the_columns_own_units() -> None:
     ours = dpreg.dp_ols(
         "y ~ x + z", table(), 1e6, delta=1e-6, schema=SCHEMA, method="adassp", scaling="row-norm"
     )
-    assert "not of the columns in their own units" in " ".join(ours.summary().as_text().split())
+    assert "not of the columns in their own units" in " ".join(
+        ours.summary(full=True).as_text().split()
+    )
 
 
 def test_pure_eps_needs_no_delta_and_spends_none() -> None:
     result = dpreg.dp_ols("y ~ x", table(), eps="0.7", schema=SCHEMA)
     assert (str(result.spent), result.noise) == ("eps=0.7", "matrix-laplace")
-    for noise in ("knorm", "laplace"):
+    for noise in ("matrix-laplace", "laplace"):
         one = dpreg.dp_ols("y ~ x", table(), "0.7", schema=SCHEMA, method="gram", noise=noise)
         assert (str(one.spent), one.noise) == ("eps=0.7", noise)
+
+
+@pytest.mark.parametrize("method", ["auto", "adaptive", "gram"])
+def test_a_noise_that_is_gone_names_the_one_that_stands(method: str) -> None:
+    with pytest.raises(ArgumentError, match='"knorm" is gone: use "matrix-laplace"'):
+        dpreg.dp_ols("y ~ x", table(), 1, schema=SCHEMA, method=method, noise="knorm")
 
 
 def test_undeclared_bounds_are_bought_from_their_share() -> None:
@@ -166,12 +174,14 @@ def test_hardly_any_rows_still_give_a_result(method: str, rows: int) -> None:
         assert len(result.summary().as_text()) > 100
 
 
-def test_no_row_value_is_in_a_result() -> None:
+@pytest.mark.parametrize("method", ["auto", "gram"])
+def test_no_row_value_is_in_a_result(method: str) -> None:
     secret = 0.8127391823
     data = table()
     data.loc[5, ["x", "z", "y"]] = secret
     data.loc[6, "g"] = "Mallory-Secret"
-    result = dpreg.dp_ols("y ~ x + z + g", data, eps=1, schema=SCHEMA, neighbors="add-remove")
+    told = {"schema": SCHEMA, "neighbors": "add-remove", "method": method}
+    result = dpreg.dp_ols("y ~ x + z + g", data, eps=1, **told)
     for view in (repr(result), str(result), result.to_json(), str(pickle.dumps(result))):
         assert "Mallory" not in view
         assert "0.81273918" not in view

@@ -107,6 +107,18 @@ GLM = {
     "too few rows": {"eps": 0.01},
     "persons, bounds bought": {"eps": 1, "person": "who", "schema": BARE},
 }
+SELECT = {
+    "looks": {"eps": 1},
+    "looks with delta": {"eps": 1, "delta": 1e-6, "fit": "same"},
+    "bounds bought": {"eps": 1, "schema": BARE},
+    "add-remove": {"eps": 1, "neighbors": "add-remove"},
+    "persons, bounds bought": {"eps": 1, "person": "who", "schema": BARE},
+    "too few rows": {"eps": 0.01, "fit": "fresh"},
+    "too few rows, with delta": {"eps": 0.01, "delta": 1e-6, "fit": "fresh"},
+    "too few rows, bounds bought": {"eps": 0.01, "schema": BARE, "fit": "fresh"},
+    "too few rows, add-remove": {"eps": 0.01, "neighbors": "add-remove", "fit": "fresh"},
+}
+"""Without halves of the rows: where there is a seed, they go by the order of the rows."""
 CALLS = {
     **{
         f"dp_ols, {name}": lambda data, told=told: dpreg.dp_ols(
@@ -120,6 +132,15 @@ CALLS = {
         )
         for name, told in GLM.items()
     },
+    **{
+        f"dp_select, {name}": lambda data, told=told: dpreg.dp_select(
+            "x ~ k + g", data, **{"schema": SCHEMA, "unsafe_seed": 1, **told}
+        )
+        for name, told in SELECT.items()
+    },
+    "dp_select, a family": lambda data: dpreg.dp_select(
+        "b ~ x + k", data, 1, family="binomial", schema=SCHEMA, unsafe_seed=1
+    ),
     "dp_mean": lambda data: dpreg.dp_mean(
         ["x", "k"], data, eps=1, schema=SCHEMA, by="g", unsafe_seed=1
     ),
@@ -185,6 +206,19 @@ def test_rows_are_counted_after_the_charge(form, folder):
         dpreg.dp_glm("b ~ x", unread(data), 0.01, schema=SCHEMA, budget=ledger)
 
 
+@pytest.mark.parametrize("form", ["frame", "CSV"])
+@pytest.mark.parametrize("unit", [{}, {"neighbors": "add-remove"}])
+def test_a_choice_among_few_rows_says_how_it_was_fitted(unit, form, folder, tmp_path):
+    data = frame(folder)[:30]
+    if form == "CSV":
+        data.to_csv(tmp_path / "few.csv", index=False)
+        data = tmp_path / "few.csv"
+    chosen = dpreg.dp_select("x ~ k + g", data, 0.4, schema=SCHEMA, unsafe_seed=1, **unit)
+    assert (chosen.method, chosen.regression.fit) == ("pcls", "split")
+    assert chosen.notes[0].endswith('(fit="split").')
+    assert ".." not in chosen.notes[0]
+
+
 @pytest.mark.parametrize("unit", [{"neighbors": "add-remove"}, {"person": "who"}])
 def test_a_private_number_of_rows_is_not_counted(unit, folder):
     """Of rows that are too few for their eps, where nobody may know that they are."""
@@ -194,6 +228,14 @@ def test_a_private_number_of_rows_is_not_counted(unit, folder):
             fit = dpreg.dp_ols("x ~ k", data, 0.001, schema=SCHEMA, **unit)
             assert (fit.method, fit.nobs) == ("adaptive", None)
             assert dpreg.dp_glm("b ~ x", data, 0.001, schema=SCHEMA, **unit).nobs is None
+            assert chosen_of("b ~ x + k", data, family="binomial", **unit).nobs is None
+            assert chosen_of("x ~ k", data, **unit).budget["step"][0] == "number of rows"
+    for data in (folder / "rows.csv", frame(folder)):
+        assert "number of rows" not in chosen_of("x ~ k", data).budget["step"].tolist()
+
+
+def chosen_of(formula, data, **more):
+    return dpreg.dp_select(formula, data, 0.001, schema=SCHEMA, **more)
 
 
 def unread(data):
@@ -211,6 +253,8 @@ def unread(data):
 @pytest.mark.parametrize("form", ["frame", "CSV"])
 def test_too_few_rows_for_a_glm_are_told(form, folder):
     data = frame(folder) if form == "frame" else FORMS[form](folder)
+    with pytest.warns(DpregWarning, match="the table has 9,000.*Terms may be missed"):
+        dpreg.dp_select("b ~ x + k", data, 0.01, family="binomial", schema=SCHEMA)
     with pytest.warns(DpregWarning, match="the table has 9,000.*Intervals may be missing"):
         dpreg.dp_glm("b ~ x + k", data, 0.01, schema=SCHEMA)
 

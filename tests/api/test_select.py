@@ -61,7 +61,7 @@ def test_randhie_prints_a_summary_of_512_models() -> None:
     rand = dpreg.datasets.load_randhie()
     result = dpreg.dp_select(rand.formula, rand.data, eps=1, schema=rand.schema, method="pcls")
     assert result.n_models == 512
-    text = str(result.summary())
+    text = str(result.summary(full=True))
     for said in ("permute-and-flip", "replace-one", "20,190", "512", "enumerate", "Radius"):
         assert said in text
 
@@ -274,6 +274,7 @@ def test_no_row_value_is_in_a_result(arguments: dict) -> None:
         summary.as_html(),
         summary.as_latex(),
         summary.as_csv(),
+        str(result.summary(full=True)),
         result.to_json(),
         pickle.dumps(result).decode("latin-1"),
         result.privacy,
@@ -284,7 +285,7 @@ def test_no_row_value_is_in_a_result(arguments: dict) -> None:
         assert SECRET.hex()[4:12] not in view
     if result.neighbors == "add-remove":
         assert result.nobs is None
-        assert not any(re.search(r"(?<![\d.])500\b", view) for view in views[:4])
+        assert not any(re.search(r"(?<![\d.])500\b", view) for view in views[:6])
 
 
 def test_round_trips_and_prediction_from_a_file(tmp_path: pytest.TempPathFactory) -> None:
@@ -375,7 +376,7 @@ def test_hardly_any_rows_still_give_a_result(rows: int, neighbors: str, method: 
                 radius="private",
                 sigma2="private",
             )
-            assert len(result.summary().as_text()) > 100
+            assert len(result.summary(full=True).as_text()) > 100
 
 
 @pytest.mark.parametrize("units", ["term", "column"])

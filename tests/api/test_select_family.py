@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import statsmodels.formula.api as smf
 
 import dpreg
 from dpreg.errors import ArgumentError, BudgetError, DpregWarning, FormulaError, NotReleased
+from dpreg.looks.tuning import TUNING
 from dpreg.reporting import report_html
 from dpreg.results.glm import GLMResults
 from dpreg.results.glm_selection import GLMSelectionResults
@@ -115,8 +117,11 @@ def test_coefficients_tend_to_those_without_privacy_as_the_noise_vanishes(fit):
     formula = result.formula if fit == "same" else result.selected_formula
     theirs = smf.glm(formula, data, family=sm.families.Binomial()).fit()
     params, bse = (one[result.params.index] for one in (theirs.params, theirs.bse))
-    np.testing.assert_allclose(result.regression.coefficients, params, atol=0.05 * bse.min())
-    np.testing.assert_allclose(result.bse, bse, rtol=0.05)
+    # The look that chose is narrow: rows far out count less, whatever eps is.
+    near = {"same": 1.0, "fresh": 0.05}[fit]
+    np.testing.assert_allclose(result.regression.coefficients, params, atol=near * bse.min())
+    np.testing.assert_allclose(result.bse, bse, rtol=max(near / 5, 0.05))
+    assert set(result.regression.marks) == {"narrow" if fit == "same" else "above noise"}
 
 
 def test_one_more_look_has_fresh_errors_of_the_stated_size():
@@ -134,7 +139,7 @@ def test_a_copy_is_in_a_group_and_never_dropped():
     assert result.alternatives == (("a", "copy"),)
     (fitted,) = {"a", "copy"} & set(result.best)
     assert fitted in result.params.index
-    assert "One of: {a, copy}" in " ".join(str(result).split())
+    assert "One of: {a, copy}" in " ".join(str(result.summary(full=True)).split())
 
 
 def test_hierarchy_units_max_terms_and_keep():
@@ -197,23 +202,19 @@ def test_nothing_is_found_in_noise():
         assert any("No candidate was selected" in remark for remark in result.remarks)
 
 
-def test_where_no_intervals_are_earned_there_are_none_and_the_choice_says_so():
+def test_few_rows_are_announced_and_nothing_is_found_among_them():
     with pytest.warns(DpregWarning, match="Terms may be missed"):
         result = select(data=table(500), eps="0.5", unsafe_seed=1)
-    assert result.bse.isna().all()
-    assert any("false_inclusions is not promised" in note for note in result.notes)
-    assert "none" in str(result)
-
-
-def test_a_fit_that_noise_threw_off_reports_no_candidate(monkeypatch):
-    monkeypatch.setattr("dpreg.families.estimate._ASTRAY", 0.5)
-    result = select(unsafe_seed=2)
     assert result.selected == ["Intercept"]
-    assert result.alternatives == ()
-    assert "a" in result.best
-    assert any("No candidate is reported" in note for note in result.notes)
-    assert any("has thrown the fit off" in note for note in result.notes)
-    assert result.bse.isna().all()
+    assert any("The noise hides" in note for note in result.notes)
+
+
+def test_a_fit_that_has_not_settled_says_so(monkeypatch):
+    assert select(unsafe_seed=2).converged
+    monkeypatch.setattr("dpreg.api.select_family.TUNING", replace(TUNING, near=1e-4))
+    result = select(unsafe_seed=2)
+    assert not result.converged
+    assert any("had not settled" in note for note in result.notes)
 
 
 def test_rare_events_and_little_eps_do_not_choose_useless_terms():
@@ -234,15 +235,15 @@ def test_rare_events_and_little_eps_do_not_choose_useless_terms():
 def test_the_choice_costs_nothing_beside_the_looks():
     ledger = dpreg.Ledger(dpreg.Budget(20, "1e-4"))
     same = select(fit="same", budget=ledger)
-    assert (same.budget["step"].tolist(), str(ledger.spent)) == (["looks"], "eps=2, delta=0.000001")
+    assert same.budget["step"].tolist() == ["looks 1-4"]
+    assert str(ledger.spent) == "eps=2, delta=0.000001"
     fresh = select(delta=0, fit="fresh", shares={"fit": "0.25"}, budget=ledger)
-    assert fresh.budget["step"].tolist() == ["looks", "look at the chosen columns"]
-    assert fresh.budget["eps"].tolist() == ["1.5", "0.5"]
+    assert fresh.budget[["step", "eps"]].to_numpy().tolist()[0] == ["looks 1-5", "2"]
     assert ledger.spent == dpreg.Budget(4, "0.000001")
     with pytest.raises(BudgetError):
         select(eps=100, budget=ledger)
-    assert sum(look.share for look in fresh.looks) == pytest.approx(0.75)
-    assert sum(look.share for look in fresh.regression.looks) == pytest.approx(0.25)
+    assert sum(look.share for look in fresh.releases) == pytest.approx(0.75)
+    assert sum(look.share for look in fresh.regression.releases) == pytest.approx(0.25)
 
 
 def test_bounds_that_are_bought_take_their_share():
@@ -291,7 +292,7 @@ def test_bounds_that_are_bought_take_their_share():
 )
 def test_what_does_not_fit_is_refused_and_nothing_is_charged(options, says, monkeypatch):
     ledger = dpreg.Ledger(10)
-    monkeypatch.setattr("dpreg.api.select_family.look_at_family", None)
+    monkeypatch.setattr("dpreg.api.select_adaptive.look", None)
     with pytest.raises((ArgumentError, FormulaError, dpreg.errors.SchemaError), match=says):
         select(budget=ledger, **options)
     assert not ledger.entries
@@ -320,7 +321,7 @@ def test_views_and_saved_results(tmp_path):
     np.testing.assert_allclose(mean, 1 / (1 + np.exp(-linear)))
     frame = fresh.get_prediction(rows).summary_frame()
     assert (frame["mean_ci_lower"] < frame["mean_ci_upper"]).all()
-    page = " ".join(str(result.summary(ratios=True)).split())
+    page = " ".join(str(result.summary(ratios=True, full=True)).split())
     for words in ("binomial regression: y", "for the choice among 5", "odds ratio", "level"):
         assert words in page
     assert "linear model" not in page

@@ -14,10 +14,10 @@ import pytest
 from oracles.recorded_calls import MATRIX, recorded
 
 from dpreg.api import blockwise, quantile, select_family, select_route
-from dpreg.estimation import aggregate, coding, gram, histogram, perturbed, sums
+from dpreg.estimation import aggregate, coding, gram, held, histogram, perturbed, sums
 from dpreg.estimation import quantile as quantile_choice
-from dpreg.families import plan as family_plan
 from dpreg.formula import bounds
+from dpreg.looks import loop, plan, table
 from dpreg.privacy import (
     account,
     look_noise,
@@ -25,14 +25,12 @@ from dpreg.privacy import (
     ranks,
     scale_noise,
     sensitivity,
-    tail_noise,
     vector_noise,
 )
 from dpreg.privacy.mechanisms import choice
 from dpreg.privacy.stability import AccountError
 from dpreg.selection import contest, engine, estimates, preparation, run
 from dpreg.selection.scoring import profile
-from dpreg.staged import held, looks, plan
 
 ALL = "__import__('dataclasses').replace(everyone, group={!r})"
 
@@ -84,8 +82,8 @@ def cell(call: str, *parts: str) -> str:
 
 K3, REPLACE, ADD = "contributions=3", "'replace-one'", "'add-remove'"
 PRIVATE = cell("select", "sigma2='private'", REPLACE, K3)
-LOOKS = cell("select", "method='staged'", REPLACE, K3)
-GAUSSIAN_LOOKS = cell("select", "method='staged'", REPLACE, K3, "delta='1e-6'")
+LOOKS = cell("select", "method='adaptive'", REPLACE, K3)
+GAUSSIAN_LOOKS = cell("select", "method='adaptive'", REPLACE, K3, "delta='1e-6'")
 COUNTED = cell("select", "method='auto'", ADD)
 FAMILY = ("family='binomial'", REPLACE, K3)
 ONE = "type(part.protection)(part.protection.neighbors, 1)"
@@ -211,8 +209,9 @@ MUTANTS = {
         gram, "_gaussian_plan", "protection.neighbors", "'add-remove'",
         cell("ols", REPLACE, "'gaussian'"),
     ),
-    "K-norm moments under the other relation": Mutant(
-        gram, "_knorm_plan", "protection.neighbors", "'add-remove'", cell("ols", "unsafe_seed=3")
+    "matrix-Laplace moments under the other relation": Mutant(
+        gram, "_matrix_laplace_plan", "protection.neighbors", "'add-remove'",
+        cell("ols", "unsafe_seed=3"),
     ),
     "Laplace moments forget contributions": Mutant(
         gram, "_laplace_plan", "protection.contributions", "1", cell("ols", "'laplace'", K3)
@@ -303,34 +302,48 @@ MUTANTS = {
         refused=True,
     ),
     "a look drawn twice": Mutant(
-        looks, "_release", "drawn = noise.draw(part, moments.group)",
-        "drawn = noise.draw(part, moments.group) and noise.draw(part, moments.group)",
-        LOOKS, refused=True,
-    ),
-    "a Gaussian look drawn twice": Mutant(
-        looks, "_release", "drawn = noise.draw(part, moments.group)",
-        "drawn = noise.draw(part, moments.group) and noise.draw(part, moments.group)",
-        GAUSSIAN_LOOKS, refused=True,
+        table.Taken, "locating", "drawn = self._drawn(noise, share)",
+        "drawn = self._drawn(noise, share) and self._drawn(noise, share)", LOOKS, refused=True,
     ),
     "every look at the whole eps": Mutant(
-        plan, "plan_looks", "tuple(whole * share for share in shares)",
-        "tuple(whole for share in shares)", LOOKS, refused=True,
+        plan.Opened, "part", "self.plan.strength * share", "self.plan.strength", LOOKS,
+        refused=True,
     ),
-    "every Gaussian look at the whole": Mutant(
-        plan, "plan_looks", "tuple(whole * share for share in shares)",
-        "tuple(whole for share in shares)", GAUSSIAN_LOOKS, refused=True,
+    "a look's noise for more than its share": Mutant(
+        plan.LookPlan, "locating_noise", "self.strength * share", "self.strength",
+        GAUSSIAN_LOOKS, refused=True,
+    ),
+    "a pure look's noise for more than its share": Mutant(
+        plan.LookPlan, "locating_noise", "self.strength * share", "self.strength", LOOKS,
+        refused=True,
+    ),
+    "looks that choose take what is kept for later ones": Mutant(
+        loop, "look", "1 - plan.box_share - plan.later", "1 - plan.box_share",
+        cell("select", "fit='fresh'", REPLACE, K3), refused=True,
+    ),
+    "Gaussian looks that choose take what is kept for later ones": Mutant(
+        loop, "look", "1 - plan.box_share - plan.later", "1 - plan.box_share",
+        cell("select", "fit='fresh'", "0.05", REPLACE, K3), refused=True,
+    ),
+    "later looks at all that there is": Mutant(
+        loop, "look_at_chosen", "seen.plan.later, seen.family", "Fraction(1), seen.family",
+        cell("select", "fit='fresh'", REPLACE, K3), refused=True,
+    ),
+    "later Gaussian looks at all that there is": Mutant(
+        loop, "look_at_chosen", "seen.plan.later, seen.family", "Fraction(1), seen.family",
+        cell("select", "fit='fresh'", "0.05", REPLACE, K3), refused=True,
+    ),
+    "the last look of persons takes what is kept for later ones": Mutant(
+        table.Taken, "fitting", "last and not self.plan.later", "last",
+        cell("select", "family='binomial'", "person", REPLACE), refused=True,
+    ),
+    "located looks of persons for one row": Mutant(
+        plan.LookPlan, "locating_noise", "person=who.person", "person=None",
+        cell("select", "method='adaptive'", "person", REPLACE),
     ),
     "looks beside bounds at the whole eps": Mutant(
         select_route, "_planned", "(1 - counted_at) * (1 - share)", "(1 - counted_at)",
-        cell("select", "method='staged'", "schema='bare'"), refused=True,
-    ),
-    "a fresh look beside looks at the whole": Mutant(
-        plan, "plan_looks", "looking = 1 - later", "looking = 1",
-        cell("select", "fit='fresh'", REPLACE, K3), refused=True,
-    ),
-    "a fresh Gaussian look beside looks at the whole": Mutant(
-        plan, "plan_looks", "looking = 1 - later", "looking = 1",
-        cell("select", "fit='fresh'", "0.05", REPLACE, K3),
+        cell("select", "method='adaptive'", "schema='bare'"), refused=True,
     ),
     "a count of rows beside ways at the whole eps": Mutant(
         select_route, "_either", "Budget(whole.eps * (1 - share), whole.delta)", "whole",
@@ -362,33 +375,6 @@ MUTANTS = {
     "a Gaussian located look forgets contributions": Mutant(
         look_noise, "located_gaussian", "(weight, neighbors, whom.contributions)",
         "(weight, neighbors, 1)", GAUSSIAN_LOOKS,
-    ),
-    "the tail forgets contributions": Mutant(
-        tail_noise, "tail_l1", "rows * protection.contributions", "rows", LOOKS
-    ),
-    "the squares forget contributions": Mutant(
-        tail_noise, "squares_reach", "2) * protection.contributions", "2)", LOOKS
-    ),
-    "the squares at the whole": Mutant(
-        plan, "plan_looks", "whole * SQUARES", "whole", LOOKS, refused=True,
-    ),
-    "Gaussian squares at the whole": Mutant(
-        plan, "plan_looks", "whole * SQUARES", "whole", GAUSSIAN_LOOKS,
-    ),
-    "the tail in units of a row of length one": Mutant(
-        tail_noise, "tail_noise", "Fraction(full_weight, 2**20)", "Fraction(1, 2**20)", LOOKS
-    ),
-    "a fresh look at a family beside looks at the whole": Mutant(
-        family_plan, "plan_family", "whole if split else whole * (1 - later)", "whole",
-        cell("select", *FAMILY, "eps=30, fit='fresh'"), refused=True,
-    ),
-    "a fresh Gaussian look at a family beside looks at the whole": Mutant(
-        family_plan, "plan_family", "whole if split else whole * (1 - later)", "whole",
-        cell("select", *FAMILY, "delta='1e-6', fit='fresh'"),
-    ),
-    "the one more look at a family at all that there is": Mutant(
-        family_plan.FamilyPlan, "at_chosen", "self.later,\n", "self.later + self.strength,\n",
-        cell("select", *FAMILY, "eps=30, fit='fresh'"), refused=True,
     ),
     "looks at a family beside bounds at the whole eps": Mutant(
         select_family, "select_family", "request.budget.eps * (1 - share)", "request.budget.eps",

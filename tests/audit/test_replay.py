@@ -10,8 +10,8 @@ import pytest
 from oracles import constant, recorded_calls, replay
 from oracles.recorded_calls import MATRIX, run
 
-LOOKING = ("staged", "objective", "select(family", "'auto'", "fit='fresh'", "fit='split'")
-"""Of choices that look several times: their room is about to be replaced, and has its own tests."""
+LOOKING = ("objective", "adaptive", "select(family", "'auto'", "fit='fresh'", "fit='split'")
+"""Of calls that look several times: `LOOKED` and `ALONE` have some of each kind."""
 RECORDED = [name for name in MATRIX if not any(word in name for word in LOOKING)]
 ADAPTIVE = {"method": "adaptive", "eps": 30}
 GAUSSIAN = {"delta": "1e-6", "eps": 30}
@@ -30,6 +30,12 @@ LOOKED: dict[str, tuple[str, dict[str, Any]]] = {
     "counts, Gaussian, add-remove": (
         "glm", {**GAUSSIAN, "family": "poisson", "neighbors": "add-remove", "offset": "I(a ** 2)"}
     ),
+    "choice": ("select", {**ADAPTIVE, "fit": "same"}),
+    "choice, Gaussian, add-remove": (
+        "select", {**ADAPTIVE, **GAUSSIAN, "fit": "fresh", "neighbors": "add-remove"}
+    ),
+    "choice, persons": ("select", {**ADAPTIVE, "fit": "fresh", "person": "who"}),
+    "choice, logit": ("select", {**GAUSSIAN, "family": "binomial", "fit": "fresh"}),
     "counts, persons": ("glm", {"eps": 30, "family": "poisson", "person": "who"}),
 }  # fmt: skip
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -38,8 +44,14 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "persons": ("mean", {"person": "who", "contributions": 2}),
     "persons, aggregated": ("aggregate", {"person": "who", "contributions": 2, "blocks": 20}),
 }
+ALONE: dict[str, tuple[str, dict[str, Any]]] = {
+    "objective": ("ols", {"method": "objective", "eps": 30}),
+    "objective, add-remove": ("ols", {"method": "objective", "neighbors": "add-remove", "eps": 9}),
+    "objective, poor": ("ols", {"method": "objective", "eps": "0.5", "delta": "1e-6"}),
+}
+"""Coefficients alone, of minima."""
 PLAIN = {name: MATRIX[name] for name in RECORDED}
-CELLS = PLAIN | OTHERS | LOOKED
+CELLS = PLAIN | OTHERS | LOOKED | ALONE
 QUICK = [
     *(name for name in PLAIN if "contributions=1" in name and not name.startswith("glm")),
     *OTHERS,
@@ -96,6 +108,15 @@ def test_nothing_but_what_was_released_leaves_a_release(
 
 @pytest.mark.parametrize("cell", LOOKED)
 def test_nothing_but_what_was_released_leaves_looks(
+    cell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tape, found = _seen(cell, tmp_path, monkeypatch, slice(1, None, 3))
+    assert not tape.alike, "released without noise"
+    assert found == {}
+
+
+@pytest.mark.parametrize("cell", ALONE)
+def test_nothing_but_what_was_released_leaves_coefficients_alone(
     cell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tape, found = _seen(cell, tmp_path, monkeypatch, slice(1, None, 3))

@@ -209,7 +209,7 @@ def test_a_huge_eps_is_as_good_as_no_noise(eps: str) -> None:
     exact = float(VALUES.mean())
     assert dpreg.dp_mean(VALUES, bounds=(0, 1), eps=eps).params.iloc[0] == pytest.approx(exact)
     dpreg.dp_quantile(VALUES, 0.5, bounds=(0, 1), eps=eps)
-    for noise in ("knorm", "gaussian", "laplace"):
+    for noise in ("matrix-laplace", "gaussian", "laplace"):
         ols = dpreg.dp_ols(FORMULA, DATA, eps=eps, delta=1e-6, noise=noise, schema=SCHEMA)
         assert ols.params["x"] == pytest.approx(1, abs=1e-3)
     dpreg.dp_select(FORMULA, DATA, eps=eps, schema=SCHEMA, method="pcpl", delta=1e-6)

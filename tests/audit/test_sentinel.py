@@ -63,11 +63,14 @@ CALLS: dict[str, Any] = {
         FIT, d, radius="private", sigma2="private", **o
     ),
     "select, staged": lambda d, **o: dpreg.dp_select(FIT, d, method="staged", **o),
-    "ols, staged": lambda d, **o: dpreg.dp_ols(FIT, d, method="staged", **o),
+    "ols, looks": lambda d, **o: dpreg.dp_ols(FIT, d, method="adaptive", **o),
+    "ols, looks, pure": lambda d, delta, **o: dpreg.dp_ols(FIT, d, method="adaptive", **o),
     "ols, gram": lambda d, **o: dpreg.dp_ols(FIT, d, method="gram", **o),
     "ols, adassp": lambda d, **o: dpreg.dp_ols(FIT, d, method="adassp", **o),
     "ols, undeclared": lambda d, **o: dpreg.dp_ols(FIT, d, **{**o, "schema": BARE}),
     "glm": lambda d, **o: dpreg.dp_glm("I(1 * (y > 0.5)) ~ x + z", d, **o),
+    "glm, counts, pure": lambda d, delta, **o: dpreg.dp_glm("y ~ x + z", d, family="poisson", **o),
+    "glm, trials": lambda d, **o: dpreg.dp_glm("y ~ x", d, trials="z", **o),
     "select a family": lambda d, **o: dpreg.dp_select(
         "I(1 * (y > 0.5)) ~ x + z", d, family="binomial", **o
     ),
@@ -137,7 +140,7 @@ def test_no_cell_is_left_behind(name: str, person: str | None, tmp_path: Path) -
     assert leaks(name, frame(), tmp_path, person=person, contributions=2) == []
 
 
-@pytest.mark.parametrize("name", ["mean", "ols, staged"])
+@pytest.mark.parametrize("name", ["mean", "ols, looks"])
 def test_no_cell_of_lists_is_left_behind(name: str, tmp_path: Path) -> None:
     assert leaks(name, {n: list(cells) for n, cells in frame().items()}, tmp_path) == []
 

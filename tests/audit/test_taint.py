@@ -14,9 +14,11 @@ from oracles import constant, recorded_calls
 from oracles.recorded_calls import MATRIX as RECORDED
 from oracles.recorded_calls import run
 
-from dpreg.api import select_staged
+from dpreg.api import select_adaptive
 from dpreg.choice import Choice, choose
 from dpreg.estimation import sums
+from dpreg.looks import table as looks
+from dpreg.looks.place import place_of
 from dpreg.moments import MOMENT_BITS
 from dpreg.privacy.budget import Spend
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
@@ -32,8 +34,6 @@ from dpreg.results.record import LedgerPosition, ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
 from dpreg.selection import run as selecting
-from dpreg.staged import looks
-from dpreg.staged.released import NoisyLook
 
 LOOKED: dict[str, dict[str, Any]] = {
     "adaptive, replace-one": {"eps": 30},
@@ -131,18 +131,16 @@ def _rows_beside_the_sums(exact: Any, coding: Any, noise: Any, **options: Any) -
     ]
 
 
-def _clip_from_the_exact_residual(
-    moments: Any, noise: Any, part: Any, coordinates: Any, *rest: Any
-) -> NoisyLook:
+def _limit_from_the_exact_residual(self: Any, point: Any, *rest: Any) -> Any:
     """Release a look, and say that its residuals were cut where their exact squares tell."""
-    look = _release_look(moments, noise, part, coordinates, *rest)
-    squares = moments.cells[noise.size - 1][noise.size - 1] / CELL_UNITS
-    width = coordinates.width * (1 + squares)
-    return dataclasses.replace(look, coordinates=dataclasses.replace(coordinates, width=width))
+    found = _locating(self, point, *rest)
+    place, _ = place_of(point, rest[0], information=1.0, score=1.0, together=True)
+    squares = self._sums(place, self.described, matrix=False).middle / CELL_UNITS
+    return dataclasses.replace(found, limits=(found.limits[0], 1.0 + squares))
 
 
 _release = sums.release
-_release_look = looks._release
+_locating = looks.Taken.locating
 MUTANTS: dict[str, tuple[str, Any, str, Any]] = {
     "the exact count prices a model": (
         "select(neighbors='add-remove', contributions=1, sigma2='1/20', penalty='bic', fit=None)",
@@ -156,11 +154,11 @@ MUTANTS: dict[str, tuple[str, Any, str, Any]] = {
         "release",
         _rows_beside_the_sums,
     ),
-    "the clip of a look follows the exact residual": (
-        "select(neighbors='replace-one', contributions=1, method='staged', eps=30)",
-        looks,
-        "_release",
-        _clip_from_the_exact_residual,
+    "the limit of a look follows the exact residual": (
+        "select(neighbors='replace-one', contributions=1, method='adaptive', eps=30)",
+        looks.Taken,
+        "locating",
+        _limit_from_the_exact_residual,
     ),
 }
 
@@ -179,21 +177,22 @@ def test_a_choice_that_reads_exact_moments_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     constant.constant(monkeypatch)
-    seen: list[list[float]] = []
+    seen: list[list[int]] = []
+    honest = looks.exact_sums
 
-    def watching(moments: Any, noise: Any, *rest: Any) -> NoisyLook:
-        last = noise.size - 1
-        seen.append([row[last] / CELL_UNITS for row in moments.cells[: noise.size]])
-        return _release_look(moments, noise, *rest)
+    def watching(tally: Any, vector: Any) -> Any:
+        found = honest(tally, vector)
+        seen.append(list(found.score))
+        return found
 
     def leaking(laws: Any, space: Any, **options: Any) -> Choice:
         found = tuple(unit for unit in range(len(space.units)) if seen[-1][1 + unit] > 0)
         return dataclasses.replace(choose(laws, space, **options), found=found)
 
-    monkeypatch.setattr(looks, "_release", watching)
-    monkeypatch.setattr(select_staged, "choose", leaking)
-    told = "select(neighbors='replace-one', contributions=1, method='staged', eps=30, fit=None)"
-    monkeypatch.setitem(MATRIX, told, ("select", {"method": "staged", "eps": 30, "fit": None}))
+    monkeypatch.setattr(looks, "exact_sums", watching)
+    monkeypatch.setattr(select_adaptive, "choose", leaking)
+    told = "select(neighbors='replace-one', contributions=1, method='adaptive', eps=30, fit=None)"
+    monkeypatch.setitem(MATRIX, told, ("select", {"method": "adaptive", "eps": 30, "fit": None}))
     assert "json" in _differing(told, tmp_path, monkeypatch)
 
 

@@ -10,7 +10,8 @@ import dpreg
 
 ROWS = 300
 CALLS = {
-    "staged": lambda **more: dpreg.dp_ols("y ~ a", delta="1e-6", method="staged", **more),
+    "looks": lambda **more: dpreg.dp_ols("y ~ a", delta="1e-6", method="adaptive", **more),
+    "logit": lambda **more: dpreg.dp_glm("I(1 * (y > 0)) ~ a", **more),
     "gram": lambda **more: dpreg.dp_ols("y ~ a", delta="1e-6", method="gram", **more),
     "adassp": lambda **more: dpreg.dp_ols("y ~ a", delta="1e-6", method="adassp", **more),
     "select": lambda **more: dpreg.dp_select("y ~ a", delta="1e-6", **more),
@@ -33,6 +34,7 @@ def test_a_release_is_printed_whatever_the_bounds(call, top, other):
         warnings.simplefilter("ignore", dpreg.errors.DpregWarning)
         result = call(data=TABLE, eps=1, schema=schema, budget=ledger, progress=False)
         assert str(result)
+        assert str(result.summary(full=True))
         result.to_json()
     assert ledger.spent.eps == 1
 

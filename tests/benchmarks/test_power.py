@@ -8,14 +8,12 @@ import pandas as pd
 import pytest
 
 import dpreg
-from benchmarks import _staged_rows, power
+from benchmarks import power
 from benchmarks._power_cells import GRIDS, Cell, draw, effects, population
-from benchmarks._power_runs import choosing_laws
+from benchmarks._power_runs import Setting, fitted, looked
 from benchmarks._power_table import audit, best, by_rows, markdown, useless
-from benchmarks._staged_rows import Rows, Setting, looks
 from benchmarks.peers.choices import noisy_moments, stepwise
 from dpreg.choice import choose
-from dpreg.staged.predict import located_rows
 
 CELL = Cell(8, 4000, 1.0, 0.0, 0.5)
 
@@ -55,10 +53,10 @@ def test_drawn_rows_have_the_moments_and_the_coefficients_of_their_population(ce
 
 def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     path, cell = tmp_path / "power.csv", Cell(5, 1000)
-    own = {"staged": Counter(sets=10, found=3, useless=1, useless_squares=1)}
+    own = {"adaptive": Counter(sets=10, found=3, useless=1, useless_squares=1)}
     power.write(path, cell, 20, own)
     power.write(path, cell, 5, own)
-    sums = power.read(path)[cell.name, "staged"]
+    sums = power.read(path)[cell.name, "adaptive"]
     assert (sums["runs"], sums["sets"], sums["found"], sums["useless"]) == (25, 20, 6, 2)
 
 
@@ -75,79 +73,40 @@ def test_useless_terms_that_all_releases_of_a_data_set_share_count_as_one_findin
     assert useless(alike)[1] > 0.13 > useless(apart)[1]
 
 
-def _called(cell, rows, seed):
-    frame = pd.DataFrame(rows.raw[:, 1:], columns=[*(f"x{i + 1}" for i in range(8)), "y"])
+def _called(cell, x, y, seed, **more):
+    frame = pd.DataFrame(x, columns=[f"x{i + 1}" for i in range(8)]).assign(y=y)
     return dpreg.dp_select(
         "y ~ " + " + ".join(frame.columns[:-1]),
         frame,
         eps=str(cell.eps),
         delta="1e-6" if cell.delta else 0,
         schema=dict.fromkeys(frame.columns, (-1, 1)),
-        method="staged",
-        fit=None,
+        method="adaptive",
         progress=False,
         unsafe_seed=seed,
+        **more,
     )
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_quick_looks_are_those_of_a_call_given_its_noise(delta, monkeypatch):
-    """From what a call released the next quick look is where the call's was, with its noise."""
+@pytest.mark.parametrize("fit", ["fresh", "same"])
+def test_quick_looks_are_those_of_a_call_with_the_same_seed(delta, fit):
+    """Number for number: the same code, the same noise."""
     cell = Cell(8, 6000, 2.0, delta, 0.5)
-    rows = Rows(*draw(cell, np.random.default_rng(8)))
-    called = _called(cell, rows, 1).looks
-    places, scores, noisy = iter(called), [], _staged_rows.noisy
-
-    def replayed(cells, at, setting, share, *more):
-        own, call = noisy(cells, at, setting, share, *more), next(places)
-        assert share == pytest.approx(float(call.share))
-        np.testing.assert_allclose(at.whitening, call.whitening, rtol=2e-3, atol=2e-3)
-        np.testing.assert_allclose(at.offset, call.offset, atol=2e-3)
-        np.testing.assert_allclose(at.shift, call.center, atol=1e-3)
-        assert at.width == pytest.approx(call.width, rel=2e-3)
-        if call.radius is not None:
-            assert at.squared_radius == pytest.approx(call.radius**2, rel=2e-3)
-        seen = call.noise_sd > 0
-        np.testing.assert_allclose(own.noise_sd[seen], call.noise_sd[seen], rtol=0.02)
-        above = np.triu(seen)
-        scores.append(((call.cells - cells) / own.noise_sd)[above])
-        return replace(own, cells=np.where(seen, call.cells, cells))
-
-    monkeypatch.setattr(_staged_rows, "noisy", replayed)
-    looks(rows, Setting(cell.eps, delta), len(rows), np.random.default_rng(9), choosing=True)
-    assert next(places, None) is None
-    every = np.concatenate(scores)
-    assert np.abs(every).max() < 6
-    assert np.square(every).mean() == pytest.approx(1, abs=0.5)
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_a_call_finds_as_many_terms_as_the_quick_release(delta):
-    """Calls and quick releases of the same rows have the same law."""
-    cell = Cell(8, 3000, 2.0, delta, 0.5)
-    rows = Rows(*draw(cell, np.random.default_rng(8)))
-    names = {f"x{i + 1}" for i in range(8)}
-    calls = [len(names & set(_called(cell, rows, seed).selected)) for seed in range(30)]
-    rng = np.random.default_rng(9)
-    laws = [choosing_laws(rows, Setting(2.0, delta), rng) for _ in range(400)]
-    quick = [len(choose(own, cell.space).found) for own in laws]
-    error = np.hypot(np.std(quick) / 30**0.5, np.std(quick) / 20)
-    assert abs(np.mean(calls) - np.mean(quick)) < 4 * error
-    assert 1 < np.mean(quick) < 4  # else equal counts would show little
-
-
-def test_the_quick_tail_is_that_of_the_rows():
-    x, y = draw(CELL, np.random.default_rng(10))
-    run = looks(Rows(x, y), Setting(4.0, 1e-6), len(y), np.random.default_rng(11), choosing=True)
-    at = run.looks[-1].coordinates
-    z = located_rows(x, y, at)
-    wide = 3 * at.width
-    cells, (total, squares, leverage) = Rows(x, y).moments(at, wide)
-    np.testing.assert_allclose(cells, z.T @ z, rtol=1e-9, atol=1e-6)
-    far = located_rows(x, y, replace(at, width=wide))
-    assert total == pytest.approx(far[:, 0] @ far[:, -1])
-    assert squares == pytest.approx(far[:, -1] @ far[:, -1])
-    assert leverage == pytest.approx(np.square(z[:, :-1]).sum(axis=1) @ np.square(z[:, -1]))
+    x, y = draw(cell, np.random.default_rng(8))
+    called = _called(cell, x, y, 1, fit=fit)
+    later = float(power.fresh_share(power.Fraction(delta))) if fit == "fresh" else 0.0
+    setting = Setting(2.0, delta, whole=1 - later)
+    rows, seen = looked(x, y, setting, np.random.default_rng(1))
+    for one, theirs in zip(seen.releases, called.releases[1:], strict=True):
+        np.testing.assert_allclose(one.score, theirs.score, rtol=1e-9)
+    chosen = choose(power.laws_for_choice(seen), cell.space)
+    names = [f"x{unit + 1}" for unit in chosen.model]
+    assert ("Intercept", *names) == called.best
+    part = fitted(rows, seen, [0, *(unit + 1 for unit in chosen.model)], fit)
+    np.testing.assert_allclose(part.params, called.regression.coefficients, rtol=1e-6, atol=1e-9)
+    variances = np.diag(called.regression.covariance)
+    np.testing.assert_allclose(np.diag(part.covariance), variances, rtol=1e-6)
 
 
 def test_a_peer_is_shown_at_its_best_careful_setting():
@@ -171,7 +130,7 @@ def test_a_table_of_intervals_shows_shares_and_leaves_few_out():
 
 def test_columns_of_a_table_in_which_nothing_was_run_are_left_out():
     own = Counter(runs=20, sets=20, found=60, useless=1, useless_squares=1)
-    sums = {(CELL.name, "staged"): own, (CELL.name, "bic"): own}
+    sums = {(CELL.name, "adaptive"): own, (CELL.name, "bic"): own}
     head, _, row = markdown(sums, [CELL, Cell(5)]).splitlines()
     assert "copies" not in head
     assert "stepwise" not in head
@@ -182,7 +141,7 @@ def test_columns_of_a_table_in_which_nothing_was_run_are_left_out():
 def test_a_table_by_rows_holds_a_design_a_line_and_a_number_of_rows_a_column():
     own = Counter(runs=20, sets=20, found=60, useless=1, useless_squares=1)
     more = replace(CELL, n=100_000)
-    sums = {(cell.name, way): own for cell in (CELL, more) for way in ("staged", "bic")}
+    sums = {(cell.name, way): own for cell in (CELL, more) for way in ("adaptive", "bic")}
     sums[more.name, "bic"] = Counter(runs=20, sets=20, found=80)
     head, _, row = by_rows(sums, [more, CELL, Cell(5)]).splitlines()
     assert head.split(" | ")[4:] == ["4,000 rows", "100,000 rows |"]

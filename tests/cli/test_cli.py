@@ -46,6 +46,7 @@ def test_from_skeleton_to_report(run, desk):
     assert result.record.arguments == {"formula": FORMULA, "eps": "0.5"}
     assert result.record.ledger.entry == 1
     assert run("show", "s.json")[0].strip() == str(result).strip()
+    assert run("show", "s.json", "--full")[0].strip() == str(result.summary(full=True)).strip()
     assert dpreg.results.load.from_json(run("show", "s.json", "--json")[0]) == result
     run("report", "s.json", "-o", "s.html")
     assert result.record.ledger.head in (desk / "s.html").read_text()
@@ -75,7 +76,7 @@ REFUSALS = [
         (("mean", "houses.parquet", "price", *COMMON, "--eps", 1, "--ledger", "n.db"), 7, "no"),
         (("ledger", "init", "x.db", "--eps", -1), 6, "at least 0"),
         (("ledger", "verify", "no.db"), 7, "no ledger"),
-        (("ledger", "migrate", "no.json", "x.db"), 7, "no file"),
+        (("mean", "houses.parquet", "price", *COMMON, "--eps", 1, "--witness", "x"), 2, "--ledger"),
         (("show", "schema.json"), 2, "not a saved dpreg result"),
         (("show", "pipe.parquet"), 5, "not a regular file"),
         (("report", "no.json", "-o", "x.html"), 5, "no file"),

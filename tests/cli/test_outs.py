@@ -29,7 +29,6 @@ TAKEN = {
     "down/../l.db": "the ledger",
     "l.db-wal": "a file of the ledger's",
     "l.db-shm": "a file of the ledger's",
-    "l.db-queue": "a file of the ledger's",
     "b.toml": "the batch",
     "down/../a.json": "the out of another call",
 }

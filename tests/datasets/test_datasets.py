@@ -12,11 +12,9 @@ from dpreg import datasets
 from dpreg.errors import ArgumentError, DatasetError, DpregError
 from dpreg.schema import Boolean, Categorical, Numeric
 
-UCI = {"airfoil": (1503, 6), "bike": (17379, 18), "concrete": (1030, 9), "elevators": (16599, 19)}
 FROM_FOLDER = {
     "prostate.csv": datasets.load_prostate,
     "kc_house.csv.gz": datasets.load_kc_house,
-    **{f"uci_{name}.csv.gz": (lambda name=name: datasets.load_uci(name)) for name in UCI},
 }
 
 
@@ -80,22 +78,6 @@ def test_kc_house_has_4096_models() -> None:
     assert response == "price"
     assert len(terms) == 12
     check_schema_fits(houses, clipped=0.03)
-
-
-@pytest.mark.usefixtures("real_data")
-@pytest.mark.parametrize("name", UCI)
-def test_uci_ends_in_the_response(name: str) -> None:
-    data = datasets.load_uci(name)
-    columns = [f"x{i}" for i in range(1, UCI[name][1])]
-    assert data.data.shape == UCI[name]
-    assert [*data.data.columns] == [*columns, "y"]
-    assert terms_of(data.formula) == ("y", columns)
-    check_schema_fits(data, clipped=0.0)
-
-
-def test_uci_refuses_another_name() -> None:
-    with pytest.raises(ArgumentError, match="airfoil, bike, concrete, elevators"):
-        datasets.load_uci("iris")
 
 
 @pytest.mark.parametrize("file", FROM_FOLDER)

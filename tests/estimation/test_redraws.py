@@ -128,8 +128,19 @@ def test_a_mutant_without_strata_is_caught(monkeypatch):
 def test_only_noise_that_looks_alike_from_any_direction_goes_this_way():
     assert redraws._turns(release(1.0))
     assert redraws._turns(release(1.0, columns=range(1, SIZE)))
-    assert not redraws._turns(release(1.0, "gaussian"))
+    assert redraws._turns(release(1.0, "gaussian"))
     assert not redraws._turns(release(1.0, "laplace"))
-    assert not redraws._turns(release(1.0, "knorm"))
     assert not redraws._turns(release(1.0, groups=[(2, 3)]))
     assert not redraws._turns(release(1.0, groups=[(2, 3)], columns=range(1, SIZE)))
+
+
+def test_gaussian_noise_is_drawn_with_no_less_than_it_has(monkeypatch):
+    """Its diagonal has once the variance: what is drawn spreads a little more, never less."""
+    noisy = release(20.0, "gaussian")
+    np.fill_diagonal(noisy.noise_sd, noisy.noise_sd[0, 1])
+    rng = np.random.default_rng(2)
+    turned, *_ = draw_truth(noisy, 5.0, 2.0, 40_000, rng)
+    alone, *_ = one_a_draw(monkeypatch, noisy, 5.0, 2.0, 8000, rng)
+    ratio = turned.var(axis=0) / alone.var(axis=0)
+    assert (ratio > 0.93).all()
+    assert (ratio < 2).all()

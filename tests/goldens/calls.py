@@ -92,7 +92,7 @@ _select("tree, strong hierarchy", WIDE, engine="tree", hierarchy="strong", max_t
 _select("tree, split", WIDE, engine="tree", fit="split", neighbors="add-remove", eps=60)
 _select("pcpl, split", method="pcpl", delta=DELTA, fit="split", eps=60)
 
-for _noise in ("knorm", "laplace", "matrix-laplace"):
+for _noise in ("laplace", "matrix-laplace"):
     _ols(f"gram, {_noise}", noise=_noise)
 _ols("gram, gaussian", noise="gaussian", delta=DELTA)
 _ols("gram, bought", schema=_without("b"), shares={"bounds": "0.2"})

@@ -158,6 +158,7 @@ OLS: dict[str, dict[str, Any]] = {
     "ssp without delta": {"method": "ssp"},
     "a scaling that gram has not": {"scaling": "row-norm"},
     "constants that ssp has not": {"method": "ssp", "delta": "1e-6", "noise": "laplace"},
+    "a noise that gram had": {"method": "gram", "noise": "knorm"},
     "Wang's constants for ssp": {"method": "ssp", "delta": "1e-6", "noise": "wang"},
     "constants that promise too much": {
         **{"method": "adassp", "delta": "0.1", "noise": "classical"},

@@ -81,10 +81,11 @@ def _released(call: Callable[[], Any]) -> Parts:
     result = dataclasses.replace(made, record=None)
     payload = {**result.to_dict()}
     del payload["dpreg"], payload["record"]
-    summary = result.summary()
+    summary = result.summary(full=True)
     return {
         "numbers": json.dumps(settled(payload), indent=1),
         "told": "\n".join(str(warning.message) for warning in heard),
+        "screen": f"{result.summary()}\n{result.summary().as_latex()}",
         "page": f"{summary}\n{result!r}",
         "html": summary.as_html(),
         "latex": summary.as_latex(),

@@ -56,6 +56,19 @@ def test_a_limit_that_limits_nothing_is_refused(name, value):
         place_of(point, Linear(), **limits)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_whatever_was_released_the_next_look_has_a_place(value):
+    """An error here would come after the charge."""
+    whole = point_of(np.random.default_rng(4), KINDS["linear"], 2)
+    for name in ("centre", "whitening", "slopes", "spread", "sure", "middle"):
+        broken = np.full_like(getattr(whole, name), value)
+        point = replace(whole, **{name: broken if broken.ndim else float(broken)})
+        place, at = place_of(point, Linear(), information=3.0, score=2.0)
+        numbers = (at.centre, at.whitening, at.slopes, at.middle, at.spread, at.sure, at.moved)
+        assert all(np.isfinite(one).all() for one in numbers), name
+        assert all(np.isfinite(form.floats[1]).all() for form in place.forms)
+
+
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf, 1e-200])
 def test_a_weight_that_is_none_never_reaches_rows(value):
     point = point_of(np.random.default_rng(3), KINDS["linear"], 2)

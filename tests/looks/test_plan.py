@@ -160,3 +160,23 @@ def test_the_need_falls_with_eps_and_rises_with_columns_and_rows_a_person(noise)
     assert need(columns=8) > 1.5 * need()
     assert need(k=3) == pytest.approx(3 * need())
     assert need(k=3, person="who") == need()
+
+
+@pytest.mark.parametrize("later", [Fraction(0), Fraction(1, 5)])
+def test_cells_of_a_choice_count_on_every_path(later, monkeypatch):
+    """Each look in between, the last, and two at as many chosen columns."""
+    asked = []
+    honest = module.looks_ratio
+
+    def noted(eps, delta, cells):
+        asked.append(cells)
+        return honest(eps, delta, cells)
+
+    monkeypatch.setattr(module, "looks_ratio", noted)
+    who = Protection("replace-one", 1)
+    plan = plan_looks(4, Budget(1, "1e-6"), who, chooses=True, later=later)
+    located = (len(plan.early) + 1) * len(plan.locating_noise(Fraction(1, 10), 1.0).cells)
+    chosen = plan.at_chosen(4)
+    fits = [chosen.fit_noise(Fraction(1, 10), last=last).cells for last in (False, True)]
+    box = 6 * 7 // 2
+    assert asked == [box + located + (sum(fits) if later else 0)]

@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -205,6 +206,26 @@ def test_the_limit_of_a_blind_family_does_not_see_the_response(name, together):
     scale = np.abs(found[0][1][:, both]).max(axis=0)
     gap = np.abs(found[0][1] - found[1][1])[:, both] / scale
     assert gap.max() < 0.01
+
+
+@TOGETHER
+@pytest.mark.parametrize(("name", "cell"), [("logit", 0.5), ("counts", 0.25), ("trials", 0.25)])
+def test_a_response_beyond_its_cap_counts_as_its_cap(name, cell, together):
+    """A design may declare more than the family allows: `cell` is where its own cap lies."""
+    kind = KINDS[name]
+    cap = 2 * kind.family.cap if name == "trials" else kind.family.cap
+    described = replace(kind.described(1), response=(0.0, cap / cell))
+    flat = np.zeros(1)
+    point = Point(flat, np.eye(1), flat, 0.3, 1.0, 1.0, flat, flat)
+    place, _ = place_of(point, kind.family, information=4.0, score=99.0, together=together)
+    z = np.ones((3, 3 + (described.trials is not None)))
+    z[:, 1] = 0.5
+    if described.trials is not None:
+        z[:, 2] = 2 * cap / kind.most - 1
+    z[:, -1] = cell, 1.01 * cell, 1.2 * cell
+    _, f = located(Rows(Stored(z.shape[1]), described, place), z)
+    assert f[:, 0].any()
+    np.testing.assert_array_equal(f, f[:, :1].repeat(3, axis=1))
 
 
 @TOGETHER

@@ -14,7 +14,7 @@ from dpreg.privacy.protection import Protection
 from dpreg.ranges import LEAST_EPS
 from dpreg.selection import estimates
 
-ANY = ("permute-and-flip", "exponential", "laplace", "gaussian", "knorm", "matrix-laplace")
+ANY = ("permute-and-flip", "exponential", "laplace", "gaussian", "matrix-laplace")
 
 
 def bought(

@@ -1,7 +1,11 @@
 """What processes of their own do to a ledger: they charge it, at a signal, and tell of it."""
 
 import os
+import signal
 import time
+
+import numpy as np
+from oracles.forks import FORK
 
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
@@ -10,21 +14,19 @@ from dpreg.privacy.ledger import Ledger
 TENTH = Budget("0.1")
 
 
-def some(place, charges, start, results):
-    """Charge so many times; tell of the heads and of all waits in seconds."""
-    ledger = Ledger.open(place, timeout=120)
+def some(place, charges, start, results, witness=None):
+    """Charge so many times; tell of the heads."""
+    ledger = Ledger.open(place, witness=witness, timeout=120)
     start.wait()
-    heads, waits = [], []
+    heads = []
     for _ in range(charges):
-        began = time.perf_counter()
         try:
             heads.append(ledger.charge(TENTH, "a share").head)
         except LedgerError:
             raise  # the cap is the only reason
         except BudgetError:
             pass
-        waits.append(time.perf_counter() - began)
-    results.put((heads, waits))
+    results.put(heads)
 
 
 def until_full(ledger):
@@ -65,3 +67,28 @@ def ended_without_closing(path, times, results):
     results.close()
     results.join_thread()
     os._exit(0 if ledger.entries else 1)
+
+
+def endless(place, told, witness=None):
+    """Charge without end; write each head to a pipe."""
+    ledger = Ledger.open(place, witness=witness, timeout=120)
+    while True:
+        os.write(told, ledger.charge(TENTH, "a share").head.encode() + b"\n")
+
+
+def killed(place, times, witness=None):
+    """Kill a charging process again and again, wherever it is; return the heads it told of."""
+    rng = np.random.default_rng(0)
+    heads = []
+    for _ in range(times):
+        end, start = os.pipe()
+        process = FORK.Process(target=endless, args=(place, start, witness))
+        process.start()
+        os.close(start)
+        first = os.read(end, 4096)
+        time.sleep(rng.uniform(0, 0.02))
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        with os.fdopen(end, "rb") as rest:
+            heads += [line.decode() for line in (first + rest.read()).split(b"\n") if line]
+    return heads

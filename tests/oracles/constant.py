@@ -68,9 +68,6 @@ def constant(patch: pytest.MonkeyPatch) -> None:
 
     for honest in (additive.gaussian_noise, additive.laplace_noise):
         everywhere(honest, lambda size, scale, rng=None: _noise(size, scale))
-    everywhere(
-        additive.knorm_noise, lambda widths, rate, rng=None: _noise(len(widths), 1 / float(rate))
-    )
 
     def wisharts(scales: Any, **_: Any) -> Any:
         size = len(scales)

@@ -100,6 +100,15 @@ def changes(columns: int, taken: Any, given: Any) -> tuple[Matrix, Matrix, Matri
     return h, s, m
 
 
+def tail_change(taken: Any, given: Any) -> int:
+    """What neighbours move the tail by, in units of 2**-40: of |f|^2 what lies beyond a quarter."""
+    one, other = (
+        sum(max(sum(x * x for x in unit.score) - UNIT**2 // 4, 0) for unit in units)
+        for units in (taken, given)
+    )
+    return abs(other - one)
+
+
 def gaussian_cost(noise: Any, taken: Any, given: Any) -> Fraction:
     """Exact sum of (change / scale)^2 over all cells that get Gaussian noise, each once."""
     d = noise.columns

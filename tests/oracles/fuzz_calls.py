@@ -1,7 +1,7 @@
 """Randomly built public calls, and pairs of hostile neighbouring tables to hold them against.
 
 `pair` makes a call and two neighbours from one seed. Everything about the call is drawn: which
-function, its method, mechanism, fit and engine, eps from 1e-12 to 1e3, delta, shares, radius,
+function, its method, mechanism, fit and engine, eps from 1e-6 to 1e3, delta, shares, radius,
 groups, and which columns the schema leaves out. Everything about the tables is drawn too: from no
 row to hundreds, constant and corner values, and in object columns whatever a cell can hold. With
 `edges`, numbers lie at the ends of the ranges that `dpreg.ranges` allows.
@@ -129,6 +129,7 @@ def _some(rng: np.random.Generator, chance: float) -> bool:
 def _common(rng: np.random.Generator) -> Options:
     """Draw what every call is told. eps is often ordinary, lest most calls be refused."""
     exponent = rng.uniform(-1, 2) if _some(rng, 0.6) else rng.uniform(-12, 3)
+    exponent += 6 * (exponent < -6)  # less than 1e-6 is refused
     left_out = [column for column in NUMERIC if _some(rng, 0.15)]
     edges = isinstance(rng, AtEdges)
     many = (1, 1, 10**6) if edges else (1, 1, 1, 2, 3, 7, 1000)
@@ -174,7 +175,7 @@ def _shares(rng: np.random.Generator, steps: tuple[str, ...]) -> Any:
 def _select(rng: np.random.Generator, options: Options) -> Any:
     options |= {
         "delta": _delta(rng),
-        "method": _one(rng, ("staged", "pcls", "pcls", "pcpl")),
+        "method": _one(rng, ("adaptive", "pcls", "pcls", "pcpl")),
         "mechanism": _one(rng, ("auto", "permute-and-flip", "exponential", "laplace")),
         "fit": _one(rng, ("split", "share", None)),
         "engine": _one(rng, ("auto", "auto", "enumerate", "tree")),
@@ -188,7 +189,7 @@ def _select(rng: np.random.Generator, options: Options) -> Any:
         "draws": _one(rng, (1, 1, 1, 3, 30)),
         "shares": _shares(rng, ("bounds", "radius", "sigma2", "count", "profile", "fit")),
     }
-    if options["method"] == "staged":
+    if options["method"] == "adaptive":
         options |= {"shares": None, "fit": _one(rng, ("same", None))}
         for name in ("mechanism", "radius", "sigma2", "penalty", "draws", "engine"):
             del options[name]
@@ -217,12 +218,13 @@ def _select_family(rng: np.random.Generator, options: Options) -> Any:
 
 
 def _ols(rng: np.random.Generator, options: Options) -> Any:
-    method = options["method"] = _one(rng, ("auto", "staged", "gram", "objective", "ssp", "adassp"))
-    gram = method in ("auto", "staged", "gram", "objective")
+    methods = ("auto", "adaptive", "gram", "objective", "ssp", "adassp")
+    method = options["method"] = _one(rng, methods)
+    gram = method in ("auto", "adaptive", "gram", "objective")
     noises: tuple[str | None, ...]
-    noises = (None, "gaussian", "knorm", "laplace") if gram else (None, "wang", "classical")
-    if method in ("auto", "staged"):
-        noises = (None, "gaussian", "matrix-laplace")
+    noises = (None, "gaussian", "matrix-laplace") if gram else (None, "wang", "classical")
+    if method == "gram":
+        noises = (*noises, "laplace")
     if method == "objective":
         noises = (None,)
     scalings = ("box",) if gram else ("box", "row-norm", "row-norm-xy", "max-norm")
@@ -234,6 +236,8 @@ def _ols(rng: np.random.Generator, options: Options) -> Any:
         "center": bool(rng.integers(2)) or not gram,
         "shares": _shares(rng, ("bounds",)),
     }
+    if method == "adaptive":  # or it would refuse few rows, where their number is public
+        options["expected_rows"] = 10**6
     formula = options["formula"] = _formula(rng)
     told = {key: value for key, value in options.items() if key != "formula"}
     return lambda data, ledger: dpreg.dp_ols(formula, data, **told, budget=ledger)
@@ -241,9 +245,10 @@ def _ols(rng: np.random.Generator, options: Options) -> Any:
 
 def _glm(rng: np.random.Generator, options: Options) -> Any:
     response = _one(rng, ("I(1 * (y > 0))", "h", "g2"))
-    if _some(rng, 0.7):
+    declared, counts = _some(rng, 0.7), _some(rng, 0.4)
+    if declared:
         options["schema"] |= {"h": (0, 1), "g2": ["u", "v"]}
-    if _some(rng, 0.4):
+    if counts:
         options["family"] = _one(rng, ("poisson", "quasipoisson"))
         options["response_cap"] = _one(rng, (None, 1, 20, "1e6", "1e-3"))
         options["exposure"] = _one(rng, (None, "I(c + 1)"))
@@ -254,7 +259,18 @@ def _glm(rng: np.random.Generator, options: Options) -> Any:
         "trials": _one(rng, (None, None, None, "I(c * 5)")),
         "shares": _shares(rng, ("bounds",)),
     }
-    formula = options["formula"] = f"{response} ~{_formula(rng).partition('~')[2]}"
+    columns = _formula(rng).partition("~")[2].removesuffix(" - 1").replace(" 1", " a")
+    if rng.random() < 0.9:  # else what does not go together is refused before the charge
+        if counts:
+            response = "I(y + 4)" if "y" in options["schema"] or declared else "h"
+            options["trials"] = None
+            if response != "h" or "h" in options["schema"]:
+                options["response_cap"] = None
+        if options["trials"]:
+            response, options["schema"] = "h", options["schema"] | {"h": (0, 1)}
+        if (options["offset"] == "c" and "c" in columns) or options.get("exposure"):
+            options["offset"] = None
+    formula = options["formula"] = f"{response} ~{columns}"
     told = {key: value for key, value in options.items() if key != "formula"}
 
     def call(data: Any, ledger: dpreg.Ledger) -> Any:

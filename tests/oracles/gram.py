@@ -4,12 +4,10 @@ Statements, each computed here by its definition and nowhere by the package's fo
 
 - a row's released vector: the distinct products z_i z_j that `layout` lists (and the count);
 - C = sum over released cells of u^2 g g', g the derivative of E (beta, -1) by that cell's noise;
-- the K-norm law P(v) proportional to exp(-rate max_c ceil(|v_c| / s_c)), by listing a box.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -52,10 +50,9 @@ def touches(triangle):
 
 
 def worst_changes(triangle, neighbors, rng, rounds=16, batch=250, weight=1):
-    """Search neighbours by random restarts and single-coordinate climbs; return L1, L2^2, Linf."""
+    """Search neighbours by random restarts and single-coordinate climbs; return L1 and L2^2."""
     scale = math.sqrt(weight) ** touches(triangle)
     best_l1 = best_l2 = 0.0
-    best_cells = np.zeros(len(triangle.cells))
     for attempt in range(rounds):
         old = rows(triangle, rng, batch, corners=attempt % 4 != 3)
         new = rows(triangle, rng, batch, corners=attempt % 4 != 3)
@@ -63,14 +60,13 @@ def worst_changes(triangle, neighbors, rng, rounds=16, batch=250, weight=1):
             new = (np.zeros_like(new[0]), np.zeros_like(new[1]))
         for _ in range(4):
             change = np.abs(released(triangle, *old) - released(triangle, *new))
-            best_cells = np.maximum(best_cells, change.max(axis=0))
             l1, l2 = change.sum(axis=1), ((change * scale) ** 2).sum(axis=1)
             best_l1, best_l2 = max(best_l1, l1.max()), max(best_l2, l2.max())
             champion = int(np.argmax(l2 if attempt % 2 else l1))
             old = _around(triangle, old[0][champion], old[1][champion], rng, batch)
             if neighbors == "replace-one":
                 new = _around(triangle, new[0][champion], new[1][champion], rng, batch)
-    return best_l1, best_l2, best_cells
+    return best_l1, best_l2
 
 
 def _around(triangle, row, complete, rng, batch):
@@ -102,17 +98,3 @@ def equation_noise(triangle, variance_of_cell, beta):
         slope = unit @ extended
         cov += variance_of_cell[cell] * np.outer(slope, slope)
     return cov
-
-
-def knorm_law(widths, rate, reach):
-    """List the law on the box |v_c| <= reach s_c; returns points, probabilities, mass left out."""
-    ranges = [range(-reach * s, reach * s + 1) for s in widths]
-    points = list(itertools.product(*ranges))
-    norms = [max(-(-abs(v) // s) for v, s in zip(point, widths, strict=True)) for point in points]
-    weight = np.exp(-rate * np.array(norms, dtype=float))
-    total = 0.0
-    for r in range(20 * reach + 200):
-        ball = math.prod(2 * s * r + 1 for s in widths)
-        inner = math.prod(2 * s * (r - 1) + 1 for s in widths) if r else 0
-        total += (ball - inner) * math.exp(-rate * r)
-    return points, weight / total, 1 - weight.sum() / total

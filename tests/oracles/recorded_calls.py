@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from oracles import recorded_costs as costs
-from oracles.recorded_looks import CHOSEN
 from oracles.recording import record
 
 import dpreg
@@ -69,10 +68,10 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
             cell("ols", **unit, method="adaptive", eps=30, delta=DELTA, noise="gaussian")
             cell("ols", **unit, method="adaptive", eps=80 * k, schema="bare")
             cell("ols", **unit, method="adaptive", eps=30, noise="matrix-laplace")
-            cell("select", **unit, method="staged", eps=30)
-            cell("select", **unit, method="staged", eps=30, delta=DELTA, fit=None)
-            cell("select", **unit, method="staged", eps=30, fit="fresh")
-            cell("select", **unit, method="staged", eps=4, delta="0.05", fit="fresh")
+            cell("select", **unit, method="adaptive", eps=30)
+            cell("select", **unit, method="adaptive", eps=30, delta=DELTA, fit=None)
+            cell("select", **unit, method="adaptive", eps=30, fit="fresh")
+            cell("select", **unit, method="adaptive", eps=4, delta="0.05", fit="fresh")
             cell("ols", **unit, method="objective", eps=30 * k)
             if relation == "replace-one":  # where the number of rows is public noise decides less
                 cell("ols", **unit, method="objective", eps="0.5", delta=DELTA)
@@ -107,7 +106,7 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
         cell("select", **owned, radius="private", sigma2="private", fit="share", eps=30)
         cell("select", **owned, draws=40, mechanism="exponential", delta=DELTA, eps=4)
         cell("select", **owned, method="pcpl", delta=DELTA, eps=300, fit="share")
-        cell("select", **owned, method="staged", schema="bare", eps=30)
+        cell("select", **owned, method="adaptive", schema="bare", eps=30)
         cell("select", **owned, family="binomial", fit="fresh", eps=30)
         cell("ols", **owned, method="gram")
         cell("ols", **owned, method="adaptive", eps=30, delta=DELTA, noise="gaussian")
@@ -136,7 +135,7 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
     cell("ols", method="ssp", noise="classical", delta=DELTA, eps=1, scaling="max-norm")
     cell("ols", method="gram", form="csv")
     cell("ols", method="gram", form="dask", schema="bare")
-    cell("ols", method="gram", unsafe_seed=3, noise="knorm")
+    cell("ols", method="gram", unsafe_seed=3, noise="matrix-laplace")
     cell("ols", method="objective", unsafe_seed=3, form="csv", schema="bare", eps=30)
     cell("ols", method="adaptive", form="dask", eps=30)
     for k in (1, 3):
@@ -149,8 +148,8 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
     cell("select", method="auto", neighbors="add-remove", eps=30)
     few = {"eps": "0.5", "delta": DELTA, "unsafe_seed": 3}  # seeded, as the count is a draw
     cell("select", method="auto", neighbors="add-remove", contributions=3, **few)
-    cell("select", method="staged", schema="bare", eps=30)
-    cell("select", method="staged", unsafe_seed=3, eps=30)
+    cell("select", method="adaptive", schema="bare", eps=30)
+    cell("select", method="adaptive", unsafe_seed=3, eps=30)
     cell("mean", complete=True)
     cell("mean", form="dask", by="g")
     cell("quantile", complete=True, form="csv")
@@ -283,10 +282,9 @@ def line(cell: str, found: list[costs.Cost], result: Any) -> str:
     for one, spend in zip(found, result.claim.spends, strict=True):
         # The noise of a selected model's coefficients depends on how many columns were drawn.
         drawn = Counter(draw.mechanism for draw in one.draws)
-        if call == "select" and one.step in ("coefficients", CHOSEN, "looks 1-4"):
+        if call == "select" and one.step == "coefficients":
             drawn = Counter([spend.mechanism])
-        of_fits = call in ("ols", "glm") and spend.mechanism == "gaussian"
-        if one.step == "looks" or (of_fits and "looks" in one.step):
+        if "looks" in one.step and (call == "select" or spend.mechanism == "gaussian"):
             # How many there are follows from the noise.
             drawn = Counter({spend.mechanism: 1})
         how = ", ".join(f"{n} x {name}" if n > 1 else name for name, n in sorted(drawn.items()))

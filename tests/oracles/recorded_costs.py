@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from oracles.recorded_fits import fits
-from oracles.recorded_looks import family_choice, looks, wishart
+from oracles.recorded_looks import wishart
 from oracles.recorded_steps import Asked, Cost
 from oracles.recording import (
     UNIT,
@@ -87,11 +87,9 @@ def selection(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     found = bounds(draws, asked, [s.removeprefix("bounds of ") for s in lines if "bounds of" in s])
     if "number of rows" in lines and options.get("method") == "auto":
         found.insert(0, _pure("number of rows", [next(draws)], [k]))
-    if result.method == "staged":
-        usual = "same" if "family" in options else "fresh"
-        later = result.regression if options.get("fit", usual) == "fresh" else None
-        of = family_choice if "family" in options else looks
-        found += of(draws, asked, 3, result.looks, later)
+    if result.method == "adaptive":
+        later = () if result.regression is None else result.regression.releases
+        found.append(_looks(draws, asked, result, later))
         assert next(draws, None) is None, "something was drawn that no step accounts for"
         return found
     rho = Fraction(result.radius) / Fraction(result.clip)
@@ -129,7 +127,7 @@ def regression(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     found = bounds(draws, asked, names)
     size = len(result.params)
     if result.method == "adaptive":
-        found.append(fits(draws, asked, result.releases))
+        found.append(_looks(draws, asked, result))
     elif result.method == "objective":
         found += _few(tape, draws, asked, result)
     elif asked.options["method"] == "gram":
@@ -140,11 +138,18 @@ def regression(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     return found
 
 
+def _looks(draws: Iterator[Draw], asked: Asked, result: Any, later: tuple[Any, ...] = ()) -> Cost:
+    """The one line of all looks, by its name in the table."""
+    (step,) = [spend.step for spend in result.claim.spends if spend.step.startswith("looks 1-")]
+    assert len(result.releases) + len(later) <= int(step.removeprefix("looks 1-"))
+    return replace(fits(draws, asked, result.releases, later), step=step)
+
+
 def family(tape: Tape, asked: Asked, result: Any) -> list[Cost]:
     draws = iter(tape.draws)
     names = [s.step.removeprefix("bounds of ") for s in result.claim.spends if "bounds" in s.step]
     found = bounds(draws, asked, names)
-    found.append(fits(draws, asked, result.releases))
+    found.append(_looks(draws, asked, result))
     assert next(draws, None) is None
     return found
 

@@ -1,4 +1,4 @@
-"""What the looks of `dp_ols` and `dp_glm` cost a person, from the scales of their noise alone.
+"""What looks cost a person, whatever the call, from the scales of their noise alone.
 
 A unit is a row, or a person's rows together. In the box a row is (1, x, y), its cells in [-1, 1].
 At a locating look, and in a box of persons, a unit has sum |a|^2 <= 1 and sum f^2 <= 1; at a
@@ -16,49 +16,58 @@ from oracles.recorded_looks import _box, _located, _pools, wishart
 from oracles.recorded_steps import Asked, Cost
 from oracles.recording import UNIT, Draw
 
-from dpreg.looks.tuning import TUNING
-
 TURNS = np.linspace(-1, 1, 401)
 TAIL = 0.75
 """What of a unit's squared score lies beyond a quarter."""
 LENGTHS = np.linspace(0, 1, 41)
 
 
-def fits(draws: Iterator[Draw], asked: Asked, released: tuple[Any, ...]) -> Cost:
-    """One line: a look at the box, and as many others as were made."""
+def fits(
+    draws: Iterator[Draw], asked: Asked, released: tuple[Any, ...], later: tuple[Any, ...] = ()
+) -> Cost:
+    """One line: a look at the box, and as many others as were made, `later` at chosen columns."""
     persons = "person" in asked.options
     unit = Asked(asked.relation, 1 if persons else asked.k, asked.options)
-    boxed, d = len(released[0].information) - 2, len(released[-1].score)
-    gaussian = released[0].mechanism == "gaussian"
-    step = f"looks 1-{2 + (TUNING.looks if gaussian else TUNING.looks_pure)}"
-    if not gaussian:
-        found = [wishart(next(draws), unit, boxed, step, located=persons)]
-        for look in released[1:-1]:
-            assert look.kind == "locating"
-            found.append(wishart(next(draws), unit, d - 1, step, located=True))
-        score, trace = next(draws), next(draws)
-        assert (score.mechanism, score.size) == ("l2-norm", d)
-        assert (trace.mechanism, trace.size) == ("laplace", 1)
-        losses = [loss for one in found for loss in one.losses]
-        losses += [unit.k * unit.rows / score.scale / UNIT, unit.k / trace.scale / UNIT]
-        tail = next(draws)
-        assert (tail.mechanism, tail.size) == ("laplace", 1)
-        losses.append(unit.k * TAIL / tail.scale / UNIT)
-        drawn = [draw for one in found for draw in one.draws]
-        return Cost(step, (*drawn, score, trace, tail), tuple(losses))
-    pools = _pools(draws, boxed + 2)
-    total, drawn = (_located if persons else _box)(pools, unit, boxed), list(pools)
-    for place, look in enumerate(released[1:], start=1):
-        assert look.kind == "fitting"
-        matrix = place == len(released) - 1
-        own = [next(draws) for _ in range(6 if matrix else 4)]
-        triangle = [d, d * (d - 1) // 2]
-        assert [draw.size for draw in own] == [*triangle, d, *([*triangle, 1] if matrix else [1])]
-        assert {draw.mechanism for draw in own} == {"gaussian"}
-        total += _fitting(own, unit, matrix=matrix)
-        drawn += own
-    assert len(released) <= 2 + TUNING.looks
-    return Cost(step, tuple(drawn), mu=unit.k * math.sqrt(total))
+    boxed, gaussian = len(released[0].information) - 2, released[0].mechanism == "gaussian"
+    assert sum(float(look.share) for look in (*released, *later)) <= 1 + 1e-9
+    drawn: list[Draw] = []
+    losses: list[float] = []
+    total = 0.0
+    if gaussian:
+        drawn = _pools(draws, boxed + 2)
+        total = (_located if persons else _box)(drawn, unit, boxed)
+    else:
+        box = wishart(next(draws), unit, boxed, "", located=persons)
+        drawn, losses = list(box.draws), list(box.losses)
+    for look in (*released[1:], *later):
+        d, kind = len(look.score), look.kind
+        own: list[Draw]
+        if kind == "locating" and gaussian:
+            own = _pools(draws, d + 1)
+            total += _located(own, unit, d - 1)
+        elif kind == "locating":
+            one = wishart(next(draws), unit, d - 1, "", located=True)
+            own = list(one.draws)
+            losses += one.losses
+        elif gaussian:
+            matrix = look.middle.size > 0
+            own = [next(draws) for _ in range(6 if matrix else 4)]
+            triangle = [d, d * (d - 1) // 2]
+            sizes = [*triangle, d, *([*triangle, 1] if matrix else [1])]
+            assert [draw.size for draw in own] == sizes
+            assert {draw.mechanism for draw in own} == {"gaussian"}
+            total += _fitting(own, unit, matrix=matrix)
+        else:
+            own = score, trace, tail = [next(draws) for _ in range(3)]
+            assert (score.mechanism, score.size) == ("l2-norm", d)
+            assert (trace.mechanism, trace.size) == ("laplace", 1)
+            assert (tail.mechanism, tail.size) == ("laplace", 1)
+            losses += [unit.k * unit.rows / score.scale / UNIT, unit.k / trace.scale / UNIT]
+            losses.append(unit.k * TAIL / tail.scale / UNIT)
+        drawn = [*drawn, *own]
+    if gaussian:
+        return Cost("looks", tuple(drawn), mu=unit.k * math.sqrt(total))
+    return Cost("looks", tuple(drawn), tuple(losses))
 
 
 def _fitting(own: list[Draw], unit: Asked, *, matrix: bool) -> float:

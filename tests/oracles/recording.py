@@ -20,14 +20,12 @@ import numpy as np
 from scipy.stats import binom, norm
 
 from dpreg import moments
-from dpreg.estimation import gram, perturbed, sums
-from dpreg.families import looks as family_looks
+from dpreg.estimation import gram, held, perturbed, sums
 from dpreg.privacy import ranks, seeded
 from dpreg.privacy.mechanisms import additive, choice, l2_norm, wishart
 from dpreg.selection import estimates
 from dpreg.selection.scoring import problem
 from dpreg.selection.tree import sampler
-from dpreg.staged import held, looks
 
 UNIT = 2.0**-40
 """Moments are integers in this unit."""
@@ -103,13 +101,6 @@ def record(patch: Any) -> Tape:
         ("laplace", additive.laplace_noise),
     ):
         everywhere(honest, vector(mechanism, honest))
-    knorm = additive.knorm_noise
-
-    def boxed(widths: Any, rate: Any, **options: Any) -> Any:
-        tape.add("knorm", 1 / float(rate), len(widths), widths=tuple(widths))
-        return knorm(widths, rate, **options)
-
-    everywhere(knorm, boxed)
     round_noise = l2_norm.l2_norm_noise
     everywhere(round_noise, vector("l2-norm", round_noise))
     spectral = wishart.wishart_noise
@@ -177,11 +168,6 @@ def _readers(tape: Tape, everywhere: Any) -> None:
         (estimates.noisy_count, 0),
         (estimates.noisy_residuals, 1),
         (estimates.lower_bound, 1),
-        (looks._release, 0),
-        (looks._release_squares, 0),
-        (looks._release_tail, 0),
-        (family_looks._release_box, 0),
-        (family_looks._release, 0),
     ):
         everywhere(honest, of_moments(honest, place))
     ranked, summed, solved = ranks.choose_rank, sums.release, held.minimum

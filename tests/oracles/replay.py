@@ -42,10 +42,11 @@ import numpy as np
 import pytest
 
 from dpreg.api import adaptive
-from dpreg.estimation import aggregate, gram, histogram, perturbed, quantile, sums
+from dpreg.choice import rule
+from dpreg.estimation import aggregate, few, gram, histogram, perturbed, quantile, sums
+from dpreg.looks import chosen, law, limits, locate, loop, place, plan, rows, table
 from dpreg.looks import estimates as estimates_of_looks
-from dpreg.looks import law, limits, locate, loop, place, plan, rows, table
-from dpreg.privacy import gaussian, objective, quantiles, ranks, seeded, vector_noise
+from dpreg.privacy import gaussian, objective, quantiles, ranks, scale_noise, seeded, vector_noise
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.mechanisms import additive, choice, coins, l2_norm, wishart
 from dpreg.privacy.parts import Part
@@ -100,6 +101,11 @@ def _cells(told: Mapping[str, Any], found: Any) -> Pairs:
     return paired(found, [float(Fraction(cell, CELL_UNITS)) for cell in told["exact"]])
 
 
+def _summed(told: Mapping[str, Any], found: Any) -> Pairs:
+    units = told["self"].units
+    return paired(found, [float(Fraction(int(cell), units)) for cell in told["exact"]])
+
+
 WATCHED = (
     Watched(table, "_noisy", ("exact",), _cells),
     *(Watched(table.Table, name, ("self",)) for name in ("box", "fitting", "locating")),
@@ -111,6 +117,10 @@ WATCHED = (
     Watched(locate, "advance"),
     Watched(place, "place_of"),
     Watched(loop, "look", ("rows",)),
+    Watched(loop, "look_at_chosen", ("rows",)),
+    Watched(chosen, "laws_for_choice"),
+    Watched(chosen, "point_of_chosen"),
+    Watched(rule, "choose"),
     Watched(law, "law"),
     Watched(law, "fit"),
     Watched(estimates_of_looks, "estimates"),
@@ -144,6 +154,13 @@ WATCHED = (
     Watched(vector_noise, "fit_noise"),
     Watched(gaussian, "discrete_sigma"),
     Watched(objective, "objective_noise"),
+    *(Watched(scale_noise, name) for name in ("scales_noise", "means_noise", "part_noise")),
+    Watched(scale_noise.SumsNoise, "released", ("exact",), _summed),
+    Watched(few, "scales_of", ("moments", "opened")),
+    Watched(few, "released_minimum", ("held",)),
+    *(Watched(few, name) for name in ("_cut", "_around", "_carried")),
+    Watched(few, "_spread", ("held",)),
+    Watched(few, "few_fit", ("read", "hold", "design", "opened")),
 )
 
 
@@ -246,9 +263,6 @@ def listen(patch: pytest.MonkeyPatch) -> Tape:
     def vector(mechanism: str) -> Any:
         return lambda size, scale, rng=None: drawn(mechanism, [float(scale)] * size)
 
-    def wide(widths: Any, rate: Any, rng: Any = None) -> list[Drawn]:
-        return drawn("knorm", [width / float(rate) for width in widths])
-
     def spectral(scales: Any, **_: Any) -> Any:
         size, cells = len(scales), {}
         for i in range(size):
@@ -259,7 +273,6 @@ def listen(patch: pytest.MonkeyPatch) -> Tape:
     everywhere(additive.gaussian_noise, vector("gaussian"))
     everywhere(additive.laplace_noise, vector("laplace"))
     everywhere(l2_norm.l2_norm_noise, vector("l2-norm"))
-    everywhere(additive.knorm_noise, wide)
     everywhere(wishart.wishart_noise, spectral)
 
     built = choice._noisy_min

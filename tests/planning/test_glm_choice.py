@@ -88,7 +88,7 @@ def test_the_least_n_and_eps_reach_the_chance():
     assert fewer.found < 0.8 or not fewer.enough
     eps = dpreg.plan({"x0": 0.3, "g[T.w]": 0.5}, **{**asked, "n": rows.n, "eps": None})
     assert eps.solved == "eps"
-    assert float(eps.eps) == pytest.approx(1, rel=0.1)
+    assert float(eps.eps) == pytest.approx(1, rel=0.2)
     whole = dpreg.plan({"x0": 0.3, "g[T.w]": 0.5}, **{**asked, "n": rows.n}, fit=None)
     assert whole.found > rows.found
 
@@ -96,8 +96,8 @@ def test_the_least_n_and_eps_reach_the_chance():
 def test_what_is_not_earned_is_told():
     few = dpreg.plan(EFFECTS, family="binomial", formula=f"y ~ {RIGHT}", **{**TOLD, "n": 200})
     assert not few.enough
-    assert "too few" in few.notes[0]
-    assert "The same holds for the choice" in few.notes[0]
+    assert "the table has 200" in few.notes[0]
+    assert "Terms may be missed" in few.notes[0]
     page = str(few)
     for words in ("No data were used", "none", "chance of"):
         assert words in page

@@ -186,7 +186,7 @@ def test_the_page_says_what_was_assumed_and_that_no_data_were_used():
         ({"of": "ols", "penalty": 1}, 'of="ols" has no penalty'),
         ({"of": "ols", "effects": [0.1] * 201}, "200"),
         ({"of": "ols", "effects": 0, "eps": None}, "without an effect"),
-        ({"method": "staged", "radius": 2}, 'method="staged" has no radius'),
+        ({"method": "adaptive", "radius": 2}, 'method="adaptive" has no radius'),
         ({"method": "pcls", "fit": "fresh"}, 'fit="fresh" needs'),
         ({"delta": 1}, "delta"),
         ({"correlation": 1}, "correlation"),

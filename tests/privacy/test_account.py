@@ -27,7 +27,7 @@ def test_the_table_is_made_of_what_was_drawn():
     second = call.line("coefficients", "gram release", Budget("0.75", "1e-6"))
     call.charge(None, "a call")
     assert first.draw("permute-and-flip", BOUND) == Budget("0.25")
-    assert second.draw("knorm", BOUND) == Budget("0.75", "1e-6")
+    assert second.draw("matrix-laplace", BOUND) == Budget("0.75", "1e-6")
     table = call.table()
     assert [(one.step, one.mechanism, one.budget) for one in table] == [
         ("radius", "permute-and-flip", Budget("0.25")),

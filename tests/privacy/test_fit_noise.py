@@ -16,6 +16,7 @@ from oracles.fit_units import (
     nobody,
     pure_costs,
     scores,
+    tail_change,
     unit_of,
 )
 from oracles.look_laws import log_density
@@ -41,6 +42,8 @@ PROTECTIONS = [
     *(Protection(name, k) for name in ("replace-one", "add-remove") for k in (1, 3)),
     *(Protection(name, 3, "id") for name in ("replace-one", "add-remove")),
 ]
+TAIL = Fraction(1, 20)
+BESIDE_TAIL = Fraction(1, 2), Fraction(7, 20), Fraction(1, 10)
 MIDDLES = ["matrix", "trace"]
 ALPHA = 1e-4
 
@@ -98,6 +101,25 @@ def test_no_neighbours_exceed_a_pure_looks_eps(protection, middle, columns):
     assert costs.max(axis=0)[1] > 0.99 * parts[1]
     if columns > 1 or protection.neighbors == "add-remove":
         assert (costs.max(axis=0) > 0.99 * parts).all()
+
+
+@pytest.mark.parametrize("protection", PROTECTIONS, ids=ids)
+def test_the_tail_has_its_share_and_leaves_the_others_theirs(protection):
+    gaussian = gaussian_fit(3, MU_SQUARED, protection, information=THIRD, tail=TAIL)
+    pure = pure_fit(3, EPS, protection, shares=BESIDE_TAIL, tail=TAIL)
+    pairs = list(neighbours(3, protection))
+    moved = max(tail_change(*pair) for pair in pairs)
+    assert moved > 0
+    for noise, cost in (
+        (gaussian, (moved / Fraction(gaussian.tail_scale)) ** 2),
+        (pure, moved / Fraction(pure.tail_scale)),
+    ):
+        own = noise.strength * TAIL
+        assert own * Fraction(99, 100) < cost <= own
+    assert max(gaussian_cost(gaussian, *pair) for pair in pairs) <= MU_SQUARED * (1 - TAIL)
+    beside = [pure_costs(pure, *pair) for pair in pairs]
+    parts = [float(EPS * share) for share in BESIDE_TAIL]
+    assert (np.max(beside, axis=0) <= np.array(parts) * (1 + 1e-9)).all()
 
 
 @pytest.mark.parametrize("spread", [1, 2, 4])
@@ -214,9 +236,11 @@ NOISES = {
     "gaussian": gaussian_fit(3, MU_SQUARED, REPLACE, information=THIRD),
     "gaussian trace": gaussian_fit(3, MU_SQUARED, THREE, information=THIRD, middle="trace"),
     "gaussian without": gaussian_fit(3, MU_SQUARED, REPLACE, information=Fraction(0)),
+    "gaussian tail": gaussian_fit(3, MU_SQUARED, ADD, information=THIRD, tail=TAIL),
     "pure": pure_fit(3, EPS, REPLACE, shares=SHARES),
     "pure matrix": pure_fit(3, EPS, THREE, shares=SHARES, middle="matrix"),
     "pure without": pure_fit(3, EPS, REPLACE, shares=WITHOUT),
+    "pure tail": pure_fit(3, EPS, THREE, shares=BESIDE_TAIL, tail=TAIL),
 }
 
 
@@ -234,13 +258,15 @@ def test_what_is_drawn_is_what_was_fitted(monkeypatch, name):
         size = 3 if noise.middle == "matrix" else 1
         wanted += [("gaussian", scale, size) for scale in noise.middle_scales]
         wanted.append(("gaussian", noise.score_scale, 3))
+        wanted += [("gaussian", noise.tail_scale, 1)] * (noise.tail_share > 0)
         found = [(draw.mechanism, draw.scale, draw.size) for draw in tape.draws]
         assert sum(size for *_, size in found) == noise.cells
     else:
         if noise.information_scales:
             wanted.append(("matrix-laplace", noise.information_scales * 3, 3))
-            assert len(line.parts) == 3
+            assert len(line.parts) == 3 + (noise.tail_share > 0)
         wanted.append(("l2-norm", noise.score_scale, 3))
+        wanted += [("laplace", noise.tail_scale, 1)] * (noise.tail_share > 0)
         if noise.middle == "matrix":
             wanted.append(("matrix-laplace", noise.middle_scales * 3, 3))
         else:
@@ -282,6 +308,8 @@ def columns_of(noise, draws, rng=None):
         return np.diag(found), found[upper]
 
     flat = {"score": np.array([one.score for one in drawn], dtype=float)}
+    if noise.tail_share:
+        flat["tail"] = np.array([[one.tail] for one in drawn], dtype=float)
     for name in ("information", "middle"):
         if getattr(drawn[0], name) is not None:
             both = [cells(getattr(one, name)) for one in drawn]
@@ -301,11 +329,22 @@ def test_cells_have_the_standard_deviations_that_are_told(name, seeded):
         "information diagonal": noise.information_diagonal_sd,
         "middle": noise.middle_sd,
         "middle diagonal": noise.middle_diagonal_sd,
+        "tail": noise.tail_sd,
     }
     for block, values in found.items():
         if values.size:
             seen = np.sqrt((values**2).mean())
             assert seen == pytest.approx(told[block], rel=0.05 if seeded else 0.3), block
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_no_two_cells_share_noise(name):
+    """The difference of two cells that did would be released without any."""
+    found = columns_of(NOISES[name], 2000, np.random.default_rng(4))
+    cells = np.hstack([values for values in found.values() if values.size])
+    both = np.corrcoef(cells.T) - np.eye(cells.shape[1])
+    # A Wishart's diagonal is bound to its other cells in their squares alone.
+    assert np.abs(both).max() < 0.12
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
@@ -372,6 +411,9 @@ def test_cells_that_looks_count():
         noise = NOISES[name]
         information = name != "gaussian without"
         assert noise.cells == fit_cells(3, noise.middle, information=information)
+    assert NOISES["gaussian tail"].cells == fit_cells(3, "matrix") + 1
+    for name in ("gaussian", "gaussian trace", "gaussian without", "gaussian tail"):
+        noise = NOISES[name]
         assert noise.degrees is None
     assert NOISES["pure without"].degrees is None
     assert NOISES["gaussian without"].information_sd == 0 == NOISES["pure without"].information_sd

@@ -22,7 +22,6 @@ from dpreg.privacy.fit_sensitivity import (
 )
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
 from dpreg.privacy.located_sensitivity import located_l2_squared, located_weights
-from dpreg.privacy.product_sensitivity import STRETCH, product_l2_squared, product_weights
 from dpreg.privacy.protection import Protection
 
 REPLACE, ADD = Protection("replace-one"), Protection("add-remove")
@@ -178,33 +177,26 @@ def test_the_weights_leave_the_score_the_noise_it_would_have_alone():
         assert math.sqrt(joint_l2_squared(weight, middle, ADD) / weight) < most
 
 
-def limited(rows, stretch):
+def limited(rows):
     """Scale a person's rows (a, f) by factors of their own for both blocks until limits hold."""
     columns = float(np.linalg.norm(rows[:, :-1]))
     response = float(np.linalg.norm(rows[:, -1]))
-    found = rows / np.append(np.full(rows.shape[1] - 1, max(1.0, columns)), max(1.0, response))
-    beyond = stretch * min(columns, 1.0) * min(response, 1.0) if stretch else 0.0
-    return found / math.sqrt(max(1.0, beyond))
+    return rows / np.append(np.full(rows.shape[1] - 1, max(1.0, columns)), max(1.0, response))
 
 
 @pytest.mark.parametrize("rank", [1, 3])
 @pytest.mark.parametrize("protection", BOTH, ids=lambda one: one.neighbors)
-@pytest.mark.parametrize("kind", ["located", "product"])
-def test_a_persons_rows_move_moments_no_more_than_one_row(kind, protection, rank):
+def test_a_persons_rows_move_moments_no_more_than_one_row(protection, rank):
     """The corollaries on persons: whatever the rank, and one row attains them."""
-    if kind == "located":
-        squares, stretch = located_weights(4, Fraction(1, 2)), 0.0
-        bound = located_l2_squared(Fraction(1, 2), protection.neighbors, 1)
-    else:
-        squares, stretch = product_weights(4, protection.neighbors), float(STRETCH)
-        bound = product_l2_squared(protection.neighbors, 1)
+    squares = located_weights(4, Fraction(1, 2))
+    bound = located_l2_squared(Fraction(1, 2), protection.neighbors, 1)
     bound = float(bound / CELL_UNITS**2)
     weights = np.zeros((4, 4))
     for cell, square in squares.items():
         weights[cell] = square
 
     def change(one, other):
-        one, other = limited(one, stretch), limited(other, stretch)
+        one, other = limited(one), limited(other)
         return (weights * (one.T @ one - other.T @ other) ** 2).sum()
 
     generator = np.random.default_rng(rank)
@@ -215,9 +207,8 @@ def test_a_persons_rows_move_moments_no_more_than_one_row(kind, protection, rank
         added = protection == ADD
         return change(one.reshape(rank, 4), zero if added else other.reshape(rank, 4))
 
-    near = 1 / (stretch or 1.0)
     corner = np.zeros((2, rank, 4))
-    corner[:, 0, [0, 3]] = [[1.0, near], [-near, 1.0]]
+    corner[:, 0, [0, 3]] = [[1.0, 1.0], [-1.0, 1.0]]
     starts = [scale * generator.standard_normal(2 * zero.size) for scale in (1.0, 3.0) * 3]
     for start in [corner.ravel(), *starts]:
         best = max(best, moved(start))

@@ -16,7 +16,6 @@ from dpreg.privacy.look_noise import (
     box_matrix_laplace,
     located_gaussian,
     located_matrix_laplace,
-    product_gaussian,
 )
 from dpreg.privacy.stability import AccountError
 
@@ -75,7 +74,6 @@ PERSONS = {
     "located": lambda k, person: located_gaussian(
         3, HALF, MU_SQUARED, "replace-one", k, person=person
     ),
-    "product": lambda k, person: product_gaussian(3, MU_SQUARED, "replace-one", k, person=person),
     "laplace": lambda k, person: located_matrix_laplace(
         3, HALF, EPS, "replace-one", k, person=person
     ),

@@ -13,14 +13,14 @@ import pytest
 from oracles.losses import Loss
 
 from dpreg.errors import ArgumentError
+from dpreg.estimation import objective as search
+from dpreg.estimation.held import weighted
+from dpreg.estimation.objective import HeldRows, Objective
 from dpreg.privacy import objective
 from dpreg.privacy.account import Account, AccountError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.objective import OBJECTIVE, objective_noise
 from dpreg.privacy.protection import Protection
-from dpreg.staged import objective as search
-from dpreg.staged.held import weighted
-from dpreg.staged.objective import HeldRows, Objective
 
 ONE = Protection("replace-one")
 LOSSES = (Loss(False), Loss(True, 6.0))

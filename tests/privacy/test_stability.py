@@ -216,7 +216,6 @@ PROVERS = {
     },
     "Stability": {
         "estimation/gram.py:_gaussian_plan",
-        "estimation/gram.py:_knorm_plan",
         "estimation/gram.py:_laplace_plan",
         "estimation/gram.py:_matrix_laplace_plan",
         "estimation/perturbed.py:release_sums",

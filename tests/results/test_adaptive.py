@@ -1,4 +1,4 @@
-"""Marks, kinds of errors, and pages of adaptive fits (`dpreg.results.adaptive_views`)."""
+"""Marks, kinds of errors, and pages of adaptive fits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import dpreg
 from dpreg.errors import ArgumentError, NotReleased
 from dpreg.reporting import report_html
-from dpreg.results import adaptive_views
+from dpreg.results import views
 from dpreg.results.report import Facts
 
 SCHEMA = {"x": (-1, 1), "g": ["u", "v", "w"], "y": (-5, 5), "b": (0, 1)}
@@ -63,11 +63,14 @@ def test_every_coefficient_has_a_mark(call):
         "g[T.w]": "above noise",
     }
     line = "; ".join([f"x: {LOUD}", f"g[T.v]: {HIDDEN}"])
-    page = fit.summary()
+    page = fit.summary(full=True)
     assert f"Marked: {line}" in " ".join(page.as_text().split())
     for text in (page.as_html(), page.as_latex(), page.as_csv(), report_html(fit)):
         assert HIDDEN in text
-    assert "Marked" not in replace(fit, weak={}).summary().as_text()
+    assert "Marked" not in replace(fit, weak={}).summary(full=True).as_text()
+    screen = " ".join(str(fit).split())
+    assert f"w = {LOUD}" in screen
+    assert f"? = {HIDDEN}" in screen
     assert type(fit).from_json(fit.to_json()).marks.equals(fit.marks)
 
 
@@ -105,7 +108,8 @@ def test_errors_are_robust_and_clustered_by_person(call):
     assert dict(table_of(rows))["Intervals"] == "robust"
     assert dict(table_of(persons))["Intervals"] == "robust, clustered"
     for fit, unit in ((rows, "where rows are"), (persons, "where persons are")):
-        text = " ".join(str(fit.summary()).split())
+        text = " ".join(str(fit.summary(full=True)).split())
+        assert f"independent {unit.split()[1]}. Errors are robust" in " ".join(str(fit).split())
         assert f"{unit} independent" in text
         assert "one residual variance" not in text
         assert f"{unit} independent" in report_html(fit)
@@ -113,29 +117,31 @@ def test_errors_are_robust_and_clustered_by_person(call):
 
 
 def table_of(fit):
-    facts = next(block for block in fit.summary().report.blocks if isinstance(block, Facts))
+    facts = next(
+        block for block in fit.summary(full=True).report.blocks if isinstance(block, Facts)
+    )
     return [*facts.left, *facts.right]
 
 
 def test_gram_is_not_robust():
     assert ols(method="gram").cov_type == "nonrobust"
-    assert "one residual variance" in " ".join(str(ols(method="gram").summary()).split())
+    assert "one residual variance" in " ".join(str(ols(method="gram")).split())
 
 
 @pytest.mark.parametrize("delta", [0, "1e-6"])
 @pytest.mark.parametrize("call", [ols, glm])
 def test_the_summary_has_a_line_for_each_look(call, delta):
     fit = call(delta=delta)
-    (grid,) = adaptive_views.looks(fit.releases)
+    (grid,) = views.looks(fit.releases, family=False)
     assert [row[0] for row in grid.rows] == [f"look {i + 1}" for i in range(len(fit.releases))]
     assert grid.rows[0] == ("look 1", "in the box", f"{float(fit.releases[0].share):.2g}", "", "")
     last, row = fit.releases[-1], grid.rows[-1]
     assert (last.kind, row[1]) == ("fitting", "to fit")
     assert row[3:] == tuple(f"{limit:.3g}" for limit in last.limits)
-    text = str(fit.summary())
+    text = str(fit.summary(full=True))
     for line in grid.rows:
         assert any(shown.split() == " ".join(line).split() for shown in text.splitlines())
-    assert adaptive_views.looks(()) == []
+    assert views.looks((), family=False) == []
 
 
 @pytest.mark.parametrize("call", [ols, glm])
@@ -143,7 +149,8 @@ def test_the_claim_says_that_all_rows_of_a_person_were_summed(call):
     fit = call(person="id")
     assert fit.claim.whole
     assert "all rows with one value of 'id', however many: they were summed" in fit.privacy
-    text = " ".join(str(fit.summary()).split())
+    assert "(all rows, replace-one)" in " ".join(str(fit).split())
+    text = " ".join(str(fit.summary(full=True)).split())
     assert "Contributions: all" in text
     assert "whose rows were all summed" in report_html(fit)
     again = type(fit).from_json(fit.to_json())

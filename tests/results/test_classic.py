@@ -218,7 +218,8 @@ def test_a_summary_of_many_numbers_is_a_page():
     result = classic(names=names, estimates=np.arange(5), sampling_errors=np.ones(5),
                      privacy_errors=np.ones(5), blocks=40, counts=None,
                      notes=("Public.",))  # fmt: skip
-    text = str(result)
+    text = str(result.summary(full=True))
+    assert "x4" in str(result)
     assert "x4" in text
     assert "Blocks:" in text
     assert "Public." in text
@@ -235,6 +236,7 @@ def test_a_histogram_of_many_bins_prints_shares_as_fine_as_their_errors():
     assert text.count(" -0.00004    0.00020") == 29
     assert "e-05" not in text
     assert "1.00000    0.00020 ####" in text
+    text = str(result.summary(full=True))
     assert "last two columns" not in text
     assert "conf_int() has the intervals" in " ".join(text.split())
 
@@ -245,7 +247,7 @@ def test_released_ends_that_are_stretched_stay_within_the_bounds_and_say_so():
     limits = result.conf_int(1e-12).to_numpy()
     assert limits[0, 0] == 0.0
     assert limits[0, 1] <= 1.0
-    assert "assumes no law" in " ".join(str(result.summary()).split())
-    told = " ".join(str(result.summary(alpha=0.001)).split())
+    assert "assumes no law" in " ".join(str(result.summary(full=True)).split())
+    told = " ".join(str(result.summary(0.001, full=True)).split())
     assert "assumes no law" not in told
     assert "stretched to this level as a normal one would be and cut at the bounds" in told

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from statsmodels.iolib import table, tableformatting
 
 from dpreg.results.claim import STAMP
-from dpreg.results.lines import fold
+from dpreg.results.summary import fold
 
 VIEWS = [
     "as_text",
@@ -80,7 +80,7 @@ def test_the_formats_of_statsmodels_are_left_alone(make):
 @pytest.mark.parametrize("view", ["as_text", "as_html", "as_latex", "as_csv"])
 def test_all_that_the_reader_must_know_is_there(make_selection, view):
     result = make_selection(draws=5, fitted=True, notes=["A public remark."], engine="tree")
-    text = re.sub(r"\s+", " ", getattr(result.summary(), view)())
+    text = re.sub(r"\s+", " ", getattr(result.summary(full=True), view)())
     for word in (
         "PCLS", "permute-and-flip", "replace-one", "Contributions", "20,190", "1 (default)", "Clip",
         "auto", "0.333333", "28.3355", "schema", "tree", "county", "candidate", "kept", "half 1",
@@ -93,7 +93,8 @@ def test_all_that_the_reader_must_know_is_there(make_selection, view):
 def test_under_add_remove_no_number_of_rows_is_shown(make_selection, make_claim):
     result = make_selection(claim=make_claim(neighbors="add-remove"), nobs=None)
     assert "20,190" not in str(result)
-    assert re.search(r"n: +private", str(result))
+    assert re.search(r"n: +private", str(result.summary(full=True)))
+    assert re.search(r"Rows: +private", str(result))
 
 
 def test_coefficients_are_printed_as_statsmodels_prints_them(make_regression):
@@ -114,13 +115,14 @@ def test_coefficients_are_printed_as_statsmodels_prints_them(make_regression):
 def test_three_hundred_terms_stay_within_the_page(make_selection, draws):
     terms = tuple(f"np.log(a_rather_long_variable_name_{i}):county" for i in range(300))
     result = make_selection(terms, draws=draws, n_models=2**300)
-    lines = str(result).splitlines()
-    assert max(map(len, lines)) <= 78
-    assert "2.037e+90" in str(result)
-    assert re.search(r"Never selected \(\d+\): np.log", str(result))
-    assert "(whole in .formula)" in " ".join(str(result).split())
+    text = str(result.summary(full=True))
+    for page in (str(result), text):
+        assert max(map(len, page.splitlines())) <= 78
+        assert re.search(r"Never selected \(\d+\): np.log", page)
+        assert "(whole in .formula)" in " ".join(page.split())
+    assert "2.037e+90" in text
     if draws == 1:
-        found = "".join(str(result).split())
+        found = "".join(text.split())
         assert all(term in found for term in result.selected)
     latex = result.summary().as_latex()
     assert "longtable" not in latex
@@ -228,25 +230,28 @@ def test_control_characters_reach_no_terminal(make_regression):
 
 
 def test_csv_is_read_back(make_selection):
-    rows = list(csv.reader(io.StringIO(make_selection(draws=4).summary().as_csv())))
+    rows = list(csv.reader(io.StringIO(make_selection(draws=4).summary(full=True).as_csv())))
     assert ["term", "role", "selected", "columns", "frequency (se)"] in rows
     assert ["Mechanism", "permute-and-flip"] in rows
 
 
 def test_tables_are_statsmodels_tables(make_selection):
-    tables = make_selection(fitted=True).summary().tables
+    result = make_selection(fitted=True)
+    tables = result.summary(full=True).tables
     assert len(tables) == 5
+    assert len(result.summary().tables) == 1
     assert all(isinstance(item, table.SimpleTable) for item in tables)
 
 
 def test_sampling_and_privacy_have_columns_of_their_own(make_regression):
     result = make_regression()
-    row = next(line for line in str(result).splitlines() if line.startswith("lat"))
+    text = str(result.summary(full=True))
+    row = next(line for line in text.splitlines() if line.startswith("lat"))
     assert row.split()[-2:] == [
         f"{result.bse_sampling['lat']:.3f}",
         f"{result.bse_privacy['lat']:.3f}",
     ]
-    assert re.search(r"sampling +privacy", str(result))
+    assert re.search(r"sampling +privacy", text)
 
 
 @pytest.mark.parametrize(
@@ -254,11 +259,12 @@ def test_sampling_and_privacy_have_columns_of_their_own(make_regression):
     [("split", "given the terms that the other rows"), ("share", "not account for")],
 )
 def test_a_note_says_what_intervals_hold_for(make_regression, fit, words):
-    assert words in re.sub(r"\s+", " ", str(make_regression(fit=fit)))
+    assert words in re.sub(r"\s+", " ", str(make_regression(fit=fit).summary(full=True)))
 
 
 def test_a_ridged_fit_is_flagged(make_regression):
-    text = str(make_regression(ridged=True))
+    assert "ridged by a public rule" in " ".join(str(make_regression(ridged=True)).split())
+    text = str(make_regression(ridged=True).summary(full=True))
     assert "ridged by a public rule" in re.sub(r"\s+", " ", text)
     assert "noise-aware, ridged" in text
 

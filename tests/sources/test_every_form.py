@@ -22,12 +22,16 @@ import pytest
 
 import dpreg
 from dpreg.formula.design import build_design
+from dpreg.looks.described import Described
+from dpreg.looks.families import Linear
+from dpreg.looks.place import place_of
+from dpreg.looks.point import Point
+from dpreg.looks.rows import Rows
+from dpreg.looks.sums import LookTally
 from dpreg.moments import Moments, read_moments
 from dpreg.schema import Schema
 from dpreg.sources import as_source
 from dpreg.sources.reader import Reader
-from dpreg.staged.location import Location
-from dpreg.staged.rows import LocatedRows
 
 pytestmark = [
     pytest.mark.xdist_group("cluster"),
@@ -123,23 +127,25 @@ def form(request: pytest.FixtureRequest, folder: Path) -> Iterator[Any]:
         yield LOCAL[request.param](folder)
 
 
-def moments(data: Any) -> tuple[Moments, Moments]:
-    """Read moments as they are stored, and in the coordinates of a located look."""
+def moments(data: Any) -> tuple[Moments, list[int]]:
+    """Read moments as they are stored, and the sums of a look."""
     design = build_design(FORMULA, Schema.from_any(SCHEMA))
     reader, p = Reader(as_source(data)), design.size - 2
     rng = np.random.default_rng(1)
-    location = Location.on_grid(
-        whitening=rng.normal(size=(p, p)) * 3,
-        offset=rng.normal(size=p),
-        slopes=rng.normal(size=p) / 3,
-        intercept=0.1,
-        tau=0.7,
-        radius=6.0,
+    point = Point(
+        rng.normal(size=p) / 9,
+        rng.normal(size=(p, p)) * 3,
+        rng.normal(size=p) / 3,
+        0.1,
+        1.0,
+        0.1,
+        np.ones(p),
+        np.ones(p),
     )
-    (stored,), (located,) = (
-        read_moments(reader, vectors) for vectors in (design, LocatedRows(design, location))
-    )
-    return stored, located
+    place, _ = place_of(point, Linear(), information=30.0, score=4.0)
+    tally = LookTally(Rows(design, Described(tuple(range(1, p + 1))), place), matrix=True)
+    (stored,) = read_moments(reader, design)
+    return stored, [int(cell) for cell in reader.total(tally.rows.types, tally, "look")]
 
 
 CALLS: list[Callable[..., Any]] = [
@@ -166,17 +172,17 @@ def results(data: Any) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def expected(folder: Path) -> tuple[tuple[Moments, Moments], list[str]]:
+def expected(folder: Path) -> tuple[tuple[Moments, list[int]], list[str]]:
     frame = pq.read_table(folder / "whole.parquet").to_pandas()
     return moments(frame), results(frame)
 
 
 def test_moments_and_results_do_not_depend_on_the_form(form: Any, expected: Any) -> None:
     known, released = expected
-    stored, located = known
-    assert stored.rows == located.rows == ROWS
+    stored, looked = known
+    assert stored.rows == looked[0] == ROWS
     assert 0.5 * ROWS < stored.cells[0][0] >> 40 < 0.8 * ROWS
-    assert 0 < located.cells[0][0] < stored.cells[0][0]
+    assert 0 < looked[1] < stored.cells[0][0]
     assert moments(form) == known
     found = results(form)
     assert found == released[: len(found)]

@@ -114,6 +114,13 @@ def test_rows_without_an_id_count_for_nothing():
     assert keep(matrix(frame.assign(who=None)), 2, KEY).shape == (0, 5)
 
 
+def test_a_zero_has_one_sign():
+    """Copies of a row are interchangeable, and no engine's way to write a zero tells them apart."""
+    plus = pd.DataFrame({"who": [1, 1], "x": [0.0, 0.0], "level": "a", "z": [0.0, 0.0]})
+    minus = plus.assign(x=[-0.0, 0.0], z=[0.0, -0.0])
+    assert matrix(minus).tobytes() == matrix(plus).tobytes()
+
+
 def order_tells(rows, most, key):
     """A mutant of `keep`: the first rows of each person."""
     seen, chosen = Counter(), []

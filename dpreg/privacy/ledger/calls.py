@@ -25,8 +25,4 @@ def charge(
         raise ArgumentError(
             f"budget must be a Ledger, such as Ledger(1); got {type(ledger).__name__}."
         )
-    # Without an analyst the call is the one that stand-ins for a ledger have always taken.
-    if analyst is None:
-        ledger.charge(budget, what, unit)
-    else:
-        ledger.charge(budget, what, unit, analyst=analyst)
+    ledger.charge(budget, what, unit, analyst=analyst)

@@ -17,10 +17,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, Final
 
 from dpreg.errors import BudgetError, LedgerError, shown
@@ -32,7 +31,6 @@ __all__ = [
     "Entry",
     "Line",
     "Position",
-    "budget_from",
     "clean",
     "fraction_of",
     "fraction_text",
@@ -211,7 +209,6 @@ class Line:
     amounts: tuple[str, ...]
     previous: str
     digest: str
-    _sums: tuple[Budget, ...] = field(default=(), compare=False, repr=False)  # `amounts`, once read
 
     @classmethod
     def made(
@@ -222,9 +219,9 @@ class Line:
         previous: str,
     ) -> Line:
         """Make a new line: `names` from `token` to `account_unit`, `amounts` as budgets."""
-        texts = tuple(text for one in amounts for text in _texts(one))
+        texts = tuple(fraction_text(part) for one in amounts for part in (one.eps, one.delta))
         digest = _digest([number, *names, *texts, previous])
-        return cls(number, *names, texts, previous, digest, amounts)
+        return cls(number, *names, texts, previous, digest)
 
     @classmethod
     def read(cls, row: tuple[Any, ...]) -> Line:
@@ -264,10 +261,8 @@ class Line:
         return self._budget(6)
 
     def _budget(self, place: int) -> Budget:
-        if self._sums:
-            return self._sums[place // 2]
         try:
-            return budget_from(self.amounts[place], self.amounts[place + 1])
+            return Budget(*map(fraction_of, self.amounts[place : place + 2]))
         except (ValueError, TypeError, ZeroDivisionError, AttributeError):
             raise LedgerError(f"entry {self.number} of the ledger is damaged") from None
 
@@ -321,18 +316,6 @@ def fraction_of(text: str) -> Fraction:
     """Read what `fraction_text` wrote; ValueError or ZeroDivisionError for anything else."""
     top, bottom = text.split("/")
     return Fraction(int(top), int(bottom))
-
-
-@lru_cache(maxsize=256)
-def budget_from(eps: str, delta: str) -> Budget:
-    """Read two numbers that `fraction_text` wrote; the same few come again and again."""
-    return Budget(fraction_of(eps), fraction_of(delta))
-
-
-def _texts(budget: Budget) -> tuple[str, str]:
-    if budget is NOTHING:  # most accounts of periods and analysts begin so
-        return "0/1", "0/1"
-    return fraction_text(budget.eps), fraction_text(budget.delta)
 
 
 def _digest(values: list[Any]) -> str:

@@ -16,13 +16,7 @@ from typing import Final
 from dpreg.errors import BudgetError, LedgerError, printable
 from dpreg.privacy.budget import Budget, at_most, decimal_string
 from dpreg.privacy.ledger import store
-from dpreg.privacy.ledger.chain import (
-    NOTHING,
-    Line,
-    Position,
-    fraction_text,
-    period_of,
-)
+from dpreg.privacy.ledger.chain import NOTHING, Line, Position, fraction_text, period_of
 from dpreg.privacy.ledger.store import Facts, Run
 
 __all__ = [
@@ -32,14 +26,13 @@ __all__ = [
     "check_home",
     "check_seen",
     "fitting",
-    "head_of",
-    "label",
-    "taken_over",
+    "holds",
     "verified",
-    "written",
 ]
 
 
+WITNESSED: Final = ", witnessed"
+"""What a ledger notes beside its home while it keeps a witness."""
 _LONGEST_LABEL: Final = 10_000
 
 
@@ -62,12 +55,8 @@ class Request:
         whom = str(unit)
         if not whom.isprintable():
             raise BudgetError("unit must not hold control characters or unpaired surrogates")
-        return cls(secrets.token_hex(16), label(what), cost, whom, analyst)
-
-
-def label(text: object) -> str:
-    """Return a label that can be stored and printed anywhere."""
-    return printable(str(text)[:_LONGEST_LABEL])
+        label = printable(str(what)[:_LONGEST_LABEL])
+        return cls(secrets.token_hex(16), label, cost, whom, analyst)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +80,12 @@ def charged(
     last: Line | None, run: Run, facts: Facts, seen: Position, request: Request, now: datetime
 ) -> Line:
     """Add a line after the last, if it fits under every cap; raise what `fitting` raises."""
-    line = _fitting(last, run, facts, seen, request, now)
+    line = fitting(last, run, facts, seen, request, now)
     store.write(run, line)
     return line
 
 
-def fitting(run: Run, facts: Facts, seen: Position, request: Request, now: datetime) -> Line:
-    """Return the line that a request would be, and write nothing; see `_fitting`."""
-    return _fitting(store.last(run), run, facts, seen, request, now)
-
-
-def _fitting(
+def fitting(
     last: Line | None, run: Run, facts: Facts, seen: Position, request: Request, now: datetime
 ) -> Line:
     """Return the line that a request would be after the last one, and write nothing.
@@ -146,37 +130,29 @@ def _fitting(
     )
 
 
-def head_of(run: Run, facts: Facts, seen: Position) -> Line | None:
-    """Return the last line of a book that still holds what was seen; None where it is empty."""
-    last = store.last(run)
-    check_seen(run, last, seen, facts)
-    return last
-
-
 def check_seen(run: Run, last: Line | None, seen: Position, facts: Facts) -> None:
     """Refuse a book that no longer holds, or never held, the line that was seen before."""
+    if holds(run, last, seen, facts):
+        return
     number = 0 if last is None else last.number
     if seen.number > number:
         raise LedgerError(
             f"the ledger was rolled back: it has {number} entries and had {seen.number}; no "
             "charge is possible until its later state is restored"
         )
+    raise LedgerError(
+        f"the ledger was rolled back or replaced: its entry {seen.number} is not the one that "
+        "was seen before; no charge is possible until its true state is restored"
+    )
+
+
+def holds(run: Run, last: Line | None, seen: Position, facts: Facts) -> bool:
+    """Tell whether a line that was seen is in the book."""
     if seen.number == 0:
-        found: str | None = facts.genesis.digest
-    elif last is not None and seen.number == number:
-        found = last.digest
-    else:
-        found = store.stored_digest(run, seen.number)
-    _check_digest(found, seen)
-
-
-def _check_digest(found: str | None, seen: Position) -> None:
-    """Refuse a book in which another line, or none, stands where one was seen."""
-    if found != seen.digest:
-        raise LedgerError(
-            f"the ledger was rolled back or replaced: its entry {seen.number} is not the one that "
-            "was seen before; no charge is possible until its true state is restored"
-        )
+        return seen == facts.genesis
+    if last is not None and seen.number == last.number:
+        return seen == last.position
+    return store.stored_digest(run, seen.number) == seen.digest
 
 
 def verified(run: Run, facts: Facts, seen: Position | None) -> Verified:
@@ -250,35 +226,19 @@ def _check_sum(line: Line, cap: Budget | None, told: Budget, summed: Budget) -> 
         raise LedgerError(f"the ledger's cap is passed at entry {line.number}")
 
 
-def taken_over(run: Run, facts: Facts, lines: list[tuple[Request, str]]) -> None:
-    """Write the entries of an older ledger, with their times; they may have passed no cap."""
-    last: Line | None = None
-    for request, when in lines:
-        now = datetime.fromisoformat(when)
-        seen = facts.genesis if last is None else last.position
-        last = charged(last, run, facts, seen, request, now)
-
-
-def check_home(run: Run, facts: Facts, home: str) -> None:
-    """Refuse a ledger that is another than was opened, or lies elsewhere than it was made."""
-    _check_settled(store.settled(run), facts, home)
-
-
-def written(run: Run, facts: Facts, seen: Position, number: int, home: str) -> Line | None:
-    """Return the line of a number, from a book that is at home and holds what was seen."""
-    found, before, line = store.glance(run, number, seen.number)
-    _check_settled(found, facts, home)
-    if line is not None:
-        _check_digest(facts.genesis.digest if seen.number == 0 else before, seen)
-    return line
-
-
-def _check_settled(found: tuple[str, str], facts: Facts, home: str) -> None:
-    identity, settled = found
+def check_home(run: Run, facts: Facts, home: str, *, witnessed: bool) -> None:
+    """Refuse a ledger that is another than was opened, lies elsewhere, or keeps another witness."""
+    identity, settled = store.settled(run)
     if identity != facts.identity:
         raise LedgerError("another ledger stands where this one was opened: nothing was charged")
-    if settled != home:
+    if settled.removesuffix(WITNESSED) != home:
         raise LedgerError(
             "this ledger is a copy, or was moved or restored from one: two copies would spend "
             "the same budget twice. If the other is gone for good, run `dpreg ledger adopt`"
+        )
+    if settled.endswith(WITNESSED) and not witnessed:
+        raise LedgerError("this ledger has a witness: to charge it, name the witness by witness=")
+    if witnessed and not settled.endswith(WITNESSED):
+        raise LedgerError(
+            "this ledger has no witness yet: run `dpreg ledger adopt --witness` to give it one"
         )

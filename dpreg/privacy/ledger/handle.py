@@ -11,21 +11,20 @@ A `Budget` is a value; a `Ledger` is the account it is taken from. Its rules are
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from dpreg.errors import BudgetError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import charging, postgres, receipts, store, together
-from dpreg.privacy.ledger.chain import NOTHING, Caps, Entry, Position, clean
+from dpreg.privacy.ledger import charging, postgres, receipts, store
+from dpreg.privacy.ledger.chain import NOTHING, Caps, Entry, Line, Position, clean
 from dpreg.privacy.ledger.charging import Request, Verified
-from dpreg.privacy.ledger.guard import Guard
-from dpreg.privacy.ledger.opening import opened
-from dpreg.privacy.ledger.store import Facts, Run
+from dpreg.privacy.ledger.opening import Place, opened, witness_at
+from dpreg.privacy.ledger.store import Database, Run
 
 __all__ = ["Ledger"]
 
@@ -53,6 +52,11 @@ class Ledger:
     period : {"day", "month", "quarter", "year"}
     analyst : str, optional
         Who charges through this handle; see `for_analyst`.
+    witness : path-like or str, optional
+        A second file, on another disk, or the address of another PostgreSQL database, that keeps
+        the last head: a ledger restored from a backup is then refused (see
+        `dpreg.privacy.ledger.witness` for what no file can know). A ledger made with a witness is
+        charged with it alone; one that exists gets one by `adopt`.
     read_only : bool
         Open an account that exists, to look at it.
     timeout : float
@@ -63,64 +67,58 @@ class Ledger:
     BudgetError
         If the account has other caps.
     LedgerError
-        If it cannot be opened, is damaged, or was copied or restored (see `adopt`).
+        If it cannot be opened, is damaged, was copied or restored (see `adopt`), or is behind its
+        witness.
 
     Notes
     -----
-    A charge checks every cap and writes one line in one transaction, at a cost that does not depend
-    on how many lines there are. SQLite keeps a write-ahead log synced at each commit; on Linux a
-    fair queue stands before it, and one sync serves all who wait. On network file systems SQLite is
-    only as good as their locks: for several machines, use PostgreSQL. Several users can share a
-    file if they share a group that may write to the file and to its folder, which should pass its
-    group on (``chmod g+ws``).
+    A charge checks every cap and writes one line in one transaction, under the database's own lock
+    and synced before it is answered, at a cost that does not depend on how many lines there are. On
+    network file systems SQLite is only as good as their locks: for several machines, use
+    PostgreSQL. Several users can share a file if they share a group that may write to the file and
+    to its folder, which should pass its group on (``chmod g+ws``).
 
     Entries form a chain of hashes. Each handle keeps the last `head` that it saw and refuses a
     ledger that lacks it; `verify` tells the same to whoever kept a head elsewhere. What the chain
     does not protect from: see `dpreg.privacy.ledger.chain`.
     """
 
-    __slots__ = (
-        *("_analyst", "_caps", "_database", "_facts", "_guard", "_read_only", "_seen"),
-        "_timeout",
-    )
+    __slots__ = ("_analyst", "_book", "_read_only", "_seen", "_timeout")
 
     def __init__(
         self,
         cap: Budget | object,
-        path: str | os.PathLike[str] | None = None,
+        path: Place | None = None,
         *,
         analyst_cap: Mapping[str, object] | object | None = None,
         period_cap: object | None = None,
         period: str = "month",
         analyst: str | None = None,
+        witness: Place | None = None,
         read_only: bool = False,
         timeout: float = TIMEOUT,
     ) -> None:
         caps = Caps(cap, analyst_cap, period_cap, period)  # type: ignore[arg-type]
         self._set_up(analyst, read_only, timeout)
-        self._database = opened(path, None if read_only else caps, read_only, self._timeout)
-        if path is None:
-            with self._database.writing(time.monotonic()) as run:
-                store.create(run, caps, "")
-        self._begin()
-        self._caps.check_given(
+        self._book, self._seen = opened(path, caps, witness, read_only, self._timeout)
+        self.caps.check_given(
             caps, analysts=analyst_cap is not None, periods=period_cap is not None
         )
 
     @classmethod
     def open(
         cls,
-        path: str | os.PathLike[str],
+        path: Place,
         *,
         analyst: str | None = None,
+        witness: Place | None = None,
         read_only: bool = False,
         timeout: float = TIMEOUT,
     ) -> Self:
         """Open a saved ledger with the caps that it holds."""
         ledger = cls.__new__(cls)
         ledger._set_up(analyst, read_only, timeout)
-        ledger._database = opened(path, None, read_only, ledger._timeout)
-        ledger._begin()
+        ledger._book, ledger._seen = opened(path, None, witness, read_only, ledger._timeout)
         return ledger
 
     def _set_up(self, analyst: str | None, read_only: bool, timeout: float) -> None:
@@ -129,49 +127,43 @@ class Ledger:
         self._analyst = "" if analyst is None else clean(analyst, "analyst")
         self._read_only = read_only
         self._timeout = min(float(timeout), 1e6)
-        self._guard = Guard()
-
-    def _begin(self) -> None:
-        """Take up what holds for the ledger, and where its chain stands."""
-        with self._database.reading(self._deadline()) as run:
-            self._facts: Facts = store.facts(run)
-            last = store.last(run)
-        self._caps = self._facts.caps
-        self._seen = self._facts.genesis if last is None else last.position
 
     @property
     def cap(self) -> Budget:
         """The most that may ever be charged."""
-        return self._caps.total
+        return self.caps.total
 
     @property
     def caps(self) -> Caps:
         """All caps: the data set's, the analysts' and the periods'."""
-        return self._caps
+        return self._book.facts.caps
 
     @property
     def path(self) -> Path | str | None:
         """The file, or the database's address without a password."""
-        place = self._database.place
-        return place if postgres.is_url(place) else Path(place) if place else None
+        return _shown(self._book.database)
+
+    @property
+    def witness(self) -> Path | str | None:
+        """The file or address of the witness, None where this handle names none."""
+        return None if self._book.witness is None else _shown(self._book.witness.database)
 
     @property
     def identity(self) -> str:
         """The random name that the account got when it was made."""
-        return self._facts.identity
+        return self._book.facts.identity
 
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All charges so far, in order, those of other processes included."""
-        with self._reading() as run:
+        with self._reading() as (run, _):
             return tuple(line.entry for line in store.lines(run))
 
     @property
     def spent(self) -> Budget:
         """The exact sum of all charges."""
-        with self._reading() as run:
-            last = charging.head_of(run, self._facts, self._seen)
-        return NOTHING if last is None else last.spent
+        with self._reading() as (_, last):
+            return NOTHING if last is None else last.spent
 
     @property
     def remaining(self) -> Budget:
@@ -181,8 +173,8 @@ class Ledger:
     @property
     def head(self) -> str:
         """The chain's head: the number of entries, a colon, and the hash of the last."""
-        with self._reading():
-            return str(self._seen)
+        with self._reading() as (_, last):
+            return str(self._book.facts.genesis if last is None else last.position)
 
     def charge(
         self, budget: Budget, what: str, unit: str = "", *, analyst: str | None = None
@@ -216,20 +208,19 @@ class Ledger:
         if not isinstance(budget, Budget):
             raise BudgetError("charge takes a Budget")
         request = self._request(budget, what, unit, analyst)
-        deadline = self._deadline()
-        with self._guard.held(deadline):
-            line = together.charge(self._database, self._facts, self._seen, request, deadline)
-            self._seen = line.position
+        line = self._book.charge(self._seen, request, self._deadline())
+        self._saw(line)
         _log.info("charged %s for %s: entry %d", budget, line.what, line.number)
-        receipts.note(self._facts, line)
+        receipts.note(self._book.facts, line)
         return line.entry
 
     def check(self, budget: Budget, what: str, unit: str = "") -> None:
         """Raise what `charge` would raise now, and charge nothing."""
         request = self._request(budget, what, unit, None)
-        with self._reading() as run:
-            now = self._database.now(run)
-            charging.fitting(run, self._facts, self._seen, request, now)
+        with self._reading() as (run, last):
+            self._book.check_home(run)
+            facts, now = self._book.facts, self._book.database.now(run)
+            charging.fitting(last, run, facts, facts.genesis, request, now)
 
     def _request(self, budget: Budget, what: str, unit: str, analyst: str | None) -> Request:
         name = self._analyst if analyst is None else clean(analyst, "analyst")
@@ -266,66 +257,82 @@ class Ledger:
             Naming the first entry that is wrong, or saying that the ledger was rolled back.
         """
         wanted = None if head is None else Position.read(head)
-        with self._reading() as run:
-            self._database.check(run)
+        with self._reading() as (run, _):
+            self._book.database.check(run)
             return charging.verified(run, store.facts(run), wanted)
 
-    def adopt(self, reason: str) -> Entry:
+    def adopt(self, reason: str, *, witness: Place | None = None) -> Entry:
         """Let a ledger be charged where it lies now, after it was moved, copied or restored.
 
         The chain gets an entry that costs nothing and says so. Only do this when the other copy is
         gone for good: two copies spend the same budget twice.
+
+        Parameters
+        ----------
+        reason : str
+        witness : path-like or str, optional
+            The ledger's witness from now on; default: the one that this handle was opened with, or
+            none. A ledger that is behind its witness is opened without it and adopted with it: its
+            lost entries are then given up, which the new entry says.
         """
-        deadline = self._deadline()
-        request = Request.made(NOTHING, f"adopted: {clean(reason, 'reason')}", "", "")
-        with self._guard.held(deadline), self._database.writing(deadline) as run:
-            last, now = store.last(run), self._database.now(run)
-            line = charging.charged(last, run, self._facts, self._seen, request, now)
-            store.move(run, self._database.home(run))
-        self._seen = line.position
+        reason, book = clean(reason, "reason"), self._book
+        if witness is not None:
+            kept = witness_at(witness, book.database, True, self._timeout)
+            book = replace(book, witness=kept)
+        line = book.adopt(self._seen, reason, self._deadline())
+        self._book = book
+        self._saw(line)
         return line.entry
 
     def export(self) -> dict[str, Any]:
         """Return caps and entries with their heads, ready for JSON."""
-        with self._reading() as run:
+        with self._reading() as (run, _):
             entries = [line.entry for line in store.lines(run)]
         return {
             "dpreg_ledger": store.FORMAT,
             "identity": self.identity,
-            "caps": self._caps.to_dict(),
-            "head": entries[-1].head if entries else str(self._facts.genesis),
+            "caps": self.caps.to_dict(),
+            "head": entries[-1].head if entries else str(self._book.facts.genesis),
             "entries": [entry.to_dict() for entry in entries],
         }
 
     def close(self) -> None:
-        """Close the file or the connection; a later use opens it again."""
-        with self._guard.held(self._deadline()):
-            if self.path is not None:
-                self._database.close()
+        """Do nothing: no file or connection is held open between uses."""
 
     def _deadline(self) -> float:
         return time.monotonic() + self._timeout
 
+    def _saw(self, line: Line) -> None:
+        """Keep the latest position; other threads may have seen later ones."""
+        if line.number >= self._seen.number:
+            self._seen = line.position
+
     @contextmanager
-    def _reading(self) -> Iterator[Run]:
+    def _reading(self) -> Iterator[tuple[Run, Line | None]]:
         """See one state of the account, which must not be older than what was seen."""
-        deadline = self._deadline()
-        with self._guard.held(deadline), self._database.reading(deadline) as run:
-            last = charging.head_of(run, self._facts, self._seen)
+        with self._book.reading(self._seen, self._deadline()) as (run, last):
             if last is not None:
-                self._seen = last.position
-            yield run
+                self._saw(last)
+            yield run, last
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by path: the copy is another handle."""
         if self.path is None:
             raise BudgetError("a ledger without a path cannot be copied or pickled: give it one")
-        return _again, (str(self.path), self._analyst or None, self._read_only, self._timeout)
+        given = (self._analyst or None, self.witness, self._read_only, self._timeout)
+        return _again, (str(self.path), *given)
 
     def __repr__(self) -> str:
         """Show the account's state."""
         return f"<Ledger: {self.spent} spent of {self.cap}>"
 
 
-def _again(path: str, analyst: str | None, read_only: bool, timeout: float) -> Ledger:
-    return Ledger.open(path, analyst=analyst, read_only=read_only, timeout=timeout)
+def _shown(database: Database) -> Path | str | None:
+    place = database.place
+    return place if postgres.is_url(place) else Path(place) if place else None
+
+
+def _again(
+    path: str, analyst: str | None, witness: Place | None, read_only: bool, timeout: float
+) -> Ledger:
+    return Ledger.open(path, analyst=analyst, witness=witness, read_only=read_only, timeout=timeout)

@@ -1,38 +1,31 @@
 """A ledger in a PostgreSQL database, through psycopg (the extra `postgres`).
 
-An analyst's role needs SELECT on `dpreg_ledger` and `dpreg_entries` and INSERT on the latter, and
-should have no more: then the server itself keeps analysts from editing the book. The tables are
-looked for in the connection's search path, so one database may hold several ledgers, each in a
-schema of its own (``postgresql://host/base?options=-csearch_path%3Dhouses``).
+Whoever writes holds PostgreSQL's advisory lock of the transaction on the account's table: the
+server serves in turn and lets go at the end, however it ends. A row lock would need the right to
+UPDATE. An analyst's role needs SELECT on `dpreg_ledger` and `dpreg_entries` and INSERT on the
+latter (for a witness, both on `dpreg_witness`), and should have no more: then the server itself
+keeps analysts from editing the book. The tables are looked for in the connection's search path, so
+one database may hold several ledgers, each in a schema of its own
+(``postgresql://host/base?options=-csearch_path%3Dhouses``).
+
+A connection lives as long as its transaction, so no fork inherits one.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from datetime import datetime
 from typing import Any, Final
 
 from dpreg.errors import BudgetError, LedgerError
-from dpreg.privacy.ledger.chain import Caps
-from dpreg.privacy.ledger.forks import Shared
-from dpreg.privacy.ledger.store import Run, create
+from dpreg.privacy.ledger.store import Run
 
-__all__ = [
-    "LostConnection",
-    "PostgresDatabase",
-    "has_tables",
-    "is_url",
-    "make_tables",
-    "without_password",
-]
+__all__ = ["LostConnection", "PostgresDatabase", "is_url"]
 
 _SCHEMES: Final = ("postgresql://", "postgres://")
 _LOCK: Final = 0x64707267  # "dprg": the first half of the lock's name, the table is the other
-_HOLD: Final = (
-    f"SELECT pg_advisory_xact_lock({_LOCK}, 'dpreg_entries'::regclass::oid::bigint::int4)"
-)
 _SLOW: Final = 60.0
 
 
@@ -46,40 +39,39 @@ def is_url(place: object) -> bool:
 
 
 class PostgresDatabase:
-    """A ledger's tables on a server.
+    """The tables of a ledger, or of a ledger's witness, on a server.
 
     Parameters
     ----------
     url : str
         As libpq takes it. A password is better kept in ``~/.pgpass`` or ``PGPASSWORD``: messages
         and pickles leave it out.
+    role : {"ledger", "witness"}
     read_only : bool
     timeout : float
         Seconds to wait for the server.
     """
 
-    def __init__(self, url: str, *, read_only: bool = False, timeout: float = 30.0) -> None:
-        psycopg = _library()
-        self._url = url
-        self._read_only = read_only
-        self._timeout = timeout
-        self._errors: type[Exception] = psycopg.Error
-        self._shared = Shared()
+    def __init__(
+        self, url: str, role: str = "ledger", *, read_only: bool = False, timeout: float = 30.0
+    ) -> None:
+        self._psycopg = _library()
+        self._url, self._role, self._read_only, self._timeout = url, role, read_only, timeout
+        self._table = "dpreg_entries" if role == "ledger" else "dpreg_witness"
         try:
-            psycopg.conninfo.conninfo_to_dict(url)
-        except psycopg.Error:
+            self._psycopg.conninfo.conninfo_to_dict(url)
+        except self._psycopg.Error:
             raise BudgetError("this is not the address of a PostgreSQL database") from None
-        self.place = without_password(url)
-        with self._as_ledger_errors():
-            self._connect()
+        self.place = _without_password(url)
 
     @contextmanager
     def writing(self, deadline: float) -> Iterator[Run]:
-        """Hold the account's lock, which serves in turn; commit synchronously."""
+        """Hold the account's lock; commit synchronously."""
         if self._read_only:
             raise LedgerError("this ledger was opened for reading: nothing can be charged")
         with self._transaction(deadline, "BEGIN ISOLATION LEVEL READ COMMITTED") as run:
-            run(_HOLD)
+            table = f"'{self._table}'::regclass::oid::bigint::int4"
+            run(f"SELECT pg_advisory_xact_lock({_LOCK}, {table})")
             yield run
 
     @contextmanager
@@ -88,6 +80,23 @@ class PostgresDatabase:
         begin = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
         with self._transaction(deadline, begin) as run:
             yield run
+
+    def there(self, deadline: float) -> bool:
+        """Tell whether the search path leads to the tables."""
+        with self.reading(deadline) as run:
+            return self._has_tables(run)
+
+    def make(self, fill: Callable[[Run, str], object], deadline: float) -> None:
+        """Make the tables, unless they are there."""
+        with self._transaction(deadline, "BEGIN") as run:
+            run(f"SELECT pg_advisory_xact_lock({_LOCK}, 0)")  # no two at once
+            if not self._has_tables(run):
+                fill(run, "")
+                if self._role == "ledger":
+                    run("UPDATE dpreg_ledger SET home = ? || home", (self.home(run),))
+
+    def _has_tables(self, run: Run) -> bool:
+        return run("SELECT to_regclass(?) IS NOT NULL", (self._table,)) == [(True,)]
 
     def home(self, run: Run) -> str:
         """Return the numbers of database and table, which a dump or a template changes."""
@@ -105,91 +114,36 @@ class PostgresDatabase:
     def check(self, run: Run) -> None:
         """Leave the server's pages to the server."""
 
-    def close(self) -> None:
-        """Close the connection."""
-        with suppress(self._errors):
-            self._shared.close()
-
-    def __del__(self) -> None:
-        """Close with the last handle."""
-        if hasattr(self, "_shared"):
-            self.close()
-
     @contextmanager
     def _transaction(self, deadline: float, begin: str) -> Iterator[Run]:
-        connection = self._begun(begin, deadline)
+        with self._as_ledger_errors():
+            seconds = max(int(min(self._timeout, _SLOW)), 2)
+            connection = self._psycopg.connect(
+                self._url, autocommit=True, connect_timeout=seconds, application_name="dpreg"
+            )
 
         def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-            with self._as_ledger_errors():
+            with self._as_ledger_errors(connection):
                 cursor = connection.execute(statement.replace("?", "%s").encode(), values)
                 return cursor.fetchall() if cursor.description else []
 
-        try:
-            yield run
-            with self._as_ledger_errors():
-                connection.execute(b"COMMIT")
-        except BaseException:
-            # An interrupted or broken connection is given up: the server undoes what is open.
-            try:
-                connection.execute(b"ROLLBACK")
-            except self._errors:
-                self.close()
-            raise
-
-    def _begun(self, begin: str, deadline: float) -> Any:
-        """Begin a transaction, on a new connection where the old one was cut meanwhile."""
-        while True:
-            was_open = self._shared.mine()
-            try:
-                with self._as_ledger_errors():
-                    connection = self._connect()
-                    left = max(int(1000 * (deadline - time.monotonic())), 1)
-                    connection.execute(begin.encode())
-                    connection.execute(f"SET LOCAL lock_timeout = {left}".encode())
-                    return connection
-            except LostConnection:
-                self.close()
-                if not was_open:
-                    raise
-
-    def _connect(self) -> Any:
-        import psycopg
-
-        if not self._shared.mine() or self._shared.connection.closed:
-            seconds = max(int(min(self._timeout, _SLOW)), 2)
-            made = psycopg.connect(
-                self._url, autocommit=True, connect_timeout=seconds, application_name="dpreg",
-            )  # fmt: skip
-            made.prepare_threshold = 2
+        with closing(connection):  # the server undoes what was not committed
+            run(begin)
+            run(f"SET LOCAL lock_timeout = {max(int(1000 * (deadline - time.monotonic())), 1)}")
             # A server may answer before it has written; this account must not.
-            made.execute(
-                b"SELECT set_config('synchronous_commit', 'on', false)"
-                b" WHERE current_setting('synchronous_commit') = 'off'"
+            run(
+                "SELECT set_config('synchronous_commit', 'on', true)"
+                " WHERE current_setting('synchronous_commit') = 'off'"
             )
-            self._shared.connection = made
-        return self._shared.connection
+            yield run
+            run("COMMIT")
 
     @contextmanager
-    def _as_ledger_errors(self) -> Iterator[None]:
+    def _as_ledger_errors(self, connection: Any = None) -> Iterator[None]:
         try:
             yield
-        except self._errors as fault:
-            raise _told(fault, self._shared.connection) from None
-
-
-def make_tables(database: PostgresDatabase, caps: Caps, deadline: float) -> None:
-    """Make the tables of a new ledger, unless they are there."""
-    with database._transaction(deadline, "BEGIN") as run:
-        run(f"SELECT pg_advisory_xact_lock({_LOCK}, 0)")  # no two at once
-        if has_tables(run):
-            return
-        create(run, caps, "")
-        run("UPDATE dpreg_ledger SET home = ?", (database.home(run),))
-
-
-def has_tables(run: Run) -> bool:
-    """Tell whether the search path leads to a ledger."""
-    return run("SELECT to_regclass('dpreg_ledger') IS NOT NULL") == [(True,)]
+        except self._psycopg.Error as fault:
+            raise _told(fault, self._psycopg.OperationalError, connection, self._role) from None
 
 
 def _library() -> Any:
@@ -203,7 +157,7 @@ def _library() -> Any:
     return psycopg
 
 
-def without_password(url: str) -> str:
+def _without_password(url: str) -> str:
     """Leave the password out of an address, wherever it stands in it."""
     from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -214,26 +168,25 @@ def without_password(url: str) -> str:
     return urlunsplit((parts.scheme, netloc, parts.path, query, ""))
 
 
-def _told(fault: Any, connection: Any) -> LedgerError:
-    import psycopg
+_TOLD: Final = {
+    "55P03": (
+        "the ledger has been held by another connection all the time that this call may wait (its "
+        "timeout); nothing was charged: try again, or look for a process that is stopped"
+    ),
+    "42501": "this role may not do that to the ledger: nothing was charged",
+    "25006": "this server is read-only: nothing was charged",
+    "42P01": "there is no ledger in this database: make it with Ledger(cap, url)",
+    "23505": "the ledger was written to past its lock: nothing was charged",
+}
 
+
+def _told(fault: Any, operational: type[Exception], connection: Any, role: str) -> LedgerError:
     code = fault.sqlstate or ""
-    if isinstance(fault, psycopg.errors.LockNotAvailable):
-        return LedgerError(
-            "the ledger has been held by another connection all the time that this call may wait "
-            "(its timeout); nothing was charged: try again, or look for a process that is stopped"
-        )
-    if isinstance(fault, psycopg.errors.InsufficientPrivilege):
-        return LedgerError("this role may not do that to the ledger: nothing was charged")
-    if isinstance(fault, psycopg.errors.ReadOnlySqlTransaction):
-        return LedgerError("this server is read-only: nothing was charged")
-    if isinstance(fault, psycopg.errors.UndefinedTable):
-        return LedgerError("there is no ledger in this database: make it with Ledger(cap, url)")
-    if isinstance(fault, psycopg.errors.UniqueViolation):
-        return LedgerError("the ledger was written to past its lock: nothing was charged")
+    if code in _TOLD:
+        return LedgerError(_TOLD[code].replace("the ledger", f"the {role}"))
     if code.startswith("53"):
         return LedgerError("the server is out of disk, memory or connections: nothing was charged")
     broken = connection is None or connection.closed or connection.broken
-    if broken or isinstance(fault, psycopg.OperationalError) or code.startswith(("57P", "08")):
-        return LostConnection("the ledger's server cannot be reached, or has hung up")
-    return LedgerError(f"the ledger's server refused (SQLSTATE {code or 'unknown'})")
+    if broken or code.startswith(("57P", "08")) or isinstance(fault, operational):
+        return LostConnection(f"the {role}'s server cannot be reached, or has hung up")
+    return LedgerError(f"the {role}'s server refused (SQLSTATE {code})")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,7 +35,6 @@ _CREATE: Final = (
     " spent_eps TEXT NOT NULL, spent_delta TEXT NOT NULL, analyst_eps TEXT NOT NULL,"
     " analyst_delta TEXT NOT NULL, period_eps TEXT NOT NULL, period_delta TEXT NOT NULL,"
     " previous TEXT NOT NULL, hash TEXT NOT NULL)",
-    # An index is one more page to sync at each charge: lines that need none are in none.
     "CREATE INDEX dpreg_by_analyst ON dpreg_entries (analyst, number) WHERE analyst <> ''",
     "CREATE INDEX dpreg_by_period ON dpreg_entries (period, number) WHERE period <> ''",
 )
@@ -45,11 +44,6 @@ _COLUMNS: Final = (
 )
 _SELECT: Final = f"SELECT {_COLUMNS} FROM dpreg_entries"
 _INSERT: Final = f"INSERT INTO dpreg_entries ({_COLUMNS}) VALUES ({', '.join('?' * 18)})"
-_GLANCE: Final = (
-    "SELECT l.identity, l.home, (SELECT hash FROM dpreg_entries WHERE number = ?),"
-    f" {', '.join(f'e.{name}' for name in _COLUMNS.split(', '))}"
-    " FROM dpreg_ledger l LEFT JOIN dpreg_entries e ON e.number = ?"
-)
 _LAST: Final = "ORDER BY number DESC LIMIT 1"
 
 
@@ -70,6 +64,12 @@ class Database(Protocol):
     def place(self) -> str:
         """Where the account lies, for messages and for opening it anew; no password."""
 
+    def there(self, deadline: float) -> bool:
+        """Tell whether there is an account."""
+
+    def make(self, fill: Callable[[Run, str], object], deadline: float) -> None:
+        """Make one unless there is one: `fill` gets a transaction and the account's home."""
+
     def writing(self, deadline: float) -> AbstractContextManager[Run]:
         """Hold the account alone: commit at the end of the block, undo if it raises.
 
@@ -89,9 +89,6 @@ class Database(Protocol):
     def check(self, run: Run) -> None:
         """Let the database look for damage by its own means."""
 
-    def close(self) -> None:
-        """Give the connection back."""
-
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -107,14 +104,13 @@ class Facts:
         return self.caps.genesis(self.identity)
 
 
-def create(run: Run, caps: Caps, home: str) -> Facts:
+def create(run: Run, caps: Caps, home: str) -> None:
     """Make the tables of a new account."""
-    made = Facts(secrets.token_hex(16), caps, home)
     for statement in _CREATE:
         run(statement)
     told = json.dumps(caps.to_dict(), sort_keys=True)
-    run("INSERT INTO dpreg_ledger VALUES (1, ?, ?, ?, ?)", (FORMAT, made.identity, told, home))
-    return made
+    identity = secrets.token_hex(16)
+    run("INSERT INTO dpreg_ledger VALUES (1, ?, ?, ?, ?)", (FORMAT, identity, told, home))
 
 
 def facts(run: Run) -> Facts:
@@ -160,12 +156,6 @@ def last(run: Run, column: str = "", value: str = "") -> Line | None:
     where = f"WHERE {column} = ? AND {column} <> ''" if column else ""
     rows = run(f"{_SELECT} {where} {_LAST}", (value,) if column else ())
     return Line.read(rows[0]) if rows else None
-
-
-def glance(run: Run, number: int, earlier: int) -> tuple[tuple[str, str], str | None, Line | None]:
-    """Return what `settled` does, the hash of an earlier line and the line of a number, at once."""
-    identity, home, before, *row = _only(run(_GLANCE, (earlier, number)))
-    return (identity, home), before, None if row[0] is None else Line.read(tuple(row))
 
 
 def stored_digest(run: Run, number: int) -> str | None:

@@ -1,31 +1,7 @@
-r"""Noise for vectors of integers: discrete Gaussian, discrete Laplace, L-infinity K-norm.
+r"""Noise for vectors of integers: discrete Gaussian and discrete Laplace.
 
-All three give integers and are drawn without any rounding from the operating system's entropy:
+Both give integers and are drawn without any rounding from the operating system's entropy:
 what is released is an exact cell plus an exact draw.
-
-K-norm
-------
-For widths s_c >= 1 write |v| = max_c ceil(|v_c| / s_c) for integer vectors v of length m.
-
-*Statement.* If neighbours' vectors differ by at most D s_c in cell c, then adding v with
-P(v) proportional to exp(-a |v|), a = eps/D, is eps-DP (the L-infinity K-norm mechanism of Awan and
-Slavkovic 2021, on the integers and with a box for the ball).
-
-*Proof.* ceil((x + y)/s) <= ceil(x/s) + ceil(y/s), so |.| obeys the triangle inequality, and a shift
-d with |d_c| <= D s_c, D an integer, has |d| <= D: P(v - d) <= exp(a D) P(v).
-
-*Sampler.* {|v| <= r} is the box of prod_c (2 s_c r + 1) integer points. Draw r with weight
-q^r prod_c (2 s_c r + 1), q = exp(-a), then v uniformly in that box: P(v) is proportional to
-sum over r >= |v| of q^r, that is to q^|v|. To draw r: the sum of m + 1 geometric variables,
-P(g) = (1 - q) q^g, has weight q^r C(r + m, m); accept it with probability
-
-    prod over cells i = 1..m of (r + 1/(2 s_i)) / (r + i)  <=  1,
-
-proportional to the ratio of the two weights. (With s = 1: (r + 1/2)/(r + i).) At dpreg's scales r
-is about m/a, above 2**35, and a proposal is almost always accepted.
-
-*Variance.* Given r, cell c is uniform on -s_c r..s_c r: variance s_c r (s_c r + 1)/3. E[r^2] comes
-from the weights; see `knorm_variance`.
 
 Exact coins
 -----------
@@ -39,15 +15,13 @@ even number did. Rational coins and uniforms are `secrets.randbelow`.
 from __future__ import annotations
 
 import secrets
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dpreg.errors import ArgumentError
 from dpreg.privacy.mechanisms import _opendp as dp
 
 if TYPE_CHECKING:
@@ -55,8 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "gaussian_noise",
-    "knorm_noise",
-    "knorm_variance",
     "laplace_noise",
     "laplace_variance",
 ]
@@ -98,73 +70,10 @@ def laplace_noise(size: int, scale: float, *, rng: Generator | None = None) -> l
     return [_beyond(k, exact) for k in drawn]
 
 
-def knorm_noise(
-    widths: Sequence[int],
-    rate: Fraction,
-    *,
-    rng: Generator | None = None,
-    below: Below = secrets.randbelow,
-) -> list[int]:
-    """Draw one integer vector v, P(v) proportional to exp(-rate * max_c ceil(|v_c| / widths_c)).
-
-    Parameters
-    ----------
-    widths : sequence of int
-        s_c >= 1 for each of the m cells.
-    rate : Fraction
-        a = eps / D, positive.
-    rng : numpy Generator, optional
-        For reproducible runs that are **not private** (the continuous law, rounded).
-    below : callable
-        Source of uniform integers, for tests; the operating system's by default.
-    """
-    if rate <= 0 or any(width < 1 for width in widths):
-        raise ArgumentError("the K-norm mechanism needs a positive rate and widths of at least 1")
-    size = len(widths)
-    if rng is not None:
-        radius = rng.gamma(size + 1) / float(rate)
-        box = rng.uniform(-radius, radius, size) * np.asarray(widths, dtype=float)
-        return [int(k) for k in np.rint(box)]
-    while True:
-        r = sum(_geometric(rate, below) for _ in range(size + 1))
-        if all(
-            below(2 * width * (r + i)) < 2 * width * r + 1
-            for i, width in enumerate(widths, start=1)
-        ):
-            return [below(2 * width * r + 1) - width * r for width in widths]
-
-
 def laplace_variance(scale: float) -> float:
     """Return the exact variance 2 q / (1 - q)^2, q = exp(-1/scale), of discrete Laplace noise."""
     half = 0.5 / scale
     return float(0.5 / np.sinh(half) ** 2)
-
-
-def knorm_variance(widths: Sequence[int], rate: Fraction) -> tuple[float, ...]:
-    """Return the variance of each cell of K-norm noise.
-
-    With weights q^r prod (2 s_c r + 1) the moments of r are ratios of sums over r >= 0. For a rate
-    of at least 2**-12 they are summed term by term. Below it the polynomial weight is
-    r^m prod (1 + 1/(2 s_c r)) and, writing h = sum_c 1/(2 s_c), r behaves as a gamma variable of
-    shape m + 1 and rate a: E[r^j] = (m + j)!/m! a^-j (1 - h a j/(m (m + j)) + O((m a)^2)).
-    """
-    size, a = len(widths), float(rate)
-    counts = Counter(widths)
-    if a >= 2.0**-12:
-        top = int((size + 60 * (size + 1) ** 0.5 + 800) / a) + 10
-        r = np.arange(top + 1, dtype=float)
-        log_weight = -a * r
-        for width, count in counts.items():
-            log_weight += count * np.log(2 * width * r + 1)
-        weight = np.exp(log_weight - log_weight.max())
-        weight /= weight.sum()
-        first, second = float(weight @ r), float(weight @ r**2)
-    else:
-        slope = sum(0.5 * count / width for width, count in counts.items()) * a
-        first = (size + 1) / a * (1 - slope / (size * (size + 1)))
-        second = (size + 1) * (size + 2) / a**2 * (1 - 2 * slope / (size * (size + 2)))
-    of_width = {width: (width**2 * second + width * first) / 3 for width in counts}
-    return tuple(of_width[width] for width in widths)
 
 
 @cache

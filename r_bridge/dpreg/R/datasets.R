@@ -1,13 +1,12 @@
 #' Data sets to try things on
 #'
 #' Each with a public schema and a formula to start with. The first ships with Python's statsmodels. The next
-#' three do not ship with dpreg and are never downloaded: they are read from the folder that the environment
+#' two do not ship with dpreg and are never downloaded: they are read from the folder that the environment
 #' variable `DPREG_DATA` names, and checked to be the very files. The last one is simulated.
 #'
 #' The rows are public, but the schemas are written as a curator of confidential rows has to write them: round
 #' bounds from the codebook, the design of the study or common knowledge, never the smallest and largest row.
 #'
-#' @param name `"airfoil"`, `"bike"`, `"concrete"` or `"elevators"`.
 #' @param n The number of rows.
 #' @param seed The same seed gives the same rows.
 #' @param ... None: an argument that this page does not name is refused by its name, unread.
@@ -17,7 +16,6 @@
 #'   plan of the insured.
 #' * `load_prostate()`: prostate-specific antigen and clinical measures of 97 men.
 #' * `load_kc_house()`: 21,613 house sales in King County, Washington.
-#' * `load_uci()`: four regression data sets of the UCI repository and of Torgo's collection.
 #' * `make_bay_area()`: SIMULATED house sales with the columns of the paper's Bay Area data.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' rand <- load_randhie()
@@ -44,13 +42,6 @@ load_prostate <- function(...) {
 load_kc_house <- function(...) {
   no_more(...)
   dataset("load_kc_house")
-}
-
-#' @rdname datasets
-#' @export
-load_uci <- function(name, ...) {
-  no_more(...)
-  dataset("load_uci", list(name = name))
 }
 
 #' @rdname datasets

@@ -9,6 +9,7 @@
 #'   more rows of each kind would give; those of aggregates are Student's; of quantiles the released ends are
 #'   stretched to another level as normal ones would be.
 #' @param conf.int Add the columns `conf.low` and `conf.high`?
+#' @param full All numbers, the budget and every note, where the page is otherwise one screen?
 #' @param digits The number of significant digits; for `knit_print()`, of digits after the point.
 #' @param row.names,optional Not used.
 #' @param ... None: an argument that this page does not name is refused by its name, unread.
@@ -84,15 +85,16 @@ print.dp_estimate <- function(x, digits = max(3L, getOption("digits") - 3L), lev
         row.names = FALSE)
   cat("\nPrivacy: eps = ", format(x$eps), ", delta = ", format(x$delta), " (", x$neighbors,
       if (isTRUE(x$seeded)) paste0("; ", stamp), ")\n", sep = "")
+  print_warnings(x, "summary(fit, full = TRUE)")
   invisible(x)
 }
 
 #' @rdname dp_estimate
 #' @export
-summary.dp_estimate <- function(object, level = 0.95, ...) {
+summary.dp_estimate <- function(object, level = 0.95, full = FALSE, ...) {
   no_more(...)
   kept <- c("call", "statistic", "noise", "by", "column", "binning", "blocks", "complete_rows", "nobs",
-            "neighbors", "contributions", "eps", "delta", "budget", "privacy", "seeded", "notes")
+            "neighbors", "contributions", "eps", "delta", "budget", "privacy", "seeded", "notes", "severe", "screen")
   out <- object[intersect(kept, names(object))]
   out$estimates <- estimate_table(object, level)
   if (!is.null(object$sufficient)) {
@@ -100,8 +102,7 @@ summary.dp_estimate <- function(object, level = 0.95, ...) {
     out$sufficient <- matrix(object$sufficient, length(groups), byrow = TRUE,
                              dimnames = list(groups, object$sufficient_names))
   }
-  out$level <- level
-  out$law <- estimate_law(object, level)
+  out[c("level", "full", "law")] <- list(level, full, estimate_law(object, level))
   structure(out, class = "summary.dp_estimate")
 }
 
@@ -110,6 +111,19 @@ summary.dp_estimate <- function(object, level = 0.95, ...) {
 print.summary.dp_estimate <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   no_more(..., .harmless = print_options)
   estimate_heading(x)
+  if (!x$full) {
+    said(x, c("Rows", "Cost"))
+    noise <- pmin((x$estimates$se_privacy / x$estimates$std.error)^2, 1)
+    shown <- x$estimates[setdiff(names(x$estimates), c("se_sampling", "se_privacy"))]
+    shown$noise <- ifelse(is.na(noise), "", paste0(round(100 * noise), "%"))
+    cat("\n")
+    print(shown, digits = digits, row.names = FALSE)
+    cat("\nNoise: the share of the variance (squared standard error) that privacy adds.\n")
+    said(x, "Assumes")
+    cat("Privacy: the call is public; $privacy has the claim.\n")
+    print_warnings(x, "summary(fit, full = TRUE)")
+    return(invisible(x))
+  }
   facts <- estimate_facts(x)
   cat(paste0(names(facts), ": ", facts, collapse = "; "), "\n\n", sep = "")
   print(x$estimates, digits = digits, row.names = FALSE)
@@ -132,7 +146,8 @@ tidy.dp_estimate <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
   no_more(...)
   frame <- x$estimates
   frame$statistic <- frame$estimate / frame$std.error
-  frame$p.value <- 2 * stats::pnorm(-abs(frame$statistic))
+  degrees <- if (is.null(x$blocks)) Inf else max(x$blocks - 1, 1)
+  frame$p.value <- 2 * stats::pt(-abs(frame$statistic), degrees)
   frame <- frame[c(x$by, "term", "estimate", "std.error", "statistic", "p.value")]
   if (conf.int) {
     limits <- confint.dp_estimate(x, level = conf.level)

@@ -9,6 +9,11 @@
 #' `adopt_ledger()` lets a ledger be charged where it lies now, after it was moved, copied or restored; only do
 #' this when the other copy is gone for good, for two copies spend the same budget twice.
 #'
+#' A *witness* keeps the last head in a second file, on another disk, or in another database: a ledger that was
+#' restored from a backup is then refused, where else its budget would be spent again. A ledger that is made with a
+#' witness is charged with it alone, so name it at each `dp_ledger()`; one that exists gets one by `adopt_ledger()`,
+#' which also accepts on purpose that entries are lost. If both are restored together, no file can know of it.
+#'
 #' @param path The ledger's file, or the address of a PostgreSQL database, `"postgresql://..."` (see
 #'   [install_dpreg()] for what that needs). It is made if it does not exist and `eps` is given. An address's
 #'   password stays in this session: leave it to `~/.pgpass` where the ledger is to be opened by a later one.
@@ -18,6 +23,7 @@
 #'   of such for those who may charge, nobody else then.
 #' @param period_cap The most in each period of the UTC calendar: a number, or `c(eps = 1, delta = 1e-6)`.
 #' @param period `"day"`, `"month"`, `"quarter"` or `"year"`.
+#' @param witness The file or the PostgreSQL address that keeps the last head.
 #' @param analyst Who charges through this object; calls may say so by `analyst =` themselves.
 #' @param read_only Only look at an account that exists?
 #' @param timeout Seconds to wait for the account while others hold it.
@@ -25,7 +31,7 @@
 #' @param head A `head` that was seen earlier: the account must still hold it.
 #' @param reason Why the ledger is adopted: public text, kept in it.
 #' @param ... None: an argument that this page does not name is refused by its name, unread.
-#' @returns `dp_ledger()` and `adopt_ledger()`: an object of class `dp_ledger`, a list with `path`, `cap`,
+#' @returns `dp_ledger()` and `adopt_ledger()`: an object of class `dp_ledger`, a list with `path`, `witness`, `cap`,
 #'   `spent`, `remaining` (exact decimals as text), `caps` (a data frame, of analysts and periods), `entries`
 #'   (a data frame) and `head`, which `$` and `[[` read anew from the account. `as.data.frame()` gives the entries.
 #'   `verify_ledger()`: a list with `head`,
@@ -40,13 +46,14 @@
 #' verify_ledger(ledger)$entries
 #' @export
 dp_ledger <- function(path, eps = NULL, delta = 0, analyst_cap = NULL, period_cap = NULL, period = "month",
-                      analyst = NULL, read_only = FALSE, timeout = 30, ...) {
+                      analyst = NULL, witness = NULL, read_only = FALSE, timeout = 30, ...) {
   no_more(...)
   call <- match.call()
   required(path)
   arguments <- given_arguments(call)
   arguments$path <- ledger_path(path)
   arguments$analyst <- NULL # said at each charge
+  arguments$witness <- witness_path(witness)
   if (!is_address(arguments$path) && !dir.exists(dirname(arguments$path))) {
     dpreg_stop("budget_error", "there is no folder ", quoted(dirname(arguments$path)), " for the ledger's file.")
   }
@@ -58,16 +65,17 @@ dp_ledger <- function(path, eps = NULL, delta = 0, analyst_cap = NULL, period_ca
   }
   if (!is.null(analyst_cap)) arguments$analyst_cap <- cap_of(analyst_cap, "analyst_cap", named = TRUE)
   if (!is.null(period_cap)) arguments$period_cap <- cap_of(period_cap, "period_cap")
-  new_ledger(python_call("ledger", arguments), arguments$path, analyst, read_only)
+  new_ledger(python_call("ledger", arguments), arguments$path, analyst, read_only, arguments$witness)
 }
 
-new_ledger <- function(view, path, analyst, read_only = FALSE) {
+new_ledger <- function(view, path, analyst, read_only = FALSE, witness = NULL) {
   pair <- function(x) stats::setNames(x, c("eps", "delta"))
   # Python tells an address without its password.
   if (is_address(path)) the$addresses[[view$path]] <- path
+  if (!is.null(witness) && is_address(witness)) the$addresses[[view$witness]] <- witness
   structure(
     list(
-      path = view$path, cap = pair(view$cap), spent = pair(view$spent), remaining = pair(view$remaining),
+      path = view$path, witness = view$witness, cap = pair(view$cap), spent = pair(view$spent), remaining = pair(view$remaining),
       caps = as.data.frame(view$caps, stringsAsFactors = FALSE),
       entries = as.data.frame(view$entries, stringsAsFactors = FALSE), head = view$head,
       identity = view$identity, analyst = analyst, read_only = read_only
@@ -97,24 +105,26 @@ cap_of <- function(cap, what, named = FALSE) {
 #' @export
 verify_ledger <- function(ledger, head = NULL, ...) {
   no_more(...)
-  found <- python_call("verify_ledger", c(list(path = ledger_path(ledger)), if (!is.null(head)) list(head = head)))
+  found <- python_call("verify_ledger", c(list(path = ledger_places(ledger)), if (!is.null(head)) list(head = head)))
   found$spent <- stats::setNames(found$spent, c("eps", "delta"))
   found
 }
 
 #' @rdname dp_ledger
 #' @export
-adopt_ledger <- function(ledger, reason, ...) {
+adopt_ledger <- function(ledger, reason, witness = NULL, ...) {
   no_more(...)
   path <- ledger_path(ledger)
-  analyst <- if (inherits(ledger, "dp_ledger")) ledger$analyst
-  new_ledger(python_call("adopt_ledger", list(path = path, reason = reason)), path, analyst)
+  kept <- if (inherits(ledger, "dp_ledger")) unclass(ledger)
+  witness <- witness_path(witness %||% kept$witness)
+  arguments <- c(list(path = path, reason = reason), if (!is.null(witness)) list(witness = witness))
+  new_ledger(python_call("adopt_ledger", arguments), path, kept$analyst, witness = witness)
 }
 
 # What a ledger tells is read from the account whenever it is asked for: what was told once would soon be wrong.
 ledger_facts <- c("cap", "spent", "remaining", "caps", "entries", "head")
 
-ledger_now <- function(x) unclass(dp_ledger(x, read_only = TRUE))
+ledger_now <- function(x) unclass(dp_ledger(x, witness = unclass(x)$witness, read_only = TRUE))
 
 #' @export
 `$.dp_ledger` <- function(x, name) (if (name %in% ledger_facts) ledger_now(x) else unclass(x))[[name]]
@@ -166,6 +176,20 @@ ledger_path <- function(budget) {
   path_text(budget, "the ledger's path")
 }
 
+witness_path <- function(witness) {
+  if (is.null(witness)) return(NULL)
+  if (!is.character(witness) || length(witness) != 1 || is.na(witness)) {
+    dpreg_stop("budget_error", "witness must be the path of a file, or the address of a PostgreSQL database.")
+  }
+  ledger_path(the$addresses[[witness]] %||% witness)
+}
+
+# The ledger's place, with its witness's if it has one.
+ledger_places <- function(ledger) {
+  witness <- if (inherits(ledger, "dp_ledger")) witness_path(unclass(ledger)$witness)
+  if (is.null(witness)) ledger_path(ledger) else list(ledger_path(ledger), witness)
+}
+
 is_address <- function(path) grepl("^postgres(ql)?://", path)
 
 # The arguments of a call with its ledger as Python opens it, charged on the account of whoever asks.
@@ -177,6 +201,6 @@ with_ledger <- function(arguments) {
   if (inherits(arguments$budget, "dp_ledger") && isTRUE(arguments$budget$read_only)) {
     dpreg_stop("budget_error", "this ledger was opened with read_only = TRUE: it cannot be charged.")
   }
-  arguments$budget <- ledger_path(arguments$budget)
+  arguments$budget <- ledger_places(arguments$budget)
   arguments
 }

@@ -12,7 +12,7 @@
 #'   one of them by a public rule, and a note says why. `"objective"` gives coefficients alone, nearer where rows are few;
 #'   it spends no `delta`, needs an intercept, and takes no `noise` and no `person`. `"ssp"` and `"adassp"` are published alternatives that
 #'   give coefficients alone, and need `delta`.
-#' @param noise `"gaussian"` (needs `delta`) or `"matrix-laplace"`; for `"gram"` also `"knorm"` or `"laplace"`;
+#' @param noise `"gaussian"` (needs `delta`) or `"matrix-laplace"`; for `"gram"` also `"laplace"`;
 #'   `NULL` for the one with the least expected error. For `"ssp"` and `"adassp"`: `"analytic"`, `"wang"` or
 #'   `"classical"`.
 #' @param scaling How rows are scaled: `"box"`, or for the alternatives also `"row-norm"`,

@@ -22,6 +22,7 @@ print.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L), ...) 
   }
   cat("Privacy: eps = ", format(x$eps), ", delta = ", format(x$delta), " (", x$neighbors,
       if (isTRUE(x$seeded)) paste0("; ", stamp), ")\n", sep = "")
+  print_warnings(x, "summary(fit, full = TRUE)")
   invisible(x)
 }
 

@@ -23,7 +23,7 @@ new_selection <- function(view, translation, call) {
     n_models = as.double(view$n_models),
     columns = stats::setNames(columns, named(names(columns)))
   )
-  # What a staged selection tells beside its choice; NULL for the paper's methods.
+  # What a selection by looks tells beside its choice; NULL for the paper's methods.
   object["best"] <- list(if (length(view$best)) {
     named(view$best[formula_order(view$best, translation, schema)])
   })
@@ -41,6 +41,10 @@ new_selection <- function(view, translation, call) {
     object$selected_formula <- add_offsets(object$selected_formula, translation$in_formula)
     object[c("family", "link", "converged")] <- view[c("family", "link", "converged")]
     object$looks <- glm_looks(object$looks)
+  }
+  if (!is.null(view$regression)) {
+    terms <- view$regression$terms
+    view$notes <- named_in_r(view$notes, terms, vapply(terms, column_name, "", translation, schema, USE.NAMES = FALSE))
   }
   object["regression"] <- list(if (!is.null(view$regression)) make(view$regression, translation, call))
   settings <- c("method", "mechanism", "engine", "units", "hierarchy", "max_terms", "radius",
@@ -88,7 +92,7 @@ new_regression <- function(view, translation, call) {
     looks = looks_frame(view$looks)
   )
   settings <- c("method", "noise", "scaling", "fit", "clip", "center", "bounds", "ridge")
-  view$notes <- weak_in_r(view$notes, view$terms[order], names)
+  view$notes <- named_in_r(view$notes, view$terms[order], names)
   structure(c(object, claim_of(view, schema, translation$labels), settings = list(view[settings]),
               python = list(python_of(view))), class = c("dp_ols", "dp_result"))
 }
@@ -106,13 +110,13 @@ weak_columns <- function(weak, translation, schema) {
   stats::setNames(vapply(weak, identity, "", USE.NAMES = FALSE), names)
 }
 
-# The note that lists weakly determined coefficients, by R's names.
-weak_in_r <- function(notes, python, names) {
-  weak <- startsWith(notes, "Weakly determined: ")
+# Notes that list coefficients, by R's names.
+named_in_r <- function(notes, python, names) {
+  lists <- grepl("^(Weakly determined|The noise hides|Nothing is known of|z is in the thousands for|The fit was ridged because)", notes)
   longest <- order(-nchar(python))
   for (i in longest[python[longest] != names[longest]]) {
-    pattern <- paste0("(?<=: |, )\\Q", python[i], "\\E(?=, |\\. )")
-    notes[weak] <- gsub(pattern, gsub("\\", "\\\\", names[i], fixed = TRUE), notes[weak], perl = TRUE)
+    pattern <- paste0("(?<=: |, | of | for |hides )\\Q", python[i], "\\E(?=, |\\. |: | and )")
+    notes[lists] <- gsub(pattern, gsub("\\", "\\\\", names[i], fixed = TRUE), notes[lists], perl = TRUE)
   }
   notes
 }
@@ -129,6 +133,8 @@ claim_of <- function(view, schema, labels = NULL) {
     privacy = view$privacy,
     seeded = view$seeded,
     notes = vapply(view$notes, in_r_words, "", labels, USE.NAMES = FALSE),
+    severe = view$severe == 1,
+    screen = view$screen,
     passes = view$passes,
     record = view$record,
     schema = schema

@@ -26,8 +26,9 @@
 #' @param formula An R formula.
 #' @param data Confidential rows: a data frame (also a tibble or data.table); the path of a Parquet or CSV
 #'   file, or of several; or a Table, Dataset, RecordBatchReader or dplyr query of the package arrow. Files
-#'   are read in pieces, and may be larger than memory. A Dataset, reader or query is read once,
-#'   which is enough where every bound is declared. A row with a missing or undeclared value is left out.
+#'   are read in pieces, and may be larger than memory. Text, a Dataset, a reader or a query is read once; where
+#'   a call needs more passes, the columns in use are kept, up to 512 MB in memory, then in a temporary file
+#'   without a name that goes with the call. A row with a missing or undeclared value is left out.
 #' @param eps What the whole call may cost: a number or a decimal as text, taken exactly as typed.
 #' @param delta Looks spend it where Gaussian noise is the smaller. `method = "pcpl"` needs one above 0; several
 #'   draws and coefficients of the paper's methods use it where it saves noise.
@@ -35,13 +36,13 @@
 #' @param family `NULL` for a linear model, or a family as [dp_glm()] takes it: then the terms of a logistic or
 #'   Poisson regression are chosen, from looks.
 #' @param offset,exposure,response_cap,trials With a family; as for [dp_glm()]. An offset is in every model.
-#' @param method `"staged"` looks at the rows three times, as [dp_ols()] does, and chooses from what the looks
+#' @param method `"adaptive"` looks at the rows several times, as [dp_ols()] does, and chooses from what the looks
 #'   released: it finds more where there are many rows, needs no radius, and says which terms others might stand
 #'   for.
 #'   `"pcls"`, penalised constrained least squares, and `"pcpl"`, profile likelihood, are the paper's methods.
-#'   `"auto"` takes `"staged"` where a public rule finds enough rows, else `"pcls"`, and a note says why.
+#'   `"auto"` takes `"adaptive"` where a public rule finds enough rows, else `"pcls"`, and a note says why.
 #'   Arguments of the paper's methods alone (`mechanism`, `radius`, `penalty`, `sigma2`, `draws`, `engine`) mean
-#'   `"pcls"` under `"auto"`, and are refused with `"staged"`.
+#'   `"pcls"` under `"auto"`, and are refused with `"adaptive"`.
 #' @param mechanism `"auto"`, `"permute-and-flip"`, `"exponential"` or `"laplace"`.
 #' @param neighbors `"replace-one"` (the number of rows is public) or `"add-remove"` (it is private).
 #' @param contributions The most rows that one person may own; with `person`, the most that are used.
@@ -60,19 +61,18 @@
 #' @param penalty `"auto"`, `"bic"`, or a number charged for each column.
 #' @param sigma2 The residual variance in squared units of the scaled response, `"private"`, or `NULL`.
 #' @param false_inclusions The expected number of useless terms under `penalty = "auto"` and with
-#'   `method = "staged"`.
+#'   `method = "adaptive"`.
 #' @param shares A named list: the parts of `eps` for the steps `bounds`, `radius`, `sigma2`, `count`,
 #'   `profile` and `fit`.
 #' @param draws How many models are drawn; the most frequent one is reported.
-#' @param fit Coefficients of the chosen model. With `"staged"`: `"fresh"` spends a share of the budget on one
-#'   more look at the chosen columns; `"same"` takes them from the last look, at no further
-#'   cost, beside all candidates, with intervals that allow for as many. With the paper's methods: `"split"` fits the other half, `"share"` the same rows
-#'   with a share of `eps`. `NULL` fits nothing. `"auto"` is `"fresh"` with `"staged"`, else `"split"`.
+#' @param fit Coefficients of the chosen model. With `"adaptive"`: `"fresh"` spends a share of the budget on
+#'   looks at the chosen columns, as [dp_ols()] makes them; `"same"` takes them from the look that chose, at no further
+#'   cost, beside all candidates, with intervals that allow for as many, and marks them as narrow. With the paper's methods: `"split"` fits the other half, `"share"` the same rows
+#'   with a share of `eps`. `NULL` fits nothing. `"auto"` is `"fresh"` with `"adaptive"`, else `"split"`.
 #' @param engine `"auto"`, `"enumerate"` or `"tree"`: how the models are searched; the law is the same.
 #' @param expected_rows About how many rows there are, from public knowledge. Where their number is private
-#'   and this does not say it, `"auto"` buys a noisy count in `dp_select()`, and does not take `"staged"` in
-#'   [dp_ols()]. Where it is not known before the rows are read, as that of a CSV file, both need it to take
-#'   `"staged"`.
+#'   and this does not say it, `"auto"` buys a noisy count in `dp_select()`; the first look of [dp_ols()]
+#'   counts them. A public number that only a pass tells, as of a CSV file, is counted.
 #' @param budget A [dp_ledger()] to charge, before any row is read.
 #' @param analyst Whose part of the account is charged, where the ledger has caps for analysts.
 #' @param progress Show bars while rows are read and trees searched, for the curator's eyes only?
@@ -81,7 +81,7 @@
 #' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns An object of class `dp_select`: a plain list with, among others, `selected`,
 #'   `selected_formula`, `selection_frequencies`, `budget`, `privacy`, and `regression`, which is an
-#'   object of class `dp_ols` or `NULL`. With `method = "staged"` also `groups`, a list of terms
+#'   object of class `dp_ols` or `NULL`. With `method = "adaptive"` also `groups`, a list of terms
 #'   that the release cannot tell apart, of each of which at least one matters (they are not among `selected`; the
 #'   likeliest of each is in `best`, the model that the coefficients are of); `level`, the least
 #'   `false_inclusions` at which each term would be selected; `level_errors`, the standard errors of their

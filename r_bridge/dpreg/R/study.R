@@ -5,8 +5,8 @@
 #' and nothing may be released**: the probabilities are functions of the confidential rows.
 #'
 #' @inheritParams dp_select
-#' @param eps,delta,radius,penalty,mechanism Values to combine; `delta` with `method = "staged"`.
-#' @param method `"pcls"`, whose law is exact where the models can be listed, or `"staged"`, whose looks are made
+#' @param eps,delta,radius,penalty,mechanism Values to combine; `delta` with `method = "adaptive"`.
+#' @param method `"pcls"`, whose law is exact where the models can be listed, or `"adaptive"`, whose looks are made
 #'   anew in each of the `draws`.
 #' @param draws,seed Used where there are too many models to list.
 #' @param x A study.
@@ -17,7 +17,7 @@
 #'   `frequencies` (terms by settings), `agreement` and `relative_rsquared` (data frames). Terms, or
 #'   columns where `units = "column"`, have the names that [coef()] gives them. `as.data.frame()` is
 #'   `agreement`, without the models' names, beside the frequencies. See [plot.selection_study()]. With
-#'   `method = "staged"` an object of class `staged_study`: by setting `outcomes` (a data frame of means over
+#'   `method = "adaptive"` an object of class `adaptive_study`: by setting `outcomes` (a data frame of means over
 #'   the draws, and their standard errors), and `reported`, `in_groups` and `best`, shares of the draws
 #'   (terms by settings); `bic` is what least squares with BIC chooses.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
@@ -37,7 +37,7 @@ selection_study <- function(formula, data, schema, eps = 1, delta = 0, method = 
 }
 
 new_study <- function(view, translation, call) {
-  if (!is.null(view$outcomes)) return(new_staged_study(view, translation, call))
+  if (!is.null(view$outcomes)) return(new_adaptive_study(view, translation, call))
   schema <- r_schema(view$schema)
   named <- function(names) vapply(names, unit_name, "", translation, schema, USE.NAMES = FALSE)
   place <- formula_order(view$candidates, translation, schema)
@@ -69,7 +69,7 @@ new_study <- function(view, translation, call) {
   )
 }
 
-new_staged_study <- function(view, translation, call) {
+new_adaptive_study <- function(view, translation, call) {
   schema <- r_schema(view$schema)
   place <- formula_order(view$candidates, translation, schema)
   terms <- vapply(view$candidates[place], unit_name, "", translation, schema, USE.NAMES = FALSE)
@@ -82,16 +82,16 @@ new_staged_study <- function(view, translation, call) {
       bic = terms[view$bic[place] == 1], reported = by_term(view$reported), in_groups = by_term(view$in_groups),
       best = by_term(view$best), outcomes = cbind(settings, as.data.frame(view$outcomes))
     ),
-    class = "staged_study"
+    class = "adaptive_study"
   )
 }
 
 #' @rdname selection_study
 #' @export
-print.staged_study <- function(x, digits = 3, ...) {
+print.adaptive_study <- function(x, digits = 3, ...) {
   no_more(..., .harmless = print_options)
   warn <- paste0("*** ", x$privacy, " ***\n")
-  cat(warn, "Study of staged selection: ", deparse1(x$formula), "\n", format(x$n_models), " models, ", x$draws,
+  cat(warn, "Study of selection by looks: ", deparse1(x$formula), "\n", format(x$n_models), " models, ", x$draws,
       " draws of each setting; BIC chooses ", paste(x$bic, collapse = " + "), "\n\n", sep = "")
   cat("Terms found, useless and in doubt, and the share of draws that report BIC's terms:\n")
   errors <- endsWith(names(x$outcomes), ".se")
@@ -104,14 +104,14 @@ print.staged_study <- function(x, digits = 3, ...) {
 
 #' @rdname selection_study
 #' @export
-as.data.frame.staged_study <- function(x, row.names = NULL, optional = FALSE, ...) {
+as.data.frame.adaptive_study <- function(x, row.names = NULL, optional = FALSE, ...) {
   no_more(..., .harmless = "stringsAsFactors")
   marked(x$outcomes, x$privacy)
 }
 
 #' @rdname selection_study
 #' @exportS3Method knitr::knit_print
-knit_print.staged_study <- function(x, digits = 3, ...) {
+knit_print.adaptive_study <- function(x, digits = 3, ...) {
   knit_page(x$privacy, knit_table(x$outcomes, paste0("Staged selection: ", deparse1(x$formula)), digits = digits))
 }
 

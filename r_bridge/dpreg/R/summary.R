@@ -2,17 +2,18 @@
 #'
 #' @param object A result of [dp_select()], [dp_ols()] or [dp_glm()].
 #' @param level The level of the intervals.
+#' @param full All tables, the budget and every note, where the page is otherwise one screen?
 #' @param ratios For a result of [dp_glm()]: also odds ratios, or ratios of rates, with their intervals?
 #' @param x A summary.
 #' @param digits The number of significant digits.
 #' @param ... None: an argument that this page does not name is refused by its name, unread.
-#' @returns A list of class `summary.dp_select`, `summary.dp_ols` or `summary.dp_glm`, printed with all that a reader of a
-#'   published table needs. Among its entries: `coefficients`, a matrix of estimates, standard errors,
+#' @returns A list of class `summary.dp_select`, `summary.dp_ols` or `summary.dp_glm`, printed on one screen, or
+#'   with `full = TRUE` with all that was recorded. Among its entries: `coefficients`, a matrix of estimates, standard errors,
 #'   z values, p-values and limits; `errors`, what sampling and the privacy noise alone would give as
 #'   standard errors (after looks, `Sampling` also holds how far cutting residuals may have moved an estimate);
 #'   `which`, for a selection, a logical matrix as in the package leaps: a row for
 #'   each distinct model that was drawn, most frequent first, and a column for each term; `counts`, how
-#'   often each was drawn; `terms`, for a staged selection, a data frame that says of each term whether it was
+#'   often each was drawn; `terms`, for a selection by looks, a data frame that says of each term whether it was
 #'   selected, or is one of a group, its level and standard error; `ratios`, a matrix; `looks`; `budget`; `privacy`; `notes`.
 #' @examplesIf isTRUE(dpreg::dpreg_available())
 #' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400), qsec = c(10, 25))
@@ -20,13 +21,13 @@
 #' summary(fit)$which
 #' @name summary.dp_result
 #' @export
-summary.dp_result <- function(object, level = 0.95, ratios = FALSE, ...) {
+summary.dp_result <- function(object, level = 0.95, full = FALSE, ratios = FALSE, ...) {
   no_more(...)
   regression <- inherits(object, "dp_ols") || !is.null(object$regression)
   fit <- if (regression) fitted_part(object, "summary()")
   kept <- c("call", "formula", "selected_formula", "candidates", "kept", "n_models", "settings",
             "nobs", "neighbors", "contributions", "eps", "delta", "budget", "privacy", "seeded", "groups",
-            "false_inclusions", "looks", "passes", "record")
+            "false_inclusions", "looks", "passes", "record", "notes", "severe", "screen")
   out <- object[intersect(kept, names(object))]
   if (inherits(object, "dp_select")) {
     out <- c(out, drawn_models(object))
@@ -51,8 +52,7 @@ summary.dp_result <- function(object, level = 0.95, ratios = FALSE, ...) {
     out["marks"] <- list(fit$marks)
     if (is.null(out$looks)) out["looks"] <- list(fit$looks)
   }
-  out$notes <- unique(c(reading(object, fit), object$notes, fit$notes))
-  out$level <- level
+  out[c("level", "full")] <- list(level, full)
   structure(out, class = c(paste0("summary.", class(object)[1]), "summary.dp_result"))
 }
 
@@ -86,6 +86,7 @@ print.summary.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L
   no_more(..., .harmless = print_options)
   heading(x)
   print_call(x$call)
+  if (!x$full) return(invisible(print_screen(x, digits)))
   if (!is.null(x$which)) {
     cat("Selected: ", deparse1(x$selected_formula), "\n\n", sep = "")
     if (is.null(x$terms)) print_drawn(x) else print_chosen(x)
@@ -96,6 +97,70 @@ print.summary.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L
   paragraph("Privacy: ", x$privacy)
   for (i in seq_along(x$notes)) paragraph(paste0("[", i, "] "), x$notes[i])
   invisible(x)
+}
+
+# One screen: rows, cost, the table with the noise's share of the variance and marks, and what not to trust.
+print_screen <- function(x, digits) {
+  said(x, c("Rows", "Cost"))
+  if (!is.null(x$which)) {
+    paragraph("Selected: ", deparse1(x$selected_formula))
+    print_groups(x$groups)
+    if (is.null(x$coefficients)) if (is.null(x$terms)) print_drawn(x) else print_chosen(x)
+  }
+  if (!is.null(x$coefficients)) print_table(x, digits)
+  if (!is.null(x$ratios)) print(x$ratios[, !apply(is.na(x$ratios), 2, all), drop = FALSE], digits = digits)
+  said(x, "Assumes")
+  cat("Privacy: formula, schema and the call are public; $privacy has the claim.\n")
+  print_warnings(x, "summary(fit, full = TRUE)")
+  x
+}
+
+# What Python's page says, line by line.
+said <- function(x, names) for (name in names) paragraph(paste0(name, ": "), x$screen[[name]])
+
+# Severe notes whole, and how many there are besides.
+print_warnings <- function(x, more) {
+  severe <- x$notes[x$severe %in% TRUE]
+  others <- length(x$notes) - length(severe)
+  if (others) cat("Details: ", more, " has ", others, " more note", if (others > 1) "s", ".\n", sep = "")
+  for (note in severe) paragraph("Warning: ", note)
+}
+
+print_table <- function(x, digits) {
+  numbers <- function(values) vapply(values, function(value) format(signif(value, digits)), "")
+  table <- x$coefficients
+  marks <- mark_letters(x)
+  shown <- data.frame(Estimate = numbers(table[, 1]), row.names = rownames(table))
+  if (!all(is.na(table[, 2]))) {
+    share <- pmin((x$errors[, "Privacy"] / table[, 2])^2, 1)
+    limits <- apply(table[, 5:6, drop = FALSE], 2, numbers)
+    shown <- cbind(shown, `Std. Error` = numbers(table[, 2]), `Pr(>|z|)` = format.pval(table[, 4], digits = 3),
+                   matrix(limits, nrow(table), dimnames = list(NULL, colnames(table)[5:6])),
+                   Noise = ifelse(is.na(share), "", paste0(round(100 * share), "%")))
+  }
+  shown$Mark <- if (any(nzchar(marks$letters))) marks$letters
+  cat("\n")
+  print(shown, right = TRUE)
+  cat("\n")
+  if (length(marks$said)) paragraph("Mark: ", paste0(paste(marks$said, collapse = "; "), "."))
+  if (!is.null(shown$Noise)) cat("Noise: the share of the variance (squared standard error) that privacy adds.\n")
+}
+
+# What is to be said of each coefficient, in a letter and in words; as Python's page does.
+mark_letters <- function(x) {
+  names <- rownames(x$coefficients)
+  p <- x$coefficients[, 4]
+  zero <- !is.na(p) & p >= 1 - x$level & names != "(Intercept)"
+  said <- if (any(zero)) {
+    sprintf("0 = not told from 0 at the %s%% level, which does not show that it is 0", format(100 * (1 - x$level)))
+  }
+  why <- c(x$marks[x$marks != "above noise"], x$weak)
+  known <- c(wide = "w", `too few rows to say` = "?", `hidden direction` = "h", `rare level` = "r")
+  letter <- ifelse(why %in% names(known), known[why], "*")
+  list(
+    letters = paste0(ifelse(zero, "0", ""), ifelse(names %in% names(why), letter[match(names, names(why))], "")),
+    said = unique(c(said, if (length(why)) paste(letter, "=", why)))
+  )
 }
 
 heading <- function(x) {
@@ -128,7 +193,7 @@ print_drawn <- function(x) {
   cat("\n")
 }
 
-# A staged selection: no draws, but what is in doubt.
+# A selection by looks: no draws, but what is in doubt.
 print_chosen <- function(x) {
   cat("Models: ", format(x$n_models, big.mark = ",", scientific = x$n_models > 1e12), ", ", x$settings$mechanism,
       " looks\n", sep = "")
@@ -165,56 +230,6 @@ print_looks <- function(x, digits) {
   if (length(marked)) paragraph("Marked: ", paste0(names(marked), " (", marked, ")", collapse = "; "))
   if (length(weak)) paragraph("Weakly determined: ", paste0(names(weak), " (", weak, ")", collapse = "; "))
   cat("\n")
-}
-
-# What the numbers of a summary mean, beyond the notes of the call.
-reading <- function(object, fit) {
-  selection <- inherits(object, "dp_select")
-  c(
-    if (length(fit$conditional)) paste(
-      "Estimates, p-values and intervals are those of each coefficient given that this model was chosen: an",
-      "estimate is too low as often as too high, and an interval covers as often as it says. Standard errors are",
-      "as if the terms had been given beforehand."
-    ),
-    if (!is.null(fit$among)) paste0(
-      "The same look selected the terms. Estimates are beside all ", fit$among, " columns on offer; p-values and ",
-      "intervals allow for as many of them. Standard errors are those of one coefficient by itself."
-    ),
-    if (selection && !is.null(object$false_inclusions)) paste(
-      "A term is selected if it explains more than chance would beside all other candidates at once; the threshold",
-      "lets in about", format(object$false_inclusions), "useless terms a call. level: the least false_inclusions at",
-      "which the term would be selected. se: the standard error of its coefficient beside all candidates."
-    ),
-    if (selection && length(object$groups)) paste(
-      "One of: the release shows that at least one of these terms matters, and cannot tell which. None of them is",
-      "among the selected ones; the coefficients are those of the selected terms and of the likeliest of each group."
-    ),
-    if (selection && !is.null(object$stability)) paste(
-      "stability: how often the term would be chosen again if the released estimate were the truth. It counts the",
-      "noise twice, so a useless term near the threshold gets about a half, and it is not the probability that",
-      "the term belongs to the model."
-    ),
-    if (!is.null(fit$marks)) paste0(
-      "Errors are robust", if (identical(fit$cov_type, "cluster")) " and clustered by person", ": intervals hold what the ",
-      "fit without privacy gives on the declared columns, whether the model is right or wrong, where ",
-      if (identical(fit$cov_type, "cluster")) "persons" else "rows", " are independent."
-    ) else if (inherits(fit, "dp_glm")) paste(
-      "Each look after the first releases the information and the score at the fit that earlier looks gave, of rows",
-      "that are weighted down to its limits; a row's weight depends on its columns alone. Intervals hold for",
-      "independent rows whose mean is that of the model; the spread may be another."
-    ) else if (!is.null(object$looks) || !is.null(fit$looks)) paste0(
-      "Each look releases the moments of rows in coordinates that earlier looks fixed. A row whose columns lie ",
-      "outside the radius is weighted down to it, and its residual is clipped; clips are shares of half the ",
-      "response's range, and are opened where the noise is small anyway.",
-      if (any(fit$looks$stretch > 1)) {
-        " In the last look a residual may reach 1.5 clips, the nearer its row lies to the centre."
-      },
-      if (any(fit$looks$mechanism == "objective perturbation")) paste0(
-        " The last release was of the coefficients alone, by objective perturbation; its line shows the look that ",
-        "it equals."
-      )
-    )
-  )
 }
 
 interval_words <- function(fit) {

@@ -20,10 +20,10 @@
 #' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns A tibble, or a data frame where the package tibble is not installed. `tidy()`: `term`,
 #'   `estimate`, `std.error`, `statistic`, `p.value`; for terms `term`, `kept`, `selected`,
-#'   `frequency`, and of a staged selection, `NA` for others, `level`, `se`, and `group`, the number of
+#'   `frequency`, and of a selection by looks, `NA` for others, `level`, `se`, and `group`, the number of
 #'   the group of terms that the release cannot tell apart. `glance()`: one row, with `NA` for what is not released; `nobs` is the
 #'   noisy number of complete rows; `looks`
-#'   counts those of a staged release, and `groups` those groups. Of a result of [dp_glm()] it has `dispersion`
+#'   counts those of a release by looks, and `groups` those groups. Of a result of [dp_glm()] it has `dispersion`
 #'   and `converged` in place of `r.squared` and `sigma`. `augment()`: `newdata`, with `.rownames` where its rows
 #'   have names, `.fitted`, and of a linear model `.resid` where it holds the response.
 #' @name tidiers

@@ -64,6 +64,17 @@ fit_terms <- function(fit) {
   setdiff(intersect(attr(stats::terms(fit$formula), "term.labels"), own), "(Intercept)")
 }
 
+# The p-value of a joint test, by the law that p-values of single coefficients have, and as Python's wald_test() has it.
+joint_pvalue <- function(fit, places, spread, statistic) {
+  if (length(places) == 1) return(unname(error_pvalues(fit))[places])
+  if (!is.null(fit$interval_draws)) {
+    apart <- sweep(unname(fit$interval_draws)[, places, drop = FALSE], 2, unname(fit$coefficients)[places])
+    farther <- rowSums(apart %*% solve(spread) * apart) >= statistic
+    return((1 + sum(farther)) / (1 + length(farther)))
+  }
+  mean(stats::pchisq(statistic / pmax(mixing(fit$noise_degrees), 1), length(places), lower.tail = FALSE))
+}
+
 wald_table <- function(fit, terms, seeded) {
   refuse_given(fit, "a test of terms")
   own <- vapply(fit$design$columns, `[[`, "", "term")[fit$design$order]
@@ -73,14 +84,14 @@ wald_table <- function(fit, terms, seeded) {
     spread <- unname(fit$vcov)[places, places, drop = FALSE]
     solved <- tryCatch(solve(spread, beta), error = function(cond) rep(NA_real_, length(beta)))
     statistic <- sum(beta * solved)
-    c(length(places), if (is.na(statistic) || statistic < 0) NA else statistic)
-  }, numeric(2))
-  tests <- matrix(tests, 2)
-  table <- data.frame(tests[1, ], tests[2, ], stats::pchisq(tests[2, ], tests[1, ], lower.tail = FALSE),
-                      row.names = terms)
+    if (is.na(statistic) || statistic < 0) return(c(length(places), NA, NA))
+    c(length(places), statistic, joint_pvalue(fit, places, spread, statistic))
+  }, numeric(3))
+  tests <- matrix(tests, 3)
+  table <- data.frame(tests[1, ], tests[2, ], tests[3, ], row.names = terms)
   names(table) <- c("Df", "Chisq", "Pr(>Chisq)")
   heading <- c(if (isTRUE(seeded)) paste0("*** ", stamp, " ***\n"),
-               "Wald tests of terms, each given the others (privacy noise counted)\n",
+               "Wald tests of terms, each given the others, by the law of summary() (privacy noise counted)\n",
                paste0("Response: ", fit$response))
   stamped(structure(table, heading = heading, class = c("anova", "data.frame")), seeded)
 }

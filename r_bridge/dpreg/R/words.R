@@ -15,10 +15,12 @@ r_words <- matrix(byrow = TRUE, ncol = 2, c(
   "run dpreg::install_dpreg(\"path/to/dpreg\", extras = \"\\1\") and restart R",
   "\\bLedger\\(cap, (path|url)\\)", "dp_ledger(\\1, eps)",
   "as `Ledger\\.head` and `dpreg ledger show` print it", "as verify_ledger() tells it",
-  "`dpreg ledger (adopt|verify)( --head)?`", "\\1_ledger()",
-  "`dpreg ledger migrate`", "`dpreg ledger migrate` in a terminal",
-  "\\bby analyst=(?!\\w)", "by analyst = ",
+  "`dpreg ledger (adopt|verify)( --head| --witness)?`", "\\1_ledger()",
+  "\\bby (analyst|witness)=(?!\\w)", "by \\1 = ",
   "budget=Ledger\\(\\.\\.\\.\\)", "budget = dp_ledger(...)",
+  # What summary() calls its columns.
+  "\\bP>\\|z\\|", "the p-value", "\\bcoef\\b(?!\\()", "Estimate", "\\bstd err\\b", "Std. Error",
+  "\\bdpreg\\.plan\\(", "dp_plan(",
   # Terms.
   "\\bC\\((\\w+), levels=\\[([^]]*)\\]\\)", "factor(\\1, levels = c(\\2))",
   "\\bC\\((\\w+)\\)", "factor(\\1)",
@@ -39,7 +41,7 @@ r_words <- matrix(byrow = TRUE, ncol = 2, c(
   "\\ba DataFrame\\b", "a data frame",
   "must be a number, not list\\b", "must be one number, not several",
   # Constants and types.
-  "\\bTrue\\b", "TRUE", "\\bFalse\\b", "FALSE", "\\bNone\\b", "NULL",
+  "\\bTrue\\b", "TRUE", "\\bFalse\\b", "FALSE", "\\bNone\\b(?! of)", "NULL",
   "\\bbool\\b", "logical()", "\\bfloat64\\b", "double precision", "\\ban integer\\b", "a whole number",
   "\\b([a-z_]+)=(?=[\"'0-9A-Z])", "\\1 = "
 ))

@@ -1,5 +1,6 @@
 """A fork made while a ledger is open: no cap is passed, and no charge that was answered is lost."""
 
+import errno
 import os
 import sys
 
@@ -9,8 +10,7 @@ from oracles.forks import CLEAN, FORK, answers
 
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger
-from dpreg.privacy.ledger.forks import Shared
+from dpreg.privacy.ledger import Ledger, sqlite
 
 ONE = Budget(1)
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="nothing is forked there")
@@ -35,63 +35,38 @@ def charged_elsewhere(path, work=chargers.once_each):
     return heads
 
 
-def fork_and_close(path, *, anew):
-    """Open, fork, close in the parent, charge on in the fork; return what was answered."""
+@pytest.mark.parametrize("anew", [False, True])
+def test_a_fork_passes_no_cap_and_loses_no_charge(tmp_path, anew):
+    """Charge, fork, charge in both; then another process takes what is left."""
+    path = tmp_path / "ledger.db"
     ledger, results = Ledger(4, path), FORK.Queue()
-    ready, closed = FORK.Event(), FORK.Event()
 
     def inside():
         mine = Ledger.open(path) if anew else ledger
-        heads = told(mine, "child 1")
-        ready.set()
-        assert closed.wait(60)
-        results.put(
-            heads + [head for label in ("child 2", "child 3") for head in told(mine, label)]
-        )
+        results.put([head for label in ("child 1", "child 2") for head in told(mine, label)])
 
     heads = told(ledger, "parent")
     child = FORK.Process(target=inside)
     child.start()
-    assert ready.wait(60)
-    ledger.close()
-    closed.set()
     (own,) = answers(results, [child])
     child.join()
-    return heads + own + charged_elsewhere(path)
-
-
-@pytest.mark.parametrize("anew", [False, True])
-def test_a_fork_passes_no_cap_and_loses_no_charge(tmp_path, anew):
-    heads = fork_and_close(tmp_path / "ledger.db", anew=anew)
+    heads += own + charged_elsewhere(path) + told(ledger, "parent again")
     assert len(heads) == 4
-    assert heads == [entry.head for entry in Ledger.open(tmp_path / "ledger.db").entries]
+    assert heads == [entry.head for entry in Ledger.open(path).entries]
 
 
-def test_a_fork_that_drops_its_parents_ledger_deletes_nothing(tmp_path):
+def test_a_process_that_ends_without_closing_loses_nothing(tmp_path):
     path = tmp_path / "ledger.db"
-    ledger, go = Ledger(4, path), FORK.Event()
-
-    def inside():
-        assert go.wait(60)
-        ledger.close()
-
-    child = FORK.Process(target=inside)
-    child.start()
-    ledger.close()
+    Ledger(4, path)
     heads = charged_elsewhere(path, chargers.ended_without_closing)
-    go.set()
-    child.join()
     assert len(heads) == 2
     assert [entry.head for entry in Ledger.open(path).entries] == heads
 
 
-@pytest.mark.parametrize("how", ["while in use", "unseen"])
-def test_a_fork_whose_connection_could_not_be_closed_may_not_charge(tmp_path, monkeypatch, how):
+def test_a_fork_of_a_process_that_was_using_the_ledger_may_not_use_it(tmp_path):
     path = tmp_path / "ledger.db"
     ledger, results = Ledger(4, path), FORK.Queue()
-    if how == "unseen":
-        for told_of_forks in ("_before_fork", "_after_fork"):
-            monkeypatch.setattr(Shared, told_of_forks, lambda _: None)
+    other = Ledger(4, tmp_path / "other.db")
 
     def inside():
         said = told(ledger, "inherited")
@@ -99,34 +74,18 @@ def test_a_fork_whose_connection_could_not_be_closed_may_not_charge(tmp_path, mo
             Ledger.open(path)
         except LedgerError as fault:
             said.append(str(fault))
-        results.put(said)
+        results.put((said, told(other, "of another file")))
 
     child = FORK.Process(target=inside)
-    if how == "unseen":
+    with ledger._book.database.reading(1e12):
         child.start()
-    else:
-        with ledger._database.reading(1e12):
-            child.start()
-    (said,) = answers(results, [child])
+    ((said, elsewhere),) = answers(results, [child])
     child.join()
     assert len(said) == 2
     assert all("was forked while the ledger was in use" in one for one in said)
+    assert elsewhere == [other.head]
     ledger.charge(ONE, "parent")
     assert [entry.what for entry in ledger.entries] == ["parent"]
-
-
-def test_mutant_that_keeps_its_parents_locks_is_caught(tmp_path, monkeypatch):
-    kept = []
-
-    def forgets(self):
-        kept.append(self.connection)
-        self.connection, self.process = None, os.getpid()
-
-    monkeypatch.setattr(Shared, "_before_fork", lambda _: None)
-    monkeypatch.setattr(Shared, "_inherited", forgets)
-    heads = fork_and_close(tmp_path / "ledger.db", anew=False)
-    written = {entry.head for entry in Ledger.open(tmp_path / "ledger.db").entries}
-    assert len(heads) > 4 or not set(heads) <= written
 
 
 def test_a_process_that_keeps_the_folder_locked_is_a_clear_error(tmp_path, monkeypatch):
@@ -138,3 +97,26 @@ def test_a_process_that_keeps_the_folder_locked_is_a_clear_error(tmp_path, monke
         Ledger(1, tmp_path / "ledger.db")
     os.close(guard)
     assert not Ledger(1, tmp_path / "ledger.db").entries
+
+
+def test_a_folder_that_cannot_be_locked_is_a_clear_error(tmp_path, monkeypatch):
+    def refuses(*_):
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuses)
+    with pytest.raises(LedgerError, match="no locks available"):
+        Ledger(1, tmp_path / "ledger.db")
+
+
+def test_a_ledger_that_another_made_meanwhile_is_not_replaced(tmp_path, monkeypatch):
+    """Two processes find no ledger; one makes it, and is charged, before the other has."""
+    path, honest = tmp_path / "ledger.db", sqlite._place
+
+    def place(made, file):
+        monkeypatch.undo()
+        Ledger(4, path).charge(ONE, "first")
+        honest(made, file)
+
+    monkeypatch.setattr(sqlite, "_place", place)
+    assert [entry.what for entry in Ledger(4, path).entries] == ["first"]
+    assert os.listdir(tmp_path) == ["ledger.db"]

@@ -17,7 +17,7 @@ from oracles.forks import CLEAN, answers
 import dpreg
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger, queue, sqlite, store
+from dpreg.privacy.ledger import Ledger, sqlite, store
 from dpreg.privacy.mechanisms import choose
 from dpreg.sources import TableSource
 
@@ -91,9 +91,10 @@ def test_a_fork_of_a_ledger_in_memory_is_refused(monkeypatch):
 def test_a_damaged_file_stops_all_charges(tmp_path, text):
     path = tmp_path / "ledger.db"
     path.write_text(text)
-    with pytest.raises(BudgetError):
+    said = "damaged|is not a ledger; a ledger of dpreg 0.1 must be migrated with dpreg 0.2 first"
+    with pytest.raises(LedgerError, match=said):
         Ledger(1, path)
-    with pytest.raises(BudgetError):
+    with pytest.raises(LedgerError, match=said):
         Ledger.open(path)
     assert path.read_text() == text
 
@@ -159,7 +160,7 @@ def test_a_refusal_names_what_is_short(asked, told):
 def test_a_new_period_has_its_cap_anew_and_the_account_has_not(monkeypatch):
     ledger = Ledger(1, period_cap="0.6", period="quarter")
     times = iter([datetime(2026, 9, 30, 23, 59, tzinfo=UTC), datetime(2026, 10, 1, tzinfo=UTC)])
-    monkeypatch.setattr(type(ledger._database), "now", lambda self, run: next(times))
+    monkeypatch.setattr(type(ledger._book.database), "now", lambda self, run: next(times))
     assert ledger.charge(Budget("0.6"), "in the third").period == "2026-Q3"
     with pytest.raises(BudgetError, match=r"only eps=0\.4 of eps=1 is left"):
         ledger.charge(Budget("0.6"), "in the fourth")
@@ -310,19 +311,47 @@ def test_mutant_without_a_transaction_is_caught(tmp_path, monkeypatch):
         return len(met)
 
     @contextlib.contextmanager
-    def autocommit(database, deadline):
+    def autocommit(connection, *_):
         def run(statement, values=()):
             try:
-                return database._shared.connection.execute(statement, values).fetchall()
+                return connection.execute(statement, values).fetchall()
             except sqlite3.IntegrityError:
                 raise LedgerError("the key") from None
 
         yield run
 
     assert most_inside(tmp_path / "honest.db", 0.3) == 0
-    monkeypatch.setattr(sqlite.SqliteDatabase, "locked", autocommit)
-    monkeypatch.setattr(sqlite, "Queue", lambda file: queue.Queue(file / "no folder"))
+    Ledger("0.1", tmp_path / "mutant.db")
+    monkeypatch.setattr(sqlite, "transaction", autocommit)
     assert most_inside(tmp_path / "mutant.db", 30) == 2
+
+
+def test_a_charge_beside_a_reader_of_the_same_handle_is_no_alarm(tmp_path, monkeypatch):
+    ledger, honest = Ledger(1, tmp_path / "ledger.db"), store.last
+
+    def last(run, *which):
+        found = honest(run, *which)
+        monkeypatch.undo()
+        thread = threading.Thread(target=ledger.charge, args=(TENTH, "beside"))
+        thread.start()
+        thread.join()
+        return found
+
+    monkeypatch.setattr(store, "last", last)
+    assert ledger.spent == Budget(0)
+    assert ledger.spent == TENTH
+
+
+def test_what_a_handle_saw_is_not_forgotten_for_what_it_saw_before(tmp_path):
+    ledger = Ledger(1, tmp_path / "ledger.db")
+    ledger.charge(TENTH, "one")
+    with ledger._reading() as (_, earlier):
+        ledger.charge(TENTH, "two")
+    ledger._saw(earlier)
+    with contextlib.closing(sqlite3.connect(ledger.path)) as connection, connection:
+        connection.execute("DELETE FROM dpreg_entries WHERE number = 2")
+    with pytest.raises(LedgerError, match="it has 1 entries and had 2"):
+        ledger.charge(TENTH, "again")
 
 
 # The order of events

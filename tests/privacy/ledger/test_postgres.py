@@ -2,10 +2,9 @@
 
 import contextlib
 import pickle
-import subprocess
-import sys
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from oracles.forks import FORK
@@ -13,6 +12,7 @@ from oracles.forks import FORK
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger
+from dpreg.privacy.ledger.postgres import LostConnection
 
 psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
 TENTH = Budget("0.1")
@@ -170,45 +170,43 @@ def test_a_fork_uses_a_connection_of_its_own(base):
     assert [entry.what for entry in ledger.entries] == ["before", "in the child", "after"]
 
 
-IN_A_FORK = """
-import os, sys, warnings
-from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger
-
-url, how, use = sys.argv[1:]
-ledger = Ledger.open(url)
-ledger.charge(Budget("0.1"), "before")
-mine = ledger._database._shared.connection
-before = mine.execute("SELECT pg_backend_pid()").fetchone()
-child = os.fork()
-if child == 0:
-    if use == "uses":
-        ledger.charge(Budget("0.1"), "in the fork")
-    if how == "closes":
-        ledger.close()
-    if how == "os._exit":
-        os._exit(0)
-    del mine
-    if how == "forgets":
-        del ledger
-    sys.exit(0)
-assert os.waitpid(child, 0)[1] == 0
-ledger.charge(Budget("0.1"), "after")
-assert ledger._database._shared.connection is mine
-assert mine.execute("SELECT pg_backend_pid()").fetchone() == before
-print("unharmed")
-"""
+def test_no_connection_is_kept_between_uses(server, base):
+    ledger = Ledger(1, base)
+    ledger.charge(TENTH, "before")
+    with psycopg.connect(base) as connection:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'dpreg'"
+        until = time.monotonic() + 30
+        while connection.execute(query).fetchone() != (0,):
+            assert time.monotonic() < until
+            time.sleep(0.01)
 
 
-@pytest.mark.parametrize("use", ["uses", "leaves alone"])
-@pytest.mark.parametrize("how", ["sys.exit", "os._exit", "closes", "forgets"])
-def test_a_fork_that_ends_leaves_its_parents_connection_alone(base, how, use):
-    """libpq says farewell on the socket that both have, where it closes a connection."""
-    Ledger(1, base).close()
-    command = [sys.executable, "-W", "error", "-c", IN_A_FORK, base, how, use]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "unharmed\n", "")
-    assert len(Ledger.open(base).entries) == (3 if use == "uses" else 2)
+def test_commits_are_synchronous_where_the_server_is_told_otherwise(server, base):
+    ledger = Ledger(1, base)
+    server.sql(f"ALTER DATABASE {name_of(base)} SET synchronous_commit = off", name_of(base))
+    with ledger._book.database.writing(time.monotonic() + 30) as run:
+        assert run("SHOW synchronous_commit") == [("on",)]
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_what_fails_after_a_lost_connection_is_not_certain(lost):
+    class Server:
+        calls = 0
+
+        def writing(self, deadline):
+            self.calls += 1
+            if lost and self.calls == 1:
+                raise LostConnection("gone")
+            raise LedgerError("held by another process; nothing was charged: try again")
+
+    ledger = Ledger(1)
+    request = ledger._request(TENTH, "x", "", None)
+    with pytest.raises(LedgerError) as caught:
+        replace(ledger._book, database=Server()).charge(
+            ledger._seen, request, time.monotonic() + 60
+        )
+    assert ("nothing was charged" in str(caught.value)) is not lost
+    assert ("may or may not have been written" in str(caught.value)) is lost
 
 
 def test_a_password_is_in_no_message_and_no_pickle(server, base):

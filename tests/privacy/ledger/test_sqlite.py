@@ -2,11 +2,13 @@
 
 import math
 import os
+import sqlite3
 
 import pytest
 
 from dpreg.errors import LedgerError
-from dpreg.privacy.ledger.sqlite import MemoryDatabase
+from dpreg.privacy.ledger.sqlite import MemoryDatabase, SqliteDatabase
+from dpreg.privacy.ledger.transactions import as_ledger_errors
 
 
 @pytest.fixture
@@ -44,3 +46,32 @@ def test_two_of_them_share_nothing(database):
     other = MemoryDatabase()
     with other.reading(math.inf) as run:
         assert not list(run("SELECT name FROM sqlite_master"))
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("SQLITE_IOERR_LOCK", "lacks the locks"),
+        ("SQLITE_IOERR_RDLOCK", "lacks the locks"),
+        ("SQLITE_IOERR_SHMLOCK", "lacks the locks"),
+        ("SQLITE_IOERR_SHMMAP", "lacks the locks"),
+        ("SQLITE_IOERR_SHMSIZE", "disk is full"),
+        ("SQLITE_FULL", "disk is full"),
+        ("SQLITE_IOERR_FSYNC", "disk failed"),
+        ("SQLITE_BUSY_RECOVERY", "held by another process"),
+        ("SQLITE_CORRUPT", "is damaged"),
+    ],
+)
+def test_what_befalls_a_disk_is_named(name, told):
+    fault = sqlite3.OperationalError("disk I/O error")
+    fault.sqlite_errorname = name
+    with pytest.raises(LedgerError, match=told), as_ledger_errors():
+        raise fault
+
+
+def test_commits_are_synced_to_the_disk(tmp_path):
+    kept = SqliteDatabase(tmp_path / "kept.db")
+    kept.make(lambda run, _: run("CREATE TABLE kept (number INTEGER)"), math.inf)
+    with kept.writing(math.inf) as run:
+        assert run("PRAGMA synchronous") == [(3,)]  # EXTRA
+        assert run("PRAGMA journal_mode") == [("wal",)]

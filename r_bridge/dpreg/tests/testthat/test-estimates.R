@@ -74,14 +74,15 @@ every_kind <- function() {
 
 test_that("summaries tell all, and print without Python's help", {
   for (result in every_kind()) {
-    whole <- summary(result, level = 0.9)
+    expect_output(print(summary(result)), "Noise: the share of the variance")
+    whole <- summary(result, level = 0.9, full = TRUE)
     expect_s3_class(whole, "summary.dp_estimate")
     expect_true(all(c("5 %", "95 %", "se_sampling", "se_privacy") %in% names(whole$estimates)))
     expect_output(value <- withVisible(print(whole)), "Privacy: ")
     expect_false(value$visible)
     expect_output(print(result), "Privacy: eps = 10", fixed = TRUE)
   }
-  family <- summary(every_kind()$family)
+  family <- summary(every_kind()$family, full = TRUE)
   expect_identical(dim(family$sufficient), c(1L, 3L))
   expect_output(print(family), "sufficient statistics")
   expect_output(print(summary(every_kind()$seeded)), stamp, fixed = TRUE)

@@ -74,6 +74,35 @@ test_that("a book can be gone through, and a copy is not charged before it is ad
   expect_s3_class(spend(copy), "dp_select")
 })
 
+test_that("a ledger with a witness is refused where it was restored", {
+  path <- tempfile(fileext = ".db")
+  kept <- tempfile(fileext = ".db")
+  copy <- tempfile(fileext = ".db")
+  ledger <- dp_ledger(path, eps = 1, witness = kept)
+  expect_identical(ledger$witness, normalizePath(kept))
+  file.copy(path, copy)
+  spend(ledger)
+  saved <- tempfile(fileext = ".rds")
+  saveRDS(ledger, saved)
+  spend(readRDS(saved))
+  expect_identical(verify_ledger(ledger)$entries, 2L)
+  expect_error(spend(path), "name the witness by witness = ", fixed = TRUE, class = "dpreg_ledger_error")
+  file.copy(copy, path, overwrite = TRUE)
+  expect_error(spend(ledger), "`?adopt_ledger\\(\\)|rolled back", class = "dpreg_ledger_error")
+  expect_error(ledger$spent, "its witness saw", class = "dpreg_ledger_error")
+  expect_error(dp_ledger(path, witness = kept), "adopt_ledger()", fixed = TRUE, class = "dpreg_ledger_error")
+  now <- adopt_ledger(path, "a disk died", witness = kept)
+  spend(now)
+  expect_match(now$entries$what[1], "adopted, given up what its witness saw, 2:")
+  moved <- tempfile(fileext = ".db")
+  file.copy(path, moved)
+  unlink(path)
+  now <- adopt_ledger(dp_ledger(moved, witness = kept), "a new disk")
+  expect_identical(now$witness, normalizePath(kept))
+  spend(now)
+  expect_identical(dp_ledger(moved, witness = kept, analyst = "ada")$spent[["eps"]], "0.2")
+})
+
 test_that("a session remembers what it saw of an account", {
   path <- tempfile(fileext = ".db")
   ledger <- dp_ledger(path, eps = 1)
@@ -101,10 +130,12 @@ test_that("what is wrong is said before anything is made", {
 test_that("an address's password stays in the session", {
   shown <- new_ledger(list(path = "postgresql://host/db", cap = c("1", "0"), spent = c("0", "0"),
                            remaining = c("1", "0"), caps = list(of = character(), eps = character(), delta = character()),
-                           entries = list(what = character()), head = "0:", identity = "a"),
-                      "postgresql://me:secret@host/db", NULL)
+                           entries = list(what = character()), head = "0:", identity = "a",
+                           witness = "postgresql://host/kept"),
+                      "postgresql://me:secret@host/db", NULL, witness = "postgresql://me:secret@host/kept")
   expect_no_match(paste(deparse(shown), collapse = ""), "secret")
   expect_identical(ledger_path(shown), "postgresql://me:secret@host/db")
+  expect_identical(ledger_places(shown), list("postgresql://me:secret@host/db", "postgresql://me:secret@host/kept"))
   call <- public_call(quote(dp_ols(y ~ x, data = d, budget = "postgresql://me:secret@host/db")))
   expect_no_match(deparse1(call), "secret")
   expect_no_match(deparse1(call_to_show(quote(dp_ols(y ~ x, d, budget = "postgresql://me:secret@host/db")))), "secret")

@@ -68,7 +68,7 @@ test_that("printing is invisible, and needs no more than the object", {
   for (x in list(fit, chosen, bare)) {
     expect_output(value <- withVisible(print(x)), "eps = ")
     expect_false(value$visible)
-    expect_output(value <- withVisible(print(summary(x))), "Privacy: Differentially private")
+    expect_output(value <- withVisible(print(summary(x, full = TRUE))), "Privacy: Differentially private")
     expect_false(value$visible)
   }
 })
@@ -235,5 +235,54 @@ test_that("the number of rows is private under add-remove", {
   private <- dp_ols(mpg ~ wt, mtcars, eps = 10, schema = car_schema, neighbors = "add-remove")
   expect_null(private$nobs)
   expect_identical(glance(private)$nobs, nobs(private))
-  expect_output(print(summary(private)), "number of rows being private")
+  expect_output(print(summary(private, full = TRUE)), "number of rows being private")
+  expect_output(print(summary(private)), "their number is private")
+})
+
+test_that("a summary is one screen, and warns of what not to trust", {
+  names <- paste0("slope_", 1:8)
+  set.seed(1)
+  wide <- as.data.frame(matrix(runif(8e4), ncol = 8, dimnames = list(NULL, names)))
+  wide$y <- wide$slope_1 + rnorm(1e4) / 9
+  schema <- stats::setNames(c(rep(list(c(0, 1)), 8), list(c(-1, 2))), names(wide))
+  for (delta in c(0, 1e-6)) {
+    fit <- dp_ols(stats::reformulate(names, "y"), wide, eps = 2, delta = delta, schema = schema, unsafe_seed = 1)
+    screen <- capture.output(print(summary(fit)))
+    expect_lte(length(screen), 38)
+    for (text in c("Rows: about", "Cost: ", "Noise", "Mark", "0 = not told from 0", "Details: summary(fit, full = TRUE) has")) {
+      expect_match(screen, text, fixed = TRUE, all = FALSE)
+    }
+    expect_gt(length(capture.output(print(summary(fit, full = TRUE)))), length(screen))
+  }
+  few <- dp_mean(c(1, 2, 3), eps = 1, bounds = c(-1e6, 1e6), unsafe_seed = 1)
+  expect_true(any(few$severe))
+  for (shown in list(capture.output(print(few)), capture.output(print(summary(few))))) {
+    expect_match(shown, "Warning: ", all = FALSE)
+  }
+  lost <- dp_ols(y ~ slope_1, wide[1:60, ], eps = 1, schema = schema, method = "adaptive", neighbors = "add-remove",
+                 expected_rows = 1e5, unsafe_seed = 1)
+  expect_true(all(lost$marks == "too few rows to say"))
+  expect_match(capture.output(print(lost)), "Warning: The noise hides \\(Intercept\\), slope_1", all = FALSE)
+  fit$severe <- rep(c(TRUE, FALSE), length.out = length(fit$notes))
+  shown <- gsub("\\s+", " ", paste(capture.output(print(fit)), collapse = " "))
+  expect_true(all(vapply(fit$notes[fit$severe], grepl, NA, shown, fixed = TRUE)))
+  expect_false(any(vapply(fit$notes[!fit$severe], grepl, NA, shown, fixed = TRUE)))
+})
+
+test_that("p-values of one fit agree everywhere", {
+  set.seed(2)
+  rows <- data.frame(x = runif(4000, -1, 1), z = runif(4000, -1, 1), g = sample(letters[1:3], 4000, TRUE))
+  rows$y <- rows$x / 5 + rnorm(4000) / 3
+  schema <- list(x = c(-1, 1), z = c(-1, 1), g = list(levels = letters[1:3]), y = c(-2, 2))
+  for (method in c("auto", "gram")) {
+    fit <- dp_ols(y ~ x + z + g, rows, eps = 2, schema = schema, method = method, unsafe_seed = 1)
+    told <- summary(fit)$coefficients[c("x", "z"), "Pr(>|z|)"]
+    expect_equal(anova(fit)[c("x", "z"), "Pr(>Chisq)"], unname(told), tolerance = 1e-12)
+    expect_equal(drop1(fit)[c("x", "z"), "Pr(>Chisq)"], unname(told), tolerance = 1e-12)
+    expect_equal(tidy(fit)$p.value[2:3], unname(told), tolerance = 1e-12)
+    loaded <- reticulate::import("dpreg")$results$load$from_json(fit$python$json)
+    theirs <- unlist(loaded$wald_test_terms()$table["pvalue"]$to_dict())
+    expect_equal(anova(fit)[c("x", "z", "g"), "Pr(>Chisq)"], unname(theirs[c("x", "z", "g")]), tolerance = 1e-9)
+    expect_match(attr(anova(fit), "heading"), "by the law of summary()", fixed = TRUE, all = FALSE)
+  }
 })

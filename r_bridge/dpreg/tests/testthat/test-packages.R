@@ -256,7 +256,7 @@ test_that("the number of rows is that of those used, never of incomplete ones", 
     expect_lt(abs(nobs(object) - rows), 200)
     expect_identical(glance(object)$nobs, nobs(object))
   }
-  for (method in c("gram", "staged")) near(dp_ols(y ~ x, gaps, eps = 5, schema = known, method = method), 2500)
+  for (method in c("gram", "adaptive")) near(dp_ols(y ~ x, gaps, eps = 5, schema = known, method = method), 2500)
   near(dp_ols(y ~ x, gaps, eps = 5, schema = known, method = "gram", neighbors = "add-remove"), 2500)
   near(suppressWarnings(dp_glm(b ~ x, gaps, eps = 5, delta = 1e-6, schema = known)), 2500)
   near(dp_mean("x", gaps, eps = 5, schema = known), 2500)

@@ -165,15 +165,15 @@ test_that("regressions and models of families are planned by R's names", {
   expect_identical(dim(counts(y ~ x + g, like = like)), c(4L, ncol(rated) - 1L)) # given rows have no range
 })
 
-test_that("staged selections are studied, for the curator alone", {
+test_that("selections by looks are studied, for the curator alone", {
   need_python()
   set.seed(6)
   n <- 4000
   rows <- data.frame(x = runif(n), z = runif(n), g = sample(c("a", "b", "c"), n, TRUE))
   rows$y <- with(rows, 3 + 2 * x + (g == "b") + rnorm(n))
   schema <- list(y = c(0, 10), x = c(0, 1), z = c(0, 1), g = c("a", "b", "c"))
-  study <- selection_study(y ~ z + g + x, rows, schema, eps = c(0.5, 5), delta = c(0, 1e-6), method = "staged", draws = 4)
-  expect_s3_class(study, "staged_study")
+  study <- selection_study(y ~ z + g + x, rows, schema, eps = c(0.5, 5), delta = c(0, 1e-6), method = "adaptive", draws = 4)
+  expect_s3_class(study, "adaptive_study")
   expect_identical(rownames(study$reported), c("z", "g", "x"))
   expect_identical(study$bic, c("g", "x"))
   expect_identical(ncol(study$reported), nrow(study$settings))

@@ -16,10 +16,10 @@ test_that("a note lists weak coefficients by R's names", {
   note <- "Weakly determined: Intercept, g[T.b], np.log(x), g[T.b]:x. The noise hides a direction, or two: Intercept."
   python <- c("Intercept", "g[T.b]", "np.log(x)", "g[T.b]:x", "x")
   r <- c("(Intercept)", "gb", "log(x)", "gb:x", "x")
-  expect_identical(weak_in_r(c(note, "Intercept, x. "), python, r), c(
+  expect_identical(named_in_r(c(note, "Intercept, x. "), python, r), c(
     "Weakly determined: (Intercept), gb, log(x), gb:x. The noise hides a direction, or two: Intercept.", "Intercept, x. "
   ))
-  expect_identical(weak_in_r(character(), python, r), character())
+  expect_identical(named_in_r(character(), python, r), character())
 })
 
 test_that("errors are in R's idiom", {

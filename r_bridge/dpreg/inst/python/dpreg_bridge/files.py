@@ -17,7 +17,7 @@ from dpreg_bridge.views import view
 
 __all__ = ["dataset", "load", "report"]
 
-_DATASETS: Final = ("load_randhie", "load_prostate", "load_kc_house", "load_uci", "make_bay_area")
+_DATASETS: Final = ("load_randhie", "load_prostate", "load_kc_house", "make_bay_area")
 
 
 def load(path: str) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """Ledgers for R: one handle for each account that this process has charged or looked at.
 
 A handle remembers the last head that it saw, and so notices an account that was rolled back or
-replaced since. A new handle knows nothing; so R's calls share one, by the place that R names.
+replaced since. A new handle knows nothing; so R's calls share one, by the places that R names.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import dpreg
@@ -14,14 +15,16 @@ from dpreg.privacy.ledger import Caps, Ledger
 
 __all__ = ["adopt", "charged_to", "ledger", "verify"]
 
-_handles: Final[dict[str, Ledger]] = {}
+_handles: Final[dict[tuple[str, str | None], Ledger]] = {}
+"""By the ledger's place and its witness's."""
 
 
-def charged_to(place: str) -> Ledger:
-    """Return the handle on the account at a path or address."""
-    if place not in _handles:
-        _handles[place] = Ledger.open(place)
-    return _handles[place]
+def charged_to(place: str | Sequence[str]) -> Ledger:
+    """Return the handle on the account at a path or address, or at that and its witness's."""
+    path, witness = (place, None) if isinstance(place, str) else place
+    if (path, witness) not in _handles:
+        _handles[path, witness] = Ledger.open(path, witness=witness)
+    return _handles[path, witness]
 
 
 def ledger(
@@ -55,20 +58,21 @@ def ledger(
             **options,
         )
     if not options.get("read_only"):
-        _handles[path] = opened
+        _handles[path, options.get("witness")] = opened
     return _told(opened)
 
 
-def verify(path: str, head: str | None = None) -> dict[str, Any]:
+def verify(path: str | Sequence[str], head: str | None = None) -> dict[str, Any]:
     """Go through a whole account."""
     found = charged_to(path).verify(head)
     return {"head": found.head, "entries": found.entries, "spent": _pair(found.spent)}
 
 
-def adopt(path: str, reason: str) -> dict[str, Any]:
-    """Let an account be charged where it lies now."""
-    handle = charged_to(path)
-    handle.adopt(reason)
+def adopt(path: str, reason: str, witness: str | None = None) -> dict[str, Any]:
+    """Let an account be charged where it lies now, by a handle that saw nothing before."""
+    handle = Ledger.open(path)
+    handle.adopt(reason, witness=witness)
+    _handles[path, witness] = handle
     return _told(handle)
 
 
@@ -76,6 +80,7 @@ def _told(opened: Ledger) -> dict[str, Any]:
     entries = opened.entries
     return {
         "path": str(opened.path),
+        "witness": None if opened.witness is None else str(opened.witness),
         "identity": opened.identity,
         "head": opened.head,
         "cap": _pair(opened.cap),

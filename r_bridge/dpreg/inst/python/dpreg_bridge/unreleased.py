@@ -13,13 +13,13 @@ import pandas as pd
 from dpreg.planning import GLMPlan, GLMSelectionPlan, Plan, RegressionPlan
 from dpreg.results.report import Grid, Report
 from dpreg.results.summary import Summary
+from dpreg.study.adaptive_results import AdaptiveStudy
 from dpreg.study.results import SelectionStudy
 from dpreg.study.simulated import SimulationStudy
 from dpreg.study.simulation import OBSERVED
-from dpreg.study.staged_results import StagedStudy
 from dpreg.study.stamp import SIMULATED
 
-__all__ = ["plan_view", "selection_study", "simulation_study", "staged_study"]
+__all__ = ["adaptive_study", "plan_view", "selection_study", "simulation_study"]
 
 
 def selection_study(result: SelectionStudy) -> dict[str, Any]:
@@ -49,8 +49,8 @@ def selection_study(result: SelectionStudy) -> dict[str, Any]:
     }
 
 
-def staged_study(result: StagedStudy) -> dict[str, Any]:
-    """Lay a study of staged selections out."""
+def adaptive_study(result: AdaptiveStudy) -> dict[str, Any]:
+    """Lay a study of selections by looks out."""
     eps, delta, mechanism = zip(*result.settings, strict=True)
     return {
         "privacy": result.privacy,

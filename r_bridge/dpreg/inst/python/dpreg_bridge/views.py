@@ -15,20 +15,21 @@ import numpy as np
 
 from dpreg.errors import NotReleased
 from dpreg.privacy.budget import decimal_string
-from dpreg.results.adaptive_views import caution
+from dpreg.results import notes
 from dpreg.results.classic import ClassicResults, Estimates
 from dpreg.results.glm import GLMResults
 from dpreg.results.glm_selection import GLMSelectionResults
 from dpreg.results.histogram import HistogramResults
 from dpreg.results.looks import Look, ReleasedLook
+from dpreg.results.page import page
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
 from dpreg.results.report import Paragraph
 from dpreg.results.selection import SelectionResults
+from dpreg.study.adaptive_results import AdaptiveStudy
 from dpreg.study.results import SelectionStudy
 from dpreg.study.simulated import SimulationStudy
-from dpreg.study.staged_results import StagedStudy
-from dpreg_bridge.unreleased import selection_study, simulation_study, staged_study
+from dpreg_bridge.unreleased import adaptive_study, selection_study, simulation_study
 
 __all__ = ["view"]
 
@@ -40,7 +41,8 @@ def view(result: Any) -> dict[str, Any]:
 
 def _claimed(result: Any) -> dict[str, Any]:
     """Lay out what every released result has."""
-    spends = list(result.claim.spends)
+    spends, told = list(result.claim.spends), notes.of(result)
+    said = {b.label: b.text for b in page(result, 0.05).blocks if isinstance(b, Paragraph)}
     return {
         "json": result.to_json(),
         "formula": getattr(result, "formula", None),
@@ -52,7 +54,9 @@ def _claimed(result: Any) -> dict[str, Any]:
         "delta": decimal_string(result.spent.delta),
         "privacy": result.privacy,
         "seeded": result.seeded,
-        "notes": (*result.notes, *_caution(result)),
+        "notes": tuple(note.text for note in told),
+        "severe": np.array([note.severe for note in told], dtype=np.float64),
+        "screen": {name: said[name] for name in ("Rows", "Cost", "Assumes")},
         "passes": result.passes,
         "record": _record(result.record),
         "budget": {
@@ -64,12 +68,6 @@ def _claimed(result: Any) -> dict[str, Any]:
             "note": tuple(spend.note for spend in spends),
         },
     }
-
-
-def _caution(result: Any) -> tuple[str, ...]:
-    """Say of intervals by the looks of dpreg 0.2 how they fared."""
-    fit = result if isinstance(result, RegressionResults) else None
-    return tuple(block.text for block in caution(fit) if isinstance(block, Paragraph))
 
 
 def _record(record: ReleaseRecord | None) -> dict[str, Any] | None:
@@ -148,7 +146,7 @@ def _selection(result: SelectionResults) -> dict[str, Any]:
         "groups": [tuple(group) for group in result.alternatives],
         **{name: _by_candidate(result, name) for name in ("level", "level_errors", "stability")},
         "false_inclusions": result.false_inclusions,
-        "looks": _looks(result.looks),
+        "looks": _looks(result.looks) or _releases(result.releases),
         "regression": None if fit is None else view(fit),
     }
 
@@ -284,6 +282,6 @@ _VIEWS: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
     ClassicResults: _classic,
     HistogramResults: _histogram,
     SelectionStudy: selection_study,
-    StagedStudy: staged_study,
+    AdaptiveStudy: adaptive_study,
     SimulationStudy: simulation_study,
 }

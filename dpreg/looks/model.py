@@ -1,0 +1,367 @@
+"""A generalised linear model as a caller describes it: family, formula, offset, public response.
+
+Tested in `tests/api/test_glm.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from dpreg.arrays import Floats
+from dpreg.errors import ArgumentError, FormulaError, SchemaError, quotable, shown
+from dpreg.formula.design import Design, build_design
+from dpreg.formula.terms import read_terms
+from dpreg.looks.described import Described, Trials
+from dpreg.looks.families import FAMILIES, family_of
+from dpreg.request import SelectionRequest, choice, positive, text
+from dpreg.schema import Boolean, Categorical, Numeric, Schema
+
+__all__ = ["Asked", "Model", "family_asked"]
+
+_OF_FAMILIES: Final = ("offset", "exposure", "response_cap", "trials")
+"""Arguments that a linear model has not."""
+_LARGEST_CAP: Final = 2.0**100
+"""Of counts: beyond it, and below its inverse, their squares would leave float64."""
+_FARTHEST: Final = 100.0
+"""That an offset may reach beyond the limits of predictors, where the mean stays the same."""
+_MOST_TRIALS: Final = 10_000
+"""Numbers of trials are exact up to some hundred times this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The arguments of a call that only a family has.
+
+    Attributes
+    ----------
+    family : str
+    offset, exposure : str or None
+    response_cap : Fraction or None
+    trials : str or None
+    """
+
+    family: str
+    offset: str | None
+    exposure: str | None
+    response_cap: Fraction | None
+    trials: str | None
+
+    @classmethod
+    def of(cls, call: Mapping[str, Any]) -> Asked:
+        """Check these arguments; an error names the argument and says how to put it right."""
+        cap = call["response_cap"]
+        asked = cls(
+            str(choice(call["family"], "family", FAMILIES)),
+            None if call["offset"] is None else text(call["offset"], "offset"),
+            None if call["exposure"] is None else text(call["exposure"], "exposure"),
+            None if cap is None else positive(cap, "response_cap"),
+            None if call["trials"] is None else text(call["trials"], "trials"),
+        )
+        if asked.offset is not None and asked.exposure is not None:
+            raise ArgumentError(
+                "give offset or exposure, not both: exposure x is offset np.log(x)."
+            )
+        if asked.family == "binomial" and asked.exposure is not None:
+            raise ArgumentError("exposure is for counts; offset adds to any predictor.")
+        if asked.family == "binomial" and asked.response_cap is not None:
+            raise ArgumentError(
+                'response_cap is for counts: a "binomial" response is 0 or 1, or bounded by trials.'
+            )
+        if asked.family != "binomial" and asked.trials is not None:
+            raise ArgumentError('trials is for family="binomial"; counts have exposure.')
+        return asked
+
+    def model(self, formula: str, schema: Schema) -> tuple[Schema, Model]:
+        """Read a formula, and settle the public bounds of its response."""
+        read = read_model(formula, self)
+        return response_bounds(read, schema, self)
+
+
+def family_asked(request: SelectionRequest, call: Mapping[str, Any]) -> Asked | None:
+    """Return what a selection asks of a family, or None for a linear model.
+
+    Raises
+    ------
+    ArgumentError
+        For arguments that make no sense with a family, or only with one.
+    """
+    if call["family"] is None:
+        given = [name for name in _OF_FAMILIES if call[name] is not None]
+        if given:
+            raise ArgumentError(
+                f'{", ".join(given)} needs family=, such as family="poisson": a linear model has '
+                "none."
+            )
+        return None
+    asked = Asked.of(call)
+    if request.method in ("pcls", "pcpl"):
+        raise ArgumentError(
+            f'method="{request.method}" is for linear models: with family= leave method out, or '
+            'use method="adaptive".'
+        )
+    if request.papers:
+        raise ArgumentError(
+            f"{', '.join(request.papers)}: a family is chosen for by looks, which have no such "
+            "argument. Leave it out."
+        )
+    if request.fit == "share":
+        raise ArgumentError(
+            'fit="share" belongs to linear models: with family= use fit="fresh", "same" or None.'
+        )
+    if request.clip != 1 or not request.center:
+        raise ArgumentError(
+            "clip and center belong to linear models: with family= bounds or response_cap say how "
+            "large a response may be."
+        )
+    if "Intercept" not in request.keep:
+        raise ArgumentError('with family= the intercept is in every model: keep "Intercept".')
+    return asked
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model as it is read: public facts.
+
+    Attributes
+    ----------
+    formula : str
+        Of the design: offset and trials are among its terms, and the response is a number.
+    response : str
+        As the caller wrote it.
+    offset, trials : str or None
+        Their terms.
+    success : str or None
+        Which of two declared levels counts as 1.
+    """
+
+    formula: str
+    response: str
+    offset: str | None = None
+    trials: str | None = None
+    success: str | None = None
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Terms of the design that have no coefficients."""
+        return tuple(name for name in (self.offset, self.trials) if name is not None)
+
+    def design(self, schema: Schema, keep: Sequence[str] = ("Intercept",)) -> Design:
+        """Build the design under a schema."""
+        return build_design(self.formula, schema, keep=keep)
+
+    def places(self, design: Design) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the stored columns that have coefficients, and those of the offset."""
+        known = {term.name: term.columns for term in design.terms if term.name in self.known}
+        without = {j for columns in known.values() for j in columns}
+        columns = range(1, len(design.columns))
+        return tuple(j for j in columns if j not in without), known.get(self.offset or "", ())
+
+    def to_user_units(self, design: Design, columns: Sequence[int]) -> tuple[Floats, Floats]:
+        """Return T and t: coefficients of stored columns, the intercept first, become T b + t."""
+        widths = np.array([design.columns[j].width for j in columns])
+        transform = np.diag(1 / widths)
+        transform[0, 1:] = [
+            -design.columns[j].offset / design.columns[j].width for j in columns[1:]
+        ]
+        shift = np.zeros(len(columns))
+        shift[0] = -sum(design.columns[j].offset for j in self.places(design)[1])
+        return transform, shift
+
+    def described(self, design: Design) -> Described:
+        """Return what of the stored columns is what."""
+        columns, offsets = self.places(design)
+        return Described(
+            columns,
+            offsets,
+            tuple(design.columns[j].width for j in offsets),
+            (design.response.offset, design.response.width),
+            self.trials_of(design),
+            tuple(j for j in columns if j in design.levels),
+        )
+
+    def trials_of(self, design: Design) -> Trials | None:
+        """Return where the number of a row's trials stands."""
+        at = [term.columns for term in design.terms if term.name == self.trials]
+        if not at:
+            return None
+        ((place,),) = at
+        column = design.columns[place]
+        return Trials(place, (column.offset, column.width), math.floor(column.hi))
+
+    def check(
+        self, design: Design, unbounded: Sequence[str], family: str, call: str = "dp_glm"
+    ) -> None:
+        """Refuse what a model of this family cannot be, from public facts."""
+        if not design.has_intercept:
+            raise FormulaError(
+                f"{call} needs an intercept for a family: looks centre the columns, and it takes "
+                "that up. Leave out what removes it."
+            )
+        if not self.places(design)[0]:
+            raise FormulaError(
+                f"{call} needs a column beside the intercept; dp_mean gives the mean of a response."
+            )
+        for what, name in (("offset", self.offset), ("trials", self.trials)):
+            if name is not None:
+                _check_known(what, name, design, unbounded)
+        self._check_response(design, family)
+        if self.offset is not None:
+            self._check_reach(self.offset, design, family)
+
+    def _check_response(self, design: Design, family: str) -> None:
+        """Refuse a response that the family has not."""
+        low, high = design.response.lo, design.response.hi
+        if self.trials is not None:
+            self._check_trials(design)
+            return
+        if family != "binomial":
+            if low < 0:
+                raise SchemaError(
+                    f"response {shown(self.response)} must be a count: declare bounds from 0 up."
+                )
+            if not 1 / _LARGEST_CAP <= high <= _LARGEST_CAP:
+                raise SchemaError(
+                    f"response {shown(self.response)} must be a count: its upper bound must lie "
+                    "between 2**-100 and 2**100."
+                )
+        elif (low, high) != (0.0, 1.0):
+            raise SchemaError(
+                f"response {shown(self.response)} must lie between 0 and 1: declare it as (0, 1), "
+                'as bool, or with two levels, as in {"levels": ["no", "yes"]}.'
+            )
+
+    @staticmethod
+    def _check_reach(name: str, design: Design, family: str) -> None:
+        """Refuse an offset that may lie where no predictor does: its noise would hide all else."""
+        (place,) = (term.columns[0] for term in design.terms if term.name == name)
+        column, (low, high) = design.columns[place], family_of(family, design.response.hi).limits
+        if column.lo < low - _FARTHEST or column.hi > high + _FARTHEST:
+            raise SchemaError(
+                f"the offset {shown(name)} may lie between {column.lo:g} and {column.hi:g}, and a "
+                f"predictor of this family lies between {low:.3g} and {high:.3g}: declare bounds "
+                f"of its columns that keep it within {_FARTHEST:g} of that, from public knowledge."
+            )
+
+    def _check_trials(self, design: Design) -> None:
+        """Refuse numbers of trials or of successes that there cannot be."""
+        (place,) = (t.columns[0] for t in design.terms if t.name == self.trials)
+        column, response = design.columns[place], design.response
+        if column.lo < 0 or not 1 <= column.hi <= _MOST_TRIALS:
+            raise SchemaError(
+                f"trials {shown(column.name)} must have bounds from 0 or 1 up to between 1 and "
+                f"{_MOST_TRIALS:,}; they are {column.lo:g} and {column.hi:g}."
+            )
+        if response.lo != 0 or response.hi <= 0:
+            raise SchemaError(
+                f"response {shown(self.response)} must be a number of successes: declare bounds "
+                "from 0 up."
+            )
+
+
+def _check_known(what: str, name: str, design: Design, unbounded: Sequence[str]) -> None:
+    """Refuse an offset or trials that are not one column with declared bounds."""
+    (columns,) = (term.columns for term in design.terms if term.name == name)
+    if len(columns) != 1 or isinstance(design.schema.get(name), Categorical):
+        raise ArgumentError(
+            f"{what}: {shown(name)} must be one column of numbers that is not a term of the "
+            "formula."
+        )
+    if any(column in name for column in unbounded):
+        raise SchemaError(f"declare the bounds of the columns in the {what} {shown(name)}.")
+
+
+def read_model(formula: str, asked: Asked) -> Model:
+    """Read a formula, with offset and trials as further terms."""
+    read = Model(formula, read_terms(formula).response)
+    if asked.exposure is not None:
+        whole, name = _with_term(read.formula, f"np.log({asked.exposure})", "exposure")
+        read = replace(read, formula=whole, offset=name)
+    if asked.offset is not None:
+        whole, name = _with_term(read.formula, asked.offset, "offset")
+        read = replace(read, formula=whole, offset=name)
+    if asked.trials is not None:
+        whole, name = _with_term(read.formula, asked.trials, "trials")
+        read = replace(read, formula=whole, trials=name)
+    return read
+
+
+def _with_term(formula: str, wanted: str, what: str) -> tuple[str, str]:
+    """Return the formula with one more term, and its name."""
+    inner = wanted.removeprefix("np.log(")
+    refused = ArgumentError(
+        f"{what} must be one column or expression that is not a term of the formula, such as "
+        f'"x"; got {shown(wanted if quotable(inner) else inner)}.'
+    )
+    if not quotable(inner):
+        raise refused
+    before, after = read_terms(formula), read_terms(f"{formula} + {wanted}")
+    added = [term for term in after.terms if term not in before.terms]
+    written = "".join(wanted.split())
+    alone = [[name.replace(" ", "") for name in term] for term in added]
+    if alone != [[written]] or after.response != before.response:
+        raise refused
+    return f"{formula} + {wanted}", added[0][0]
+
+
+def response_bounds(model: Model, schema: Schema, asked: Asked) -> tuple[Schema, Model]:
+    """Settle the public bounds of the response, and write one of two levels as a number.
+
+    Returns
+    -------
+    schema : Schema
+        With the response declared, where it is a plain column.
+    model : Model
+        Its formula has a number as response.
+    """
+    name, family, cap = model.response, asked.family, asked.response_cap
+    declared = schema.get(name)
+    if cap is not None and (declared is not None or not name.isidentifier()):
+        raise ArgumentError(
+            "response_cap is for a response that the schema leaves out: here the schema's bounds "
+            "say how large it may be."
+        )
+    if not name.isidentifier():
+        return schema, model
+    if declared is None:
+        if family != "binomial" and cap is None:
+            raise ArgumentError(
+                f"the schema leaves out the response {shown(name)}: declare its bounds, or give "
+                "response_cap, the largest count that matters, from public knowledge."
+            )
+        largest = 1.0 if cap is None else float(cap)
+        if asked.trials is not None:
+            known = schema.get(asked.trials)
+            if not isinstance(known, Numeric):
+                raise SchemaError(
+                    f"the schema leaves out the response {shown(name)}: declare its bounds, which "
+                    f"those of the trials {shown(asked.trials)} do not tell."
+                )
+            largest = known.hi
+        return Schema({**schema, name: Numeric(0.0, largest)}), model
+    if asked.trials is not None:
+        if not isinstance(declared, Numeric):
+            raise SchemaError(
+                f"response {shown(name)} must be a number of successes: declare it by its bounds."
+            )
+        return schema, model
+    if family != "binomial" and not isinstance(declared, Numeric):
+        raise SchemaError(f"response {shown(name)} must be a count: declare it by its bounds.")
+    right = model.formula.partition("~")[2]
+    if isinstance(declared, Boolean):
+        return schema, replace(model, formula=f"I(1 * {name}) ~{right}")
+    if isinstance(declared, Categorical):
+        if len(declared.levels) != 2:
+            raise SchemaError(
+                f"response {shown(name)} has {len(declared.levels)} declared levels; a "
+                '"binomial" response has two.'
+            )
+        level = declared.levels[1]
+        number = f"I(1 * ({name} == {level!r})) ~{right}"
+        return schema, replace(model, formula=number, success=str(level))
+    return schema, model

@@ -1,0 +1,339 @@
+"""When each note is told: what released and public numbers say of a result, free of charge.
+
+The catalogue, ``notes.toml``, has a text and a severity for each name that stands here.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dpreg.arrays import Floats
+from dpreg.estimation.shares import FEW
+from dpreg.privacy.budget import decimal_string
+from dpreg.privacy.objective import OBJECTIVE
+from dpreg.results.views import has_errors, is_picture
+from dpreg.schema import Boolean, Categorical, Numeric, Schema
+
+if TYPE_CHECKING:
+    from dpreg.results.claim import PrivacyClaim
+    from dpreg.results.classic import ClassicResults
+
+__all__ = ["Note", "assumption", "ends_of", "fitted", "law", "of", "remarks", "steps"]
+
+_FEW_COMPLETE: Final = 0.5
+"""Below this share of complete rows, gaps are worth a question."""
+_HUGE_Z: Final = 1000.0
+_AT_BOUND: Final = 0.01
+"""An estimate within this share of the declared range of an end of it lies at the bound."""
+_LARGE_RESIDUAL: Final = 0.45
+"""Residual sd as a share of the response's range; at half the range no column explains a thing."""
+_LARGE_SHARE: Final = 0.05
+"""A term that must explain more than this of all that bounds allow is hardly ever chosen."""
+_RADIUS_USED: Final = 0.9
+"""Share of the radius from which on it may have bound the selection."""
+
+Told = Iterator["Note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A note as it is told: its name in the catalogue, whether it is severe, and its text."""
+
+    name: str
+    severe: bool
+    text: str
+
+
+@cache
+def _catalogue() -> Mapping[str, Mapping[str, Any]]:
+    text = resources.files("dpreg.results").joinpath("notes.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def _text(name: str, **numbers: Any) -> str:
+    return str(_catalogue()[name]["text"]).format(**numbers)
+
+
+def _note(name: str, **numbers: Any) -> Note:
+    return Note(name, _catalogue()[name].get("severe", False), _text(name, **numbers))
+
+
+def _stored(text: str) -> Note:
+    """Return a note that a call wrote."""
+    names = (name for name, entry in _catalogue().items() if entry.get("words", "\0") in text)
+    name = next(names, "call")
+    return Note(name, name != "call", text)
+
+
+def of(result: Any, alpha: float = 0.05) -> list[Note]:
+    """Return all notes on a result, in the order of its page; none stands twice."""
+    told = [*_told(result, alpha), *map(_stored, result.notes)]
+    if (fit := fitted(result)) is not None:
+        told += map(_stored, fit.notes)
+    told += [_note("steps", steps=text) for text in steps(result.claim)]
+    if fit is not None and has_errors(fit) and fit.method == "staged":
+        told.append(_note("looks-of-0-2"))
+    found: dict[str, Note] = {}
+    for note in told:
+        found.setdefault(note.text, note)
+    return list(found.values())
+
+
+def remarks(result: Any) -> tuple[str, ...]:
+    """Return what the released numbers say of a result."""
+    fit = fitted(result)
+    if fit is None:
+        told = _of_estimates(result) if result.kind == "classic" else iter(())
+    else:
+        told = _of_fit(result, fit)
+    if hasattr(result, "selected"):
+        told = iter([*_of_choice(result), *([] if fit is None else told)])
+    return tuple(dict.fromkeys(note.text for note in told))
+
+
+def fitted(result: Any) -> Any:
+    """Return the coefficients of a result; None where it has none."""
+    if result.kind in ("classic", "histogram"):
+        return None
+    return result.regression if hasattr(result, "selected") else result
+
+
+def steps(claim: PrivacyClaim) -> list[str]:
+    """Return what the budget's steps have to say: short notes in one paragraph, long ones alone."""
+    told = [f"{spend.step}: {spend.note}" for spend in claim.spends if spend.note]
+    long = [note for note in told if ";" in note]
+    short = "; ".join(note for note in told if note not in long)
+    parts = [_text("parallel")] * any(spend.rows != "all" for spend in claim.spends)
+    return [*long, *[short] * bool(short), *parts]
+
+
+def _told(result: Any, alpha: float) -> Told:
+    fit = fitted(result)
+    if hasattr(result, "selected"):
+        if result.draws > 1:
+            yield _note("frequency", draws=result.draws)
+        if fit is not None:
+            yield from _of_errors(fit, alone=False)
+        yield from _of_choice(result)
+        if fit is not None:
+            yield from _of_fit(result, fit)
+        yield from _of_rule(result)
+    elif fit is not None:
+        yield from _of_fit(result, fit)
+        yield from _of_errors(fit, alone=True)
+    else:
+        if result.kind == "classic":
+            yield from _of_estimates(result)
+        yield _note("picture" if is_picture(result) else "both-errors")
+        if not is_picture(result):
+            yield _interval(result, alpha)
+
+
+def _of_errors(fit: Any, *, alone: bool) -> Told:
+    """Say what errors, intervals and looks mean."""
+    linear, given = fit.kind == "regression", bool(fit.conditional or fit.among)
+    if has_errors(fit):
+        cut = _text("cut") if linear and fit.method == "staged" else ""
+        if fit.conditional:
+            yield _note("errors-given-the-choice", cut=cut)
+        elif fit.among:
+            yield _note("errors-beside-all", among=fit.among, cut=cut)
+        else:
+            yield _note("errors", cut=cut, law=law(fit))
+        yield assumption(fit)
+        if fit.ridged and not given:
+            yield _note("ridged")
+    if fit.method == "adaptive" and not fit.among:
+        if fit.fit == "fresh":
+            yield _note("fresh")
+        unit = "A row" if fit.claim.person is None else "The sum of a person's rows"
+        yield _note("looks", unit=unit)
+    elif fit.looks and not linear and alone:
+        yield _note("looks-at-scores")
+    elif fit.looks and linear and has_errors(fit) and not given:
+        stretched = _text("stretched") if fit.looks[-1].stretch > 1 else ""
+        last = _text("alone") if _alone(fit) else ""
+        yield _note("looks-at-moments", stretched=stretched, alone=last)
+
+
+def law(fit: Any) -> str:
+    """Name the law of p-values and intervals: all of one fit follow one."""
+    if fit.interval_method == "bootstrap":
+        return _text("law-bootstrap-ridged" if fit.ridged else "law-bootstrap")
+    if fit.noise_degrees is None:
+        return _text("law-normal")
+    if fit.method == "adaptive":
+        return _text("law-mixed", noise="privacy noise")
+    if fit.kind == "glm":
+        return _text("law-mixed", noise="noise of pure eps")
+    return _text("law-mixed", noise="K-norm noise" if _alone(fit) else "matrix-Laplace noise")
+
+
+def _alone(fit: Any) -> bool:
+    """Whether the last release was of the coefficients alone."""
+    return bool(fit.looks) and fit.looks[-1].mechanism == OBJECTIVE
+
+
+def assumption(fit: Any) -> Note:
+    """Say what intervals hold, and under which assumption."""
+    if fit.method == "adaptive" and fit.among:
+        return _note("narrow")
+    if fit.method == "adaptive":
+        return _note("robust" if fit.claim.person is None else "clustered")
+    given = "."
+    if fit.fit in ("split", "share", "fresh") and not (fit.conditional or fit.among):
+        given = _text(f"given-{fit.fit}")
+    return _note("family-model" if fit.kind == "glm" else "linear-model", given=given)
+
+
+def _of_rule(result: Any) -> Told:
+    """Say what a choice by looks means."""
+    if result.false_inclusions is not None:
+        yield _note("rule", most=result.false_inclusions)
+        yield _note("level")
+    if result.alternatives:
+        yield _note("one-of")
+    if result.stabilities:
+        yield _note("stability")
+    if result.by_looks and not result.looks:
+        yield _note("looks-that-choose")
+    elif result.looks and result.kind == "selection":
+        yield _note("looks-at-moments", stretched="", alone="")
+    elif result.looks:
+        yield _note("looks-at-scores")
+
+
+def _of_fit(result: Any, fit: Any) -> Told:
+    """Say what the released numbers tell of coefficients."""
+    if fit.complete_rows is not None and result.nobs is not None:
+        rows = result.nobs / (2 if fit.fit == "split" else 1)
+        kinds = Schema(fit.schema).values()
+        levels = any(isinstance(kind, Categorical | Boolean) for kind in kinds)
+        yield from _gaps(fit.complete_rows, rows, levels=levels)
+    if lost := [name for name, why in fit.weak.items() if why.startswith("too few rows")]:
+        yield _note("hidden-by-noise", names=_listed(lost))
+    if fit.kind != "regression":
+        return
+    response, name = _range(fit), fit.endog_names
+    slopes = [(j, name) for j, name in enumerate(fit.exog_names) if name != "Intercept"]
+    if response is not None and fit.error_variance is not None:
+        sd, width = float(np.sqrt(max(fit.error_variance, 0.0))), response.hi - response.lo
+        if sd >= _LARGE_RESIDUAL * width:
+            ends = {"lo": response.lo, "hi": response.hi}
+            yield _note("residual-as-wide-as-the-bounds", sd=sd, response=name, **ends)
+    given = fit.conditional or fit.among
+    if response is not None and fit.column_widths is not None and not given:
+        ends = fit.conf_int().to_numpy()
+        with np.errstate(over="ignore", invalid="ignore"):
+            reach = 2 * (ends[:, 1] - ends[:, 0]) * fit.column_widths  # over the declared range
+        if names := [slope for j, slope in slopes if reach[j] > 2 * (response.hi - response.lo)]:
+            yield _note("nothing-known", names=_listed(names), response=name)
+    z = np.abs(fit.tvalues.to_numpy())
+    if names := [slope for j, slope in slopes if z[j] > _HUGE_Z]:
+        yield _note("huge-z", names=_listed(names), response=name)
+    rare = [column for column, why in fit.weak.items() if why == "rare level"]
+    if rare and fit.ridged:
+        yield _note("rare-levels", names=_listed(rare))
+
+
+def _gaps(complete: float, rows: float, *, levels: bool) -> Told:
+    if complete < _FEW_COMPLETE * rows:
+        name = "rows-missing-or-levels" if levels else "rows-missing"
+        yield _note(name, complete=max(complete, 0), rows=rows)
+
+
+def _range(fit: Any) -> Numeric | None:
+    """Return the declared bounds of a linear model's response."""
+    found = Schema(fit.schema).get(fit.endog_names) if fit.kind == "regression" else None
+    return found if isinstance(found, Numeric) else None
+
+
+def _of_choice(result: Any) -> Told:
+    """Say what the released numbers tell of a choice.
+
+    A model is charged psi for a term and phi for a column, in squared units of the scaled
+    response, whose squares add up to at most clip^2 a row. All of these are public.
+    """
+    fit, n, eps = result.regression, result.nobs, decimal_string(result.eps)
+    if result.method == "pcls" and n is not None and result.psi is not None:
+        rows = n / (2 if fit is not None and fit.fit == "split" else 1)
+        charged = float(result.psi) + float(result.phi or 0)
+        if (share := charged / (rows * float(result.clip) ** 2)) >= _LARGE_SHARE:
+            told = f"{100 * share:.0f}%" if share < 1 else "all"
+            wanted = int(float(f"{n * share / _LARGE_SHARE:.2g}"))
+            numbers = {"told": told, "wanted": wanted, "enough": 100 * _LARGE_SHARE}
+            yield _note("few-rows-for-a-term", rows=n, eps=eps, **numbers)
+    chosen = [term for term in result.selected if term in result.candidates]
+    if not chosen and not result.alternatives and result.candidates:
+        yield _note("none-selected", rows=f"{n:,} rows" if n else "the number of rows", eps=eps)
+    if result.radius is not None:
+        used, radius = _length(fit), float(result.radius)
+        if used is not None and used >= _RADIUS_USED * radius:
+            yield _note("radius-may-bind", used=used, radius=radius)
+        elif used is None and result.radius_source == "default" and len(result.candidates) > 1:
+            yield _note("default-radius", radius=radius)
+
+
+def _length(fit: Any) -> float | None:
+    """Return sum |b_j| w_j / half the response's range, as the radius is measured."""
+    response = None if fit is None else _range(fit)
+    if response is None or fit.column_widths is None:
+        return None
+    slopes = np.array([name != "Intercept" for name in fit.exog_names], dtype=bool)
+    lengths = np.abs(fit.coefficients * fit.column_widths)[slopes]
+    return float(lengths.sum() / ((response.hi - response.lo) / 2))
+
+
+def _of_estimates(result: ClassicResults) -> Told:
+    """Say what the released numbers tell of means and quantiles, and where intervals are rough."""
+    if result.counts is not None and result.nobs is not None and result.blocks is None:
+        yield from _gaps(float(result.counts.sum()), result.nobs, levels=result.by is not None)
+    low, high = ends_of(result).T
+    with np.errstate(over="ignore", invalid="ignore"):
+        off = np.minimum(result.estimates - low, high - result.estimates) / (high - low)
+    if result.statistic in ("mean", "quantile"):
+        named = zip(_columns(result), off, low, high, strict=True)
+        near = [f"{name} ({a:g} to {b:g})" for name, o, a, b in named if name and o < _AT_BOUND]
+        if near:
+            yield _note("at-a-bound", names=_listed(list(dict.fromkeys(near))))
+    rows = 0.0 if result.counts is None else np.repeat(result.counts, len(result.names))
+    if result.statistic == "mean" and result.counts is not None and (off * rows < FEW).any():
+        yield _note("few-off-an-end")
+
+
+def _columns(result: ClassicResults) -> list[str | None]:
+    """Return which column's bounds are those of each estimate."""
+    named, found = list(result.bounds), []
+    for label in np.tile(result.names, max(len(result.groups), 1)):
+        name = next((one for one in named if label == one or label.startswith(f"{one}: ")), None)
+        found.append(named[0] if name is None and len(named) == 1 else name)
+    return found
+
+
+def ends_of(result: ClassicResults) -> Floats:
+    """Return the public bounds of each estimate, (m, 2); infinite where there are none."""
+    wide = np.array([-np.inf, np.inf])
+    return np.array([wide if name is None else result.bounds[name] for name in _columns(result)])
+
+
+def _interval(result: Any, alpha: float) -> Note:
+    """Say what the intervals of an estimate rest on."""
+    if result.kind == "histogram":
+        return _note("interval-of-shares")
+    if result.lower is not None:
+        return _note("interval-released" if alpha == result.alpha else "interval-stretched")
+    if result.blocks is not None:
+        return _note("interval-of-blocks", degrees=max(result.blocks - 1, 1))
+    return _note("interval-normal" if result.share_rows is None else "interval-of-ones")
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:6])
+    return f"{shown} and {len(names) - 6} more" if len(names) > 6 else shown

@@ -1,0 +1,440 @@
+"""The one description of a result's page, of which text, HTML, LaTeX and the report are made.
+
+`page` gives one screen: what was found, of how many rows, at what cost, the table, what to make of
+it, and the notes that say what not to trust. With ``full=True`` it has all that was recorded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dpreg.privacy.budget import decimal_string
+from dpreg.results import marks, notes, views
+from dpreg.results.report import Block, Facts, Paragraph, Report
+from dpreg.results.views import fixed, has_errors
+
+if TYPE_CHECKING:
+    from dpreg.results.claim import PrivacyClaim
+
+__all__ = ["contrast", "page"]
+
+_LONG_FORMULA: Final = 600  # characters
+_SHORT_FORMULA: Final = 190
+_MOST: Final = 8
+"""Names that a sentence lists."""
+_METHODS: Final = {"pcls": "PCLS", "pcpl": "PCPL"}
+_TOO_SMALL: Final = "an effect may be too small to be seen at this budget and number of rows"
+
+Layout = tuple[str, str]
+_PRIVACY: Final = "Neighbors|Contributions|eps|delta|n|Passes"
+_LAYOUTS: Final[Mapping[str, Layout]] = {
+    "regression": (
+        "Dep. Variable|Fit|Noise|Rows|Complete, noisy|Scaling|Df Model|R-squared|Residual sd",
+        f"{_PRIVACY}|Clip|Bounds|Intervals",
+    ),
+    "chosen regression": (
+        "Fit|Noise|Rows|Complete, noisy",
+        "R-squared|Residual sd|Intervals",
+    ),
+    "glm": (
+        "Dep. Variable|Success|Family|Link|Noise|Df Model|Scale|Complete, noisy|Converged",
+        f"{_PRIVACY}|Offset|Trials|Intervals",
+    ),
+    "chosen glm": ("Family|Link|Fit|Rows", "Complete, noisy|Scale|Converged|Intervals"),
+    "selection": (
+        "Method|Mechanism|Engine|Certified|Models|Terms|Units|Hierarchy|max_terms|Draws|Bounds",
+        f"{_PRIVACY}|Radius|Clip|Penalty|phi (per column)|psi (per term)|Sigma2",
+    ),
+    "classic": ("Statistic|Noise|Groups|Blocks|Complete, noisy", _PRIVACY),
+    "histogram": ("Column|Bins|Noise|Groups", _PRIVACY),
+}
+"""Which facts stand on the left and on the right of a whole page; those that are not known go."""
+
+
+def page(result: Any, alpha: float, *, full: bool = False, ratios: bool = False) -> Report:
+    """Describe a result: on one screen, or with all that was recorded."""
+    build = _whole if full else _screen
+    blocks = [*build(result, alpha, ratios=ratios)]
+    short = () if full else tuple(_paper(result, alpha))
+    return Report(_title(result), result.claim.stamp, tuple(blocks), short)
+
+
+def contrast(result: Any, alpha: float) -> Report:
+    """Describe a test of constraints."""
+    return Report("Test for constraints", result.claim.stamp, (views.contrast(result, alpha),))
+
+
+def _title(result: Any) -> str:
+    match result.kind:
+        case "regression":
+            return f"Private linear regression: {result.endog_names}"
+        case "glm":
+            return f"Private {result.family} regression: {result.endog_names}"
+        case "selection":
+            return f"Private variable selection: {result.response}"
+        case "glm-selection":
+            return f"Private variable selection, {result.family} regression: {result.response}"
+        case "histogram":
+            return f"Private histogram: {result.column}"
+    return f"Private {result.statistic}"
+
+
+def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
+    fit, told = notes.fitted(result), notes.of(result, alpha)
+    severe = [note for note in told if note.severe]
+    errors = not views.is_picture(result) if fit is None else has_errors(fit)
+    yield from _found(result, alpha, full=False)
+    if hasattr(result, "formula"):
+        yield Paragraph("Model", _cut(result.formula, "formula", _SHORT_FORMULA))
+    yield Paragraph("Rows", _rows(result, fit))
+    yield _cost(result.claim)
+    yield from _tables(result, alpha, full=False, ratios=ratios)
+    if fit is not None and (explained := marks.explained(fit, alpha)):
+        yield Paragraph("mark", f"{explained}.")
+    if errors and (fit is not None or not hasattr(result, "selected")):
+        yield Paragraph("noise", "the share of the variance (std err squared) that privacy adds.")
+    yield Paragraph("Assumes", _assumes(result, fit))
+    yield Paragraph("Privacy", "formula, schema and the call are public; .privacy has the claim.")
+    more = len(told) - len(severe)
+    other = f"{more} more note{'s' * (more > 1)}" if more else "the budget"
+    yield Paragraph("Details", f"summary(full=True) has {other}; .trace has what errors come of.")
+    yield from (Paragraph("Warning", note.text) for note in severe)
+
+
+def _whole(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
+    fit, selection = notes.fitted(result), hasattr(result, "selected")
+    yield from _found(result, alpha, full=True)
+    yield _cost(result.claim)
+    if hasattr(result, "formula"):
+        yield Paragraph("Formula", _cut(result.formula, "formula"))
+    if selection:
+        yield Paragraph("Selected", _cut(result.selected_formula, "selected_formula"))
+    yield _facts("selection" if selection else result.kind, result)
+    yield from _tables(result, alpha, full=True, ratios=ratios)
+    for name in ("looks", "releases"):
+        listed = (*getattr(result, name, ()), *(getattr(fit, name) if fit and selection else ()))
+        yield from views.looks(listed, family=result.kind.startswith("glm"))
+    if fit is not None:
+        yield from _weak(fit)
+    yield views.budget(result.claim)
+    yield Paragraph("Privacy", result.claim.sentence)
+    for place, note in enumerate(notes.of(result, alpha), 1):
+        yield Paragraph(f"[{place}]", note.text)
+
+
+def _paper(result: Any, alpha: float) -> Iterable[Block]:
+    """Describe what stands in a paper: one table, and what is to be said beneath it."""
+    if hasattr(result, "selected") and result.regression is None:
+        yield from views.terms(result, full=False)
+    else:
+        yield views.paper(result, alpha)
+    n = "private" if result.nobs is None else f"{result.nobs:,}"
+    eps, delta = result.claim.spent.as_decimal()
+    told = (
+        f"n = {n}; eps = {eps} and delta = {delta} under {result.neighbors}. Standard errors and "
+        "intervals hold sampling error and privacy noise."
+    )
+    yield Paragraph("Note", told)
+
+
+def _tables(result: Any, alpha: float, *, full: bool, ratios: bool) -> Iterable[Block]:
+    fit, selection = notes.fitted(result), hasattr(result, "selected")
+    if selection and (full or fit is None):
+        yield from views.terms(result, full=full)
+    if fit is not None:
+        if selection and full:
+            yield _facts(f"chosen {fit.kind}", fit)
+        yield views.coefficients(fit, alpha, full=full)
+        if ratios:
+            yield views.ratios(fit, alpha)
+    elif not selection:
+        shown = views.picture(result) if views.is_picture(result) else None
+        yield shown or views.estimates(result, alpha, full=full)
+
+
+# What was found, in words.
+
+
+def _found(result: Any, alpha: float, *, full: bool) -> Iterable[Paragraph]:
+    """Say what was found; the whole page says here, too, what the marks of one screen say."""
+    if hasattr(result, "selected"):
+        yield from _found_terms(result, alpha, full=full)
+    elif result.kind == "classic":
+        limits = result.conf_int(alpha).to_numpy()
+        told = [
+            f"{_name(label)}{value:.4g} ({low:.4g} to {high:.4g})"
+            for label, value, (low, high) in zip(
+                result.params.index, result.params, limits, strict=True
+            )
+        ]
+        many = ("its ", "") if len(told) == 1 else ("", "s")
+        level = f", with {many[0]}{100 * (1 - alpha):g}% interval{many[1]}" if told else ""
+        yield Paragraph("Found", f"{_listed(told)}{level}.")
+    elif result.kind != "histogram":
+        yield from _found_coefficients(result, alpha, full=full)
+
+
+def _found_coefficients(fit: Any, alpha: float, *, full: bool) -> Iterable[Paragraph]:
+    names, p = np.array(fit.exog_names), fit.pvalues.to_numpy()
+    if np.isnan(p).all():
+        found = "coefficients without standard errors, so that none can be said to differ from 0."
+        yield Paragraph("Found", found)
+        return
+    slopes = names != "Intercept"
+    seen, unseen = names[slopes & (p < alpha)], names[slopes & ~(p < alpha)]
+    level, whole = f"{100 * alpha:g}% level", int(slopes.sum())
+    count = f"{len(seen)} of {whole} coefficient{'s' if whole > 1 else ''}"
+    differ = f"differ{'s' if len(seen) == 1 else ''} from 0 at the {level}: {_listed(seen)}."
+    nothing = f"no coefficient that differs from 0 at the {level}."
+    yield Paragraph("Found", f"{count} {differ}" if len(seen) else nothing)
+    if full:
+        yield from _unclear(unseen)
+
+
+def _found_terms(result: Any, alpha: float, *, full: bool) -> Iterable[Paragraph]:
+    chosen = [term for term in result.selected if term in result.candidates]
+    found = f"{_listed(chosen)}." if chosen else "none of the candidates was selected."
+    found += "".join(
+        f" Also {_listed(group, 'or')}: the release cannot tell which."
+        for group in result.alternatives
+    )
+    yield Paragraph("Found", found + (_unsure(result, chosen, alpha) if full else ""))
+    grouped = {term for group in result.alternatives for term in group}
+    yield from _unclear([term for term in result.candidates if term not in grouped.union(chosen)])
+
+
+def _unsure(result: Any, chosen: Sequence[str], alpha: float) -> str:
+    """Say of which chosen terms all intervals hold 0, as the fit sees less than the choice did."""
+    fit = result.regression
+    if fit is None:
+        return ""
+    p = dict(zip(fit.exog_names, fit.pvalues, strict=True))
+    each = {term: [p[c] for c in result.columns.get(term, (term,)) if c in p] for term in chosen}
+    unsure = [term for term, values in each.items() if values and min(values) >= alpha]
+    return f" The fit alone does not tell {_listed(unsure)} from 0." if unsure else ""
+
+
+def _unclear(names: Sequence[str]) -> Iterable[Paragraph]:
+    if len(names):
+        useless = "it is useless" if len(names) == 1 else "they are useless"
+        told = f"{_listed(names)}. That does not show that {useless}: {_TOO_SMALL}."
+        yield Paragraph("Unclear", told)
+
+
+def _rows(result: Any, fit: Any) -> str:
+    """Say how many rows were used, and how many were left out, as far as that was released."""
+    released = getattr(result, "counts", None) if fit is None else fit.complete_rows
+    if released is None:
+        lacking = "how many of them lack a value was not released"
+        return "private." if result.nobs is None else f"{result.nobs:,}; {lacking}."
+    used = max(float(np.sum(released)), 0.0)
+    if result.nobs is None:
+        return f"about {used:,.0f} used (a noisy count); their number is private."
+    split = fit is not None and fit.fit == "split"
+    whole = result.nobs // (2 if split else 1)
+    used = min(used, whole)
+    told = f"about {used:,.0f} of {whole:,}{' held out' * split} used"
+    return f"{told}, about {whole - used:,.0f} left out (a noisy count)."
+
+
+def _cost(claim: PrivacyClaim) -> Paragraph:
+    """Say in a line what the release cost."""
+    eps, delta = decimal_string(claim.spent.eps), decimal_string(claim.spent.delta)
+    slack = "" if claim.spent.delta == 0 else f" and delta = {delta}"
+    rows = "one row" if claim.contributions == 1 else f"up to {claim.contributions} rows"
+    rows = "all rows" if claim.whole else rows
+    told = f"eps = {eps}{slack} for each person ({rows}, {claim.neighbors})."
+    return Paragraph("Cost", f"{claim.stamp}. It would be {told}" if claim.stamp else told)
+
+
+def _assumes(result: Any, fit: Any) -> str:
+    """Say in a line what standard errors rest on."""
+    if fit is None:
+        clipped = "values outside their declared bounds are clipped."
+        return clipped if hasattr(result, "selected") else f"independent rows; {clipped}"
+    if not has_errors(fit):
+        return "nothing: there are coefficients alone, and none of them has an error."
+    chosen = "" if fit is result or fit.fit == "split" else "; the choice is not counted"
+    if fit.method == "adaptive" and fit.among:
+        return "independent rows and a right model: rows far out count less here."
+    if fit.method == "adaptive":
+        unit = "rows" if fit.claim.person is None else "persons"
+        return f"independent {unit}. Errors are robust: the model may be wrong{chosen}."
+    if fit.kind == "glm":
+        return f"independent rows whose mean is that of the model{chosen}."
+    return f"independent rows, a linear model and one residual variance{chosen}."
+
+
+def _weak(fit: Any) -> Iterable[Paragraph]:
+    """Name the coefficients that the release leaves weak and why, but for what a note says."""
+    lines: dict[str, list[str]] = {}
+    for name, why in fit.weak.items():
+        lines.setdefault(why, []).append(name)
+    if fit.method == "adaptive":
+        told = [f"{', '.join(names)}: {why}" for why, names in lines.items()]
+    else:
+        noted = any(note.startswith("Weakly determined: ") for note in fit.notes)
+        weak = [pair for pair in fit.weak.items() if not (noted and pair[1] == "hidden direction")]
+        told = [f"{name} ({why})" for name, why in weak]
+    if told:
+        yield Paragraph("Marked" if fit.method == "adaptive" else "Weak", "; ".join(told))
+
+
+# Facts, label and value.
+
+
+def _facts(layout: str, result: Any) -> Facts:
+    """Lay out the facts of a result, or of the coefficients within one."""
+    make = {"selection": _of_selection, "classic": _of_estimates, "histogram": _of_estimates}
+    known = {**_of_claim(result), **make.get(layout, _of_fit)(result)}
+    left, right = (
+        tuple((name, told) for name in side.split("|") if (told := known.get(name)) is not None)
+        for side in _LAYOUTS[layout]
+    )
+    return Facts(left, right)
+
+
+def _of_claim(result: Any) -> dict[str, str]:
+    """Return what is public of the claim and of the rows.
+
+    eps and delta are what was spent: pure noise costs no delta, whatever the call allows.
+    """
+    eps, delta = result.claim.spent.as_decimal()
+    return {
+        "Neighbors": result.claim.neighbors,
+        "Contributions": "all" if result.claim.whole else str(result.claim.contributions),
+        "eps": eps,
+        "delta": delta,
+        "n": "private" if result.nobs is None else f"{result.nobs:,}",
+        "Passes": str(result.passes),
+    }
+
+
+def _of_fit(fit: Any) -> dict[str, str | None]:
+    linear, rows, variance = fit.kind == "regression", fit.complete_rows, fit.error_variance
+    if rows is None and not linear and fit.method != "adaptive":
+        rows = 0.0
+    told = {
+        "Dep. Variable": fit.endog_names,
+        "Fit": fit.method if linear else fit.fit,
+        "Noise": fit.noise,
+        "Rows": "held out" if fit.fit == "split" else "all",
+        "Complete, noisy": None if rows is None else f"{rows:,.0f}",
+        "Scaling": fit.scaling,
+        "Df Model": f"{fit.df_model:.0f}",
+        "R-squared": None if fit.explained is None else fixed(fit.explained),
+        "Clip": _short(fit.clip),
+        "Bounds": _sources(fit.bounds),
+        "Intervals": _intervals(fit),
+    }
+    if linear:
+        sd = None if variance is None else fixed(math.sqrt(max(variance, 0)), 4)
+        return {**told, "Residual sd": sd}
+    return {
+        **told,
+        "Success": fit.success,
+        "Family": fit.family,
+        "Link": fit.link,
+        "Scale": "not released" if variance is None else fixed(variance),
+        "Converged": "yes" if fit.converged else "no",
+        "Offset": fit.offset,
+        "Trials": fit.trials,
+    }
+
+
+def _intervals(fit: Any) -> str:
+    """Say in a word what kind of intervals there are."""
+    if not has_errors(fit):
+        return "none"
+    if fit.among:
+        return f"for the choice among {fit.among}"
+    if fit.conditional:
+        return "given the choice"
+    if fit.method == "adaptive":
+        return "robust" if fit.claim.person is None else "robust, clustered"
+    return "yes" if fit.kind == "glm" else fit.interval_method + ", ridged" * fit.ridged
+
+
+def _of_selection(result: Any) -> dict[str, str | None]:
+    numbers = {"phi (per column)": result.phi, "psi (per term)": result.psi}
+    numbers |= {"Sigma2": result.sigma2, "Clip": result.clip}
+    radius, count = result.radius, result.n_models
+    certified = {None: None, True: "yes", False: "no"}
+    return {
+        **{name: None if value is None else _short(value) for name, value in numbers.items()},
+        "Method": _METHODS.get(result.method, result.method),
+        "Mechanism": result.mechanism,
+        "Engine": result.engine,
+        "Certified": certified[result.certified],
+        "Models": f"{count:,}" if count < 10**12 else f"{Decimal(count):.3e}",
+        "Terms": f"{len(result.kept)} kept, {len(result.candidates)} candidates",
+        "Units": result.units,
+        "Hierarchy": result.hierarchy,
+        "max_terms": "none" if result.max_terms is None else str(result.max_terms),
+        "Draws": str(result.draws),
+        "Bounds": _sources(result.bounds),
+        "Radius": None if radius is None else f"{_short(radius)} ({result.radius_source})",
+        "Penalty": result.penalty,
+    }
+
+
+def _of_estimates(result: Any) -> dict[str, str | None]:
+    groups = None if result.by is None else f"{len(result.groups)} of {result.by}"
+    told: dict[str, str | None] = {"Noise": result.noise, "Groups": groups}
+    if result.kind == "histogram":
+        bins = f"{len(result.labels)} ({result.binning})"
+        return {**told, "Column": result.column, "Bins": bins}
+    alone = result.counts is not None and not result.groups
+    return {
+        **told,
+        "Statistic": result.statistic,
+        "Blocks": None if result.blocks is None else f"{result.blocks:,}",
+        "Complete, noisy": f"{result.counts[0]:,.0f}" if alone else None,
+    }
+
+
+# Words and numbers.
+
+
+def _cut(formula: str, attribute: str, most: int = _LONG_FORMULA) -> str:
+    """Return a formula, shortened where it would fill the page."""
+    if len(formula) <= most:
+        return formula
+    head = formula[:most].rpartition(" + ")[0] or formula[:most]
+    return f"{head} + ... (whole in .{attribute})"
+
+
+def _sources(bounds: Mapping[str, str]) -> str:
+    counts = Counter(bounds.values())
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{counts[source]} {source}" for source in sorted(counts, reverse=True)) or "-"
+
+
+def _short(number: Fraction | float) -> str:
+    """Return few digits: an exact decimal where it is short, else six significant digits."""
+    if isinstance(number, Fraction):
+        text = decimal_string(number)
+        if len(text) <= 10 and "/" not in text:
+            return text
+    return f"{float(number):.6g}"
+
+
+def _listed(names: Sequence[str], word: str = "and") -> str:
+    shown = list(names[:_MOST])
+    if len(names) > _MOST:
+        return f"{', '.join(shown)} {word} {len(names) - _MOST} more"
+    if len(shown) > 1:
+        return f"{', '.join(shown[:-1])} {word} {shown[-1]}"
+    return "".join(shown)
+
+
+def _name(label: object) -> str:
+    return f"{', '.join(map(str, label)) if isinstance(label, tuple) else label}: "
