@@ -96,7 +96,7 @@ def test_the_number_of_rows_is_told_under_no_relation(call, neighbors):
     assert "all rows of any one person, the number of rows being private" in result.claim.sentence
     used = "however many: they were summed" if result.claim.whole else "at most 2 rows were used"
     assert used in result.claim.sentence
-    assert result.claim.whole == (call in ("dp_ols", "dp_glm"))
+    assert result.claim.whole == (call in ("dp_ols", "dp_glm", "dp_select"))
     assert result.spent.eps == 2
 
 
