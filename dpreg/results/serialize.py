@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from dpreg.errors import ArgumentError
@@ -179,6 +180,7 @@ _SPECIAL: Final[Mapping[Any, Codec]] = {
 """Classes whose codec is not made of their fields alone."""
 
 
+@cache
 def fields_of(kind: type[Released]) -> Mapping[str, Codec]:
     """Return the codec of every field of a class of results, from the fields' annotations."""
     return codecs_of(kind, special=_SPECIAL)
