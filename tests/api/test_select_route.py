@@ -154,7 +154,7 @@ def test_intervals_of_a_fresh_look_allow_for_all_rows_and_not_for_the_choice():
     fresh = select(data, eps=1, delta="1e-6", fit="fresh", unsafe_seed=4)
     assert same.bse["a"] < fresh.bse["a"] < 4 * same.bse["a"]
     assert fresh.regression.bse_sampling["a"] == pytest.approx(
-        same.regression.bse_sampling["a"], rel=0.2
+        same.regression.bse_sampling["a"], rel=0.3
     )
 
 
