@@ -207,7 +207,7 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     point, H = release.point, release.information
     d, phi = point.size, point.dispersion
     norm = noise_norm(release.information_sd, d)
-    prior = max(phi if first else 0.0, TUNING.left * d * phi / rows)
+    prior = max(phi if first else 0.0, TUNING.over * d * phi / rows)
     ridge = release.score_sd * (release.score_sd / prior)
     K = lifted(H, point, rows)
     values, Q = eigen(K)
@@ -238,6 +238,8 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     if family.dispersed:
         phi = held(phi * weight / fresh, 1e-30)
     middle = min(max(middle, family.limits[0]), family.limits[1])
+    # Weights follow the fit where the link is not the identity: the next look's may be less.
+    shown = TUNING.weights if math.isfinite(family.limits[0]) else 1.0
     found = Point(
         centre,
         (Q / np.sqrt(kept + 0.5 * nu)).T @ L,
@@ -246,7 +248,7 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
         fresh,
         phi,
         kept / (kept + 0.5 * nu),
-        np.maximum(kept - TUNING.sure * nu, 0.0) / (kept + 0.5 * nu),
+        shown * np.maximum(kept - TUNING.sure * nu, 0.0) / (kept + 0.5 * nu),
     )
     if found.variance > TUNING.longest**2:
         found = replace(found, slopes=slopes * (TUNING.longest / math.sqrt(found.variance)))
