@@ -83,6 +83,11 @@ class LookPlan:
         return self.protection.person is not None
 
     @property
+    def whole(self) -> bool:
+        """Whether all rows of each person count, however many."""
+        return self.persons and not self.protection.capped
+
+    @property
     def several(self) -> int:
         """Rows of a person that limits are made for: what the caller expects, where rows come so.
 
@@ -93,18 +98,20 @@ class LookPlan:
     @property
     def box_share(self) -> Fraction:
         """The first look's share."""
-        if self.gaussian:
-            return _share(TUNING.early)
-        return _share(TUNING.choosing_pure[-1] if self.chooses else TUNING.early_pure)
+        if self.locating:
+            return _share(self._choosing[0])
+        return _share(TUNING.early if self.gaussian else TUNING.early_pure)
 
     @property
     def early(self) -> tuple[Fraction, ...]:
         """Shares of the looks between the first and the last: at most so many are made."""
         if self.locating:
-            return tuple(map(_share, TUNING.choosing if self.gaussian else TUNING.choosing_pure))
-        if self.gaussian:
-            return (_share(TUNING.early),) * TUNING.looks
-        return (_share(TUNING.early_pure),) * TUNING.looks_pure
+            return tuple(map(_share, self._choosing[1:]))
+        return (self.box_share,) * (TUNING.looks if self.gaussian else TUNING.looks_pure)
+
+    @property
+    def _choosing(self) -> tuple[float, ...]:
+        return TUNING.choosing if self.gaussian else TUNING.choosing_pure
 
     @property
     def locating(self) -> bool:
@@ -279,7 +286,7 @@ def plan_looks(
     trace, last = fit_cells(d, "trace"), fit_cells(d, "matrix") + 1
     looks = TUNING.looks * trace + last
     if chooses:
-        looks = max(looks, (len(TUNING.choosing) + 1) * joint) + (trace + last) * (later > 0)
+        looks = max(looks, len(TUNING.choosing) * joint) + (trace + last) * (later > 0)
     cells = box * (box + 1) // 2 + looks
     whole = Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2
     return LookPlan(triangle, d, gaussian, whole, cost, protection, chooses, later)

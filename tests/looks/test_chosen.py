@@ -72,6 +72,17 @@ def test_useless_columns_have_uniform_p_values_and_others_small_ones(delta):
     assert np.median(other) < 0.01
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_around_a_fit_that_noise_has_thrown_off_useless_columns_are_not_found(seed):
+    """Most residuals are cut there: the score is far from H theta."""
+    taken, seen = chosen_from(1, "0", z=rows(5_000, seed), seed=seed)
+    last = seen.releases[-1]
+    point = replace(last.point, slopes=np.array([1.0, -1.0, 1.0, -1.0]))
+    there = taken.locating(point, Linear(), last.limits, Fraction(last.share), 0.1)
+    for law in laws_for_choice(replace(seen, releases=(there,))):
+        assert min(Evidence(law).p([column]) for column in (2, 4)) > 1e-3
+
+
 def test_a_law_is_averaged_over_the_prior_that_it_names():
     _, seen = chosen_from(1, "1e-6", z=rows(300))
     laws = laws_for_choice(seen)
