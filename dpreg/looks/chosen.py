@@ -45,10 +45,15 @@ _SQUARES: Final = (_WITHIN - 2 * _CUTS * _DENSITY) / _CUTS**2 + 1 - _WITHIN
 
 
 def laws_for_choice(seen: Seen) -> tuple[Released, ...]:
-    """Return the law of the last look under each of `priors`."""
+    """Return the law of the last look under each of `priors`.
+
+    With fewer rows than half of those that looks need even their number may be noise, and with it
+    all that limits and errors are made of: then nothing is told.
+    """
     release = seen.releases[-1]
     point, phi = release.point, _dispersion(release, seen.family, seen.rows)
-    H, laws = moved(release, seen.family), []
+    told = float(seen.rows >= seen.plan.rows_needed / 2)
+    H, laws = moved(release, seen.family) * told, []
     for prior in priors(point.size):
         W = _noise(release, H, phi, prior)
         laws.append(
@@ -56,7 +61,7 @@ def laws_for_choice(seen: Seen) -> tuple[Released, ...]:
                 start=point.shift,
                 transform=point.transform * math.sqrt(phi),
                 equations=H * math.sqrt(phi),
-                left=release.score,
+                left=release.score * told,
                 covariance=W,
                 prior=prior,
                 degrees=release.degrees,
@@ -67,8 +72,9 @@ def laws_for_choice(seen: Seen) -> tuple[Released, ...]:
 
 def _dispersion(release: Release, family: Family, rows: float) -> float:
     """Return phi, above the noise in it; 1 at least where it is known to be that."""
-    d = release.point.size
-    whole = max(float(np.trace(release.information)), TUNING.least * rows * d)
+    # At a locating look both traces are multiples of one count, however far noise moved it.
+    least = 1.0 if release.together else TUNING.least * rows * release.point.size
+    whole = max(float(np.trace(release.information)), least)
     phi = held(max(release.trace, 2 * release.middle_sd) / whole, 1e-30)
     return phi if family.dispersed else max(phi, 1.0)
 

@@ -285,8 +285,9 @@ def plan_looks(
     box, joint = len(triangle.columns) + 1, (d + 1) * (d + 2) // 2
     trace, last = fit_cells(d, "trace"), fit_cells(d, "matrix") + 1
     looks = TUNING.looks * trace + last
-    if chooses:
-        looks = max(looks, len(TUNING.choosing) * joint) + (trace + last) * (later > 0)
+    if chooses and protection.person is None:
+        looks = len(TUNING.choosing) * joint
+    looks += (trace + last) * (later > 0)
     cells = box * (box + 1) // 2 + looks
     whole = Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2
     return LookPlan(triangle, d, gaussian, whole, cost, protection, chooses, later)
