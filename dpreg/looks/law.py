@@ -23,7 +23,7 @@ at least, and these have public limits: its prior is N(0, h^2) as well, h half t
 a level that nobody has takes nothing of the others. T is the mean of theta theta' by the posterior,
 so that the law is a fixed point, sought from the prior downwards. In C theta's directions count
 together, and a hidden one would drown all others: there the prior is what the looks before usually
-leave over, N(0, phi TUNING.left d/n I), or theta as it is found where that is larger.
+leave over, N(0, phi TUNING.over d/n I), or theta as it is found where that is larger.
 
 The truth lies around beta with the sandwich H^-1 M H^-1, in which M is drawn towards phi H by the
 ratio of its noise to the spread that such a matrix has. M adds up rows, or persons: robust errors.
@@ -225,7 +225,7 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
     prior = inverse_of(free + levels)
     b, spread, near = around, prior, prior
     sure = known = free
-    usual = TUNING.left * size * max(one.dispersion, one.noise) / max(one.rows, 1.0)
+    usual = TUNING.over * size * max(one.dispersion, one.noise) / max(one.rows, 1.0)
     for _ in range(_STEPS):
         theta = J @ b - inverse @ one.shift
         W, D = _noise(one, theta, J @ near @ J.T), _unsure(one, theta, J @ spread @ J.T)

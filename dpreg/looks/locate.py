@@ -207,7 +207,7 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     point, H = release.point, release.information
     d, phi = point.size, point.dispersion
     norm = noise_norm(release.information_sd, d)
-    prior = max(phi if first else 0.0, TUNING.left * d * phi / rows)
+    prior = max(phi if first else 0.0, TUNING.over * d * phi / rows)
     ridge = release.score_sd * (release.score_sd / prior)
     K = lifted(H, point, rows)
     values, Q = eigen(K)

@@ -207,7 +207,7 @@ def _locating(
     limits = locating_limits(point, choosing=plan.locating, gaussian=plan.gaussian)
     if plan.locating and family.blind:
         limits = limits[0], TUNING.residual_blind * usual_reach(family, point)
-    signal = point.size * min(TUNING.left * point.size / count, 1.0) * point.dispersion
+    signal = point.size * min(TUNING.over * point.size / count, 1.0) * point.dispersion
     if plan.locating:
-        signal = TUNING.signal * point.dispersion * (limits[0] / limits[1]) ** 2
+        signal = TUNING.left * point.dispersion * (limits[0] / limits[1]) ** 2
     return rows.locating(point, family, limits, share, signal)

@@ -98,20 +98,18 @@ class LookPlan:
     @property
     def box_share(self) -> Fraction:
         """The first look's share."""
-        if self.locating:
-            return _share(self._choosing[0])
-        return _share(TUNING.early if self.gaussian else TUNING.early_pure)
+        if self.gaussian:
+            return _share(TUNING.early)
+        return _share(TUNING.choosing_pure[-1] if self.chooses else TUNING.early_pure)
 
     @property
     def early(self) -> tuple[Fraction, ...]:
         """Shares of the looks between the first and the last: at most so many are made."""
         if self.locating:
-            return tuple(map(_share, self._choosing[1:]))
-        return (self.box_share,) * (TUNING.looks if self.gaussian else TUNING.looks_pure)
-
-    @property
-    def _choosing(self) -> tuple[float, ...]:
-        return TUNING.choosing if self.gaussian else TUNING.choosing_pure
+            return tuple(map(_share, TUNING.choosing if self.gaussian else TUNING.choosing_pure))
+        if self.gaussian:
+            return (_share(TUNING.early),) * TUNING.looks
+        return (_share(TUNING.early_pure),) * TUNING.looks_pure
 
     @property
     def locating(self) -> bool:

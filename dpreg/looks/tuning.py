@@ -34,14 +34,14 @@ class Tuning:
         How many of them there may be between the first and the last. With Gaussian noise as many
         are made as are needed.
     choosing, choosing_pure : tuple of float
-        Shares of the looks before the last where terms are chosen, the first among them. These and
-        the five of the next lines by found and useless terms: `python -m benchmarks.power`.
-    signal : float
-        |theta|^2 that the last of them expects, in units of phi.
+        Shares of the looks in between where terms are chosen; the last is also that of the first
+        look at pure eps.
+    left : float
+        What signal of a choice's looks noise is balanced for, in units of phi.
     fresh, fresh_pure, fresh_first : float
-        Share of the looks at chosen columns, and of that the first one's.
+        Share of looks at chosen columns, where the caller names none, and of it the first one's.
     radius_choosing, radius_choosing_pure, residual_choosing, residual_blind : float
-        R and tau there, over the located scale; blind, over how far responses may usually lie.
+        R and tau of a choice's looks; the last of a yes/no response, over its usual reach.
     information, information_early : float
         H's share of a fitting look: the last one's, and that of one in between.
     tail : float
@@ -92,7 +92,7 @@ class Tuning:
     prior : float
         Variance of theta in units of phi, and how many times nearer to 0 the estimate is drawn than
         its interval is: at 1 hidden columns fail, at 4 and 16 they hold.
-    left : float
+    over : float
         Variance of theta that looks before leave over, in units of phi d/n.
     most_prior : float
         Share of the prior's variance from which on there is no interval.
@@ -106,9 +106,9 @@ class Tuning:
     early_pure: float = 0.20
     looks: int = 3  # work
     looks_pure: int = 2  # work
-    choosing: tuple[float, ...] = (0.08, 0.15, 0.10)
-    choosing_pure: tuple[float, ...] = (0.15, 0.20, 0.15)
-    signal: float = 0.15
+    choosing: tuple[float, ...] = (0.15, 0.10)
+    choosing_pure: tuple[float, ...] = (0.20, 0.15)
+    left: float = 0.15
     fresh: float = 0.2
     fresh_pure: float = 0.15
     fresh_first: float = 0.25
@@ -137,7 +137,7 @@ class Tuning:
     least: float = 0.3
     sandwich: float = 0.25
     prior: float = 16.0
-    left: float = 4.0
+    over: float = 4.0
     most_prior: float = 0.5
     near: float = 1.0
     wide: float = 0.8

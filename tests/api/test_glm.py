@@ -435,7 +435,7 @@ def test_a_person_may_own_rows():
     data["id"] = np.arange(3000) // 3
     fit = glm(data=data, person="id", contributions=2, eps=5)
     assert fit.nobs is None
-    assert "however many: they were summed" in fit.privacy
+    assert "at most 2 rows were used" in fit.privacy
 
 
 def test_a_stream_of_persons_is_kept_for_all_looks_and_for_bounds_unless_it_may_not_be():

@@ -297,8 +297,7 @@ def test_a_family_from_the_shell(run, desk):
         run(*told)
         assert what in run("show", "f.json")[0]
         run("report", "f.json", "-o", "f.html")
-        assumed = {"glm": "Errors are robust", "select": "whose mean is that of the model"}
-        assert assumed[call] in (desk / "f.html").read_text()
+        assert "Errors are robust" in (desk / "f.html").read_text()
     run("select", *asked[1:], "--family", "binomial", "--draws", 3, code=2)
 
 
