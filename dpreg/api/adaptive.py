@@ -35,6 +35,7 @@ __all__ = [
     "written",
 ]
 
+_WIDE: Final = 400  # work: columns beyond which "auto" does not look to choose
 _MARKED: Final = (
     "Marked columns: 'wide' where much of the interval is a guess at what the release does not "
     "show; no interval where the noise hides the column."
@@ -122,6 +123,8 @@ def looks_or_reason(
             return "the rows can be read once, and may not be held for looks"
         if not columns:
             return "there are no columns to look at"
+        if chooses and columns > _WIDE:
+            return f"looks at {columns:,} columns would take minutes"
     short = "" if rows is None else too_few(planned, cost, rows)
     if short and method == "adaptive":
         raise ArgumentError(f'method="adaptive": {short} Use method="{instead}", or a larger eps.')
