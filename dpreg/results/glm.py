@@ -31,19 +31,6 @@ WHICH: Final = ("mean", "linear")
 _FARTHEST: Final = 700.0
 """As far out the exponential is computed."""
 
-_ROWS: Final = (
-    "there is one number for each row, and each would disclose that row. Use predict() on a table "
-    "that you may see"
-)
-_SUMS: Final = (
-    "it is an exact sum over the rows, and no look releases it. Compare models by intervals of "
-    "their coefficients"
-)
-_TABLE: Final = (
-    "it is of the table's own rows. Use predict() or get_prediction() on a table that you may see"
-)
-_SEARCH: Final = "no search goes over the rows. `looks` holds what each look released"
-
 
 def inverse_link(link: str, eta: Floats) -> Floats:
     """Return the mean at a linear predictor.
@@ -65,22 +52,7 @@ def _slope(link: str, mean: Floats) -> Floats:
     return mean if link == "log" else np.asarray(mean * (1 - mean))
 
 
-@withholding(
-    {
-        _SUMS: (
-            "deviance null_deviance llnull pseudo_rsquared llf llf_scaled aic bic bic_llf "
-            "bic_deviance info_criteria score_test"
-        ),
-        "it is an exact sum over the rows. `scale` estimates the dispersion": "pearson_chi2",
-        _ROWS: (
-            "null get_hat_matrix_diag plot_added_variable plot_ceres_residuals "
-            "plot_partial_residuals mu resid_response resid_deviance resid_working resid_anscombe "
-            "resid_anscombe_scaled resid_anscombe_unscaled"
-        ),
-        _TABLE: "get_distribution get_margeff",
-        _SEARCH: "fit_history mle_settings",
-    }
-)
+@withholding
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class GLMResults(RegressionResults):
     """Coefficients of a generalised linear model, released with differential privacy.

@@ -23,7 +23,7 @@ from dpreg.results.views import fixed, has_errors
 if TYPE_CHECKING:
     from dpreg.results.claim import PrivacyClaim
 
-__all__ = ["contrast", "page"]
+__all__ = ["contrast", "findings", "page"]
 
 _LONG_FORMULA: Final = 600  # characters
 _SHORT_FORMULA: Final = 190
@@ -108,7 +108,25 @@ def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
     yield from (Paragraph("Warning", note.text) for note in severe)
 
 
+def findings(result: Any, alpha: float) -> Report:
+    """Describe the whole page but for budget and claim, which a report has before."""
+    told = [note for note in notes.of(result, alpha) if note.name != "steps"]
+    blocks = (*_findings(result, alpha, ratios=False), *_numbered(told))
+    return Report(_title(result), result.claim.stamp, blocks)
+
+
 def _whole(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
+    yield from _findings(result, alpha, ratios=ratios)
+    yield views.budget(result.claim)
+    yield Paragraph("Privacy", result.claim.sentence)
+    yield from _numbered(notes.of(result, alpha))
+
+
+def _numbered(told: Iterable[notes.Note]) -> Iterable[Block]:
+    return (Paragraph(f"[{place}]", note.text) for place, note in enumerate(told, 1))
+
+
+def _findings(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
     fit, selection = notes.fitted(result), hasattr(result, "selected")
     yield from _found(result, alpha, full=True)
     yield _cost(result.claim)
@@ -123,10 +141,6 @@ def _whole(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
         yield from views.looks(listed, family=result.kind.startswith("glm"))
     if fit is not None:
         yield from _weak(fit)
-    yield views.budget(result.claim)
-    yield Paragraph("Privacy", result.claim.sentence)
-    for place, note in enumerate(notes.of(result, alpha), 1):
-        yield Paragraph(f"[{place}]", note.text)
 
 
 def _paper(result: Any, alpha: float) -> Iterable[Block]:
@@ -266,7 +280,9 @@ def _assumes(result: Any, fit: Any) -> str:
         return "independent rows and a right model: rows far out count less here."
     if fit.method == "adaptive":
         unit = "rows" if fit.claim.person is None else "persons"
-        return f"independent {unit}. Errors are robust: the model may be wrong{chosen}."
+        if chosen:
+            return f"independent {unit}. Errors are robust, and do not count the choice."
+        return f"independent {unit}. Errors are robust: the model may be wrong."
     if fit.kind == "glm":
         return f"independent rows whose mean is that of the model{chosen}."
     return f"independent rows, a linear model and one residual variance{chosen}."

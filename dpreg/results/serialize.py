@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 from dpreg.errors import ArgumentError
@@ -36,44 +37,6 @@ VERSION: Final = "0.2"
 
 _OLDER: Final = ("0.1",)
 """Versions that are read as well."""
-
-_SINCE: Final[Mapping[str, Mapping[str, Any]]] = {
-    "regression": {
-        "privacy_covariance": None,
-        "noise_degrees": None,
-        "looks": [],
-        "weak": {},
-        "conditional": [],
-    },
-    "selection": {
-        "best": [],
-        "alternatives": [],
-        "chosen_again": {},
-        "certified": None,
-        "looks": [],
-    },
-}
-"""What files of `_OLDER` lack, by kind; all of them lack the record."""
-
-_ADDED: Final[Mapping[str, Mapping[str, Any]]] = {
-    "regression": {"among": None, "releases": []},
-    "glm": {"among": None, "releases": []},
-    "selection": {
-        "levels": {},
-        "choice_errors": {},
-        "false_inclusions": None,
-        "releases": [],
-    },
-    "glm-selection": {
-        "levels": {},
-        "choice_errors": {},
-        "false_inclusions": None,
-        "offset": None,
-        "trials": None,
-        "releases": [],
-    },
-}
-"""What files of this version may lack, by kind: fields that came later."""
 
 HEAD: Final = ("dpreg", "kind", "stamp", "privacy")
 """What stands before the fields: "stamp" and "privacy" are for readers that are not dpreg, and
@@ -117,35 +80,38 @@ def encode(result: Any) -> dict[str, Any]:
 
 
 def decode(payload: Mapping[str, Any], kind: type[Released]) -> dict[str, Any]:
-    """Return the constructor's arguments for a class of results, every field checked."""
+    """Return the constructor's arguments for a class of results, every field checked.
+
+    Older files lack fields that came later: those with a default may be missing.
+    """
     if payload.get("kind") != kind.kind:
         raise ArgumentError(
             f"this is a saved {payload.get('kind')!r} result, not a {kind.kind!r} one"
         )
     try:
-        fields = {name: value for name, value in payload.items() if name not in HEAD}
-        if payload.get("dpreg") in _OLDER:
-            fields = {"record": None, **_SINCE.get(kind.kind, {}), **fields}
-        fields = _with_groups({**_ADDED.get(kind.kind, {}), **fields})
-        keys, codecs = kind.saved_as, fields_of(kind)
-        found = read_fields(fields, {keys.get(n, n): codec for n, codec in codecs.items()})
-        return {name: found[keys.get(name, name)] for name in codecs}
+        found = _with_groups({n: value for n, value in payload.items() if n not in HEAD})
+        needed = {f.name for f in fields(kind) if f.default is f.default_factory}  # both MISSING
+        keys = {name: kind.saved_as.get(name, name) for name in fields_of(kind)}
+        keys = {name: key for name, key in keys.items() if key in found or name in needed}
+        codecs = fields_of(kind)
+        read = read_fields(found, {key: codecs[name] for name, key in keys.items()})
+        return {name: read[key] for name, key in keys.items()}
     except Unreadable as problem:
         where = ".".join(reversed(problem.path)) or "it"
         raise ArgumentError(f"the saved result is damaged: {where} must be {problem}") from None
 
 
-def _with_groups(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _with_groups(saved: Mapping[str, Any]) -> dict[str, Any]:
     """Write the alternatives of dpreg 0.2, from each term to what might stand for it, as groups."""
-    found = fields.get("alternatives")
+    found = saved.get("alternatives")
     if not isinstance(found, dict):
-        return dict(fields)
+        return dict(saved)
     sets = {term: instead for term, instead in found.items() if isinstance(instead, list)}
     groups = [
         [term, *dict.fromkeys(other for each in instead for other in each if other != term)]
         for term, instead in sets.items()
     ]
-    return {**fields, "alternatives": groups}
+    return {**saved, "alternatives": groups}
 
 
 def _parts(version: str) -> tuple[int, ...]:
@@ -179,6 +145,12 @@ _SPECIAL: Final[Mapping[Any, Codec]] = {
 """Classes whose codec is not made of their fields alone."""
 
 
+_READ: Final[dict[type[Any], Mapping[str, Codec]]] = {}
+"""Classes whose annotations were read: that takes longer than to write a result."""
+
+
 def fields_of(kind: type[Released]) -> Mapping[str, Codec]:
     """Return the codec of every field of a class of results, from the fields' annotations."""
-    return codecs_of(kind, special=_SPECIAL)
+    if kind not in _READ:
+        _READ[kind] = codecs_of(kind, special=_SPECIAL)
+    return _READ[kind]

@@ -81,8 +81,9 @@ def _of_look(at: str, look: Any) -> Iterator[Line]:
 
 def _of_fit(fit: Any) -> Iterator[Line]:
     """Tell what all coefficients have in common."""
-    degrees = fit.noise_degrees
-    yield "fit", notes.law(fit), math.nan if degrees is None else float(degrees)
+    law = "normal" if fit.noise_degrees is None else "sampling error and heavier noise, of degrees"
+    law = "bootstrap draws" if fit.interval_method == "bootstrap" else law
+    yield "fit", f"law of p-values and intervals: {law}", float(fit.noise_degrees or math.nan)
     told = {
         "complete rows, as released": fit.complete_rows,
         "residual variance": fit.error_variance,

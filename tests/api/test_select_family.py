@@ -328,7 +328,7 @@ def test_views_and_saved_results(tmp_path):
     assert "sampling and cut" not in page
     assert "sampling privacy" in page
     report = report_html(result)
-    assert "Standard errors and intervals rest on independent rows whose mean" in report
+    assert "right. Privacy does not rest on it." in report
     assert "linear model" not in report
     renamed = str(result.summary(xname=["one", "two", "three", "four", "five"], yname="told"))
     assert "told" in renamed

@@ -33,7 +33,7 @@ def results(frame):
         "select": dpreg.dp_select("y ~ Q('a<b>') + c", frame, 4, draws=5, **shared),
         "ols": dpreg.dp_ols("y ~ Q('a<b>') + c", frame, 4, **shared),
         "looks": dpreg.dp_select(
-            "y ~ Q('a<b>') + c", frame, 4, method="staged", fit="same", **shared
+            "y ~ Q('a<b>') + c", frame, 4, method="adaptive", fit="same", **shared
         ),
         "family": dpreg.dp_glm(
             "I(1 * (y > 0)) ~ Q('a<b>') + c", frame, eps=4, delta="1e-6", **shared
@@ -107,7 +107,7 @@ def test_kinds_of_columns_are_not_called_public(results):
 
 def test_a_family_is_not_called_linear(results):
     text = report_html(results["family"])
-    assert "<h1>Binomial regression of" in text
+    assert "<h1>Private binomial regression: " in text
     assert "errors of one variance" not in text
 
 

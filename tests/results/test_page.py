@@ -102,8 +102,8 @@ def test_the_noise_column_is_its_share_of_the_variance(eight):
 
 def test_a_mark_is_a_letter_and_is_explained_once(eight):
     weak = {"slope_0": "wide: it may differ", "slope_7": "too few rows to say", "slope_6": "odd"}
-    fit = eight(weak=weak, method="adaptive")
-    assert marks.letters(fit, 0.05) == ["", "w", "", "", "", "", "0", "0*", "0?"]
+    fit = eight(weak={**weak, "slope_2": "narrow: rows count less"}, method="adaptive")
+    assert marks.letters(fit, 0.05) == ["", "w", "", "n", "", "", "0", "0*", "0?"]
     said = marks.explained(fit, 0.05)
     for told in ("w = wide: it may differ", "? = too few rows to say", "* = odd"):
         assert said.count(told) == 1

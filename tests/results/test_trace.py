@@ -39,8 +39,9 @@ def test_a_trace_adds_up_and_names_law_and_marks():
     both = math.hypot(told["sampling error"], told["privacy noise"])
     assert both == pytest.approx(told["std err"])
     assert f"mark: {HIDDEN}" in rules(fit, "g[T.w]")
-    (law,) = (rule for rule in rules(fit, "fit") if "P>|z|" in rule)
+    (law,) = (rule for rule in rules(fit, "fit") if "law of p-values" in rule)
     assert rules(fit, "fit")[law] == fit.noise_degrees
+    assert "law of p-values and intervals: normal" in rules(ols(), "fit")
     assert rules(fit, "person") == {"rows that count, under replace-one": 1.0}
     assert rules(ols(person="id"), "person") == {"rows that count, under replace-one": math.inf}
 

@@ -19,7 +19,7 @@ r_words <- matrix(byrow = TRUE, ncol = 2, c(
   "\\bby (analyst|witness)=(?!\\w)", "by \\1 = ",
   "budget=Ledger\\(\\.\\.\\.\\)", "budget = dp_ledger(...)",
   # What summary() calls its columns.
-  "\\bP>\\|z\\|", "the p-value", "\\bcoef\\b(?!\\()", "Estimate", "\\bstd err\\b", "Std. Error",
+  "\\bP>\\|z\\|", "Pr(>|z|)", "\\bcoef\\b(?!\\()", "Estimate", "\\bstd err\\b", "Std. Error",
   "\\bdpreg\\.plan\\(", "dp_plan(",
   # Terms.
   "\\bC\\((\\w+), levels=\\[([^]]*)\\]\\)", "factor(\\1, levels = c(\\2))",

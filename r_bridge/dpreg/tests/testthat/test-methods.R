@@ -259,7 +259,7 @@ test_that("a summary is one screen, and warns of what not to trust", {
   for (shown in list(capture.output(print(few)), capture.output(print(summary(few))))) {
     expect_match(shown, "Warning: ", all = FALSE)
   }
-  lost <- dp_ols(y ~ slope_1, wide[1:60, ], eps = 1, schema = schema, method = "adaptive", neighbors = "add-remove",
+  lost <- dp_ols(y ~ slope_1, wide[1:8, ], eps = 0.05, schema = schema, method = "adaptive", neighbors = "add-remove",
                  expected_rows = 1e5, unsafe_seed = 1)
   expect_true(all(lost$marks == "too few rows to say"))
   expect_match(capture.output(print(lost)), "Warning: The noise hides \\(Intercept\\), slope_1", all = FALSE)
