@@ -284,7 +284,7 @@ def plan_looks(
     trace, last = fit_cells(d, "trace"), fit_cells(d, "matrix") + 1
     looks = TUNING.looks * trace + last
     if chooses and protection.person is None:
-        looks = len(TUNING.choosing) * joint
+        looks = (len(TUNING.choosing) + 1) * joint
     looks += (trace + last) * (later > 0)
     cells = box * (box + 1) // 2 + looks
     whole = Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2
