@@ -34,7 +34,7 @@ $(PIP_INSTALL) --require-hashes -r locks/$(1).txt
 $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 endef
 
-.PHONY: help venv demo test unit lint vignettes audit mutants coverage bench replication holds docs fresh lock r-check r-readme r-docs clean
+.PHONY: help venv demo test unit lint vignettes audit audit-calls mutants coverage bench replication holds docs fresh lock r-check r-readme r-docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -115,6 +115,9 @@ vignettes: $(VENV)/.dpreg-test  ## run the vignettes as a reader would paste the
 audit: $(VENV)/.dpreg-test  ## run the privacy audits (slow)
 	$(BIN)/python -m pytest -m audit
 
+audit-calls: $(VENV)/.dpreg-test  ## print the table of docs/audited.md: the auditor on every public call (an hour of one core)
+	$(BIN)/python -m benchmarks.audited
+
 mutants: $(VENV)/.dpreg-test  ## apply each known mutant to a copy and see the tests kill it (an hour of one core)
 	PYTHONPATH=tests $(BIN)/python -m mutants
 
@@ -122,7 +125,7 @@ coverage: $(VENV)/.dpreg-test  ## measure which lines of dpreg the tests run
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests --ignore=tests/r_bridge --ignore=tests/mutants $(PYTEST_ARGS) --cov=dpreg --cov-report=term:skip-covered
 
 bench: $(VENV)/.dpreg-test  ## time dpreg against its peers
-	for name in $(patsubst benchmarks/%.py,%,$(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))); do \
+	for name in $(patsubst benchmarks/%.py,%,$(filter-out benchmarks/_% benchmarks/audited.py,$(wildcard benchmarks/*.py))); do \
 		echo "== $$name"; \
 		$(BIN)/python -m "benchmarks.$$name"; \
 	done

@@ -90,8 +90,9 @@ def audited(words: list[str], runs: int) -> Iterator[tuple[str, bool]]:
                     continue
                 if person and asked.get("method") == "objective":
                     continue  # takes no person
-                if person:
-                    options |= {"person": "who", "contributions": OWNED}
+                if person:  # looks sum all rows of a person, unless they are told of a cap
+                    summed = "looks" in name or call is dpreg.dp_glm or "family" in asked
+                    options |= {"person": "who"} | ({} if summed else {"contributions": OWNED})
 
                 def made(data: Any, ledger: Any, call: Any = call, told: Any = options) -> Any:
                     return call(data=data, budget=ledger, progress=False, **told)

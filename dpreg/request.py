@@ -107,11 +107,14 @@ class Request:
         """Check the arguments that all calls have; errors say which to change, and how."""
         budget = budget_of(call["eps"], call["delta"])
         relation = choice(call["neighbors"], "neighbors", NEIGHBORS)
-        seed = call["unsafe_seed"]
+        seed, rows = call["unsafe_seed"], call["contributions"]
         return {
             "budget": budget,
             "protection": Protection(
-                relation, owned(call["contributions"]), column(call.get("person"))
+                relation,
+                1 if rows is None else owned(rows),
+                column(call.get("person")),
+                rows is not None,
             ),
             "seed": None if seed is None else count(seed, "unsafe_seed", 0),
         }

@@ -35,15 +35,18 @@ __all__ = [
     "written",
 ]
 
+_WIDE: Final = 400  # work: columns beyond which "auto" does not look to choose
 _MARKED: Final = (
     "Marked columns: 'wide' where much of the interval is a guess at what the release does not "
     "show; no interval where the noise hides the column."
 )
 
 
-def every_row(reader: Reader, design: Design) -> Reader:
+def every_row(reader: Reader, design: Design, protection: Protection) -> Reader:
     """Return the reader for looks: of persons it brings all rows, as sums are limited."""
-    return reader if reader.persons is None else reader.every_row(design.types)
+    if reader.persons is None or protection.capped:
+        return reader
+    return reader.every_row(design.types)
 
 
 def read_before(reader: Reader, passes: int) -> str:
@@ -52,7 +55,10 @@ def read_before(reader: Reader, passes: int) -> str:
     Rows that were brought together for bounds are some of each person's: looks bring them together
     once more.
     """
-    if reader.persons is None or not passes or reader.hold():
+    if reader.persons is None or not passes:
+        return ""
+    reader.hold()
+    if reader.rereadable:
         return ""
     return "the rows can be read once, and bounds have to be bought of them"
 
@@ -113,14 +119,17 @@ def looks_or_reason(
     if method == "auto":
         if once:
             return once
-        if reader.persons is None and not reader.hold():
+        if reader.persons is None and not reader.rereadable:
             return "the rows can be read once, and may not be held for looks"
         if not columns:
             return "there are no columns to look at"
-    reader.require(wanted)
+        if chooses and columns > _WIDE:
+            return f"looks at {columns:,} columns would take minutes"
     short = "" if rows is None else too_few(planned, cost, rows)
     if short and method == "adaptive":
         raise ArgumentError(f'method="adaptive": {short} Use method="{instead}", or a larger eps.')
+    if not short:
+        reader.require(wanted)
     return short or plan
 
 
@@ -230,7 +239,7 @@ def linear_results(
         RegressionResults,
         design,
         columns,
-        replace(facts, whole=seen.plan.persons),
+        replace(facts, whole=seen.plan.whole),
         **found.fields,
         error_variance=variance * width**2,
         explained=share / (share + variance),
@@ -270,7 +279,7 @@ def family_results(
         GLMResults,
         design,
         chosen,
-        replace(facts, whole=seen.plan.persons),
+        replace(facts, whole=seen.plan.whole),
         design_formula=model.formula,
         endog_names=model.response,
         **found.fields,

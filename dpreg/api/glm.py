@@ -81,7 +81,7 @@ def dp_glm(
     trials: str | None = None,
     noise: str | None = None,
     neighbors: str = "replace-one",
-    contributions: int = 1,
+    contributions: int | None = None,
     person: str | None = None,
     shares: Mapping[str, Amount] | None = None,
     budget: Ledger | None = None,
@@ -129,8 +129,9 @@ def dp_glm(
         None takes Gaussian noise where delta is above 0, else noise of pure eps: matrix-Laplace on
         the information, an L2 K-norm on the score.
     neighbors : {"replace-one", "add-remove"}
-    contributions : int
-        The most rows that one person may own, where `person` does not say whose row it is.
+    contributions : int, optional
+        The most rows that one person may own, 1 if it is left out. With `person` the most that are
+        used, drawn at random: all unless it is given.
     person : str, optional
         The column that says whose row it is. All rows of a person are summed before they are
         limited, so the claim holds for everybody, and errors are clustered by person. The number of
@@ -204,7 +205,7 @@ def dp_glm(
     if public and not counted:
         _warn(too_few(planned, cost, reader.rows))
     design = build(buy_bounds(reader, known, bounds))
-    reader = every_row(reader, design)
+    reader = every_row(reader, design, request.protection)
     seen = look(
         LookTable(reader, design, model.described(design), opened),
         family_of(request.asked.family, design.response.hi),

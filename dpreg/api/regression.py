@@ -157,7 +157,7 @@ def dp_ols(
     noise: str | None = None,
     scaling: str = "box",
     neighbors: str = "replace-one",
-    contributions: int = 1,
+    contributions: int | None = None,
     person: str | None = None,
     clip: Amount = 1.0,
     center: bool = True,
@@ -205,9 +205,9 @@ def dp_ols(
         and "row-norm-xy" divide each row by its own norm, so their coefficients are those of rows
         of norm one, not of the columns as they are.
     neighbors : {"replace-one", "add-remove"}
-    contributions : int
-        The most rows that one person may own; with `person`, the most that are used by methods
-        other than "adaptive".
+    contributions : int, optional
+        The most rows that one person may own, 1 if it is left out. With `person` the most that are
+        used, drawn at random: "adaptive" uses all unless it is given.
     person : str, optional
         The column that says whose row it is. "adaptive" sums all rows of a person before it limits
         them, so the claim holds for everybody, however many rows they own, and errors are
@@ -331,7 +331,7 @@ def dp_ols(
         notes=(f'method="gram": {plan.rstrip(".")}.',) if isinstance(plan, str) else (),
     )
     if opened is not None:
-        reader = every_row(reader, design)
+        reader = every_row(reader, design, request.protection)
         described = Described(tuple(range(1, len(design.columns))), levels=design.levels)
         seen = look(LookTable(reader, design, described, opened), Linear())
         facts = facts.after(reader.rows if public else None, reader.passes)
@@ -370,7 +370,7 @@ def _plan(
         passes=passes,
         rows=rows,
     )
-    again = reader.persons is None and can_hold(reader) and reader.hold()
+    again = reader.persons is None and can_hold(reader) and reader.rereadable
     if isinstance(plan, str) and again and design.has_intercept and request.noise is None:
         return f'{plan} method="objective" gives nearer coefficients, without intervals'
     return plan

@@ -57,7 +57,7 @@ def dp_select(
     method: str = "auto",
     mechanism: str = "auto",
     neighbors: str = "replace-one",
-    contributions: int = 1,
+    contributions: int | None = None,
     person: str | None = None,
     units: str = "term",
     keep: Iterable[str] = ("Intercept",),
@@ -126,8 +126,9 @@ def dp_select(
     neighbors : {"replace-one", "add-remove"}
         Tables are neighbours when one person's rows are replaced (n is public), or added or removed
         (n is private).
-    contributions : int
-        The most rows that one person may own; with `person`, the most that "pcls" and "pcpl" use.
+    contributions : int, optional
+        The most rows that one person may own, 1 if it is left out. With `person` the most that are
+        used, drawn at random: "adaptive" uses all unless it is given.
     person : str, optional
         The column that says whose row it is. "adaptive" sums all rows of a person before it limits
         them; the paper's methods use at most `contributions` rows of each, drawn at random. The

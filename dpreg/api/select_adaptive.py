@@ -111,7 +111,7 @@ def select_adaptive(
     """
     request, public = way.request, way.request.protection.n_is_public
     design = design_of(request, buy_bounds(reader, call.schema, call.bounds))
-    reader = every_row(reader, design)
+    reader = every_row(reader, design, request.protection)
     space = space_of(request, design)
     described = Described(tuple(range(1, len(design.columns))), levels=design.levels)
     table = Table(reader, design, described, call.opened)
@@ -132,7 +132,7 @@ def select_adaptive(
     elif found.later is not None:
         places = found.later_places
         regression = linear_results(design, found.places, found.later, facts, places=places)
-    facts = replace(facts, whole=table.plan.persons)
+    facts = replace(facts, whole=table.plan.whole)
     return SelectionResults(
         **of_choice(request, design, space, facts, found.choice),
         formula=design.formula,

@@ -153,7 +153,7 @@ def select_family(
     if public and rows is None:
         _warn(too_few(planned, cost, reader.rows))
     design = model.design(buy_bounds(reader, known, bounds), request.keep)
-    reader = every_row(reader, design)
+    reader = every_row(reader, design, request.protection)
     table = Table(reader, design, model.described(design), call.opened)
     space, most = call.space(design), float(request.false_inclusions)
     found = choose_by_looks(table, family_of(call.family, design.response.hi), space, most)
@@ -195,7 +195,7 @@ def _results(
     reported = [columns[place] for place in columns_of_units(space, choice.found)]
     _, moved = advance(seen.releases[-1], seen.family, seen.rows, first=False)
     settled = moved.step * seen.releases[-1].point.dispersion < TUNING.near**2
-    facts = replace(facts, whole=seen.plan.persons)
+    facts = replace(facts, whole=seen.plan.whole)
     return GLMSelectionResults(
         **of_choice(request, design, space, facts, choice),
         formula=request.formula,

@@ -32,7 +32,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from dpreg.arrays import Floats
 from dpreg.audit.observe import Seen
@@ -105,9 +105,9 @@ def bound(
     happened: int, runs: int, happened_other: int, runs_other: int, delta: float, miss: float
 ) -> float:
     """Return a lower confidence bound of eps from two counts; `miss` is the chance to be wrong."""
-    low = float(beta.ppf(miss / 2, happened, runs - happened + 1)) if happened else 0.0
+    low = float(betaincinv(happened, runs - happened + 1, miss / 2)) if happened else 0.0
     high = (
-        float(beta.ppf(1 - miss / 2, happened_other + 1, runs_other - happened_other))
+        float(betaincinv(happened_other + 1, runs_other - happened_other, 1 - miss / 2))
         if happened_other < runs_other
         else 1.0
     )

@@ -5,15 +5,13 @@ At its point the look released s = H theta + N(0, W) of what is left over, theta
     W = phi H+ + score_sd^2 I + information_sd^2 (tr(T) I + T),    T the mean of theta theta',
 
 H+ without negative eigenvalues: the first part is that of the rows, the others of the noise in s
-and in H times theta. T is the posterior's under the prior of the choice, N(0, tau^2 phi I), and so
-a fixed point that a few rounds come near to. Limits are let be: they shorten all of s and H alike
-in rows far out, which a useless term has as well, and allowing for what they cut of coefficients
-would hide terms.
+and in H times theta. Where residuals are cut the score moves by a part of H only (`moved`). T is
+the posterior's under the prior of the choice, N(0, tau^2 phi I), and so a fixed point that a few
+rounds come near to. Other limits are let be: they shorten s and H alike in rows far out, which a
+useless term has as well, and allowing for what they cut of coefficients would hide terms.
 
 Looks at chosen columns begin where this law puts the model of these columns alone, whitened by the
 moments of the columns as far as they stand above their noise.
-
-Tested in `tests/looks/test_chosen.py`.
 """
 
 from __future__ import annotations
@@ -24,6 +22,7 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from scipy.special import ndtr
 
 from dpreg.arrays import Floats
 from dpreg.choice.released import Released, priors
@@ -35,24 +34,34 @@ from dpreg.looks.release import Release
 from dpreg.looks.solve import eigen, held, inverse, pseudo
 from dpreg.looks.tuning import TUNING
 
-__all__ = ["laws_for_choice", "point_of_chosen"]
+__all__ = ["laws_for_choice", "moved", "point_of_chosen"]
 
 _ROUNDS: Final = 4  # precision: rounds of a fixed point
+_CUTS: Final = np.geomspace(8.0, 1e-3, 200)
+"""tau in units of sigma; beneath, the mean square of normal residuals as cut, in units of tau."""
+_WITHIN: Final = 2 * ndtr(_CUTS) - 1
+_DENSITY: Final = np.exp(-(_CUTS**2) / 2) / math.sqrt(2 * math.pi)
+_SQUARES: Final = (_WITHIN - 2 * _CUTS * _DENSITY) / _CUTS**2 + 1 - _WITHIN
 
 
 def laws_for_choice(seen: Seen) -> tuple[Released, ...]:
-    """Return the law of the last look under each of `priors`."""
+    """Return the law of the last look under each of `priors`.
+
+    With fewer rows than half of those that looks need even their number may be noise, and with it
+    all that limits and errors are made of: then nothing is told.
+    """
     release = seen.releases[-1]
     point, phi = release.point, _dispersion(release, seen.family, seen.rows)
-    laws = []
+    told = float(seen.rows >= seen.plan.rows_needed / 2)
+    H, laws = moved(release, seen.family) * told, []
     for prior in priors(point.size):
-        W, _, _ = _law(release, phi, prior)
+        W = _noise(release, H, phi, prior)
         laws.append(
             Released(
                 start=point.shift,
                 transform=point.transform * math.sqrt(phi),
-                equations=release.information * math.sqrt(phi),
-                left=release.score,
+                equations=H * math.sqrt(phi),
+                left=release.score * told,
                 covariance=W,
                 prior=prior,
                 degrees=release.degrees,
@@ -63,16 +72,31 @@ def laws_for_choice(seen: Seen) -> tuple[Released, ...]:
 
 def _dispersion(release: Release, family: Family, rows: float) -> float:
     """Return phi, above the noise in it; 1 at least where it is known to be that."""
-    d = release.point.size
-    whole = max(float(np.trace(release.information)), TUNING.least_count * rows * d)
+    # At a locating look both traces are multiples of one count, however far noise moved it.
+    least = 1.0 if release.together else TUNING.least * rows * release.point.size
+    whole = max(float(np.trace(release.information)), least)
     phi = held(max(release.trace, 2 * release.middle_sd) / whole, 1e-30)
     return phi if family.dispersed else max(phi, 1.0)
 
 
-def _law(release: Release, phi: float, prior: float) -> tuple[Floats, Floats, Floats]:
-    """Return W, and the posterior's mean and covariance of theta."""
-    H, s = release.information, release.score
-    values, Q = eigen(H)
+def moved(release: Release, family: Family) -> Floats:
+    """Return by what a score moves with the fit: H, less what is cut whatever the fit is.
+
+    Of a locating look residuals are cut at tau; where they are normal their mean square as cut says
+    what share of them is within. Where noise has thrown the fit off it is none, and nothing is
+    told by the score.
+    """
+    if not release.together or family.blind:
+        return release.information
+    square = release.trace / max(float(np.trace(release.information)), 1.0)
+    share = float(np.interp(square / release.limits[1] ** 2, _SQUARES, _WITHIN))
+    return share * release.information
+
+
+def _noise(release: Release, H: Floats, phi: float, prior: float) -> Floats:
+    """Return W; H is `moved`."""
+    s = release.score
+    values, Q = eigen(release.information)
     size, theta = len(s), np.zeros(len(s))
     own = phi * (Q * np.maximum(values, 0.0)) @ Q.T + held(release.score_sd) ** 2 * np.eye(size)
     spread, precision = prior * phi * np.eye(size), np.eye(size) / (prior * phi)
@@ -84,7 +108,7 @@ def _law(release: Release, phi: float, prior: float) -> tuple[Floats, Floats, Fl
         seen = H @ inverse(W)
         spread = inverse(seen @ H + precision)
         theta = spread @ (seen @ s)
-    return W, theta, spread
+    return W
 
 
 def point_of_chosen(seen: Seen, columns: Sequence[int]) -> Point:
@@ -99,9 +123,10 @@ def point_of_chosen(seen: Seen, columns: Sequence[int]) -> Point:
     """
     release, at = seen.releases[-1], list(columns)
     point, phi = release.point, _dispersion(release, seen.family, seen.rows)
-    W, _, _ = _law(release, phi, priors(point.size)[0])
+    H = moved(release, seen.family)
+    W = _noise(release, H, phi, priors(point.size)[0])
     back = pseudo(point.rows)  # (1, x) = back (1, u)
-    count = max(float(release.information[0, 0]), TUNING.least_count * seen.rows)
+    count = max(float(release.information[0, 0]), TUNING.least * seen.rows)
     moments = back @ release.information @ back.T / count
     means = np.clip(moments[0, at], -1.0, 1.0)
     spread = moments[np.ix_(at, at)] - np.outer(means, means)
@@ -114,8 +139,8 @@ def point_of_chosen(seen: Seen, columns: Sequence[int]) -> Point:
     whitening = turn.T @ whitening
     chosen = [0, *at]
     towards = pseudo(point.transform)  # theta = towards (beta - shift)
-    A = release.information @ towards[:, chosen]
-    told = release.score + release.information @ (towards @ point.shift)
+    A = H @ towards[:, chosen]
+    told = release.score + H @ (towards @ point.shift)
     known = A.T @ inverse(W)
     scale = inverse(towards[:, chosen].T @ towards[:, chosen]) * phi
     b = inverse(known @ A + inverse(scale)) @ (known @ told + inverse(scale) @ point.shift[chosen])

@@ -22,8 +22,8 @@ from dpreg.arrays import Floats
 
 __all__ = ["exp"]
 
-_INVERSE: Final = 1.4426950408889634
-_HIGH: Final = 0.6931471803691238
+_INVERSE: Final = 1.4426950408889634  # by definition
+_HIGH: Final = 0.6931471803691238  # precision
 """ln 2 to 32 bits: its product with an integer of up to 2**20 is exact."""
 _LOW: Final = 1.9082149292705877e-10
 _TERMS: Final = tuple(1 / math.factorial(k) for k in range(13, -1, -1))

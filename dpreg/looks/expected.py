@@ -16,6 +16,7 @@ import numpy as np
 
 from dpreg.arrays import Floats
 from dpreg.columns import ColumnType
+from dpreg.looks.chosen import moved
 from dpreg.looks.described import Described
 from dpreg.looks.families import Family
 from dpreg.looks.loop import Seen, look
@@ -118,9 +119,8 @@ def without_noise(rows: Expected, seen: Seen, beta: Floats) -> Seen:
     exact = _Quiet(*(getattr(rows, one.name) for one in fields(rows)))
     told = exact.locating(last.point, seen.family, last.limits, Fraction(last.share), 0.0)
     theta = pseudo(last.point.transform) @ (beta - last.point.shift)
-    told = replace(
-        last, information=told.information, score=told.information @ theta, trace=told.trace
-    )
+    told = replace(last, information=told.information, trace=told.trace)
+    told = replace(told, score=moved(told, seen.family) @ theta)
     return replace(seen, releases=(*seen.releases[:-1], told))
 
 

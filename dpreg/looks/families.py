@@ -25,9 +25,8 @@ from dpreg.looks.exact_exp import exp
 __all__ = ["FAMILIES", "Binomial", "Family", "Linear", "Poisson", "Terms", "family_of"]
 
 _REACH: Final = 12.0
-"""Predictors of a yes/no response are kept within +-12: a probability of 6e-6."""
-_DEPTH: Final = 12.0
-"""Those of a count within 12 below the logarithm of its cap."""
+"""Predictors of a yes/no response are kept within +-12, a probability of 6e-6; those of a count
+within 12 below the logarithm of its cap."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,15 +57,12 @@ class Family(Protocol):
         yes/no response has two values, and a limit that saw which would move the odds of rare ones.
     dispersed : bool
         Whether the dispersion is not known.
-    steep : float
-        Largest standard deviation of predictors while the fit is being located.
     """
 
     link: ClassVar[str]
     ratio: ClassVar[str | None]
     blind: ClassVar[bool]
     dispersed: ClassVar[bool]
-    steep: ClassVar[float]
 
     @property
     def name(self) -> str:
@@ -105,7 +101,6 @@ class Linear:
     ratio: ClassVar[str | None] = None
     blind: ClassVar[bool] = False
     dispersed: ClassVar[bool] = True
-    steep: ClassVar[float] = 2.5
 
     @property
     def name(self) -> str:
@@ -155,7 +150,6 @@ class Binomial:
     ratio: ClassVar[str | None] = "odds ratio"
     blind: ClassVar[bool] = True
     dispersed: ClassVar[bool] = False
-    steep: ClassVar[float] = 6.0
 
     @property
     def name(self) -> str:
@@ -181,17 +175,18 @@ class Binomial:
 
     def predictor(self, mean: float) -> float:
         """Return log(p / (1 - p)), p = mean / trials, within the limits."""
-        held = min(max(mean / self.trials, 1e-5), 1 - 1e-5)
+        least = 1 / (1 + math.exp(_REACH))
+        held = min(max(mean / self.trials, least), 1 - least)
         return math.log(held / (1 - held))
 
     def centre(self, mean: float, variance: float) -> float:
         """Return the middle of normal predictors: a probit's attenuation undone."""
-        return self.predictor(mean) * math.sqrt(1 + variance * math.pi / 8)
+        return self.predictor(mean) * math.sqrt(1 + variance * math.pi / 8)  # by definition
 
     def slope(self, mean: float, explained: float) -> float:
         """Return the mean of p (1 - p): its value at the mean less the variance of p."""
         at = mean * (1 - mean / self.trials)
-        return max(at - explained / self.trials, 0.35 * at)
+        return max(at - explained / self.trials, 0.5 * at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +207,6 @@ class Poisson:
     ratio: ClassVar[str | None] = "rate ratio"
     blind: ClassVar[bool] = False
     dispersed: ClassVar[bool] = True
-    steep: ClassVar[float] = 2.5
 
     @property
     def name(self) -> str:
@@ -223,7 +217,7 @@ class Poisson:
     def limits(self) -> tuple[float, float]:
         """The least and the largest linear predictor."""
         top = math.log(self.cap)
-        return top - _DEPTH, top
+        return top - _REACH, top
 
     def terms(self, eta: Floats) -> Terms:
         """Return exp(eta), twice."""

@@ -42,7 +42,7 @@ moves u_i or e by at most one: finer coordinates would resolve the rounding of c
 longer row of L is scaled down as a whole, which keeps its direction, and so is (b_0, b)."""
 
 _LARGEST_SUM: Final = 2**33
-_LARGEST_SHIFT: Final = 52
+_LARGEST_SHIFT: Final = 52  # precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Form:
     def nearest(cls, constant: float, slopes: Sequence[float]) -> Form:
         """Round to the finest grid on which the sum of absolute integers is at most 2**33."""
         total = abs(constant) + math.fsum(map(abs, slopes))
-        shift = min(_LARGEST_SHIFT, 33 - math.frexp(total)[1] + 1) if total else 0
+        shift = min(_LARGEST_SHIFT, 33 - math.frexp(total)[1] + 1) if total else 0  # precision
         while True:
             unit = 2.0**shift
             whole = [round(value * unit) for value in (constant, *slopes)]

@@ -9,7 +9,7 @@ whatever the model, right or wrong:
 
 - C, the noise: that of s, and that of H times theta, information_sd^2 (|theta|^2 I + theta theta');
 - B, what limits may have cut of the score, nothing where no row of the box reaches them:
-  TUNING.allowance times the bound of `limits`, any way;
+  the bound of `limits`, any way;
   or, where the released tail says that few rows carry the fit, what scores beyond S come to if
   their chance falls as the inverse square, q / (2 S ln 2), q the sum of |s_i|^2 - S^2/4 beyond S/2;
 - D, what is not known of H: rows far out were limited in it, and where an earlier look had shown
@@ -23,7 +23,7 @@ at least, and these have public limits: its prior is N(0, h^2) as well, h half t
 a level that nobody has takes nothing of the others. T is the mean of theta theta' by the posterior,
 so that the law is a fixed point, sought from the prior downwards. In C theta's directions count
 together, and a hidden one would drown all others: there the prior is what the looks before usually
-leave over, N(0, phi 4 d/n I), or theta as it is found where that is larger.
+leave over, N(0, phi TUNING.over d/n I), or theta as it is found where that is larger.
 
 The truth lies around beta with the sandwich H^-1 M H^-1, in which M is drawn towards phi H by the
 ratio of its noise to the spread that such a matrix has. M adds up rows, or persons: robust errors.
@@ -121,7 +121,7 @@ def law(release: Release, family: Family, rows: float, described: Described | No
     H = lifted(release.information, point, rows)
     phi = release.dispersion(H, rows)
     if not family.dispersed:
-        phi = max(phi, TUNING.least_phi)
+        phi = max(phi, TUNING.least)
     values, Q = eigen(H)
     norm = noise_norm(release.information_sd, d)
     root = (Q * np.sqrt(np.maximum(values, 0.5 * norm))) @ Q.T
@@ -132,11 +132,11 @@ def law(release: Release, family: Family, rows: float, described: Described | No
         trust = 1 / (1 + held(noise / (TUNING.sandwich * phi)) ** 2)
         inner = inner + trust * (turned @ release.middle @ turned - inner)
         values, Q = eigen(inner)
-        inner = (Q * np.clip(values, TUNING.least_phi * phi, phi / TUNING.least_phi)) @ Q.T
+        inner = (Q * np.clip(values, TUNING.least * phi, phi / TUNING.least)) @ Q.T
     heavy = max(release.tail, 0.0) / max(release.trace, 2 * release.trace_sd)
     cut, cuts = 0.0, release.cuts and not release.together
     if cuts:
-        cut = TUNING.allowance * cut_score(rows, d, phi, release.limits[1]) / math.sqrt(d)
+        cut = cut_score(rows, d, phi, release.limits[1]) / math.sqrt(d)
     if cuts and heavy > TUNING.heavy:
         cut = max(cut, release.tail / (2 * math.log(2) * release.limits[1]) / math.sqrt(d))
     return Law(
@@ -225,15 +225,15 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
     prior = inverse_of(free + levels)
     b, spread, near = around, prior, prior
     sure = known = free
-    usual = 4 * size * max(one.dispersion, one.noise) / max(one.rows, 1.0)
+    usual = TUNING.over * size * max(one.dispersion, one.noise) / max(one.rows, 1.0)
     for _ in range(_STEPS):
         theta = J @ b - inverse @ one.shift
         W, D = _noise(one, theta, J @ near @ J.T), _unsure(one, theta, J @ spread @ J.T)
         Wi = inverse_of(J.T @ (W + D + one.middle) @ J)
         known = A.T @ Wi @ A
         spread = inverse_of(known + free + levels)
-        shrunk = known + TUNING.nearer * free + levels
-        b = inverse_of(shrunk) @ (A.T @ Wi @ told + TUNING.nearer * free @ around)
+        shrunk = known + TUNING.prior * free + levels
+        b = inverse_of(shrunk) @ (A.T @ Wi @ told + TUNING.prior * free @ around)
         left = max(usual, float(theta @ theta) / size)
         near = inverse_of(known + free * (TUNING.prior * one.dispersion / left) + levels)
         Wi = inverse_of(J.T @ (W + one.middle) @ J)
@@ -269,10 +269,9 @@ def _unsure(one: Law, theta: Floats, spread: Floats) -> Floats:
     square = np.outer(theta, theta) + spread
     values, Q = eigen(one.gap)
     along = np.einsum("ij,ik,kj->j", Q, square, Q)
-    reach = values + TUNING.gap * math.sqrt(2) * one.information_sd * (
-        values > TUNING.least_gap * one.rows
-    )
+    reach = values + TUNING.gap * math.sqrt(2) * one.information_sd * (values > _NOTHING * one.rows)
     return np.asarray((Q * (reach**2 * along)) @ Q.T, dtype=np.float64)
 
 
 _STEPS: Final = 8  # precision: steps of a fixed point that contracts
+_NOTHING: Final = 2.0**-20  # precision: of a lift, a row

@@ -61,10 +61,10 @@ def fit_limits(
     loud = math.inf
     if information_sd > 0:
         loud = TUNING.loud * rows / (2 * math.sqrt(size) * information_sd)
-    A = min(max(loud, 1.5 * size * several), 25.0 * size * several)
+    A = min(max(loud, 2 * size * several), TUNING.most * size * several)
     a = 2 / score_sd
     heard = a / math.sqrt(1 + a / 2)
-    wide = (TUNING.limit * heard * max(rows, 1.0) * size / math.sqrt(2)) ** (1 / 3)
+    wide = (TUNING.limit * heard * max(rows, 1.0) * size / math.sqrt(2)) ** (1 / 3)  # by definition
     S = math.sqrt(dispersion) * max(wide, TUNING.least_limit * math.sqrt(size))
     return held(min(A, farthest[0])), held(min(S, farthest[1]))
 

@@ -33,10 +33,10 @@ __all__ = [
     "usual_reach",
 ]
 
-_NODES: Final = np.polynomial.hermite_e.hermegauss(21)[0]
-_WEIGHTS: Final = np.polynomial.hermite_e.hermegauss(21)[1] / math.sqrt(2 * math.pi)
-_LEAST_SHARE: Final = 1e-4
-"""Probabilities and shares of trials are kept so far from 0 and 1."""
+_NODES: Final = np.polynomial.hermite_e.hermegauss(21)[0]  # precision
+_WEIGHTS: Final = np.polynomial.hermite_e.hermegauss(21)[1] / math.sqrt(2 * math.pi)  # precision
+_LEAST: Final = 1e-4
+"""Probabilities and weights are kept so far from 0, and probabilities from 1."""
 
 
 def noise_norm(sd: float, size: int) -> float:
@@ -47,7 +47,7 @@ def noise_norm(sd: float, size: int) -> float:
 def mean_weight(family: Family, middle: float, variance: float) -> float:
     """Return the mean weight of normal predictors."""
     weights = family.terms(middle + _NODES * math.sqrt(variance)).weight
-    return max(float(_WEIGHTS @ weights), 1e-4 * min(family.cap, 1.0))
+    return max(float(_WEIGHTS @ weights), _LEAST * min(family.cap, 1.0))
 
 
 def usual_reach(family: Family, point: Point) -> float:
@@ -72,13 +72,14 @@ def from_box(box: Box, family: Family, described: Described) -> tuple[Point, Fam
     means = np.clip(cells[0] / n, -1.0, 1.0)
     S = cells / n - np.outer(means, means)
     noise = sd / n
-    nu = noise_norm(float(np.sqrt((noise[np.ix_(at, at)] ** 2).mean())), size) * TUNING.box_noise
+    nu = noise_norm(float(np.sqrt((noise[np.ix_(at, at)] ** 2).mean())), size)
     values, Q = eigen(S[np.ix_(at, at)])
     kept = np.maximum(values, 0.0)
     total = unit**2 * (max(float(S[last, last]), 0.0) + float(noise[last, last]))
     mean = base + unit * float(means[last])
     if math.isfinite(family.limits[0]):
-        mean = min(max(mean, 0.004 * family.cap), 0.98 * family.cap)
+        least = max(unit * float(noise[0, last]), _LEAST * family.cap)
+        mean = min(max(mean, least), family.cap - least)
     cross = S[at, last] * unit
     offsets, known = list(described.offsets), np.array(described.known)
     slope = family.slope(mean, 0.0)
@@ -88,13 +89,13 @@ def from_box(box: Box, family: Family, described: Described) -> tuple[Point, Fam
     sx, sxy = float(noise[np.ix_(at, at)].max()), float(noise[at, last].max()) * unit
     ratio = max(total, 1e-12) / max(float(kept.sum()), nu)
     ridge = 0.0 if values[0] > 2 * nu else (sxy**2 + sx**2 * ratio) * size / ratio
-    low = np.maximum(values, 0.2 * nu)
-    b = Q @ (low / (low * low + ridge + 0.05 * nu * nu) * cross)
+    low = np.maximum(values, 0.5 * nu)
+    b = Q @ (low / (low * low + ridge) * cross)
     explained = float((kept * (Q.T @ b) ** 2).sum())
     slope = family.slope(mean, explained)
     slopes = b / slope
     variance = float((kept * (Q.T @ slopes) ** 2).sum())
-    most = family.steep / 2.5
+    most = TUNING.longest / 2
     if variance > most**2:
         slopes, variance = slopes * (most / math.sqrt(variance)), most**2
     around = variance + float(known @ S[np.ix_(offsets, offsets)] @ known) if offsets else variance
@@ -105,7 +106,7 @@ def from_box(box: Box, family: Family, described: Described) -> tuple[Point, Fam
     rest = max(total - explained, 0.0) + unit**2 * float(noise[last, last])
     phi = held(min(max(rest, 1e-6 * total), total) / slope, 1e-30) if family.dispersed else 1.0
     spread = kept / (kept + 0.5 * nu)
-    sure = np.maximum(kept - 0.7 * nu, 0.0) / (kept + 0.5 * nu)
+    sure = np.maximum(kept - TUNING.sure * nu, 0.0) / (kept + 0.5 * nu)
     L = (Q / np.sqrt(kept + 0.5 * nu)).T
     return Point(means[at], L, slopes, middle, weight, phi, spread, sure), family, n
 
@@ -125,7 +126,7 @@ def _of_trials(
     usual = trials.scale[0] + trials.scale[1] * float(means[trials.column])
     usual = min(max(usual, 1.0), trials.most)
     share = (base + unit * float(means[-1])) / usual
-    share = min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
+    share = min(max(share, _LEAST), 1 - _LEAST)
     part = share * trials.scale[1] / unit
     turn = np.eye(len(cells))
     turn[-1, trials.column] = -part
@@ -136,7 +137,7 @@ def _of_trials(
 
 def lifted(information: Floats, point: Point, rows: float) -> Floats:
     """Return released information, no less than what an earlier look showed of the columns."""
-    count = max(float(information[0, 0]), TUNING.least_count * rows)
+    count = max(float(information[0, 0]), TUNING.least * rows)
     means = information[0, 1:]
     inner = information[1:, 1:] - np.outer(means, means) / count
     shown = point.sure > 0
@@ -206,7 +207,7 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     point, H = release.point, release.information
     d, phi = point.size, point.dispersion
     norm = noise_norm(release.information_sd, d)
-    prior = max(phi if first else 0.0, 4.0 * d * phi / rows)
+    prior = max(phi if first else 0.0, TUNING.over * d * phi / rows)
     ridge = release.score_sd * (release.score_sd / prior)
     K = lifted(H, point, rows)
     values, Q = eigen(K)
@@ -218,22 +219,22 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
         step = step * (TUNING.longest / length)
     length = min(length, TUNING.longest)
     moved = length * length * point.weight / phi
-    count = max(float(H[0, 0]), TUNING.least_count * rows)
+    count = max(float(H[0, 0]), TUNING.least * rows)
     g, nu = H[0, 1:] / count, norm / count
     least = float(eigen(H[1:, 1:] / count - np.outer(g, g))[0][0]) if d > 1 else 1.0
-    whole = max(float(K[0, 0]), TUNING.least_count * rows)
+    whole = max(float(K[0, 0]), TUNING.least * rows)
     values, Q = eigen(K[1:, 1:] / whole - np.outer(g, g))
     kept = np.maximum(values, 0.0)
     L, m = point.whitening, point.centre
     slopes = point.slopes + L.T @ step[1:]
     inverse = pseudo(L)
-    centre = np.clip(m + inverse @ np.clip(g, -5, 5), -1, 1)
+    centre = np.clip(m + inverse @ g, -1, 1)
     middle = point.middle + float(step[0]) + float((centre - m) @ slopes)
     weight = point.weight
     if family.dispersed:
         phi = release.dispersion(K, rows)
-    fresh = weight * min(max(count / rows, 0.2), 5.0)
-    fresh = max(fresh, 1e-4 * min(family.cap, 1.0))
+    fresh = weight * min(max(count / rows, TUNING.least), 1 / TUNING.least)
+    fresh = max(fresh, _LEAST * min(family.cap, 1.0))
     if family.dispersed:
         phi = held(phi * weight / fresh, 1e-30)
     middle = min(max(middle, family.limits[0]), family.limits[1])
@@ -249,15 +250,15 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
         kept / (kept + 0.5 * nu),
         shown * np.maximum(kept - TUNING.sure * nu, 0.0) / (kept + 0.5 * nu),
     )
-    if found.variance > family.steep**2:
-        found = replace(found, slopes=slopes * (family.steep / math.sqrt(found.variance)))
+    if found.variance > TUNING.longest**2:
+        found = replace(found, slopes=slopes * (TUNING.longest / math.sqrt(found.variance)))
     return found, Moved(moved, length, least, abs(math.log(fresh / weight)))
 
 
 def explained(release: Release, rows: float) -> float:
     """Return the variance of the predictor at a point, from the information that was released."""
     point, H = release.point, release.information
-    count = max(float(H[0, 0]), TUNING.least_count * rows)
+    count = max(float(H[0, 0]), TUNING.least * rows)
     g = H[0, 1:] / count
     spread = H[1:, 1:] / count - np.outer(g, g)
     along = pseudo(point.whitening.T) @ point.slopes

@@ -105,10 +105,11 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
         releases.append(release)
         left -= share
         point, moved = advance(release, family, count, first=place == 0)
-        hidden = moved.least < TUNING.hidden and (place < 1 or moved.least > 1.3 * seen)
-        seen = max(moved.least, 0.02)
+        hidden = moved.least < TUNING.least and (place < 1 or moved.least > seen)
+        seen = max(moved.least, 0.0)
         settled = moved.step <= TUNING.moved and moved.weight <= TUNING.settled
-        done = settled and not hidden
+        shown = release.trace >= TUNING.shown * release.trace_sd or not family.dispersed
+        done = settled and shown and not hidden
         if plan.locating:
             if done or not math.isfinite(family.limits[0]):
                 break
@@ -206,7 +207,7 @@ def _locating(
     limits = locating_limits(point, choosing=plan.locating, gaussian=plan.gaussian)
     if plan.locating and family.blind:
         limits = limits[0], TUNING.residual_blind * usual_reach(family, point)
-    signal = point.size * min(4.0 * point.size / count, 1.0) * point.dispersion
+    signal = point.size * min(TUNING.over * point.size / count, 1.0) * point.dispersion
     if plan.locating:
         signal = TUNING.left * point.dispersion * (limits[0] / limits[1]) ** 2
     return rows.locating(point, family, limits, share, signal)

@@ -35,7 +35,7 @@ from dpreg.privacy.protection import Protection
 __all__ = ["MOST_PASSES", "NOISES", "LookPlan", "Opened", "fresh_share", "plan_looks"]
 
 NOISES: Final = ("gaussian", "matrix-laplace")
-MOST_PASSES: Final = 2 + max(len(TUNING.early), len(TUNING.locating_pure))
+MOST_PASSES: Final = 2 + max(TUNING.looks, TUNING.looks_pure)
 """The most passes that looks make."""
 
 _BOX_SIGNAL: Final = 0.25
@@ -83,6 +83,11 @@ class LookPlan:
         return self.protection.person is not None
 
     @property
+    def whole(self) -> bool:
+        """Whether all rows of each person count, however many."""
+        return self.persons and not self.protection.capped
+
+    @property
     def several(self) -> int:
         """Rows of a person that limits are made for: what the caller expects, where rows come so.
 
@@ -93,14 +98,18 @@ class LookPlan:
     @property
     def box_share(self) -> Fraction:
         """The first look's share."""
-        return _share(TUNING.box if self.gaussian else TUNING.box_pure)
+        if self.gaussian:
+            return _share(TUNING.early)
+        return _share(TUNING.choosing_pure[-1] if self.chooses else TUNING.early_pure)
 
     @property
     def early(self) -> tuple[Fraction, ...]:
         """Shares of the looks between the first and the last: at most so many are made."""
         if self.locating:
             return tuple(map(_share, TUNING.choosing if self.gaussian else TUNING.choosing_pure))
-        return tuple(map(_share, TUNING.early if self.gaussian else TUNING.locating_pure))
+        if self.gaussian:
+            return (_share(TUNING.early),) * TUNING.looks
+        return (_share(TUNING.early_pure),) * TUNING.looks_pure
 
     @property
     def locating(self) -> bool:
@@ -146,7 +155,7 @@ class LookPlan:
                 middle="matrix" if last else "trace",
                 tail=_share(TUNING.tail) if last else Fraction(0),
             )
-        trace, tail = _share(TUNING.middle_pure), _share(TUNING.tail_pure)
+        trace = tail = _share(TUNING.trace_pure)
         shares = Fraction(0), 1 - trace - tail, trace
         return pure_fit(self.columns, own, self.protection, shares=shares, tail=tail)
 
@@ -273,9 +282,10 @@ def plan_looks(
         return LookPlan(triangle, d, gaussian, cost.eps, pure, protection, chooses, later)
     box, joint = len(triangle.columns) + 1, (d + 1) * (d + 2) // 2
     trace, last = fit_cells(d, "trace"), fit_cells(d, "matrix") + 1
-    looks = len(TUNING.early) * trace + last
-    if chooses:
-        looks = max(looks, (len(TUNING.choosing) + 1) * joint) + (trace + last) * (later > 0)
+    looks = TUNING.looks * trace + last
+    if chooses and protection.person is None:
+        looks = (len(TUNING.choosing) + 1) * joint
+    looks += (trace + last) * (later > 0)
     cells = box * (box + 1) // 2 + looks
     whole = Fraction(looks_ratio(cost.eps, cost.delta, cells)) ** 2
     return LookPlan(triangle, d, gaussian, whole, cost, protection, chooses, later)
@@ -287,4 +297,4 @@ def fresh_share(delta: Fraction) -> Fraction:
 
 
 def _share(number: float) -> Fraction:
-    return Fraction(round(number * 1000), 1000)
+    return Fraction(round(number * 1000), 1000)  # precision

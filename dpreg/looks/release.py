@@ -92,6 +92,6 @@ class Release:
             H as it is used.
         rows : float
         """
-        trace = max(float(np.trace(information)), TUNING.least_count * rows * self.point.size)
+        trace = max(float(np.trace(information)), TUNING.least * rows * self.point.size)
         most = self.limits[1] ** 2 * (trace if self.together else rows)
         return held(min(max(self.trace, 2 * self.trace_sd), most) / trace, 1e-60)

@@ -76,7 +76,7 @@ PIECE: Final = 8192
 """Rows worked on together: their products are exact (`dpreg.looks.sums`), and memory stays near."""
 _ALONE: Final = 1 << 18
 """Multiplications of a product up to which OpenBLAS leaves it to the thread that asks for it."""
-_LEAST_STEP: Final = 64
+_LEAST_STEP: Final = 64  # work
 _LONG: Final = 2.0**26
 """Of a person's row: 64 limits. Squares stay exact, and 2**11 such rows do not saturate."""
 _FAR: Final = 2.0**30

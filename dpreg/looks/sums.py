@@ -26,7 +26,7 @@ from dpreg.sources.persons import PERSON
 
 __all__ = ["Exact", "LookTally", "exact_sums"]
 
-_FLUSH: Final = 512
+_FLUSH: Final = 512  # proved
 _UNIT: Final = 1 << CELL_BITS
 _QUARTER: Final = 2.0 ** (2 * CELL_BITS - 2)
 

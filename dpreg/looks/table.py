@@ -190,7 +190,9 @@ class Taken(ABC):
         information = R * R * np.array([_noisy(row, own[:d]) for row, own in pairs])
         squares = tau * tau * float(_noisy([exact.middle], [drawn[d][d]])[0])
         sd = noise.sd
-        count = max(float(information[0, 0]), 1.0)
+        # Weights of a linear model are 1, whatever noise made of their mean.
+        own = 1.0 if math.isfinite(family.limits[0]) else at.weight
+        count = max(float(information[0, 0]) * own, 1.0)
         return Release(
             point=at,
             information=information,

@@ -6,7 +6,7 @@ arguments, travels with the call's account, and is written into its claim and it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dpreg.errors import ArgumentError, shown
@@ -44,6 +44,8 @@ class Protection:
     person : str, optional
         The column that identifies the person. At most `contributions` rows of each person are then
         used, and the number of rows is private under both relations (`dpreg.sources.persons`).
+    capped : bool
+        Whether the caller asked for that number: looks use all rows of a person otherwise.
 
     Raises
     ------
@@ -54,6 +56,7 @@ class Protection:
     neighbors: str
     contributions: int = 1
     person: str | None = None
+    capped: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check both."""

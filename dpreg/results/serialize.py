@@ -145,6 +145,12 @@ _SPECIAL: Final[Mapping[Any, Codec]] = {
 """Classes whose codec is not made of their fields alone."""
 
 
+_READ: Final[dict[type[Any], Mapping[str, Codec]]] = {}
+"""Classes whose annotations were read: that takes longer than to write a result."""
+
+
 def fields_of(kind: type[Released]) -> Mapping[str, Codec]:
     """Return the codec of every field of a class of results, from the fields' annotations."""
-    return codecs_of(kind, special=_SPECIAL)
+    if kind not in _READ:
+        _READ[kind] = codecs_of(kind, special=_SPECIAL)
+    return _READ[kind]

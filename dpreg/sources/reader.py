@@ -124,23 +124,20 @@ class Reader:
         """Note the number of rows that a pass came across."""
         self._counted = rows
 
-    def hold(self) -> bool:
+    @property
+    def rereadable(self) -> bool:
+        """Whether the table can be gone through several times, or its rows may be held for it."""
+        return self.source.rereadable or (isinstance(self.source, LocalSource) and self.source.hold)
+
+    def hold(self) -> None:
         """Have a fleeting table's rows kept at the first pass, where its owner lets them be.
 
         Call it before the charge, when all columns have been settled.
-
-        Returns
-        -------
-        bool
-            Whether the table can be gone through several times.
         """
         source = self.source
-        if self._held is None and isinstance(source, LocalSource) and source.fleeting:
-            if not source.hold:
-                return source.rereadable
+        if isinstance(source, LocalSource) and source.fleeting and source.hold:
             named = self._columns if self.persons is None else self.persons.read_with(self._columns)
-            self._held = HeldSource(source, named)
-        return self._held is not None or source.rereadable
+            self._held = self._held or HeldSource(source, named)
 
     def every_row(self, columns: Mapping[str, ColumnType]) -> Reader:
         """Return a reader that brings all rows of each person, and counts on."""
@@ -162,11 +159,13 @@ class Reader:
         if self.persons is not None:
             return  # rows that are kept have been brought here, or are on a cluster
         uncounted = counts and self.source.rows is None
-        if passes + uncounted > 1 and not self.hold():
+        if passes + uncounted > 1 and not self.rereadable:
             raise DataError(
                 f"data can be read once, and this call must read it {passes + uncounted} times: "
                 "let its rows be held, or give a table that stays"
             )
+        if passes + uncounted > 1:
+            self.hold()
 
     def total(
         self,

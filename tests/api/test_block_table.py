@@ -207,7 +207,9 @@ def test_nothing_is_read_or_counted_before_the_charge_where_n_is_private(
 ):
     log: list[str] = []
     honest = Ledger.charge
-    monkeypatch.setattr(Ledger, "charge", lambda *args: (log.append("charge"), honest(*args))[1])
+    monkeypatch.setattr(
+        Ledger, "charge", lambda *args, **more: (log.append("charge"), honest(*args, **more))[1]
+    )
     result = sample_aggregate(
         lambda block: block["a"].mean(), Noted(frame(), log, once), schema=SCHEMA, eps=1,
         bounds=(0, 9), neighbors=neighbors, blocks=blocks, by="g", budget=Ledger(1),

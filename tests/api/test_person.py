@@ -78,13 +78,15 @@ def test_every_key_is_drawn_for_its_call_alone(call, monkeypatch):
         drawn.append(secret_key(unsafe_seed))
         return drawn[-1]
 
-    secret_key = persons.secret_key
+    used, secret_key, read = set(), persons.secret_key, persons.PersonId
     monkeypatch.setattr(persons, "secret_key", listening)
+    monkeypatch.setattr(persons, "PersonId", lambda key: (used.add(key), read(key))[1])
     for _ in range(2):
         ask(call, panel(people=60))
     assert len(asked) >= 2
     assert set(asked) == {None}
     assert len(set(drawn)) == len(drawn)
+    assert used == set(drawn)
 
 
 @each_call
@@ -94,9 +96,7 @@ def test_the_number_of_rows_is_told_under_no_relation(call, neighbors):
     assert result.nobs is None
     assert result.claim.person == "who"
     assert "all rows of any one person, the number of rows being private" in result.claim.sentence
-    used = "however many: they were summed" if result.claim.whole else "at most 2 rows were used"
-    assert used in result.claim.sentence
-    assert result.claim.whole == (call in ("dp_ols", "dp_glm"))
+    assert "at most 2 rows were used" in result.claim.sentence
     assert result.spent.eps == 2
 
 
@@ -202,7 +202,7 @@ def test_a_stream_that_is_read_once_will_do_for_any_number_of_passes():
     assert "bounds have to be bought" in result.notes[0]
     with pytest.warns(DpregWarning, match="leaves out x"):
         result = ask("dp_ols", pa.Table.from_pandas(panel()).to_reader(100), schema=bare)
-    assert (result.method, result.passes) == ("adaptive", 9)  # all rows are brought together too
+    assert (result.method, result.passes) == ("adaptive", 8)  # of the rows that were kept
     stream = as_source(pa.Table.from_pandas(panel()).to_reader(100), hold=False)
     ledger = dpreg.Ledger(9)
     with pytest.raises(DataError, match="Declare the bounds"):
@@ -270,3 +270,24 @@ def test_halves_of_whole_persons_may_each_spend_the_whole_of_delta():
     halves = drawn.budget[drawn.budget["rows"].isin(["half 1", "half 2"])]
     assert set(halves["delta"]) - {"0"} == {"0.000001"}
     assert str(drawn.spent) == "eps=2, delta=0.000001"
+
+
+@pytest.mark.parametrize("call", ["dp_ols", "dp_glm"])
+@both_relations
+def test_looks_use_all_rows_of_a_person_unless_a_cap_is_given(call, neighbors):
+    one = panel(people=2_000, visits=5)
+    more = one.loc[one.index.repeat(3)].reset_index(drop=True)
+    asked = {"eps": 1e6, "delta": "1e-6", "unsafe_seed": 1, "neighbors": neighbors}
+
+    def told(data, **options):
+        result = ask(call, data, **asked, **options)
+        return result, result.releases[0].information[0, 0]
+
+    result, rows = told(more, contributions=None)
+    assert result.claim.whole
+    assert "however many: they were summed" in result.claim.sentence
+    assert rows > 2_500  # sums of a person are limited
+    capped, rows = told(more, contributions=1)
+    assert not capped.claim.whole
+    assert "at most one row was used" in capped.claim.sentence
+    assert rows == pytest.approx(2_000, rel=0.01)

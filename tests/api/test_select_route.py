@@ -144,7 +144,7 @@ def test_the_share_of_a_fresh_look():
 
     assert shares() == [0.15, 0.2, 0.5, 0.15]
     assert shares(shares={"fit": "0.3"}) == [0.15, 0.2, 0.35, 0.3]
-    assert shares(delta="1e-6") == [0.08, 0.15, 0.57, 0.05, 0.15]
+    assert shares(delta="1e-6") == [0.07, 0.15, 0.58, 0.05, 0.15]
 
 
 def test_intervals_of_a_fresh_look_allow_for_all_rows_and_not_for_the_choice():
@@ -154,7 +154,7 @@ def test_intervals_of_a_fresh_look_allow_for_all_rows_and_not_for_the_choice():
     fresh = select(data, eps=1, delta="1e-6", fit="fresh", unsafe_seed=4)
     assert same.bse["a"] < fresh.bse["a"] < 4 * same.bse["a"]
     assert fresh.regression.bse_sampling["a"] == pytest.approx(
-        same.regression.bse_sampling["a"], rel=0.2
+        same.regression.bse_sampling["a"], rel=0.3
     )
 
 
@@ -185,5 +185,15 @@ def test_without_rows_enough_a_fit_falls_to_the_nearest_of_the_paper():
 
 @pytest.mark.parametrize("fit", [None, "fresh"])
 def test_what_the_default_radius_may_do_is_said_once(fit):
-    told = str(select(table(200), eps=1, fit=fit))
+    told = str(select(table(200), eps=1, fit=fit).summary(full=True))
     assert len(re.findall(r"radius (= 1 )?is\s+the\s+default:", told)) == 1
+
+
+def test_looks_at_many_hundred_columns_are_for_those_who_ask_for_them():
+    rng = np.random.default_rng(0)
+    levels = [f"l{i}" for i in range(420)]
+    data = table(2000).assign(f=rng.choice(levels, 2000))
+    told = {"schema": {**SCHEMA, "f": levels}, "neighbors": "add-remove"}
+    wide = select(data, formula="y ~ a + f", expected_rows=10**8, fit=None, **told)
+    assert wide.method == "pcls"
+    assert "would take minutes" in wide.notes[0]

@@ -65,8 +65,11 @@ BEYOND = {
     "delta of one": ({"delta": 1}, "delta"),
     "too many rows": ({"contributions": 10**6 + 1}, "contributions must be at most 1,000,000"),
     "large bounds": ({"schema": SCHEMA | {"a": (0, 1.01e100)}}, "give the column in another unit"),
+    "large bounds below": (
+        {"schema": SCHEMA | {"a": (-1.01e100, 1)}}, "give the column in another unit"
+    ),
     "small bounds": ({"schema": SCHEMA | {"a": (9e-101, 1)}}, "give the column in another unit"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("beyond", BEYOND)

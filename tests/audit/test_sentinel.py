@@ -62,7 +62,7 @@ CALLS: dict[str, Any] = {
     "select, private": lambda d, **o: dpreg.dp_select(
         FIT, d, radius="private", sigma2="private", **o
     ),
-    "select, staged": lambda d, **o: dpreg.dp_select(FIT, d, method="staged", **o),
+    "select, adaptive": lambda d, **o: dpreg.dp_select(FIT, d, method="adaptive", **o),
     "ols, looks": lambda d, **o: dpreg.dp_ols(FIT, d, method="adaptive", **o),
     "ols, looks, pure": lambda d, delta, **o: dpreg.dp_ols(FIT, d, method="adaptive", **o),
     "ols, gram": lambda d, **o: dpreg.dp_ols(FIT, d, method="gram", **o),

@@ -10,7 +10,7 @@ def test_a_run_says_what_holds_and_why_not():
     enough = families.coverage(CELL, 0)
     assert len(enough["hit"]) == 5
     assert 1 < enough["width"] < 2
-    assert "flagged" in families.coverage(Cell("binomial", 400, 8, 0.5), 0)
+    assert "flagged" in families.coverage(Cell("binomial", 200, 8, 0.1), 0)
     line = families.choice(CELL, 0)
     assert line["of"] == line["found"] == line["wald"] == 2
 

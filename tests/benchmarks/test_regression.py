@@ -8,7 +8,7 @@ from benchmarks.regression import gathered
 def cell(eps, **errors):
     methods = {name: {"excess": error} for name, error in errors.items()}
     tried = {name: {"null": error} for name, error in errors.items()}
-    taken = "staged" if "auto" in errors else ""
+    taken = "adaptive" if "auto" in errors else ""
     head = {"data": "drawn", "eps": eps, "delta": 0.0, "taken": taken}
     return {**head, "methods": methods, "tried": tried}
 

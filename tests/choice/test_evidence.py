@@ -66,6 +66,20 @@ def test_of_what_no_equation_speaks_nothing_is_learnt():
     assert Evidence(still).p([2]) == 1.0
 
 
+@pytest.mark.parametrize("least", [0.0, -1.0, -50.0])
+def test_noise_that_is_no_covariance_ends_in_numbers(least):
+    """Whatever was released: an error here would come after the charge."""
+    law = odd_look(2)
+    values, vectors = np.linalg.eigh(law.covariance)
+    values[:4] = least
+    look = Evidence(replace(law, covariance=(vectors * values) @ vectors.T))
+    for columns in ([1], [2, 4], [1, 2, 5]):
+        assert np.isfinite(look.gain(columns))
+        assert 0 <= look.p(columns) <= 1
+    assert look.error(3) > 0
+    assert np.isfinite(look.likeness([[1], [2, 4]])).all()
+
+
 def test_the_order_and_units_of_columns_do_not_matter():
     law = odd_look(1)
     scale = np.array([1, 1e6, 1e-6, 3, 0.5, 2])

@@ -257,22 +257,20 @@ def owned(desk):
 
 
 LOOKS = {
-    "select": ("--method", "staged", "--fit", "same", "--false-inclusions", 0.1),
+    "select": ("--method", "adaptive", "--fit", "same", "--false-inclusions", 0.1),
     "ols": ("--method", "adaptive", "--noise", "matrix-laplace"),
 }
 
 
 @pytest.mark.parametrize("do", LOOKS)
-def test_staged_calls_and_persons_from_the_shell(run, desk, owned, do):
+def test_calls_by_looks_and_persons_from_the_shell(run, desk, owned, do):
     asked = (do, FORMULA, owned, *COMMON, "--eps", 8, *LOOKS[do])
-    staged = dpreg.results.load.from_json(run(*asked, "--json")[0])
-    method, seen = ("staged", staged.looks) if do == "select" else ("adaptive", staged.releases)
-    assert (staged.method, len(seen)) == (method, 3 if do == "select" else 4)
+    looked = dpreg.results.load.from_json(run(*asked, "--json")[0])
+    assert (looked.method, len(looked.releases)) == ("adaptive", 3 if do == "select" else 4)
     private = (*asked, "--neighbors", "add-remove")
     found = run(*private, "--expected-rows", 4000, "--out", "looked.json", "--json")[0]
     assert dpreg.load(desk / "looked.json") == dpreg.results.load.from_json(found)
-    few = {"select": "and there are 3;", "ols": "the table has 3."}
-    assert few[do] in run(*asked, "--expected-rows", 3, code=2)[1]
+    assert "the table has 3." in run(*asked, "--expected-rows", 3, code=2)[1]
     run(*asked, "--expected-rows", "many", code=2)
     by_owner = (*asked, "--person", "owner", "--contributions", 2, "--expected-rows", 4000)
     price = json.loads(run(*by_owner, "--check", "--json")[0])
@@ -299,8 +297,7 @@ def test_a_family_from_the_shell(run, desk):
         run(*told)
         assert what in run("show", "f.json")[0]
         run("report", "f.json", "-o", "f.html")
-        assumed = {"glm": "Errors are robust", "select": "whose mean is that of the model"}
-        assert assumed[call] in (desk / "f.html").read_text()
+        assert "Errors are robust" in (desk / "f.html").read_text()
     run("select", *asked[1:], "--family", "binomial", "--draws", 3, code=2)
 
 
@@ -317,7 +314,7 @@ def test_a_family_is_planned_from_the_shell(run, desk):
     run("plan", "--eps", 1, "--n", 100, "--sigma", 1, code=2)
 
 
-def test_a_batch_knows_the_arguments_of_staged_calls(run, desk, owned):
+def test_a_batch_knows_the_arguments_of_calls_by_looks(run, desk, owned):
     run("ledger", "init", "looks.db", "--eps", 20)
     (desk / "looks.toml").write_text(f"""
         table = "{owned}"
@@ -326,7 +323,7 @@ def test_a_batch_knows_the_arguments_of_staged_calls(run, desk, owned):
         [[call]]
         do = "select"
         formula = "{FORMULA}"
-        method = "staged"
+        method = "adaptive"
         fit = "same"
         person = "owner"
         contributions = 2
@@ -346,7 +343,7 @@ def test_a_batch_knows_the_arguments_of_staged_calls(run, desk, owned):
     run("batch", "looks.toml")
     results = [dpreg.load(desk / name) for name in ("l1.json", "l2.json")]
     assert [(one.method, one.claim.person) for one in results] == [
-        ("staged", "owner"),
+        ("adaptive", "owner"),
         ("adaptive", "owner"),
     ]
     assert results[1].record.ledger.spent_eps == "16"

@@ -131,6 +131,13 @@ def test_wang_wastes_the_whole_and_undercuts_each_part():
     assert broken.whole_eps > 1.5
 
 
+@pytest.mark.parametrize("delta", ["1e-6", "0.001", "0.01", "0.05", "1e-9"])
+@pytest.mark.parametrize("method", ["ssp", "adassp"])
+def test_analytic_noise_keeps_what_it_claims_at_any_delta(method, delta):
+    """As a float .01 is a little more than .01: calls were refused for that."""
+    assert privacy_of_constants(method, "analytic", eps=2, delta=delta).holds
+
+
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("method", METHODS)
 def test_analytic_spends_exactly_what_it_says(method, neighbors):

@@ -108,7 +108,7 @@ def test_nothing_is_read_where_nothing_is_bought():
 
 def test_a_table_that_cannot_be_read_often_enough_is_refused():
     pa = pytest.importorskip("pyarrow")
-    reader = Reader(as_source(pa.table({"a": [1.0], "y": [1.0]}).to_reader()))
+    reader = Reader(as_source(pa.table({"a": [1.0], "y": [1.0]}).to_reader(), hold=False))
     columns = {"y": Numeric(0, 1)}
     check_table(reader, columns, (), counted=False)
     with pytest.raises(DataError, match="read once"):

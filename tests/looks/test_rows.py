@@ -369,6 +369,21 @@ def test_other_persons_change_no_bit(name, together):
 
 
 @TOGETHER
+@KIND
+def test_what_is_missing_in_a_person_s_rows_counts_for_nothing(name, together):
+    rng = np.random.default_rng(15)
+    rows = rows_of(rng, KINDS[name], 2, together=together, limits=(90.0, 1e6))
+    z = rng.uniform(0.1, 0.9, (2, width(rows)))
+    z[:, 0] = 1.0, 0.0
+    k, f = of_persons(rows, z, np.zeros(2))
+    alone_k, alone_f = of_persons(rows, z[:1], np.zeros(1))
+    assert k[:, 1].any() == 0 < np.abs(k[:, 0]).max()
+    np.testing.assert_array_equal(k[:, :1], alone_k)
+    np.testing.assert_array_equal(f[:, :1], alone_f)
+    assert not f[:, 1:].any()
+
+
+@TOGETHER
 @pytest.mark.parametrize("name", ["linear", "counts"])
 def test_a_person_of_one_near_row_is_that_row(name, together):
     """The same maps, but for the last digit: limits that do not bind change nothing."""

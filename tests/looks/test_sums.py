@@ -83,6 +83,18 @@ def test_persons_are_summed_whole(name, together, matrix, monkeypatch):
     assert same(of(tally, parts), whole)
 
 
+def test_more_rows_than_a_float_holds_the_squares_of_are_summed_exactly():
+    rng = np.random.default_rng(6)
+    rows = rows_of(rng, KINDS["linear"], 1, limits=(1.0, 1e-6))
+    z = rng.uniform(0.5, 1.0, (40_001, rows.design.size))
+    z[:, 0] = 1.0
+    k, f = rows.located(rows.cells(chunk(z)))
+    information, score, middle = slowly(k, f, together=False, matrix=True)
+    assert information[0][0] > 2**53
+    found = of(LookTally(rows, matrix=True), [chunk(z)])
+    assert (found.information, found.score, found.middle) == (information, score, middle)
+
+
 def test_sums_leave_int64_before_they_would_wrap(monkeypatch):
     """More rows at the limit than 2**63 holds the squares of: Python's integers hold them."""
     rng = np.random.default_rng(3)

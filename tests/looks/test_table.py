@@ -258,7 +258,8 @@ def test_a_locating_look_releases_sums_in_the_units_of_its_record(name, monkeypa
     np.testing.assert_allclose(found.score, score, rtol=2e-3, atol=0.5)
     with np.errstate(divide="ignore", invalid="ignore"):
         squares = np.nansum(np.where(own.held, own.residual**2 / own.weight, 0.0))
-    mean = max(np.trace(found.information), 1.0) / max(found.information[0, 0], 1.0)
+    count = found.information[0, 0] * (wbar if name == "linear" else 1.0)
+    mean = max(np.trace(found.information), 1.0) / max(count, 1.0)
     assert found.trace == pytest.approx(squares * mean, rel=0.01)
     noise = plan.locating_noise(SHARE, 1.0)
     assert found.information_sd == pytest.approx(R * R * noise.sd[0, 1])

@@ -1,5 +1,6 @@
 """The kept list of mutants: each still fits the code, and the tests kill it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,14 @@ def test_there_are_mutants_enough_in_every_room() -> None:
     assert len(rooms) >= 100
     assert not set(ROOMS) - set(rooms)
     assert sum(mutant.daily for mutant in catalogue()) >= 12
+
+
+def test_faults_that_once_got_away_are_all_here() -> None:
+    told = (ROOT / "CONTRIBUTING.md").read_text().partition("## Faults that once got away")[2]
+    rows = [line for line in told.partition("\n## ")[0].splitlines() if line.startswith("| ")]
+    named = {name for row in rows[1:] for name in re.findall("`([^`]+)`", row.split(" | ")[-1])}
+    assert len(rows) >= 10
+    assert named <= {mutant.name for mutant in catalogue()}
 
 
 @pytest.mark.parametrize("mutant", _each(daily=True))

@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpreg.api import adaptive
+from dpreg.api import adaptive, select_adaptive
 from dpreg.choice import rule
 from dpreg.estimation import aggregate, few, gram, histogram, perturbed, quantile, sums
 from dpreg.looks import chosen, law, limits, locate, loop, place, plan, rows, table
@@ -121,6 +121,7 @@ WATCHED = (
     Watched(chosen, "laws_for_choice"),
     Watched(chosen, "point_of_chosen"),
     Watched(rule, "choose"),
+    Watched(select_adaptive, "choose_by_looks", ("table",)),
     Watched(law, "law"),
     Watched(law, "fit"),
     Watched(estimates_of_looks, "estimates"),

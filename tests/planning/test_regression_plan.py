@@ -109,7 +109,7 @@ def test_no_size_breaks_it(n, eps):
 
 
 def test_what_noise_hides_is_said_to_have_no_interval():
-    narrow = _planned(400, 0.5, 0, sd={"b": 1e-4}, method="adaptive")
+    narrow = _planned(400, 0.05, 0, sd={"b": 1e-5}, method="adaptive")
     assert narrow.coefficients.loc["b", "mark"] == "no interval"
     assert not narrow.enough
     assert re.search(r"no interval of [^:]*\bb\b", " ".join(str(narrow).split()))

@@ -219,11 +219,9 @@ PROVERS = {
         "estimation/gram.py:_laplace_plan",
         "estimation/gram.py:_matrix_laplace_plan",
         "estimation/perturbed.py:release_sums",
-        "privacy/block_noise.py:draw",
         "privacy/fit_noise.py:_bound",
         "privacy/look_noise.py:_bound",
         "privacy/objective.py:_use",
-        "privacy/tail_noise.py:draw",
     },
     "Transformation": {
         "estimation/aggregate.py:block_changes",

@@ -43,7 +43,7 @@ CALLS = {
     "looks": (
         "dp_ols",
         "mdvis ~ lncoins + idp + disea",
-        {"eps": 2, "method": "staged", "unsafe_seed": 5},
+        {"eps": 2, "method": "adaptive", "unsafe_seed": 5},
     ),
     "looks, Gaussian": (
         "dp_ols",
@@ -54,7 +54,7 @@ CALLS = {
     "staged selection": (
         "dp_select",
         "mdvis ~ lncoins + idp + lpi + physlm + disea + hlthg + hlthf + hlthp",
-        {"eps": 2, "method": "staged", "unsafe_seed": 9},
+        {"eps": 2, "method": "adaptive", "unsafe_seed": 9},
     ),
     "yes or no": (
         "dp_glm",
@@ -182,7 +182,7 @@ def test_coefficients_given_the_choice_are_the_same(rscript, tmp_path: Path) -> 
         """
         library(dpreg)
         fit <- dp_select(mdvis ~ lncoins + idp + lpi + physlm + disea + hlthg, read.csv("data.csv"),
-                         eps = 0.7, schema = "schema.json", method = "staged", fit = "same")
+                         eps = 0.7, schema = "schema.json", method = "adaptive", fit = "same")
         cat(fit$python$json, "\n")
         table <- tidy(fit, conf.int = TRUE, conf.level = 0.9)
         cat(table$term, "\n")

@@ -78,7 +78,7 @@ def handed_over(table: pd.DataFrame, folder: Path) -> str:
         """
 
 
-@pytest.mark.parametrize("method", ["gram", "staged"])
+@pytest.mark.parametrize("method", ["gram", "adaptive"])
 def test_predictions_of_r_and_python_are_the_same_numbers(
     rscript, table: pd.DataFrame, tmp_path: Path, method: str
 ) -> None:
@@ -167,7 +167,7 @@ def test_means_and_chances_are_the_same_numbers(
             )
 
 
-@pytest.mark.parametrize("method", ["pcls", "staged"])
+@pytest.mark.parametrize("method", ["pcls", "adaptive"])
 def test_a_selection_predicts_what_python_predicts(rscript, tmp_path: Path, method: str) -> None:
     data = dpreg.datasets.load_randhie()
     (tmp_path / "schema.json").write_text(data.schema.to_json())

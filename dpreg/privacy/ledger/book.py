@@ -47,11 +47,6 @@ class Book:
                 witness.check(run, last, heard, self.facts, new=True)
             yield run, last
 
-    def check_home(self, run: Run) -> None:
-        """Refuse a ledger that may not be charged here and so."""
-        home, witnessed = self.database.home(run), self.witness is not None
-        charging.check_home(run, self.facts, home, witnessed=witnessed)
-
     def charge(self, seen: Position, request: Request, deadline: float) -> Line:
         """Charge once, even where a server goes away before it answers.
 
@@ -65,7 +60,8 @@ class Book:
                         last = store.last(run)
                         if watch is not None:
                             witness.check(run, last, watch.seen, self.facts)
-                        self.check_home(run)
+                        home, since = self.database.home(run), watch.since if watch else ""
+                        charging.check_home(run, self.facts, home, since)
                         line = None if certain else store.find(run, request.token, seen.number)
                         if line is None:
                             now = self.database.now(run)
@@ -98,12 +94,13 @@ class Book:
             if watch is not None:
                 lost = watch.seen and not charging.holds(run, last, watch.seen, self.facts)
                 what += f", given up what its witness saw, {watch.seen}" if lost else ", witnessed"
-            elif store.settled(run)[1].endswith(WITNESSED):
+            elif WITNESSED in store.settled(run)[1]:
                 what += ", no longer witnessed"
             request = Request.made(NOTHING, f"{what}: {reason}", "", "")
             now = self.database.now(run)
             line = charging.charged(last, run, self.facts, seen, request, now)
-            store.move(run, self.database.home(run) + (WITNESSED if watch is not None else ""))
+            mark = "" if watch is None else f"{WITNESSED}{line.number}"
+            store.move(run, self.database.home(run) + mark)
             if watch is not None:
                 watch.restart(line.position)
         return line

@@ -25,17 +25,7 @@ from typing import Any, Final
 from dpreg.errors import BudgetError, LedgerError, shown
 from dpreg.privacy.budget import Budget, exact
 
-__all__ = [
-    "PERIODS",
-    "Caps",
-    "Entry",
-    "Line",
-    "Position",
-    "clean",
-    "fraction_of",
-    "fraction_text",
-    "period_of",
-]
+__all__ = ["PERIODS", "Caps", "Entry", "Line", "Position", "clean", "fraction_text", "period_of"]
 
 PERIODS: Final = ("day", "month", "quarter", "year")
 _LARGEST: Final = 4000  # bits; a sum's denominator grows beyond only by charges of odd ratios
@@ -262,7 +252,7 @@ class Line:
 
     def _budget(self, place: int) -> Budget:
         try:
-            return Budget(*map(fraction_of, self.amounts[place : place + 2]))
+            return Budget(*map(_fraction_of, self.amounts[place : place + 2]))
         except (ValueError, TypeError, ZeroDivisionError, AttributeError):
             raise LedgerError(f"entry {self.number} of the ledger is damaged") from None
 
@@ -312,7 +302,7 @@ def fraction_text(value: Fraction) -> str:
     return f"{top}/{bottom}"
 
 
-def fraction_of(text: str) -> Fraction:
+def _fraction_of(text: str) -> Fraction:
     """Read what `fraction_text` wrote; ValueError or ZeroDivisionError for anything else."""
     top, bottom = text.split("/")
     return Fraction(int(top), int(bottom))

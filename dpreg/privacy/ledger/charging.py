@@ -31,8 +31,8 @@ __all__ = [
 ]
 
 
-WITNESSED: Final = ", witnessed"
-"""What a ledger notes beside its home while it keeps a witness."""
+WITNESSED: Final = ", witnessed since "
+"""What a ledger notes beside its home while it keeps a witness, before that one's first number."""
 _LONGEST_LABEL: Final = 10_000
 
 
@@ -200,18 +200,13 @@ def _after(cap: Budget | None, spent: Budget, request: Request, told: str) -> Bu
     fits = cap is None or (at_most(eps, cap.eps) and at_most(delta, cap.delta))
     if cap is not None and not fits and cost != NOTHING:
         left = cap - spent if cap.covers(spent) else NOTHING
-        short = _short(left, cost)
+        parts = ("eps", "delta")
+        short = tuple(part for part in parts if getattr(left, part) < getattr(cost, part))
         named = told.format(cap=_part(cap, short), who=request.analyst)
         raise BudgetError(f"{request.what} asks for {cost}, but only {_part(left, short)} {named}")
     for part in (eps, delta):
         fraction_text(part)
     return Budget(eps, delta)
-
-
-def _short(left: Budget, cost: Budget) -> tuple[str, ...]:
-    """Name the parts of a budget of which too little is left."""
-    parts = ("eps", "delta")
-    return tuple(part for part in parts if getattr(left, part) < getattr(cost, part))
 
 
 def _part(budget: Budget, names: tuple[str, ...]) -> str:
@@ -226,19 +221,23 @@ def _check_sum(line: Line, cap: Budget | None, told: Budget, summed: Budget) -> 
         raise LedgerError(f"the ledger's cap is passed at entry {line.number}")
 
 
-def check_home(run: Run, facts: Facts, home: str, *, witnessed: bool) -> None:
-    """Refuse a ledger that is another than was opened, lies elsewhere, or keeps another witness."""
+def check_home(run: Run, facts: Facts, home: str, since: str) -> None:
+    """Refuse a ledger that is another than was opened, lies elsewhere, or keeps another witness.
+
+    `since` is the witness's first number, "" without a witness.
+    """
     identity, settled = store.settled(run)
     if identity != facts.identity:
         raise LedgerError("another ledger stands where this one was opened: nothing was charged")
-    if settled.removesuffix(WITNESSED) != home:
+    place, _, kept = settled.partition(WITNESSED)
+    if place != home:
         raise LedgerError(
             "this ledger is a copy, or was moved or restored from one: two copies would spend "
             "the same budget twice. If the other is gone for good, run `dpreg ledger adopt`"
         )
-    if settled.endswith(WITNESSED) and not witnessed:
+    if kept and not since:
         raise LedgerError("this ledger has a witness: to charge it, name the witness by witness=")
-    if witnessed and not settled.endswith(WITNESSED):
+    if kept != since:
         raise LedgerError(
-            "this ledger has no witness yet: run `dpreg ledger adopt --witness` to give it one"
+            "this is not the ledger's witness: name its own, or run `dpreg ledger adopt --witness`"
         )

@@ -217,9 +217,11 @@ class Ledger:
     def check(self, budget: Budget, what: str, unit: str = "") -> None:
         """Raise what `charge` would raise now, and charge nothing."""
         request = self._request(budget, what, unit, None)
+        database, witness, facts = self._book.database, self._book.witness, self._book.facts
+        since = "" if witness is None else witness.since(self._deadline())
         with self._reading() as (run, last):
-            self._book.check_home(run)
-            facts, now = self._book.facts, self._book.database.now(run)
+            charging.check_home(run, facts, database.home(run), since)
+            now = database.now(run)
             charging.fitting(last, run, facts, facts.genesis, request, now)
 
     def _request(self, budget: Budget, what: str, unit: str, analyst: str | None) -> Request:

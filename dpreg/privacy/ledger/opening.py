@@ -41,7 +41,7 @@ def opened(
                 f"there is no ledger here, and its witness saw {seen.number} entries: restore it, "
                 "or give a new ledger a new witness"
             )
-        mark = "" if kept is None else WITNESSED
+        mark = "" if kept is None else f"{WITNESSED}0"
         database.make(lambda run, home: store.create(run, caps, home + mark), deadline)
     with database.reading(deadline) as run:
         book = Book(database, kept, store.facts(run))
@@ -57,10 +57,9 @@ def witness_at(place: Place, database: Database, make: bool, timeout: float) -> 
     kept, deadline = _database(place, "witness", False, timeout), time.monotonic() + timeout
     if kept.place == database.place:
         raise LedgerError("a ledger cannot be its own witness: keep that elsewhere")
-    if not kept.there(deadline):
-        if make:
-            kept.make(lambda run, _: run(CREATE), deadline)
-            return Witness(kept)
+    if make:
+        kept.make(lambda run, _: run(CREATE), deadline)
+    elif not kept.there(deadline):
         raise LedgerError(
             "there is no witness here: restore it; to make a new one for this ledger run "
             "`dpreg ledger adopt --witness`"

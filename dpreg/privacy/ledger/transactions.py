@@ -73,7 +73,7 @@ def _retry(connection: sqlite3.Connection, statement: str, deadline: float) -> N
             connection.execute(statement).fetchall()
             return
         except sqlite3.OperationalError as fault:
-            busy = fault.sqlite_errorname.startswith("SQLITE_BUSY")
+            busy = getattr(fault, "sqlite_errorname", "").startswith("SQLITE_BUSY")
             if not busy or time.monotonic() > deadline:
                 raise
 

@@ -20,11 +20,12 @@ to a state without the line does not hold this last head, for its hash follows f
 it: with it, the ledger would hold the answered line. So the ledger is refused. A line that was
 written and never answered may be lost unseen: nothing was released for it.
 
-A ledger notes that it keeps a witness (`charging.WITNESSED`), and is not charged without it. The
-witness of a new ledger is told of the head before the first line when the ledger is first opened
-for charging; until then neither holds a charge, and that is no alarm. `adopt` alone takes heads out
-of a witness, after the ledger's own entry about it is committed; cut off between the two, it leaves
-a ledger that is refused, and is run again.
+A ledger notes the number at which its witness began (`charging.WITNESSED`), and is charged neither
+without a witness nor with one that it had before. The witness of a new ledger is told of the head
+before the first line when the ledger is first opened for charging; until then neither holds a
+charge, and that is no alarm. `adopt` alone takes heads out of a witness, after the ledger's own
+entry about it is committed; cut off between the two, it leaves a ledger that is refused, and is run
+again.
 
 What no file can know. If ledger and witness are restored together (a machine's snapshot), or by
 someone who may write to both, all is as it was then. A head that was printed with a release, or
@@ -47,13 +48,18 @@ __all__ = ["CREATE", "Watch", "Witness", "check"]
 
 CREATE = "CREATE TABLE dpreg_witness (number INTEGER PRIMARY KEY, hash TEXT NOT NULL)"
 _LAST = "SELECT number, hash FROM dpreg_witness ORDER BY number DESC LIMIT 1"
+_FIRST = "SELECT number FROM dpreg_witness ORDER BY number LIMIT 1"
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A witness while it is held: the last head that it saw, None where it saw none."""
+    """A witness while it is held: the last head that it saw, None where it saw none, and the first.
+
+    Of the first, the number is known, as text: a ledger keeps to the witness that began there.
+    """
 
     seen: Position | None
+    since: str
     _run: Run
 
     def note(self, head: Position) -> None:
@@ -78,11 +84,16 @@ class Witness:
         with self.database.reading(deadline) as run:
             return _last(run)
 
+    def since(self, deadline: float) -> str:
+        """Return the number of its first head."""
+        with self.database.reading(deadline) as run:
+            return _first(run)
+
     @contextmanager
     def held(self, deadline: float) -> Iterator[Watch]:
         """Keep others out, and commit at the end."""
         with self.database.writing(deadline) as run:
-            yield Watch(_last(run), run)
+            yield Watch(_last(run), _first(run), run)
 
     def introduce(self, head: Position, deadline: float) -> None:
         """Tell of a new ledger, unless a charge was seen."""
@@ -96,6 +107,10 @@ class Witness:
 def _last(run: Run) -> Position | None:
     rows = run(_LAST)
     return Position(*rows[0]) if rows else None
+
+
+def _first(run: Run) -> str:
+    return "".join(str(number) for (number,) in run(_FIRST))
 
 
 def check(

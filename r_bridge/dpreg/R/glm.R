@@ -43,7 +43,7 @@
 #' @export
 dp_glm <- function(formula, data, eps, delta = 0, family = stats::binomial(), schema = NULL, offset = NULL,
                    exposure = NULL, response_cap = NULL, trials = NULL, noise = NULL, neighbors = "replace-one",
-                   contributions = 1, person = NULL, shares = NULL, budget = NULL, analyst = NULL,
+                   contributions = NULL, person = NULL, shares = NULL, budget = NULL, analyst = NULL,
                    progress = NULL, unsafe_seed = NULL, ...) {
   no_more(...)
   call <- match.call()

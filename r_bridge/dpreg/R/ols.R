@@ -29,7 +29,7 @@
 #' predict(fit, data.frame(wt = 3, hp = 110), se.fit = TRUE)
 #' @export
 dp_ols <- function(formula, data, eps, delta = 0, schema = NULL, method = "auto", noise = NULL,
-                   scaling = "box", neighbors = "replace-one", contributions = 1, person = NULL,
+                   scaling = "box", neighbors = "replace-one", contributions = NULL, person = NULL,
                    clip = 1, center = TRUE, shares = NULL, expected_rows = NULL, budget = NULL, analyst = NULL,
                    progress = NULL, unsafe_seed = NULL, ...) {
   no_more(...)

@@ -45,10 +45,11 @@
 #'   `"pcls"` under `"auto"`, and are refused with `"adaptive"`.
 #' @param mechanism `"auto"`, `"permute-and-flip"`, `"exponential"` or `"laplace"`.
 #' @param neighbors `"replace-one"` (the number of rows is public) or `"add-remove"` (it is private).
-#' @param contributions The most rows that one person may own; with `person`, the most that are used.
-#' @param person The name of the column that says whose row it is. Of each person at most `contributions` rows
-#'   are used, drawn at random, so that the claim holds for everybody, however many rows they own; the number of
-#'   rows is then private. `.` in a formula leaves this column out. Ids that are numbers are the same if they
+#' @param contributions The most rows that one person may own; with `person`, the most that are used, drawn at
+#'   random. `NULL` is 1, but looks (`"adaptive"`) then use all rows of a person.
+#' @param person The name of the column that says whose row it is. The claim then holds for everybody, however
+#'   many rows they own; looks sum a person's rows before they limit them, and the number of
+#'   rows is private. `.` in a formula leaves this column out. Ids that are numbers are the same if they
 #'   agree in 15 digits, whether they are numbers, text, levels or `integer64`; put a letter before longer ones.
 #' @param units What enters or leaves a model: a `"term"` or a `"column"` of the model matrix.
 #' @param keep Terms that are in every model, as in the formula.
@@ -100,7 +101,7 @@
 #' @export
 dp_select <- function(formula, data, eps, delta = 0, schema = NULL, family = NULL, offset = NULL,
                       exposure = NULL, response_cap = NULL, trials = NULL, method = "auto",
-                      mechanism = "auto", neighbors = "replace-one", contributions = 1,
+                      mechanism = "auto", neighbors = "replace-one", contributions = NULL,
                       person = NULL, units = "term", keep = "(Intercept)", max_terms = NULL, hierarchy = "none",
                       radius = NULL, clip = 1, center = TRUE, penalty = "auto", sigma2 = NULL,
                       false_inclusions = 0.1, shares = NULL, draws = 1, fit = "auto",

@@ -81,6 +81,14 @@ def test_a_rolled_back_ledger_that_has_grown_again_is_refused(path):
         Ledger.open(path).verify(head)
 
 
+def test_a_handle_that_only_opened_a_ledger_refuses_an_earlier_state(path):
+    spend(Ledger(5, path), 5)
+    opened = Ledger.open(path)
+    edit(path, "DELETE FROM dpreg_entries WHERE number = 5")
+    with pytest.raises(LedgerError, match="has 4 entries and had 5"):
+        opened.charge(TENTH, "the first")
+
+
 def test_a_truncated_ledger_is_refused(path):
     live = Ledger(5, path)
     head = spend(live, 5)
@@ -377,6 +385,28 @@ def test_without_permission_nothing_is_charged(tmp_path):
         file.unlink()
     assert as_user(stranger) == "eps=0.2"
     assert Ledger.open(path).spent == Budget("0.2")
+
+
+def test_who_may_only_read_sees_what_is_still_in_the_log(tmp_path):
+    reachable(tmp_path)
+    path = tmp_path / "ledger.db"
+    Ledger(5, path)
+    path.chmod(0o644)
+    charged, done = FORK.Event(), FORK.Event()
+
+    def keeps_the_log():
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute("SELECT count(*) FROM dpreg_entries").fetchall()
+            spend(Ledger.open(path), 2)
+            charged.set()
+            done.wait(60)
+
+    holder = FORK.Process(target=keeps_the_log)
+    holder.start()
+    assert charged.wait(60)
+    assert as_user(lambda: len(Ledger.open(path, read_only=True).entries)) == 2
+    done.set()
+    holder.join()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from oracles.forks import FORK
 
 from dpreg.errors import BudgetError, LedgerError
 from dpreg.privacy.budget import Budget
-from dpreg.privacy.ledger import Ledger
+from dpreg.privacy.ledger import Ledger, store
 from dpreg.privacy.ledger.postgres import LostConnection
 
 psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
@@ -179,6 +179,14 @@ def test_no_connection_is_kept_between_uses(server, base):
         while connection.execute(query).fetchone() != (0,):
             assert time.monotonic() < until
             time.sleep(0.01)
+
+
+def test_a_reader_sees_one_state(base):
+    ledger, other = Ledger(1, base), Ledger(1, base)
+    with ledger._reading() as (run, last):
+        other.charge(TENTH, "beside")
+        assert store.last(run) is last is None
+    assert ledger.spent == TENTH
 
 
 def test_commits_are_synchronous_where_the_server_is_told_otherwise(server, base):

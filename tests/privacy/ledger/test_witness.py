@@ -376,10 +376,16 @@ def test_a_witness_can_be_changed_and_given_up(path, file):
     ledger = Ledger(1, path, witness=file)
     spend(ledger, 2)
     other = file.with_name("other.db")
+    before = Ledger.open(path, witness=file)
     ledger.adopt("a larger disk", witness=other)
     assert spend(ledger) == last_seen(other)
-    with pytest.raises(LedgerError, match="give it one"):
-        Ledger.open(path).adopt("no more") and spend(Ledger.open(path, witness=other))
+    for stale in (before, Ledger.open(path, witness=file)):
+        for call in (spend, lambda one: one.check(TENTH, "x")):
+            with pytest.raises(LedgerError, match="not the ledger's witness: name its own"):
+                call(stale)
+    Ledger.open(path).adopt("no more")
+    with pytest.raises(LedgerError, match="not the ledger's witness"):
+        spend(Ledger.open(path, witness=other))
     assert Ledger.open(path).entries[-1].what == "adopted, no longer witnessed: no more"
     spend(Ledger.open(path))
 
