@@ -158,7 +158,7 @@ def test_looks_are_charged_as_dp_ols_charges_them():
     assert [float(look.share) for look in pure.releases] == [0.15, 0.2, 0.65]
     both = chosen(eps=1, delta="1e-6", budget=ledger, fit=None)
     assert both.budget["step"].tolist()[0] == "looks 1-4"
-    assert [float(look.share) for look in both.releases] == [0.08, 0.15, 0.77]
+    assert [float(look.share) for look in both.releases] == [0.07, 0.15, 0.78]
     assert (str(pure.spent), str(both.spent)) == ("eps=1", "eps=1, delta=0.000001")
     assert ledger.spent.eps == 2
 
