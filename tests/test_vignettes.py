@@ -136,7 +136,9 @@ def test_files_that_a_page_names_exist() -> None:
     named = {
         (page.name, name)
         for page in pages
-        for name in re.findall(r"`((?:dpreg|tests|benchmarks)/[\w/]+\.(?:py|toml))`", page.read_text())
+        for name in re.findall(
+            r"`((?:dpreg|tests|benchmarks)/[\w/]+\.(?:py|toml))`", page.read_text()
+        )
     }
     assert len(named) > 20
     assert not {(page, name) for page, name in named if not (root / name).is_file()}
