@@ -273,5 +273,30 @@ def _unsure(one: Law, theta: Floats, spread: Floats) -> Floats:
     return np.asarray((Q * (reach**2 * along)) @ Q.T, dtype=np.float64)
 
 
+def residual_variance(release: Release, one: Law, found: Fit) -> float:
+    """Return the variance of the residuals of a linear model: phi, or what M says of it.
+
+    phi weighs a row by the length of its v, so it is not that variance where errors fan out or rows
+    are few. M's cell of the constant is the residuals' sum of squares before the last step, which
+    takes theta' H theta off it. It is used where it stands above its noise as phi does.
+
+    Parameters
+    ----------
+    release : Release
+    one : Law
+        Of the release.
+    found : Fit
+        Of all the columns that were looked at.
+    """
+    freedom = max(one.rows - len(found.params), 1.0)
+    usual = one.dispersion * max(one.rows / freedom, 1.0)
+    if release.middle is None:
+        return usual
+    squares = float(release.middle[0, 0])
+    if squares <= TUNING.shown * math.sqrt(2) * release.middle_sd:
+        return usual
+    return max(squares - one.rows * found.step**2, TUNING.least * squares) / freedom
+
+
 _STEPS: Final = 8  # precision: steps of a fixed point that contracts
 _NOTHING: Final = 2.0**-20  # precision: of a lift, a row
