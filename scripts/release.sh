@@ -7,7 +7,6 @@
 # the conda recipe (and the package, where the channel CONDA_CHANNEL has all dependencies), the R
 # package, a bill of materials and checksums. Packages come from the index that pip is set up with;
 # what is installed is then run without a network, and without a variable or folder of this checkout.
-# The README needs the files of DPREG_DATA; without them its blocks that read them are left out.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 repository="$PWD"
@@ -43,7 +42,7 @@ cut=()
 unshare --net true 2>/dev/null && cut=(unshare --net)
 alone() {
     (cd "$work/empty" && "${cut[@]}" env -i PATH="$PATH" HOME="$work/home" LC_ALL=C.UTF-8 MPLBACKEND=agg \
-        OPENBLAS_NUM_THREADS=1 ${DPREG_DATA:+DPREG_DATA="$DPREG_DATA"} "$@") >"$work/log" 2>&1 ||
+        OPENBLAS_NUM_THREADS=1 "$@") >"$work/log" 2>&1 ||
         { tail -n 60 "$work/log" >&2; die "failed: $*"; }
 }
 # blocks LANGUAGE FILE [HEADING]: the code of a page, or what stands under one heading of it.
@@ -63,14 +62,9 @@ say "wrote the bill of materials"
     echo "import dpreg; assert dpreg.__version__ == '$version', dpreg; assert dpreg.__file__.startswith('$work/wheel/'), dpreg"
     blocks python README.md
 } >"$work/readme.py"
-if [[ -z ${DPREG_DATA:-} ]]; then
-    echo "DPREG_DATA is not set: blocks of the README that read its files are left out"
-    sed -i '/kc\b\|men\b/d' "$work/readme.py"
-fi
-blocks sh README.md | grep '^dpreg ' >"$work/readme.sh"
 alone "$work/wheel/bin/python" "$work/readme.py"
-alone env PATH="$work/wheel/bin:$PATH" bash -euo pipefail "$work/readme.sh"
-say "the wheel alone runs the README: $(grep -c '' "$work/readme.py") lines of Python, $(grep -c '' "$work/readme.sh") commands"
+alone "$work/wheel/bin/dpreg" ledger verify ledger.db --result fit.json
+say "the wheel alone runs the README and verifies its ledger"
 
 empty
 "$work/tools/bin/python" -m pip --python "$work/wheel/bin/python" install --quiet --quiet --no-input nbconvert ipykernel
