@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -75,6 +76,7 @@ def looks_or_reason(
     rows: int | None = None,
     chooses: bool = False,
     later: Fraction = Fraction(0),
+    others: int = 0,
 ) -> LookPlan | str:
     """Plan the looks, or say why one look in the box does better here; from public facts alone.
 
@@ -93,10 +95,10 @@ def looks_or_reason(
         Made before the first look.
     rows : int, optional
         How many there are, or about how many, where that is public.
-    chooses, later
+    chooses, later, others
         As for `plan_looks`.
     """
-    columns = len(design.columns) - 1
+    columns = len(design.columns) - 1 - others
 
     def planned(cost: Budget) -> LookPlan:
         return plan_looks(
@@ -107,6 +109,7 @@ def looks_or_reason(
             noise=noise,
             chooses=chooses,
             later=later,
+            others=others,
         )
 
     plan, instead = planned(cost), "pcls" if chooses else "gram"
@@ -232,6 +235,8 @@ def linear_results(
     found = estimates(seen, at, names, design.to_user_units(columns), among=among)
     width = design.response.width
     variance = found.residual_variance
+    if seen.described.weights is not None:  # sums of squares have weights that nobody released
+        variance = math.nan
     share = explained(seen.releases[-1], seen.rows)
     if 0 not in columns:  # without a constant R-squared is about 0, not about the mean
         share = max(float(seen.box.cells[-1, -1]) / max(seen.rows, 1.0) - variance, 0.0)

@@ -23,6 +23,7 @@ from dpreg.formula.bounds import (
     with_stand_ins,
 )
 from dpreg.formula.design import undeclared
+from dpreg.formula.where import where_of
 from dpreg.looks.families import family_of
 from dpreg.looks.loop import look
 from dpreg.looks.model import Asked, Model
@@ -76,6 +77,7 @@ def dp_glm(
     delta: Amount = 0,
     family: FamilyLike = "binomial",
     schema: SchemaLike = None,
+    where: str | None = None,
     offset: str | None = None,
     noise: str | None = None,
     neighbors: str = "replace-one",
@@ -113,6 +115,10 @@ def dp_glm(
     schema : mapping, Schema or path, optional
         Bounds and levels of the raw columns; bounds of regressors that are left out are bought from
         a share of eps. A "binomial" response that is left out is read as a number between 0 and 1.
+    where : str, optional
+        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
+        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        private (`dpreg.formula.where`).
     offset : str, optional
         A column, or an expression that could be a term of the formula, which is added to the linear
         predictor with coefficient 1. Its bounds must be declared.
@@ -160,8 +166,9 @@ def dp_glm(
     """
     request = GLMRequest.of(unpacked(locals()))
     showing(progress)
-    reader = Reader(as_source(data), progress, Persons.of(request.protection, request.seed))
     declared = Schema.from_any(schema)
+    persons = Persons.of(request.protection, request.seed)
+    reader = Reader(as_source(data), progress, persons, where_of(where, declared))
     check_schema_names(declared, reader.source)
     known, model = request.asked.model(request.formula, declared)
     unbounded = undeclared(model.formula, known, reader.source)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -22,7 +22,7 @@ from dpreg.api.mistakes import check_known_rows, check_schema_names
 from dpreg.api.recorded import recorded
 from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.arguments import renamed_method
-from dpreg.errors import ArgumentError
+from dpreg.errors import ArgumentError, SchemaError, shown
 from dpreg.estimation.constants import MOST_CELLS, PERTURBED_NOISES, privacy_of_constants
 from dpreg.estimation.few import open_few
 from dpreg.estimation.gram import NOISES
@@ -37,9 +37,12 @@ from dpreg.formula.bounds import (
     with_stand_ins,
 )
 from dpreg.formula.design import Design, build_design, undeclared
-from dpreg.looks.described import Described
+from dpreg.formula.terms import read_terms
+from dpreg.formula.where import where_of
+from dpreg.looks.described import Described, Weights
 from dpreg.looks.families import Linear
 from dpreg.looks.loop import look
+from dpreg.looks.model import with_term
 from dpreg.looks.plan import NOISES as LOOK_NOISES
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.table import Table as LookTable
@@ -47,6 +50,7 @@ from dpreg.moments import read_moments
 from dpreg.options import MethodLike, unpacked
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
+from dpreg.privacy.protection import Protection
 from dpreg.request import Request, choice, positive, text, truth
 from dpreg.results.regression import RegressionResults
 from dpreg.schema import Schema
@@ -84,6 +88,9 @@ class OLSRequest(Request):
     clip: Fraction
     center: bool
     shares: Mapping[str, Any] | None
+    read: str
+    offset: str | None
+    weights: str | None
 
     @classmethod
     def of(cls, call: Mapping[str, Any]) -> OLSRequest:
@@ -94,6 +101,11 @@ class OLSRequest(Request):
         method = choice(renamed_method(call["method"]), "method", METHODS)
         if method == "auto" and isinstance(call["noise"], str) and call["noise"] in _GRAM_ALONE:
             method = "gram"
+        offset, weights = _words(call["offset"], "offset"), _words(call["weights"], "weights")
+        method = _of_errors(call["cov_type"], method, common["protection"])
+        if weights is not None:
+            method = _of_weights(method)
+        read, weights = _read(formula, offset, weights)
         request = cls(
             **common,
             formula=formula,
@@ -103,9 +115,50 @@ class OLSRequest(Request):
             clip=positive(call["clip"], "clip", Fraction(1)),
             center=center,
             shares=call["shares"],
+            read=read,
+            offset=offset,
+            weights=weights,
         )
         _check_together(request)
         return request
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the arguments mean for a reader."""
+        found = []
+        if self.offset is not None:
+            found.append(
+                f"The model is of the response less the offset {self.offset}, and so are its "
+                "residual variance, R-squared and predictions: add the offset to these."
+            )
+        if self.weights is not None:
+            found.append(
+                f"Rows are weighted by {self.weights}, up to its declared bound. Errors allow for "
+                "any weights; the residual variance and R-squared are not released."
+            )
+        return tuple(found)
+
+    def weighed(self, design: Design) -> tuple[int, ...]:
+        """Return the stored column of the weights, if there are any."""
+        return tuple(j for t in design.terms if t.name == self.weights for j in t.columns)
+
+    def check_weights(self, design: Design, unbounded: Sequence[str]) -> None:
+        """Refuse weights without a public cap."""
+        columns = [design.columns[j] for j in self.weighed(design)]
+        for column in columns:
+            declared = not any(name in column.name for name in unbounded)
+            if len(columns) > 1 or column.levels or not declared or column.lo < 0 or column.hi <= 0:
+                raise SchemaError(
+                    f"weights: declare bounds of {shown(column.name)} from 0 up to a cap, from "
+                    "public knowledge; larger weights count as the cap."
+                )
+
+    def weights_of(self, design: Design) -> Weights | None:
+        """Return where a row's weight stands, as a part of the cap."""
+        for place in self.weighed(design):
+            column = design.columns[place]
+            return Weights(place, (column.offset / column.hi, column.width / column.hi))
+        return None
 
     @property
     def perturbed(self) -> bool:
@@ -128,6 +181,52 @@ def _noise(noise: object, method: str) -> str | None:
     return cast("str | None", choice(noise, "noise", (*_NOISES[method], None)))
 
 
+def _words(value: object, name: str) -> str | None:
+    return None if value is None else text(value, name)
+
+
+def _of_errors(wanted: object, method: str, protection: Protection) -> str:
+    """Return the method that gives the wanted errors; say which there are, and why no others."""
+    looks = "HC" if protection.person is None else "cluster"
+    gives = {"gram": "nonrobust", "adaptive": looks, "auto": looks}
+    if wanted is None or gives.get(method) == wanted:
+        return "adaptive" if method == "auto" and wanted is not None else method
+    if wanted == "nonrobust" and method == "auto":
+        return "gram"
+    has = gives.get(method)
+    if wanted in ("HC", "cluster", "nonrobust"):
+        other = 'leave person out for "HC"' if looks == "cluster" else 'give person= for "cluster"'
+        raise ArgumentError(
+            f'cov_type="{wanted}": method="{method}" '
+            + (
+                f'gives "{has}" here; {other}, or take "nonrobust" of method="gram".'
+                if has
+                else "releases coefficients alone, without errors."
+            )
+        )
+    raise ArgumentError(
+        f'cov_type: looks give "HC" (White\'s, without a correction for small tables) or, with '
+        f'person=, "cluster"; method="gram" gives "nonrobust"; got {shown(wanted)}. Others are '
+        "sums over residuals, leverages or lags of rows, which are not released."
+    )
+
+
+def _of_weights(method: str) -> str:
+    if method not in ("auto", "adaptive"):
+        raise ArgumentError(f'weights need looks: leave method="{method}" out.')
+    return "adaptive"
+
+
+def _read(formula: str, offset: str | None, weights: str | None) -> tuple[str, str | None]:
+    """Return the formula as it is read, and the term of the weights."""
+    if offset is not None:
+        with_term(formula, offset, "offset")  # refuses what is no expression of its own
+        response, right = read_terms(formula).response, formula.partition("~")[2]
+        taken = offset if offset.isidentifier() else f"({offset})"
+        formula = f"I({response} - {taken}) ~{right}"
+    return (formula, None) if weights is None else with_term(formula, weights, "weights")
+
+
 def _check_together(request: OLSRequest) -> None:
     without = request.budget.delta == 0
     if not request.perturbed:
@@ -145,7 +244,11 @@ def dp_ols(
     *,
     delta: Amount = 0,
     schema: SchemaLike = None,
+    where: str | None = None,
+    offset: str | None = None,
+    weights: str | None = None,
     method: MethodLike = "auto",
+    cov_type: str | None = None,
     neighbors: str = "replace-one",
     contributions: int | None = None,
     person: str | None = None,
@@ -170,6 +273,17 @@ def dp_ols(
         The most that the whole call may cost; decimals are taken exactly as typed.
     schema : mapping, Schema or path, optional
         Bounds and levels of the raw columns; bounds left out are bought from a share of eps.
+    where : str, optional
+        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
+        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        private (`dpreg.formula.where`).
+    offset : str, optional
+        A column, or an expression of columns, whose coefficient is 1: the model is of the response
+        less the offset, and so is what `predict` gives.
+    weights : str, optional
+        A column with declared bounds from 0 up: a row counts by its weight, as in weighted least
+        squares. The upper bound is the cap, from public knowledge: larger weights count as it, and
+        noise is as large as for rows that all have it. Needs looks.
     method : {"auto", "adaptive", "gram", "objective", "ssp", "adassp"} or object
         A name, or an object that has options as well: `dpreg.Auto`, `dpreg.Adaptive`, `dpreg.Gram`,
         `dpreg.Objective`, `dpreg.SSP`, `dpreg.AdaSSP`.
@@ -184,6 +298,9 @@ def dp_ols(
         rows are few. It needs an intercept, no `person`, and rows that this process can read three
         times and hold (60 bytes a cell or so; at most 2**26 cells where their number is public).
         "ssp" and "adassp" are published ways to coefficients alone, and need delta.
+    cov_type : {"HC", "cluster", "nonrobust"}, optional
+        Which standard errors are wanted; None takes what the method gives. "adaptive" gives "HC",
+        or "cluster" where `person` is given; "gram" gives "nonrobust". Others are refused.
     neighbors : {"replace-one", "add-remove"}
     contributions : int, optional
         The most rows that one person may own, 1 if it is left out. With `person` the most that are
@@ -236,13 +353,14 @@ def dp_ols(
     request = OLSRequest.of(unpacked(locals()))
     showing(progress)
     persons = Persons.of(request.protection, request.seed)
-    reader = Reader(as_source(data), progress, persons)
-    source = reader.source
     known = Schema.from_any(schema)
+    reader = Reader(as_source(data), progress, persons, where_of(where, known))
+    source, read = reader.source, request.read
     check_schema_names(known, source)
-    unbounded = undeclared(formula, known, source)
-    build = partial(build_design, formula, clip=request.clip, center=request.center)
+    unbounded = undeclared(read, known, source)
+    build = partial(build_design, read, clip=request.clip, center=request.center)
     trial = with_stand_ins(build, known, unbounded)
+    request.check_weights(trial, unbounded)
     public = request.protection.n_is_public
     passes = check_table(reader, trial.types, unbounded, counted=public and bool(unbounded))
     check_known_rows(reader, public, columns=len(trial.columns))
@@ -287,7 +405,9 @@ def dp_ols(
             wide(reader.rows, cost, request.protection)
     bounded = buy_bounds(reader, known, bounds)
     design = trial if bounded is known else build(bounded)
-    columns = [column for term in design.terms for column in term.columns]
+    (weighed,) = request.weighed(design) or (None,)
+    columns = [j for term in design.terms for j in term.columns if j != weighed]
+    reasons = (f'method="gram": {plan.rstrip(".")}.',) if isinstance(plan, str) else ()
     facts = CallFacts(
         formula=formula,
         fit="fixed",
@@ -296,14 +416,17 @@ def dp_ols(
         passes=reader.passes,
         bounds=bounds_sources(design.needed, unbounded),
         account=account,
-        notes=(f'method="gram": {plan.rstrip(".")}.',) if isinstance(plan, str) else (),
+        notes=(*reasons, *request.remarks),
     )
     if opened is not None:
         reader = every_row(reader, design, request.protection)
-        described = Described(tuple(range(1, len(design.columns))), levels=design.levels)
+        looked = tuple(j for j in range(1, len(design.columns)) if j != weighed)
+        levels = tuple(j for j in design.levels if j != weighed)
+        described = Described(looked, levels=levels, weights=request.weights_of(design))
         seen = look(LookTable(reader, design, described, opened), Linear())
         facts = facts.after(reader.rows if public else None, reader.passes)
-        return linear_results(design, columns, seen, facts)
+        places = [0 if j == 0 else looked.index(j) + 1 for j in columns]
+        return linear_results(design, columns, seen, facts, places=places)
     if few is not None:
         return objective_fit(design, columns, reader, few, facts)
     assert part is not None
@@ -339,6 +462,7 @@ def _plan(
         noise=request.noise,
         passes=passes,
         rows=rows,
+        others=int(request.weights is not None),
     )
     again = reader.persons is None and can_hold(reader) and reader.rereadable
     if isinstance(plan, str) and again and design.has_intercept and request.noise is None:

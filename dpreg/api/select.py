@@ -23,6 +23,7 @@ from dpreg.api.selected import columns_of_terms, columns_of_units, formula_of, n
 from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.formula.bounds import bounds_sources, buy_bounds
 from dpreg.formula.design import Design
+from dpreg.formula.where import where_of
 from dpreg.looks.model import family_asked
 from dpreg.options import FamilyLike, MethodLike, unpacked
 from dpreg.request import SelectionRequest
@@ -50,6 +51,7 @@ def dp_select(
     *,
     delta: Amount = 0,
     schema: SchemaLike = None,
+    where: str | None = None,
     family: FamilyLike | None = None,
     offset: str | None = None,
     method: MethodLike = "auto",
@@ -91,6 +93,10 @@ def dp_select(
     schema : mapping, Schema or path to a TOML or JSON file, optional
         Bounds of numeric columns, levels of categorical ones: public facts, never taken from the
         rows. Bounds of numeric columns that it leaves out are bought from a share of eps.
+    where : str, optional
+        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
+        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        private (`dpreg.formula.where`).
     family : {"binomial", "poisson", "quasipoisson"} or object, optional
         A name or an object, as for `dp_glm`; None is a linear model. A family is looked at as by
         `dp_glm`, which says what responses there are; terms are chosen from what the last look
@@ -196,8 +202,8 @@ def dp_select(
     asked = family_asked(request, call)
     shown = showing(progress)
     persons = Persons.of(request.protection, request.seed)
-    reader = Reader(as_source(data), progress, persons)
     known = Schema.from_any(schema)
+    reader = Reader(as_source(data), progress, persons, where_of(where, known))
     check_schema_names(known, reader.source)
     check_known_rows(reader, request.protection.n_is_public)
     if asked is not None:

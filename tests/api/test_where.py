@@ -79,6 +79,8 @@ def test_it_is_refused_before_the_charge(call):
 def test_it_is_in_the_record_and_not_beside_complete():
     found = CALLS["mean"](rows(), eps=1, where=TEST)
     assert found.record.arguments["where"] == TEST
+    for full in (False, True):
+        assert f"Where:    {TEST}" in str(found.summary(full=full))
     with pytest.raises(ArgumentError, match="complete=True and where"):
         dpreg.dp_mean("y", rows(), eps=1, schema=SCHEMA, where=TEST, complete=True)
     with pytest.raises(ArgumentError, match="where tests columns"):
