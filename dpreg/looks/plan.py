@@ -153,9 +153,9 @@ class LookPlan:
                 self.protection,
                 information=h,
                 middle="matrix" if last else "trace",
-                tail=_share(TUNING.tail) if last else Fraction(0),
+                tail=_share(TUNING.early) if last else Fraction(0),
             )
-        trace = tail = _share(TUNING.tail)
+        trace = tail = _share(TUNING.early)
         shares = Fraction(0), 1 - trace - tail, trace
         return pure_fit(self.columns, own, self.protection, shares=shares, tail=tail)
 
