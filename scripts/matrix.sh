@@ -30,7 +30,7 @@ for python in "${pythons[@]}"; do
         failed=1
         continue
     fi
-    for edge in highest lowest-direct; do
+    for edge in ${MATRIX_EDGES:-highest lowest-direct}; do
         place="$work/$version-$edge"
         log="$place.log"
         if ! {
