@@ -27,10 +27,9 @@ class Tuning:
 
     Attributes
     ----------
-    early, early_pure : float
-        Share of mu^2, or of eps, of each look but the last; the first is also the tail's share of
-        the last look, and the trace's at pure eps (.02 and .08 do no better). Shares of .08, then
-        .06, do as well; at pure eps errors are half as large again with .15 in the place of .2.
+    early : float
+        Share of mu^2 of each look but the last; also the tail's share of the last look, and the
+        trace's at pure eps (.02 and .08 do no better). Shares of .08, then .06, do as well.
     looks, looks_pure : int
         How many of them there may be between the first and the last. With Gaussian noise as many
         are made as are needed.
@@ -63,6 +62,9 @@ class Tuning:
     moved : float
         Another look is made in between while a step is longer (a row, in units of phi): at 1
         unmarked slopes hold .92, at .1 they hold as well and errors are .04 larger.
+    shown : float
+        The same while the mean square of scores stands fewer of its noise's sd above 0: limits
+        follow it. Right models with an R-squared of .997 are twice as wide at 2.
     sure : float
         Norms of noise that an eigenvalue must stand above to be taken for shown: at 1 hidden
         columns hold less, at .3 widths are a tenth larger. The part of what a look showed of the
@@ -85,7 +87,6 @@ class Tuning:
     """
 
     early: float = 0.07
-    early_pure: float = 0.20
     looks: int = 3  # work
     looks_pure: int = 2  # work
     choosing: tuple[float, ...] = (0.15, 0.10)
@@ -106,11 +107,20 @@ class Tuning:
     residual_blind: float = 0.8
     heavy: float = 0.25
     moved: float = 0.5
+    shown: float = 4.0
     sure: float = 0.7
     longest: float = 2.0
     least: float = 0.5
     prior: float = 4.0
     guess: float = 0.5
+
+    @property
+    def early_pure(self) -> float:
+        """Share of eps of each look but the last, which has two such shares.
+
+        Errors are half as large again with .15 in the place of a fifth.
+        """
+        return 1 / (self.looks_pure + 3)
 
 
 TUNING: Final = Tuning()
