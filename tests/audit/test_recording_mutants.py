@@ -341,7 +341,8 @@ MUTANTS = {
         cell("select", "family='binomial'", "person", REPLACE), refused=True,
     ),
     "located looks of persons for one row": Mutant(
-        plan.LookPlan, "locating_noise", "person=who.person", "person=None",
+        plan.LookPlan, "_located", "own, self.protection)",
+        "own, replace(self.protection, person=None))",
         cell("select", "method='adaptive'", "person", REPLACE),
     ),
     "looks beside bounds at the whole eps": Mutant(
