@@ -130,12 +130,6 @@ def test_a_seed_comes_with_its_warning(page: Path) -> None:
         assert "A fixed seed voids privacy" in text
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_files_that_a_page_names_are_there(page: Path) -> None:
-    named = set(re.findall(r"`(dpreg/[\w/]+\.py)`", page.read_text()))
-    assert {name for name in named if not (FOLDER.parent / name).exists()} == set()
-
-
 def test_the_check_of_numbers_can_fail(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("---\n---\n# Title\n\nIt is 0.417.\n", encoding="utf-8")
