@@ -42,10 +42,10 @@ new_selection <- function(view, translation, call) {
     object[c("family", "link", "converged")] <- view[c("family", "link", "converged")]
     object$looks <- glm_looks(object$looks)
   }
-  if (!is.null(view$regression)) {
-    terms <- view$regression$terms
-    view$notes <- named_in_r(view$notes, terms, vapply(terms, column_name, "", translation, schema, USE.NAMES = FALSE))
-  }
+  known <- c(view$kept, view$candidates, view$regression$terms)
+  shown <- c(named(c(view$kept, view$candidates)),
+             vapply(view$regression$terms, column_name, "", translation, schema, USE.NAMES = FALSE))
+  view <- with_names(view, known, as.character(shown))
   object["regression"] <- list(if (!is.null(view$regression)) make(view$regression, translation, call))
   settings <- c("method", "mechanism", "engine", "units", "hierarchy", "max_terms", "radius",
                 "radius_source", "clip", "center", "penalty", "phi", "psi", "sigma2", "bounds")
@@ -92,7 +92,7 @@ new_regression <- function(view, translation, call) {
     looks = looks_frame(view$looks)
   )
   settings <- c("method", "noise", "scaling", "fit", "clip", "center", "bounds", "ridge")
-  view$notes <- named_in_r(view$notes, view$terms[order], names)
+  view <- with_names(view, view$terms[order], names)
   structure(c(object, claim_of(view, schema, translation$labels), settings = list(view[settings]),
               python = list(python_of(view))), class = c("dp_ols", "dp_result"))
 }
@@ -110,12 +110,24 @@ weak_columns <- function(weak, translation, schema) {
   stats::setNames(vapply(weak, identity, "", USE.NAMES = FALSE), names)
 }
 
-# Notes that list coefficients, by R's names.
+# Notes and the page, by R's names of terms and coefficients.
+with_names <- function(view, python, names) {
+  view$notes <- named_in_r(view$notes, python, names)
+  view$page <- lapply(view$page, function(block) {
+    if (!is.null(block$text)) block$text <- named_in_r(block$text, python, names)
+    known <- match(block$cells, python)
+    if (!is.null(block$cells)) block$cells[!is.na(known)] <- names[known[!is.na(known)]]
+    block
+  })
+  view
+}
+
+# Of those that list coefficients.
 named_in_r <- function(notes, python, names) {
-  lists <- grepl("^(Weakly determined|The noise hides|Nothing is known of|z is in the thousands for|The fit was ridged because)", notes)
+  lists <- grepl("^(Marked|Weak|Never selected|The noise hides|Nothing is known of|z is in the thousands for|The fit was ridged because)", notes)
   longest <- order(-nchar(python))
   for (i in longest[python[longest] != names[longest]]) {
-    pattern <- paste0("(?<=: |, | of | for |hides )\\Q", python[i], "\\E(?=, |\\. |: | and )")
+    pattern <- paste0("(?<=: |, | of | for |hides )\\Q", python[i], "\\E(?=, |\\. |: | and | \\(|$)")
     notes[lists] <- gsub(pattern, gsub("\\", "\\\\", names[i], fixed = TRUE), notes[lists], perl = TRUE)
   }
   notes
@@ -135,6 +147,10 @@ claim_of <- function(view, schema, labels = NULL) {
     notes = vapply(view$notes, in_r_words, "", labels, USE.NAMES = FALSE),
     severe = view$severe == 1,
     screen = view$screen,
+    page = lapply(view$page, function(block) {
+      if (!is.null(block$facts)) block$facts <- vapply(block$facts, in_r_words, "", labels)
+      block
+    }),
     passes = view$passes,
     record = view$record,
     schema = schema

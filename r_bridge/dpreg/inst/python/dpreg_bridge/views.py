@@ -24,11 +24,12 @@ from dpreg.results.looks import Look, ReleasedLook
 from dpreg.results.page import page
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
-from dpreg.results.report import Paragraph
+from dpreg.results.report import Block, Facts, Paragraph
 from dpreg.results.selection import SelectionResults
 from dpreg.study.adaptive_results import AdaptiveStudy
 from dpreg.study.results import SelectionStudy
 from dpreg.study.simulated import SimulationStudy
+from dpreg_bridge.pages import laid_out
 from dpreg_bridge.unreleased import adaptive_study, selection_study, simulation_study
 
 __all__ = ["view"]
@@ -57,6 +58,7 @@ def _claimed(result: Any) -> dict[str, Any]:
         "notes": tuple(note.text for note in told),
         "severe": np.array([note.severe for note in told], dtype=np.float64),
         "screen": {name: said[name] for name in ("Rows", "Cost", "Assumes")},
+        "page": [laid_out(block) for block in page(result, 0.05, full=True).blocks if _kept(block)],
         "passes": result.passes,
         "record": _record(result.record),
         "budget": {
@@ -68,6 +70,16 @@ def _claimed(result: Any) -> dict[str, Any]:
             "note": tuple(spend.note for spend in spends),
         },
     }
+
+
+_OWN: Final = {"coef", "std err", "step"}
+"""Tables that R makes of numbers, as their level may be another, and with R's names."""
+
+
+def _kept(block: Block) -> bool:
+    if isinstance(block, Paragraph):
+        return block.label.startswith(("Marked", "Weak", "Never selected"))
+    return isinstance(block, Facts) or _OWN.isdisjoint(block.headers)
 
 
 def _record(record: ReleaseRecord | None) -> dict[str, Any] | None:
