@@ -34,10 +34,10 @@ $(PIP_INSTALL) --require-hashes -r locks/$(1).txt
 $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 endef
 
-.PHONY: help venv demo test unit lint vignettes audit audit-calls mutants coverage bench replication holds docs docs-look fresh lock matrix release r-check r-readme r-docs clean
+.PHONY: help venv demo test unit lint vignettes pages-numbers audit audit-calls mutants coverage bench replication holds docs docs-look fresh lock matrix release r-check r-readme r-docs clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---- the environment ---------------------------------------------------------------------------
 
@@ -111,6 +111,9 @@ r-docs:  ## write the R package's NAMESPACE and man/ from its comments
 # Also part of `unit`; `make docs` runs the pages in Jupyter, as they are published.
 vignettes: $(VENV)/.dpreg-test  ## run the vignettes as a reader would paste them
 	$(BIN)/python -m pytest tests/test_vignettes.py $(PYTEST_ARGS)
+
+pages-numbers: $(VENV)/.dpreg-test  ## run the vignettes and put right each exact number that they assert
+	PYTHONPATH=tests $(BIN)/python scripts/pages_numbers.py --write
 
 audit: $(VENV)/.dpreg-test  ## run the privacy audits (slow)
 	$(BIN)/python -m pytest -m audit
