@@ -111,19 +111,7 @@ summary.dp_estimate <- function(object, level = 0.95, full = FALSE, ...) {
 print.summary.dp_estimate <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   no_more(..., .harmless = print_options)
   estimate_heading(x)
-  if (!x$full) {
-    said(x, c("Rows", "Cost"))
-    noise <- pmin((x$estimates$se_privacy / x$estimates$std.error)^2, 1)
-    shown <- x$estimates[setdiff(names(x$estimates), c("se_sampling", "se_privacy"))]
-    shown$noise <- ifelse(is.na(noise), "", paste0(round(100 * noise), "%"))
-    cat("\n")
-    print(shown, digits = digits, row.names = FALSE)
-    cat("\nNoise: the share of the variance (squared standard error) that privacy adds.\n")
-    said(x, "Assumes")
-    cat("Privacy: the call is public; $privacy has the claim.\n")
-    print_warnings(x, "summary(fit, full = TRUE)")
-    return(invisible(x))
-  }
+  if (!x$full) return(invisible(print_screen(x, digits)))
   print(x$estimates, digits = digits, row.names = FALSE)
   cat("\n")
   paragraph("std.error holds sampling error and privacy noise, se_sampling and se_privacy each alone. ", x$law)

@@ -40,7 +40,6 @@ new_selection <- function(view, translation, call) {
     object$formula <- add_offsets(object$formula, translation$in_formula)
     object$selected_formula <- add_offsets(object$selected_formula, translation$in_formula)
     object[c("family", "link", "converged")] <- view[c("family", "link", "converged")]
-    object$looks <- glm_looks(object$looks)
   }
   known <- c(view$kept, view$candidates, view$regression$terms)
   shown <- c(named(c(view$kept, view$candidates)),
@@ -86,7 +85,7 @@ new_regression <- function(view, translation, call) {
     conditional = stats::setNames(view$conditional[order[seq_along(view$conditional)]],
                                   names[seq_along(view$conditional)]),
     among = view$among,
-    weak = weak_columns(view$weak, translation, schema),
+    weak = stats::setNames(as.character(unlist(view$weak)), names[match(names(view$weak), view$terms[order])]),
     marks = if (!is.null(view$marks)) stats::setNames(unlist(view$marks)[order], names),
     cov_type = view$cov_type,
     looks = looks_frame(view$looks)
@@ -102,12 +101,6 @@ looks_frame <- function(looks) {
   if (is.null(looks)) return(NULL)
   if (!is.null(looks$opened)) looks$opened <- looks$opened == 1
   data.frame(look = seq_along(looks$rows), looks, stringsAsFactors = FALSE)
-}
-
-# Why a coefficient is weakly determined, by its name.
-weak_columns <- function(weak, translation, schema) {
-  names <- vapply(names(weak), column_name, "", translation, schema, USE.NAMES = FALSE)
-  stats::setNames(vapply(weak, identity, "", USE.NAMES = FALSE), names)
 }
 
 # Notes and the page, by R's names of terms and coefficients.
@@ -139,9 +132,9 @@ claim_of <- function(view, schema, labels = NULL) {
     nobs = view$nobs,
     neighbors = view$neighbors,
     contributions = view$contributions,
-    eps = exact_number(view$eps),
-    delta = exact_number(view$delta),
-    budget = budget_frame(view$budget, view$seeded),
+    eps = view$eps,
+    delta = view$delta,
+    budget = stamped(as.data.frame(view$budget, stringsAsFactors = FALSE), view$seeded),
     privacy = view$privacy,
     seeded = view$seeded,
     notes = vapply(view$notes, in_r_words, "", labels, USE.NAMES = FALSE),
@@ -159,17 +152,6 @@ claim_of <- function(view, schema, labels = NULL) {
 
 # The whole result as Python wrote it, for dpreg.load().
 python_of <- function(view) list(formula = view$formula, json = view$json)
-
-budget_frame <- function(budget, seeded) {
-  frame <- as.data.frame(budget, stringsAsFactors = FALSE)
-  stamped(frame, seeded)
-}
-
-# "0.1" or "1/3" as a number; the exact text stands in `budget`.
-exact_number <- function(text) {
-  parts <- as.double(strsplit(text, "/", fixed = TRUE)[[1]])
-  if (length(parts) == 2) parts[1] / parts[2] else parts
-}
 
 # As plain_schema() reads it.
 r_schema <- function(schema) {

@@ -132,11 +132,33 @@ print_screen <- function(x, digits) {
     if (is.null(x$coefficients)) for (block in x$page) if ("term" %in% block$heads) print_block(block)
   }
   if (!is.null(x$coefficients)) print_table(x, digits)
+  if (!is.null(x$estimates)) {
+    shown <- x$estimates[setdiff(names(x$estimates), c("se_sampling", "se_privacy"))]
+    shown$noise <- noise_share(x$estimates$se_privacy, x$estimates$std.error)
+    print_shown(shown, digits = digits, row.names = FALSE)
+  }
   print_ratios(x, digits)
   said(x, "Assumes")
-  cat("Privacy: formula, schema and the call are public; $privacy has the claim.\n")
+  cat("Privacy: ", if (is.null(x$estimates)) "formula, schema and the call are" else "the call is",
+      " public; $privacy has the claim.\n", sep = "")
   print_warnings(x, "summary(fit, full = TRUE)")
   x
+}
+
+noise_share <- function(privacy, error) {
+  share <- pmin((privacy / error)^2, 1)
+  ifelse(is.na(share), "", paste0(round(100 * share), "%"))
+}
+
+# A table, and what is beneath it of its last columns.
+print_shown <- function(shown, marks = NULL, ...) {
+  cat("\n")
+  print(shown, ...)
+  cat("\n")
+  if (length(marks)) paragraph("Mark: ", paste0(paste(marks, collapse = "; "), "."))
+  if (any(tolower(names(shown)) == "noise")) {
+    cat("Noise: the share of the variance (squared standard error) that privacy adds.\n")
+  }
 }
 
 # What Python's page says, line by line.
@@ -156,18 +178,13 @@ print_table <- function(x, digits) {
   marks <- mark_letters(x)
   shown <- data.frame(Estimate = numbers(table[, 1]), row.names = rownames(table))
   if (!all(is.na(table[, 2]))) {
-    share <- pmin((x$errors[, "Privacy"] / table[, 2])^2, 1)
     limits <- apply(table[, 5:6, drop = FALSE], 2, numbers)
     shown <- cbind(shown, `Std. Error` = numbers(table[, 2]), `Pr(>|z|)` = format.pval(table[, 4], digits = 3),
                    matrix(limits, nrow(table), dimnames = list(NULL, colnames(table)[5:6])),
-                   Noise = ifelse(is.na(share), "", paste0(round(100 * share), "%")))
+                   Noise = noise_share(x$errors[, "Privacy"], table[, 2]))
   }
   shown$Mark <- if (any(nzchar(marks$letters))) marks$letters
-  cat("\n")
-  print(shown, right = TRUE)
-  cat("\n")
-  if (length(marks$said)) paragraph("Mark: ", paste0(paste(marks$said, collapse = "; "), "."))
-  if (!is.null(shown$Noise)) cat("Noise: the share of the variance (squared standard error) that privacy adds.\n")
+  print_shown(shown, marks$said, right = TRUE)
 }
 
 # What is to be said of each coefficient, in a letter and in words; as Python's page does.
