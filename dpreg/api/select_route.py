@@ -3,8 +3,8 @@
 "auto" looks at the rows where there are enough of them, and takes "pcls" otherwise. Under
 add-remove, and with persons, the number of rows is private. Where `expected_rows` does not declare
 it, a share of eps buys a noisy count first; a public number that only a pass would tell, as of a
-CSV file, is counted and costs nothing. Both ways are opened before the charge, at all that is left,
-and what is charged covers either; the count then decides which of them draws.
+CSV file, is counted and costs nothing. Both routes are opened before the charge, at all that is
+left, and what is charged covers either; the count then decides which of them draws.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class AdaptiveCall:
     Attributes
     ----------
     design : Design
-        With stand-ins for the bounds that are bought.
+        With placeholders for the bounds that are bought.
     schema : Schema
         As declared; the columns of `unbounded` are missing from it.
     unbounded : tuple of str

@@ -63,7 +63,7 @@ class Tuning:
         R and tau of a locating look, over the located scale: with R of 2 pure intervals hold .90
         of the time where they hold .93.
     heavy : float
-        Share of squared scores beyond half their limit from where on few rows carry the fit. Normal
+        Share of squared scores beyond half their limit from which few rows carry the fit. Normal
         scores have less than .1, tables whose intervals failed .29 and more.
     moved, settled : float
         Another look is made in between while a step is longer (a row, in units of phi), or the mean

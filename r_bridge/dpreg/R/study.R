@@ -93,7 +93,7 @@ print.adaptive_study <- function(x, digits = 3, ...) {
   warn <- paste0("*** ", x$privacy, " ***\n")
   cat(warn, "Study of selection by looks: ", deparse1(x$formula), "\n", format(x$n_models), " models, ", x$draws,
       " draws of each setting; BIC chooses ", paste(x$bic, collapse = " + "), "\n\n", sep = "")
-  cat("Terms found, useless and in doubt, and the share of draws that report BIC's terms:\n")
+  cat("Terms found, useless and ambiguous, and the share of draws that report BIC's terms:\n")
   errors <- endsWith(names(x$outcomes), ".se")
   print(x$outcomes[!errors], digits = digits, row.names = FALSE)
   cat("\nShare of draws that report each term:\n")
@@ -112,7 +112,7 @@ as.data.frame.adaptive_study <- function(x, row.names = NULL, optional = FALSE, 
 #' @rdname selection_study
 #' @exportS3Method knitr::knit_print
 knit_print.adaptive_study <- function(x, digits = 3, ...) {
-  knit_page(x$privacy, knit_table(x$outcomes, paste0("Staged selection: ", deparse1(x$formula)), digits = digits))
+  knit_page(x$privacy, knit_table(x$outcomes, paste0("Adaptive selection: ", deparse1(x$formula)), digits = digits))
 }
 
 #' @rdname selection_study
