@@ -299,6 +299,6 @@ def family_results(
         trials=model.trials,
         among=None if among is None else len(among) - 1,
         notes=(*facts.notes, *([_MARKED] if found.marks and among is None else [])),
-        converged=found.found.step < TUNING.near,
+        converged=found.found.step < TUNING.longest / 2,
         **more,
     )

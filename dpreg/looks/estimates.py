@@ -101,13 +101,13 @@ def estimates(
     lifted = np.array([found.guessed[row].max() for row in share])
     marks = {}
     for name, none, far in zip(names, hidden, lifted, strict=True):
-        if none > TUNING.most_prior:
+        if none > TUNING.guess:
             marks[name] = NO_INTERVAL
-        elif far > TUNING.wide or own.heavy > TUNING.heavy:
+        elif far > TUNING.guess or own.heavy > TUNING.heavy:
             marks[name] = WIDE
         elif seen.releases[-1].together:
             marks[name] = NARROW
-    unknown = hidden > TUNING.most_prior
+    unknown = hidden > TUNING.guess
     for array in (covariance, sampling):
         array[unknown, :] = np.nan
         array[:, unknown] = np.nan

@@ -192,7 +192,7 @@ def test_a_middle_that_noise_hides_gives_classical_errors():
     theirs = sm.OLS(y, sm.add_constant(x)).fit()
     family, release = released("linear", x, y, theirs.params)
     found = law(replace(release, middle_sd=1e5, trace=release.trace), family, N)
-    assert found.trust < 0.1
+    assert found.trust <= 0.5
     none = law(replace(release, middle=None, middle_sd=1e-9), family, N)
     assert none.trust == 0.0
     errors = np.sqrt(np.diag(fit(none).covariance))
