@@ -37,23 +37,26 @@
 #' any <- dp_glm(number > 0 ~ age, visits, eps = 4, delta = 1e-6, schema = facts)
 #' summary(any, ratios = TRUE)
 #' @export
-dp_glm <- function(formula, data, eps, delta = 0, family = stats::binomial(), schema = NULL, offset = NULL,
+dp_glm <- function(formula, data, eps, delta = 0, family = stats::binomial(), schema = NULL, subset = NULL, offset = NULL,
                    noise = NULL, neighbors = "replace-one", contributions = NULL, person = NULL, shares = NULL,
                    budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
   no_more(..., .harmless = retired$dp_glm)
-  call <- match.call()
-  required(formula, data, eps)
   caller <- parent.frame()
+  tested <- row_test(match.call(), caller)
+  call <- tested$call
+  required(formula, data, eps)
   offset <- list(written = substitute(offset), value = function() eval(call$offset, caller))
-  model_of_family("dp_glm", formula, data, family, offset, call, new_glm, caller)
+  model_of_family("dp_glm", formula, data, family, offset, call, new_glm, caller, where = tested$where)
 }
 
 # What dp_glm() and dp_select() of a family do: `offset` as it was written, and a function of its value.
-model_of_family <- function(verb, formula, data, family, offset, call, make, caller, frame = parent.frame()) {
+model_of_family <- function(verb, formula, data, family, offset, call, make, caller, frame = parent.frame(),
+                            where = NULL) {
   force(frame)
   parts <- family_parts(call, family, offset, verb, caller)
   call <- with_family(call, family, parts)
-  arguments <- given_arguments(call[!names(call) %in% c(added_names, "family", retired[[verb]])], frame)
+  arguments <- given_arguments(call[!names(call) %in% c(added_names, "family", "subset", retired[[verb]])], frame)
+  arguments$where <- where
   arguments <- c(arguments, family = parts$name, response_cap = parts$cap,
                  flat_arguments(call[names(call) != "response_cap"], verb, caller))
   model_call(verb, formula, data, arguments, call, make, parts$added)

@@ -21,7 +21,7 @@ test_that("rows that come by an argument that a function lacks are in no error",
     "dp_ols() has no argument 'offset': a linear model takes no offset here; dp_glm() does."
   ))
   expect_false(grepl(leak, told(h(secrets, weights = secrets$depth))))
-  expect_match(told(h(secrets, subset = secrets$depth > 62)), "has no argument 'subset': choose the rows beforehand")
+  expect_match(told(h(secrets, subset = secrets$depth > 62)), "subset: name the column alone")
   means <- function(df, ...) dp_mean("x", df, ..., eps = 1, bounds = c(0, 1))
   expect_match(told(means(secrets, weights = secrets$depth)), "^dp_mean\\(\\) has no argument 'weights'")
 })
