@@ -175,7 +175,7 @@ def pairwise(
     frame, unknown = contrast.summary_frame(xname=labels), np.isnan(contrast.pvalue)
     for each in [method] if isinstance(method, str) else method:
         try:
-            values = np.where(unknown, 1.0, contrast.pvalue)
+            values = np.where(unknown, np.nextafter(1, 0), contrast.pvalue)
             reject, corrected, *_ = multipletests(values, alpha=alpha, method=each)
         except ValueError:
             raise ArgumentError(

@@ -5,12 +5,13 @@
 row_test <- function(call, caller) {
   e <- call$subset
   if (is.null(e)) return(list(call = call, where = NULL))
+  refuse <- function(...) dpreg_stop("argument_error", "subset: ", ...)
   if (is.name(e)) {
+    if (grepl("^[.][.][0-9]+$", e)) refuse("a test that is passed on by ... must be written as text.")
     held <- get0(as.character(e), caller, mode = "any")
     if (is.call(held) || is_name(held)) e <- held
   }
   if (is.call(e) && identical(e[[1]], quote(quote))) e <- e[[2]]
-  refuse <- function(...) dpreg_stop("argument_error", "subset: ", ...)
   if (!is_name(e)) {
     if (!is.name(e) && !is.call(e) || holds_rows(e)) {
       refuse('write a test of columns, such as op == "a" & age >= 18, or the same as text; a vector of rows would tell ',
