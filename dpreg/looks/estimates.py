@@ -92,7 +92,7 @@ def estimates(
     for name, none, far in zip(names, hidden, lifted, strict=True):
         if none > TUNING.most_prior:
             marks[name] = NO_INTERVAL
-        elif far > TUNING.wide or own.heavy > TUNING.heavy:
+        elif far > TUNING.wide or own.heavy:
             marks[name] = WIDE
         elif seen.releases[-1].together:
             marks[name] = NARROW
