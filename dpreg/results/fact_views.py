@@ -126,7 +126,9 @@ _FACTS: Final[Mapping[str, Callable[[Any], str | None]]] = {
     "Success": lambda r: r.success,
     "Family": lambda r: r.family,
     "Link": lambda r: r.link,
-    "Scale": lambda r: "not released" if r.error_variance is None else fixed(r.error_variance),
+    "Scale": lambda r: (
+        fixed(r.error_variance) if math.isfinite(r.error_variance or math.nan) else "not released"
+    ),
     "Converged": lambda r: "yes" if r.converged else "no",
     "Offset": lambda r: r.offset,
     "Trials": lambda r: r.trials,
