@@ -15,6 +15,7 @@ __all__ = [
     "BudgetError",
     "DataError",
     "DatasetError",
+    "DpregDeprecation",
     "DpregError",
     "DpregWarning",
     "FormulaError",
@@ -119,3 +120,7 @@ class DatasetError(DpregError, FileNotFoundError):
 
 class DpregWarning(UserWarning):
     """A warning whose occurrence and text depend on public facts alone."""
+
+
+class DpregDeprecation(DpregWarning, DeprecationWarning):
+    """A spelling that the next minor version refuses."""

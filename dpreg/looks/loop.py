@@ -107,7 +107,7 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
         point, moved = advance(release, family, count, first=place == 0)
         hidden = moved.least < TUNING.least and (place < 1 or moved.least > seen)
         seen = max(moved.least, 0.0)
-        shown = release.shown or not family.dispersed
+        shown = release.trace >= TUNING.shown * release.trace_sd or not family.dispersed
         done = moved.step <= TUNING.moved and shown and not hidden
         if plan.locating:
             if done or not math.isfinite(family.limits[0]):

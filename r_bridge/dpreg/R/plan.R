@@ -34,18 +34,20 @@
 #' @export
 dp_plan <- function(effects = NULL, sigma = NULL, n = NULL, eps = NULL, delta = 0, of = "select", chance = 0.8, candidates = NULL,
                     formula = NULL, schema = NULL, sd = NULL, correlation = 0, like = NULL, method = "auto",
-                    mechanism = "auto", neighbors = "replace-one", contributions = 1, keep = "(Intercept)",
-                    max_terms = NULL, radius = NULL, clip = 1, center = TRUE, penalty = "auto",
-                    sigma2 = NULL, false_inclusions = 0.1, fit = "auto", family = NULL, mean = NULL, spread = NULL,
-                    scatter = NULL, response_cap = NULL, noise = NULL, ...) {
-  no_more(...)
+                    neighbors = "replace-one", contributions = 1, keep = "(Intercept)", max_terms = NULL,
+                    false_inclusions = 0.1, fit = "auto", family = NULL, mean = NULL, spread = NULL,
+                    scatter = NULL, ...) {
+  no_more(..., .harmless = retired$dp_plan)
   call <- match.call()
   none <- c("effects", "sd", "family")[c(is.null(effects), is.null(sd), is.null(family))]
-  given <- setdiff(names(call), c("", "formula", "like", none))
+  given <- setdiff(names(call), c("", "formula", "like", none, retired$dp_plan))
   arguments <- stats::setNames(lapply(given, get, envir = environment()), given)
+  arguments <- c(arguments, flat_arguments(call, "dp_plan", parent.frame()))
   if (!is.null(family)) {
-    arguments$family <- family_name(family)
-    call <- with_family(call, arguments$family)
+    parts <- list(name = family_name(family), cap = if (inherits(family, "dp_family")) family$cap)
+    arguments$family <- parts$name
+    if (!is.null(parts$cap)) arguments$family <- list(name = parts$name, response_cap = parts$cap)
+    call <- with_family(call, family, parts)
   }
   arguments["schema"] <- list(plain_schema(schema))
   translation <- NULL
@@ -64,30 +66,28 @@ dp_plan <- function(effects = NULL, sigma = NULL, n = NULL, eps = NULL, delta = 
 
 #' @rdname dp_plan
 #' @param mean The mean of the response, about: a chance, or a count; not needed where `like` holds the response.
-#' @param delta,noise,offset,exposure,trials,response_cap As for [dp_glm()].
+#' @param delta,noise,offset As for [dp_glm()].
 #' @param family `binomial()`, `poisson()` or `quasipoisson()`; in `dp_plan()` `NULL` for a linear model.
 #' @param spread The standard deviation of the linear predictor, or `NULL`.
 #' @param scatter Of counts: their variance over that of the family.
 #' @export
 dp_plan_glm <- function(formula, schema, mean = NULL, n = NULL, eps = NULL, delta = 0, family = stats::binomial(),
                         spread = NULL, scatter = 1, sd = NULL, correlation = 0, like = NULL, offset = NULL,
-                        exposure = NULL, response_cap = NULL, trials = NULL, noise = NULL,
-                        neighbors = "replace-one", contributions = 1, ...) {
-  no_more(...)
+                        noise = NULL, neighbors = "replace-one", contributions = 1, ...) {
+  no_more(..., .harmless = retired$dp_plan_glm)
   call <- match.call()
   required(formula, schema)
-  given <- setdiff(names(call), c("", "formula", "family", "like", added_names))
+  given <- setdiff(names(call), c("", "formula", "family", "like", "offset", retired$dp_plan_glm))
   arguments <- stats::setNames(lapply(given, get, envir = environment()), given)
-  arguments$family <- family_name(family)
+  caller <- parent.frame()
+  offset <- list(written = substitute(offset), value = function() eval(call$offset, caller))
+  parts <- family_parts(call, family, offset, "dp_plan_glm", caller)
+  arguments <- c(arguments, family = parts$name, response_cap = parts$cap)
   arguments["schema"] <- list(plain_schema(schema))
-  added <- added_parts(
-    list(offset = substitute(offset), exposure = substitute(exposure), trials = substitute(trials)),
-    list(offset = function() offset, exposure = function() exposure, trials = function() trials)
-  )
-  made <- plan_of(formula, arguments, TRUE, added)
+  made <- plan_of(formula, arguments, TRUE, parts$added)
   if (!is.null(sd)) made$arguments$sd <- as.list(made$arguments$sd)
   view <- plan_view("plan_glm", made$arguments, like, made$translation)
-  new_plan(view, with_family(call, arguments$family), made$translation, made$arguments$labels)
+  new_plan(view, with_family(call, family, parts), made$translation, made$arguments$labels)
 }
 
 # The arguments of a plan with a formula, in Python's names, and the formula's translation.
@@ -102,6 +102,7 @@ plan_of <- function(formula, arguments, family, added = NULL) {
     declared <- r_schema(python_call("schema", arguments["schema"]))
   }
   arguments[names(translation$sent)] <- translation$sent
+  arguments <- with_options(arguments)
   arguments$formula <- translation$patsy
   if (!is.null(arguments$keep)) arguments$keep <- as.list(python_term_names(arguments$keep, translation, "keep"))
   known <- python_call("columns", arguments[intersect(c("formula", "schema", "keep"), names(arguments))])

@@ -36,7 +36,7 @@ new_selection <- function(view, translation, call) {
   make <- new_regression
   if (!is.null(view$family)) {
     make <- new_glm
-    object$call[names(translation$added)] <- translation$added
+    object$call <- with_added(object$call, translation$added, view$family)
     object$formula <- add_offsets(object$formula, translation$in_formula)
     object$selected_formula <- add_offsets(object$selected_formula, translation$in_formula)
     object[c("family", "link", "converged")] <- view[c("family", "link", "converged")]

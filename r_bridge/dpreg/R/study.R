@@ -5,8 +5,8 @@
 #' and nothing may be released**: the probabilities are functions of the confidential rows.
 #'
 #' @inheritParams dp_select
-#' @param eps,delta,radius,penalty,mechanism Values to combine; `delta` with `method = "adaptive"`.
-#' @param method `"pcls"`, whose law is exact where the models can be listed, or `"adaptive"`, whose looks are made
+#' @param eps,delta Values to combine; `delta` with `method = "adaptive"`.
+#' @param method `"pcls"` or [PCLS()], of which several values of radius, penalty and mechanism are combined, and whose law is exact where the models can be listed, or `"adaptive"`, whose looks are made
 #'   anew in each of the `draws`.
 #' @param draws,seed Used where there are too many models to list.
 #' @param x A study.
@@ -23,16 +23,16 @@
 #' schema <- list(mpg = c(5, 40), wt = c(1, 6), hp = c(40, 400))
 #' selection_study(mpg ~ wt + hp, mtcars, schema, eps = c(1, 10, 100))
 #' @export
-selection_study <- function(formula, data, schema, eps = 1, delta = 0, method = "pcls", radius = NULL,
-                            penalty = "auto", mechanism = "permute-and-flip", neighbors = "replace-one",
+selection_study <- function(formula, data, schema, eps = 1, delta = 0, method = "pcls", neighbors = "replace-one",
                             contributions = 1, units = "term", keep = "(Intercept)",
-                            max_terms = NULL, hierarchy = "none", clip = 1, center = TRUE,
-                            sigma2 = NULL, false_inclusions = 0.1, engine = "auto", draws = 200,
+                            max_terms = NULL, hierarchy = "none", false_inclusions = 0.1, draws = 200,
                             seed = 0, progress = NULL, ...) {
-  no_more(...)
+  no_more(..., .harmless = retired$selection_study)
   call <- match.call()
   required(formula, data, schema)
-  model_call("selection_study", formula, data, given_arguments(call), call, new_study)
+  arguments <- c(given_arguments(call[!names(call) %in% retired$selection_study]),
+                 flat_arguments(call, "selection_study", parent.frame()))
+  model_call("selection_study", formula, data, arguments, call, new_study)
 }
 
 new_study <- function(view, translation, call) {

@@ -87,10 +87,9 @@ test_that("auto says why it took the paper's method", {
   expect_null(few$level)
   expect_error(dp_select(mpg ~ wt + hp, mtcars, eps = 1, schema = car_schema, method = "adaptive"),
                class = "dpreg_argument_error")
-  expect_error(dp_select(y ~ a + b, rows, eps = 1, schema = facts, method = "adaptive", radius = 1), "radius",
-               class = "dpreg_argument_error")
-  many <- dp_select(y ~ a + b, rows, eps = 2, schema = facts, method = "auto", neighbors = "add-remove",
-                    expected_rows = 20000)
+  expect_error(dp_select(y ~ a + b, rows, eps = 1, schema = facts, method = list(name = "adaptive", radius = 1)),
+               "radius", class = "dpreg_argument_error")
+  many <- dp_select(y ~ a + b, rows, eps = 2, schema = facts, method = "auto", neighbors = "add-remove")
   expect_identical(many$settings$method, "adaptive")
   expect_true(is.null(many$nobs))
   bare <- dp_select(y ~ a + b, rows, eps = 2, schema = facts, method = "adaptive", fit = NULL)
