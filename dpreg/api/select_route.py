@@ -42,7 +42,7 @@ class AdaptiveCall:
     Attributes
     ----------
     design : Design
-        With stand-ins for the bounds that are bought.
+        With placeholders for the bounds that are bought.
     schema : Schema
         As declared; the columns of `unbounded` are missing from it.
     unbounded : tuple of str

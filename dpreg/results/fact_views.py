@@ -103,7 +103,7 @@ def _count(number: int) -> str:
     return f"{number:,}" if number < 10**12 else f"{Decimal(number):.3e}"
 
 
-# What was spent is told of eps and delta: pure noise costs no delta, whatever the call allows.
+# What was spent is shown of eps and delta: pure noise costs no delta, whatever the call allows.
 _FACTS: Final[Mapping[str, Callable[[Any], str | None]]] = {
     "Neighbors": lambda r: r.claim.neighbors,
     "Contributions": lambda r: "all" if r.claim.whole else str(r.claim.contributions),

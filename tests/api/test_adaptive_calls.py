@@ -1,4 +1,4 @@
-"""The default of dp_ols: looks where rows are enough, one release in the box where they are not."""
+"""The default of dp_ols: looks where rows are enough, and one release where they are not."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ mark_letters <- function(x) {
   p <- x$coefficients[, 4]
   zero <- !is.na(p) & p >= 1 - x$level & names != "(Intercept)"
   said <- if (any(zero)) {
-    sprintf("0 = not told from 0 at the %s%% level, which does not show it is 0", format(100 * (1 - x$level)))
+    sprintf("0 = not significant at the %s%% level, which does not show it is 0", format(100 * (1 - x$level)))
   }
   why <- c(x$marks[x$marks != "above noise"], x$weak)
   known <- c(wide = "w", narrow = "n", `too few rows to say` = "?", `hidden direction` = "h", `rare level` = "r")

@@ -6,7 +6,7 @@ rows <- data.frame(a = runif(n), b = runif(n), c = runif(n), g = sample(c("u", "
 rows$d <- pmin(pmax(rows$c + rnorm(n, sd = 0.02), 0), 1)
 rows$y <- with(rows, a + 0.5 * (g == "v") + 0.3 * c + rnorm(n, sd = 0.5))
 facts <- list(y = c(-2, 4), a = c(0, 1), b = c(0, 1), c = c(0, 1), d = c(0, 1), g = c("u", "v", "w"))
-# Seeded, so that it is known what is in doubt: c and d can hardly be told apart.
+# Seeded, so that it is known what is unclear: c and d can hardly be told apart.
 doubted <- dp_select(y ~ a + b + c + d + g, rows, eps = 1, schema = facts, method = "adaptive", fit = "same",
                      unsafe_seed = 1)
 fixed <- dp_ols(y ~ a + g, rows, eps = 1, schema = facts)
