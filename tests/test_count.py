@@ -87,7 +87,7 @@ def test_the_package_is_counted_whole(capsys: pytest.CaptureFixture[str], monkey
     assert len(capsys.readouterr().out.splitlines()) == int(table["all"][3])
 
 
-FITTING = ("looks", "estimation", "selection")
+FITTING = ("looks", "choice", "estimation", "selection")
 
 
 def undocumented(path: Path) -> list[str]:
@@ -105,7 +105,11 @@ def undocumented(path: Path) -> list[str]:
                     told |= set(range(field.lineno, field.end_lineno + 1))
         elif text and "python -m benchmarks." in text:
             told |= set(range(node.lineno, node.end_lineno + 1))
-    if "class Tuning" in source and "python -m benchmarks." not in said + source:
+    if (
+        path.name == "tuning.py"
+        and "class Tuning:" in source
+        and "python -m benchmarks." not in said + source
+    ):
         return ["no command in the module"]
     return [
         f"{path.name}:{number.line}: {lines[number.line - 1].strip()}"
