@@ -129,7 +129,7 @@ def least_rows(theorem: Callable[[Situation], Promise], at: Situation, chance: f
         return theorem(replace(at, rows=rows)).right >= chance
 
     found = bracket(reached, 16.0, 1e15)
-    return math.inf if found is None else narrowed(reached, *found, 1.001)
+    return math.inf if found is None else narrowed(reached, *found, 1e-3)
 
 
 def _union(models: int, exponent: float) -> float:
