@@ -195,7 +195,7 @@ def _results(
         )
     reported = [columns[place] for place in columns_of_units(space, choice.found)]
     _, moved = advance(seen.releases[-1], seen.family, seen.rows, first=False)
-    settled = moved.step * seen.releases[-1].point.dispersion < TUNING.near**2
+    settled = moved.step * seen.releases[-1].point.dispersion < (TUNING.longest / 2) ** 2
     facts = replace(facts, whole=seen.plan.whole)
     return GLMSelectionResults(
         **of_choice(request, design, space, facts, choice),

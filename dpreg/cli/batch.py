@@ -16,6 +16,7 @@ from dpreg.cli.running import printed, say
 from dpreg.errors import ArgumentError, BudgetError, shown
 from dpreg.paths import read_text
 from dpreg.privacy.budget import Budget, exact, together
+from dpreg.sources.reader import showing
 
 __all__ = ["run_batch"]
 
@@ -52,7 +53,9 @@ def run_batch(path: str, *, check: bool, as_json: bool, quiet: bool) -> None:
     cap = None
     if "eps" in shared:
         cap = Budget(exact(shared["eps"], "eps"), exact(shared.get("delta", 0), "delta"))
-    quotations = [call.quotation() for call in calls]
+    progress = False if quiet else None
+    doubts = check or not showing(progress)
+    quotations = [call.quotation(doubts=doubts) for call in calls]
     place, witness = shared.get("ledger"), shared.get("witness")
     ledger = opened(place, shared.get("analyst"), witness)
     read = [file for call in calls for file in table_files(call.arguments)]
@@ -73,7 +76,7 @@ def run_batch(path: str, *, check: bool, as_json: bool, quiet: bool) -> None:
     done = []
     if not check:
         for call in calls:
-            result = call.run(ledger, False if quiet else None)
+            result = call.run(ledger, progress)
             done.append(
                 {"do": call.name, "out": Path(str(call.out)).name, **result.spent.to_dict()}
             )

@@ -106,7 +106,7 @@ def column_types(specs: Mapping[str, Spec], schema: Types) -> dict[str, ColumnTy
     return types
 
 
-def bind(code: str, spec: Spec, types: Types) -> Factor:
+def bind(code: str, spec: Spec, types: Types, *, response: bool = False) -> Factor:
     """Join a factor's text with the types of its columns.
 
     Parameters
@@ -116,6 +116,8 @@ def bind(code: str, spec: Spec, types: Types) -> Factor:
         What `dpreg.formula.check.read_factor` made of the text.
     types : mapping of str to ColumnType
         What `column_types` returned.
+    response : bool
+        Whether truths are to be the numbers 0 and 1, and not levels.
 
     Returns
     -------
@@ -136,7 +138,8 @@ def bind(code: str, spec: Spec, types: Types) -> Factor:
         return _spline(code, spec, columns, types)
     if isinstance(spec.expression, Name):
         column = spec.expression.column
-        if isinstance(types[column], Boolean | Categorical):
+        truths = isinstance(types[column], Boolean)
+        if isinstance(types[column], Categorical) or (truths and not response):
             return coded_labels(code, Labels(column, None, "treatment", None), types[column])
     expression = _bound(code, spec.expression, types)
     interval = _interval(code, expression, types)
@@ -145,7 +148,7 @@ def bind(code: str, spec: Spec, types: Types) -> Factor:
             f"factor {shown(code)} is constant under the declared bounds of "
             f"{_listed(columns)}: widen the bounds or leave the factor out."
         )
-    if isinstance(expression, Comparison | LevelTest):
+    if isinstance(expression, Comparison | LevelTest) and not response:
         return Coded(code, columns, (False, True), "treatment", None, truth_places(expression))
     plain = isinstance(expression, Name) and isinstance(types[expression.column], Numeric)
     return Measure(code, columns, (interval,), lambda cells: [expression.values(cells)], plain)

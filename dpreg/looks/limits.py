@@ -10,8 +10,9 @@ are together least where S^3 is in proportion to phi^(3/2) n d a:
 
     S = sqrt(phi) (c a n d / sqrt 2)^(1/3),
 
-c about .148 kappa_3: the one number that the width of intervals rests on (`TUNING.limit`). A is
-what lets the noise of H have a public share of n.
+c about .148 kappa_3: the one number that the width of intervals rests on (`TUNING.limit`). S is no
+less than sqrt(d phi), the root mean square of |s_i|. A is what lets the noise of H have a public
+share of n.
 
 *Locating looks.* One weight serves both blocks; R and tau are fixed multiples of the located scale.
 """
@@ -19,6 +20,7 @@ what lets the noise of H have a public share of n.
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 
@@ -29,6 +31,9 @@ from dpreg.looks.solve import held
 from dpreg.looks.tuning import TUNING
 
 __all__ = ["cut_score", "farthest", "fit_limits", "locating_limits"]
+
+_MOST: Final = 2.0**10
+"""Largest A, in units of d and the rows of a unit: a usual row is then 2**15 units of its grid."""
 
 
 def fit_limits(
@@ -61,11 +66,11 @@ def fit_limits(
     loud = math.inf
     if information_sd > 0:
         loud = TUNING.loud * rows / (2 * math.sqrt(size) * information_sd)
-    A = min(max(loud, 2 * size * several), TUNING.most * size * several)
+    A = min(max(loud, 2 * size * several), _MOST * size * several)
     a = 2 / score_sd
     heard = a / math.sqrt(1 + a / 2)
     wide = (TUNING.limit * heard * max(rows, 1.0) * size / math.sqrt(2)) ** (1 / 3)  # by definition
-    S = math.sqrt(dispersion) * max(wide, TUNING.least_limit * math.sqrt(size))
+    S = math.sqrt(dispersion) * max(wide, math.sqrt(size))
     return held(min(A, farthest[0])), held(min(S, farthest[1]))
 
 

@@ -28,9 +28,9 @@ _OF_FAMILIES: Final = ("offset", "exposure", "response_cap", "trials")
 """Arguments that a linear model has not."""
 _LARGEST_CAP: Final = 2.0**100
 """Of counts: beyond it, and below its inverse, their squares would leave float64."""
-_FARTHEST: Final = 100.0
+_FARTHEST: Final = 100.0  # work: calls beyond it are refused
 """That an offset may reach beyond the limits of predictors, where the mean stays the same."""
-_MOST_TRIALS: Final = 10_000
+_MOST_TRIALS: Final = 10_000  # precision
 """Numbers of trials are exact up to some hundred times this."""
 
 

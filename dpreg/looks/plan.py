@@ -155,7 +155,7 @@ class LookPlan:
                 middle="matrix" if last else "trace",
                 tail=_share(TUNING.tail) if last else Fraction(0),
             )
-        trace = tail = _share(TUNING.trace_pure)
+        trace = tail = _share(TUNING.tail)
         shares = Fraction(0), 1 - trace - tail, trace
         return pure_fit(self.columns, own, self.protection, shares=shares, tail=tail)
 

@@ -81,6 +81,11 @@ class Release:
         """Of the noise in the trace of M."""
         return self.middle_sd * (1 if self.middle is None else math.sqrt(2 * self.point.size))
 
+    @property
+    def shown(self) -> bool:
+        """Whether the mean square of scores stands above its noise."""
+        return self.trace > 2 * self.trace_sd
+
     def dispersion(self, information: Floats, rows: float) -> float:
         """Return phi, the mean square of a score a direction, no less than its noise.
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from dpreg.columns import ColumnType
+from dpreg.columns import ColumnType, Unbounded
 from dpreg.errors import ArgumentError, DataError, shown
 from dpreg.running import bar, threads
+from dpreg.skeleton import contradictions
 from dpreg.sources.base import Chunk, Integers, Source, Tally
 from dpreg.sources.held import HeldSource
 from dpreg.sources.kept import KeptSource, SpreadSource, kept_source
@@ -17,7 +18,9 @@ from dpreg.sources.local import LocalSource
 from dpreg.sources.persons import Persons
 from dpreg.sources.public import check_columns
 
-__all__ = ["Reader", "showing"]
+__all__ = ["DOUBT", "Reader", "showing"]
+
+DOUBT = "dpreg: does the schema say what is meant?"
 
 _PATIENCE = 1.0
 """Seconds before a bar appears that nobody asked for."""
@@ -107,6 +110,9 @@ class Reader:
     def settle(self, columns: Mapping[str, ColumnType]) -> None:
         """Check, before the charge, all columns that the call is going to read.
 
+        Where progress is shown, stderr says which of them the table seems to contradict: to the
+        curator alone, since kinds may have been inferred from rows.
+
         Raises
         ------
         DataError
@@ -114,6 +120,13 @@ class Reader:
         ArgumentError
             If `DPREG_THREADS` is no number of threads.
         """
+        self._check(columns)
+        if showing(self._progress):
+            told = {n: how for n, how in columns.items() if not isinstance(how, Unbounded)}
+            for doubt in contradictions(told, [(name, self.source.kind(name)) for name in told]):
+                print(f"{DOUBT} {doubt}", file=sys.stderr)
+
+    def _check(self, columns: Mapping[str, ColumnType]) -> None:
         threads(1)  # refuses what the passes would refuse after the charge
         self._columns = dict(columns)
         if self.persons is not None:
@@ -143,7 +156,7 @@ class Reader:
         """Return a reader that brings all rows of each person, and counts on."""
         assert self.persons is not None
         found = Reader(self.source, self._progress, replace(self.persons, rows=None))
-        found.settle(columns)
+        found._check(columns)
         found._held, found.passes = self._held, self.passes
         return found
 

@@ -353,3 +353,12 @@ def test_a_warning_is_told_once_though_the_call_is_checked_and_then_run(run, des
     asked = ("glm", "I(1 * (price > 600000)) ~ sqft", "houses.parquet", *COMMON)
     _, told = run(*asked, "--family", "binomial", "--eps", "0.001")
     assert told.count("dpreg: warning: 1 columns need about") == 1
+
+
+def test_a_dummy_table_is_made_of_the_schema_alone(run, desk):
+    declared = {"columns": {"price": [0, 9], "town": ["elm", "oak"]}}
+    (desk / "dummy.json").write_text(json.dumps(declared))
+    made = run("dummy", "dummy.json", "-n", 5, "--seed", 1)[0].splitlines()
+    assert made[0] == "made up,price,town"
+    assert len(made) == 6
+    assert run("dummy", "dummy.json", "--formula", "price ~ 1")[0].startswith("made up,price\n")

@@ -94,7 +94,7 @@ EVERY: dict[str, dict[str, Any]] = {
     "a seed that is text": {"unsafe_seed": "one"},
     "a person that is no column": {"person": "nobody"},
     "a schema that is a list": {"schema": ["a"]},
-    "a schema's key that is no column": {"schema": but(aa=(0, 1))},
+    "a schema's key that is no column": {"schema": but(dayy=(0, 1))},
     "bounds the wrong way round": {"schema": but(a=(3, -3))},
     "bounds that are one": {"schema": but(a=(3, 3))},
     "bounds of text": {"schema": but(a=["0", "1"])},

@@ -24,7 +24,8 @@ test_that("the accessors answer as lm's do", {
   expect_identical(class(formula(fit)), class(formula(exact)))
   expect_identical(attr(terms(fit), "term.labels"), attr(terms(exact), "term.labels"))
   expect_true(all(confint(fit)[, 1] < coef(fit) & coef(fit) < confint(fit)[, 2]))
-  expect_equal(sigma(fit), sigma(exact), tolerance = 0.05)
+  # Without delta the squares of scores are released in one number, where rows far out count more.
+  expect_equal(sigma(fit), sigma(exact), tolerance = 0.15)
   expect_error(confint(fit, level = 2), class = "dpreg_argument_error")
 })
 
@@ -167,8 +168,8 @@ test_that("a call keeps of its rows a name alone: cells might be in anything els
 })
 
 test_that("it is known of each argument whether it is public", {
-  others <- c("data", "x", "object", "budget", "like", "path", "ledger", "reason", "head", "extras", "from", "envname",
-              "python", "index_url", "quiet", "name", "...")
+  others <- c("data", "x", "object", "budget", "like", "path", "ledger", "reason", "head", "witness", "extras", "from", "envname",
+              "python", "index_url", "quiet", "...")
   functions <- Filter(is.function, mget(getNamespaceExports("dpreg"), asNamespace("dpreg"), inherits = TRUE))
   ours <- Filter(function(fun) identical(environment(fun), asNamespace("dpreg")), functions)
   expect_setequal(unique(unlist(lapply(ours, function(fun) names(formals(fun))))),

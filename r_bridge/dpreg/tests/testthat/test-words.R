@@ -42,7 +42,7 @@ test_that("errors are in R's idiom", {
   refused(sample_aggregate(median, 1:9, eps = 1), "simpleError", "\"bounds\" is missing")
   refused(confint(fit, "xx"), "dpreg_argument_error", "no 'xx'", "'(Intercept)', 'wt'")
   refused(confint(fit, 3), "dpreg_argument_error", "no '3'")
-  refused(dp_ols(mpg ~ wt, rows, 1, schema = c(schema, wtt = list(1:2))), "dpreg_schema_error", "'wtt'", "'wt'")
+  refused(dp_ols(mpg ~ wt, rows, 1, schema = c(schema["mpg"], wtt = list(1:2))), "dpreg_schema_error", "'wtt'", "'wt'")
   refused(dp_ols(mpg ~ wt, rows, 1, schema = schema[c(1, 2, 2)]), "dpreg_schema_error", "'wt' more than once")
   refused(dp_ols(mpg ~ wt, stats::setNames(rows[1:3], c("mpg", "wt", "wt")), 1), "dpreg_data_error", "several columns")
   refused(dp_ols(mpg ~ log(wt), rows, 1, schema = list(wt = c(-1, 6))), "dpreg_schema_error", "term 'log(wt)'")
@@ -82,4 +82,32 @@ test_that("a skeleton shows names and kinds, and can be filled in", {
   expect_error(dp_ols(price ~ county, frame, 1, schema = eval(parse(text = gsub("c( , )", "c(0, 1)", code, fixed = TRUE)))),
                class = "dpreg_schema_error")
   expect_error(schema_skeleton(1), class = "dpreg_argument_error")
+})
+
+test_that("rows are made up of the schema alone, and say so", {
+  schema <- list(price = c(0, 3), rate = c(0.5, 2), town = c("elm", "oak"), rooms = list(levels = c(2, 7)), pool = logical())
+  set.seed(1)
+  made <- schema_sample(schema, 300)
+  expect_named(made, names(schema))
+  expect_identical(rownames(made)[2], "made up 2")
+  expect_setequal(made$price, 0:3)
+  expect_true(all(made$rate >= 0.5 & made$rate <= 2) && length(unique(made$rate)) == 300)
+  expect_setequal(made$town, c("elm", "oak"))
+  expect_setequal(made$rooms, c(2, 7))
+  expect_setequal(made$pool, c(TRUE, FALSE))
+  expect_named(schema_sample(schema, 2, log(price + 1) ~ town), c("price", "town"))
+  expect_error(schema_sample(schema, 0), class = "dpreg_argument_error")
+  expect_error(schema_sample(schema, 2, y ~ x), class = "dpreg_argument_error")
+  need_python()
+  expect_s3_class(dp_ols(rate ~ price + town, made, eps = 9, schema = schema), "dp_ols")
+  expect_s3_class(dp_ols(pool ~ price, made, eps = 9, schema = schema), "dp_ols")
+})
+
+test_that("one codebook serves tables that lack some of its columns", {
+  need_python()
+  book <- list(mpg = c(5, 40), wt = c(1, 6), income = c(0, 9), village = c("a", "b"))
+  expect_s3_class(dp_ols(mpg ~ wt, mtcars, eps = 9, schema = book), "dp_ols")
+  expect_s3_class(dp_mean("mpg", mtcars, eps = 9, schema = book), "dp_estimate")
+  expect_error(dp_ols(mpg ~ wt, mtcars, eps = 9, schema = list(mpg = c(5, 40), Wt = c(1, 6))), "did you mean .wt.",
+               class = "dpreg_schema_error")
 })
