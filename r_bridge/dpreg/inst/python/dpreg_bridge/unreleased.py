@@ -13,8 +13,7 @@ import pandas as pd
 from dpreg.planning import Plan, RegressionPlan
 from dpreg.results.report import Grid, Report
 from dpreg.results.summary import Summary
-from dpreg.study.adaptive_results import AdaptiveStudy
-from dpreg.study.results import SelectionStudy
+from dpreg.study.results import AdaptiveStudy, SelectionStudy
 from dpreg.study.simulated import SimulationStudy
 from dpreg.study.simulation import OBSERVED
 from dpreg.study.stamp import SIMULATED
