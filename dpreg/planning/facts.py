@@ -34,13 +34,19 @@ _CHOICE: Final[dict[str, Any]] = {"keep": ("Intercept",), "fit": "auto", "max_te
 _LINEAR: Final[dict[str, Any]] = {
     **_PAPERS, "sigma": None, "candidates": None, "clip": 1.0, "center": True,
 }  # fmt: skip
-_TARGET: Final[dict[str, Any]] = {"effects": None, "chance": 0.8, "false_inclusions": 0.1}
+_TARGET: Final[dict[str, Any]] = {
+    "effects": None, "chance": 0.8, "false_inclusions": 0.1,  # by definition: as in `dpreg.plan`
+}  # fmt: skip
 _ROWS: Final[dict[str, Any]] = {"spread": None, "noise": None, "correlation": 0.0, "like": None}
 _FAMILY: Final[dict[str, Any]] = dict.fromkeys(
     ("mean", "spread", "scatter", "response_cap", "noise")
 )
 _KNOWN: Final = dict.fromkeys(("offset", "exposure", "trials"))
 """Arguments that only `dpreg.plan_glm` has."""
+_DEFAULTS: Final = {
+    **(_CHOICE | _LINEAR | _TARGET | _ROWS | _FAMILY | _KNOWN),
+    **{"of": "glm", "method": "auto"},
+}
 _REFUSED: Final = {
     ("select", False): (("a linear model", _FAMILY),),
     ("ols", False): (("a linear model", _FAMILY), ('of="ols"', _PAPERS | _CHOICE)),
@@ -106,7 +112,8 @@ class Facts:
     @classmethod
     def of_call(cls, call: Mapping[str, Any]) -> Facts:
         """Check every argument; errors say which to change, and how."""
-        call = {**call, "method": arguments.renamed_method(call["method"])}
+        call = {**_DEFAULTS, **call}
+        call["method"] = arguments.renamed_method(call["method"])
         family = call["family"] is not None
         of = str(choice(call["of"], "of", ("select", "glm") if family else tuple(_METHODS)))
         _check_given(call, of, family)
@@ -159,7 +166,7 @@ class Facts:
             false_inclusions=inclusions(call["false_inclusions"]),
             fit=call["fit"],
             noise=noise,
-            asked=Asked.of({**_KNOWN, **call}) if family else None,
+            asked=Asked.of(call) if family else None,
             mean=0.0 if call["mean"] is None else sized(call["mean"], "mean"),
             spread=_SPREAD[counts] if spread is None else sized(spread, "spread"),
             scatter=1.0 if call["scatter"] is None else sized(call["scatter"], "scatter"),

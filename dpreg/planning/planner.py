@@ -8,7 +8,7 @@ mechanism is computed (`paper`). Nothing here reads confidential rows or spends 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from dpreg.arguments import known_alone
 from dpreg.planning.call import Call, solved
@@ -211,30 +211,9 @@ def plan_glm(
     the predictor, and a model that holds; once for columns that fill their bounds, once for skewed
     ones. Against calls on tables like `like`, standard errors are within .8 to 1.25.
     """
-    found = _planned({**_LINEAR, **locals()})
+    found = _planned(locals())
     assert isinstance(found, RegressionPlan)
     return found
-
-
-_LINEAR: Final = {
-    "effects": None,
-    "sigma": None,
-    "of": "glm",
-    "chance": 0.8,
-    "candidates": None,
-    "method": "auto",
-    "mechanism": "auto",
-    "keep": ("Intercept",),
-    "max_terms": None,
-    "radius": None,
-    "clip": 1.0,
-    "center": True,
-    "penalty": "auto",
-    "sigma2": None,
-    "false_inclusions": 0.1,
-    "fit": "auto",
-}
-"""What `plan` has and `plan_glm` has not."""
 
 
 def _planned(call: Mapping[str, Any]) -> Plan | RegressionPlan:
