@@ -86,12 +86,13 @@ class Call:
     @property
     def fit(self) -> str | None:
         """The `fit` of a choice by looks."""
-        return "fresh" if self.facts.fit == "auto" else self.facts.fit
+        told = self.facts.request.fit
+        return "fresh" if told == "auto" else told
 
     @property
     def cost(self) -> Budget:
         """What the whole call would cost."""
-        return Budget(Fraction(self.eps), self.facts.delta)
+        return Budget(Fraction(self.eps), self.facts.request.budget.delta)
 
     def looks(self, cost: Budget | None = None) -> LookPlan:
         """Return the looks of the call, or of one at another cost."""
@@ -100,12 +101,12 @@ class Call:
         return plan_looks(
             len(described.columns),
             self.cost if cost is None else cost,
-            facts.protection,
+            facts.request.protection,
             others=len(described.offsets) + (described.trials is not None),
             exclusive=self.stated.exclusive,
             noise=facts.noise,
             chooses=facts.chooses,
-            later=fresh_share(facts.delta) if fresh else Fraction(0),
+            later=fresh_share(facts.request.budget.delta) if fresh else Fraction(0),
         )
 
     @property
@@ -116,7 +117,7 @@ class Call:
     @property
     def eps_needed(self) -> float:
         """The least eps at which "auto" looks at the rows."""
-        delta = self.facts.delta
+        delta = self.facts.request.budget.delta
         return eps_for(self.n, Fraction(1), lambda e: self.looks(Budget(e, delta)).rows_needed)
 
     @property
@@ -147,7 +148,7 @@ class Call:
     @cached_property
     def gains(self) -> Gains:
         """What terms with an effect gain in the looks of a choice."""
-        alpha, effects = float(self.facts.false_inclusions), len(self.stated.names)
+        alpha, effects = float(self.facts.request.false_inclusions), len(self.stated.names)
         return gains(self.taken, self.rows, self.stated.units, effects, alpha)
 
     @cached_property

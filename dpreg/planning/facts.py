@@ -13,11 +13,10 @@ from typing import Any, Final
 from dpreg import arguments
 from dpreg.errors import ArgumentError, shown
 from dpreg.looks.model import Asked
+from dpreg.looks.plan import NOISES
 from dpreg.planning.arguments import chance_of, check_asked, rows_of_table, sized
 from dpreg.privacy.budget import exact
-from dpreg.privacy.mechanisms import MECHANISMS
-from dpreg.privacy.protection import NEIGHBORS, Protection
-from dpreg.request import choice, count, inclusions, positive, truth
+from dpreg.request import SelectionRequest, choice, count
 
 __all__ = ["Facts"]
 
@@ -63,8 +62,8 @@ _REFUSED: Final = {
 class Facts:
     """Everything that a caller of a plan said; `asked` is of a family, None in a linear model.
 
-    ``papers`` are the given arguments that only the paper's methods have: with one of them "auto"
-    takes "pcls".
+    ``request`` is what `dpreg.dp_select` makes of the arguments that both have; ``papers`` are the
+    given ones that only the paper's methods have: with one of them "auto" takes "pcls".
     """
 
     of: str
@@ -72,7 +71,6 @@ class Facts:
     sigma: float
     n: int | None
     eps: float | None
-    delta: Fraction
     chance: float
     candidates: int | None
     formula: str | None
@@ -82,17 +80,7 @@ class Facts:
     like: Any
     method: str
     papers: tuple[str, ...]
-    mechanism: str
-    protection: Protection
-    keep: tuple[str, ...]
-    max_terms: int | None
-    rho: Fraction
-    clip: Fraction
-    center: bool
-    penalty: Fraction | str
-    sigma2: Fraction | None
-    false_inclusions: Fraction
-    fit: str | None
+    request: SelectionRequest
     noise: str | None
     asked: Asked | None
     mean: float
@@ -109,6 +97,18 @@ class Facts:
         """The family's name; empty in a linear model."""
         return "" if self.asked is None else self.asked.family
 
+    @property
+    def mechanism(self) -> str:
+        """Of the paper's method."""
+        named = self.request.mechanism
+        return "permute-and-flip" if named == "auto" else named
+
+    @property
+    def sigma2(self) -> Fraction | None:
+        """The residual variance that was told, in stored units."""
+        told = self.request.sigma2
+        return told / self.request.clip**2 if isinstance(told, Fraction) else None
+
     @classmethod
     def of_call(cls, call: Mapping[str, Any]) -> Facts:
         """Check every argument; errors say which to change, and how."""
@@ -118,30 +118,26 @@ class Facts:
         of = str(choice(call["of"], "of", ("select", "glm") if family else tuple(_METHODS)))
         _check_given(call, of, family)
         check_asked(call["n"], call["eps"])
-        clip = positive(call["clip"], "clip", Fraction(1))
-        if clip < _LEAST_CLIP:
-            raise ArgumentError(
-                f"clip must be at least {float(_LEAST_CLIP):g} here; got {shown(call['clip'])}."
-            )
-        sigma2, spread = call["sigma2"], call["spread"]
-        delta = exact(call["delta"], "delta")
-        if not 0 <= delta < 1:
-            raise ArgumentError(
-                f"delta must be at least 0 and below 1; got {shown(call['delta'])}."
-            )
-        noise = choice(call["noise"], "noise", ("gaussian", "matrix-laplace", None))
-        if noise == "gaussian" and not delta:
+        method = _method(call, of, family)
+        request = _request(call, method, of)
+        papers = tuple(name for name, usual in _PAPERS.items() if call[name] != usual)
+        if request.fit == "share":
+            papers = (*papers, 'fit="share"')
+        if call["formula"] is None and request.keep != ("Intercept",):
+            raise ArgumentError("keep names terms of a formula: give formula and schema.")
+        if family and "Intercept" not in request.keep:
+            raise ArgumentError('with family= the intercept is in every model: keep "Intercept".')
+        noise = choice(call["noise"], "noise", (*NOISES, None))
+        if noise == "gaussian" and not request.budget.delta:
             raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
-        method, papers = _method(call, of, family)
         counts = "binomial" if family and call["family"] == "binomial" else "counts"
-        most = call["max_terms"]
+        spread = call["spread"]
         return cls(
             of=of,
-            effects={} if of == "glm" else _named(call["effects"], of, family),
+            effects={} if of == "glm" else _named(call["effects"], of),
             sigma=1.0 if family else sized(call["sigma"], "sigma"),
             n=None if call["n"] is None else rows_of_table(call["n"]),
             eps=None if call["eps"] is None else sized(call["eps"], "eps"),
-            delta=delta,
             chance=chance_of(call["chance"]),
             candidates=_candidates(call["candidates"]),
             formula=call["formula"],
@@ -151,20 +147,7 @@ class Facts:
             like=call["like"],
             method=method,
             papers=papers,
-            mechanism=_mechanism(call["mechanism"]),
-            protection=Protection(
-                choice(call["neighbors"], "neighbors", NEIGHBORS),
-                _contributions(call["contributions"]),
-            ),
-            keep=_kept(call["keep"], call["formula"], family),
-            max_terms=None if most is None else count(most, "max_terms", 0),
-            rho=_radius(call["radius"], clip) / clip,
-            clip=clip,
-            center=truth(call["center"], "center"),
-            penalty=_penalty(call["penalty"], sigma2),
-            sigma2=None if sigma2 is None else Fraction(sized(sigma2, "sigma2")) / clip**2,
-            false_inclusions=inclusions(call["false_inclusions"]),
-            fit=call["fit"],
+            request=request,
             noise=noise,
             asked=Asked.of(call) if family else None,
             mean=0.0 if call["mean"] is None else sized(call["mean"], "mean"),
@@ -173,6 +156,31 @@ class Facts:
         )
 
 
+def _request(call: Mapping[str, Any], method: str, of: str) -> SelectionRequest:
+    """Check what a plan and `dpreg.dp_select` both have as the latter does, and its size."""
+    sized(call["contributions"], "contributions")
+    if not 0 <= exact(call["delta"], "delta") < 1:
+        said = shown(call["delta"])
+        raise ArgumentError(f"delta must be at least 0 and below 1; got {said}.")
+    formula = "y ~ x" if call["formula"] is None else call["formula"]
+    told = {"formula": formula, "method": method if of == "select" else "auto", "eps": 1}
+    request = SelectionRequest.of({**_USUAL, **call, **told})
+    if request.clip < _LEAST_CLIP:
+        least = float(_LEAST_CLIP)
+        raise ArgumentError(f"clip must be at least {least:g} here; got {shown(call['clip'])}.")
+    for name in ("radius", "penalty", "sigma2"):
+        if call[name] == "private":
+            raise ArgumentError(f'a plan spends nothing: {name} must be a number, not "private".')
+        if isinstance(value := getattr(request, name), Fraction) and value:
+            sized(value, name, signed=True)
+    return request
+
+
+_USUAL: Final[dict[str, Any]] = {
+    "units": "term", "hierarchy": "none", "engine": "auto", "shares": None, "draws": 1,
+    "expected_rows": None, "unsafe_seed": None, "person": None,
+}  # fmt: skip
+"""Arguments of `dpreg.dp_select` that no plan has."""
 _SPREAD: Final = {"binomial": 1.0, "counts": 0.5}
 """The predictor's standard deviation, where the caller names none: a supposition."""
 
@@ -209,32 +217,19 @@ def _differs(given: Any, usual: Any) -> bool:
     return bool(given != usual)
 
 
-def _method(call: Mapping[str, Any], of: str, family: bool) -> tuple[str, tuple[str, ...]]:
-    """Return the method that was asked for, and the paper's arguments that were given."""
-    method, fit = call["method"], call["fit"]
+def _method(call: Mapping[str, Any], of: str, family: bool) -> str:
+    """Return the method that was asked for."""
+    method = call["method"]
     if family:
-        choice(fit, "fit", ("auto", "same", "fresh", None))
+        choice(call["fit"], "fit", ("auto", "same", "fresh", None))
         choice(method, "method", ("auto", "adaptive"))
-        return "adaptive", ()
-    choice(fit, "fit", ("auto", "same", "fresh", "split", "share", None))
-    if of == "ols":
-        if isinstance(method, str) and method in _ALONE:
-            raise ArgumentError(
-                f'method="{method}" gives no standard errors, and those are what is planned: '
-                'plan method="auto".'
-            )
-        return str(choice(method, "method", _METHODS[of])), ()
-    method = str(choice(method, "method", _METHODS[of]))
-    papers = tuple(name for name, usual in _PAPERS.items() if call[name] != usual)
-    if fit == "share":
-        papers = (*papers, 'fit="share"')
-    if method == "adaptive" and papers:
-        raise ArgumentError(f'method="adaptive" has no {", ".join(papers)}: these are for "pcls".')
-    if fit == "split" and method != "pcls" and not papers:
-        raise ArgumentError('fit="split" is for "pcls": looks fit by "fresh". Plan one of these.')
-    if method == "pcls" and fit in ("same", "fresh"):
-        raise ArgumentError(f'fit="{fit}" needs method="adaptive".')
-    return method, papers
+        return "adaptive"
+    if of == "ols" and isinstance(method, str) and method in _ALONE:
+        raise ArgumentError(
+            f'method="{method}" gives no standard errors, and those are what is planned: plan '
+            'method="auto".'
+        )
+    return str(choice(method, "method", _METHODS[of]))
 
 
 def _check_units(formula: object, schema: object, candidates: object, like: object) -> None:
@@ -247,7 +242,7 @@ def _check_units(formula: object, schema: object, candidates: object, like: obje
         raise ArgumentError("with a formula give schema, and not candidates: the formula has them.")
 
 
-def _named(effects: Any, of: str, family: bool) -> dict[str, float]:
+def _named(effects: Any, of: str) -> dict[str, float]:
     if isinstance(effects, Mapping) or hasattr(effects, "items"):  # or a Series
         named = {str(name): value for name, value in effects.items()}
     else:
@@ -293,40 +288,3 @@ def _candidates(candidates: object) -> int | None:
             f"candidates must be at most {_MOST_CANDIDATES:,}; got {shown(candidates)}."
         )
     return number
-
-
-def _contributions(contributions: object) -> int:
-    number = count(contributions, "contributions")
-    sized(number, "contributions")
-    return number
-
-
-def _kept(keep: object, formula: str | None, family: bool) -> tuple[str, ...]:
-    """Check `keep` as far as no formula is needed for it."""
-    kept = arguments.names(keep, "keep")
-    if formula is None and kept != ("Intercept",):
-        raise ArgumentError("keep names terms of a formula: give formula and schema.")
-    if family and "Intercept" not in kept:
-        raise ArgumentError('with family= the intercept is in every model: keep "Intercept".')
-    return kept
-
-
-def _radius(radius: object, clip: Fraction) -> Fraction:
-    if radius is None:
-        return clip
-    sized(radius, "radius")
-    return positive(radius, "radius")
-
-
-def _mechanism(mechanism: str) -> str:
-    chosen = str(choice(mechanism, "mechanism", ("auto", *MECHANISMS)))
-    return "permute-and-flip" if chosen == "auto" else chosen
-
-
-def _penalty(given: Any, sigma2: Any) -> Fraction | str:
-    checked = arguments.penalty(given)
-    if checked == "bic" and sigma2 is None:
-        raise ArgumentError('penalty="bic" needs sigma2.')
-    if isinstance(checked, Fraction) and checked:
-        sized(checked, "penalty")
-    return checked

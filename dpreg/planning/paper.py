@@ -32,7 +32,7 @@ class Paper:
     def fit(self) -> str | None:
         """The `fit` of the method."""
         return {"auto": "split", "same": "split", "fresh": "share"}.get(
-            self.facts.fit or "", self.facts.fit
+            self.facts.request.fit or "", self.facts.request.fit
         )
 
     @property
@@ -43,29 +43,29 @@ class Paper:
     @property
     def draw_eps(self) -> float:
         """What is left of eps for the draw, after the noisy count and the fit."""
-        facts, private = self.facts, not self.facts.protection.n_is_public
-        counted = private and facts.sigma2 is not None and isinstance(facts.penalty, str)
+        facts, private = self.facts, not self.facts.request.protection.n_is_public
+        counted = private and facts.sigma2 is not None and isinstance(facts.request.penalty, str)
         needed = {"count": counted, "fit": self.fit == "share"}
         return float(divided_eps(Fraction(self.eps), needed, {})["selection"])
 
     @property
     def rate(self) -> float:
         """t, per squared stored unit: eps of the draw over the range of the scores' changes."""
-        rho = self.facts.rho
-        moved = score_range(rho, self.facts.protection).width * score_grid(rho)
+        rho = self.facts.request.rho
+        moved = score_range(rho, self.facts.request.protection).width * score_grid(rho)
         return self.draw_eps / float(moved)
 
     @property
     def charges(self) -> tuple[float, float]:
         """(phi, psi): per column and per term, in squared stored units."""
-        facts = self.facts
+        facts, request = self.facts, self.facts.request
         phi, psi = charges(
-            facts.penalty,
-            unit=facts.clip**2,
+            request.penalty,
+            unit=request.clip**2,
             rows=self.rows,
             sigma2=facts.sigma2,
             units=len(self.stated.units),
-            false_inclusions=facts.false_inclusions,
+            false_inclusions=request.false_inclusions,
             rate=Fraction(self.rate),
             mechanism=facts.mechanism,
         )
@@ -98,6 +98,6 @@ class Paper:
             least=min(b / sigma / count for b, count in each),
             true=int(columns.sum()),
             largest=stated.widest,
-            radius=float(self.facts.rho) / sigma,
+            radius=float(self.facts.request.rho) / sigma,
             bound=1 / sigma,
         )

@@ -122,7 +122,7 @@ def rows_of(facts: Facts, told: Stated, *, skewed: bool = False) -> Rows:
         y = assumed.response(told.beta, told.sigma)
         middle = float(np.mean(y) - assumed.x.mean(axis=0) @ told.beta)
         beta: Floats | None = np.append(middle, told.beta)
-        unit = np.eye(len(at)) * float(facts.clip), np.zeros(len(at))
+        unit = np.eye(len(at)) * float(facts.request.clip), np.zeros(len(at))
         units = unit if design is None else design.to_user_units(at)
     else:
         family = family_of(facts.family, design.response.hi)

@@ -128,7 +128,12 @@ def stated(facts: Facts) -> Stated:
 
 def _from_numbers(facts: Facts) -> Stated:
     """Take effects and sigma in scaled units: columns and response in [-1, 1]."""
-    effects, sd, clip, most = facts.effects, facts.sd, float(facts.clip), facts.max_terms
+    effects, sd, clip, most = (
+        facts.effects,
+        facts.sd,
+        float(facts.request.clip),
+        facts.request.max_terms,
+    )
     total = len(effects) if facts.candidates is None else facts.candidates
     if total < len(effects):
         raise ArgumentError(f"candidates must be at least {len(effects)}, the number of effects.")
@@ -156,10 +161,11 @@ def _designed(facts: Facts) -> tuple[Design, Model | None]:
     """Build the design, as the call that is planned would."""
     schema, formula = Schema.from_any(facts.schema), str(facts.formula)
     if facts.asked is None:
-        keep, clip = facts.keep, facts.clip
-        return build_design(formula, schema, keep=keep, clip=clip, center=facts.center), None
+        told = facts.request
+        design = build_design(formula, schema, keep=told.keep, clip=told.clip, center=told.center)
+        return design, None
     known, model = facts.asked.model(formula, schema)
-    design = model.design(known, facts.keep)
+    design = model.design(known, facts.request.keep)
     model.check(design, (), facts.family, "plan" if facts.chooses else "plan_glm")
     family = family_of(facts.family, design.response.hi)
     if facts.mean >= family.cap:
@@ -172,7 +178,7 @@ def _from_formula(facts: Facts) -> Stated:
     """Take coefficients of design columns in their own units, and sigma in the response's."""
     (design, model), effects = _designed(facts), facts.effects
     names = tuple(column.name for column in design.columns)
-    space = build_space(design.terms, names, keep=design.keep, max_terms=facts.max_terms)
+    space = build_space(design.terms, names, keep=design.keep, max_terms=facts.request.max_terms)
     place = {name: j for j, name in enumerate(names) if j}
     place |= {term.name: term.columns[0] for term in design.terms if term.columns[1:] == ()}
     place.pop("Intercept", None)
@@ -194,7 +200,7 @@ def _from_formula(facts: Facts) -> Stated:
             "units they must lie between 1e-60 and 1e60."
         )
     found, units = _effects_first(space, {place[name] for name in effects})
-    _room(facts.max_terms, len(found))
+    _room(facts.request.max_terms, len(found))
     return Stated(
         names=found,
         beta=beta,

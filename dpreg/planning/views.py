@@ -65,9 +65,9 @@ def _facts(plan: Planned, kind: str) -> Facts:
     left = [
         ("Rows n", f"{plan.n:,}{mark.get('n', '')}"),
         ("eps", f"{plan.eps:g}{mark.get('eps', '')}"),
-        ("delta", decimal_string(facts.delta)),
-        ("Neighbours", facts.protection.neighbors),
-        ("Contributions", str(facts.protection.contributions)),
+        ("delta", decimal_string(facts.request.budget.delta)),
+        ("Neighbours", facts.request.protection.neighbors),
+        ("Contributions", str(facts.request.protection.contributions)),
         ("Method", method),
     ]
     right = [("Family", facts.family)] if facts.family else []
@@ -99,10 +99,10 @@ def _facts(plan: Planned, kind: str) -> Facts:
 def _costs(plan: Planned) -> tuple[tuple[str, str], ...]:
     """Return what a draw of the paper's is made with."""
     paper, facts = plan.call.paper, plan.call.facts
-    (phi, psi), squared = paper.charges, float(facts.clip) ** 2
+    (phi, psi), squared = paper.charges, float(facts.request.clip) ** 2
     return (
         ("Mechanism", facts.mechanism),
-        ("Radius", f"{float(facts.rho * facts.clip):g}"),
+        ("Radius", f"{float(facts.request.rho * facts.request.clip):g}"),
         ("Penalty/column", f"{phi * squared:.6g}"),
         ("Penalty/term", f"{psi * squared:.6g}"),
         ("Noise scale", f"{squared / paper.rate:.6g}"),
@@ -114,7 +114,7 @@ def _costs(plan: Planned) -> tuple[tuple[str, str], ...]:
 
 def _found(plan: Plan, cells: Sequence[tuple[float, float]], headers: tuple[str, str]) -> Grid:
     """Return for each effect what it changes, what that is measured against, and its chance."""
-    stated, detection, clip = plan.call.stated, plan.detection, float(plan.call.facts.clip)
+    stated, detection, clip = plan.call.stated, plan.detection, float(plan.call.facts.request.clip)
     rows = [
         (
             name,
@@ -149,7 +149,7 @@ def _by_looks(plan: Plan) -> tuple[Block, ...]:
 
 def _by_paper(plan: Plan) -> tuple[Block, ...]:
     paper, facts, effects = plan.call.paper, plan.call.facts, plan.call.stated.effects
-    (phi, psi), squared = paper.charges, float(facts.clip) ** 2
+    (phi, psi), squared = paper.charges, float(facts.request.clip) ** 2
     falls = paper.rows * effects.strength * squared
     prices = (psi + phi * effects.columns) * squared
     rule = (
@@ -209,8 +209,8 @@ def _notes(plan: Planned) -> tuple[str, ...]:
     facts, effects = call.facts, call.stated.effects
     if facts.family or not facts.chooses:
         return tuple(notes)
-    length, clip = sum(call.stated.scaled), float(facts.clip)
-    if plan.method == "pcls" and length > float(facts.rho):
+    length, clip = sum(call.stated.scaled), float(facts.request.clip)
+    if plan.method == "pcls" and length > float(facts.request.rho):
         notes.append(
             f"The effects' moduli add up to {length * clip:.3g}, beyond the radius: they cannot "
             "all be fitted, and the chances are too high."

@@ -55,7 +55,7 @@ def test_contributions_and_neighbours_cost_what_they_cost():
 
 def test_the_rule_of_thumb_is_the_one_of_the_design():
     found = plan([0.2, 0.1], n=20_000, eps=1, chance=0.9, fit=None, **PAPER)
-    scale = 2 * float(loss_range(found.call.facts.rho))
+    scale = 2 * float(loss_range(found.call.facts.request.rho))
     _, psi = found.call.paper.charges
     assert found.rule_of_thumb == math.ceil((psi + math.log(2 / 0.1) * scale) / (0.01 / 3))
     assert found.at(n=found.rule_of_thumb).found >= 0.9
