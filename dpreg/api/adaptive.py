@@ -76,7 +76,7 @@ def looks_or_reason(
     chooses: bool = False,
     later: Fraction = Fraction(0),
 ) -> LookPlan | str:
-    """Plan the looks, or say why one look in the box does better here; from public facts alone.
+    """Plan the looks, or say why a single one does better here; from public facts alone.
 
     Parameters
     ----------

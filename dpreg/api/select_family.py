@@ -147,7 +147,7 @@ def select_family(
     call = _Call(request, asked.family, model, plan.open(account))
     call.space(trial)
     announce(bounds, stacklevel=4)
-    rows = request.expected_rows or (reader.source.rows if public else None)
+    rows = reader.source.rows if public else None
     if rows is not None:
         _warn(too_few(planned, cost, rows))
     account.charge(budget, f"dp_select: {request.formula}")

@@ -36,15 +36,14 @@ _LINEAR: Final[dict[str, Any]] = {
 _TARGET: Final[dict[str, Any]] = {
     "effects": None, "chance": 0.8, "false_inclusions": 0.1,  # by definition: as in `dpreg.plan`
 }  # fmt: skip
-_ROWS: Final[dict[str, Any]] = {"spread": None, "noise": None, "correlation": 0.0, "like": None}
-_FAMILY: Final[dict[str, Any]] = dict.fromkeys(
-    ("mean", "spread", "scatter", "response_cap", "noise")
-)
-_KNOWN: Final = dict.fromkeys(("offset", "exposure", "trials"))
-"""Arguments that only `dpreg.plan_glm` has."""
+_ROWS: Final[dict[str, Any]] = {
+    "spread": None, "noise": None, "correlation": 0.0, "like": None, "exposure": None,
+    "trials": None,
+}  # fmt: skip
+_FAMILY: Final[dict[str, Any]] = dict.fromkeys(("mean", "spread", "scatter"))
 _DEFAULTS: Final = {
-    **(_CHOICE | _LINEAR | _TARGET | _ROWS | _FAMILY | _KNOWN),
-    **{"of": "glm", "method": "auto"},
+    **(_CHOICE | _LINEAR | _TARGET | _ROWS | _FAMILY),
+    **{"of": "glm", "method": "auto", "offset": None},
 }
 _REFUSED: Final = {
     ("select", False): (("a linear model", _FAMILY),),
@@ -164,6 +163,8 @@ def _request(call: Mapping[str, Any], method: str, of: str) -> SelectionRequest:
         raise ArgumentError(f"delta must be at least 0 and below 1; got {said}.")
     formula = "y ~ x" if call["formula"] is None else call["formula"]
     told = {"formula": formula, "method": method if of == "select" else "auto", "eps": 1}
+    if of != "select":
+        told["noise"] = None
     request = SelectionRequest.of({**_USUAL, **call, **told})
     if request.clip < _LEAST_CLIP:
         least = float(_LEAST_CLIP)
@@ -177,8 +178,7 @@ def _request(call: Mapping[str, Any], method: str, of: str) -> SelectionRequest:
 
 
 _USUAL: Final[dict[str, Any]] = {
-    "units": "term", "hierarchy": "none", "engine": "auto", "shares": None, "draws": 1,
-    "expected_rows": None, "unsafe_seed": None, "person": None,
+    "units": "term", "hierarchy": "none", "shares": None, "unsafe_seed": None, "person": None,
 }  # fmt: skip
 """Arguments of `dpreg.dp_select` that no plan has."""
 _SPREAD: Final = {"binomial": 1.0, "counts": 0.5}

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dpreg.arguments import known_alone
+from dpreg.options import FamilyLike, MethodLike, unpacked
 from dpreg.planning.call import Call, solved
 from dpreg.planning.facts import Facts
 from dpreg.planning.results import Plan, RegressionPlan
@@ -35,25 +36,17 @@ def plan(
     sd: Mapping[str, float] | None = None,
     correlation: float = 0.0,
     like: Table | None = None,
-    method: str = "auto",
-    mechanism: str = "auto",
+    method: MethodLike = "auto",
     neighbors: str = "replace-one",
     contributions: int = 1,
     keep: Iterable[str] = ("Intercept",),
     max_terms: int | None = None,
-    radius: Amount | None = None,
-    clip: Amount = 1.0,
-    center: bool = True,
-    penalty: Amount = "auto",
-    sigma2: Amount | None = None,
     false_inclusions: Amount = 0.1,
     fit: str | None = "auto",
-    family: str | None = None,
+    family: FamilyLike | None = None,
     mean: float | None = None,
     spread: float | None = None,
     scatter: float | None = None,
-    response_cap: Amount | None = None,
-    noise: str | None = None,
 ) -> Plan | RegressionPlan:
     """Predict what `dpreg.dp_select`, `dpreg.dp_ols` or `dpreg.dp_glm` would find. Spends nothing.
 
@@ -95,12 +88,11 @@ def plan(
         Rows like those to come: an earlier year's, a synthetic file. They count as public. Their
         columns take the place of `sd` and `correlation`; with the response in it, its residuals
         give those to come their shape.
-    method : {"auto", "adaptive", "pcls", "gram"}
+    method : {"auto", "adaptive", "pcls", "gram"} or object
         As for the call; "pcls" is for "select", "gram" for "ols".
-    mechanism, neighbors, contributions, keep, max_terms, radius, clip, center, penalty, sigma2, \
-false_inclusions, fit
+    neighbors, contributions, keep, max_terms, false_inclusions, fit
         As for the call.
-    family, mean, spread, scatter, response_cap, noise
+    family, mean, spread, scatter
         Of a generalised linear model, as for `dpreg.plan_glm`, which ``of="glm"`` calls.
 
     Returns
@@ -136,7 +128,7 @@ false_inclusions, fit
     --------
     >>> import dpreg
     >>> dpreg.plan({"dose": 0.2, "age": 0.1}, sigma=0.25, eps=1, candidates=10, chance=0.9).n
-    4328
+    4258
     """
     return _planned(locals())
 
@@ -150,16 +142,13 @@ def plan_glm(
     n: int | None = None,
     eps: Amount | None = None,
     delta: Amount = 0,
-    family: str = "binomial",
+    family: FamilyLike = "binomial",
     spread: float | None = None,
     scatter: float = 1.0,
     sd: Mapping[str, float] | None = None,
     correlation: float = 0.0,
     like: Table | None = None,
     offset: str | None = None,
-    exposure: str | None = None,
-    response_cap: Amount | None = None,
-    trials: str | None = None,
     noise: str | None = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
@@ -172,7 +161,7 @@ def plan_glm(
 
     Parameters
     ----------
-    formula, schema, family, offset, exposure, response_cap, trials, noise, neighbors, contributions
+    formula, schema, family, offset, noise, neighbors, contributions
         As for `dpreg.dp_glm`. All columns have to be declared.
     mean : number, optional
         About the share of ones (of successes), or the mean count: from public knowledge, or a
@@ -218,5 +207,5 @@ def plan_glm(
 
 def _planned(call: Mapping[str, Any]) -> Plan | RegressionPlan:
     """Return the plan of a call's arguments."""
-    told, solved_for = solved(Call.of(Facts.of_call(call)))
+    told, solved_for = solved(Call.of(Facts.of_call(unpacked(call))))
     return (Plan if told.facts.chooses else RegressionPlan)(told, solved_for)

@@ -10,7 +10,7 @@ released <- function(x) {
 fit <- dp_ols(mpg ~ wt * am + factor(gear), mtcars, eps = 1e6, schema = car_schema)
 exact <- lm(mpg ~ wt * am + factor(gear), transform(mtcars, am = am == 1))
 chosen <- dp_select(mpg ~ wt + log(hp) + factor(gear) + am, mtcars, eps = 1e5, schema = car_schema,
-                    draws = 5)
+                    method = PCLS(draws = 5))
 bare <- dp_select(mpg ~ wt + hp, mtcars, eps = 10, schema = car_schema, fit = NULL)
 
 test_that("the accessors answer as lm's do", {
@@ -250,7 +250,7 @@ test_that("a summary is one screen, and warns of what not to trust", {
     fit <- dp_ols(stats::reformulate(names, "y"), wide, eps = 2, delta = delta, schema = schema, unsafe_seed = 1)
     screen <- capture.output(print(summary(fit)))
     expect_lte(length(screen), 38)
-    for (text in c("Rows: about", "Cost: ", "Noise", "Mark", "0 = not told from 0", "Details: summary(fit, full = TRUE) has")) {
+    for (text in c("Rows: about", "Cost: ", "Noise", "Mark", "0 = not significant", "Details: summary(fit, full = TRUE) has")) {
       expect_match(screen, text, fixed = TRUE, all = FALSE)
     }
     expect_gt(length(capture.output(print(summary(fit, full = TRUE)))), length(screen))
@@ -261,7 +261,7 @@ test_that("a summary is one screen, and warns of what not to trust", {
     expect_match(shown, "Warning: ", all = FALSE)
   }
   lost <- dp_ols(y ~ slope_1, wide[1:8, ], eps = 0.05, schema = schema, method = "adaptive", neighbors = "add-remove",
-                 expected_rows = 1e5, unsafe_seed = 1)
+                 unsafe_seed = 1)
   expect_true(all(lost$marks == "too few rows to say"))
   expect_match(capture.output(print(lost)), "Warning: The noise hides \\(Intercept\\), slope_1", all = FALSE)
   fit$severe <- rep(c(TRUE, FALSE), length.out = length(fit$notes))

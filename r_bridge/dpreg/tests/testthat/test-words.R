@@ -51,7 +51,7 @@ test_that("errors are in R's idiom", {
           "dpreg_argument_error", "shares$fit")
   refused(dp_ols(mpg ~ wt, rows, 1, schema = schema, shares = 0.3), "dpreg_argument_error", "shares must be named")
   refused(dp_ols(mpg ~ wt, rows, c(1, 2), schema = schema), "dpreg_argument_error", "eps must be one number")
-  refused(dp_select(mpg ~ wt, rows, 1, schema = schema, center = "a"), "dpreg_argument_error", "TRUE or FALSE")
+  refused(dp_select(mpg ~ wt, rows, 1, schema = schema, method = Auto(center = "a")), "dpreg_argument_error", "TRUE or FALSE")
   expect_warning(dp_ols(mpg ~ wt, rows, eps = 0.01), class = "dpreg_warning")
   refused(dp_ledger("/nowhere/at/all.json", eps = 1), "dpreg_budget_error", "'/nowhere/at'")
 })
