@@ -34,10 +34,10 @@ $(PIP_INSTALL) --require-hashes -r locks/$(1).txt
 $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 endef
 
-.PHONY: help venv demo test unit lint vignettes audit audit-calls mutants coverage bench replication holds docs fresh lock r-check r-readme r-docs clean
+.PHONY: help venv demo test unit lint vignettes pages-numbers audit audit-calls mutants coverage bench replication holds docs docs-look fresh lock matrix release r-check r-readme r-docs clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---- the environment ---------------------------------------------------------------------------
 
@@ -112,6 +112,9 @@ r-docs:  ## write the R package's NAMESPACE and man/ from its comments
 vignettes: $(VENV)/.dpreg-test  ## run the vignettes as a reader would paste them
 	$(BIN)/python -m pytest tests/test_vignettes.py $(PYTEST_ARGS)
 
+pages-numbers: $(VENV)/.dpreg-test  ## run the vignettes and put right each exact number that they assert
+	PYTHONPATH=tests $(BIN)/python scripts/pages_numbers.py --write
+
 audit: $(VENV)/.dpreg-test  ## run the privacy audits (slow)
 	$(BIN)/python -m pytest -m audit
 
@@ -148,6 +151,13 @@ docs-look: docs  ## photograph every page at three widths; an overflow is an err
 
 fresh:  ## run the README's commands in a bare Debian chroot (root, debootstrap)
 	scripts/fresh.sh
+
+matrix:  ## a dose of tests for each Python, with the newest and the oldest dependencies (PYTHONS="python3.12 ...")
+	PYTHON="$(PYTHON)" scripts/matrix.sh $(PYTHONS)
+
+release: | $(BIN)/python  ## build what is released into dist/, and check each part where it alone is installed
+	scripts/apt_packages.sh r $$($(BIN)/python scripts/python_packages.py)
+	PYTHON=$(BIN)/python scripts/release.sh
 
 # PIP_CONSTRAINT is unset here: the point is to leave the old pins behind.
 lock:  ## write locks/ and constraints.txt anew from the newest releases that pyproject.toml admits

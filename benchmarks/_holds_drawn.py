@@ -160,8 +160,8 @@ def cases() -> list[Case]:
     fan_truth = {"x0": 0.5, "x1": 0.2}
     people = {**plane, "x2": (-4, 4)}
     person_truth = {"x0": 0.5, "x1": -0.3, "x2": 0.2}
-    who: dict[str, Any] = {"person": "id", "call": {"contributions": 5, "expected_rows": 200_000}}
-    many = who | {"call": {"contributions": 9, "expected_rows": 200_000}}
+    who: dict[str, Any] = {"person": "id", "call": {"contributions": 5}}
+    many = who | {"call": {"contributions": 9}}
     first = {"x": (1, 50), "y": (-8, 8), "g": ["rare", "a", "b", "c"]}
     last = first | {"g": ["a", "b", "c", "rare"]}
     log = "np.log(x)"

@@ -18,6 +18,7 @@ from benchmarks._figures import figure, mechanism_table
 from dpreg import datasets
 from dpreg.api.study import selection_study
 from dpreg.errors import DatasetError
+from dpreg.options import PCLS
 from dpreg.study.results import SelectionStudy
 from dpreg.study.simulation import OBSERVED
 
@@ -36,12 +37,14 @@ def prostate() -> SelectionStudy:
         "lpsa ~ " + " + ".join(PROSTATE),
         x.assign(lpsa=rows["lpsa"]),
         schema=dict.fromkeys(PROSTATE, (-1, 1)) | {"lpsa": (-TOP, TOP)},
-        center=False,
         keep=(),
         eps=(1, 5, 10, 50),
-        radius=[round(R / TOP, 6) for R in (1, 2.5, 5.68, 10)],
-        penalty=[round(p / TOP**2, 9) for p in phi],
-        mechanism="laplace",
+        method=PCLS(
+            center=False,
+            radius=[round(R / TOP, 6) for R in (1, 2.5, 5.68, 10)],
+            penalty=[round(p / TOP**2, 9) for p in phi],
+            mechanism="laplace",
+        ),
     )
 
 
@@ -53,10 +56,10 @@ def king_county() -> SelectionStudy:
         houses.data,
         schema=houses.schema,
         eps=("0.5", 1, 5),
-        radius=("0.25", "0.5", 1, 3),
-        penalty=(4, 8, 16, 32, 64, 128),
-        mechanism="laplace",
         progress=True,
+        method=PCLS(
+            radius=("0.25", "0.5", 1, 3), penalty=(4, 8, 16, 32, 64, 128), mechanism="laplace"
+        ),
     )
 
 
@@ -69,9 +72,8 @@ def bay_area() -> SelectionStudy:
         schema=area.schema,
         units="column",
         eps=(1, 5),
-        radius=("0.25", "0.75", 1, "2.5"),
-        penalty=(4, 8, 16, 32),
         progress=True,
+        method=PCLS(radius=("0.25", "0.75", 1, "2.5"), penalty=(4, 8, 16, 32)),
     )
 
 

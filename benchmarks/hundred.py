@@ -41,7 +41,9 @@ def main() -> None:
         def private(
             formula: str = formula, data: pd.DataFrame = data, schema: dict = schema
         ) -> int:
-            result = dpreg.dp_select(formula, data, eps=1, schema=schema, radius=4, fit=None)
+            result = dpreg.dp_select(
+                formula, data, eps=1, schema=schema, fit=None, method=dpreg.PCLS(radius=4)
+            )
             assert result.engine == "tree"
             return len(result.selected)
 

@@ -64,11 +64,10 @@ def ours(
     method: str, sample: Sample, eps: float, delta: float, repeats: int, seed: int
 ) -> tuple[np.ndarray, str]:
     """Coefficients of `dp_ols`, one row a repeat, and the method that it took."""
-    told = {"expected_rows": len(sample.x)} if method == "auto" else {}
     found, taken = [], method
     for place in range(repeats):
         name = method.removesuffix("-dpreg")
-        fit = fitted(sample, seed + place, eps=eps, delta=delta, method=name, **told)
+        fit = fitted(sample, seed + place, eps=eps, delta=delta, method=name)
         found.append(fit.params.to_numpy())
         taken = fit.method
     return np.array(found), taken

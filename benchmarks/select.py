@@ -27,9 +27,8 @@ def run(rounds: int = 5) -> list[Comparison]:
             eps=1,
             schema=bay.schema,
             units="column",
-            radius=radius,
-            engine="enumerate",
             fit=None,
+            method=dpreg.PCLS(radius=radius, engine="enumerate"),
         )
         return int(result.n_models)
 

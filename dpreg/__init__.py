@@ -2,7 +2,7 @@
 
 from importlib import metadata
 
-from dpreg import datasets
+from dpreg import datasets, lei2018
 from dpreg.api.aggregate import sample_aggregate
 from dpreg.api.classic import dp_mean, dp_suffstats
 from dpreg.api.glm import dp_glm
@@ -11,6 +11,19 @@ from dpreg.api.quantile import dp_quantile
 from dpreg.api.regression import dp_ols
 from dpreg.api.select import dp_select
 from dpreg.api.study import selection_study, simulation_study
+from dpreg.options import (
+    PCLS,
+    PCPL,
+    SSP,
+    Adaptive,
+    AdaSSP,
+    Auto,
+    Binomial,
+    Gram,
+    Objective,
+    Poisson,
+    QuasiPoisson,
+)
 from dpreg.planning import plan, plan_glm
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.ledger import Ledger
@@ -19,8 +32,19 @@ from dpreg.results.load import load
 from dpreg.schema import Schema
 
 __all__ = [
+    "PCLS",
+    "PCPL",
+    "SSP",
+    "AdaSSP",
+    "Adaptive",
+    "Auto",
+    "Binomial",
     "Budget",
+    "Gram",
     "Ledger",
+    "Objective",
+    "Poisson",
+    "QuasiPoisson",
     "Schema",
     "datasets",
     "dp_glm",
@@ -30,6 +54,7 @@ __all__ = [
     "dp_quantile",
     "dp_select",
     "dp_suffstats",
+    "lei2018",
     "load",
     "plan",
     "plan_glm",

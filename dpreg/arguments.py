@@ -23,6 +23,7 @@ from dpreg.errors import (
     quotable,
     shown,
 )
+from dpreg.options import grouped
 from dpreg.privacy.budget import Budget, decimal_string, exact, settled
 from dpreg.ranges import LEAST_DELTA, LEAST_EPS, MOST_EPS, MOST_ROWS
 
@@ -106,6 +107,7 @@ def known_alone(call: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(call)
     def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        grouped(call.__name__, kwargs)
         refuse_unknown(call.__name__, known, kwargs)
         return call(*args, **kwargs)
 

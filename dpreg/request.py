@@ -49,15 +49,6 @@ _CHOICES: Final[Mapping[str, tuple[str | None, ...]]] = {
     "engine": ("auto", "enumerate", "tree"),
 }
 """Arguments of a selection that take one of a few words."""
-PAPERS: Final[Mapping[str, Any]] = {
-    "mechanism": "auto",
-    "radius_source": "default",
-    "penalty": "auto",
-    "sigma2": None,
-    "draws": 1,
-    "engine": "auto",
-}
-"""Arguments that only "pcls" and "pcpl" have, and their defaults."""
 SHARES: Final[Mapping[str, Fraction]] = {
     "bounds": Fraction(1, 10),
     "radius": Fraction(1, 10),
@@ -86,8 +77,8 @@ says so.
 class Request:
     """What every public call lets its caller choose, as exact values.
 
-    A request is made from the arguments of the call that it belongs to, by their names:
-    ``request = SelectionRequest.of(locals())`` as the call's first statement.
+    A request is made from the arguments of the call that it belongs to, by their names, with the
+    options of its method and family among them (`dpreg.options.unpacked`).
 
     Attributes
     ----------
@@ -150,12 +141,13 @@ class SelectionRequest(Request):
     draws: int
     fit: str | None
     engine: str
-    expected_rows: int | None
 
     @classmethod
     def of(cls, call: Mapping[str, Any]) -> SelectionRequest:
         """Check every argument and return the request; errors say which to change, and how."""
         formula = text(call["formula"], "formula")
+        if call.get("noise") is not None:
+            raise ArgumentError("noise: a selection takes the one with the least error itself.")
         whole = positive(call["clip"], "clip", Fraction(1))
         radius = call["radius"]
         request = cls(
@@ -176,11 +168,9 @@ class SelectionRequest(Request):
 
     @property
     def papers(self) -> tuple[str, ...]:
-        """The given arguments that only the paper's methods have."""
-        given = [name for name, usual in PAPERS.items() if getattr(self, name) != usual]
+        """The given shares that only the paper's methods have."""
         both = ("bounds", "fit") if self.fit == "fresh" else ("bounds",)
-        steps = [f"shares[{step!r}]" for step in self.shares if step not in both]
-        return (*(name.removesuffix("_source") for name in given), *steps)
+        return tuple(f"shares[{step!r}]" for step in self.shares if step not in both)
 
     @property
     def needs_count(self) -> bool:
@@ -291,6 +281,5 @@ _CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "false_inclusions": inclusions,
     "shares": _shares,
     "draws": lambda value: count(value, "draws"),
-    "expected_rows": lambda value: None if value is None else count(value, "expected_rows"),
 }
 """The other arguments of a selection, and how each is checked."""

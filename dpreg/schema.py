@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, Unbounded
 from dpreg.declared import HOW, Declaration, declared, plain, python
-from dpreg.errors import SchemaError
+from dpreg.errors import ArgumentError, SchemaError
 from dpreg.paths import named, reason
-from dpreg.skeleton import HasKinds, Skeleton, contradictions
+from dpreg.skeleton import HasKinds, Skeleton, contradictions, made_up
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,6 +185,39 @@ class Schema(Mapping[str, Numeric | Categorical | Boolean]):
             A sentence for each declared column whose kind cannot be meant; empty if there is none.
         """
         return contradictions(self, Skeleton.of(data).kinds)
+
+    def sample(
+        self, n: int, *, formula: str | None = None, seed: int | None = None
+    ) -> pd.DataFrame:
+        """Make rows up, for writing and trying code before the rows may be touched.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        formula : str, optional
+            Only the declared columns that it names; None: all.
+        seed : int, optional
+            Makes the rows the same again.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Its index is named "made up". Each cell is drawn evenly from what its column may hold,
+            without regard to any other: no mean, share or coefficient of such rows means anything.
+            Numbers are whole where both bounds are.
+
+        Examples
+        --------
+        >>> schema = Schema({"price": (105, 905), "county": ["ala", "cc"]})
+        >>> schema.sample(3, seed=1).index.name
+        'made up'
+        """
+        for name, value, least in (("n", n, 1), ("seed", seed, 0)):
+            whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
+            if not whole and not (name == "seed" and value is None):
+                raise ArgumentError(f"{name} must be an integer of at least {least}.")
+        return made_up(self, n, formula, seed)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dicts and words that `Schema` reads back; fit for JSON."""

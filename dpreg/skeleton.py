@@ -1,20 +1,26 @@
-"""A table's column names and kinds, laid out as a schema to fill in: for the curator's eyes."""
+"""A schema from a table's names and kinds, to fill in, and made-up rows from a schema."""
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import tokenize
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Final, Protocol
 
+import numpy as np
 import pandas as pd
 
 from dpreg.cells import Kind, kind_of, number
 from dpreg.columns import DATES_MEND, Boolean, Categorical, ColumnType, Numeric
 from dpreg.errors import ArgumentError, DataError, did_you_mean
 
-__all__ = ["HasKinds", "Skeleton", "contradictions"]
+__all__ = ["MADE_UP", "HasKinds", "Skeleton", "contradictions", "made_up"]
+
+MADE_UP: Final = "made up"
+"""The name of the index of made-up rows, and of its column in a file."""
 
 # For each kind: the Python to fill in (none: the column cannot be used), and what to write.
 _TEMPLATE: dict[Kind, tuple[str, str]] = {
@@ -103,7 +109,10 @@ class Skeleton:
 def contradictions(
     declared: Mapping[str, ColumnType], kinds: Sequence[tuple[str, Kind]]
 ) -> tuple[str, ...]:
-    """Say which declared columns are absent, or of a kind whose cells cannot mean what is declared.
+    """Say which declared columns are misspelt, or of a kind whose cells cannot mean that.
+
+    One schema may serve many tables: a column that is absent is named where it is spelt nearly like
+    one that nobody declares.
 
     Parameters
     ----------
@@ -114,8 +123,8 @@ def contradictions(
     known = dict(kinds)
     found = []
     for name in declared:
-        if name not in known:
-            found.append(f"the table has no column {name!r}{did_you_mean(name, known)}")
+        if name not in known and (near := did_you_mean(name, known.keys() - declared.keys(), "")):
+            found.append(f"the table has no column {name!r}{near}")
     for name, kind in kinds:
         if name not in declared:
             continue
@@ -147,3 +156,40 @@ def _numbers_spelt(declared: ColumnType) -> bool:
     """Whether some level of text is spelt like a number."""
     assert isinstance(declared, Categorical)
     return any(math.isfinite(number(level)) for level in declared.levels)
+
+
+def made_up(
+    declared: Mapping[str, ColumnType], n: int, formula: str | None, seed: int | None
+) -> pd.DataFrame:
+    """Draw rows from declarations alone, each column by itself; see `Schema.sample`."""
+    rng = np.random.default_rng(seed)
+    used = _mentioned(declared, formula)
+    if formula is not None and not used:
+        raise ArgumentError("the formula names no column of the schema.")
+    columns = {name: _drawn(declared[name], n, rng) for name in used}
+    return pd.DataFrame(columns, index=pd.RangeIndex(1, n + 1, name=MADE_UP))
+
+
+def _mentioned(declared: Mapping[str, ColumnType], formula: str | None) -> list[str]:
+    if formula is None:
+        return list(declared)
+    words = set()
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(formula).readline):
+            quoted = token.type == tokenize.STRING
+            words.add(token.string.strip("\"'") if quoted else token.string)
+    except (tokenize.TokenError, SyntaxError):
+        raise ArgumentError("the formula cannot be read.") from None
+    return [name for name in declared if name in words]
+
+
+def _drawn(how: ColumnType, n: int, rng: np.random.Generator) -> Any:
+    """Draw cells evenly: whole numbers where both bounds are whole."""
+    match how:
+        case Numeric(lo, hi) if lo.is_integer() and hi.is_integer() and hi - lo < 2**53:
+            return lo + np.floor(rng.random(n) * (hi - lo + 1))
+        case Numeric(lo, hi):
+            return np.clip(lo + rng.random(n) * (hi - lo), lo, hi)
+        case Categorical(levels):
+            return pd.array([levels[place] for place in rng.integers(len(levels), size=n)])
+    return rng.random(n) < 0.5

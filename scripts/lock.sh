@@ -23,7 +23,7 @@ resolve() {
 
 extras() { printf -- '--extra %s ' "$@"; }
 # shellcheck disable=SC2046  # the words are meant to split
-resolve $(extras test plot docs look r) -o "$work/all.txt"
+resolve $(extras test plot docs look release r) -o "$work/all.txt"
 {
     echo "# Versions that dpreg is developed and tested with, written by \`make lock\`."
     echo "# Installing the package does not need them; \`make\` uses them to repeat a build."
@@ -42,4 +42,5 @@ lock run
 lock test test plot
 lock docs docs plot
 lock look look
+lock release release
 lock r test plot r

@@ -4,6 +4,7 @@
 #     scripts/r_check.sh PYTHON [PYTEST ARGUMENTS...]
 #
 # Everything happens in a temporary folder. A warning, an unexpected note or a skipped test fails.
+# With DPREG_R_DIST, a folder, the archive that was checked is put there and R's own tests are all.
 set -euo pipefail
 python="$(realpath -s "${1:?usage: scripts/r_check.sh PYTHON}")"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -40,6 +41,11 @@ if ! grep -Eq '\| WARN 0 \| SKIP 0 \|' dpreg.Rcheck/tests/testthat.Rout; then
     exit 1
 fi
 grep -E '^Status|FAIL' check.log dpreg.Rcheck/tests/testthat.Rout | tail -n 2
+
+if [[ -n ${DPREG_R_DIST:-} ]]; then
+    mv dpreg_*.tar.gz "$DPREG_R_DIST"
+    exit
+fi
 
 cd "$repository"
 R CMD INSTALL --no-docs --library="$work/library" "$work"/dpreg_*.tar.gz >"$work/install.log" 2>&1 ||

@@ -13,6 +13,7 @@ from dpreg.api.quantile import QuantileRequest
 from dpreg.api.regression import OLSRequest
 from dpreg.errors import ArgumentError
 from dpreg.looks.model import Asked
+from dpreg.options import unpacked
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 from dpreg.request import SelectionRequest
@@ -31,7 +32,7 @@ def arguments(call, **given):
     """The call's defaults and what is given, as its own locals() would hold them."""
     parameters = inspect.signature(call).parameters
     told = {name: None if p.default is p.empty else p.default for name, p in parameters.items()}
-    return {**told, "formula": "y ~ a", "eps": 1, "q": 0.5, **given}
+    return unpacked({**told, "formula": "y ~ a", "eps": 1, "q": 0.5, **given})
 
 
 @pytest.mark.parametrize("call", CALLS)

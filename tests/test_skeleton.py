@@ -1,9 +1,11 @@
 import pickle
 import tomllib
 
+import numpy as np
 import pandas as pd
 import pytest
 
+import dpreg
 from dpreg.errors import ArgumentError, DataError, SchemaError
 from dpreg.schema import Schema
 from dpreg.sources import as_source
@@ -76,3 +78,51 @@ def test_other_things_are_refused():
     several = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_product([["a"], ["b", "c"]]))
     with pytest.raises(DataError, match="several levels"):
         Schema.skeleton(several)
+
+
+PUBLIC = Schema(
+    {
+        "age": (0, 3),
+        "rate": (0.5, 2.5),
+        "town": ["ala", "cc"],
+        "rooms": {"levels": [2, 7]},
+        "own": bool,
+    }
+)
+
+
+def test_made_up_rows_are_what_the_schema_allows_and_say_so():
+    made = PUBLIC.sample(400, seed=3)
+    assert list(made) == list(PUBLIC)
+    assert made.index.name == "made up"
+    assert "made up" in repr(made)
+    assert "made up" in made.to_csv().splitlines()[0]
+    assert set(made["age"]) == {0.0, 1.0, 2.0, 3.0}
+    assert made["rate"].between(0.5, 2.5).all()
+    assert made["rate"].nunique() == 400
+    assert set(made["town"]) == {"ala", "cc"}
+    assert set(made["rooms"]) == {2, 7}
+    assert set(made["own"]) == {True, False}
+    assert PUBLIC.doubts(made) == ()
+    assert made.equals(PUBLIC.sample(400, seed=3))
+    assert not made.equals(PUBLIC.sample(400))
+
+
+def test_made_up_rows_have_the_columns_of_a_formula():
+    assert list(PUBLIC.sample(2, formula="rate ~ np.log(age + 1) * (town == 'cc')")) == [
+        "age", "rate", "town",
+    ]  # fmt: skip
+    assert list(Schema({"a b": (0, 1), "c": (0, 1)}).sample(2, formula="Q('a b') ~ 1")) == ["a b"]
+    for formula in ("y ~ x", "y ~ ("):
+        with pytest.raises(ArgumentError, match="the formula"):
+            PUBLIC.sample(2, formula=formula)
+    for wrong in ({"n": 0}, {"n": True}, {"n": 2.0}, {"n": 2, "seed": -1}):
+        with pytest.raises(ArgumentError, match="must be an integer"):
+            PUBLIC.sample(**wrong)
+
+
+def test_every_call_runs_on_made_up_rows():
+    made = PUBLIC.sample(3000, seed=1)
+    fit = dpreg.dp_ols("rate ~ age + town", made, eps=9, delta=1e-6, schema=PUBLIC)
+    assert np.isfinite(fit.params).all()
+    assert dpreg.dp_glm("own ~ age", made, eps=9, delta=1e-6, schema=PUBLIC).params.size == 2

@@ -41,10 +41,10 @@ PUBLIC = [
 CALLS = {
     "gram": lambda rows: dpreg.dp_ols(data=rows, eps=1000, method="gram", **CALL),
     "gram-matrix-laplace": lambda rows: dpreg.dp_ols(
-        data=rows, eps=1000, method="gram", noise="matrix-laplace", **CALL
+        data=rows, eps=1000, method=dpreg.Gram(noise="matrix-laplace"), **CALL
     ),
     "gram-ridged": lambda rows: dpreg.dp_ols(
-        data=rows, eps="0.05", method="gram", noise="laplace", **CALL
+        data=rows, eps="0.05", method=dpreg.Gram(noise="laplace"), **CALL
     ),
     "gram-private-n": lambda rows: dpreg.dp_ols(
         data=rows, eps=1000, method="gram", neighbors="add-remove", **CALL

@@ -130,6 +130,20 @@ def test_a_seed_comes_with_its_warning(page: Path) -> None:
         assert "A fixed seed voids privacy" in text
 
 
+def test_files_that_a_page_names_exist() -> None:
+    root = FOLDER.parent
+    pages = [*PAGES, *(root / "docs").glob("*.md"), root / "CONTRIBUTING.md", root / "README.md"]
+    named = {
+        (page.name, name)
+        for page in pages
+        for name in re.findall(
+            r"`((?:dpreg|tests|benchmarks)/[\w/]+\.(?:py|toml))`", page.read_text()
+        )
+    }
+    assert len(named) > 20
+    assert not {(page, name) for page, name in named if not (root / name).is_file()}
+
+
 def test_the_check_of_numbers_can_fail(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("---\n---\n# Title\n\nIt is 0.417.\n", encoding="utf-8")

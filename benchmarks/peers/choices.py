@@ -78,11 +78,10 @@ def _before(
             frame,
             eps=str(cell.eps),
             schema=dict.fromkeys(frame.columns, (-1, 1)),
-            method="pcls",
-            radius=None if radius is None else str(radius),
             fit=None,
             progress=False,
             unsafe_seed=int(rng.integers(2**31)),
+            method=dpreg.PCLS(radius=None if radius is None else str(radius)),
         )
     return {names.index(term) for term in result.selected if term in names}
 

@@ -76,7 +76,7 @@ def looks_or_reason(
     chooses: bool = False,
     later: Fraction = Fraction(0),
 ) -> LookPlan | str:
-    """Plan the looks, or say why one look in the box does better here; from public facts alone.
+    """Plan the looks, or say why a single one does better here; from public facts alone.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def linear_results(
     at = list(columns) if places is None else list(places)
     found = estimates(seen, at, names, design.to_user_units(columns), among=among)
     width = design.response.width
-    variance = found.law.dispersion
+    variance = found.residual_variance
     share = explained(seen.releases[-1], seen.rows)
     if 0 not in columns:  # without a constant R-squared is about 0, not about the mean
         share = max(float(seen.box.cells[-1, -1]) / max(seen.rows, 1.0) - variance, 0.0)
@@ -299,6 +299,6 @@ def family_results(
         trials=model.trials,
         among=None if among is None else len(among) - 1,
         notes=(*facts.notes, *([_MARKED] if found.marks and among is None else [])),
-        converged=found.found.step < TUNING.near,
+        converged=found.found.step < TUNING.longest / 2,
         **more,
     )

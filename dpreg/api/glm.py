@@ -28,6 +28,7 @@ from dpreg.looks.loop import look
 from dpreg.looks.model import Asked, Model
 from dpreg.looks.plan import MOST_PASSES, NOISES, plan_looks
 from dpreg.looks.table import Table as LookTable
+from dpreg.options import FamilyLike, unpacked
 from dpreg.privacy.budget import Budget
 from dpreg.request import Request, choice, text
 from dpreg.results.glm import GLMResults
@@ -73,12 +74,9 @@ def dp_glm(
     eps: Amount,
     *,
     delta: Amount = 0,
-    family: str = "binomial",
+    family: FamilyLike = "binomial",
     schema: SchemaLike = None,
     offset: str | None = None,
-    exposure: str | None = None,
-    response_cap: Amount | None = None,
-    trials: str | None = None,
     noise: str | None = None,
     neighbors: str = "replace-one",
     contributions: int | None = None,
@@ -91,40 +89,33 @@ def dp_glm(
 ) -> GLMResults:
     """Fit a logistic or a Poisson regression with differential privacy.
 
-    A first look releases the moments of rows in the box of their bounds; each later one score and
-    information at the fit that the looks before gave, the last with the middle of the sandwich.
-    There are three to five looks, each a pass over the rows.
+    A first look releases the moments of rows on the unit scale of their bounds; each later one
+    score and information at the fit that the looks before gave, the last with the middle of the
+    sandwich. There are three to five looks, each a pass over the rows.
 
     Parameters
     ----------
     formula : str
         Two-sided, in patsy's language, with an intercept. For "binomial" the response is a column
         of 0 and 1, one declared as bool, one with two declared levels, of which the second counts
-        as 1, or with `trials` a number of successes; for counts it is one with bounds from 0 up.
+        as 1, or with trials a number of successes; for counts it is one with bounds from 0 up.
         A count above its upper bound is taken as that bound; tight bounds mean less noise.
     data : table
         The confidential rows, as for `dp_ols`; they are read several times. A row with a missing or
         undeclared value is left out.
     eps, delta : number or decimal string
         The most that the whole call may cost; decimals are taken exactly as typed.
-    family : {"binomial", "poisson", "quasipoisson"}
-        "binomial" has the logit link, the others the log link. Standard errors of both count
-        families allow for more or less spread than Poisson's; "quasipoisson" reports it as `scale`.
+    family : {"binomial", "poisson", "quasipoisson"} or object
+        A name, or `dpreg.Binomial(trials=...)`, `dpreg.Poisson(exposure=..., response_cap=...)`,
+        `dpreg.QuasiPoisson(...)`. "binomial" has the logit link, the others the log link. Standard
+        errors of both count families allow for more or less spread than Poisson's; "quasipoisson"
+        reports it as `scale`.
     schema : mapping, Schema or path, optional
         Bounds and levels of the raw columns; bounds of regressors that are left out are bought from
         a share of eps. A "binomial" response that is left out is read as a number between 0 and 1.
     offset : str, optional
         A column, or an expression that could be a term of the formula, which is added to the linear
         predictor with coefficient 1. Its bounds must be declared.
-    exposure : str, optional
-        For rates: a positive column whose logarithm is the offset.
-    response_cap : number, optional
-        For counts that the schema leaves out: the largest that matters, from public knowledge.
-    trials : str, optional
-        For "binomial": the column with a row's number of trials, of which the response counts the
-        successes; not made of the response itself. Its upper bound, from the schema, has to be
-        public; larger numbers count as that bound, and more successes than trials as all of them.
-        A response that the schema leaves out has the bounds of the trials.
     noise : {"gaussian", "matrix-laplace"}, optional
         None takes Gaussian noise where delta is above 0, else noise of pure eps: matrix-Laplace on
         the information, an L2 K-norm on the score.
@@ -167,7 +158,7 @@ def dp_glm(
     where persons are independent. Sensitivities: `dpreg.privacy.fit_sensitivity`. How looks
     compose: `dpreg.privacy.looks`.
     """
-    request = GLMRequest.of(locals())
+    request = GLMRequest.of(unpacked(locals()))
     showing(progress)
     reader = Reader(as_source(data), progress, Persons.of(request.protection, request.seed))
     declared = Schema.from_any(schema)

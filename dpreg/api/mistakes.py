@@ -17,27 +17,22 @@ __all__ = ["check_known_rows", "check_schema_names"]
 
 
 def check_schema_names(schema: Schema, source: Source) -> None:
-    """Refuse a schema that declares a column which the table does not have.
+    """Refuse a schema that seems to misspell a column of the table.
+
+    One codebook may serve many tables: a schema may declare columns that this one lacks.
 
     Raises
     ------
     SchemaError
-        If a key is spelt nearly like a column of the table, which it names.
-    DataError
-        If no column has a similar name: then the table seems to lack one.
+        If a key that no column has is spelt nearly like a column which no key declares.
     """
     names = source.names
+    undeclared = [name for name in names if name not in schema]
     for name in schema:
-        if name in names:
-            continue
-        if near := did_you_mean(name, names, ""):
+        if name not in names and (near := did_you_mean(name, undeclared, "")):
             raise SchemaError(
                 f"the schema declares {name!r}, and the table has no column {name!r}{near}"
             )
-        raise DataError(
-            f"the table has no column {name!r}, which the schema declares: leave it out of the "
-            "schema, or add the column to the table."
-        )
 
 
 def check_known_rows(reader: Reader, n_is_public: bool, *, columns: int | None = None) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpreg.arguments import refuse_unknown, settle_budget
 from dpreg.errors import ArgumentError
+from dpreg.options import Options, grouped
 from dpreg.privacy.budget import decimal_string
 from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.ledger.receipts import Receipt, kept
@@ -47,6 +48,7 @@ def recorded(call: Callable[_P, _R]) -> Callable[_P, _R]:
     @wraps(call)
     def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         restore_interrupts()
+        grouped(call.__name__, kwargs)
         refuse_unknown(call.__name__, signature.parameters, kwargs)
         analyst = kwargs.get("analyst")
         if analyst is not None:
@@ -133,6 +135,8 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, np.generic):
         return _plain(value.item())
+    if isinstance(value, Options):
+        return _plain(value.told())
     if isinstance(value, Mapping):
         return {str(name): _plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

@@ -44,9 +44,10 @@ from dpreg.looks.plan import NOISES as LOOK_NOISES
 from dpreg.looks.plan import LookPlan
 from dpreg.looks.table import Table as LookTable
 from dpreg.moments import read_moments
+from dpreg.options import MethodLike, unpacked
 from dpreg.privacy.account import Account
 from dpreg.privacy.budget import Budget
-from dpreg.request import Request, choice, count, positive, text, truth
+from dpreg.request import Request, choice, positive, text, truth
 from dpreg.results.regression import RegressionResults
 from dpreg.schema import Schema
 from dpreg.sources import as_source
@@ -83,7 +84,6 @@ class OLSRequest(Request):
     clip: Fraction
     center: bool
     shares: Mapping[str, Any] | None
-    expected_rows: int | None
 
     @classmethod
     def of(cls, call: Mapping[str, Any]) -> OLSRequest:
@@ -94,7 +94,6 @@ class OLSRequest(Request):
         method = choice(renamed_method(call["method"]), "method", METHODS)
         if method == "auto" and isinstance(call["noise"], str) and call["noise"] in _GRAM_ALONE:
             method = "gram"
-        expected = call["expected_rows"]
         request = cls(
             **common,
             formula=formula,
@@ -104,7 +103,6 @@ class OLSRequest(Request):
             clip=positive(call["clip"], "clip", Fraction(1)),
             center=center,
             shares=call["shares"],
-            expected_rows=None if expected is None else count(expected, "expected_rows"),
         )
         _check_together(request)
         return request
@@ -125,8 +123,6 @@ class OLSRequest(Request):
 
 
 def _noise(noise: object, method: str) -> str | None:
-    if noise is not None and not _NOISES[method]:
-        raise ArgumentError(f'method="{method}" has noise of its own: leave noise= out.')
     if noise == "knorm" and _NOISES[method] is not PERTURBED_NOISES:
         raise ArgumentError('noise="knorm" is gone: use "matrix-laplace", or leave noise out.')
     return cast("str | None", choice(noise, "noise", (*_NOISES[method], None)))
@@ -135,10 +131,6 @@ def _noise(noise: object, method: str) -> str | None:
 def _check_together(request: OLSRequest) -> None:
     without = request.budget.delta == 0
     if not request.perturbed:
-        if request.scaling != "box":
-            raise ArgumentError(
-                f'method="{request.method}" takes only scaling="box": columns by their bounds.'
-            )
         if request.noise == "gaussian" and without:
             raise ArgumentError('noise="gaussian" needs delta above 0, such as delta=1e-6.')
     elif without:
@@ -153,16 +145,11 @@ def dp_ols(
     *,
     delta: Amount = 0,
     schema: SchemaLike = None,
-    method: str = "auto",
-    noise: str | None = None,
-    scaling: str = "box",
+    method: MethodLike = "auto",
     neighbors: str = "replace-one",
     contributions: int | None = None,
     person: str | None = None,
-    clip: Amount = 1.0,
-    center: bool = True,
     shares: Mapping[str, Amount] | None = None,
-    expected_rows: int | None = None,
     budget: Ledger | None = None,
     analyst: str | None = None,
     progress: bool | None = None,
@@ -183,27 +170,20 @@ def dp_ols(
         The most that the whole call may cost; decimals are taken exactly as typed.
     schema : mapping, Schema or path, optional
         Bounds and levels of the raw columns; bounds left out are bought from a share of eps.
-    method : {"auto", "adaptive", "gram", "objective", "ssp", "adassp"}
+    method : {"auto", "adaptive", "gram", "objective", "ssp", "adassp"} or object
+        A name, or an object that has options as well: `dpreg.Auto`, `dpreg.Adaptive`, `dpreg.Gram`,
+        `dpreg.Objective`, `dpreg.SSP`, `dpreg.AdaSSP`.
         "adaptive" looks at the rows three to five times, each time at the fit that the looks before
         gave, and releases score, information and the middle of the sandwich (`dpreg.looks`): robust
         errors, clustered where `person` is given, that include the noise. "gram" releases the
         moment matrix once; it reads the rows once and does better than looks where they are few.
         "auto" takes "adaptive" unless the rows are too few, or can be read once and may not be held
-        (`dpreg.sources.as_source`); a note says why. "objective" gives coefficients alone
-        (`dpreg.estimation.few`), at pure eps: nearer where rows are few. It needs an intercept, no
-        `person`, and rows that this process can read three times and hold (60 bytes a cell or so;
-        at most 2**26 cells where their number is public). "ssp" and "adassp" are published ways to
-        coefficients alone, and need delta.
-    noise : str, optional
-        "gaussian" (needs delta) or "matrix-laplace"; for "gram" also "laplace", which has
-        less noise where a factor has many levels. None takes the one with the least expected error.
-        For "ssp" and "adassp" "analytic" (the default), "wang" or "classical"; "objective" has its
-        own.
-    scaling : {"box", "row-norm", "row-norm-xy", "max-norm"}
-        How rows are brought into the unit ball for "ssp" and "adassp"; "gram" has only "box".
-        The last three act on columns already mapped to [-1, 1] by their public bounds; "row-norm"
-        and "row-norm-xy" divide each row by its own norm, so their coefficients are those of rows
-        of norm one, not of the columns as they are.
+        (`dpreg.sources.as_source`); a note says why. A public number of rows that only a pass would
+        tell (a function, a CSV file) is counted; where it is private, looks are taken.
+        "objective" gives coefficients alone (`dpreg.estimation.few`), at pure eps: nearer where
+        rows are few. It needs an intercept, no `person`, and rows that this process can read three
+        times and hold (60 bytes a cell or so; at most 2**26 cells where their number is public).
+        "ssp" and "adassp" are published ways to coefficients alone, and need delta.
     neighbors : {"replace-one", "add-remove"}
     contributions : int, optional
         The most rows that one person may own, 1 if it is left out. With `person` the most that are
@@ -215,17 +195,8 @@ def dp_ols(
         random. The number of rows is then private under both relations. Ids that are numbers are
         one person if they agree in 15 digits: put a letter before ids of more digits. See
         `dpreg.sources.persons`.
-    clip : number in (0, 1]
-        The response, scaled to [-1, 1], is clipped to [-clip, clip].
-    center : bool
-        Whether the response is centred at the middle of its bounds before scaling; a formula
-        without an intercept is never centred.
     shares : mapping, optional
         {"bounds": part of eps} where bounds are bought.
-    expected_rows : int, optional
-        About how many rows there are, from public knowledge, where their number is private
-        ("add-remove", `person`): "auto" then takes "gram" where they are too few for looks. A
-        public number that only a pass would tell (a function, a CSV file) is counted.
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional
@@ -262,7 +233,7 @@ def dp_ols(
     >>> list(fit.params.index)
     ['Intercept', 'disea', 'lpi']
     """
-    request = OLSRequest.of(locals())
+    request = OLSRequest.of(unpacked(locals()))
     showing(progress)
     persons = Persons.of(request.protection, request.seed)
     reader = Reader(as_source(data), progress, persons)
@@ -279,19 +250,16 @@ def dp_ols(
     account = request.account()
     bounds = open_bounds(account, unbounded, share)
     cost = Budget(request.budget.eps * (1 - share), request.budget.delta)
-    expected = request.expected_rows
-    if expected is None and public:
-        expected = source.rows
-    plan = _plan(request, trial, reader, cost, passes, expected)
+    counted = source.rows if public else None
+    plan = _plan(request, trial, reader, cost, passes, counted)
     # A public number of rows that only a pass would tell is counted after the charge, and decides.
     uncounted = isinstance(plan, LookPlan) and request.method == "auto"
-    uncounted = uncounted and public and expected is None
+    uncounted = uncounted and public and counted is None
     if request.method == "objective":
         check_few(trial, reader, cost, request.protection, passes)
     if request.perturbed:
         _check_claim(request, cost)
-        rows = source.rows if public else None
-        if (rows or 0) * len(trial.columns) > MOST_CELLS:
+        if (counted or 0) * len(trial.columns) > MOST_CELLS:
             raise ArgumentError(
                 f'method="{request.method}" is proved for tables of up to 2**44 cells, and this '
                 "one has more: leave method out."
@@ -309,7 +277,7 @@ def dp_ols(
     announce(bounds, stacklevel=3)
     wide = partial(announce_wide_factors, trial, noise=request.noise, stacklevel=3)
     if opened is None and part is not None and not request.perturbed:
-        wide(source.rows if public else request.expected_rows, cost, request.protection)
+        wide(counted, cost, request.protection)
     account.charge(budget, f"dp_ols: {formula}")
     if uncounted:
         plan = _plan(request, trial, reader, cost, passes, reader.rows)
@@ -339,12 +307,14 @@ def dp_ols(
     if few is not None:
         return objective_fit(design, columns, reader, few, facts)
     assert part is not None
-    unit_ball = unit_ball_rows(design, columns, scaling) if request.perturbed else None
+    unit_ball = unit_ball_rows(design, columns, request.scaling) if request.perturbed else None
     (moments,) = read_moments(reader, design if unit_ball is None else unit_ball)
     facts = facts.after(moments.rows if public else None, reader.passes)
     if unit_ball is None:
         return joint_fit(design, columns, moments, facts, part, request.noise)
-    return perturbed_fit(unit_ball, moments, facts, part, method=method, noise=request.constants)
+    return perturbed_fit(
+        unit_ball, moments, facts, part, method=request.method, noise=request.constants
+    )
 
 
 def _plan(

@@ -24,6 +24,7 @@ from dpreg.api.signatures import Amount, SchemaLike, Table
 from dpreg.formula.bounds import bounds_sources, buy_bounds
 from dpreg.formula.design import Design
 from dpreg.looks.model import family_asked
+from dpreg.options import FamilyLike, MethodLike, unpacked
 from dpreg.request import SelectionRequest
 from dpreg.results.regression import RegressionResults
 from dpreg.results.selection import SelectionResults
@@ -49,13 +50,9 @@ def dp_select(
     *,
     delta: Amount = 0,
     schema: SchemaLike = None,
-    family: str | None = None,
+    family: FamilyLike | None = None,
     offset: str | None = None,
-    exposure: str | None = None,
-    response_cap: Amount | None = None,
-    trials: str | None = None,
-    method: str = "auto",
-    mechanism: str = "auto",
+    method: MethodLike = "auto",
     neighbors: str = "replace-one",
     contributions: int | None = None,
     person: str | None = None,
@@ -63,17 +60,9 @@ def dp_select(
     keep: Iterable[str] = ("Intercept",),
     max_terms: int | None = None,
     hierarchy: str = "none",
-    radius: Amount | None = None,
-    clip: Amount = 1.0,
-    center: bool = True,
-    penalty: Amount = "auto",
-    sigma2: Amount | None = None,
     false_inclusions: Amount = 0.1,
     shares: Mapping[str, Amount] | None = None,
-    draws: int = 1,
     fit: str | None = "auto",
-    engine: str = "auto",
-    expected_rows: int | None = None,
     budget: Ledger | None = None,
     analyst: str | None = None,
     progress: bool | None = None,
@@ -102,27 +91,27 @@ def dp_select(
     schema : mapping, Schema or path to a TOML or JSON file, optional
         Bounds of numeric columns, levels of categorical ones: public facts, never taken from the
         rows. Bounds of numeric columns that it leaves out are bought from a share of eps.
-    family : {"binomial", "poisson", "quasipoisson"}, optional
-        None is a linear model. A family is looked at as by `dp_glm`, which says what responses
-        there are; terms are chosen from what the last look released, at no further cost. There
-        "adaptive" is the only method, and the arguments that belong to linear models or to the
-        paper's methods are refused: `clip`, `center` and those listed under `method`.
-    offset, exposure, response_cap, trials : optional
-        With a family; as for `dp_glm`. An offset is in every model.
-    method : {"auto", "adaptive", "pcls", "pcpl"}
+    family : {"binomial", "poisson", "quasipoisson"} or object, optional
+        A name or an object, as for `dp_glm`; None is a linear model. A family is looked at as by
+        `dp_glm`, which says what responses there are; terms are chosen from what the last look
+        released, at no further cost. There "adaptive" is the only method, and the arguments that
+        belong to linear models or to the paper's methods are refused.
+    offset : str, optional
+        With a family; as for `dp_glm`. It is in every model.
+    method : {"auto", "adaptive", "pcls", "pcpl"} or object
+        A name, or an object that has options as well: `dpreg.Auto`, `dpreg.Adaptive`, `dpreg.PCLS`,
+        `dpreg.PCPL`.
         "adaptive" looks at the rows as `dp_ols` does, and tests each term beside all others by what
         the last look released: it finds more with enough rows, needs no radius, and names groups of
         terms that it cannot tell apart.
         "pcls" is penalised constrained least squares (Algorithm 1 of Lei et al.), "pcpl" profile
         likelihood (Algorithm 2), which needs delta and no knowledge of the residual variance.
         "auto" takes "adaptive" where a public rule finds enough rows and "pcls" otherwise; a note
-        says why, and what "adaptive" would need. An argument that only the paper's methods have
-        (`mechanism`, `radius`, `penalty`, `sigma2`, `draws`, `engine`, their `shares`,
-        ``fit="share"``) means "pcls" under "auto", and is refused with "adaptive". So do rows that
-        can be read only once.
-    mechanism : {"auto", "permute-and-flip", "exponential", "laplace"}
-        "auto": permute-and-flip, or for several draws with delta the exponential mechanism where
-        exact composition makes it clearly better. "laplace" is the paper's.
+        says why, and what "adaptive" would need. Where the number of rows is private ("add-remove",
+        or `person`), "auto" first buys a noisy count with .02 of eps; the dearer of the two ways to
+        go on is charged beforehand. A public number that only a pass would tell (a CSV file) is
+        counted after the charge, which covers either way. Rows that can be read only once, and what
+        only the paper's methods have (their `shares`, ``fit="share"``), mean "pcls" under "auto".
     neighbors : {"replace-one", "add-remove"}
         Tables are neighbours when one person's rows are replaced (n is public), or added or removed
         (n is private).
@@ -144,20 +133,6 @@ def dp_select(
         The most units outside `keep`.
     hierarchy : {"none", "strong"}
         "strong": an interaction only with its main effects.
-    radius : number or "private", optional
-        R, the bound on the sum of the moduli of the scaled coefficients; default `clip`. If it is
-        too small, strong variables exclude each other; noise grows with its square.
-    clip : number in (0, 1]
-        c: the response, scaled to [-1, 1], is clipped to [-c, c].
-    center : bool
-        Whether the response is centred at the middle of its bounds before scaling; it never is
-        where `keep` leaves the intercept out.
-    penalty : "auto", "bic" or number
-        A number is phi, charged per column, in squared units of the scaled response. "auto"
-        charges each term what keeps the expected number of useless terms at `false_inclusions`,
-        and BIC's charge as well where `sigma2` is given.
-    sigma2 : number or "private", optional
-        Residual variance, in squared units of the scaled response.
     false_inclusions : number
         The expected number of useless terms under ``penalty="auto"`` and, with "adaptive", the
         level of all tests together: at most about so many useless terms are selected on average,
@@ -166,8 +141,6 @@ def dp_select(
         Parts of eps for the steps bought on the way: "bounds", "radius", "sigma2", "count",
         "profile", "fit". Defaults: `dpreg.request.SHARES`. "adaptive" has "bounds" and, with
         ``fit="fresh"``, "fit" (.2, or .15 for a linear model without delta).
-    draws : int
-        How many models are drawn; frequencies are shares of these. The most frequent is reported.
     fit : {"auto", "same", "fresh", "split", "share", None}
         Coefficients of the chosen model. With "adaptive": "fresh" spends a share of the budget on
         looks at the chosen columns, as `dp_ols` makes them; "same" takes them from the look that
@@ -175,15 +148,6 @@ def dp_select(
         narrow: rows far from the rest count less there. With the paper's methods: "split" fits
         the other half, "share" the same rows with a share of eps. None fits nothing. "auto" is
         "fresh" with "adaptive", and "split" with the paper's.
-    engine : {"auto", "enumerate", "tree"}
-        List the models or search the tree of all subsets: the law is the same. The running time of
-        both depends on the rows, and is not covered by the privacy claim.
-    expected_rows : int, optional
-        About how many rows there are, from public knowledge. Where their number is private
-        ("add-remove", or `person`) and this does not declare it, "auto" first buys a noisy count
-        with .02 of eps; the dearer of the two ways to go on is charged beforehand.
-        A public number that only a pass would tell (a CSV file) is counted after the charge, which
-        covers either way.
     budget : Ledger, optional
         An account to charge, before a row is read.
     analyst : str, optional
@@ -227,7 +191,7 @@ def dp_select(
     >>> result.method, result.selected, str(result.spent)
     ('adaptive', ['Intercept', 'disea', 'lpi'], 'eps=10')
     """
-    call = locals()
+    call = unpacked(locals())
     request = SelectionRequest.of(call)
     asked = family_asked(request, call)
     shown = showing(progress)

@@ -146,7 +146,7 @@ def select_family(
     call = _Call(request, asked.family, model, plan.open(account))
     call.space(trial)
     announce(bounds, stacklevel=4)
-    rows = request.expected_rows or (reader.source.rows if public else None)
+    rows = reader.source.rows if public else None
     if rows is not None:
         _warn(too_few(planned, cost, rows))
     account.charge(budget, f"dp_select: {request.formula}")
@@ -194,7 +194,7 @@ def _results(
         )
     reported = [columns[place] for place in columns_of_units(space, choice.found)]
     _, moved = advance(seen.releases[-1], seen.family, seen.rows, first=False)
-    settled = moved.step * seen.releases[-1].point.dispersion < TUNING.near**2
+    settled = moved.step * seen.releases[-1].point.dispersion < (TUNING.longest / 2) ** 2
     facts = replace(facts, whole=seen.plan.whole)
     return GLMSelectionResults(
         **of_choice(request, design, space, facts, choice),

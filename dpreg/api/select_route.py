@@ -1,10 +1,10 @@
 """Which method a selection takes: a public rule, or a count of the rows, noisy where n is private.
 
 "auto" looks at the rows where there are enough of them, and takes "pcls" otherwise. Under
-add-remove, and with persons, the number of rows is private. Where `expected_rows` does not declare
-it, a share of eps buys a noisy count first; a public number that only a pass would tell, as of a
-CSV file, is counted and costs nothing. Both ways are opened before the charge, at all that is left,
-and what is charged covers either; the count then decides which of them draws.
+add-remove, and with persons, the number of rows is private: a share of eps buys a noisy count
+first; a public number that only a pass would tell, as of a CSV file, is counted and costs nothing.
+Both ways are opened before the charge, at all that is left, and what is charged covers either; the
+count then decides which of them draws.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class AdaptiveCall:
     Attributes
     ----------
     design : Design
-        With stand-ins for the bounds that are bought.
+        With placeholders for the bounds that are bought.
     schema : Schema
         As declared; the columns of `unbounded` are missing from it.
     unbounded : tuple of str
@@ -154,7 +154,7 @@ def route(request: SelectionRequest, schema: Schema, reader: Reader) -> Route:
     if request.method not in ("auto", "adaptive"):
         return _by_the_paper(request, schema, reader, ())
     public = request.protection.n_is_public
-    known = request.expected_rows is not None or (public and reader.source.rows is not None)
+    known = public and reader.source.rows is not None
     counts = request.method == "auto" and not known
     share = SHARES["count"] if counts and not public else Fraction(0)
     planned = _reason(request) or _planned(request, schema, reader, share)
@@ -279,7 +279,7 @@ def _planned(
         method=request.method,
         noise=None,
         passes=passes + (counted_at > 0),
-        rows=request.expected_rows or (reader.source.rows if public else None),
+        rows=reader.source.rows if public else None,
         chooses=True,
         later=later,
     )

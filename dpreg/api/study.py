@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpreg.api.study_adaptive import OF_ALL, adaptive_study
 from dpreg.arguments import known_alone, renamed_method
 from dpreg.errors import ArgumentError
+from dpreg.options import PCLS, MethodLike, unpacked
 from dpreg.planning.arguments import sized
 from dpreg.privacy.budget import exact
 from dpreg.privacy.mechanisms import MECHANISMS
@@ -51,21 +52,14 @@ def selection_study(
     schema: SchemaLike,
     eps: Amounts = (1,),
     delta: Amounts = (0,),
-    method: str = "pcls",
-    radius: Amounts | None = None,
-    penalty: Amounts = ("auto",),
-    mechanism: Texts = ("permute-and-flip",),
+    method: MethodLike = "pcls",
     neighbors: str = "replace-one",
     contributions: int = 1,
     units: str = "term",
     keep: Iterable[str] = ("Intercept",),
     max_terms: int | None = None,
     hierarchy: str = "none",
-    clip: Amount = 1.0,
-    center: bool = True,
-    sigma2: Amount | None = None,
     false_inclusions: Amount = 0.1,
-    engine: str = "auto",
     draws: int = 200,
     seed: int = 0,
     progress: bool | None = None,
@@ -79,22 +73,19 @@ def selection_study(
     ----------
     formula, data, schema
         As for `dpreg.dp_select`; every column of numbers needs declared bounds.
-    eps, radius, penalty, mechanism : value or sequence of values
-        Varied in all combinations; numbers are 0 or lie between 1e-30 and 1e30. Radius defaults to
-        `clip`; penalties are numbers (phi, in squared units of the scaled response), "auto" or
-        "bic"; mechanisms "permute-and-flip", "exponential" or "laplace" (the paper's).
+    eps : number or sequence of numbers
     delta : number or sequence of numbers
         Combined with eps; only for "adaptive".
-    method : {"pcls", "adaptive"}
-        "pcls" computes exact laws. "adaptive" makes the looks at these rows `draws` times under
-        each eps and delta, with seeded noise; it has no radius, penalty, mechanism, sigma2 or
-        engine.
-    neighbors, contributions, units, keep, max_terms, hierarchy, clip, center, sigma2, \
-false_inclusions
+    method : {"pcls", "adaptive"} or object
+        "pcls" computes exact laws, under every eps and every radius, penalty and mechanism of
+        ``dpreg.PCLS(radius=(1, 2), penalty=("auto", 10), mechanism=...)``, in all combinations;
+        numbers are 0 or lie between 1e-30 and 1e30. Its engine "enumerate" lists the models and is
+        exact; "tree" draws, `draws` times a setting, and gives standard errors; "auto" lists up to
+        65,536 models (2**20 where laplace is asked for).
+        "adaptive" makes the looks at these rows `draws` times under each eps and delta, with seeded
+        noise.
+    neighbors, contributions, units, keep, max_terms, hierarchy, false_inclusions
         As for `dpreg.dp_select`, one value for the whole study.
-    engine : {"auto", "enumerate", "tree"}
-        "enumerate" lists the models and is exact; "tree" draws, `draws` times a setting, and gives
-        standard errors. "auto" lists up to 65,536 models (2**20 where laplace is asked for).
     draws, seed : int
         For the tree, and for "adaptive".
     progress : bool, optional
@@ -123,18 +114,22 @@ false_inclusions
     >>> import dpreg
     >>> rand = dpreg.datasets.load_randhie()
     >>> study = dpreg.selection_study("mdvis ~ disea + lpi", rand.data, schema=rand.schema,
-    ...                               eps=(1, 10), penalty=(0, 10))
+    ...                               eps=(1, 10),
+    ...                               method=dpreg.PCLS(penalty=(0, 10)))
     >>> study
     <SelectionStudy: mdvis, 4 models x 4 settings, exact; curator only: not private, do not release>
     >>> study.frequencies.attrs["privacy"]
     'curator only: not private, do not release'
     """
-    call = {**locals(), "keep": names(keep, "keep")}
-    budgets, prices = several(eps, "eps"), several(penalty, "penalty")
+    call = {**unpacked(locals()), "keep": names(keep, "keep")}
+    if call["draws"] != 1 and isinstance(method, PCLS):
+        raise ArgumentError("draws: a study computes the law of one draw.")
+    call["draws"] = draws
+    budgets, prices = several(eps, "eps"), several(call["penalty"], "penalty")
     for one in budgets:
         sized(one, "eps")
     deltas = several(delta, "delta")
-    if choice(renamed_method(method), "method", ("pcls", "adaptive")) == "adaptive":
+    if choice(renamed_method(call["method"]), "method", ("pcls", "adaptive")) == "adaptive":
         return adaptive_study(call, budgets, deltas)
     if any(exact(one, "delta") for one in deltas):
         raise ArgumentError('delta is for method="adaptive": "pcls" is pure.')
@@ -143,9 +138,9 @@ false_inclusions
             _size_or_zero(one, "penalty")
     grid = product(
         budgets,
-        (None,) if radius is None else several(radius, "radius"),
+        (None,) if call["radius"] is None else several(call["radius"], "radius"),
         prices,
-        several(mechanism, "mechanism"),
+        [_drawn_by(one) for one in several(call["mechanism"], "mechanism")],
     )
     shown = showing(progress)
     requests = [
@@ -281,6 +276,11 @@ def simulation_study(
         seed=count(seed, "seed", 0),
     )
     return SimulationStudy(design, marked(run(design, progress=shown), SIMULATED))
+
+
+def _drawn_by(mechanism: Any) -> Any:
+    """Return the mechanism of one draw."""
+    return "permute-and-flip" if mechanism == "auto" else mechanism
 
 
 def _chosen(value: Any, name: str, allowed: tuple[str, ...]) -> tuple[str, ...]:

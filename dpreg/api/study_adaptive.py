@@ -24,29 +24,15 @@ from dpreg.study.base import facts_of
 
 __all__ = ["OF_ALL", "adaptive_study"]
 
-_PAPERS: Final[Mapping[str, Any]] = {
-    "radius": None,
-    "penalty": ("auto",),
-    "mechanism": ("permute-and-flip",),
-    "sigma2": None,
-    "engine": "auto",
-}
-"""Arguments of the paper's method in a study, and their defaults."""
 OF_ALL: Final[Mapping[str, Any]] = {
     "shares": None,
     "draws": 1,
     "fit": None,
-    "expected_rows": None,
     "unsafe_seed": None,
 }
 """Arguments of `dp_select` that are the same in every study of a selection."""
 _SAME: Final[Mapping[str, Any]] = {
     "method": "adaptive",
-    "mechanism": "auto",
-    "radius": None,
-    "penalty": "auto",
-    "sigma2": None,
-    "engine": "auto",
     **OF_ALL,
 }
 
@@ -63,11 +49,6 @@ def adaptive_study(
     budgets, deltas : tuple
         Combined.
     """
-    given = [name for name, usual in _PAPERS.items() if call[name] != usual]
-    if given:
-        raise ArgumentError(
-            f'method="adaptive" has no {", ".join(given)}: leave out what belongs to "pcls".'
-        )
     requests = [
         SelectionRequest.of({**call, **_SAME, "eps": eps, "delta": delta})
         for eps, delta in product(budgets, deltas)

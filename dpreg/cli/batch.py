@@ -14,8 +14,10 @@ from dpreg.cli.calls import CALLS, Call, opened
 from dpreg.cli.outs import check_outs, ledger_files, table_files
 from dpreg.cli.running import printed, say
 from dpreg.errors import ArgumentError, BudgetError, shown
+from dpreg.options import RETIRED
 from dpreg.paths import read_text
 from dpreg.privacy.budget import Budget, exact, together
+from dpreg.sources.reader import showing
 
 __all__ = ["run_batch"]
 
@@ -45,14 +47,17 @@ def run_batch(path: str, *, check: bool, as_json: bool, quiet: bool) -> None:
         eps = "0.2"
         out = "mean.json"
 
-    Names of files are relative to the batch file. Every call is checked, and the sum of their costs
-    compared with the batch's and the ledger's caps, before the first is charged.
+    Options of a method or a family are a table: ``[call.method]``, ``name = "pcls"``,
+    ``radius = 2``. Names of files are relative to the batch file. Every call is checked, and the
+    sum of their costs compared with the batch's and the ledger's caps, before the first is charged.
     """
     shared, calls = _read(path)
     cap = None
     if "eps" in shared:
         cap = Budget(exact(shared["eps"], "eps"), exact(shared.get("delta", 0), "delta"))
-    quotations = [call.quotation() for call in calls]
+    progress = False if quiet else None
+    doubts = check or not showing(progress)
+    quotations = [call.quotation(doubts=doubts) for call in calls]
     place, witness = shared.get("ledger"), shared.get("witness")
     ledger = opened(place, shared.get("analyst"), witness)
     read = [file for call in calls for file in table_files(call.arguments)]
@@ -73,7 +78,7 @@ def run_batch(path: str, *, check: bool, as_json: bool, quiet: bool) -> None:
     done = []
     if not check:
         for call in calls:
-            result = call.run(ledger, False if quiet else None)
+            result = call.run(ledger, progress)
             done.append(
                 {"do": call.name, "out": Path(str(call.out)).name, **result.spent.to_dict()}
             )
@@ -121,7 +126,7 @@ def _call(line: dict[str, Any], shared: dict[str, Any], folder: Path, number: in
         if reserved in line:
             raise ArgumentError(f"call {number} of the batch may not say {reserved!r}")
     known = inspect.signature(CALLS[name]).parameters
-    if strange := sorted(set(arguments) - set(known)):
+    if strange := sorted({*arguments} - {*known, *RETIRED.get(CALLS[name].__name__, ())}):
         raise ArgumentError(f"call {number} of the batch: {name} has no argument {strange[0]!r}")
     needed = {key for key, one in known.items() if one.default is inspect.Parameter.empty}
     if lacking := sorted(needed - set(arguments)):

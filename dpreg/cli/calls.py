@@ -21,6 +21,7 @@ from dpreg.privacy.ledger import Ledger
 from dpreg.privacy.ledger.quote import Quotation, quote
 from dpreg.schema import Schema
 from dpreg.sources import as_source
+from dpreg.sources.reader import DOUBT, showing
 
 __all__ = ["CALLS", "Call", "add_calls", "opened", "show_price", "told"]
 
@@ -56,18 +57,19 @@ class Call:
     arguments: dict[str, Any] = field(default_factory=dict)
     out: str | None = None
 
-    def quotation(self) -> Quotation:
+    def quotation(self, *, doubts: bool = True) -> Quotation:
         """Check the call, and return its price. No row is read.
 
         The kinds of the table's columns may contradict the schema. That is said on stderr, to the
         curator who runs the command, and nowhere else: kinds may have been inferred from rows.
+        Where `doubts` is false the call will say so itself.
         """
         if self.out is not None:
             check_writable(self.out)
         price = quote(CALLS[self.name], **{**self.arguments, "progress": False})
         declared = Schema.from_any(self.arguments.get("schema"))
-        for doubt in declared.doubts(as_source(self.arguments["data"])):
-            say(f"dpreg: does the schema say what is meant? {doubt}")
+        for doubt in declared.doubts(as_source(self.arguments["data"])) if doubts else ():
+            say(f"{DOUBT} {doubt}")
         return price
 
     def run(self, ledger: Ledger | None, progress: bool | None) -> Any:
@@ -129,7 +131,8 @@ def _command(name: str, call: Callable[..., Any]) -> click.Command:
             arguments["q"] = list(given.pop("q"))
         ready = Call(name, arguments | call_values(call, given), out)
         account = opened(ledger, analyst, witness)
-        quotation = ready.quotation()
+        progress = False if quiet else None
+        quotation = ready.quotation(doubts=check or not showing(progress))
         if out is not None:
             used = [*table_files(ready.arguments), *ledger_files(ledger, witness)]
             check_outs([out], used)
@@ -139,7 +142,7 @@ def _command(name: str, call: Callable[..., Any]) -> click.Command:
             return
         if account is None:
             say("dpreg: no ledger is charged: nobody adds up what such releases reveal together")
-        result = ready.run(account, False if quiet else None)
+        result = ready.run(account, progress)
         click.echo(result.to_json() if as_json else str(result))
 
     command.__doc__ = first

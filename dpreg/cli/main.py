@@ -43,6 +43,17 @@ def skeleton(table: str) -> None:
 
 
 @commands.command()
+@click.argument("schema")
+@click.option("-n", "rows", type=int, default=100, show_default=True, help="How many rows.")
+@click.option("--formula", metavar="TEXT", help="Only the columns that it names.")
+@click.option("--seed", type=int, metavar="NUMBER", help="Makes the rows the same again.")
+def dummy(schema: str, rows: int, formula: str | None, seed: int | None) -> None:
+    """Print made-up rows, as CSV, from a schema alone: for writing and trying code."""
+    made = Schema.from_any(schema).sample(rows, formula=formula, seed=seed)
+    click.echo(made.to_csv(), nl=False)
+
+
+@commands.command()
 @click.argument("formula")
 @click.argument("table")
 @click.option("--schema", metavar="FILE", help="Bounds and levels, as TOML or JSON.")

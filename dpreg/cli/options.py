@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import inspect
 import re
+import tomllib
 from collections.abc import Callable
 from typing import Any, Final
 
 import click
 
 from dpreg.errors import ArgumentError, shown
+from dpreg.options import RETIRED
 
 __all__ = ["AS_JSON", "WITNESS", "call_options", "call_values", "number", "pairs"]
 
@@ -21,6 +23,8 @@ OWN: Final = (
     "effects",
 )  # fmt: skip
 """Parameters that a command gives itself, or that are not for it."""
+TABLES: Final = ("method", "family")
+"""Parameters that take an object: on a command line and in a batch a table."""
 AS_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 WITNESS: Final = click.option(
     "--witness", metavar="PLACE", help="Where the ledger's last head is kept, too."
@@ -35,6 +39,10 @@ def call_options(call: Callable[..., Any]) -> Callable[[Callable[..., Any]], Cal
         parameters = inspect.signature(call).parameters.values()
         for parameter in reversed([p for p in parameters if p.name not in OWN]):
             command = _option(parameter, told.get(parameter.name, ""))(command)
+        for name in RETIRED.get(call.__name__, ()):
+            flag = "--" + name.replace("_", "-")
+            flag = f"{flag}/--no-{name}" if name == "center" else flag
+            command = click.option(flag, name, default=None, hidden=True)(command)
         return command
 
     return decorate
@@ -48,7 +56,18 @@ def call_values(call: Callable[..., Any], given: dict[str, Any]) -> dict[str, An
         if name in OWN or value is None or value == ():
             continue
         values[name] = _value(parameter, value)
-    return values
+    retired = (name for name in RETIRED.get(call.__name__, ()) if given.get(name) is not None)
+    return values | {name: given[name] for name in retired}
+
+
+def table_of(text: str, option: str) -> Any:
+    """Read a name, or TOML's inline table of it and options: ``{name = "pcls", radius = 2}``."""
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        return tomllib.loads(f"it = {text}")["it"]
+    except tomllib.TOMLDecodeError:
+        raise ArgumentError(f'{option} takes a name or {{name = "...", ...}} as TOML.') from None
 
 
 def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
@@ -70,6 +89,8 @@ def _option(parameter: inspect.Parameter, told: str) -> Callable[..., Any]:
     settings: dict[str, Any] = {"help": told, "default": None, "metavar": "TEXT"}
     if name == "bounds":
         settings |= {"multiple": True, "metavar": "LOWEST,HIGHEST | COLUMN=LOWEST,HIGHEST"}
+    elif name in TABLES:
+        settings |= {"metavar": "NAME | {name = NAME, OPTION = VALUE, ...}"}
     elif "Mapping" in kind:
         settings |= {"multiple": True, "metavar": "NAME=NUMBER"}
     elif _is_list(parameter):
@@ -88,6 +109,8 @@ def _value(parameter: inspect.Parameter, value: Any) -> Any:
     name, kind = parameter.name, str(parameter.annotation)
     if name == "bounds":
         return _bounds(value)
+    if name in TABLES:
+        return None if value == "none" else table_of(value, f"--{name}")
     if "Mapping[str, float]" in kind:
         return {key: number(text, f"--{name}") for key, text in pairs(value, f"--{name}").items()}
     if "Mapping" in kind:

@@ -106,7 +106,7 @@ def column_types(specs: Mapping[str, Spec], schema: Types) -> dict[str, ColumnTy
     return types
 
 
-def bind(code: str, spec: Spec, types: Types) -> Factor:
+def bind(code: str, spec: Spec, types: Types, *, response: bool = False) -> Factor:
     """Join a factor's text with the types of its columns.
 
     Parameters
@@ -116,6 +116,8 @@ def bind(code: str, spec: Spec, types: Types) -> Factor:
         What `dpreg.formula.check.read_factor` made of the text.
     types : mapping of str to ColumnType
         What `column_types` returned.
+    response : bool
+        Whether truths are to be the numbers 0 and 1, and not levels.
 
     Returns
     -------
@@ -136,16 +138,17 @@ def bind(code: str, spec: Spec, types: Types) -> Factor:
         return _spline(code, spec, columns, types)
     if isinstance(spec.expression, Name):
         column = spec.expression.column
-        if isinstance(types[column], Boolean | Categorical):
+        truths = isinstance(types[column], Boolean)
+        if isinstance(types[column], Categorical) or (truths and not response):
             return coded_labels(code, Labels(column, None, "treatment", None), types[column])
-    expression = _bound(code, spec.expression, types)
-    interval = _interval(code, expression, types)
+    expression = bound(code, spec.expression, types)
+    interval = interval_of(code, expression, types)
     if interval.is_point:
         raise SchemaError(
             f"factor {shown(code)} is constant under the declared bounds of "
             f"{_listed(columns)}: widen the bounds or leave the factor out."
         )
-    if isinstance(expression, Comparison | LevelTest):
+    if isinstance(expression, Comparison | LevelTest) and not response:
         return Coded(code, columns, (False, True), "treatment", None, truth_places(expression))
     plain = isinstance(expression, Name) and isinstance(types[expression.column], Numeric)
     return Measure(code, columns, (interval,), lambda cells: [expression.values(cells)], plain)
@@ -155,7 +158,7 @@ def _listed(columns: Iterable[str]) -> str:
     return ", ".join(shown(column) for column in columns)
 
 
-def _bound(code: str, expression: Expression, types: Types) -> Expression:
+def bound(code: str, expression: Expression, types: Types) -> Expression:
     """Resolve tests of levels, and refuse categories where numbers belong."""
     match expression:
         case LevelTest(column=column, level=level, equal=equal):
@@ -169,14 +172,14 @@ def _bound(code: str, expression: Expression, types: Types) -> Expression:
                         return _level_test(code, column, other.value, equal, types[column])
                     raise _not_numbers(code, name.column)
             return replace(
-                expression, left=_bound(code, left, types), right=_bound(code, right, types)
+                expression, left=bound(code, left, types), right=bound(code, right, types)
             )
         case Arithmetic(left=left, right=right):
             return replace(
-                expression, left=_bound(code, left, types), right=_bound(code, right, types)
+                expression, left=bound(code, left, types), right=bound(code, right, types)
             )
         case Negation(operand=operand) | Function(operand=operand):
-            return replace(expression, operand=_bound(code, operand, types))
+            return replace(expression, operand=bound(code, operand, types))
         case Name(column=column) if isinstance(types[column], Categorical):
             raise _not_numbers(code, column)
     return expression
@@ -206,7 +209,7 @@ def _level_test(
     return LevelTest(column, level, equal, list(kind.levels).index(level))
 
 
-def _interval(code: str, expression: Expression, types: Types) -> Interval:
+def interval_of(code: str, expression: Expression, types: Types) -> Interval:
     """Carry the schema's bounds to a factor."""
     columns = dict.fromkeys(names(expression))
     bounds = {}
@@ -225,8 +228,8 @@ def _interval(code: str, expression: Expression, types: Types) -> Interval:
 
 def _spline(code: str, spec: Spline, columns: tuple[str, ...], types: Types) -> Measure:
     """Bind a B-spline basis, whose columns lie in [0, 1] wherever it is defined."""
-    operand = _bound(code, spec.operand, types)
-    interval = _interval(code, operand, types)
+    operand = bound(code, spec.operand, types)
+    interval = interval_of(code, operand, types)
     slack = SPLINE_TOLERANCE * (spec.upper - spec.lower)
     if interval.lo < spec.lower - slack or interval.hi > spec.upper + slack:
         raise FormulaError(

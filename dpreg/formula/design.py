@@ -90,7 +90,10 @@ def build_design(
     schema = Schema.from_any(schema)
     parsed, specs = _read(formula)
     types = column_types(specs, schema)
-    factors = {code: bind(code, spec, types) for code, spec in specs.items()}
+    factors = {
+        code: bind(code, spec, types, response=code == parsed.response)
+        for code, spec in specs.items()
+    }
     response = factors[parsed.response]
     if not isinstance(response, Measure) or len(response.intervals) != 1:
         raise FormulaError(

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpreg.arrays import Floats
-from dpreg.looks.law import Fit, Law, fit, law
+from dpreg.looks.law import Fit, Law, fit, law, residual_variance
 from dpreg.looks.loop import Seen
 from dpreg.looks.tuning import TUNING
 
@@ -25,7 +25,15 @@ NO_INTERVAL: Final = "too few rows to say"
 class Estimates:
     """Coefficients of the columns of a model in the user's units; see `estimates`."""
 
-    __slots__ = ("covariance", "found", "law", "marks", "params", "sampling")
+    __slots__ = (
+        "covariance",
+        "found",
+        "law",
+        "marks",
+        "params",
+        "residual_variance",
+        "sampling",
+    )
 
     def __init__(
         self,
@@ -35,8 +43,10 @@ class Estimates:
         covariance: Floats,
         sampling: Floats,
         marks: Mapping[str, str],
+        variance: float,
     ) -> None:
         self.found, self.law, self.marks = found, law, marks
+        self.residual_variance = variance
         self.params, self.covariance, self.sampling = params, covariance, sampling
 
     @property
@@ -78,6 +88,7 @@ def estimates(
     model = list(among or places)
     whole = model == list(range(len(own.score)))
     found = fit(own, None if whole else model)
+    variance = residual_variance(seen.releases[-1], own, found)
     if among is not None:
         found = found.of([model.index(place) for place in places])
     transform, shift = to_user
@@ -90,14 +101,16 @@ def estimates(
     lifted = np.array([found.guessed[row].max() for row in share])
     marks = {}
     for name, none, far in zip(names, hidden, lifted, strict=True):
-        if none > TUNING.most_prior:
+        if none > TUNING.guess:
             marks[name] = NO_INTERVAL
-        elif far > TUNING.wide or own.heavy > TUNING.heavy:
+        elif far > TUNING.guess or own.heavy:
             marks[name] = WIDE
         elif seen.releases[-1].together:
             marks[name] = NARROW
-    unknown = hidden > TUNING.most_prior
+    unknown = hidden > TUNING.guess
     for array in (covariance, sampling):
         array[unknown, :] = np.nan
         array[:, unknown] = np.nan
-    return Estimates(found, own, transform @ found.params + shift, covariance, sampling, marks)
+    return Estimates(
+        found, own, transform @ found.params + shift, covariance, sampling, marks, variance
+    )

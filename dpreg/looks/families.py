@@ -20,13 +20,14 @@ from typing import ClassVar, Final, Protocol
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.grouped.grid import CELL_BITS
 from dpreg.looks.exact_exp import exp
 
 __all__ = ["FAMILIES", "Binomial", "Family", "Linear", "Poisson", "Terms", "family_of"]
 
-_REACH: Final = 12.0
-"""Predictors of a yes/no response are kept within +-12, a probability of 6e-6; those of a count
-within 12 below the logarithm of its cap."""
+_REACH: Final = CELL_BITS * math.log(2)
+"""Predictors of a yes/no response are kept within so much of 0, those of a count so much below the
+logarithm of its cap: farther out a mean is less than a cell's unit from its limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ whatever the model, right or wrong:
   their chance falls as the inverse square, q / (2 S ln 2), q the sum of |s_i|^2 - S^2/4 beyond S/2;
 - D, what is not known of H: rows far out were limited in it, and where an earlier look had shown
   more it is lifted, by g_k in the directions q_k. How much was right to lift lies between 0 and
-  g_k + TUNING.gap sd of the noise there, whose square times q_k'T q_k is D's part along q_k;
+  g_k, whose square times q_k'T q_k is D's part along q_k;
 - E = (r H theta)(r H theta)': a step that is long where the link is not the identity, r its length.
 
 theta has the prior N(0, TUNING.prior phi I): what is left over may explain a direction of small
@@ -23,13 +23,13 @@ at least, and these have public limits: its prior is N(0, h^2) as well, h half t
 a level that nobody has takes nothing of the others. T is the mean of theta theta' by the posterior,
 so that the law is a fixed point, sought from the prior downwards. In C theta's directions count
 together, and a hidden one would drown all others: there the prior is what the looks before usually
-leave over, N(0, phi TUNING.over d/n I), or theta as it is found where that is larger.
+leave over, N(0, phi TUNING.prior d/n I), or theta as it is found where that is larger.
 
 The truth lies around beta with the sandwich H^-1 M H^-1, in which M is drawn towards phi H by the
-ratio of its noise to the spread that such a matrix has. M adds up rows, or persons: robust errors.
+square of its noise, in units of phi. M adds up rows, or persons: robust errors.
 
-A coefficient whose variance is more than TUNING.most_prior of the prior's has no interval: no
-finite one would hold.
+A coefficient whose variance is more than TUNING.guess of the prior's has no interval: no finite
+one would hold.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class Law:
     weight : float
         wbar.
     degrees : int or None
-    heavy : float
-        Share of the squared scores that lie between half of their limit and the limit.
+    heavy : bool
+        Whether few rows carry the fit: the tail says so.
     trust : float
         How much of the released M is used; the rest is phi H.
     shown : bool
@@ -107,7 +107,7 @@ class Law:
     weight: float
     degrees: int | None
     trust: float
-    heavy: float
+    heavy: bool
     shown: bool
     bounded: Floats
 
@@ -129,15 +129,16 @@ def law(release: Release, family: Family, rows: float, described: Described | No
     if release.middle is not None:
         turned = inverse_of(root)
         noise = math.sqrt(2) * release.middle_sd / rows
-        trust = 1 / (1 + held(noise / (TUNING.sandwich * phi)) ** 2)
+        trust = 1 / (1 + held(noise / phi) ** 2)
         inner = inner + trust * (turned @ release.middle @ turned - inner)
         values, Q = eigen(inner)
         inner = (Q * np.clip(values, TUNING.least * phi, phi / TUNING.least)) @ Q.T
-    heavy = max(release.tail, 0.0) / max(release.trace, 2 * release.trace_sd)
-    cut, cuts = 0.0, release.cuts and not release.together
-    if cuts:
-        cut = cut_score(rows, d, phi, release.limits[1]) / math.sqrt(d)
-    if cuts and heavy > TUNING.heavy:
+    tail = max(release.tail, 0.0) / max(release.trace, 2 * release.trace_sd)
+    heavy = tail > release.heaviest
+    cut, c = 0.0, 0.0 if release.together else release.cuts
+    if c > 0:
+        cut = cut_score(rows, d, phi, release.limits[1], c) / math.sqrt(d)
+    if c > 0 and heavy:
         cut = max(cut, release.tail / (2 * math.log(2) * release.limits[1]) / math.sqrt(d))
     return Law(
         shift=point.shift,
@@ -156,7 +157,7 @@ def law(release: Release, family: Family, rows: float, described: Described | No
         degrees=release.degrees,
         trust=trust,
         heavy=heavy,
-        shown=release.trace > 2 * release.trace_sd,
+        shown=release.shown,
         bounded=_bounded(d, family, described),
     )
 
@@ -220,22 +221,22 @@ def fit(one: Law, columns: Sequence[int] | None = None) -> Fit:
     J = inverse[:, chosen]  # theta = J b - inverse shift
     A = J.T @ one.information @ J
     told = J.T @ (one.score + one.information @ (inverse @ one.shift))
-    free = J.T @ J / (TUNING.prior * one.dispersion)
+    drawn = J.T @ J / one.dispersion  # estimates are drawn nearer to 0 than their intervals
+    free = drawn / TUNING.prior
     levels, around = np.diag(one.bounded[chosen]), one.shift[chosen]
     prior = inverse_of(free + levels)
     b, spread, near = around, prior, prior
     sure = known = free
-    usual = TUNING.over * size * max(one.dispersion, one.noise) / max(one.rows, 1.0)
+    usual = TUNING.prior * size * max(one.dispersion, one.noise) / max(one.rows, 1.0)
     for _ in range(_STEPS):
         theta = J @ b - inverse @ one.shift
         W, D = _noise(one, theta, J @ near @ J.T), _unsure(one, theta, J @ spread @ J.T)
         Wi = inverse_of(J.T @ (W + D + one.middle) @ J)
         known = A.T @ Wi @ A
         spread = inverse_of(known + free + levels)
-        shrunk = known + TUNING.prior * free + levels
-        b = inverse_of(shrunk) @ (A.T @ Wi @ told + TUNING.prior * free @ around)
+        b = inverse_of(known + drawn + levels) @ (A.T @ Wi @ told + drawn @ around)
         left = max(usual, float(theta @ theta) / size)
-        near = inverse_of(known + free * (TUNING.prior * one.dispersion / left) + levels)
+        near = inverse_of(known + drawn * (one.dispersion / left) + levels)
         Wi = inverse_of(J.T @ (W + one.middle) @ J)
         sure = inverse_of(A.T @ Wi @ A + free + levels)
     gain = spread @ A.T @ inverse_of(J.T @ (W + D + one.middle) @ J) @ J.T
@@ -269,9 +270,32 @@ def _unsure(one: Law, theta: Floats, spread: Floats) -> Floats:
     square = np.outer(theta, theta) + spread
     values, Q = eigen(one.gap)
     along = np.einsum("ij,ik,kj->j", Q, square, Q)
-    reach = values + TUNING.gap * math.sqrt(2) * one.information_sd * (values > _NOTHING * one.rows)
-    return np.asarray((Q * (reach**2 * along)) @ Q.T, dtype=np.float64)
+    return np.asarray((Q * (values**2 * along)) @ Q.T, dtype=np.float64)
+
+
+def residual_variance(release: Release, one: Law, found: Fit) -> float:
+    """Return the variance of the residuals of a linear model: phi, or what M says of it.
+
+    phi weighs a row by the length of its v, so it is not that variance where errors fan out or rows
+    are few. M's cell of the constant is the residuals' sum of squares before the last step, which
+    takes theta' H theta off it. It is used where it stands above its noise as phi does.
+
+    Parameters
+    ----------
+    release : Release
+    one : Law
+        Of the release.
+    found : Fit
+        Of all the columns that were looked at.
+    """
+    freedom = max(one.rows - len(found.params), 1.0)
+    usual = one.dispersion * max(one.rows / freedom, 1.0)
+    if release.middle is None:
+        return usual
+    squares = float(release.middle[0, 0])
+    if squares <= 2 * math.sqrt(2) * release.middle_sd:
+        return usual
+    return max(squares - one.rows * found.step**2, TUNING.least * squares) / freedom
 
 
 _STEPS: Final = 8  # precision: steps of a fixed point that contracts
-_NOTHING: Final = 2.0**-20  # precision: of a lift, a row

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from dpreg.arrays import Floats
+from dpreg.grouped.grid import CELL_BITS
 from dpreg.looks.described import Described
 from dpreg.looks.families import Binomial, Family
 from dpreg.looks.point import Point
@@ -35,8 +36,8 @@ __all__ = [
 
 _NODES: Final = np.polynomial.hermite_e.hermegauss(21)[0]  # precision
 _WEIGHTS: Final = np.polynomial.hermite_e.hermegauss(21)[1] / math.sqrt(2 * math.pi)  # precision
-_LEAST: Final = 1e-4
-"""Probabilities and weights are kept so far from 0, and probabilities from 1."""
+_LEAST: Final = 2.0**-CELL_BITS
+"""Probabilities and weights are kept a cell's unit from 0, and probabilities from 1."""
 
 
 def noise_norm(sd: float, size: int) -> float:
@@ -207,7 +208,7 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
     point, H = release.point, release.information
     d, phi = point.size, point.dispersion
     norm = noise_norm(release.information_sd, d)
-    prior = max(phi if first else 0.0, TUNING.over * d * phi / rows)
+    prior = max(phi if first else 0.0, TUNING.prior * d * phi / rows)
     ridge = release.score_sd * (release.score_sd / prior)
     K = lifted(H, point, rows)
     values, Q = eigen(K)
@@ -239,7 +240,7 @@ def advance(release: Release, family: Family, rows: float, *, first: bool) -> tu
         phi = held(phi * weight / fresh, 1e-30)
     middle = min(max(middle, family.limits[0]), family.limits[1])
     # Weights follow the fit where the link is not the identity: the next look's may be less.
-    shown = TUNING.weights if math.isfinite(family.limits[0]) else 1.0
+    shown = TUNING.sure if math.isfinite(family.limits[0]) else 1.0
     found = Point(
         centre,
         (Q / np.sqrt(kept + 0.5 * nu)).T @ L,

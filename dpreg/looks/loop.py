@@ -33,7 +33,7 @@ class RowsOfLooks(Protocol):
         """What of the stored columns is what."""
 
     def box(self) -> Box:
-        """Release the moments of the rows in the box."""
+        """Release the moments of the rows on the unit scale."""
 
     def fitting(
         self,
@@ -85,7 +85,7 @@ class Seen:
 
 
 def look(rows: RowsOfLooks, family: Family) -> Seen:
-    """Look as often as the plan allows: at the box, nearer and nearer, last with all that is left.
+    """Look as often as the plan allows: on the unit scale, nearer and nearer, last with the rest.
 
     With delta all looks but the first are fitting looks. At pure eps they are locating looks, and
     the last takes its information from the one before. Where terms are chosen all are locating.
@@ -107,9 +107,8 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
         point, moved = advance(release, family, count, first=place == 0)
         hidden = moved.least < TUNING.least and (place < 1 or moved.least > seen)
         seen = max(moved.least, 0.0)
-        settled = moved.step <= TUNING.moved and moved.weight <= TUNING.settled
         shown = release.trace >= TUNING.shown * release.trace_sd or not family.dispersed
-        done = settled and shown and not hidden
+        done = moved.step <= TUNING.moved and shown and not hidden
         if plan.locating:
             if done or not math.isfinite(family.limits[0]):
                 break
@@ -144,7 +143,7 @@ def look_at_chosen(rows: RowsOfLooks, seen: Seen, point: Point, places: Sequence
     at: Sequence[int] | None = places
     if plan.gaussian:
         before, at = None, None
-        first = left * Fraction(TUNING.fresh_first).limit_denominator(1000)
+        first = left * Fraction(TUNING.fresh_first).limit_denominator(1000)  # precision
         noise = plan.fit_noise(first, last=False)
         point, limits = _placed(rows, point, family, count, noise, ())
         releases.append(rows.fitting(point, family, limits, first, noise, last=False))
@@ -191,6 +190,7 @@ def _placed(
             noise.score_sd,
             rows.plan.several,
             reach,
+            rows.plan.limit,
         )
 
     if rows.plan.gaussian:
@@ -207,7 +207,7 @@ def _locating(
     limits = locating_limits(point, choosing=plan.locating, gaussian=plan.gaussian)
     if plan.locating and family.blind:
         limits = limits[0], TUNING.residual_blind * usual_reach(family, point)
-    signal = point.size * min(TUNING.over * point.size / count, 1.0) * point.dispersion
+    signal = point.size * min(TUNING.prior * point.size / count, 1.0) * point.dispersion
     if plan.locating:
         signal = TUNING.left * point.dispersion * (limits[0] / limits[1]) ** 2
     return rows.locating(point, family, limits, share, signal)

@@ -24,13 +24,11 @@ from dpreg.schema import Boolean, Categorical, Numeric, Schema
 
 __all__ = ["Asked", "Model", "family_asked"]
 
-_OF_FAMILIES: Final = ("offset", "exposure", "response_cap", "trials")
-"""Arguments that a linear model has not."""
 _LARGEST_CAP: Final = 2.0**100
 """Of counts: beyond it, and below its inverse, their squares would leave float64."""
-_FARTHEST: Final = 100.0
+_FARTHEST: Final = 100.0  # work: calls beyond it are refused
 """That an offset may reach beyond the limits of predictors, where the mean stays the same."""
-_MOST_TRIALS: Final = 10_000
+_MOST_TRIALS: Final = 10_000  # precision
 """Numbers of trials are exact up to some hundred times this."""
 
 
@@ -67,14 +65,6 @@ class Asked:
             raise ArgumentError(
                 "give offset or exposure, not both: exposure x is offset np.log(x)."
             )
-        if asked.family == "binomial" and asked.exposure is not None:
-            raise ArgumentError("exposure is for counts; offset adds to any predictor.")
-        if asked.family == "binomial" and asked.response_cap is not None:
-            raise ArgumentError(
-                'response_cap is for counts: a "binomial" response is 0 or 1, or bounded by trials.'
-            )
-        if asked.family != "binomial" and asked.trials is not None:
-            raise ArgumentError('trials is for family="binomial"; counts have exposure.')
         return asked
 
     def model(self, formula: str, schema: Schema) -> tuple[Schema, Model]:
@@ -92,11 +82,9 @@ def family_asked(request: SelectionRequest, call: Mapping[str, Any]) -> Asked | 
         For arguments that make no sense with a family, or only with one.
     """
     if call["family"] is None:
-        given = [name for name in _OF_FAMILIES if call[name] is not None]
-        if given:
+        if call["offset"] is not None:
             raise ArgumentError(
-                f'{", ".join(given)} needs family=, such as family="poisson": a linear model has '
-                "none."
+                'offset needs family=, such as family="poisson": a linear model has none.'
             )
         return None
     asked = Asked.of(call)

@@ -20,7 +20,7 @@ __all__ = ["Box", "Release"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Box:
-    """What the first look released: moments of (1, x, y) in the box, and the noise in them."""
+    """What the first look released: moments of (1, x, y) on the unit scale, and their noise."""
 
     cells: Floats
     noise_sd: Floats
@@ -56,8 +56,10 @@ class Release:
         Whether it was a locating look.
     degrees : int or None
         Of matrix-Laplace noise.
-    cuts : bool
-        Whether a score can be longer than its limit.
+    cuts : float
+        c of what the limit of a score may cut (`dpreg.looks.limits`); 0 where no score is longer.
+    heaviest : float
+        Share of the tail from where on few rows carry the fit.
     """
 
     point: Point
@@ -74,12 +76,18 @@ class Release:
     tail_sd: float = 0.0
     together: bool = False
     degrees: int | None = None
-    cuts: bool = True
+    cuts: float = TUNING.limit
+    heaviest: float = TUNING.heavy
 
     @property
     def trace_sd(self) -> float:
         """Of the noise in the trace of M."""
         return self.middle_sd * (1 if self.middle is None else math.sqrt(2 * self.point.size))
+
+    @property
+    def shown(self) -> bool:
+        """Whether the mean square of scores stands above its noise."""
+        return self.trace > 2 * self.trace_sd
 
     def dispersion(self, information: Floats, rows: float) -> float:
         """Return phi, the mean square of a score a direction, no less than its noise.

@@ -27,9 +27,9 @@ class Tuning:
 
     Attributes
     ----------
-    early, early_pure : float
-        Share of mu^2, or of eps, of each look but the last. Shares of .08, then .06, do as well;
-        at pure eps .15, .2 and .3 held .97 unmarked at width 3.9, where .2 hold .94 at 3.75.
+    early : float
+        Share of mu^2 of each look but the last; also the tail's share of the last look, and the
+        trace's at pure eps (.02 and .08 do no better). Shares of .08, then .06, do as well.
     looks, looks_pure : int
         How many of them there may be between the first and the last. With Gaussian noise as many
         are made as are needed.
@@ -38,72 +38,67 @@ class Tuning:
         look at pure eps.
     left : float
         What signal of a choice's looks noise is balanced for, in units of phi.
-    fresh, fresh_pure, fresh_first : float
-        Share of looks at chosen columns, where the caller names none, and of it the first one's.
+    fresh, fresh_pure : float
+        Share of looks at chosen columns, where the caller names none. With delta .1, .2 and .3 find
+        9.7, 9.6 and 9.6 terms of King County, 6.7, 6.6 and 6.5 of randhie, 4.3, 4.0 and 3.8 of
+        bike; pure .1, .15, .2 and .3 find 7.7, 7.4, 6.9 and 5.6 of King County, and the same of the
+        others (2026-11-24, `python -m benchmarks.power --grid real --runs 40 --share .9`, ...).
+        Widths go with the share to the power -1/3, or -2/3.
+    fresh_first : float
+        The first one's share of it: at .12 and .25 errors and widths are within a twentieth.
+    fresh_limit, fresh_heavy : float
+        `limit` and `heavy` of looks at chosen columns. With .35 and .36 unmarked slopes hold .96
+        (pure .985) at width 2.9 (6.6), .15 (.28) are marked, the error is 1.5 (2.3); with those of
+        other looks .97 (.99) at 3.3 (7.7), .23 (.33) and 1.8 (2.7); with .25 and .4 .95 (.97) at
+        2.6 (5.8), .08 (.24) and 1.35 (2.1). On tables that nothing was tuned on: .96 (.94), .97
+        (.94), .90 (.91) (2026-11-24, `python -m benchmarks.fresh --runs 8`, `--half held-out`).
     radius_choosing, radius_choosing_pure, residual_choosing, residual_blind : float
         R and tau of a choice's looks; the last of a yes/no response, over its usual reach.
     information, information_early : float
-        H's share of a fitting look: the last one's, and that of one in between.
-    tail : float
-        The tail's share of the last look.
-    trace_pure : float
-        Share of the trace, and of the tail, of the last look at pure eps.
+        H's share of a fitting look: the last one's, and that of one in between. With .15 for both
+        rare levels hold less (`diamonds_I1` .4 for .96).
     loud : float
         The norm of H's noise over n. Less hides fewer directions and limits more rows; at .2 and
         with a share of .2 widths were a tenth larger and hidden columns held less.
-    most : float
-        Largest A, in units of d and the rows that a unit is expected to have.
     limit : float
         c of a score's limit (`dpreg.looks.limits`), and of the bound on what it cuts: .4 holds .91
         unmarked at width 2.0, .6 .92 at 2.3; the error grows with it (1.25 and 1.35 times that of
         0.2, geometric mean). With a fifth of the bound .6 holds .91 at 2.0.
-    least_limit : float
-        Least limit of a score, in units of sqrt(d phi).
     radius, residual : float
         R and tau of a locating look, over the located scale: with R of 2 pure intervals hold .90
-        of the time where they hold .93.
+        of the time where they hold .93; at 1.3 or tau of 1.7 they are a tenth and a fifth wider.
     heavy : float
         Share of squared scores beyond half their limit from where on few rows carry the fit. Normal
-        scores have less than .1, tables whose intervals failed .29 and more.
-    moved, settled : float
-        Another look is made in between while a step is longer (a row, in units of phi), or the mean
-        weight moves more (log).
+        scores have less than .1, tables whose intervals failed .27 and more. Without this rule
+        widths are .82, unmarked slopes hold .91 for .96, and those of prices on sizes 0 to .3.
+    moved : float
+        Another look is made in between while a step is longer (a row, in units of phi): at 1
+        unmarked slopes hold .92, at .1 they hold as well and errors are .04 larger.
     shown : float
         The same while the mean square of scores stands fewer of its noise's sd above 0: limits
-        follow it. A right model with an R-squared of .996 (make_regression of
-        `benchmarks.beside`) is twice as wide without.
+        follow it. Right models with an R-squared of .997 are twice as wide at 2.
     sure : float
         Norms of noise that an eigenvalue must stand above to be taken for shown: at 1 hidden
-        columns hold less, at .3 widths are a tenth larger.
-    weights : float
-        Part of what a look showed of the columns that is counted on where weights follow the fit:
-        at 1 errors of a logit are .1 short at eps = 1e6.
-    gap : float
-        Standard deviations of H's noise that count beside a lift.
+        columns hold less, at .3 widths are a tenth larger. The part of what a look showed of the
+        columns that is counted on where weights follow the fit: at 1 errors of a logit are .1 short
+        at eps = 1e6.
     longest : float
         Longest step, a row, in units of the predictor, and largest standard deviation of
-        predictors while the fit is being located (6 of a logit does no better).
+        predictors while the fit is being located (6 of a logit does no better; at 1 errors are .07
+        larger). A fit has converged where the last step is shorter than half of it.
     least : float
         Least part of what is expected that is believed of a release: of the rows that H counts, of
         the weight, of an eigenvalue of M in units of phi (and the inverse of its most). While the
-        columns' least eigenvalue is below it another look is made.
-    sandwich : float
-        Spread of the eigenvalues of M that tables have.
+        columns' least eigenvalue is below it another look is made. At .2 and .3 it does the same.
     prior : float
-        Variance of theta in units of phi, and how many times nearer to 0 the estimate is drawn than
-        its interval is: at 1 hidden columns fail, at 4 and 16 they hold.
-    over : float
-        Variance of theta that looks before leave over, in units of phi d/n.
-    most_prior : float
-        Share of the prior's variance from which on there is no interval.
-    near : float
-        Length of the last step, in units of the predictor, below which a fit has converged.
-    wide : float
-        Share of a variance that is a guess from which on a coefficient is marked.
+        Variance of theta in units of phi before the last look; d/n of it is what looks leave over.
+        At 16 widths are .03 larger, at 1 hidden columns fail.
+    guess : float
+        Share of a variance that is a guess at what H lacks from which on a coefficient is marked,
+        and that is the prior's from which on there is no interval.
     """
 
     early: float = 0.07
-    early_pure: float = 0.20
     looks: int = 3  # work
     looks_pure: int = 2  # work
     choosing: tuple[float, ...] = (0.15, 0.10)
@@ -111,36 +106,35 @@ class Tuning:
     left: float = 0.15
     fresh: float = 0.2
     fresh_pure: float = 0.15
-    fresh_first: float = 0.25
+    fresh_first: float = 0.15
+    fresh_limit: float = 0.35
+    fresh_heavy: float = 0.36
     information: float = 0.12
     information_early: float = 0.35
-    tail: float = 0.02
-    trace_pure: float = 0.08
     loud: float = 0.15
-    most: float = 25.0
     limit: float = 0.5
-    least_limit: float = 1.25
     radius: float = 1.4
     residual: float = 2.5
     radius_choosing: float = 1.3
     radius_choosing_pure: float = 1.1
     residual_choosing: float = 1.7
     residual_blind: float = 0.8
-    heavy: float = 0.3
-    moved: float = 0.1
-    settled: float = 0.5
+    heavy: float = 0.25
+    moved: float = 0.5
     shown: float = 4.0
     sure: float = 0.7
-    weights: float = 0.8
-    gap: float = 2.0
     longest: float = 2.0
-    least: float = 0.3
-    sandwich: float = 0.25
-    prior: float = 16.0
-    over: float = 4.0
-    most_prior: float = 0.5
-    near: float = 1.0
-    wide: float = 0.8
+    least: float = 0.5
+    prior: float = 4.0
+    guess: float = 0.5
+
+    @property
+    def early_pure(self) -> float:
+        """Share of eps of each look but the last, which has two such shares.
+
+        Errors are half as large again with .15 in the place of a fifth.
+        """
+        return 1 / (self.looks_pure + 3)
 
 
 TUNING: Final = Tuning()

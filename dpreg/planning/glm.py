@@ -17,6 +17,7 @@ from dpreg.arguments import known_alone
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError, shown
 from dpreg.looks.plan import LookPlan
+from dpreg.options import FamilyLike
 from dpreg.planning.fitted import AskedFit, Rows, fitted
 from dpreg.planning.glm_base import PlanOfFamily, solve
 from dpreg.planning.glm_call import GLMCall
@@ -104,16 +105,13 @@ def plan_glm(
     n: int | None = None,
     eps: Amount | None = None,
     delta: Amount = 0,
-    family: str = "binomial",
+    family: FamilyLike = "binomial",
     spread: float | None = None,
     scatter: float = 1.0,
     sd: Mapping[str, float] | None = None,
     correlation: float = 0.0,
     like: Table | None = None,
     offset: str | None = None,
-    exposure: str | None = None,
-    response_cap: Amount | None = None,
-    trials: str | None = None,
     noise: str | None = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
@@ -126,7 +124,7 @@ def plan_glm(
 
     Parameters
     ----------
-    formula, schema, family, offset, exposure, response_cap, trials, noise, neighbors, contributions
+    formula, schema, family, offset, noise, neighbors, contributions
         As for `dpreg.dp_glm`. All columns have to be declared.
     mean : number, optional
         About the share of ones (of successes), or the mean count: from public knowledge, or a

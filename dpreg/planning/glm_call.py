@@ -17,6 +17,7 @@ from dpreg.errors import ArgumentError, shown
 from dpreg.formula.design import Design
 from dpreg.looks.families import Family, family_of
 from dpreg.looks.model import Asked, Model
+from dpreg.options import unpacked
 from dpreg.planning.arguments import check_asked, rows_of_table, sized
 from dpreg.planning.sizes import column_variance
 from dpreg.privacy.budget import exact
@@ -90,6 +91,7 @@ class GLMCall:
     @classmethod
     def of(cls, call: Mapping[str, Any], what: str = "plan_glm") -> GLMCall:
         """Check every argument; errors say which to change, and how."""
+        call = unpacked(call)
         n, eps, family = call["n"], call["eps"], call["family"]
         check_asked(n, eps)
         known = ("family", "response_cap", "offset", "exposure", "trials")

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from dpreg import arguments
 from dpreg.errors import ArgumentError
+from dpreg.options import unpacked
 from dpreg.planning.arguments import chance_of, sized
 from dpreg.planning.glm import GLMPlan, plan_glm
 from dpreg.planning.glm_choice import GLMSelectionPlan, plan_choice
@@ -44,11 +45,10 @@ _FITTING: Final[Mapping[str, Any]] = {
     "like": None,
 }
 """Arguments that only a fit has."""
-_OWN: Final = ("mean", "spread", "scatter", "response_cap", "noise")
+_OWN: Final = ("mean", "spread", "scatter", "noise")
 """Arguments that only a family has."""
 _BOTH: Final = (
-    "formula", "schema", "mean", "n", "eps", "delta", "family", "sd", "response_cap", "neighbors",
-    "contributions",
+    "formula", "schema", "mean", "n", "eps", "delta", "family", "sd", "neighbors", "contributions",
 )  # fmt: skip
 
 
@@ -84,6 +84,7 @@ def plan_of_family(call: Mapping[str, Any]) -> GLMPlan | GLMSelectionPlan:
         _refuse(call, _SELECTING, 'of="glm" has')
         return plan_glm(**given, **{name: call[name] for name in _FITTING})
     _refuse(call, _FITTING, 'of="select" with family= has')
+    _refuse(unpacked(call), {"exposure": None, "trials": None}, 'of="select" with family= plans')
     effects = call["effects"]
     if effects is None:
         raise ArgumentError(

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpreg.arguments import known_alone
 from dpreg.errors import ArgumentError
+from dpreg.options import FamilyLike, MethodLike, unpacked
 from dpreg.planning.assumed import Assumed, of_formula, of_numbers
 from dpreg.planning.facts import Facts
 from dpreg.planning.fitted import AskedFit
@@ -48,25 +49,17 @@ def plan(
     sd: Mapping[str, float] | None = None,
     correlation: float = 0.0,
     like: Table | None = None,
-    method: str = "auto",
-    mechanism: str = "auto",
+    method: MethodLike = "auto",
     neighbors: str = "replace-one",
     contributions: int = 1,
     keep: Iterable[str] = ("Intercept",),
     max_terms: int | None = None,
-    radius: Amount | None = None,
-    clip: Amount = 1.0,
-    center: bool = True,
-    penalty: Amount = "auto",
-    sigma2: Amount | None = None,
     false_inclusions: Amount = 0.1,
     fit: str | None = "auto",
-    family: str | None = None,
+    family: FamilyLike | None = None,
     mean: float | None = None,
     spread: float | None = None,
     scatter: float | None = None,
-    response_cap: Amount | None = None,
-    noise: str | None = None,
 ) -> Plan | RegressionPlan | GLMPlan | GLMSelectionPlan:
     """Predict what `dpreg.dp_select`, `dpreg.dp_ols` or `dpreg.dp_glm` would find. Spends nothing.
 
@@ -108,12 +101,11 @@ def plan(
         Rows like those to come: an earlier year's, a synthetic file. They count as public. Their
         columns take the place of `sd` and `correlation`; with the response in it, its residuals
         give those to come their shape.
-    method : {"auto", "adaptive", "pcls", "gram"}
+    method : {"auto", "adaptive", "pcls", "gram"} or object
         As for the call; "pcls" is for "select", "gram" for "ols".
-    mechanism, neighbors, contributions, keep, max_terms, radius, clip, center, penalty, sigma2, \
-false_inclusions, fit
+    neighbors, contributions, keep, max_terms, false_inclusions, fit
         As for the call.
-    family, mean, spread, scatter, response_cap, noise
+    family, mean, spread, scatter
         Of a generalised linear model, as for `dpreg.plan_glm`, which ``of="glm"`` calls.
 
     Returns
@@ -150,12 +142,13 @@ false_inclusions, fit
     --------
     >>> import dpreg
     >>> dpreg.plan({"dose": 0.2, "age": 0.1}, sigma=0.25, eps=1, candidates=10, chance=0.9).n
-    4328
+    4258
     """
+    call = unpacked(locals())
     if family is not None:
-        return plan_of_family(locals())
-    check_without(locals())
-    facts = Facts.of_call(locals())
+        return plan_of_family({**call, "family": family})
+    check_without(call)
+    facts = Facts.of_call(call)
     stated, assumed = _settled(facts)
     if facts.of == "ols":
         return _of_ols(facts, stated, assumed)

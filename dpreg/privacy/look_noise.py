@@ -5,9 +5,9 @@ A look releases M = sum z z', D x D integers in units of 2**-40, plus the noise 
 - `GaussianLook`, for looks that share one (eps, delta) (`dpreg.privacy.looks`);
 - `MatrixLaplaceLook`, for pure eps (`dpreg.privacy.matrix_laplace`).
 
-Each fits two kinds of rows: those in the box [-1, 1] (`gram_sensitivity`), as at a first look, and
-located ones (`located_sensitivity`), as at the later looks. Neither reads a row. A fitted noise is
-public: everything in it follows from the arguments.
+Each fits two kinds of rows: those on the unit scale [-1, 1] (`gram_sensitivity`), as at a first
+look, and located ones (`located_sensitivity`), as at the later looks. Neither reads a row. A fitted
+noise is public: everything in it follows from the arguments.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def box_gaussian(triangle: Triangle, mu_squared: Fraction, protection: Protectio
 
 
 def box_response_weight(triangle: Triangle) -> int:
-    """Return g of a Gaussian look at the box.
+    """Return g of a Gaussian look on the unit scale.
 
     With an expected |theta|^2 of 1/4 (B + 1/g)(D - 1 + g)^2 is least at g = sqrt(2 D - 1) - 1, D
     the triangle's dimension; rounded to an integer of at least 1.
@@ -232,7 +232,7 @@ def located_matrix_laplace(
 def box_matrix_laplace(
     triangle: Triangle, share: Fraction, eps: Fraction, protection: Protection
 ) -> MatrixLaplaceLook:
-    """Fit matrix-Laplace noise to rows in the box [-1, 1], the constant among their places.
+    """Fit matrix-Laplace noise to rows on the unit scale [-1, 1], the constant among their places.
 
     A row's columns have a squared norm of at most `triangle.dimension` - 1, where a factor counts
     as one. All D x D entries get noise, those that are known to be equal or zero among them.
@@ -245,4 +245,4 @@ def box_matrix_laplace(
 
 def _with_constant(triangle: Triangle) -> None:
     if not triangle.intercept:
-        raise ArgumentError("a look at the box holds the constant, to count its rows")
+        raise ArgumentError("a look on the unit scale holds the constant, to count its rows")

@@ -5,7 +5,7 @@ Setting
 A row is an integer vector t of D places, the response last; the release is M = sum t t', symmetric,
 in units of 2**-40. Public integer bounds hold for every row: the columns' squares sum to at most
 n 2**40, the response's square is at most 2**40. For located rows n = 1 (see
-`dpreg.privacy.located_sensitivity`); for rows in the box n is the number of columns, the 0/1
+`dpreg.privacy.located_sensitivity`); for rows on the unit scale n is the number of columns, the 0/1
 columns of one factor counting as one.
 
 The noise is N = W1 - W2, independent Wisharts with nu = D + 1 degrees of freedom and the same scale

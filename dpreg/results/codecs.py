@@ -19,6 +19,7 @@ from operator import or_
 from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpreg.errors import DpregError
 from dpreg.privacy.budget import decimal_string, exact
@@ -254,6 +255,8 @@ _PLAIN_TYPES: Final[Mapping[Any, Codec]] = {
     Fraction | float: NUMBER,
     Mapping[str, Any]: PLAIN,
 }
+_ARRAYS: Final = (np.ndarray, get_origin(NDArray[np.float64]))
+"""From Python 3.12 on NumPy 2.5 has a name of a type here, whose origin is that name."""
 
 
 def codec_of(hint: Any, special: Mapping[Any, Codec] | None = None) -> Codec:
@@ -276,7 +279,7 @@ def codec_of(hint: Any, special: Mapping[Any, Codec] | None = None) -> Codec:
     if type(None) in arguments:
         rest = [one for one in arguments if one is not type(None)]
         return optional(codec_of(reduce(or_, rest), special))
-    if origin is np.ndarray:
+    if origin in _ARRAYS:
         return ARRAY
     if origin is tuple:
         return list_of(codec_of(arguments[0], special))

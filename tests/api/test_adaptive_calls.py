@@ -1,4 +1,4 @@
-"""The default of dp_ols: looks where rows are enough, one release in the box where they are not."""
+"""The default of dp_ols: looks where rows are enough, and one release where they are not."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_tends_to_least_squares_as_the_noise_vanishes(formula, neighbors):
     if formula.endswith("- 1"):
         data["y"] -= 3.33  # about what such a model has no place for
     theirs = smf.ols(formula, data).fit(cov_type="HC1")
-    told = {"delta": 1e-6, "neighbors": neighbors, "expected_rows": 4000, "unsafe_seed": 1}
+    told = {"delta": 1e-6, "neighbors": neighbors, "unsafe_seed": 1}
     ours = adaptive(formula, data, 1e6, **told)
     assert ours.method == "adaptive"
     assert ours.params.index.tolist() == theirs.params.index.tolist()
@@ -49,7 +49,7 @@ def test_errors_are_of_the_stated_size(delta):
     truth = smf.ols("y ~ x + z", data).fit().params
     runs = [adaptive(data=data, delta=delta, unsafe_seed=seed) for seed in range(60)]
     z = np.array([(run.params - truth) / run.bse_privacy for run in runs])
-    assert 0.7 < np.sqrt((z[:, 1:] ** 2).mean()) < 1.3
+    assert 0.65 < np.sqrt((z[:, 1:] ** 2).mean()) < 1.3  # the bound on what limits cut is wide
     gram = adaptive(data=data, delta=delta, method="gram", unsafe_seed=1)
     assert np.median([run.bse.iloc[1:] / gram.bse.iloc[1:] for run in runs]) < 0.9
 
@@ -182,9 +182,6 @@ def test_a_private_number_of_rows_is_counted_by_the_first_look():
     fit = adaptive(neighbors="add-remove", unsafe_seed=1)
     assert (fit.method, fit.nobs, fit.notes) == ("adaptive", None, ())
     assert fit.complete_rows == pytest.approx(4000, abs=400)
-    assert adaptive(neighbors="add-remove", expected_rows=5).method == "gram"
-    with pytest.raises(ArgumentError, match="expected_rows"):
-        adaptive(expected_rows=0)
 
 
 def test_the_old_name_of_the_method_is_told_the_new_one():
@@ -217,7 +214,7 @@ def test_missing_rows_contributions_and_passes():
     [
         ({"method": "adaptive", "noise": "knorm"}, "noise"),
         ({"noise": "gaussian"}, "delta above 0"),
-        ({"method": "adaptive", "scaling": "max-norm"}, 'only scaling="box"'),
+        ({"method": "adaptive", "scaling": "max-norm"}, '"adaptive" has no scaling'),
         ({"method": "steps"}, "method"),
     ],
 )

@@ -96,7 +96,12 @@ def test_published_methods_give_coefficients_in_user_units(
 
 def test_row_norms_are_not_passed_off_as_the_columns_own_units() -> None:
     ours = dpreg.dp_ols(
-        "y ~ x + z", table(), 1e6, delta=1e-6, schema=SCHEMA, method="adassp", scaling="row-norm"
+        "y ~ x + z",
+        table(),
+        1e6,
+        delta=1e-6,
+        schema=SCHEMA,
+        method=dpreg.AdaSSP(scaling="row-norm"),
     )
     assert "not of the columns in their own units" in " ".join(
         ours.summary(full=True).as_text().split()
@@ -107,7 +112,7 @@ def test_pure_eps_needs_no_delta_and_spends_none() -> None:
     result = dpreg.dp_ols("y ~ x", table(), eps="0.7", schema=SCHEMA)
     assert (str(result.spent), result.noise) == ("eps=0.7", "matrix-laplace")
     for noise in ("matrix-laplace", "laplace"):
-        one = dpreg.dp_ols("y ~ x", table(), "0.7", schema=SCHEMA, method="gram", noise=noise)
+        one = dpreg.dp_ols("y ~ x", table(), "0.7", schema=SCHEMA, method=dpreg.Gram(noise=noise))
         assert (str(one.spent), one.noise) == ("eps=0.7", noise)
 
 

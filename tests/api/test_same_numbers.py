@@ -97,7 +97,6 @@ OLS = {
     "gram": {"eps": 1, "method": "gram"},
     "objective": {"eps": 1, "method": "objective"},
     "adassp": {"eps": 1, "delta": 1e-6, "method": "adassp"},
-    "expected": {"eps": 1, "expected_rows": 10},
     "add-remove": {"eps": 1, "neighbors": "add-remove"},
     "persons": {"eps": 1, "person": "who"},
     "persons, bounds bought": {"eps": 1, "person": "who", "schema": BARE},

@@ -208,9 +208,8 @@ def test_bounds_that_are_bought_take_their_share():
         ({"method": "pcls", "fit": "same"}, 'method="adaptive"'),
         ({"method": "pcls", "fit": "fresh"}, 'method="adaptive"'),
         ({"shares": {"fit": "0.3"}, "fit": "same"}, r"no shares\['fit'\]"),
-        ({"expected_rows": 0}, "expected_rows"),
         (
-            {"expected_rows": 50},
+            {"data": table(50)},
             'need about .* the table has 50. .* use eps >= .* Use method="pcls"',
         ),
         ({"formula": "y ~ 1"}, "columns to look at"),
@@ -270,14 +269,11 @@ def test_auto_looks_where_rows_are_enough_and_says_why_where_not():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"radius": 1}, "only it takes radius"),
-        ({"penalty": "0.1", "draws": 2}, "only it takes penalty, draws"),
         ({"shares": {"fit": "0.4"}, "fit": "share"}, "only it takes shares['fit']"),
         ({"fit": "share"}, 'only it takes fit="share"'),
-        ({"fit": "split", "radius": 1}, "only it takes radius"),
     ],
 )
-def test_an_argument_of_the_paper_means_its_method(options, says):
+def test_what_only_the_paper_has_means_its_method(options, says):
     result = chosen(method="auto", **options)
     assert result.method == "pcls"
     assert says in result.notes[0]

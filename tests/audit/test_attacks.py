@@ -39,12 +39,11 @@ def _huge_count(seed: int, rows: int) -> str:
         keep=(),
         eps=200,
         delta="1e-6",
-        radius="0.25",
-        method="pcpl",
         neighbors="add-remove",
         shares={"count": "8.6e-14"},
         fit=None,
         unsafe_seed=seed,
+        method=dpreg.PCPL(radius="0.25"),
     )
     return result.selected_formula
 

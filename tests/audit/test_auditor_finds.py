@@ -35,13 +35,12 @@ def _profile(seeds: Iterator[int]) -> Any:
         keep=(),
         eps=200,
         delta="1e-6",
-        radius="0.25",
-        method="pcpl",
         neighbors="add-remove",
         shares={"count": "8.6e-14"},
         fit=None,
         budget=ledger,
         unsafe_seed=next(seeds),
+        method=dpreg.PCPL(radius="0.25"),
     )
 
 

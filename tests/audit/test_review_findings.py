@@ -42,10 +42,8 @@ def test_a_huge_penalty_always_leaves_the_kept_terms_alone(
             _flat(response),
             eps=1,
             schema=SCHEMA,
-            penalty=penalty,
-            engine=engine,
-            mechanism=mechanism,
             fit=None,
+            method=dpreg.PCLS(penalty=penalty, engine=engine, mechanism=mechanism),
         )
         assert result.selected == ["Intercept"]
 
@@ -82,10 +80,8 @@ def test_pcpl_never_raises_however_small_the_radius(radius: str, engine: str) ->
             eps=1,
             delta=1e-6,
             schema=SCHEMA,
-            method="pcpl",
-            radius=radius,
-            engine=engine,
             fit=None,
+            method=dpreg.PCPL(radius=radius, engine=engine),
         )
 
 
@@ -121,7 +117,9 @@ def test_pcls_with_too_little_eps_is_refused_before_the_charge() -> None:
 def test_a_radius_out_of_reach_is_refused_before_the_charge(radius: str) -> None:
     ledger = dpreg.Ledger(1)
     with pytest.raises(ArgumentError, match="radius"):
-        dpreg.dp_select("y ~ x", _flat(), eps=1, schema=SCHEMA, radius=radius, budget=ledger)
+        dpreg.dp_select(
+            "y ~ x", _flat(), eps=1, schema=SCHEMA, budget=ledger, method=dpreg.PCLS(radius=radius)
+        )
     assert ledger.spent.eps == 0
 
 
@@ -225,7 +223,9 @@ def test_seeded_arrays_are_stamped() -> None:
 
 
 def test_large_eps_with_several_draws_does_not_overflow() -> None:
-    result = dpreg.dp_select("y ~ x", _flat(), 2000, delta=1e-6, schema=SCHEMA, draws=3, fit=None)
+    result = dpreg.dp_select(
+        "y ~ x", _flat(), 2000, delta=1e-6, schema=SCHEMA, fit=None, method=dpreg.PCLS(draws=3)
+    )
     assert result.spent.eps == 2000
 
 
@@ -236,9 +236,8 @@ def test_no_step_is_charged_that_is_not_drawn() -> None:
         eps=1,
         delta=1e-6,
         schema=SCHEMA,
-        method="pcpl",
         neighbors="add-remove",
-        sigma2="private",
         fit=None,
+        method=dpreg.PCPL(sigma2="private"),
     )
     assert "number of rows" not in result.budget["step"].tolist()

@@ -193,7 +193,9 @@ def test_a_simulation_study_holds_at_the_ends_of_what_it_takes(mechanism: str, f
 def test_a_selection_study_refuses_numbers_beyond_a_table(name: str, value: object) -> None:
     with pytest.raises(ArgumentError, match=name):
         dpreg.selection_study(FORMULA, DATA, schema=SCHEMA, **{name: value})
-    dpreg.selection_study(FORMULA, DATA, schema=SCHEMA, eps=("1e6", "1e-3"), penalty=(0, 10**30))
+    dpreg.selection_study(
+        FORMULA, DATA, schema=SCHEMA, eps=("1e6", "1e-3"), method=dpreg.PCLS(penalty=(0, 10**30))
+    )
 
 
 def test_a_selection_study_refuses_a_progress_that_is_no_truth() -> None:
@@ -210,12 +212,14 @@ def test_a_huge_eps_is_as_good_as_no_noise(eps: str) -> None:
     assert dpreg.dp_mean(VALUES, bounds=(0, 1), eps=eps).params.iloc[0] == pytest.approx(exact)
     dpreg.dp_quantile(VALUES, 0.5, bounds=(0, 1), eps=eps)
     for noise in ("matrix-laplace", "gaussian", "laplace"):
-        ols = dpreg.dp_ols(FORMULA, DATA, eps=eps, delta=1e-6, noise=noise, schema=SCHEMA)
+        ols = dpreg.dp_ols(
+            FORMULA, DATA, eps=eps, delta=1e-6, schema=SCHEMA, method=dpreg.Auto(noise=noise)
+        )
         assert ols.params["x"] == pytest.approx(1, abs=1e-3)
     dpreg.dp_select(FORMULA, DATA, eps=eps, schema=SCHEMA, method="pcpl", delta=1e-6)
     for mechanism in ("permute-and-flip", "exponential", "laplace"):
         with pytest.warns(dpreg.errors.DpregWarning, match="leaves out"):
             found = dpreg.dp_select(
-                FORMULA, DATA, eps=eps, mechanism=mechanism, schema={}, fit=None
+                FORMULA, DATA, eps=eps, schema={}, fit=None, method=dpreg.PCLS(mechanism=mechanism)
             )
         assert found.selected == ["Intercept", "x"]

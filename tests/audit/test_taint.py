@@ -211,6 +211,8 @@ def test_the_table_lists_every_released_field() -> None:
     for line in page.read_text(encoding="utf-8").splitlines():
         if line.startswith("## `"):
             listed[line.split("`")[1]] = fields = []
+        elif line.startswith("As `"):
+            fields += listed[line.split("`")[1]]
         elif line.startswith("| `"):
             fields += [name.strip().strip("`") for name in line.split("|")[1].split(",")]
     assert {kind: sorted(fields) for kind, fields in listed.items()} == {

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 import pandas as pd
+from oracles.spelled import spelled
 from results.write_saved_0_2 import SCHEMA
 from results.write_saved_0_2 import drawn as drawn_anew
 
@@ -31,7 +32,7 @@ def _add(name: str, function: str, *given: Any, rows: int = ROWS, **options: Any
     def call() -> Any:
         head, *rest = given
         told = {"schema": SCHEMA, "unsafe_seed": 1, **options}
-        return getattr(dpreg, function)(head, *rest, drawn(rows), **told)
+        return getattr(dpreg, function)(head, *rest, drawn(rows), **spelled(function, told))
 
     assert name not in CASES, name
     CASES[name] = call
@@ -136,6 +137,7 @@ _add(
 
 def _study(**options: Any) -> Any:
     told = {"schema": SCHEMA, "eps": ("0.5", 5), "draws": 30, **options}
+    told = spelled("selection_study", told)
     return dpreg.selection_study("y ~ a + b + c + g", drawn(ROWS), **told)
 
 

@@ -42,8 +42,8 @@ def test_the_information_s_limit_lets_the_noise_have_a_share_of_the_rows():
     A = [fit_limits(n, 4, 1.0, 50.0, 8.0)[0] for n in (1, 1e4, 4e4, 1e12)]
     assert sorted(A) == A
     assert A[0] == 2 * 4
-    assert A[-1] == 25.0 * 4
-    assert fit_limits(10, 4, 1.0, 0.0, 8.0)[0] == 100.0  # where none is released
+    assert A[-1] == 2**10 * 4
+    assert fit_limits(10, 4, 1.0, 0.0, 8.0)[0] == 2**10 * 4  # where none is released
 
 
 def test_limits_are_positive_whatever_noise_says_of_the_count():

@@ -237,7 +237,7 @@ def _ols(rng: np.random.Generator, options: Options) -> Any:
         "shares": _shares(rng, ("bounds",)),
     }
     if method == "adaptive":  # or it would refuse few rows, where their number is public
-        options["expected_rows"] = 10**6
+        options["eps"] = 10**5
     formula = options["formula"] = _formula(rng)
     told = {key: value for key, value in options.items() if key != "formula"}
     return lambda data, ledger: dpreg.dp_ols(formula, data, **told, budget=ledger)

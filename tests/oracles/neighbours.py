@@ -47,7 +47,6 @@ DEFAULTS = {
     "clip": 1,
     "center": True,
     "penalty": 0,
-    "expected_rows": None,
     "sigma2": None,
     "false_inclusions": "0.1",
     "shares": None,

@@ -138,9 +138,6 @@ def _matrix() -> dict[str, tuple[str, dict[str, Any]]]:
     cell("ols", method="gram", unsafe_seed=3, noise="matrix-laplace")
     cell("ols", method="objective", unsafe_seed=3, form="csv", schema="bare", eps=30)
     cell("ols", method="adaptive", form="dask", eps=30)
-    for k in (1, 3):
-        told = {"neighbors": "add-remove", "contributions": k, "expected_rows": ROWS}
-        cell("ols", **told, method="adaptive", eps=30)
     cell("glm", delta=DELTA, form="dask")
     cell("glm", delta=DELTA, unsafe_seed=3, form="csv")
     cell("select", method="auto", eps=30, form="parquet")

@@ -8,6 +8,7 @@ from scipy.special import ndtr
 
 from benchmarks._power_runs import Setting, choosing_laws
 from dpreg.choice import choose
+from dpreg.options import PCLS
 from dpreg.planning import plan
 from dpreg.planning.assumed import _inflation
 from dpreg.selection.space import Space
@@ -81,7 +82,7 @@ def test_auto_follows_the_rule_of_the_call():
     assert _planned(6, few.rows_needed, *CELLS[0][2:]).method == "adaptive"
     assert few.at(eps=few.eps_needed * 1.01).method == "adaptive"
     assert few.at(eps=few.eps_needed * 0.98).method == "pcls"
-    tuned = plan(0.1, n=10**6, eps=1, sigma=0.2, radius=2)
+    tuned = plan(0.1, n=10**6, eps=1, sigma=0.2, method=PCLS(radius=2))
     assert tuned.method == "pcls"
     assert "only it takes radius" in str(tuned)
 

@@ -7,6 +7,7 @@ import pytest
 
 from dpreg import datasets
 from dpreg.errors import ArgumentError
+from dpreg.options import PCLS
 from dpreg.planning import plan
 from dpreg.privacy.sensitivity import loss_range
 
@@ -63,8 +64,10 @@ def test_the_rule_of_thumb_is_the_one_of_the_design():
 
 def test_clip_changes_the_units_and_nothing_else():
     """Effects, sigma, radius and penalty in clipped units are the same numbers over c."""
-    whole = plan(0.1, sigma=0.2, n=5000, eps=1, radius=2, penalty=3, candidates=4)
-    clipped = plan(0.05, sigma=0.1, n=5000, eps=1, radius=1, clip=0.5, penalty=0.75, candidates=4)
+    whole = plan(0.1, sigma=0.2, n=5000, eps=1, candidates=4, method=PCLS(radius=2, penalty=3))
+    clipped = plan(
+        0.05, sigma=0.1, n=5000, eps=1, candidates=4, method=PCLS(radius=1, clip=0.5, penalty=0.75)
+    )
     assert clipped.found == pytest.approx(whole.found)
 
 
@@ -88,8 +91,13 @@ def area():
 def test_user_units_are_scaled_by_the_schema(area):
     found = plan(
         {"bsqft": 0.11, "county[T.sc]": 170, "county[T.mss]": 240},
-        sigma=150, n=200_000, eps=1, formula=area.formula, schema=area.schema, radius=2,
-    )  # fmt: skip
+        sigma=150,
+        n=200_000,
+        eps=1,
+        formula=area.formula,
+        schema=area.schema,
+        method=PCLS(radius=2),
+    )
     stated = found.call.stated
     assert stated.names == ("county", "bsqft")
     assert stated.scaled == pytest.approx(((170 + 240) / 400, 0.11 * 1500 / 400))
@@ -215,7 +223,9 @@ def test_another_n_or_eps_is_checked_as_well(changes):
 
 @pytest.mark.parametrize("mechanism", ["permute-and-flip", "exponential", "laplace"])
 def test_the_page_of_a_thousand_candidates_is_printed(mechanism):
-    found = plan(0.2, n=10**6, eps=1, sigma=0.25, candidates=1_000, mechanism=mechanism)
+    found = plan(
+        0.2, n=10**6, eps=1, sigma=0.25, candidates=1_000, method=PCLS(mechanism=mechanism)
+    )
     assert "e+301" in str(found)
     assert found.found > 0.99
 
@@ -229,9 +239,14 @@ def test_no_model_is_counted_that_max_terms_excludes():
 def test_max_terms_must_hold_the_effects_of_a_formula(area):
     with pytest.raises(ArgumentError, match="max_terms=1 leaves no room for 2"):
         plan(
-            {"bsqft": 0.12, "lat": 5}, sigma=1, n=99, eps=1,
-            formula=area.formula, schema=area.schema, max_terms=1,
-        )  # fmt: skip
+            {"bsqft": 0.12, "lat": 5},
+            sigma=1,
+            n=99,
+            eps=1,
+            formula=area.formula,
+            schema=area.schema,
+            max_terms=1,
+        )
 
 
 @pytest.mark.parametrize("bounds", [(0, 1e-100), (0, 1e100)])

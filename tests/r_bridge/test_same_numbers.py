@@ -48,8 +48,7 @@ CALLS = {
     "looks, Gaussian": (
         "dp_ols",
         "mdvis ~ lncoins + idp:disea",
-        {"eps": 1, "delta": 1e-6, "expected_rows": 20_000, "neighbors": "add-remove"}
-        | {"unsafe_seed": 5},
+        {"eps": 1, "delta": 1e-6, "neighbors": "add-remove"} | {"unsafe_seed": 5},
     ),
     "staged selection": (
         "dp_select",

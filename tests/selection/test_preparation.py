@@ -19,7 +19,6 @@ PLAIN = {
     "eps": 1,
     "keep": ("Intercept",),
     "penalty": "auto",
-    "expected_rows": None,
     "engine": "auto",
 }
 EMPTY = pd.DataFrame({name: pd.Series(dtype=float) for name in "aby"})

@@ -90,7 +90,12 @@ PASSES = [
     (lambda data: dpreg.dp_select(FORMULA, data, eps=1, schema=SCHEMA, fit="same"), 3),
     (lambda data: dpreg.dp_select(FORMULA, data, eps=1, schema=SCHEMA, fit="fresh"), 4),
     (lambda data: dpreg.dp_select(FORMULA, data, eps=1, schema=SCHEMA, method="pcls"), 1),
-    (lambda data: dpreg.dp_ols(FORMULA, data, 1, schema=SCHEMA, noise="matrix-laplace"), 4),
+    (
+        lambda data: dpreg.dp_ols(
+            FORMULA, data, 1, schema=SCHEMA, method=dpreg.Auto(noise="matrix-laplace")
+        ),
+        4,
+    ),
     (lambda data: dpreg.dp_ols(FORMULA, data, eps=1, schema=SCHEMA), 4),
     (lambda data: dpreg.dp_ols(FORMULA, data, eps=1, schema=SCHEMA, method="gram"), 1),
     (lambda data: dpreg.dp_ols(FORMULA, data, 1, delta=1e-6, schema=SCHEMA, method="ssp"), 1),
@@ -151,7 +156,9 @@ def test_what_needs_more_and_may_not_be_held_is_refused_before_anything_is_charg
     with pytest.raises(DataError, match="must read it 4 times"):
         dpreg.dp_ols(FORMULA, once(), 1, schema=bare, neighbors="add-remove", budget=ledger)
     with pytest.raises(DataError, match="must read it 2 times"):
-        dpreg.dp_select(FORMULA, once(), 1, schema=SCHEMA, radius="private", budget=ledger)
+        dpreg.dp_select(
+            FORMULA, once(), 1, schema=SCHEMA, budget=ledger, method=dpreg.PCLS(radius="private")
+        )
     with pytest.raises(DataError, match="must read it 3 times"):
         dpreg.dp_histogram("a", once(), eps=1, schema=SCHEMA, budget=ledger)
     assert ledger.spent.eps == 0

@@ -10,6 +10,7 @@ from matplotlib import pyplot  # noqa: E402
 
 from dpreg.api.study import selection_study, simulation_study  # noqa: E402
 from dpreg.errors import ArgumentError  # noqa: E402
+from dpreg.options import PCLS  # noqa: E402
 from dpreg.study import plots  # noqa: E402
 from dpreg.study.stamp import CURATOR_ONLY, SIMULATED  # noqa: E402
 
@@ -32,9 +33,9 @@ def study():
         frame,
         schema=dict.fromkeys(frame, (-1, 1)),
         eps=(1, 5),
-        radius=(0.5, 1),
-        penalty=(1, 2, 4, 16, "auto"),
-        mechanism=("laplace", "exponential"),
+        method=PCLS(
+            radius=(0.5, 1), penalty=(1, 2, 4, 16, "auto"), mechanism=("laplace", "exponential")
+        ),
     )
 
 

@@ -16,6 +16,7 @@ from scipy.stats import chi2
 from dpreg import datasets, dp_select
 from dpreg.api.study import selection_study
 from dpreg.errors import ArgumentError
+from dpreg.options import PCLS
 from dpreg.privacy.mechanisms import choose
 from dpreg.selection.engine import Enumerated
 from dpreg.study.stamp import CURATOR_ONLY
@@ -41,9 +42,11 @@ def studied(table):
         data,
         schema=schema,
         eps=(1, 5),
-        radius=(0.5, 1),
-        penalty=(0, 2, "auto"),
-        mechanism=("laplace", "permute-and-flip", "exponential"),
+        method=PCLS(
+            radius=(0.5, 1),
+            penalty=(0, 2, "auto"),
+            mechanism=("laplace", "permute-and-flip", "exponential"),
+        ),
     )
 
 
@@ -65,7 +68,7 @@ def test_exact_chances_are_those_of_real_draws(table, mechanism):
     count = 1500 if mechanism == "laplace" else 5000  # laplace is slow; the audit draws 5,000
     data, schema = table
     study = selection_study(
-        "y ~ a + b + c + d", data, schema=schema, eps=5, penalty=1, mechanism=mechanism
+        "y ~ a + b + c + d", data, schema=schema, eps=5, method=PCLS(penalty=1, mechanism=mechanism)
     )
     scores = _totals(data, schema, penalty=Fraction(1))
     draws = [
@@ -264,9 +267,12 @@ def test_a_progress_bar_only_when_asked(table, capsys):
 def test_sigma2_and_bic_under_add_remove(table):
     data, schema = table
     study = selection_study(
-        "y ~ a + b", data, schema=schema, penalty=("bic", "auto"), sigma2=0.04,
+        "y ~ a + b",
+        data,
+        schema=schema,
         neighbors="add-remove",
-    )  # fmt: skip
+        method=PCLS(penalty=("bic", "auto"), sigma2=0.04),
+    )
     np.testing.assert_allclose(study.penalties["phi"], 0.04 * np.log(400))
 
 
@@ -296,7 +302,9 @@ def test_too_large_a_table_is_refused(table, monkeypatch):
     formula = "y ~ a + b + c + d"
     selection_study(formula, data, schema=schema, eps=(1, 2, 3))
     with pytest.raises(ArgumentError, match="too many to list"):
-        selection_study(formula, data, schema=schema, eps=(1, 2, 3, 4), engine="enumerate")
+        selection_study(
+            formula, data, schema=schema, eps=(1, 2, 3, 4), method=PCLS(engine="enumerate")
+        )
 
 
 def test_the_reserved_and_the_degenerate():
@@ -304,7 +312,7 @@ def test_the_reserved_and_the_degenerate():
     data = pd.DataFrame({"a": [0.0, 1.0], "y": [0.5, 0.5]})
     schema = {"a": (0, 1), "y": (0, 1)}
     for rows in (data, data.iloc[:0]):
-        study = selection_study("y ~ a", rows, schema=schema, penalty=(0, 1))
+        study = selection_study("y ~ a", rows, schema=schema, method=PCLS(penalty=(0, 1)))
         assert CURATOR_ONLY in str(study)
         study = selection_study("y ~ a", rows, schema=schema, keep=("Intercept", "a"))
         assert study.models == ("1 + a",)
@@ -365,8 +373,7 @@ def test_king_county_agrees_over_a_large_range_of_penalties(data_folder):
         houses.data,
         schema=houses.schema,
         eps=(1, 5),
-        radius=(0.25, 0.5, 1, 3),
-        penalty=(4, 8, 16, 32, 64),
+        method=PCLS(radius=(0.25, 0.5, 1, 3), penalty=(4, 8, 16, 32, 64)),
     )
     assert time.perf_counter() - start < 30
     agree = study.agreement["same score"].unstack("penalty").droplevel("mechanism")
@@ -386,9 +393,13 @@ def test_king_county_agrees_over_a_large_range_of_penalties(data_folder):
 def test_simulated_bay_area_in_the_slides_size():
     area = datasets.make_bay_area()
     study = selection_study(
-        area.formula, area.data, schema=area.schema, units="column", radius=(0.25, 2.5),
-        penalty=(4, 32), eps=(1, 5),
-    )  # fmt: skip
+        area.formula,
+        area.data,
+        schema=area.schema,
+        units="column",
+        eps=(1, 5),
+        method=PCLS(radius=(0.25, 2.5), penalty=(4, 32)),
+    )
     assert study.n_models == 8192
     fit = study.relative_rsquared["relative"]
     assert fit.xs(0.25, level="radius").max() < 0.8

@@ -14,6 +14,7 @@ from oracles.design_rows import blocks
 from oracles.scores import penalty_counts
 
 from dpreg.api.study import selection_study
+from dpreg.options import PCLS
 from dpreg.privacy import seeded
 from dpreg.privacy.mechanisms import noise_scale
 from dpreg.privacy.sensitivity import score_grid
@@ -40,7 +41,12 @@ def test_useless_terms_are_alpha_at_most_and_not_much_less(table, mechanism, alp
     data, schema = table
     formula = "y ~ " + " + ".join(("s1", "s2", *FACTORS, *NUMBERS))
     study = selection_study(
-        formula, data, schema=schema, eps=1, mechanism=mechanism, false_inclusions=alpha
+        formula,
+        data,
+        schema=schema,
+        eps=1,
+        false_inclusions=alpha,
+        method=PCLS(mechanism=mechanism),
     )
     wanted = float(alpha)
     frequencies = study.frequencies.iloc[:, 0]

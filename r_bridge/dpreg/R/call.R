@@ -48,6 +48,7 @@ given_arguments <- function(call, frame = parent.frame()) {
 plain_arguments <- function(arguments) Map(plain_argument, arguments, names(arguments))
 
 plain_argument <- function(value, name) {
+  if (inherits(value, "dp_method")) value <- unclass(value)
   if (is.list(value) && !is.object(value)) {
     inner <- names(value) %||% rep("", length(value))
     inner <- ifelse(nzchar(inner), paste0(name, "$", inner), paste0(name, "[[", seq_along(value), "]]"))
@@ -111,7 +112,7 @@ placeholder <- function(name) as.name(paste0("<", name, ">"))
 # is on neither list is left out.
 public_arguments <- c(
   "formula", "eps", "delta", "schema", "method", "mechanism", "noise", "scaling", "neighbors", "contributions", "clip",
-  "center", "shares", "expected_rows", "analyst", "progress", "unsafe_seed", "family", "response_cap", "units", "keep",
+  "center", "shares", "analyst", "progress", "unsafe_seed", "family", "response_cap", "units", "keep",
   "max_terms", "hierarchy", "radius", "penalty", "sigma2", "false_inclusions", "draws", "fit", "engine", "bounds",
   "bins", "complete", "width_share", "q", "alpha", "estimator", "blocks", "correct_bias", "aggregation", "timeout",
   "effects", "sigma", "n", "of", "chance", "candidates", "sd", "correlation", "mean", "spread", "scatter", "seed", "beta", "bound",

@@ -104,6 +104,8 @@ translation_of <- function(told, schema) {
 released_call <- function(told, translation) {
   name <- told$view$record$call
   if (is.null(name)) return(quote(dp_load(path)))
+  family <- told$arguments$family
+  if (is.list(family)) told$arguments[c("family", "response_cap")] <- list(family$name, family$response_cap)
   arguments <- lapply(told$arguments, recorded_value)
   first <- if (is.null(translation)) {
     c(if (name == "sample_aggregate") list(estimator = quote(estimator)), arguments["x"], list(data = quote(data)))

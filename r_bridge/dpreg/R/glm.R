@@ -1,6 +1,6 @@
 #' Fit a logistic or a Poisson regression with differential privacy
 #'
-#' The first look releases the moments of rows in the box of their bounds. Each later look releases the information
+#' The first look releases the moments of rows on the unit scale of their bounds. Each later look releases the information
 #' and the score at the fit so far. There are three to five looks, each a pass over the rows. Standard errors hold
 #' sampling error and privacy noise together. [dp_select()] explains formulas, schemas and conditions.
 #'
@@ -12,14 +12,10 @@
 #'   bound is set to that bound; tight bounds mean less noise. `offset()` is read as [glm()] reads it.
 #' @param family `binomial()`, `poisson()` or `quasipoisson()`, as [glm()] takes it: a family, its function or its
 #'   name. Links are the canonical ones, logit and log. For counts, standard errors allow for more or less spread than
-#'   Poisson's; `quasipoisson()` reports it.
+#'   Poisson's; `quasipoisson()` reports it. [Binomial()], [Poisson()] and [QuasiPoisson()] have options as well.
 #' @param offset What is added to the linear predictor with coefficient 1: an expression of columns, such as
 #'   `log(years)`, as [glm()] takes it, or the same as text or in a one-sided formula. Its bounds must be
 #'   declared.
-#' @param exposure For rates: a positive column whose logarithm is the offset, by its name.
-#' @param response_cap For counts that the schema leaves out: the largest that matters, from public knowledge.
-#' @param trials For `binomial()`: the column with a row's number of trials, of which the response counts the successes;
-#'   its upper bound has to be declared. The response `cbind(won, played - won)` says the same.
 #' @param noise `"gaussian"` (needs `delta`) or `"matrix-laplace"`; `NULL` takes the first where `delta` is above 0.
 #' @param shares A named list: the part of `eps` for `bounds`, where the schema leaves some out.
 #' @returns An object of classes `dp_glm` and `dp_ols`: a plain list with, among others, `coefficients`, `vcov`,
@@ -42,31 +38,59 @@
 #' summary(any, ratios = TRUE)
 #' @export
 dp_glm <- function(formula, data, eps, delta = 0, family = stats::binomial(), schema = NULL, offset = NULL,
-                   exposure = NULL, response_cap = NULL, trials = NULL, noise = NULL, neighbors = "replace-one",
-                   contributions = NULL, person = NULL, shares = NULL, budget = NULL, analyst = NULL,
-                   progress = NULL, unsafe_seed = NULL, ...) {
-  no_more(...)
+                   noise = NULL, neighbors = "replace-one", contributions = NULL, person = NULL, shares = NULL,
+                   budget = NULL, analyst = NULL, progress = NULL, unsafe_seed = NULL, ...) {
+  no_more(..., .harmless = retired$dp_glm)
   call <- match.call()
   required(formula, data, eps)
-  wanted <- family_name(family)
-  added <- added_parts(
-    list(offset = substitute(offset), exposure = substitute(exposure), trials = substitute(trials)),
-    list(offset = function() offset, exposure = function() exposure, trials = function() trials)
-  )
-  call <- with_family(call, wanted)
-  arguments <- given_arguments(call[!names(call) %in% c(added_names, "family")])
-  model_call("dp_glm", formula, data, c(arguments, family = wanted), call, new_glm, added)
+  caller <- parent.frame()
+  offset <- list(written = substitute(offset), value = function() eval(call$offset, caller))
+  model_of_family("dp_glm", formula, data, family, offset, call, new_glm, caller)
+}
+
+# What dp_glm() and dp_select() of a family do: `offset` as it was written, and a function of its value.
+model_of_family <- function(verb, formula, data, family, offset, call, make, caller, frame = parent.frame()) {
+  force(frame)
+  parts <- family_parts(call, family, offset, verb, caller)
+  call <- with_family(call, family, parts)
+  arguments <- given_arguments(call[!names(call) %in% c(added_names, "family", retired[[verb]])], frame)
+  arguments <- c(arguments, family = parts$name, response_cap = parts$cap,
+                 flat_arguments(call[names(call) != "response_cap"], verb, caller))
+  model_call(verb, formula, data, arguments, call, make, parts$added)
 }
 
 # A family that the call holds itself, or by a name of the caller's, by its own call.
-with_family <- function(call, wanted) {
-  if (!is.null(call$family) && !is.call(call$family) && !is.character(call$family)) call$family <- call(wanted)
+with_family <- function(call, family, parts) {
+  if (!is.null(call$family) && !is.call(call$family) && !is.character(call$family)) {
+    call$family <- if (inherits(family, "dp_family")) {
+      as.call(c(as.name(family_makers[[parts$name]]), if (!is.null(parts$cap)) list(response_cap = parts$cap)))
+    } else {
+      call(parts$name)
+    }
+  }
   call
+}
+
+family_makers <- c(binomial = "Binomial", poisson = "Poisson", quasipoisson = "QuasiPoisson")
+
+# The call with its offset, and with exposure and trials in its family, as they were read.
+with_added <- function(call, added, name) {
+  if (!is.null(added$offset)) call["offset"] <- added["offset"]
+  own <- added[intersect(c("exposure", "trials"), names(added))]
+  flat <- c("exposure", "trials", "response_cap")
+  own <- c(own, if (!is.null(call$response_cap)) list(response_cap = call$response_cap))
+  if (!length(own)) return(call)
+  family <- call$family
+  made <- is.call(family) && is.name(family[[1]]) && as.character(family[[1]]) %in% family_makers
+  if (!made) family <- call(family_makers[[name]])
+  family[names(own)] <- own
+  call$family <- family
+  call[!names(call) %in% flat]
 }
 
 # From Python's view; new_regression() knows all but what belongs to families.
 new_glm <- function(view, translation, call) {
-  call[names(translation$added)] <- translation$added
+  call <- with_added(call, translation$added, view$family)
   fit <- new_regression(view, translation, call)
   fit$formula <- add_offsets(fit$formula, translation$in_formula)
   fit[c("family", "link", "converged")] <- view[c("family", "link", "converged")]
@@ -74,16 +98,7 @@ new_glm <- function(view, translation, call) {
   fit["success"] <- list(view$success)
   fit["trials"] <- list(if (!is.null(translation$added$trials)) label_of(translation$added$trials))
   fit$design$offset <- offset_recipe(view$offset, translation$offset, fit$schema)
-  fit$looks <- glm_looks(fit$looks)
   structure(fit, class = c("dp_glm", "dp_ols", "dp_result"))
-}
-
-# A look at a family limits the information and the score of each row.
-glm_looks <- function(looks) {
-  if (is.null(looks$radius)) return(looks) # of an adaptive fit
-  data.frame(look = looks$look, rows = ifelse(looks$rows == "box", "box", "at a fit"),
-             looks[c("mechanism", "share")], information.limit = looks$radius^2,
-             score.limit = ifelse(is.na(looks$radius), NA, looks$residual.clip), relative.weight = looks$mean.weight)
 }
 
 # Links of the families that are offered.
@@ -95,6 +110,7 @@ family_name <- function(family) {
   if (is.function(family)) {
     family <- tryCatch(family(), error = function(cond) refuse(": the function makes no family; write binomial(), say."))
   }
+  if (inherits(family, "dp_family")) return(family$name)
   name <- if (inherits(family, "family")) family$family else family
   if (!is.character(name) || length(name) != 1 || is.na(name)) {
     refuse(" must be a family such as binomial(), its function or its name; got an object of class ",

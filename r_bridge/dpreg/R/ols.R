@@ -10,13 +10,8 @@
 #'   clustered where `person` is given (the old name, `"staged"`, works with a warning);
 #'   `"gram"` releases the matrix of moments once, which does better where rows are few. `"auto"` takes
 #'   one of them by a public rule, and a note says why. `"objective"` gives coefficients alone, nearer where rows are few;
-#'   it spends no `delta`, needs an intercept, and takes no `noise` and no `person`. `"ssp"` and `"adassp"` are published alternatives that
-#'   give coefficients alone, and need `delta`.
-#' @param noise `"gaussian"` (needs `delta`) or `"matrix-laplace"`; for `"gram"` also `"laplace"`;
-#'   `NULL` for the one with the least expected error. For `"ssp"` and `"adassp"`: `"analytic"`, `"wang"` or
-#'   `"classical"`.
-#' @param scaling How rows are scaled: `"box"`, or for the alternatives also `"row-norm"`,
-#'   `"row-norm-xy"` and `"max-norm"`.
+#'   it spends no `delta`, needs an intercept, and takes no `person`. `"ssp"` and `"adassp"` are published alternatives that
+#'   give coefficients alone, and need `delta`. [Adaptive()], [Gram()] and so on have options as well.
 #' @returns An object of class `dp_ols`: a plain list with, among others, `coefficients`, `vcov`,
 #'   `se_sampling`, `se_privacy`, `sigma`, `budget` and `privacy`; of an adaptive fit also `looks`, `cov_type` (`"HC"` or `"cluster"`) and `marks`,
 #'   which says of each coefficient whether it is above the noise. It has the methods that
@@ -28,12 +23,12 @@
 #' confint(fit, level = 0.9)
 #' predict(fit, data.frame(wt = 3, hp = 110), se.fit = TRUE)
 #' @export
-dp_ols <- function(formula, data, eps, delta = 0, schema = NULL, method = "auto", noise = NULL,
-                   scaling = "box", neighbors = "replace-one", contributions = NULL, person = NULL,
-                   clip = 1, center = TRUE, shares = NULL, expected_rows = NULL, budget = NULL, analyst = NULL,
+dp_ols <- function(formula, data, eps, delta = 0, schema = NULL, method = "auto", neighbors = "replace-one",
+                   contributions = NULL, person = NULL, shares = NULL, budget = NULL, analyst = NULL,
                    progress = NULL, unsafe_seed = NULL, ...) {
-  no_more(...)
+  no_more(..., .harmless = retired$dp_ols)
   call <- match.call()
   required(formula, data, eps)
-  model_call("dp_ols", formula, data, given_arguments(call), call, new_regression)
+  arguments <- c(given_arguments(call[!names(call) %in% retired$dp_ols]), flat_arguments(call, "dp_ols", parent.frame()))
+  model_call("dp_ols", formula, data, arguments, call, new_regression)
 }

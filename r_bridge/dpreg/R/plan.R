@@ -34,86 +34,84 @@
 #' @export
 dp_plan <- function(effects = NULL, sigma = NULL, n = NULL, eps = NULL, delta = 0, of = "select", chance = 0.8, candidates = NULL,
                     formula = NULL, schema = NULL, sd = NULL, correlation = 0, like = NULL, method = "auto",
-                    mechanism = "auto", neighbors = "replace-one", contributions = 1, keep = "(Intercept)",
-                    max_terms = NULL, radius = NULL, clip = 1, center = TRUE, penalty = "auto",
-                    sigma2 = NULL, false_inclusions = 0.1, fit = "auto", family = NULL, mean = NULL, spread = NULL,
-                    scatter = NULL, response_cap = NULL, noise = NULL, ...) {
-  no_more(...)
+                    neighbors = "replace-one", contributions = 1, keep = "(Intercept)", max_terms = NULL,
+                    false_inclusions = 0.1, fit = "auto", family = NULL, mean = NULL, spread = NULL,
+                    scatter = NULL, ...) {
+  no_more(..., .harmless = retired$dp_plan)
   call <- match.call()
   none <- c("effects", "sd", "family")[c(is.null(effects), is.null(sd), is.null(family))]
-  given <- setdiff(names(call), c("", "formula", "like", none))
+  given <- setdiff(names(call), c("", "formula", "like", none, retired$dp_plan))
   arguments <- stats::setNames(lapply(given, get, envir = environment()), given)
+  arguments <- c(arguments, flat_arguments(call, "dp_plan", parent.frame()))
   if (!is.null(family)) {
-    arguments$family <- family_name(family)
-    call <- with_family(call, arguments$family)
+    parts <- list(name = family_name(family), cap = if (inherits(family, "dp_family")) family$cap)
+    arguments$family <- parts$name
+    if (!is.null(parts$cap)) arguments$family <- list(name = parts$name, response_cap = parts$cap)
+    call <- with_family(call, family, parts)
   }
   arguments["schema"] <- list(plain_schema(schema))
   translation <- NULL
   if (!is.null(formula)) {
     if (is.null(schema)) dpreg_stop("schema_error", "a plan with a formula needs a schema.")
-    declared <- r_schema(python_call("schema", arguments["schema"]))
-    columns <- declared_columns(declared, if (!is.null(family)) setdiff(all.vars(formula), "."))
-    translation <- translate_formula(formula, columns, function(name) declared[[name]], if (!is.null(family)) list())
-    if (length(translation$in_formula)) refuse_term(label_of(translation$in_formula[[1]]), "a plan has no offset")
-    if (length(translation$derived)) {
-      arguments$schema <- add_derived(columns, written_schema(arguments$schema), translation)$schema
-      declared <- r_schema(python_call("schema", arguments["schema"]))
+    made <- plan_of(formula, arguments, !is.null(family))
+    if (length(made$translation$in_formula)) {
+      refuse_term(label_of(made$translation$in_formula[[1]]), "a plan has no offset")
     }
-    arguments$formula <- translation$patsy
-    if (!is.null(arguments$keep)) {
-      arguments$keep <- as.list(python_term_names(keep, translation, "keep"))
-    }
-    known <- python_call("columns", arguments[intersect(c("formula", "schema", "keep"), names(arguments))])
-    for (name in intersect(c("effects", "sd"), given)) {
-      names(arguments[[name]]) <- python_columns(names(arguments[[name]]), known, translation, declared, name)
-    }
-    arguments$labels <- plan_labels(known, translation, declared)
+    arguments <- made$arguments
+    translation <- made$translation
   }
   for (name in intersect(c("effects", "sd"), given)) arguments[[name]] <- as.list(arguments[[name]])
-  view <- plan_view("plan", arguments, like, translation)
-  new_plan(view, call, translation, arguments$labels)
+  new_plan(plan_view("plan", arguments, like, translation), call, translation, arguments$labels)
 }
 
 #' @rdname dp_plan
 #' @param mean The mean of the response, about: a chance, or a count; not needed where `like` holds the response.
-#' @param delta,noise,offset,exposure,trials,response_cap As for [dp_glm()].
+#' @param delta,noise,offset As for [dp_glm()].
 #' @param family `binomial()`, `poisson()` or `quasipoisson()`; in `dp_plan()` `NULL` for a linear model.
 #' @param spread The standard deviation of the linear predictor, or `NULL`.
 #' @param scatter Of counts: their variance over that of the family.
 #' @export
 dp_plan_glm <- function(formula, schema, mean = NULL, n = NULL, eps = NULL, delta = 0, family = stats::binomial(),
                         spread = NULL, scatter = 1, sd = NULL, correlation = 0, like = NULL, offset = NULL,
-                        exposure = NULL, response_cap = NULL, trials = NULL, noise = NULL,
-                        neighbors = "replace-one", contributions = 1, ...) {
-  no_more(...)
+                        noise = NULL, neighbors = "replace-one", contributions = 1, ...) {
+  no_more(..., .harmless = retired$dp_plan_glm)
   call <- match.call()
   required(formula, schema)
-  given <- setdiff(names(call), c("", "formula", "family", "like", added_names))
+  given <- setdiff(names(call), c("", "formula", "family", "like", "offset", retired$dp_plan_glm))
   arguments <- stats::setNames(lapply(given, get, envir = environment()), given)
-  arguments$family <- family_name(family)
+  caller <- parent.frame()
+  offset <- list(written = substitute(offset), value = function() eval(call$offset, caller))
+  parts <- family_parts(call, family, offset, "dp_plan_glm", caller)
+  arguments <- c(arguments, family = parts$name, response_cap = parts$cap)
   arguments["schema"] <- list(plain_schema(schema))
+  made <- plan_of(formula, arguments, TRUE, parts$added)
+  if (!is.null(sd)) made$arguments$sd <- as.list(made$arguments$sd)
+  view <- plan_view("plan_glm", made$arguments, like, made$translation)
+  new_plan(view, with_family(call, family, parts), made$translation, made$arguments$labels)
+}
+
+# The arguments of a plan with a formula, in Python's names, and the formula's translation.
+plan_of <- function(formula, arguments, family, added = NULL) {
   declared <- r_schema(python_call("schema", arguments["schema"]))
-  known_columns <- declared_columns(declared, all.vars(formula))
-  added <- added_parts(
-    list(offset = substitute(offset), exposure = substitute(exposure), trials = substitute(trials)),
-    list(offset = function() offset, exposure = function() exposure, trials = function() trials)
-  )(names(known_columns))
-  parted <- parted_response(formula, added)
-  translation <- translate_formula(parted$formula, known_columns, function(name) declared[[name]], parted$added)
+  columns <- declared_columns(declared, if (family) setdiff(all.vars(formula), "."))
+  parted <- list(formula = formula, added = if (family) list())
+  if (!is.null(added)) parted <- parted_response(formula, added(names(columns)))
+  translation <- translate_formula(parted$formula, columns, function(name) declared[[name]], parted$added)
   if (length(translation$derived)) {
-    arguments$schema <- add_derived(known_columns, written_schema(arguments$schema), translation)$schema
+    arguments$schema <- add_derived(columns, written_schema(arguments$schema), translation)$schema
     declared <- r_schema(python_call("schema", arguments["schema"]))
   }
   arguments[names(translation$sent)] <- translation$sent
+  arguments <- with_options(arguments)
   arguments$formula <- translation$patsy
-  known <- python_call("columns", list(formula = arguments$formula, schema = arguments$schema))
-  if (!is.null(sd)) {
-    names(arguments$sd) <- python_columns(names(sd), known, translation, declared, "sd")
-    arguments$sd <- as.list(arguments$sd)
+  if (!is.null(arguments$keep)) arguments$keep <- as.list(python_term_names(arguments$keep, translation, "keep"))
+  known <- python_call("columns", arguments[intersect(c("formula", "schema", "keep"), names(arguments))])
+  for (name in c("effects", "sd")) {
+    if (is.null(arguments[[name]])) next
+    names(arguments[[name]]) <- python_columns(names(arguments[[name]]), known, translation, declared, name)
   }
   arguments$labels <- plan_labels(known, translation, declared)
-  view <- plan_view("plan_glm", arguments, like, translation)
-  new_plan(view, with_family(call, arguments$family), translation, arguments$labels)
+  list(arguments = arguments, translation = translation)
 }
 
 # What Python plans, from rows like those to come where they are given.

@@ -179,7 +179,7 @@ chosen_python <- function() {
 # The Python that DPREG_PYTHON names; what is wrong with it is said under that name.
 checked_python <- function(path, typed) {
   blame <- function(...) {
-    dpreg_stop("python_missing", "The environment variable DPREG_PYTHON names ", quoted(typed), ", ", ...,
+    dpreg_stop("python_missing", "The environment variable DPREG_PYTHON names ", quoted(typed, Inf), ", ", ...,
                " Set it to a Python 3.11 or later that has dpreg, or unset it and run ",
                "dpreg::install_dpreg(\"path/to/dpreg\").")
   }
@@ -204,11 +204,11 @@ missing_python <- function(failure, running = the$running) {
   install <- "dpreg::install_dpreg(\"path/to/dpreg\")"
   ready <- reticulate::virtualenv_exists(environment_name)
   told <- if (nzchar(running %||% "")) {
-    c("This session ran ", quoted(running), " as its Python before dpreg was asked for anything, and ", what, ". A session has ",
+    c("This session ran ", quoted(running, Inf), " as its Python before dpreg was asked for anything, and ", what, ". A session has ",
       "one Python: restart R and call dpreg::dpreg_available() before anything else starts Python",
       if (identical(names(chosen), "RETICULATE_PYTHON")) ", with RETICULATE_PYTHON unset", if (!ready) c(", after ", install), ".")
   } else if (!is.na(chosen)) {
-    c("The environment variable ", names(chosen), " names ", quoted(chosen), ", and ", what, ". While it is set no other Python is looked ",
+    c("The environment variable ", names(chosen), " names ", quoted(chosen, Inf), ", and ", what, ". While it is set no other Python is looked ",
       "for, nor the one that install_dpreg() made: unset it (in .Renviron, too, if it is there)", if (!ready) c(", run ", install),
       " and restart R.")
   } else {

@@ -27,9 +27,14 @@ check_names <- function(data, schema) {
   if (length(twice)) {
     dpreg_stop("data_error", "data has several columns named ", listed(twice), ": keep or rename one.")
   }
-  unknown <- if (is.list(schema)) setdiff(names(schema), names)
-  if (length(unknown)) {
-    dpreg_stop("schema_error", "schema names ", listed(unknown), ", no column of data; it has ", listed(names), ".")
+  check_text(names(schema), "a name in schema")
+  # One codebook may declare what this table lacks, but hardly a name that is nearly one of its own.
+  undeclared <- setdiff(names, names(schema))
+  for (name in if (is.list(schema) && length(undeclared)) setdiff(names(schema), names)) {
+    apart <- utils::adist(name, undeclared, ignore.case = TRUE)[1, ]
+    if (min(apart) > max(1, nchar(name) / 3)) next
+    dpreg_stop("schema_error", "schema names ", quoted(name), ", no column of data; did you mean ",
+               quoted(undeclared[which.min(apart)]), "?")
   }
 }
 

@@ -35,15 +35,14 @@
 #' @param schema The public facts about columns; see the section Schema of [dp_select()].
 #' @param family `NULL` for a linear model, or a family as [dp_glm()] takes it: then the terms of a logistic or
 #'   Poisson regression are chosen, from looks.
-#' @param offset,exposure,response_cap,trials With a family; as for [dp_glm()]. An offset is in every model.
+#' @param offset With a family; as for [dp_glm()]. An offset is in every model.
 #' @param method `"adaptive"` looks at the rows several times, as [dp_ols()] does, and chooses from what the looks
 #'   released: it finds more where there are many rows, needs no radius, and says which terms others might stand
 #'   for.
 #'   `"pcls"`, penalised constrained least squares, and `"pcpl"`, profile likelihood, are the paper's methods.
-#'   `"auto"` takes `"adaptive"` where a public rule finds enough rows, else `"pcls"`, and a note says why.
-#'   Arguments of the paper's methods alone (`mechanism`, `radius`, `penalty`, `sigma2`, `draws`, `engine`) mean
-#'   `"pcls"` under `"auto"`, and are refused with `"adaptive"`.
-#' @param mechanism `"auto"`, `"permute-and-flip"`, `"exponential"` or `"laplace"`.
+#'   `"auto"` takes `"adaptive"` where a public rule finds enough rows, else `"pcls"`, and a note says why; where
+#'   the number of rows is private it first buys a noisy count.
+#'   [PCLS()], [PCPL()], [Adaptive()] and [Auto()] have options as well.
 #' @param neighbors `"replace-one"` (the number of rows is public) or `"add-remove"` (it is private).
 #' @param contributions The most rows that one person may own; with `person`, the most that are used, drawn at
 #'   random. `NULL` is 1, but looks (`"adaptive"`) then use all rows of a person.
@@ -55,25 +54,14 @@
 #' @param keep Terms that are in every model, as in the formula.
 #' @param max_terms The most units outside `keep`, or `NULL`.
 #' @param hierarchy `"strong"`: an interaction only together with its main effects; or `"none"`.
-#' @param radius The bound on the sum of the moduli of the scaled coefficients, `"private"`, or `NULL`
-#'   for `clip`.
-#' @param clip The scaled response is clipped to `[-clip, clip]`.
-#' @param center Is the response centred at the middle of its bounds before it is scaled?
-#' @param penalty `"auto"`, `"bic"`, or a number charged for each column.
-#' @param sigma2 The residual variance in squared units of the scaled response, `"private"`, or `NULL`.
 #' @param false_inclusions The expected number of useless terms under `penalty = "auto"` and with
 #'   `method = "adaptive"`.
 #' @param shares A named list: the parts of `eps` for the steps `bounds`, `radius`, `sigma2`, `count`,
 #'   `profile` and `fit`.
-#' @param draws How many models are drawn; the most frequent one is reported.
 #' @param fit Coefficients of the chosen model. With `"adaptive"`: `"fresh"` spends a share of the budget on
 #'   looks at the chosen columns, as [dp_ols()] makes them; `"same"` takes them from the look that chose, at no further
 #'   cost, beside all candidates, with intervals that allow for as many, and marks them as narrow. With the paper's methods: `"split"` fits the other half, `"share"` the same rows
 #'   with a share of `eps`. `NULL` fits nothing. `"auto"` is `"fresh"` with `"adaptive"`, else `"split"`.
-#' @param engine `"auto"`, `"enumerate"` or `"tree"`: how the models are searched; the law is the same.
-#' @param expected_rows About how many rows there are, from public knowledge. Where their number is private
-#'   and this does not say it, `"auto"` buys a noisy count in `dp_select()`; the first look of [dp_ols()]
-#'   counts them. A public number that only a pass tells, as of a CSV file, is counted.
 #' @param budget A [dp_ledger()] to charge, before any row is read.
 #' @param analyst Whose part of the account is charged, where the ledger has caps for analysts.
 #' @param progress Show bars while rows are read and trees searched, for the curator's eyes only?
@@ -99,15 +87,12 @@
 #' fit
 #' summary(fit)$which
 #' @export
-dp_select <- function(formula, data, eps, delta = 0, schema = NULL, family = NULL, offset = NULL,
-                      exposure = NULL, response_cap = NULL, trials = NULL, method = "auto",
-                      mechanism = "auto", neighbors = "replace-one", contributions = NULL,
-                      person = NULL, units = "term", keep = "(Intercept)", max_terms = NULL, hierarchy = "none",
-                      radius = NULL, clip = 1, center = TRUE, penalty = "auto", sigma2 = NULL,
-                      false_inclusions = 0.1, shares = NULL, draws = 1, fit = "auto",
-                      engine = "auto", expected_rows = NULL, budget = NULL, analyst = NULL,
-                      progress = NULL, unsafe_seed = NULL, ...) {
-  no_more(...)
+dp_select <- function(formula, data, eps, delta = 0, schema = NULL, family = NULL, offset = NULL, method = "auto",
+                      neighbors = "replace-one", contributions = NULL, person = NULL, units = "term",
+                      keep = "(Intercept)", max_terms = NULL, hierarchy = "none", false_inclusions = 0.1,
+                      shares = NULL, fit = "auto", budget = NULL, analyst = NULL, progress = NULL,
+                      unsafe_seed = NULL, ...) {
+  no_more(..., .harmless = retired$dp_select)
   call <- match.call()
   required(formula, data, eps)
   if (is.null(family)) {
@@ -116,16 +101,13 @@ dp_select <- function(formula, data, eps, delta = 0, schema = NULL, family = NUL
       dpreg_stop("argument_error", paste(given, collapse = ", "), " needs a family, such as poisson(): a linear model ",
                  "has none.")
     }
-    return(model_call("dp_select", formula, data, given_arguments(call), call, new_selection))
+    arguments <- c(given_arguments(call[!names(call) %in% retired$dp_select]),
+                   flat_arguments(call, "dp_select", parent.frame()))
+    return(model_call("dp_select", formula, data, arguments, call, new_selection))
   }
-  wanted <- family_name(family)
-  added <- added_parts(
-    list(offset = substitute(offset), exposure = substitute(exposure), trials = substitute(trials)),
-    list(offset = function() offset, exposure = function() exposure, trials = function() trials)
-  )
-  call <- with_family(call, wanted)
-  arguments <- given_arguments(call[!names(call) %in% c(added_names, "family")])
-  model_call("dp_select", formula, data, c(arguments, family = wanted), call, new_selection, added)
+  caller <- parent.frame()
+  offset <- list(written = substitute(offset), value = function() eval(call$offset, caller))
+  model_of_family("dp_select", formula, data, family, offset, call, new_selection, caller)
 }
 
 # What every function of a formula and a table does. `added` makes a family's offsets from the names of columns.
@@ -169,6 +151,7 @@ model_call <- function(verb, formula, data, arguments, call, make, added = funct
   arguments <- with_ledger(arguments)
   arguments$formula <- translation$patsy
   arguments[names(translation$sent)] <- translation$sent
+  arguments <- with_options(arguments)
   view <- if (is.null(source)) {
     python_call(verb, arguments, data, c(translation$columns, names(translation$derived), person),
                 labels = translation$labels)

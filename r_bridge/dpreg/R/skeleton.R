@@ -58,3 +58,42 @@ print.dp_skeleton <- function(x, ...) {
   cat(format(x), sep = "\n")
   invisible(x)
 }
+
+#' Rows made up from a schema
+#'
+#' Draws rows from a schema alone, for writing and trying code before the rows may be touched. Each cell is drawn evenly
+#' from what its column may hold, without regard to any other: no mean, share or coefficient of such rows means
+#' anything. `set.seed()` makes them the same again.
+#'
+#' @param schema As for [dp_select()]: a named list, or the path of a TOML or JSON file.
+#' @param n How many rows.
+#' @param formula Only the columns that this formula names; `NULL` for all.
+#' @param ... None: an argument that this page does not name is refused by its name, unread.
+#' @returns A data frame whose rows are named "made up 1", "made up 2" and so on. Numbers are whole where both bounds are.
+#' @examples
+#' schema <- list(price = c(105, 905), county = c("ala", "cc"), pool = logical())
+#' schema_sample(schema, 3, price ~ county)
+#' @export
+schema_sample <- function(schema, n = 100, formula = NULL, ...) {
+  no_more(...)
+  required(schema)
+  declared <- written_schema(plain_schema(schema))
+  if (!is.numeric(n) || length(n) != 1 || is.na(n) || n < 1 || n %% 1 != 0) {
+    dpreg_stop("argument_error", "n must be a whole number of at least 1.")
+  }
+  if (!is.null(formula)) {
+    if (!inherits(formula, "formula")) dpreg_stop("formula_error", "formula must be an R formula such as y ~ a + log(b).")
+    declared <- declared[names(declared) %in% all.vars(formula)]
+  }
+  if (!length(declared)) dpreg_stop("argument_error", "there is no column to draw.")
+  columns <- lapply(declared, made_up_cells, n)
+  structure(columns, class = "data.frame", row.names = paste("made up", seq_len(n)))
+}
+
+made_up_cells <- function(spec, n) {
+  if (is.character(spec)) return(stats::runif(n) < 0.5)
+  if (!is.null(spec$levels)) return(unlist(spec$levels)[sample.int(length(spec$levels), n, replace = TRUE)])
+  ends <- unlist(spec$bounds)
+  if (all(ends %% 1 == 0)) return(ends[1] + floor(stats::runif(n) * (ends[2] - ends[1] + 1)))
+  stats::runif(n, ends[1], ends[2])
+}

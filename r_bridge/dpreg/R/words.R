@@ -20,7 +20,7 @@ r_words <- matrix(byrow = TRUE, ncol = 2, c(
   "budget=Ledger\\(\\.\\.\\.\\)", "budget = dp_ledger(...)",
   # What summary() calls its columns.
   "\\bP>\\|z\\|", "Pr(>|z|)", "\\bcoef\\b(?!\\()", "Estimate", "\\bstd err\\b", "Std. Error",
-  "\\bdpreg\\.plan\\(", "dp_plan(",
+  "\\bdpreg\\.plan\\(", "dp_plan(", "\\bdpreg\\.(?=[A-Z])", "",
   # Terms.
   "\\bC\\((\\w+), levels=\\[([^]]*)\\]\\)", "factor(\\1, levels = c(\\2))",
   "\\bC\\((\\w+)\\)", "factor(\\1)",

@@ -9,7 +9,7 @@ test_that("Python's errors arrive as classed conditions with Python's words", {
   rows <- do.call(dp_select, list(mpg ~ wt, mtcars, eps = -1)) |> tryCatch(error = conditionCall)
   expect_identical(deparse1(rows), "dp_select(mpg ~ wt, ..., eps = -1)")
   expect_error(fit(eps = 1, contributions = 1.5), "got 1.5", class = "dpreg_argument_error")
-  expect_error(fit(eps = 1, mechanism = "magic"), "'magic'", class = "dpreg_argument_error")
+  expect_error(fit(eps = 1, method = PCLS(mechanism = "magic")), "'magic'", class = "dpreg_argument_error")
   expect_error(dp_select(mpg ~ log(wt), mtcars, eps = 1, schema = list(wt = c(-1, 1))),
                class = "dpreg_schema_error")
   expect_error(dp_select(mpg ~ wt, mtcars, eps = 1, schema = list(wt = c(2, 1))), "'wt'",

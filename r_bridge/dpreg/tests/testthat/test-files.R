@@ -5,7 +5,7 @@ fits <- list(
   dp_ols(mpg ~ wt * factor(gear) + log(hp) + I(wt^2) + am, mtcars, eps = 1e5, schema = car_schema),
   dp_ols(log(mpg) ~ cut(wt, c(1, 3, 6)) + splines::bs(hp, knots = 100) - 1, mtcars, eps = 1e5, schema = car_schema),
   dp_ols(mpg ~ I(2 * (wt - 1) / hp > 0.01) + I(-hp), mtcars, eps = 1e5, schema = car_schema),
-  dp_select(mpg ~ wt + hp + factor(gear), mtcars, eps = 1e3, schema = car_schema, draws = 3),
+  dp_select(mpg ~ wt + hp + factor(gear), mtcars, eps = 1e3, schema = car_schema, method = PCLS(draws = 3)),
   dp_select(mpg ~ wt + hp + am, big, eps = 10, schema = car_schema, method = "adaptive"),
   dp_select(mpg ~ wt + factor(gear, levels = c(5, 4, 3)), mtcars, eps = 1e3, schema = car_schema, fit = NULL,
             units = "column"),

@@ -15,7 +15,7 @@ yes <- fit_to(any ~ age + g)
 counts <- fit_to(number ~ age * g + offset(log(years)), poisson())
 exact_yes <- glm(any ~ age + g, binomial(), rows)
 exact_counts <- glm(number ~ age * g + offset(log(years)), poisson(), rows)
-few <- suppressWarnings(dp_glm(any ~ age + g, rows[1:300, ], eps = 0.2, schema = facts))
+few <- suppressWarnings(dp_glm(any ~ age + g, rows[1:300, ], eps = 0.2, schema = facts, unsafe_seed = 5))
 near <- function(ours, theirs, tolerance = 0.05) expect_equal(ours, theirs, tolerance = tolerance, ignore_attr = TRUE)
 
 test_that("the fit has glm's names, and nearly its numbers where eps is large", {
@@ -27,7 +27,7 @@ test_that("the fit has glm's names, and nearly its numbers where eps is large", 
     expect_lt(max(abs(coef(ours) - coef(theirs)) / sqrt(diag(vcov(theirs)))), 1.5)
     near(sqrt(diag(vcov(ours))), sqrt(diag(vcov(theirs))), 0.2)
     expect_identical(dimnames(confint(ours)), dimnames(suppressMessages(confint(theirs))))
-    expect_identical(nobs(ours), nobs(theirs))
+    near(nobs(ours), nobs(theirs), 0.01)  # complete rows are counted behind noise
     expect_identical(family(ours)[c("family", "link")], family(theirs)[c("family", "link")])
     expect_identical(labels(ours), attr(terms(theirs), "term.labels"))
     classes <- sub("character", "factor", attr(terms(theirs), "dataClasses"))
@@ -96,13 +96,13 @@ test_that("families are given as glm takes them, and links are checked", {
   refused("nothing", "'nothing'")
   refused(3, "'numeric'")
   refused(function(x) stop("secret"), "makes no family")
-  quasi <- fit_to(number ~ age, quasipoisson(), exposure = "years")
+  quasi <- fit_to(number ~ age, QuasiPoisson(exposure = "years"))
   expect_identical(family(quasi)$family, "quasipoisson")
   expect_equal(sigma(quasi)^2, quasi$dispersion)
   alone <- suppressWarnings(dp_glm(number ~ age, rows[1:200, ], eps = .5, family = quasipoisson(), schema = facts))
   expect_identical(alone$dispersion, NA_real_)
   expect_output(print(alone), "quasi-Poisson")
-  expect_output(print(summary(alone, full = TRUE)), "Dispersion: not released")
+  expect_output(print(summary(alone, full = TRUE)), "Scale: not released")
   expect_identical(glance(alone)$dispersion, NA_real_)
   called <- do.call(dp_glm, list(number ~ age, rows, eps = 500, delta = 1e-6, family = poisson, schema = facts))
   expect_identical(called$call$family, quote(poisson()))
@@ -117,8 +117,8 @@ test_that("an offset may be given in each of glm's ways", {
     fit_to(number ~ age, poisson(), offset = log(years), unsafe_seed = 1),
     fit_to(number ~ age, poisson(), offset = text, unsafe_seed = 1),
     fit_to(number ~ age, poisson(), offset = ~ log(years), unsafe_seed = 1),
-    fit_to(number ~ age, poisson(), exposure = years, unsafe_seed = 1),
-    do.call(fit_to, list(number ~ age, poisson(), exposure = "years", unsafe_seed = 1))
+    fit_to(number ~ age, Poisson(exposure = years), unsafe_seed = 1),
+    do.call(fit_to, list(number ~ age, Poisson(exposure = "years"), unsafe_seed = 1))
   )) {
     expect_identical(coef(other), coef(inside))
     expect_identical(predict(other, own), predict(inside, own))
@@ -126,16 +126,22 @@ test_that("an offset may be given in each of glm's ways", {
   }
   two <- fit_to(number ~ age + offset(log(years)), poisson(), offset = I(age / 100))
   near(predict(two, own), predict(glm(number ~ age + offset(log(years)), poisson(), rows, offset = age / 100), own))
-  refused <- function(text, ...) expect_error(fit_to(number ~ age, poisson(), ...), text, class = "dpreg_error")
+  refused <- function(text, family = poisson(), ...) {
+    expect_error(fit_to(number ~ age, family, ...), text, class = "dpreg_error")
+  }
   refused("offset: 'yers' is not a column of data", offset = log(yers))
   refused("no numbers", offset = rows$years)
-  refused("give offset or exposure, not both", offset = log(years), exposure = years)
-  refused("name of a column", exposure = log(years))
+  refused("give offset or exposure, not both", Poisson(exposure = years), offset = log(years))
+  refused("name of a column", Poisson(exposure = log(years)))
   refused("one-sided", offset = a ~ years)
   expect_error(fit_to(number ~ age + offset(age), poisson()), "not a term of the formula", class = "dpreg_argument_error")
   expect_error(dp_ols(number ~ age + offset(years), rows, 1, schema = facts), "not offered here",
                class = "dpreg_formula_error")
-  expect_error(fit_to(any ~ age, exposure = years), "exposure is for counts", class = "dpreg_argument_error")
+  expect_warning(flat <- fit_to(number ~ age, poisson(), exposure = years, unsafe_seed = 1), "family = Poisson",
+                 class = "dpreg_warning")
+  expect_identical(coef(flat), coef(inside))
+  expect_error(suppressWarnings(fit_to(any ~ age, exposure = years)), "has no option 'exposure'",
+               class = "dpreg_argument_error")
 })
 
 test_that("a response may be a truth, a comparison, or one of two levels", {
@@ -146,12 +152,12 @@ test_that("a response may be a truth, a comparison, or one of two levels", {
   }
   level <- fit_to(word ~ age)
   expect_identical(level$success, "yes")
-  expect_output(print(summary(level, full = TRUE)), "counted as 1: yes")
+  expect_output(print(summary(level, full = TRUE)), "Success: yes")
   expect_error(fit_to(g ~ age), "3 declared levels", class = "dpreg_schema_error")
   expect_error(fit_to(number ~ age), "c(0, 1), as logical()", fixed = TRUE, class = "dpreg_schema_error")
   expect_error(fit_to(cbind(any, 1) ~ age), "trials = ", class = "dpreg_formula_error")
   expect_error(fit_to(any ~ age - 1), "needs an intercept", class = "dpreg_formula_error")
-  capped <- dp_glm(number ~ age, rows, eps = 50, family = poisson(), schema = facts["age"], response_cap = 15)
+  capped <- dp_glm(number ~ age, rows, eps = 50, family = Poisson(response_cap = 15), schema = facts["age"])
   expect_length(coef(capped), 2)
   expect_error(dp_glm(number ~ age, rows, eps = 1, family = poisson(), schema = facts["age"]), "response_cap",
                class = "dpreg_argument_error")
@@ -162,17 +168,18 @@ test_that("successes out of trials are given in each of glm's ways", {
   games$won <- with(games, rbinom(n, played, plogis(-2 + 0.04 * age)))
   known <- c(facts["age"], list(played = c(0, 4), won = c(0, 4)))
   fit <- function(formula, ...) dp_glm(formula, games, eps = 500, delta = 1e-6, schema = known, unsafe_seed = 4, ...)
-  told <- fit(won ~ age, trials = played)
+  told <- fit(won ~ age, family = Binomial(trials = played))
   expect_identical(coef(fit(cbind(won, played - won) ~ age)), coef(told))
-  expect_identical(coef(fit(won ~ age, trials = "played")), coef(told))
+  expect_identical(coef(fit(won ~ age, family = Binomial(trials = "played"))), coef(told))
   near(coef(told), coef(glm(cbind(won, played - won) ~ age, binomial(), games)), 0.1)
-  expect_output(print(summary(told, full = TRUE)), "trials: played")
+  expect_output(print(summary(told, full = TRUE)), "Trials: played")
   again <- dp_load(dp_save(told, tempfile(fileext = ".json")))
-  expect_identical(again$call$trials, quote(played))
+  expect_identical(again$call$family, quote(Binomial(trials = played)))
   expect_identical(predict(again, games[1:3, ]), predict(told, games[1:3, ]))
   expect_error(fit(cbind(won, age) ~ age), "trials = ", class = "dpreg_formula_error")
-  expect_error(fit(won ~ age, trials = played + 1), "name of a column", class = "dpreg_argument_error")
-  expect_error(fit(won ~ age, family = poisson(), trials = played), "trials is for family", class = "dpreg_argument_error")
+  expect_error(fit(won ~ age, family = Binomial(trials = played + 1)), "name of a column", class = "dpreg_argument_error")
+  expect_error(suppressWarnings(fit(won ~ age, family = poisson(), trials = played)), "has no option 'trials'",
+               class = "dpreg_argument_error")
 })
 
 test_that("the terms of a family are chosen", {
@@ -224,15 +231,15 @@ test_that("what is summed or kept by row is refused with the reason", {
 test_that("printing shows the family, ratios on request, and no interval that is not earned", {
   expect_output(print(yes), "logistic regression")
   told <- paste(capture.output(print(summary(counts, ratios = TRUE, full = TRUE))), collapse = "\n")
-  for (text in c("Poisson regression", "link log", "rate ratio", "offset: log(years)", "Dispersion: 1", "fitting",
-                 "score.limit", "z value")) expect_match(told, text, fixed = TRUE)
+  for (text in c("Poisson regression", "Link: log", "rate ratio", "Offset: log(years)", "Scale: 1", "to fit",
+                 "limit of score", "z value")) expect_match(told, text, fixed = TRUE)
   expect_equal(unname(summary(yes, ratios = TRUE)$ratios), unname(exp(cbind(coef(yes), confint(yes)))))
-  expect_true(all(is.na(confint(few))))
+  hidden <- which(few$marks[names(coef(few))] == "too few rows to say")
+  expect_true(length(hidden) > 0)
+  expect_true(all(is.na(confint(few)[hidden, ])))
   numbers <- setdiff(names(tidy(few, conf.int = TRUE)), c("term", "estimate", "mark"))
-  expect_true(all(is.na(tidy(few, conf.int = TRUE)[numbers])))
-  told <- paste(capture.output(print(summary(few, full = TRUE))), collapse = "\n")
-  expect_match(told, "No standard errors and intervals are earned", fixed = TRUE)
-  expect_no_match(told, "z value", fixed = TRUE)
+  expect_true(all(is.na(tidy(few, conf.int = TRUE)[hidden, numbers])))
+  expect_output(print(summary(few, full = TRUE)), "too few rows to say")
   expect_true(all(is.na(predict(few, rows[1:2, ], interval = "confidence")[, -1])))
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())
@@ -292,7 +299,7 @@ test_that("emmeans, parameters, insight and car know the link", {
 test_that("a saved model comes back whole, and update() calls again", {
   file <- tempfile(fileext = ".json")
   fits <- list(yes, counts, few, fit_to(word ~ log(age)), fit_to(number > 2 ~ age),
-               fit_to(number ~ g, quasipoisson(), exposure = years))
+               fit_to(number ~ g, QuasiPoisson(exposure = years)))
   for (fit in fits) {
     again <- dp_load(dp_save(fit, file))
     expect_identical(class(again), class(fit))

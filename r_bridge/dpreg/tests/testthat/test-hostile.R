@@ -172,7 +172,7 @@ test_that("text elsewhere is looked at as well", {
   refused(dp_ols(y ~ x, frame, eps = bad, schema = schema))
   refused(dp_ols(y ~ x, frame, eps = 1, schema = bad))
   refused(dp_ols(y ~ x, frame, eps = 1, schema = stats::setNames(schema, c("y", bad))))
-  refused(dp_ols(y ~ x, frame, eps = 1, schema = schema, noise = bad))
+  refused(dp_ols(y ~ x, frame, eps = 1, schema = schema, method = Gram(noise = bad)))
   refused(dp_ols(y ~ x, frame, eps = 1, schema = schema, budget = bad))
   refused(dp_select(y ~ x, frame, eps = 1, schema = schema, keep = bad))
   refused(dp_select(y ~ x, frame, eps = 1, schema = schema, shares = stats::setNames(list(0.5), bad)))

@@ -10,7 +10,7 @@ released <- function(x) {
 fit <- dp_ols(mpg ~ wt * am + factor(gear), mtcars, eps = 1e6, schema = car_schema)
 exact <- lm(mpg ~ wt * am + factor(gear), transform(mtcars, am = am == 1))
 chosen <- dp_select(mpg ~ wt + log(hp) + factor(gear) + am, mtcars, eps = 1e5, schema = car_schema,
-                    draws = 5)
+                    method = PCLS(draws = 5))
 bare <- dp_select(mpg ~ wt + hp, mtcars, eps = 10, schema = car_schema, fit = NULL)
 
 test_that("the accessors answer as lm's do", {
@@ -24,7 +24,8 @@ test_that("the accessors answer as lm's do", {
   expect_identical(class(formula(fit)), class(formula(exact)))
   expect_identical(attr(terms(fit), "term.labels"), attr(terms(exact), "term.labels"))
   expect_true(all(confint(fit)[, 1] < coef(fit) & coef(fit) < confint(fit)[, 2]))
-  expect_equal(sigma(fit), sigma(exact), tolerance = 0.05)
+  # Without delta the squares of scores are released in one number, where rows far out count more.
+  expect_equal(sigma(fit), sigma(exact), tolerance = 0.15)
   expect_error(confint(fit, level = 2), class = "dpreg_argument_error")
 })
 
@@ -167,8 +168,8 @@ test_that("a call keeps of its rows a name alone: cells might be in anything els
 })
 
 test_that("it is known of each argument whether it is public", {
-  others <- c("data", "x", "object", "budget", "like", "path", "ledger", "reason", "head", "extras", "from", "envname",
-              "python", "index_url", "quiet", "name", "...")
+  others <- c("data", "x", "object", "budget", "like", "path", "ledger", "reason", "head", "witness", "extras", "from", "envname",
+              "python", "index_url", "quiet", "...")
   functions <- Filter(is.function, mget(getNamespaceExports("dpreg"), asNamespace("dpreg"), inherits = TRUE))
   ours <- Filter(function(fun) identical(environment(fun), asNamespace("dpreg")), functions)
   expect_setequal(unique(unlist(lapply(ours, function(fun) names(formals(fun))))),
@@ -249,7 +250,7 @@ test_that("a summary is one screen, and warns of what not to trust", {
     fit <- dp_ols(stats::reformulate(names, "y"), wide, eps = 2, delta = delta, schema = schema, unsafe_seed = 1)
     screen <- capture.output(print(summary(fit)))
     expect_lte(length(screen), 38)
-    for (text in c("Rows: about", "Cost: ", "Noise", "Mark", "0 = not told from 0", "Details: summary(fit, full = TRUE) has")) {
+    for (text in c("Rows: about", "Cost: ", "Noise", "Mark", "0 = not significant", "Details: summary(fit, full = TRUE) has")) {
       expect_match(screen, text, fixed = TRUE, all = FALSE)
     }
     expect_gt(length(capture.output(print(summary(fit, full = TRUE)))), length(screen))
@@ -260,7 +261,7 @@ test_that("a summary is one screen, and warns of what not to trust", {
     expect_match(shown, "Warning: ", all = FALSE)
   }
   lost <- dp_ols(y ~ slope_1, wide[1:8, ], eps = 0.05, schema = schema, method = "adaptive", neighbors = "add-remove",
-                 expected_rows = 1e5, unsafe_seed = 1)
+                 unsafe_seed = 1)
   expect_true(all(lost$marks == "too few rows to say"))
   expect_match(capture.output(print(lost)), "Warning: The noise hides \\(Intercept\\), slope_1", all = FALSE)
   fit$severe <- rep(c(TRUE, FALSE), length.out = length(fit$notes))

@@ -81,9 +81,10 @@ test_that("tables can be made as texreg and modelsummary make them", {
   # arguments, terms that are different texts, and glance() as one row of numbers and truths.
   for (x in list(fit, dp_select(mpg ~ wt, mtcars, eps = 100, schema = car_schema))) {
     table <- tidy(x, conf.int = TRUE, conf.level = 0.9)
-    expect_identical(names(table), c("term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high"))
+    expect_identical(names(table)[1:7], c("term", "estimate", "std.error", "statistic", "p.value", "conf.low", "conf.high"))
+    expect_true(all(names(table)[-(1:7)] == "mark"))
     expect_identical(anyDuplicated(table$term), 0L)
-    expect_true(all(vapply(table[-1], is.double, NA)))
+    expect_true(all(vapply(table[2:7], is.double, NA)))
     line <- glance(x)
     expect_identical(nrow(line), 1L)
     expect_true(all(vapply(line, function(column) is.numeric(column) || is.logical(column), NA)))

@@ -40,12 +40,12 @@ same <- function(told, expected) {
 
 test_that("a path stands for its rows", {
   fit <- function(data, ...) {
-    dp_select(income ~ age + sex, data, eps = 100, schema = schema, expected_rows = 2000, unsafe_seed = 4, ...)
+    dp_select(income ~ age + sex, data, eps = 100, schema = schema, unsafe_seed = 4, ...)
   }
   same(fit(file), fit(people))
   expect_identical(fit(file)$selected, fit(people)$selected)
   expect_identical(dp_mean("age", file, eps = 1, schema = schema)$call$data, quote(file))
-  ols <- function(data) dp_ols(income ~ ., data, eps = 100, unsafe_seed = 4, expected_rows = 2000,
+  ols <- function(data) dp_ols(income ~ ., data, eps = 100, unsafe_seed = 4,
                                schema = c(schema, list("odd name" = c(0, 2))))
   expect_identical(names(coef(ols(file))), names(coef(ols(people))))
   same(ols(file), ols(people))

@@ -2,7 +2,7 @@ need_python()
 
 test_that("a study is exact, in R's names, and says that it is the curator's", {
   study <- selection_study(mpg ~ log(wt) + hp, mtcars, car_schema, eps = c(1, 1e6),
-                           penalty = c(0, 1))
+                           method = PCLS(penalty = c(0, 1)))
   expect_identical(nrow(study$settings), 4L)
   expect_identical(rownames(study$frequencies), c("log(wt)", "hp"))
   expect_equal(colSums(study$probabilities), rep(1, 4))
@@ -30,8 +30,9 @@ test_that("columns have the names that coef() gives them", {
 
 test_that("a study is drawn, tabled and knitted, always with its warning", {
   study <- selection_study(mpg ~ wt + hp + log(qsec), mtcars, c(car_schema, list(qsec = c(10, 25))),
-                           eps = c(1, 10), penalty = c(0, 0.5, 1), radius = c(0.5, 1),
-                           mechanism = c("permute-and-flip", "exponential"))
+                           eps = c(1, 10),
+                           method = PCLS(penalty = c(0, 0.5, 1), radius = c(0.5, 1),
+                                         mechanism = c("permute-and-flip", "exponential")))
   grDevices::pdf(NULL)
   on.exit(grDevices::dev.off())
   before <- graphics::par("mar", "oma", "mfrow")

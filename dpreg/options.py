@@ -1,0 +1,396 @@
+"""Options of a method or a family as objects: `PCLS(radius=2)`, `Poisson(exposure="years")`.
+
+Each call takes such an object, its name alone (``method="pcls"``: all defaults), or a mapping with
+the name and the options, as TOML and R write it (``{"name": "pcls", "radius": 2}``). The call that
+gets it checks the values. Options that used to be arguments of the calls are still taken there for
+one minor version, with a warning (`RETIRED`, `grouped`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, TypeAlias
+
+from dpreg.errors import ArgumentError, DpregDeprecation, did_you_mean, printable, shown
+from dpreg.signatures import Amount, Amounts, Texts
+
+__all__ = [
+    "PCLS",
+    "PCPL",
+    "RETIRED",
+    "SSP",
+    "AdaSSP",
+    "Adaptive",
+    "Auto",
+    "Binomial",
+    "Family",
+    "FamilyLike",
+    "Gram",
+    "Method",
+    "MethodLike",
+    "Objective",
+    "Options",
+    "Poisson",
+    "QuasiPoisson",
+    "grouped",
+    "unpacked",
+]
+
+
+class Options:
+    """Options of a method or a family, frozen."""
+
+    __slots__ = ()
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that differ from their defaults."""
+        return {name: value for name, value, usual in _values(self) if not _same(value, usual)}
+
+    def told(self) -> dict[str, Any]:
+        """Return the name and the given options, as a mapping that stands for the object."""
+        return {"name": _NAMES[type(self)], **self.given()}
+
+    def __repr__(self) -> str:
+        """Show the given options; of what may hold rows the type alone."""
+        inside = ", ".join(f"{name}={shown(value)}" for name, value in self.given().items())
+        return f"{type(self).__name__}({inside})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Method(Options):
+    """What every method for a linear model has.
+
+    Attributes
+    ----------
+    clip : number in (0, 1]
+        The response, scaled to [-1, 1], is clipped to [-clip, clip].
+    center : bool
+        Whether the response is centred at the middle of its bounds before scaling; without an
+        intercept it never is.
+    """
+
+    clip: Amount = 1.0
+    center: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Auto(Method):
+    """The method that a public rule takes; a note of the result says which, and why.
+
+    Attributes
+    ----------
+    clip, center
+        As for `Method`.
+    noise : {"gaussian", "matrix-laplace", "laplace"}, optional
+        As for `Gram`; "laplace" means "gram".
+    """
+
+    noise: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Adaptive(Method):
+    """Several looks at the rows, each at the fit that the looks before gave.
+
+    Attributes
+    ----------
+    clip, center
+        As for `Method`.
+    noise : {"gaussian", "matrix-laplace"}, optional
+        "gaussian" needs delta. None takes the one with the least expected error.
+    """
+
+    noise: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Gram(Method):
+    """One release of the moment matrix.
+
+    Attributes
+    ----------
+    clip, center
+        As for `Method`.
+    noise : {"gaussian", "matrix-laplace", "laplace"}, optional
+        "gaussian" needs delta; "laplace" has less noise where a factor has many levels. None takes
+        the one with the least expected error.
+    """
+
+    noise: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Objective(Method):
+    """Coefficients alone, by a perturbed objective; see `dpreg.estimation.few`.
+
+    Attributes
+    ----------
+    clip, center
+        As for `Method`.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SSP(Method):
+    """Perturbed sufficient statistics: coefficients alone.
+
+    Attributes
+    ----------
+    clip, center
+        As for `Method`.
+    noise : {"analytic", "wang", "classical"}, optional
+        Whose constants the noise takes; None is "analytic".
+    scaling : {"box", "row-norm", "row-norm-xy", "max-norm"}
+        How rows are brought into the unit ball. The last three act on columns already mapped to
+        [-1, 1] by their public bounds; "row-norm" and "row-norm-xy" divide each row by its own
+        norm, so their coefficients are those of rows of norm one, not of the columns as they are.
+    """
+
+    noise: str | None = None
+    scaling: str = "box"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AdaSSP(SSP):
+    """Perturbed sufficient statistics with an adaptive ridge: coefficients alone; see `SSP`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PCLS(Method):
+    """Penalised constrained least squares, Algorithm 1 of Lei et al. (2018).
+
+    `dpreg.selection_study` takes several values of radius, penalty and mechanism, and varies them
+    in all combinations.
+
+    Attributes
+    ----------
+    clip, center
+        As for `Method`.
+    radius : number or "private", optional
+        R, the bound on the sum of the moduli of the scaled coefficients; default `clip`. If it is
+        too small, strong variables exclude each other; noise grows with its square.
+    penalty : "auto", "bic" or number
+        A number is phi, charged per column, in squared units of the scaled response. "auto"
+        charges each term what keeps the expected number of useless terms at `false_inclusions`,
+        and BIC's charge as well where `sigma2` is given.
+    sigma2 : number or "private", optional
+        Residual variance, in squared units of the scaled response.
+    mechanism : {"auto", "permute-and-flip", "exponential", "laplace"}
+        "auto": permute-and-flip, or for several draws with delta the exponential mechanism where
+        exact composition makes it clearly better. "laplace" is the paper's.
+    draws : int
+        How many models are drawn; frequencies are shares of these. The most frequent is reported.
+    engine : {"auto", "enumerate", "tree"}
+        List the models or search the tree of all subsets: the law is the same. The running time of
+        both depends on the rows, and is not covered by the privacy claim.
+    """
+
+    radius: Amounts | None = None
+    penalty: Amounts = "auto"
+    sigma2: Amount | None = None
+    mechanism: Texts = "auto"
+    draws: int = 1
+    engine: str = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PCPL(PCLS):
+    """Profile likelihood, Algorithm 2 of Lei et al. (2018): needs delta; options as of `PCLS`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Family(Options):
+    """What every family has: nothing but its name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Binomial(Family):
+    """A logistic regression.
+
+    Attributes
+    ----------
+    trials : str, optional
+        The column with a row's number of trials, of which the response counts the successes; not
+        made of the response itself. Its upper bound, from the schema, has to be public; larger
+        numbers count as that bound, and more successes than trials as all of them. A response that
+        the schema leaves out has the bounds of the trials.
+    """
+
+    trials: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Poisson(Family):
+    """A regression of counts, with the log link.
+
+    Attributes
+    ----------
+    exposure : str, optional
+        For rates: a positive column whose logarithm is the offset.
+    response_cap : number, optional
+        For counts that the schema leaves out: the largest that matters, from public knowledge.
+    """
+
+    exposure: str | None = None
+    response_cap: Amount | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class QuasiPoisson(Poisson):
+    """As `Poisson`; the variance over the mean is reported as `scale`."""
+
+
+MethodLike: TypeAlias = Method | Mapping[str, object] | str
+FamilyLike: TypeAlias = Family | Mapping[str, object] | str
+
+_KINDS: Final[Mapping[str, Mapping[str, type[Options]]]] = {
+    "method": {
+        "auto": Auto,
+        "adaptive": Adaptive,
+        "gram": Gram,
+        "objective": Objective,
+        "ssp": SSP,
+        "adassp": AdaSSP,
+        "pcls": PCLS,
+        "pcpl": PCPL,
+    },
+    "family": {"binomial": Binomial, "poisson": Poisson, "quasipoisson": QuasiPoisson},
+}
+_NAMES: Final = {kind: name for kinds in _KINDS.values() for name, kind in kinds.items()}
+_PAPERS: Final = ("mechanism", "radius", "penalty", "sigma2", "draws", "engine")
+_COUNTS: Final = ("exposure", "response_cap", "trials")
+RETIRED: Final[Mapping[str, tuple[str, ...]]] = {
+    "dp_select": (*_PAPERS, "clip", "center", *_COUNTS, "expected_rows"),
+    "dp_ols": ("noise", "scaling", "clip", "center", "expected_rows"),
+    "dp_glm": _COUNTS,
+    "plan": (*_PAPERS[:4], "clip", "center", "response_cap", "noise"),
+    "plan_glm": _COUNTS,
+    "selection_study": (*_PAPERS[:4], "engine", "clip", "center"),
+}
+"""Arguments that calls had in 0.2, and which are now options of a method or a family."""
+_USUAL: Final[Mapping[str, Mapping[str, str]]] = {
+    "selection_study": {"method": "pcls"},
+    "dp_glm": {"family": "binomial"},
+    "plan_glm": {"family": "binomial"},
+}
+"""Methods and families that a call takes by default, where these are not "auto" and none."""
+
+
+def _values(options: Options) -> Iterator[tuple[str, Any, Any]]:
+    for one in fields(options):  # type: ignore[arg-type]
+        yield one.name, getattr(options, one.name), one.default
+
+
+def _same(value: object, usual: object) -> bool:
+    """Whether an option has its default; what is no plain value never has, whatever its ==."""
+    plain = value is None or isinstance(value, bool | int | float | str)
+    return plain and value == usual and isinstance(value, bool) == isinstance(usual, bool)
+
+
+def unpacked(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call's arguments with every option beside them, by its own name.
+
+    Objects and mappings under ``method`` and ``family`` become their names; options that the chosen
+    one has not have their defaults. A value that is none of these stays as it is, for the call to
+    refuse.
+    """
+    told: dict[str, Any] = {}
+    for kind in _NAMES:
+        told |= _defaults(kind)
+    told |= call
+    for argument, kinds in _KINDS.items():
+        value = call.get(argument)
+        if isinstance(value, Mapping):
+            value = _made(value, argument, kinds)
+        if isinstance(value, Options):
+            told |= {name: own for name, own, _ in _values(value)}
+            told[argument] = _NAMES.get(type(value))
+    return told
+
+
+def _made(value: Mapping[str, Any], argument: str, kinds: Mapping[str, type[Options]]) -> Options:
+    """Return the object that a mapping stands for."""
+    given = dict(value)
+    name = given.pop("name", None)
+    if not isinstance(name, str) or name not in kinds:
+        listed = ", ".join(map(repr, kinds))
+        raise ArgumentError(f"{argument}: its name must be one of {listed}; got {shown(name)}.")
+    known = list(_defaults(kinds[name]))
+    for option in given:
+        if option not in known:
+            near = did_you_mean(str(option), known)
+            told = shown(printable(option)) if isinstance(option, str) else "one of another type"
+            raise ArgumentError(f'{argument}: "{name}" has no option {told}{near}')
+    return kinds[name](**given)
+
+
+def grouped(call: str, given: MutableMapping[str, Any]) -> None:
+    """Put options that stand among a call's arguments into its method and family, with a warning.
+
+    Parameters
+    ----------
+    call : str
+    given : mapping
+        The call's arguments by keyword, changed in place.
+    """
+    flat = {name: given.pop(name) for name in RETIRED.get(call, ()) if name in given}
+    if not flat:
+        return
+    mends = []
+    if "expected_rows" in flat:
+        del flat["expected_rows"]
+        mends.append("leave out expected_rows, which nothing uses any more")
+    for argument, kinds in _KINDS.items():
+        usual = _USUAL.get(call, {}).get(argument, "auto" if argument == "method" else None)
+        own = {n: v for n, v in flat.items() if any(n in _defaults(k) for k in kinds.values())}
+        if own:
+            given[argument] = _with(given.get(argument, usual), own, argument, kinds)
+            made = given[argument]
+            name = type(made).__name__ if isinstance(made, Options) else "..."
+            inside = ", ".join(f"{one}=..." for one in own)
+            mends.append(f"write {argument}=dpreg.{name}({inside})")
+    warnings.warn(
+        f"{call}: such arguments go in the next version: {'; '.join(mends)}.",
+        DpregDeprecation,
+        stacklevel=3,
+    )
+
+
+def _with(value: Any, flat: dict[str, Any], argument: str, kinds: Mapping[str, Any]) -> Any:
+    """Return a method or family, given by its name, with these options."""
+    if isinstance(value, Options | Mapping):
+        raise ArgumentError(f"give {', '.join(flat)} with the other options of {argument}, once.")
+    name = "adaptive" if value == "staged" else value
+    if name is None:
+        told = {one: flat[one] for one in flat if flat[one] is not None}
+        if told:
+            raise ArgumentError(
+                f'{", ".join(told)} needs family=, such as family="poisson": a linear model has '
+                "none."
+            )
+        return None
+    if not isinstance(name, str) or name not in kinds:
+        return value  # the call refuses it
+    if name == "auto" and any(
+        not _same(flat[one], _defaults(PCLS)[one]) for one in _PAPERS if one in flat
+    ):
+        name = "pcls"
+    usual = _defaults(kinds[name])
+    strange = []
+    for one in [one for one in flat if one not in usual]:
+        if not any(_same(flat[one], _defaults(kind).get(one, ...)) for kind in kinds.values()):
+            strange.append(one)
+        del flat[one]
+    if strange:
+        having = [k.__name__ for k in kinds.values() if strange[0] in _defaults(k)]
+        raise ArgumentError(
+            f'{argument}="{name}" has no {", ".join(strange)}: {strange[0]} belongs to '
+            f"{', '.join(having)}."
+        )
+    return kinds[name](**flat)
+
+
+def _defaults(kind: type[Options]) -> dict[str, Any]:
+    return {one.name: one.default for one in fields(kind)}  # type: ignore[arg-type]

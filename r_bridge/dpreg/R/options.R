@@ -1,0 +1,161 @@
+#' Options of methods and families
+#'
+#' What a method or a family may be told beyond its name: the value of `method` in [dp_ols()], [dp_select()],
+#' [dp_plan()] and [selection_study()], and of `family` in [dp_glm()], [dp_select()] and their plans. A name, such as
+#' `"pcls"` or `poisson()`, stands for all defaults.
+#'
+#' `Auto()` is the method that a public rule takes; `Adaptive()` looks at the rows several times; `Gram()` releases
+#' the matrix of moments once; `Objective()`, `SSP()` and `AdaSSP()` give coefficients alone; `PCLS()` and `PCPL()`
+#' are Algorithms 1 and 2 of the paper that [dp_select()] names.
+#'
+#' @param clip The scaled response is clipped to `[-clip, clip]`.
+#' @param center Is the response centred at the middle of its bounds before it is scaled?
+#' @param noise `"gaussian"` (needs `delta`) or `"matrix-laplace"`; for `Gram()` also `"laplace"`;
+#'   `NULL` for the one with the least expected error. For `SSP()` and `AdaSSP()`: `"analytic"`, `"wang"` or
+#'   `"classical"`.
+#' @param scaling How rows are scaled: `"box"`, `"row-norm"`, `"row-norm-xy"` or `"max-norm"`.
+#' @param radius The bound on the sum of the moduli of the scaled coefficients, `"private"`, or `NULL`
+#'   for `clip`. In a study several numbers, as `penalty` and `mechanism`: all combinations are studied.
+#' @param penalty `"auto"`, `"bic"`, or a number charged for each column.
+#' @param sigma2 The residual variance in squared units of the scaled response, `"private"`, or `NULL`.
+#' @param mechanism `"auto"`, `"permute-and-flip"`, `"exponential"` or `"laplace"`.
+#' @param draws How many models are drawn; the most frequent one is reported.
+#' @param engine `"auto"`, `"enumerate"` or `"tree"`: how the models are searched; the law is the same.
+#' @param trials The column with a row's number of trials, of which the response counts the successes;
+#'   its upper bound has to be declared. The response `cbind(won, played - won)` says the same.
+#' @param exposure For rates: a positive column whose logarithm is the offset, by its name.
+#' @param response_cap For counts that the schema leaves out: the largest that matters, from public knowledge.
+#' @returns An object for `method` or `family`.
+#' @examples
+#' PCLS(radius = 2, draws = 5)
+#' Poisson(exposure = years, response_cap = 40)
+#' @name options_of_methods
+NULL
+
+#' @rdname options_of_methods
+#' @export
+Auto <- function(noise = NULL, clip = 1, center = TRUE) method_of("auto", match.call())
+
+#' @rdname options_of_methods
+#' @export
+Adaptive <- function(noise = NULL, clip = 1, center = TRUE) method_of("adaptive", match.call())
+
+#' @rdname options_of_methods
+#' @export
+Gram <- function(noise = NULL, clip = 1, center = TRUE) method_of("gram", match.call())
+
+#' @rdname options_of_methods
+#' @export
+Objective <- function(clip = 1, center = TRUE) method_of("objective", match.call())
+
+#' @rdname options_of_methods
+#' @export
+SSP <- function(noise = NULL, scaling = "box", clip = 1, center = TRUE) method_of("ssp", match.call())
+
+#' @rdname options_of_methods
+#' @export
+AdaSSP <- function(noise = NULL, scaling = "box", clip = 1, center = TRUE) method_of("adassp", match.call())
+
+#' @rdname options_of_methods
+#' @export
+PCLS <- function(radius = NULL, penalty = "auto", sigma2 = NULL, mechanism = "auto", draws = 1, engine = "auto",
+                 clip = 1, center = TRUE) method_of("pcls", match.call())
+
+#' @rdname options_of_methods
+#' @export
+PCPL <- function(radius = NULL, penalty = "auto", sigma2 = NULL, mechanism = "auto", draws = 1, engine = "auto",
+                 clip = 1, center = TRUE) method_of("pcpl", match.call())
+
+#' @rdname options_of_methods
+#' @export
+Binomial <- function(trials = NULL) family_of("binomial", match.call())
+
+#' @rdname options_of_methods
+#' @export
+Poisson <- function(exposure = NULL, response_cap = NULL) family_of("poisson", match.call())
+
+#' @rdname options_of_methods
+#' @export
+QuasiPoisson <- function(exposure = NULL, response_cap = NULL) family_of("quasipoisson", match.call())
+
+method_of <- function(name, call, frame = parent.frame()) {
+  structure(c(list(name = name), given_arguments(call, frame)), class = "dp_method")
+}
+
+# Columns are kept as they were written, with where they were.
+family_of <- function(name, call, frame = parent.frame()) {
+  columns <- as.list(call)[names(call) %in% c("exposure", "trials")]
+  structure(list(name = name, columns = columns, where = parent.frame(2), cap = frame$response_cap),
+            class = "dp_family")
+}
+
+#' @export
+print.dp_method <- function(x, ...) {
+  no_more(..., .harmless = print_options)
+  cat("<method ", x$name, options_text(unclass(x)[-1]), ">\n", sep = "")
+  invisible(x)
+}
+
+#' @export
+print.dp_family <- function(x, ...) {
+  no_more(..., .harmless = print_options)
+  cat("<family ", x$name, options_text(c(x$columns, if (!is.null(x$cap)) list(response_cap = x$cap))), ">\n", sep = "")
+  invisible(x)
+}
+
+options_text <- function(options) {
+  if (!length(options)) return("")
+  paste0(": ", paste(names(options), "=", vapply(options, function(one) {
+    if (is.language(one) || is.atomic(one) && length(one) <= 3) deparse1(one) else "..."
+  }, ""), collapse = ", "))
+}
+
+# Arguments that are options of a method or a family now: still taken for one version.
+retired <- local({
+  paper <- c("mechanism", "radius", "penalty", "sigma2", "draws", "engine", "clip", "center")
+  counts <- c("exposure", "response_cap", "trials")
+  list(
+    dp_select = c(paper, "expected_rows", counts),
+    dp_ols = c("noise", "scaling", "clip", "center", "expected_rows"),
+    dp_glm = counts, dp_plan_glm = counts,
+    dp_plan = c(setdiff(paper, c("draws", "engine")), "noise", "response_cap"),
+    selection_study = setdiff(paper, "draws")
+  )
+})
+
+# The values of those that a call names, Python's to warn of.
+flat_arguments <- function(call, verb, frame) {
+  names <- setdiff(intersect(retired[[verb]], names(call)), c("exposure", "trials"))
+  stats::setNames(lapply(names, function(name) eval(call[[name]], frame)), names)
+}
+
+# What a call says of its family, and of the columns that go with it: functions as offset.R reads them.
+family_parts <- function(call, family, offset, verb, frame) {
+  known <- inherits(family, "dp_family")
+  flat <- intersect(c("exposure", "trials", "response_cap"), names(call))
+  if (length(flat)) {
+    dpreg_warn(paste0(verb, ": such arguments go in the next version: give ", paste(flat, collapse = ", "),
+               " in the family, as in family = Poisson(exposure = ...) or Binomial(trials = ...)."))
+  }
+  own <- if (known) family$columns else as.list(call)[intersect(c("exposure", "trials"), names(call))]
+  where <- if (known) family$where else frame
+  list(
+    name = family_name(family),
+    cap = if (known) family$cap else if ("response_cap" %in% flat) eval(call$response_cap, frame),
+    added = added_parts(
+      list(offset = offset$written, exposure = own$exposure, trials = own$trials),
+      list(offset = offset$value, exposure = function() eval(own$exposure, where),
+           trials = function() eval(own$trials, where))
+    )
+  )
+}
+
+# The arguments for Python: the family's options with its name.
+with_options <- function(arguments) {
+  own <- intersect(c("exposure", "response_cap", "trials"), names(arguments))
+  own <- own[!vapply(arguments[own], is.null, NA)]
+  if (length(own) && !is.null(arguments$family)) {
+    arguments$family <- c(list(name = arguments$family), arguments[own])
+  }
+  arguments[setdiff(names(arguments), c("exposure", "response_cap", "trials"))]
+}
