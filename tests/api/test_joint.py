@@ -6,7 +6,7 @@ import pytest
 import statsmodels.formula.api as smf
 
 import dpreg
-from dpreg.api import joint
+from dpreg.api import moments
 from dpreg.errors import ArgumentError
 
 LEVELS = 120
@@ -88,9 +88,9 @@ def test_a_factor_of_ten_levels_is_solved_level_by_level(monkeypatch):
         y = 0.5 * x + effects[g] + rng.normal(size=rows)
         data = pd.DataFrame({"y": y, "x": x, "g": g})
         errors = []
-        for wide in (joint.WIDE, levels):
+        for wide in (moments.WIDE, levels):
             with monkeypatch.context() as patch:
-                patch.setattr(joint, "WIDE", wide)
+                patch.setattr(moments, "WIDE", wide)
                 fit = dpreg.dp_ols(
                     "y ~ g + x", data, 1, schema=schema, method="gram", unsafe_seed=seed
                 )
