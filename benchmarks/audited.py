@@ -30,27 +30,46 @@ def _mean_of(block: pd.DataFrame) -> Any:
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "dp_ols, looks": (dpreg.dp_ols, {"formula": "y ~ x", "method": "adaptive", **DELTA}),
     "dp_ols, looks, pure": (dpreg.dp_ols, {"formula": "y ~ x", "method": "adaptive"}),
-    "dp_ols, one look": (dpreg.dp_ols, {"formula": "y ~ x", "method": "gram"}),
+    "dp_ols, looks, rows capped": (
+        dpreg.dp_ols, {"formula": "y ~ x", "method": "adaptive", "contributions": 1, **DELTA}
+    ),
+    "dp_ols, one look": (dpreg.dp_ols, {"formula": "y ~ x", "method": "gram", **DELTA}),
+    "dp_ols, one look, pure": (dpreg.dp_ols, {"formula": "y ~ x", "method": "gram"}),
     "dp_ols, objective": (dpreg.dp_ols, {"formula": "y ~ x", "method": "objective", **DELTA}),
+    "dp_ols, objective, pure": (dpreg.dp_ols, {"formula": "y ~ x", "method": "objective"}),
     "dp_ols, adassp": (dpreg.dp_ols, {"formula": "y ~ x", "method": "adassp", "delta": "1e-6"}),
     "dp_glm, logit": (dpreg.dp_glm, {"formula": "h ~ x", **DELTA}),
+    "dp_glm, logit, pure": (dpreg.dp_glm, {"formula": "h ~ x"}),
+    "dp_glm, counts": (dpreg.dp_glm, {"formula": "z ~ x", "family": "poisson", **DELTA}),
     "dp_glm, counts, pure": (dpreg.dp_glm, {"formula": "z ~ x", "family": "poisson"}),
     "dp_select, looks": (
         dpreg.dp_select, {"formula": "y ~ x + z", "method": "adaptive", **DELTA}
     ),
-    "dp_select, looks, pure": (dpreg.dp_select, {"formula": "y ~ x", "method": "adaptive"}),
+    "dp_select, looks, pure": (dpreg.dp_select, {"formula": "y ~ x + z", "method": "adaptive"}),
+    "dp_select, looks, refit": (
+        dpreg.dp_select, {"formula": "y ~ x + z", "method": "adaptive", "fit": "fresh", **DELTA}
+    ),
     "dp_select, pcls": (dpreg.dp_select, {"formula": "y ~ x + z", "method": "pcls"}),
     "dp_select, pcpl": (
         dpreg.dp_select, {"formula": "y ~ x + z", "method": "pcpl", "fit": "share", **DELTA}
     ),
     "dp_select, logit": (dpreg.dp_select, {"formula": "h ~ x + z", "family": "binomial", **DELTA}),
+    "dp_select, logit, pure": (dpreg.dp_select, {"formula": "h ~ x + z", "family": "binomial"}),
     "dp_mean": (dpreg.dp_mean, {"x": ["x", "y"]}),
     "dp_mean, by group": (dpreg.dp_mean, {"x": "y", "by": "g", "noise": "gaussian", **DELTA}),
     "dp_suffstats": (dpreg.dp_suffstats, {"x": "y"}),
     "dp_histogram": (dpreg.dp_histogram, {"x": "y"}),
+    "dp_histogram, by group": (
+        dpreg.dp_histogram, {"x": "y", "by": "g", "bins": 4, "noise": "gaussian", **DELTA}
+    ),
     "dp_quantile": (dpreg.dp_quantile, {"x": "y", "q": 0.5}),
+    "dp_quantile, several": (dpreg.dp_quantile, {"x": "y", "q": [0.25, 0.5, 0.75]}),
     "sample_aggregate": (
         dpreg.sample_aggregate, {"estimator": _mean_of, "bounds": (-1, 1), "blocks": 20}
+    ),
+    "sample_aggregate, gaussian": (
+        dpreg.sample_aggregate,
+        {"estimator": _mean_of, "bounds": (-1, 1), "blocks": 20, "noise": "gaussian", **DELTA},
     ),
 }  # fmt: skip
 EPS = "4"
@@ -90,9 +109,12 @@ def audited(words: list[str], runs: int) -> Iterator[tuple[str, bool]]:
                     continue
                 if person and asked.get("method") == "objective":
                     continue  # takes no person
+                if not person and "contributions" in asked:
+                    continue  # of rows it would say nothing new
                 if person:  # looks sum all rows of a person, unless they are told of a cap
                     summed = "looks" in name or call is dpreg.dp_glm or "family" in asked
-                    options |= {"person": "who"} | ({} if summed else {"contributions": OWNED})
+                    capped = {} if summed else {"contributions": OWNED}
+                    options |= {"person": "who"} | capped
 
                 def made(data: Any, ledger: Any, call: Any = call, told: Any = options) -> Any:
                     return call(data=data, budget=ledger, progress=False, **told)

@@ -57,7 +57,7 @@ def shown(value: object, most: int = 80) -> str:
 
     Rows may stand there by mistake: a column where a number belongs, or the text of a CSV file
     where its path does. A line of text is quoted, cut where it is long; Python's own numbers, bools
-    and None are told; anything else, NumPy's numbers too, is told by its type.
+    and None are shown; anything else, NumPy's numbers too, is named by its type.
 
     Examples
     --------

@@ -253,7 +253,7 @@ def accumulate(blocks: Iterable[NDArray[np.float64]], D: int) -> Moments:
     Parameters
     ----------
     blocks : iterable of (rows, D) float64 arrays
-        Rows z = (1, x, y) in stored units; a row that counts for nothing is all zero. Blocks may
+        Rows z = (1, x, y) in stored units; a row that is excluded is all zero. Blocks may
         have any number of rows; they are not changed.
     D : int
         Cells of a row.

@@ -111,7 +111,7 @@ def contradictions(
 ) -> tuple[str, ...]:
     """Say which declared columns are misspelt, or of a kind whose cells cannot mean that.
 
-    One schema may serve many tables: a column that is absent is told where it is spelt nearly like
+    One schema may serve many tables: a column that is absent is named where it is spelt nearly like
     one that nobody declares.
 
     Parameters

@@ -39,6 +39,7 @@ def sample_aggregate(
     person: str | None = None,
     by: str | None = None,
     schema: SchemaLike = None,
+    where: str | None = None,
     timeout: float | None = None,
     noise: str | None = None,
     budget: Ledger | None = None,
@@ -110,6 +111,10 @@ def sample_aggregate(
         leave one group and join another, so that noise is twice as large as without groups.
     schema : mapping, Schema or path, optional
         Needed for a table: the columns that the estimator gets, and `by`.
+    where : str, optional
+        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
+        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        private (`dpreg.formula.where`).
     timeout : float, optional
         Seconds for each block; later its value is the midpoint. Each block then runs in a forked
         process that is killed at the limit (not on Windows). At most a million; off by default. A
@@ -164,7 +169,7 @@ def sample_aggregate(
     if asked.timeout is not None and not time_limits_work():
         raise ArgumentError("timeout needs processes that can be forked: leave it out on Windows.")
     persons = Persons.of(asked.choices.protection, asked.choices.seed)
-    table = block_table(data, by, schema, progress, persons)
+    table = block_table(data, by, schema, progress, persons, where)
     steps = asked.steps(table, budget)
     blocks_of = next(steps)
     while True:

@@ -25,11 +25,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpreg.api.context import check_schema_names
 from dpreg.api.inputs import group_codes, grouping
 from dpreg.errors import ArgumentError
 from dpreg.estimation.blocks import Rows, rows_of
+from dpreg.formula.where import Where, where_of
 from dpreg.schema import Boolean, Categorical, ColumnType, Schema, Unbounded
 from dpreg.sources import LocalSource, as_source
+from dpreg.sources.base import find_column
 from dpreg.sources.persons import COIN, Persons
 from dpreg.sources.reader import Reader, showing
 from dpreg.sources.table import mapping_source
@@ -66,10 +69,13 @@ class BlockTable(ABC):
     groups : Groups
     by_person : bool
         Whether they are the kept rows of persons, who have coins.
+    tested : bool
+        Whether rows that fail a test are in no block.
     """
 
     groups: Groups
     by_person: bool = False
+    tested: bool = False
 
     @property
     @abstractmethod
@@ -104,6 +110,7 @@ def block_table(
     schema: Any = None,
     progress: bool | None = None,
     persons: Persons | None = None,
+    where: str | None = None,
 ) -> BlockTable:
     """Settle from public facts what blocks are taken from; read no row.
 
@@ -119,6 +126,8 @@ def block_table(
         As for `Reader`.
     persons : Persons or None
         Whose rows they are: a column of a table.
+    where : str or None
+        As for `where_of`: rows that fail are in no group, and so in no block.
 
     Raises
     ------
@@ -132,6 +141,8 @@ def block_table(
         raise ArgumentError("by must be the name of a column of a DataFrame, mapping or table.")
     if isinstance(data, np.ndarray | list | pd.Series) and persons is not None:
         raise ArgumentError("person must be the name of a column of a DataFrame, mapping or table.")
+    if isinstance(data, np.ndarray | list | pd.Series) and where is not None:
+        raise ArgumentError("where tests columns of a DataFrame, mapping or table.")
     if isinstance(data, np.ndarray | list):
         return _Held(data, declared)
     if isinstance(data, pd.Series):
@@ -149,7 +160,15 @@ def block_table(
             "schema must declare the columns that the estimator is to get of this table: what is "
             "inferred from rows would make a block's value depend on other blocks."
         )
-    return _Brought(source, dict(declared), Groups.of(by, declared), progress, persons)
+    check_schema_names(declared, source)
+    test, names = where_of(where, declared), {*source.names}
+    wanted = {*(() if test is None else test.columns), *(() if by is None else (by,))}
+    columns: dict[str, ColumnType] = {
+        name: how for name, how in declared.items() if name in names | wanted
+    }
+    if not columns:
+        find_column(source.names, next(iter(declared)))
+    return _Brought(source, columns, Groups.of(by, declared), progress, persons, test)
 
 
 def _of_series(data: pd.Series[Any], schema: Schema, progress: bool | None) -> BlockTable:
@@ -204,10 +223,12 @@ class _Brought(BlockTable):
         groups: Groups,
         progress: bool | None,
         persons: Persons | None = None,
+        where: Where | None = None,
         *,
         one: bool = False,
     ) -> None:
         self._columns = columns
+        self._where = where
         self._one = one
         self._categories = {
             name: pd.CategoricalDtype(list(how.levels))
@@ -216,6 +237,7 @@ class _Brought(BlockTable):
         }
         self.groups = groups
         self.by_person = persons is not None
+        self.tested = where is not None
         self._reader = Reader(source, progress, persons)
         self._reader.settle(self._columns)
         self._reader.require(1)
@@ -236,9 +258,12 @@ class _Brought(BlockTable):
     def read(self) -> int:
         parts: dict[str, list[NDArray[Any]]] = {name: [] for name in self._columns}
         coins: list[NDArray[np.float64]] = [np.zeros(0)]
+        passing: list[NDArray[np.bool_]] = [np.zeros(0, dtype=np.bool_)]
         for chunk in self._reader.chunks(self._columns, "rows"):
             for name in self._columns:
                 parts[name].append(chunk[name])
+            if self._where is not None:
+                passing.append(self._where.passes(chunk))
             if self._reader.persons is not None:
                 coins.append(chunk[COIN])
         # Concatenated even where there is one: a chunk may be a view of the caller's table.
@@ -255,6 +280,8 @@ class _Brought(BlockTable):
             if self.groups.name is None
             else group_codes(cells[self.groups.name])
         )
+        if self._where is not None:
+            self._labels[~np.concatenate(passing)] = -1
         return len(frame)
 
     def _column(self, name: str, cells: NDArray[Any]) -> Any:

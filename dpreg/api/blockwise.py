@@ -250,7 +250,7 @@ class Aggregate:
             notes=(
                 *self._failing(estimates, size),
                 _BIAS,
-                *self._empty_blocks(bool(groups.levels), known, counting),
+                *self._empty_blocks(bool(groups.levels) or table.tested, known, counting),
             ),
         )
 

@@ -53,6 +53,7 @@ def dp_mean(
     delta: Amount = 0,
     bounds: Bounds = None,
     schema: SchemaLike = None,
+    where: str | None = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
     person: str | None = None,
@@ -82,6 +83,10 @@ def dp_mean(
     eps, delta : number or decimal string
         The most that the whole call may cost; delta is spent only on Gaussian noise.
     schema : mapping, Schema or path, optional
+    where : str, optional
+        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
+        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        private (`dpreg.formula.where`).
     neighbors : {"replace-one", "add-remove"}
     contributions : int
         The most rows that one person may own; with `person`, the most that are used.
@@ -133,7 +138,7 @@ def dp_mean(
     (True, 'eps=1')
     """
     choices = Choices.of(locals())
-    columns = columns_of(x, data, bounds, schema, by, choices, progress=progress)
+    columns = columns_of(x, data, bounds, schema, by, choices, progress=progress, where=where)
     known = public_count(complete, choices, columns)
     released, account, mechanism = _sums(choices, columns, 2, known, budget, "mean")
     rows = columns.rows if choices.n_is_public else None
@@ -157,6 +162,7 @@ def dp_suffstats(
     family: str = "gaussian",
     bounds: Bounds = None,
     schema: SchemaLike = None,
+    where: str | None = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
     person: str | None = None,
@@ -185,6 +191,10 @@ def dp_suffstats(
         Public. A column that is not named takes its bounds from `schema`.
     schema : mapping, Schema or path, optional
         Bounds, and the levels of `by`.
+    where : str, optional
+        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
+        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        private (`dpreg.formula.where`).
     neighbors : {"replace-one", "add-remove"}
         Whether one person's rows are replaced, so that n is public, or added or removed.
     contributions : int
@@ -226,7 +236,7 @@ def dp_suffstats(
     chosen = FAMILIES[str(choice(family, "family", tuple(FAMILIES)))]
     if family == "bernoulli" and bounds is None and schema is None:
         bounds = (0, 1)
-    columns = columns_of(x, data, bounds, schema, by, choices, progress=progress)
+    columns = columns_of(x, data, bounds, schema, by, choices, progress=progress, where=where)
     for name, (lo, hi) in columns.bounds.items():
         if lo < chosen.lowest or hi > chosen.highest:
             raise ArgumentError(

@@ -71,9 +71,9 @@ def dp_glm(
 ) -> GLMResults:
     """Fit a logistic or a Poisson regression with differential privacy.
 
-    A first look releases the moments of rows in the box of their bounds; each later one score and
-    information at the fit that the looks before gave, the last with the middle of the sandwich.
-    There are three to five looks, each a pass over the rows.
+    A first look releases the moments of rows on the unit scale of their bounds; each later one
+    score and information at the fit that the looks before gave, the last with the middle of the
+    sandwich. There are three to five looks, each a pass over the rows.
 
     Parameters
     ----------

@@ -63,6 +63,7 @@ def dp_histogram(
     bounds: Bounds = None,
     bins: Bins = "private",
     schema: SchemaLike = None,
+    where: str | None = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
     person: str | None = None,
@@ -93,6 +94,10 @@ def dp_histogram(
         Public. A column that is not named takes its bounds from `schema`.
     schema : mapping, Schema or path, optional
         Bounds, and the levels of `by`.
+    where : str, optional
+        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
+        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        private (`dpreg.formula.where`).
     neighbors : {"replace-one", "add-remove"}
         Whether one person's rows are replaced, so that n is public, or added or removed.
     contributions : int
@@ -143,7 +148,7 @@ def dp_histogram(
             raise ArgumentError("edges are bounds already: leave bounds out.")
         bounds = (float(edges[0]), float(edges[-1]))
     columns = columns_of(
-        x, data, bounds, schema, by, request, levels_allowed=True, progress=progress
+        x, data, bounds, schema, by, request, levels_allowed=True, progress=progress, where=where
     )
     if len(columns.names) != 1:
         raise ArgumentError("dp_histogram takes one column: call it once for each.")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpreg.api.context import check_known_rows, check_schema_names
 from dpreg.errors import ArgumentError, SchemaError, did_you_mean, shown
 from dpreg.estimation.classic import Estimate
+from dpreg.formula.where import where_of
 from dpreg.privacy.account import Account, Part
 from dpreg.privacy.vector_noise import VECTOR_NOISES, VectorNoise
 from dpreg.request import Request, choice, positive
@@ -158,6 +159,7 @@ def columns_of(
     *,
     levels_allowed: bool = False,
     progress: bool | None = None,
+    where: str | None = None,
 ) -> Columns:
     """Settle columns, bounds and groups from the arguments of a call.
 
@@ -177,6 +179,8 @@ def columns_of(
         Whether a column may be categorical.
     progress : bool or None
         As for `Reader`.
+    where : str or None
+        As for `where_of`.
     """
     showing(progress)
     declared = Schema.from_any(schema)
@@ -205,7 +209,7 @@ def columns_of(
     groups: tuple[str, ...] = ()
     if by is not None:
         how[by], groups = grouping(by, declared)
-    reader = Reader(source, progress, persons)
+    reader = Reader(source, progress, persons, where_of(where, declared))
     reader.settle(how)
     check_schema_names(declared, source)
     check_known_rows(reader, choices is not None and choices.n_is_public)
@@ -303,9 +307,10 @@ def public_count(complete: object, choices: Choices, columns: Columns) -> bool:
         raise ArgumentError(
             'complete=True needs neighbors="replace-one" without person, where n is public.'
         )
-    if complete and columns.by is not None:
+    other = "by" if columns.by is not None else "where"
+    if complete and (other == "by" or columns.reader.where is not None):
         raise ArgumentError(
-            "complete=True and by cannot be used together: a group's size is private."
+            f"complete=True and {other} cannot be used together: a group's size is private."
         )
     return complete
 

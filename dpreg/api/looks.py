@@ -221,7 +221,7 @@ class Looks:
         )
 
     def refuses(self, rows: int | None) -> str:
-        """Return why one look in the box does better here; empty if looks can be made.
+        """Return why a single look does better here; empty if looks can be made.
 
         Parameters
         ----------

@@ -269,7 +269,7 @@ class UnitBallRows:
     def block(self, chunk: Chunk) -> NDArray[np.float64]:
         """Make the vectors of some rows."""
         rows = self.design.block(chunk)
-        rows[rows[:, 0] == 0.0] = np.nan  # an incomplete row counts for nothing, constant included
+        rows[rows[:, 0] == 0.0] = np.nan  # an incomplete row is excluded, constant included
         slopes = [j for j in self.columns if j != 0]
         return to_ball(*self.scaling.apply(rows[:, slopes], rows[:, -1]))
 

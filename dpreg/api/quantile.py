@@ -92,6 +92,7 @@ def dp_quantile(
     eps: Amount,
     bounds: Bounds = None,
     schema: SchemaLike = None,
+    where: str | None = None,
     neighbors: str = "replace-one",
     contributions: int = 1,
     person: str | None = None,
@@ -124,6 +125,10 @@ def dp_quantile(
         Public. A column that is not named takes its bounds from `schema`.
     schema : mapping, Schema or path, optional
         Bounds, and the levels of `by`.
+    where : str, optional
+        Which rows the call is about, as a test of declared columns: ``"age >= 18 and g == 'a'"``,
+        ``"g in ['a', 'b'] or not flag"``. Other rows count for nothing, and how many pass is
+        private (`dpreg.formula.where`).
     neighbors : {"replace-one", "add-remove"}
         Whether one person's rows are replaced, so that n is public, or added or removed.
     contributions : int
@@ -158,7 +163,7 @@ def dp_quantile(
         From public facts alone and before anything is charged or read.
     """
     request = QuantileRequest.of(locals())
-    columns = columns_of(x, data, bounds, schema, by, request, progress=progress)
+    columns = columns_of(x, data, bounds, schema, by, request, progress=progress, where=where)
     known = public_count(complete, request, columns)
     account = request.account()
     counting, parts = _opened(request, account, columns, known)

@@ -3,7 +3,7 @@ r"""Code a bounded row into cells whose noise is small: count, sums and sums of 
 A value x with public bounds becomes u = (x - middle)/(half the width), clipped to [-1, 1] and put
 on the grid 2**-20; the sums over rows are exact integers, so the sensitivities below hold for the
 numbers that the computer holds. A row with a missing value, or in no declared group, is the zero
-row: it counts for nothing anywhere. So the number of complete rows is private under both relations
+row: it is excluded everywhere. So the number of complete rows is private under both relations
 and is released with the sums. Only the caller's word (`complete`) makes it n: then w = 0 below, and
 the sensitivities hold even where that word is wrong; a missing value then stands for the middle.
 

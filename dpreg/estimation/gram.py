@@ -214,9 +214,7 @@ def _touches(triangle: Triangle, cell: tuple[int, int]) -> int:
 def _gaussian_plan(triangle: Triangle, cost: Budget, protection: Protection) -> _Plan:
     """Discrete Gaussian noise, the response's cells weighted."""
     weight = box_response_weight(triangle)
-    squared = CELL_UNITS**2 * sensitivity_l2_squared(
-        triangle, protection.neighbors, protection.contributions, weight
-    )
+    squared = CELL_UNITS**2 * sensitivity_l2_squared(triangle, protection, weight)
     # As for k times the cells, so that j of a person's k rows cost j/k of eps (`in_parallel`).
     cells = len(triangle.cells) * protection.contributions
     sigma = discrete_sigma(squared, cells, cost.eps, cost.delta, largest_weight=weight)
@@ -243,7 +241,7 @@ def _divided(sigma: float, squared_weight: int) -> float:
 
 def _laplace_plan(triangle: Triangle, cost: Budget, protection: Protection) -> _Plan:
     """Discrete Laplace noise, calibrated by the L1 sensitivity."""
-    moved = sensitivity_l1(triangle, protection.neighbors, protection.contributions)
+    moved = sensitivity_l1(triangle, protection)
     scale = float_above(max(moved * CELL_UNITS / cost.eps, _LEAST_SCALE))
     size = len(triangle.cells)
     sds = (math.sqrt(laplace_variance(scale)),) * size
@@ -268,8 +266,7 @@ def _matrix_laplace_plan(triangle: Triangle, cost: Budget, protection: Protectio
         len(whole.columns) + 1,
         min(cost.eps, 1 / _LEAST_SCALE * CELL_UNITS),
         response_share(_EXPECTED_NORM * squared_norm),
-        protection.neighbors,
-        protection.contributions,
+        protection,
         squared_norm=squared_norm,
     )
     entries = np.array(triangle.cells, dtype=np.intp).reshape(-1, 2)

@@ -2,12 +2,12 @@ r"""Private histograms, with given bins or with a bin width chosen privately in 
 
 Ints
 ------
-Each row lies in one bin of one group, or counts for nothing. So the stacked counts change by at
+Each row lies in one bin of one group, or is excluded. So the stacked counts change by at
 most k in L1 (and k^2 in squared L2) when k rows appear or vanish, by 2k (2 k^2) when k rows are
 replaced: noise of scale k/eps or 2k/eps whatever the number of bins. Proof: a row is a unit vector
 or zero; the difference of two unit vectors has L1 norm at most 2 and squared L2 norm at most 2; k
-rows by the triangle inequality. Where n is public and there is one group, the rows that count for
-nothing are a further bin, at no cost, and the total is n less its noisy count.
+rows by the triangle inequality. Where n is public and there is one group, the excluded rows
+are a further bin, at no cost, and the total is n less its noisy count.
 
 Shares and their errors
 -----------------------

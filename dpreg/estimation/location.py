@@ -112,10 +112,10 @@ class Location:
         intercept : float
             b_0. Zero in a model without an intercept.
         tau : float
-            Brought between `LEAST_TAU` and the largest residual in the box.
+            Brought between `LEAST_TAU` and the largest residual within bounds.
         radius : float
-            Brought between 1 and the lesser of `LARGEST_RADIUS` and the largest |(1, u)| in the
-            box, then rounded down (by a part in 2**10 at most).
+            Brought between 1 and the lesser of `LARGEST_RADIUS` and the largest
+            |(1, u)| within bounds, then rounded down (by a part in 2**10 at most).
 
         Raises
         ------

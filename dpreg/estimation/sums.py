@@ -155,8 +155,7 @@ def accumulate(
     Parameters
     ----------
     chunks : iterable of (grid, labels)
-        Rows (m, d) from `to_grid`, and each row's group, -1 for none. A row with a NaN counts for
-        nothing.
+        Rows (m, d) from `to_grid`, and each row's group, -1 for none. A row with a NaN is excluded.
     columns, groups : int
     """
     totals = [Sums(0, (0,) * columns, (0,) * columns) for _ in range(groups)]

@@ -141,8 +141,8 @@ def bind(code: str, spec: Spec, types: Types, *, response: bool = False) -> Fact
         truths = isinstance(types[column], Boolean)
         if isinstance(types[column], Categorical) or (truths and not response):
             return coded_labels(code, Labels(column, None, "treatment", None), types[column])
-    expression = _bound(code, spec.expression, types)
-    interval = _interval(code, expression, types)
+    expression = bound(code, spec.expression, types)
+    interval = interval_of(code, expression, types)
     if interval.is_point:
         raise SchemaError(
             f"factor {shown(code)} is constant under the declared bounds of "
@@ -158,7 +158,7 @@ def _listed(columns: Iterable[str]) -> str:
     return ", ".join(shown(column) for column in columns)
 
 
-def _bound(code: str, expression: Expression, types: Types) -> Expression:
+def bound(code: str, expression: Expression, types: Types) -> Expression:
     """Resolve tests of levels, and refuse categories where numbers belong."""
     match expression:
         case LevelTest(column=column, level=level, equal=equal):
@@ -172,14 +172,14 @@ def _bound(code: str, expression: Expression, types: Types) -> Expression:
                         return _level_test(code, column, other.value, equal, types[column])
                     raise _not_numbers(code, name.column)
             return replace(
-                expression, left=_bound(code, left, types), right=_bound(code, right, types)
+                expression, left=bound(code, left, types), right=bound(code, right, types)
             )
         case Arithmetic(left=left, right=right):
             return replace(
-                expression, left=_bound(code, left, types), right=_bound(code, right, types)
+                expression, left=bound(code, left, types), right=bound(code, right, types)
             )
         case Negation(operand=operand) | Function(operand=operand):
-            return replace(expression, operand=_bound(code, operand, types))
+            return replace(expression, operand=bound(code, operand, types))
         case Name(column=column) if isinstance(types[column], Categorical):
             raise _not_numbers(code, column)
     return expression
@@ -209,7 +209,7 @@ def _level_test(
     return LevelTest(column, level, equal, list(kind.levels).index(level))
 
 
-def _interval(code: str, expression: Expression, types: Types) -> Interval:
+def interval_of(code: str, expression: Expression, types: Types) -> Interval:
     """Carry the schema's bounds to a factor."""
     columns = dict.fromkeys(names(expression))
     bounds = {}
@@ -228,8 +228,8 @@ def _interval(code: str, expression: Expression, types: Types) -> Interval:
 
 def _spline(code: str, spec: Spline, columns: tuple[str, ...], types: Types) -> Measure:
     """Bind a B-spline basis, whose columns lie in [0, 1] wherever it is defined."""
-    operand = _bound(code, spec.operand, types)
-    interval = _interval(code, operand, types)
+    operand = bound(code, spec.operand, types)
+    interval = interval_of(code, operand, types)
     slack = SPLINE_TOLERANCE * (spec.upper - spec.lower)
     if interval.lo < spec.lower - slack or interval.hi > spec.upper + slack:
         raise FormulaError(

@@ -158,7 +158,7 @@ class Design:
                 else:
                     (response,) = factor_values([self._response], cells, complete).values()
                     scale(response[0], self.response, row)
-            if way.columns:  # what went straight is NaN where it is missing
+            if way.columns:  # what took the fast path is NaN where it is missing
                 complete &= ~np.isnan(out).any(axis=0)
             out[:, ~complete] = 0.0
             slots = tuple(group.slots(values, complete) for group in groups)

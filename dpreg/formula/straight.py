@@ -54,7 +54,7 @@ class Straight:
 
 @dataclass(frozen=True, slots=True)
 class ShortWay:
-    """Which columns of a design go straight, and what the others still need.
+    """Which columns of a design take the fast path, and what the others still need.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ def short_way(
     response: tuple[Factor, Column],
     types: Mapping[str, ColumnType],
 ) -> ShortWay:
-    """Find the columns of a design that go straight.
+    """Find the columns of a design that take the fast path.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def short_way(
 
 
 def _straight(factor: Factor, column: Column, types: Mapping[str, ColumnType]) -> Straight | None:
-    """Return how a column goes straight, where it may: see the module."""
+    """Return how a column takes the fast path, where it may: see the module."""
     if not isinstance(factor, Measure) or not factor.plain:
         return None
     (raw,) = factor.columns

@@ -48,7 +48,7 @@ def laws_for_choice(seen: Seen) -> tuple[Released, ...]:
     """Return the law of the last look under each of `priors`.
 
     With fewer rows than half of those that looks need even their number may be noise, and with it
-    all that limits and errors are made of: then nothing is told.
+    all that limits and errors are made of: then nothing is known.
     """
     release = seen.releases[-1]
     point, phi = release.point, _dispersion(release, seen.family, seen.rows)
@@ -83,8 +83,8 @@ def moved(release: Release, family: Family) -> Floats:
     """Return by what a score moves with the fit: H, less what is cut whatever the fit is.
 
     Of a locating look residuals are cut at tau; where they are normal their mean square as cut says
-    what share of them is within. Where noise has thrown the fit off it is none, and nothing is
-    told by the score.
+    what share of them is within. Where noise has made the fit diverge it is none, and nothing is
+    known from the score.
     """
     if not release.together or family.blind:
         return release.information

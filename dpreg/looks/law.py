@@ -292,7 +292,7 @@ def residual_variance(release: Release, one: Law, found: Fit) -> float:
     if release.middle is None:
         return usual
     squares = float(release.middle[0, 0])
-    if squares <= TUNING.shown * math.sqrt(2) * release.middle_sd:
+    if squares <= 2 * math.sqrt(2) * release.middle_sd:
         return usual
     return max(squares - one.rows * found.step**2, TUNING.least * squares) / freedom
 

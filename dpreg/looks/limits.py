@@ -75,7 +75,7 @@ def fit_limits(
 
 
 def farthest(point: Point, family: Family, described: Described) -> tuple[float, float]:
-    """Return the largest trace and the longest score that a row in the box can have at a point.
+    """Return the largest trace and the longest score that a row within its bounds can have.
 
     Neither is a proof's: rows are limited whatever it says.
     """

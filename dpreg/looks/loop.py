@@ -33,7 +33,7 @@ class RowsOfLooks(Protocol):
         """What of the stored columns is what."""
 
     def box(self) -> Box:
-        """Release the moments of the rows in the box."""
+        """Release the moments of the rows on the unit scale."""
 
     def fitting(
         self,
@@ -85,7 +85,7 @@ class Seen:
 
 
 def look(rows: RowsOfLooks, family: Family) -> Seen:
-    """Look as often as the plan allows: at the box, nearer and nearer, last with all that is left.
+    """Look as often as the plan allows: on the unit scale, nearer and nearer, last with the rest.
 
     With delta all looks but the first are fitting looks. At pure eps they are locating looks, and
     the last takes its information from the one before. Where terms are chosen all are locating.
@@ -107,7 +107,7 @@ def look(rows: RowsOfLooks, family: Family) -> Seen:
         point, moved = advance(release, family, count, first=place == 0)
         hidden = moved.least < TUNING.least and (place < 1 or moved.least > seen)
         seen = max(moved.least, 0.0)
-        shown = release.shown or not family.dispersed
+        shown = release.trace >= TUNING.shown * release.trace_sd or not family.dispersed
         done = moved.step <= TUNING.moved and shown and not hidden
         if plan.locating:
             if done or not math.isfinite(family.limits[0]):

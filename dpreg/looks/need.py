@@ -1,4 +1,4 @@
-r"""How many rows a staged release needs: a rule of public numbers alone, before any charge.
+r"""How many rows an adaptive release needs: a rule of public numbers alone, before any charge.
 
 The last look whitens its rows, so that sum c^2 (1, u)(1, u)' is about n times the identity where
 all d directions are seen; then R^2 = d. They stand out from the noise where n exceeds nu, twice the

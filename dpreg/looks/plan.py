@@ -126,21 +126,13 @@ class LookPlan:
     def box_noise(self) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of the first look."""
         own, who = self.strength * self.box_share, self.protection
-        size = len(self.triangle.columns)
-        if self.persons and self.gaussian:
-            weight = response_weight(_BOX_SIGNAL * size)
-            return located_gaussian(
-                size + 1, weight, own, who.neighbors, who.contributions, person=who.person
-            )
         if self.persons:
-            share = response_share(_BOX_SIGNAL * size)
-            return located_matrix_laplace(
-                size + 1, share, own, who.neighbors, who.contributions, person=who.person
-            )
+            size = len(self.triangle.columns)
+            return self._located(size + 1, own, _BOX_SIGNAL * size)
         if self.gaussian:
-            return box_gaussian(self.triangle, own, who.neighbors, who.contributions)
+            return box_gaussian(self.triangle, own, who)
         share = response_share(_BOX_SIGNAL * (self.triangle.dimension - 1))
-        return box_matrix_laplace(self.triangle, share, own, who.neighbors, who.contributions)
+        return box_matrix_laplace(self.triangle, share, own, who)
 
     def fit_noise(self, share: Fraction, *, last: bool) -> FitNoise:
         """Return the noise of a fitting look."""
@@ -153,32 +145,20 @@ class LookPlan:
                 self.protection,
                 information=h,
                 middle="matrix" if last else "trace",
-                tail=_share(TUNING.tail) if last else Fraction(0),
+                tail=_share(TUNING.early) if last else Fraction(0),
             )
-        trace = tail = _share(TUNING.tail)
+        trace = tail = _share(TUNING.early)
         shares = Fraction(0), 1 - trace - tail, trace
         return pure_fit(self.columns, own, self.protection, shares=shares, tail=tail)
 
     def locating_noise(self, share: Fraction, signal: float) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of a locating look, where R^2 |theta|^2 is expected to be `signal`."""
-        who = self.protection
+        return self._located(self.columns + 1, self.strength * share, signal)
+
+    def _located(self, size: int, own: Fraction, signal: float) -> GaussianLook | MatrixLaplaceLook:
         if self.gaussian:
-            return located_gaussian(
-                self.columns + 1,
-                response_weight(signal),
-                self.strength * share,
-                who.neighbors,
-                who.contributions,
-                person=who.person,
-            )
-        return located_matrix_laplace(
-            self.columns + 1,
-            response_share(signal),
-            self.strength * share,
-            who.neighbors,
-            who.contributions,
-            person=who.person,
-        )
+            return located_gaussian(size, response_weight(signal), own, self.protection)
+        return located_matrix_laplace(size, response_share(signal), own, self.protection)
 
     @property
     def most(self) -> int:

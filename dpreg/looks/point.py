@@ -1,6 +1,6 @@
 """Where a look is taken: public coordinates, and the fit that residuals are measured from.
 
-With columns x in the box, a point has a centre m, a whitening L, slopes b and a middle a:
+With columns x on the unit scale, a point has a centre m, a whitening L, slopes b and a middle a:
 
     u = L (x - m),    v = (1, u),    eta = a + b'(x - m) (+ an offset).
 

@@ -24,8 +24,8 @@ trials becomes 0.
 multiplied by one factor of at most 1 that brings the sum of their squares to 2**40, and so is the
 sum of f over the rows. Blindly that factor is of the sum of g ebar |v| / (wbar^(1/2) S). At a
 locating look one factor serves k and f, and f has another. Sums saturate
-(`dpreg.sources.together`): a saturated sum of squares says too little, and its person counts for
-nothing.
+(`dpreg.sources.together`): a saturated sum of squares says too little, and its person
+is excluded.
 
 Statement. For every table, chunk, order of rows, engine, number of threads and BLAS:
 

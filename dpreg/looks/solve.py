@@ -1,6 +1,6 @@
 """Linear algebra on released numbers, which may be anything that noise makes of them.
 
-Nothing here raises for any float64 array: what is not finite is brought back to large numbers, and
+Nothing here raises for any float64 array: what is not finite is replaced by large numbers, and
 what has no inverse gets one of its eigenvalues that stand above rounding.
 
 Tested in `tests/looks/test_law.py`.

@@ -56,7 +56,7 @@ class Taken(ABC):
 
     @abstractmethod
     def _moments(self) -> Moments:
-        """Return the sums of the rows in the box."""
+        """Return the sums of the rows on the unit scale."""
 
     @abstractmethod
     def _sums(
@@ -69,7 +69,7 @@ class Taken(ABC):
         """Return noise for a share of what all looks cost; the last takes what is left."""
 
     def box(self) -> Box:
-        """Release the moments of the rows in the box."""
+        """Release the moments of the rows on the unit scale."""
         noise = self.plan.box_noise()
         if self.plan.persons:
             return self._box_of_persons(noise)

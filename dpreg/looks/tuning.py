@@ -27,9 +27,9 @@ class Tuning:
 
     Attributes
     ----------
-    early, early_pure : float
-        Share of mu^2, or of eps, of each look but the last. Shares of .08, then .06, do as well;
-        at pure eps .15, .2 and .3 held .97 unmarked at width 3.9, where .2 hold .94 at 3.75.
+    early : float
+        Share of mu^2 of each look but the last; also the tail's share of the last look, and the
+        trace's at pure eps (.02 and .08 do no better). Shares of .08, then .06, do as well.
     looks, looks_pure : int
         How many of them there may be between the first and the last. With Gaussian noise as many
         are made as are needed.
@@ -45,9 +45,6 @@ class Tuning:
     information, information_early : float
         H's share of a fitting look: the last one's, and that of one in between. With .15 for both
         rare levels hold less (`diamonds_I1` .4 for .96).
-    tail : float
-        The tail's share of the last look, and at pure eps the trace's. Without the tail (`heavy`)
-        intervals of prices on sizes hold 0 to .3 of the time.
     loud : float
         The norm of H's noise over n. Less hides fewer directions and limits more rows; at .2 and
         with a share of .2 widths were a tenth larger and hidden columns held less.
@@ -60,11 +57,14 @@ class Tuning:
         of the time where they hold .93; at 1.3 or tau of 1.7 they are a tenth and a fifth wider.
     heavy : float
         Share of squared scores beyond half their limit from where on few rows carry the fit. Normal
-        scores have less than .1, tables whose intervals failed .29 and more. Without, widths are
-        .82 and unmarked slopes hold .91 where they hold .96.
+        scores have less than .1, tables whose intervals failed .27 and more. Without this rule
+        widths are .82, unmarked slopes hold .91 for .96, and those of prices on sizes 0 to .3.
     moved : float
         Another look is made in between while a step is longer (a row, in units of phi): at 1
         unmarked slopes hold .92, at .1 they hold as well and errors are .04 larger.
+    shown : float
+        The same while the mean square of scores stands fewer of its noise's sd above 0: limits
+        follow it. Right models with an R-squared of .997 are twice as wide at 2.
     sure : float
         Norms of noise that an eigenvalue must stand above to be taken for shown: at 1 hidden
         columns hold less, at .3 widths are a tenth larger. The part of what a look showed of the
@@ -87,7 +87,6 @@ class Tuning:
     """
 
     early: float = 0.07
-    early_pure: float = 0.20
     looks: int = 3  # work
     looks_pure: int = 2  # work
     choosing: tuple[float, ...] = (0.15, 0.10)
@@ -98,7 +97,6 @@ class Tuning:
     fresh_first: float = 0.25
     information: float = 0.12
     information_early: float = 0.35
-    tail: float = 0.05
     loud: float = 0.15
     limit: float = 0.5
     radius: float = 1.4
@@ -109,11 +107,20 @@ class Tuning:
     residual_blind: float = 0.8
     heavy: float = 0.25
     moved: float = 0.5
+    shown: float = 4.0
     sure: float = 0.7
     longest: float = 2.0
     least: float = 0.5
     prior: float = 4.0
     guess: float = 0.5
+
+    @property
+    def early_pure(self) -> float:
+        """Share of eps of each look but the last, which has two such shares.
+
+        Errors are half as large again with .15 in the place of a fifth.
+        """
+        return 1 / (self.looks_pure + 3)
 
 
 TUNING: Final = Tuning()

@@ -34,7 +34,7 @@ def rows_of_table(n: object) -> int:
 
 
 def check_asked(n: object, eps: object) -> None:
-    """Refuse a plan that is told neither n nor eps."""
+    """Refuse a plan that is given neither n nor eps."""
     if n is None and eps is None:
         raise ArgumentError("give n, eps or both: the one left out is what is found.")
 

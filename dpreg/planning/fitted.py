@@ -207,7 +207,7 @@ def _median(part: Floats, none: Bools) -> Floats:
 
 
 def fitted_once(asked: AskedFit, eps: float, rows: Rows, n: int) -> Fitted:
-    """Predict one look in the box that takes the whole budget: ``method="gram"``."""
+    """Predict one look on the unit scale that takes the whole budget: ``method="gram"``."""
     plan, x, y = asked.planned(eps), rows.z[:, :-1], rows.z[:, -1]
     sd = replace(plan, strength=plan.strength / plan.box_share).box_noise().sd
     d, scale = x.shape[1], n / len(x)

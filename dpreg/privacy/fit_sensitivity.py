@@ -3,7 +3,7 @@ r"""How much one unit can move what a fitting look releases, with proofs.
 A *unit* is one row; or, where the call names persons, all rows of one person, summed before they
 are limited. To a fitting look unit i brings integers: rows k whose products are summed, H_i =
 sum k k', with tr H_i <= 2**40, and a score f_i with |f_i|^2 <= 2**40. Nothing else is asked of
-them. H_i is positive semidefinite, of any rank. A unit that counts for nothing is zero.
+them. H_i is positive semidefinite, of any rank. A unit that is excluded is zero.
 
 Released are, over all units and in units of 2**-40, the information H = sum H_i, the score
 s = 2**20 sum f_i, and the middle: the matrix M = sum f_i f_i', or its trace t = sum |f_i|^2.
@@ -15,7 +15,7 @@ Units
 is replaced under replace-one and added or removed under add-remove, however many rows the person
 owns and `contributions` keeps. Else they differ by up to k = `contributions` units.
 *Proof.* A person's unit is a function of that person's kept rows, and these of that person's rows
-alone. A person all of whose rows count for nothing is a zero unit. QED
+alone. A person all of whose rows are excluded is a zero unit. QED
 
 With k units every bound below is k times as large, in whatever norm: the triangle inequality, unit
 by unit. j of the k units move it by j/k of that.

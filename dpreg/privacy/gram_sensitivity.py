@@ -66,7 +66,7 @@ from fractions import Fraction
 from itertools import chain, repeat
 
 from dpreg.errors import ArgumentError
-from dpreg.privacy.protection import check_contributions, check_neighbors
+from dpreg.privacy.protection import Protection
 
 __all__ = [
     "CELL_UNITS",
@@ -173,33 +173,31 @@ def layout(columns: Sequence[int], exclusive: Sequence[Sequence[int]] = ()) -> T
     return Triangle(columns, groups, tuple(cells))
 
 
-def sensitivity_l1(triangle: Triangle, neighbors: str, contributions: int) -> Fraction:
+def sensitivity_l1(triangle: Triangle, protection: Protection) -> Fraction:
     """Return the L1 sensitivity of the released cells, in units of one (see the module)."""
-    check_neighbors(neighbors)
     most = Fraction(triangle.most_cells)
     groups = len(triangle.groups)
-    if neighbors == "replace-one" and groups:
+    if protection.changes == 2 and groups:
         single = triangle.singles
         crossing = single - 1 if triangle.intercept else single
         both = Fraction(single**2, 2) + 2 * groups * crossing + 2 * groups + groups * (groups - 1)
         most = max(most, both)
-    return check_contributions(contributions) * most
+    return protection.contributions * most
 
 
 def sensitivity_l2_squared(
-    triangle: Triangle, neighbors: str, contributions: int, response_weight: int = 1
+    triangle: Triangle, protection: Protection, response_weight: int = 1
 ) -> int:
     """Return the squared L2 sensitivity of the released cells, in units of one.
 
     `response_weight` is g: a cell (i, y) counts sqrt(g) times, the cell (y, y) g times.
     """
-    check_neighbors(neighbors)
     if response_weight < 1:
         raise ArgumentError("response_weight must be at least 1")
     weight, groups = response_weight, len(triangle.groups)
     total = triangle.dimension - 1 + weight
     squares = (total**2 + triangle.dimension - 1 + weight**2) // 2
     most = squares - groups if triangle.intercept else squares + 1
-    if neighbors == "replace-one":
+    if protection.changes == 2:
         most = max(most, total**2 + (0 if triangle.intercept else groups))
-    return check_contributions(contributions) ** 2 * most
+    return protection.contributions**2 * most

@@ -77,7 +77,7 @@ from typing import Final
 
 from dpreg.errors import ArgumentError
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.protection import check_contributions, check_neighbors
+from dpreg.privacy.protection import Protection
 
 __all__ = ["located_l2_squared", "located_weights", "response_weight"]
 
@@ -104,27 +104,25 @@ def response_weight(signal: float) -> Fraction:
     return Fraction(max(round(wanted * _WEIGHT_UNITS), 1), _WEIGHT_UNITS)
 
 
-def located_l2_squared(weight: Fraction, neighbors: str, contributions: int) -> Fraction:
+def located_l2_squared(weight: Fraction, protection: Protection) -> Fraction:
     """Return D^2, the squared Frobenius sensitivity of weighted located rows (see the module).
 
     Parameters
     ----------
     weight : Fraction
         g, above 0.
-    neighbors : {"replace-one", "add-remove"}
-    contributions : int
-        k, the rows that one person may own.
+    protection : Protection
+        k is its `contributions`.
 
     Returns
     -------
     Fraction
         In squared integer units: moments are integers over 2**40.
     """
-    check_neighbors(neighbors)
     if weight <= 0:
         raise ArgumentError(f"the response's weight must be positive, got {weight}")
-    rows = 2 if neighbors == "replace-one" else 1
-    return rows * (check_contributions(contributions) * (1 + Fraction(weight)) * CELL_UNITS) ** 2
+    k = protection.contributions
+    return protection.changes * (k * (1 + Fraction(weight)) * CELL_UNITS) ** 2
 
 
 def located_weights(size: int, weight: Fraction) -> dict[tuple[int, int], Fraction]:

@@ -5,15 +5,15 @@ A look releases M = sum z z', D x D integers in units of 2**-40, plus the noise 
 - `GaussianLook`, for looks that share one (eps, delta) (`dpreg.privacy.looks`);
 - `MatrixLaplaceLook`, for pure eps (`dpreg.privacy.matrix_laplace`).
 
-Each fits two kinds of rows: those in the box [-1, 1] (`gram_sensitivity`), as at a first look, and
-located ones (`located_sensitivity`), as at the later looks. Neither reads a row. A fitted noise is
-public: everything in it follows from the arguments.
+Each fits two kinds of rows: those on the unit scale [-1, 1] (`gram_sensitivity`), as at a first
+look, and located ones (`located_sensitivity`), as at the later looks. Neither reads a row. A fitted
+noise is public: everything in it follows from the arguments.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
@@ -68,18 +68,15 @@ class GaussianLook:
         The scale of each number drawn, in units of 2**-40.
     mu_squared : Fraction
         r_j^2, the look's part of what all looks share.
-    neighbors, contributions : str, int
-    person : str or None
-        Whose rows were limited by their sum, if they were (`Protection.sums`).
+    protection : Protection
+        Of `Protection.sums`, where rows of a person were limited by their sum.
     """
 
     size: int
     cells: tuple[Places, ...]
     scales: tuple[float, ...]
     mu_squared: Fraction
-    neighbors: str
-    contributions: int
-    person: str | None = None
+    protection: Protection
     mechanism: ClassVar[str] = "gaussian"
     degrees: ClassVar[None] = None
 
@@ -121,15 +118,13 @@ class MatrixLaplaceLook:
         c_1..c_D in units of 2**-40.
     eps : Fraction
         What the look costs.
-    neighbors, contributions, person : str, int, str or None
+    protection : Protection
         As for `GaussianLook`.
     """
 
     scales: tuple[int, ...]
     eps: Fraction
-    neighbors: str
-    contributions: int
-    person: str | None = None
+    protection: Protection
     mechanism: ClassVar[str] = "matrix-laplace"
 
     @property
@@ -161,18 +156,11 @@ class MatrixLaplaceLook:
 
 def _bound(noise: GaussianLook | MatrixLaplaceLook) -> Stability:
     """Return the bound that a look's noise was fitted to; the mechanism's module proves it."""
-    protection = Protection(noise.neighbors, noise.contributions, noise.person)
-    return Stability(protection=protection, mechanisms=(noise.mechanism,), summed=True)
+    return Stability(protection=noise.protection, mechanisms=(noise.mechanism,), summed=True)
 
 
 def located_gaussian(
-    size: int,
-    weight: Fraction,
-    mu_squared: Fraction,
-    neighbors: str,
-    contributions: int,
-    *,
-    person: str | None = None,
+    size: int, weight: Fraction, mu_squared: Fraction, protection: Protection
 ) -> GaussianLook:
     """Fit Gaussian noise to located rows of `size` places, the response last.
 
@@ -184,27 +172,19 @@ def located_gaussian(
         g, the response's weight (`located_sensitivity.response_weight`).
     mu_squared : Fraction
         The look's part of r^2 (`looks.looks_ratio`).
-    neighbors : {"replace-one", "add-remove"}
-    contributions : int
-        Rows that one person may own.
-    person : str, optional
-        The column that names persons whose rows are limited by their sum: a person is one unit
-        then, whatever `contributions` (`located_sensitivity`, "Persons").
+    protection : Protection
+        Where it names persons, rows are limited by their sum: a person is one unit then, whatever
+        `contributions` (`located_sensitivity`, "Persons").
     """
-    whom = Protection(neighbors, contributions, person).sums
-    squared = located_l2_squared(weight, neighbors, whom.contributions)
+    squared = located_l2_squared(weight, protection.sums)
     weights = located_weights(size, weight)
     sigma = look_scale(squared, mu_squared)
     cells = tuple((cell,) for cell in weights)
     scales = tuple(weighted_scale(sigma, square) for square in weights.values())
-    return GaussianLook(
-        size, cells, scales, mu_squared, whom.neighbors, whom.contributions, whom.person
-    )
+    return GaussianLook(size, cells, scales, mu_squared, protection.sums)
 
 
-def box_gaussian(
-    triangle: Triangle, mu_squared: Fraction, neighbors: str, contributions: int
-) -> GaussianLook:
+def box_gaussian(triangle: Triangle, mu_squared: Fraction, protection: Protection) -> GaussianLook:
     """Fit Gaussian noise to rows in the box [-1, 1], the constant among their places.
 
     The response's weight is the public one of `box_response_weight`.
@@ -214,20 +194,22 @@ def box_gaussian(
     triangle : Triangle
         The cells (`gram_sensitivity.layout`), with the constant: a look counts its rows even where
         the model has no intercept.
-    mu_squared, neighbors, contributions
+    mu_squared : Fraction
         As for `located_gaussian`.
+    protection : Protection
+        Of rows, whoever is named: they are not summed.
     """
     _with_constant(triangle)
     weight, last = box_response_weight(triangle), len(triangle.columns)
-    squared = sensitivity_l2_squared(triangle, neighbors, contributions, weight) * CELL_UNITS**2
+    squared = sensitivity_l2_squared(triangle, protection, weight) * CELL_UNITS**2
     sigma = look_scale(squared, mu_squared)
     scales = tuple(weighted_scale(sigma, weight ** cell.count(last)) for cell in triangle.cells)
     cells = tuple(triangle.places(cell) for cell in triangle.cells)
-    return GaussianLook(last + 1, cells, scales, mu_squared, neighbors, contributions)
+    return GaussianLook(last + 1, cells, scales, mu_squared, replace(protection, person=None))
 
 
 def box_response_weight(triangle: Triangle) -> int:
-    """Return g of a Gaussian look at the box.
+    """Return g of a Gaussian look on the unit scale.
 
     With an expected |theta|^2 of 1/4 (B + 1/g)(D - 1 + g)^2 is least at g = sqrt(2 D - 1) - 1, D
     the triangle's dimension; rounded to an integer of at least 1.
@@ -236,44 +218,31 @@ def box_response_weight(triangle: Triangle) -> int:
 
 
 def located_matrix_laplace(
-    size: int,
-    share: Fraction,
-    eps: Fraction,
-    neighbors: str,
-    contributions: int,
-    *,
-    person: str | None = None,
+    size: int, share: Fraction, eps: Fraction, protection: Protection
 ) -> MatrixLaplaceLook:
     """Fit matrix-Laplace noise to located rows of `size` places, the response last.
 
     `share` is a, the response's share of the norm (`matrix_laplace.response_share`); `eps` what the
     look costs; the rest as for `located_gaussian`.
     """
-    whom = Protection(neighbors, contributions, person).sums
-    scales = matrix_laplace_scales(size, eps, share, neighbors, whom.contributions)
-    return MatrixLaplaceLook(scales, eps, neighbors, whom.contributions, person)
+    scales = matrix_laplace_scales(size, eps, share, protection.sums)
+    return MatrixLaplaceLook(scales, eps, protection.sums)
 
 
 def box_matrix_laplace(
-    triangle: Triangle, share: Fraction, eps: Fraction, neighbors: str, contributions: int
+    triangle: Triangle, share: Fraction, eps: Fraction, protection: Protection
 ) -> MatrixLaplaceLook:
-    """Fit matrix-Laplace noise to rows in the box [-1, 1], the constant among their places.
+    """Fit matrix-Laplace noise to rows on the unit scale [-1, 1], the constant among their places.
 
     A row's columns have a squared norm of at most `triangle.dimension` - 1, where a factor counts
     as one. All D x D entries get noise, those that are known to be equal or zero among them.
     """
     _with_constant(triangle)
-    scales = matrix_laplace_scales(
-        len(triangle.columns) + 1,
-        eps,
-        share,
-        neighbors,
-        contributions,
-        squared_norm=triangle.dimension - 1,
-    )
-    return MatrixLaplaceLook(scales, eps, neighbors, contributions)
+    size, squared = len(triangle.columns) + 1, triangle.dimension - 1
+    scales = matrix_laplace_scales(size, eps, share, protection, squared_norm=squared)
+    return MatrixLaplaceLook(scales, eps, replace(protection, person=None))
 
 
 def _with_constant(triangle: Triangle) -> None:
     if not triangle.intercept:
-        raise ArgumentError("a look at the box holds the constant, to count its rows")
+        raise ArgumentError("a look on the unit scale holds the constant, to count its rows")

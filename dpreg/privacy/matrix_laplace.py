@@ -5,7 +5,7 @@ Setting
 A row is an integer vector t of D places, the response last; the release is M = sum t t', symmetric,
 in units of 2**-40. Public integer bounds hold for every row: the columns' squares sum to at most
 n 2**40, the response's square is at most 2**40. For located rows n = 1 (see
-`dpreg.privacy.located_sensitivity`); for rows in the box n is the number of columns, the 0/1
+`dpreg.privacy.located_sensitivity`); for rows on the unit scale n is the number of columns, the 0/1
 columns of one factor counting as one.
 
 The noise is N = W1 - W2, independent Wisharts with nu = D + 1 degrees of freedom and the same scale
@@ -82,7 +82,7 @@ import numpy as np
 from dpreg.arrays import Floats
 from dpreg.errors import ArgumentError
 from dpreg.privacy.gram_sensitivity import CELL_UNITS
-from dpreg.privacy.protection import check_contributions, check_neighbors
+from dpreg.privacy.protection import Protection
 from dpreg.privacy.scales import check_eps, check_scales
 
 __all__ = [
@@ -123,8 +123,7 @@ def matrix_laplace_scales(
     size: int,
     eps: Fraction,
     share: Fraction,
-    neighbors: str,
-    contributions: int,
+    protection: Protection,
     *,
     squared_norm: int = 1,
 ) -> tuple[int, ...]:
@@ -138,9 +137,8 @@ def matrix_laplace_scales(
         What the look costs.
     share : Fraction
         a in (0, 1), from `response_share`.
-    neighbors : {"replace-one", "add-remove"}
-    contributions : int
-        k, the rows that one person may own.
+    protection : Protection
+        k is its `contributions`.
     squared_norm : int
         n: the columns' squares sum to at most this, in stored units.
 
@@ -149,14 +147,12 @@ def matrix_laplace_scales(
     ArgumentError
         For arguments out of range, and for an eps so small that a scale leaves 2**200.
     """
-    check_neighbors(neighbors)
     check_eps(eps)
     if not 0 < share < 1:
         raise ArgumentError(f"the response's share must lie between 0 and 1, got {share}")
     if size < 1 or squared_norm < 0:
         raise ArgumentError("a row has at least one place, and its squared norm is not negative")
-    rows = check_contributions(contributions)
-    unit = rows * CELL_UNITS / ((1 if neighbors == "replace-one" else 2) * Fraction(eps))
+    unit = protection.contributions * protection.changes * CELL_UNITS / (2 * Fraction(eps))
     columns, response = math.ceil(squared_norm * unit / (1 - share)), math.ceil(unit / share)
     check_scales(columns, response)
     return (max(columns, 1),) * (size - 1) + (response,)

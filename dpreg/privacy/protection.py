@@ -82,7 +82,7 @@ class Protection:
         """The same where a person's rows are summed first, and limits are put on the sum.
 
         Where `person` names whose rows they are, such a sum is one unit however many rows are in
-        it: `contributions` counts for nothing. Proof: `dpreg.privacy.fit_sensitivity`.
+        it: `contributions` has no effect. Proof: `dpreg.privacy.fit_sensitivity`.
         """
         return self if self.person is None else replace(self, contributions=1)
 

@@ -232,7 +232,7 @@ def _assumed(result: Released) -> str:
         "Formula, schema, the call's arguments and the table's column names are public; none of "
         "them was taken from the rows.",
         "Values outside declared bounds are clipped to them. A row with a missing or undeclared "
-        "value in a column that the call needs counts for nothing, or as the call's documentation "
+        "value in a column that the call needs is excluded, or as the call's documentation "
         "says.",
     ]
     if claim.neighbors == "replace-one" and claim.person is None:

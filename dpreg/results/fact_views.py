@@ -103,7 +103,7 @@ def _count(number: int) -> str:
     return f"{number:,}" if number < 10**12 else f"{Decimal(number):.3e}"
 
 
-# What was spent is told of eps and delta: pure noise costs no delta, whatever the call allows.
+# What was spent is shown of eps and delta: pure noise costs no delta, whatever the call allows.
 _FACTS: Final[Mapping[str, Callable[[Any], str | None]]] = {
     "Neighbors": lambda r: r.claim.neighbors,
     "Contributions": lambda r: "all" if r.claim.whole else str(r.claim.contributions),
@@ -126,7 +126,9 @@ _FACTS: Final[Mapping[str, Callable[[Any], str | None]]] = {
     "Success": lambda r: r.success,
     "Family": lambda r: r.family,
     "Link": lambda r: r.link,
-    "Scale": lambda r: "not released" if r.error_variance is None else fixed(r.error_variance),
+    "Scale": lambda r: (
+        fixed(r.error_variance) if math.isfinite(r.error_variance or math.nan) else "not released"
+    ),
     "Converged": lambda r: "yes" if r.converged else "no",
     "Offset": lambda r: r.offset,
     "Trials": lambda r: r.trials,

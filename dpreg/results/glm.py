@@ -77,11 +77,11 @@ class GLMResults(RegressionResults):
         The dispersion phi; read it as `scale`: 1 for "binomial" and "poisson". Standard errors
         allow for another one.
     looks : tuple of Look
-        The first is of rows (1, x, y) in the box. A later one has the information in its `cells`,
-        the score in their last row and column, and the sum of squared scores in the end; its
-        `radius` is the square root of the limit of a row's information, its `width` the limit of a
-        row's score, and `center` the fit that it was at. All are as released. Scores of counts are
-        of residuals with caps of their own in each row, mended for what these take off.
+        The first is of rows (1, x, y) on the unit scale. A later one has the information in its
+        `cells`, the score in their last row and column, and the sum of squared scores in the end;
+        its `radius` is the square root of the limit of a row's information, its `width` the limit
+        of a row's score, and `center` the fit that it was at. All are as released. Scores of
+        counts are of residuals with caps of their own in each row, mended for what these take off.
     """
 
     kind: ClassVar[str] = "glm"

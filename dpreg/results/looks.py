@@ -1,4 +1,4 @@
-"""One look at the rows of a staged release, as it was released.
+"""One look at the rows of an adaptive release, as it was released.
 
 Tested in `tests/api/test_adaptive.py`.
 """
@@ -23,7 +23,7 @@ class Look:
     A row (1, x, y) in stored units is seen as z = (c, c u, clip(c^a e, -g, g)) with a = `power`,
     u = `whitening` x + `offset`, e = (y - `center`'(1, x)) / `width`,
     c = min(1, `radius` / norm of (1, u)) and g = min(`stretch`, `radius` / norm of (c, c u));
-    in the box u = x, e = y and c = g = 1.
+    on the unit scale u = x, e = y and c = g = 1.
 
     Parameters
     ----------
@@ -33,11 +33,11 @@ class Look:
     share : Fraction
         Of what the looks cost together: of mu^2 for Gaussian noise, of eps for matrix-Laplace.
     radius : float or None
-        R; None in the box.
+        R; None on the unit scale.
     width : float
         tau, in units of the stored response.
     opened : bool
-        Whether R and tau were opened beyond the usual, since the noise is small.
+        Whether R and tau were widened beyond the usual, since the noise is small.
     weight : float
         Mean squared weight c^2 of the complete rows, as released.
     cells, noise_sd : (D, D) arrays
@@ -50,7 +50,7 @@ class Look:
     stretch : float
         How many times farther than `width` residuals of rows that lie near may reach; from 1.
     power : float
-        Of the weight c that residuals are multiplied by: 1, or -1/2 where R was opened far.
+        Of the weight c that residuals are multiplied by: 1, or -1/2 where R was widened far.
     """
 
     mechanism: str
@@ -93,7 +93,7 @@ class ReleasedLook:
     limits : tuple of float
         How far a row may reach: A and S of a fitting look, R and tau of a locating one.
     information : (d, d) array
-        Sum of weighted v v'; in the box the moments of (1, x, y).
+        Sum of weighted v v'; on the unit scale the moments of (1, x, y).
     score : (d,) array
         Sum of weighted e v.
     middle : (d, d) array

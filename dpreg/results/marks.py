@@ -14,7 +14,7 @@ __all__ = ["ABOVE_NOISE", "explained", "letters", "mark"]
 
 ABOVE_NOISE: Final = "above noise"
 _LETTERS: Final = {
-    "not told from 0": "0",
+    "not significant": "0",
     "wide": "w",
     "narrow": "n",
     "too few rows to say": "?",
@@ -30,7 +30,7 @@ def mark(why: str | None) -> str:
 
 def _reasons(fit: RegressionResults, alpha: float) -> list[list[str]]:
     """Return what is to be said of each coefficient."""
-    zero = f"not told from 0 at the {100 * alpha:g}% level, which does not show it is 0"
+    zero = f"not significant at the {100 * alpha:g}% level, which does not show it is 0"
     return [
         [zero] * bool(p >= alpha and name != "Intercept")
         + [why for why in [fit.weak.get(name)] if why]

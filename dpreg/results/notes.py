@@ -1,4 +1,4 @@
-"""When each note is told: what released and public numbers say of a result, free of charge.
+"""When each note is shown: what released and public numbers say of a result, free of charge.
 
 The catalogue, ``notes.toml``, has a text and a severity for each name that stands here.
 """
@@ -44,7 +44,7 @@ Told = Iterator["Note"]
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A note as it is told: its name in the catalogue, whether it is severe, and its text."""
+    """A note as it is shown: its name in the catalogue, whether it is severe, and its text."""
 
     name: str
     severe: bool

@@ -75,7 +75,7 @@ def _screen(result: Any, alpha: float, *, ratios: bool) -> Iterable[Block]:
     yield Paragraph("Privacy", "formula, schema and the call are public; .privacy has the claim.")
     more = len(told) - len(severe)
     other = f"{more} more note{'s' * (more > 1)}" if more else "the budget"
-    yield Paragraph("Details", f"summary(full=True) has {other}; .trace has what errors come of.")
+    yield Paragraph("Details", f"summary(full=True) has {other}; .trace explains the errors.")
     yield from (Paragraph("Warning", note.text) for note in severe)
 
 
@@ -252,7 +252,7 @@ def _assumes(result: Any, fit: Any) -> str:
     if fit.method == "adaptive":
         unit = "rows" if fit.claim.person is None else "persons"
         if chosen:
-            return f"independent {unit}. Errors are robust, and do not count the choice."
+            return f"independent {unit}. Errors are robust, and do not allow for the choice."
         return f"independent {unit}. Errors are robust: the model may be wrong."
     if fit.kind == "glm":
         return f"independent rows whose mean is that of the model{chosen}."

@@ -18,7 +18,7 @@ __all__ = ["trace"]
 
 _LIMITS: Final = {
     "fitting": ("limit of a row's information (A)", "limit of a row's score (S)"),
-    "locating": ("limit of a row's columns (R)", "limit of a row's residual (tau)"),
+    "locating": ("limit of a row's columns (R)", "limit of a row's residual"),
     "box": (),
 }
 _RECORDED: Final = {
@@ -27,7 +27,7 @@ _RECORDED: Final = {
     "middle_sd": "sd of the noise in a cell of the scores' spread",
     "radius": "radius: limit of a row's columns",
     "width": "clip: limit of a row's residual",
-    "opened": "limits were opened: 1 yes, 0 no",
+    "opened": "limits were widened: 1 yes, 0 no",
     "weight": "mean weight of a row",
 }
 """What looks record, in words; of 0.2's looks the latter ones."""

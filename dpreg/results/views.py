@@ -34,7 +34,7 @@ _MANY_TERMS: Final = 40
 _MANY_BINS: Final = 20
 """A histogram of more bins is printed as a picture; `conf_int` has its intervals."""
 _BAR: Final = 24
-_KINDS: Final = {"box": "in the box", "locating": "to locate", "fitting": "to fit"}
+_KINDS: Final = {"box": "on the unit scale", "locating": "to locate", "fitting": "to fit"}
 
 
 def has_errors(fit: RegressionResults) -> bool:

@@ -1,7 +1,7 @@
 r"""Which rows of a person are kept, all or at most k, and why the rest of dpreg may count on it.
 
 With ``person="person_id"`` a table is a set of persons, each with all rows that spell one id
-(`dpreg.cells.spelling`); a row without an id counts for nothing. Of each person at most k =
+(`dpreg.cells.spelling`); a row without an id is excluded. Of each person at most k =
 `contributions` rows are **kept**, or all of them where a call limits what is summed over a person
 and not the rows (*All rows of a person*). All that a call computes is a function of the kept rows,
 and of a coin u for each person, uniform in [0, 1), which says what half or block all kept rows of
@@ -44,7 +44,7 @@ persons, if each has a row with an id.
 Statement
 ---------
 Let M be a function of a table that is DP when up to k rows appear or vanish (add-remove), or when
-up to k rows are replaced, any of which may be rows that count for nothing (replace-one). Then M of
+up to k rows are replaced, any of which may be rows that are excluded (replace-one). Then M of
 the kept rows is as private for the two relations above. If M sends each row to a group by a coin of
 its own, and composes what it makes of disjoint groups (`dpreg.privacy.budget.in_parallel`), it may
 use the person's coin in its place. One person's rows lie in one group.
@@ -54,7 +54,7 @@ Proof
 Fix the key of the priorities. A person's kept rows are a function of that person's rows alone: of
 their ids and cells, as a multiset. Hence neighbours keep the same rows of all common persons. Under
 add-remove the kept rows of one person, at most k, appear or vanish. Under replace-one i <= k kept
-rows vanish and j <= k appear. Pad both to k by rows that count for nothing, which change no sum, no
+rows vanish and j <= k appear. Pad both to k by rows that are excluded, which change no sum, no
 count and no score: then k rows are replaced. What M knows of the number of rows must not tell the
 padding: it is not told the number at all.
 

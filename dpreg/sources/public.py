@@ -24,7 +24,7 @@ What a kind may still do
     text, labels or dates which nobody declared, so that no budget is burned on a column of missing
     cells. The cost of that courtesy: whether the call is refused tells the curator what the
     container says of the column. Where the container inferred it, that is a fact about the rows; it
-    is told in an error message, before anything is released, and a declaration ends it.
+    is named in an error message, before anything is released, and a declaration ends it.
 
     Only the kinds known *before the charge* count. Chunks, partitions and record batches that come
     later are read cell by cell, whatever kinds they come as.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from dpreg.columns import ColumnType, Unbounded
 from dpreg.errors import ArgumentError, DataError, shown
@@ -18,7 +19,7 @@ from dpreg.sources.local import LocalSource
 from dpreg.sources.persons import Persons
 from dpreg.sources.public import check_columns
 
-__all__ = ["DOUBT", "Reader", "showing"]
+__all__ = ["DOUBT", "Reader", "RowTest", "showing"]
 
 DOUBT = "dpreg: does the schema say what is meant?"
 
@@ -36,6 +37,30 @@ def showing(progress: object) -> bool:
     return sys.stderr.isatty() if progress is None else progress
 
 
+class RowTest(Protocol):
+    """What says of each row, by itself, whether a call is about it: `dpreg.formula.where`."""
+
+    def read_with(self, columns: Mapping[str, ColumnType], /) -> dict[str, ColumnType]:
+        """Return a call's columns and those that the test reads."""
+
+    def blanked(self, chunk: Chunk, columns: Mapping[str, ColumnType], /) -> Chunk:
+        """Return some columns of a chunk, with missing cells in rows that fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Passing:
+    """A tally of rows of which those that fail a test have missing cells."""
+
+    tally: Tally
+    where: RowTest
+    columns: dict[str, ColumnType]
+
+    def __call__(self, chunks: Iterable[tuple[int, Chunk]]) -> Integers:
+        return self.tally(
+            (start, self.where.blanked(chunk, self.columns)) for start, chunk in chunks
+        )
+
+
 class Reader:
     """Makes the passes of one call.
 
@@ -49,6 +74,9 @@ class Reader:
         Whose rows they are: passes go through the rows that are kept of each person, in a table
         that this process reads after one pass to choose them. Chunks then hold whole persons, and
         `dpreg.sources.persons.PERSON` and `COIN` beside the columns that a pass asks for.
+
+    where : RowTest, optional
+        Which rows the call is about: all others are read as rows of missing cells.
 
     Attributes
     ----------
@@ -67,12 +95,18 @@ class Reader:
         "passes",
         "persons",
         "source",
+        "where",
     )
 
     def __init__(
-        self, source: Source, progress: bool | None = None, persons: Persons | None = None
+        self,
+        source: Source,
+        progress: bool | None = None,
+        persons: Persons | None = None,
+        where: RowTest | None = None,
     ) -> None:
         self.source = source
+        self.where = where
         self.persons = persons
         self.passes = 0
         self._columns: Mapping[str, ColumnType] = {}
@@ -128,6 +162,7 @@ class Reader:
 
     def _check(self, columns: Mapping[str, ColumnType]) -> None:
         threads(1)  # refuses what the passes would refuse after the charge
+        columns = self._with_tested(columns)
         self._columns = dict(columns)
         if self.persons is not None:
             columns = self.persons.read_with(columns)
@@ -155,7 +190,7 @@ class Reader:
     def every_row(self, columns: Mapping[str, ColumnType]) -> Reader:
         """Return a reader that brings all rows of each person, and counts on."""
         assert self.persons is not None
-        found = Reader(self.source, self._progress, replace(self.persons, rows=None))
+        found = Reader(self.source, self._progress, replace(self.persons, rows=None), self.where)
         found._check(columns)
         found._held, found.passes = self._held, self.passes
         return found
@@ -190,15 +225,23 @@ class Reader:
     ) -> Integers:
         """Make one pass; `what` is read for, in a word or two, names its bar."""
         source = self._read()
+        read = self._with_tested(columns)
+        if self.where is not None:
+            tally = _Passing(tally, self.where, dict(columns))
         with self._pass(what) as advance:
-            return source.total(columns, tally, positions=positions, advance=advance)
+            return source.total(read, tally, positions=positions, advance=advance)
 
     def chunks(self, columns: Mapping[str, ColumnType], what: str) -> Iterator[Chunk]:
         """Make one pass chunk by chunk, where `source` is a `LocalSource`."""
         source = self._read()
         assert isinstance(source, LocalSource)
         with self._pass(what) as advance:
-            yield from source.chunks(columns, advance=advance)
+            for chunk in source.chunks(self._with_tested(columns), advance=advance):
+                yield chunk if self.where is None else self.where.blanked(chunk, columns)
+
+    def _with_tested(self, columns: Mapping[str, ColumnType]) -> Mapping[str, ColumnType]:
+        """Return the columns that a pass reads for some columns: those that are tested, too."""
+        return columns if self.where is None else self.where.read_with(columns)
 
     def _read(self) -> Source:
         """Return what passes go through: the table, or rows of it that were kept."""

@@ -29,7 +29,7 @@ _TERMS: Final = 24
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class AdaptiveStudy(Study):
-    """Staged selection under several budgets, simulated. Curator only: do not release.
+    """Adaptive selection under several budgets, simulated. Curator only: do not release.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The default of dp_ols: looks where rows are enough, one release in the box where they are not."""
+"""The default of dp_ols: looks where rows are enough, and one release where they are not."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_errors_are_of_the_stated_size(delta):
     truth = smf.ols("y ~ x + z", data).fit().params
     runs = [adaptive(data=data, delta=delta, unsafe_seed=seed) for seed in range(60)]
     z = np.array([(run.params - truth) / run.bse_privacy for run in runs])
-    assert 0.7 < np.sqrt((z[:, 1:] ** 2).mean()) < 1.3
+    assert 0.65 < np.sqrt((z[:, 1:] ** 2).mean()) < 1.3  # the bound on what limits cut is wide
     gram = adaptive(data=data, delta=delta, method="gram", unsafe_seed=1)
     assert np.median([run.bse.iloc[1:] / gram.bse.iloc[1:] for run in runs]) < 0.9
 

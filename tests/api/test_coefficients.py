@@ -29,6 +29,13 @@ def test_columns_of_a_factor_exclude_each_other():
     assert exclusive_groups(DESIGN, [0, 1, 3]) == []
 
 
+def test_columns_of_a_product_with_a_number_do_not():
+    design = build_design("y ~ g + a:g", SCHEMA)
+    places = {term.name: term.columns for term in design.terms}
+    assert len(places["a:g"]) == 3
+    assert exclusive_groups(design, columns(design)) == [places["g"]]
+
+
 def wide_table(rows):
     rng = np.random.default_rng(0)
     return pd.DataFrame({"y": rng.uniform(-1, 1, rows), "k": rng.integers(0, 50, rows)})

@@ -291,3 +291,16 @@ def test_looks_use_all_rows_of_a_person_unless_a_cap_is_given(call, neighbors):
     assert not capped.claim.whole
     assert "at most one row was used" in capped.claim.sentence
     assert rows == pytest.approx(2_000, rel=0.01)
+
+
+@pytest.mark.parametrize("more", [{"formula": FORMULA}, {"formula": "g ~ x", "family": "binomial"}])
+@pytest.mark.parametrize("fit", ["fresh", "same", None])
+def test_a_choice_says_how_many_rows_of_a_person_it_used(more, fit):
+    asked = {"eps": 50, "delta": "1e-6", "schema": SCHEMA, "method": "adaptive", "person": "who"}
+    for rows in (None, 2):
+        result = dpreg.dp_select(
+            data=panel(people=300), contributions=rows, fit=fit, unsafe_seed=1, **asked, **more
+        )
+        held = [result] if result.regression is None else [result, result.regression]
+        assert len(held) == 1 + (fit is not None)
+        assert {one.claim.whole for one in held} == {rows is None}

@@ -9,6 +9,7 @@ import pytest
 import statsmodels.formula.api as smf
 
 import dpreg
+from dpreg.api import select_adaptive
 from dpreg.errors import ArgumentError, BudgetError, DataError, NotReleased
 from dpreg.results.looks import ReleasedLook
 from dpreg.sources import as_source
@@ -93,6 +94,22 @@ def test_coefficients_of_the_look_that_chose_are_beside_all_candidates():
     gaps = (exact.params - theirs.params[exact.params.index]) / theirs.bse[exact.params.index]
     assert np.abs(gaps).max() < 0.8  # narrow: rows far out count less, whatever eps is
     assert set(exact.regression.marks) == {"narrow"}
+
+
+def test_all_looks_know_which_columns_are_levels(monkeypatch):
+    seen = []
+    for name in ("look", "look_at_chosen"):
+        honest = getattr(select_adaptive, name)
+
+        def noted(rows, *more, honest=honest, **named):
+            seen.append([rows.described.columns.index(j) for j in rows.described.levels])
+            return honest(rows, *more, **named)
+
+        monkeypatch.setattr(select_adaptive, name, noted)
+    result = chosen("y ~ a + g + c", eps=20, fit="fresh", unsafe_seed=5)
+    levels = [name.startswith("g") for name in result.regression.params.index if name[0] != "I"]
+    assert len(seen[0]) == 2
+    assert seen[1] == np.flatnonzero(levels).tolist()
 
 
 def test_a_copy_is_in_a_group_and_never_dropped():

@@ -77,6 +77,15 @@ def test_no_count_is_bought_for_looks_that_were_asked_for(monkeypatch):
     assert (known.method, known.nobs, known.notes) == ("adaptive", None, ())
 
 
+@pytest.mark.parametrize(("rows", "word"), [(123_457, "123,457"), (97, "about 97")])
+def test_notes_tell_the_noisy_count_and_no_other(rows, word, monkeypatch):
+    honest = select_route.noisy_rows
+    monkeypatch.setattr(select_route, "noisy_rows", lambda *given: (honest(*given), rows)[1])
+    told = " ".join(select(table(19_876), neighbors="add-remove", fit=None, unsafe_seed=1).notes)
+    assert word in told
+    assert "19,876" not in told
+
+
 def test_a_count_sees_the_rows_that_are_kept(monkeypatch):
     honest, seen = select_route.noisy_rows, []
 

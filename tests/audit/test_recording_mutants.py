@@ -206,15 +206,18 @@ MUTANTS = {
         cell("select", "method='pcpl'", REPLACE),
     ),
     "Gaussian moments under the other relation": Mutant(
-        gram, "_gaussian_plan", "protection.neighbors", "'add-remove'",
+        gram, "_gaussian_plan", "(triangle, protection, weight)",
+        "(triangle, type(protection)('add-remove', protection.contributions), weight)",
         cell("ols", REPLACE, "'gaussian'"),
     ),
     "matrix-Laplace moments under the other relation": Mutant(
-        gram, "_matrix_laplace_plan", "protection.neighbors", "'add-remove'",
+        gram, "_matrix_laplace_plan", "        protection,\n",
+        "        type(protection)('add-remove', protection.contributions),\n",
         cell("ols", "unsafe_seed=3"),
     ),
     "Laplace moments forget contributions": Mutant(
-        gram, "_laplace_plan", "protection.contributions", "1", cell("ols", "'laplace'", K3)
+        gram, "_laplace_plan", "(triangle, protection)",
+        "(triangle, type(protection)(protection.neighbors))", cell("ols", "'laplace'", K3),
     ),
     "AdaSSP forgets contributions": Mutant(
         perturbed, "release_sums", "contributions=protection.contributions", "contributions=1",
@@ -338,7 +341,8 @@ MUTANTS = {
         cell("select", "family='binomial'", "person", REPLACE), refused=True,
     ),
     "located looks of persons for one row": Mutant(
-        plan.LookPlan, "locating_noise", "person=who.person", "person=None",
+        plan.LookPlan, "_located", "own, self.protection)",
+        "own, replace(self.protection, person=None))",
         cell("select", "method='adaptive'", "person", REPLACE),
     ),
     "looks beside bounds at the whole eps": Mutant(
@@ -362,19 +366,20 @@ MUTANTS = {
         "    self.account.take(self.otherwise.account)\n", COUNTED, refused=True,
     ),
     "a located look forgets contributions": Mutant(
-        look_noise, "located_matrix_laplace", "share, neighbors, whom.contributions)",
-        "share, neighbors, 1)", LOOKS,
+        look_noise, "located_matrix_laplace", "share, protection.sums)",
+        "share, Protection(protection.neighbors))", LOOKS,
     ),
     "a look at the box forgets contributions": Mutant(
-        look_noise, "box_matrix_laplace", "        contributions,\n", "        1,\n", LOOKS
+        look_noise, "box_matrix_laplace", "share, protection,",
+        "share, Protection(protection.neighbors),", LOOKS,
     ),
     "a located look under the other relation": Mutant(
-        look_noise, "located_matrix_laplace", "share, neighbors, whom.contributions)",
-        "share, 'add-remove', whom.contributions)", LOOKS,
+        look_noise, "located_matrix_laplace", "share, protection.sums)",
+        "share, Protection('add-remove', protection.contributions))", LOOKS,
     ),
     "a Gaussian located look forgets contributions": Mutant(
-        look_noise, "located_gaussian", "(weight, neighbors, whom.contributions)",
-        "(weight, neighbors, 1)", GAUSSIAN_LOOKS,
+        look_noise, "located_gaussian", "(weight, protection.sums)",
+        "(weight, Protection(protection.neighbors))", GAUSSIAN_LOOKS,
     ),
     "looks at a family beside bounds at the whole eps": Mutant(
         select_adaptive, "_cost", "(1 - counted_at) * (1 - share)", "(1 - counted_at)",

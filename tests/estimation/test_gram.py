@@ -75,7 +75,7 @@ def test_gaussian_scales_satisfy_the_weighted_calibration():
     sigma = noisy.noise_sd[0, 0]
     np.testing.assert_allclose(noisy.noise_sd[:8, 8] * g**0.5, sigma, rtol=1e-12)
     assert noisy.noise_sd[8, 8] * g == pytest.approx(sigma, rel=1e-12)
-    sensitivity = sensitivity_l2_squared(triangle, "replace-one", 1, g) ** 0.5
+    sensitivity = sensitivity_l2_squared(triangle, Protection("replace-one"), g) ** 0.5
     assert sensitivity / sigma == pytest.approx(analytic_ratio(EPS, DELTA), rel=1e-9)
 
 
@@ -259,7 +259,7 @@ def test_laplace_scales_are_rounded_upwards(monkeypatch):
     seen = []
     monkeypatch.setattr(gram_module, "laplace_variance", lambda scale: seen.append(scale) or 1.0)
     triangle = layout((0, 1))
-    moved = sensitivity_l1(triangle, "replace-one", contributions=1) * CELL_UNITS
+    moved = sensitivity_l1(triangle, Protection("replace-one")) * CELL_UNITS
     for k in range(1, 50):
         gram_module._laplace_plan(triangle, Budget(Fraction(k, 97)), Protection("replace-one"))
         assert Fraction(seen[-1]) >= moved / Fraction(k, 97)

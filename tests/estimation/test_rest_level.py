@@ -14,6 +14,7 @@ from dpreg.privacy.gram_sensitivity import (
     sensitivity_l1,
     sensitivity_l2_squared,
 )
+from dpreg.privacy.protection import Protection
 
 GROUP = (2, 3)  # z = (1, x, two levels of three, y)
 
@@ -62,9 +63,9 @@ def exceeds():
     replaced = (found[1:, None] - found[1:]).reshape(-1, found.shape[1])
     for neighbors, moved in (("add-remove", added), ("replace-one", replaced)):
         l1, l2 = np.abs(moved).sum(axis=1).max(), (moved**2).sum(axis=1).max()
-        if l1 > sensitivity_l1(triangle, neighbors, 1):
+        if l1 > sensitivity_l1(triangle, Protection(neighbors)):
             return True
-        if l2 > sensitivity_l2_squared(triangle, neighbors, 1):
+        if l2 > sensitivity_l2_squared(triangle, Protection(neighbors)):
             return True
     return False
 
@@ -73,10 +74,12 @@ def test_the_level_costs_nothing():
     """The bounds are those of the release without it, and no pair of corners exceeds them."""
     without, (triangle, _) = layout((0, 1, 2, 3), [GROUP]), changes()
     for neighbors in ("replace-one", "add-remove"):
-        assert sensitivity_l1(triangle, neighbors, 1) == sensitivity_l1(without, neighbors, 1)
+        assert sensitivity_l1(triangle, Protection(neighbors)) == sensitivity_l1(
+            without, Protection(neighbors)
+        )
         for weight in (1, 3):
-            own = sensitivity_l2_squared(triangle, neighbors, 1, weight)
-            assert own == sensitivity_l2_squared(without, neighbors, 1, weight)
+            own = sensitivity_l2_squared(triangle, Protection(neighbors), weight)
+            assert own == sensitivity_l2_squared(without, Protection(neighbors), weight)
     assert not exceeds()
 
 

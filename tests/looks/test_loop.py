@@ -13,6 +13,7 @@ from oracles.tagged_noise import tagged
 from dpreg.looks import loop
 from dpreg.looks.limits import farthest, fit_limits, locating_limits
 from dpreg.looks.loop import look
+from dpreg.looks.tuning import TUNING
 from dpreg.privacy.protection import Protection
 
 from .test_table import plan_of, table_of
@@ -119,6 +120,16 @@ def test_a_curved_link_is_followed_while_that_is_worth_a_look(name, eps, looks, 
     monkeypatch.setattr(loop, "advance", advance)
     rows, family = rows_of(60_000, "1e-6", name, eps=eps)
     assert len(checked(rows, look(rows, family))) == looks
+
+
+@pytest.mark.parametrize(("name", "looks"), [("linear", 5), ("logit", 3)])
+def test_looks_go_on_while_noise_hides_residuals_that_limits_follow(name, looks, monkeypatch):
+    tagged(monkeypatch)
+    rows, family = rows_of(60_000, "1e-6", name)
+    assert len(checked(rows, look(rows, family))) == 3
+    monkeypatch.setattr(loop, "TUNING", replace(TUNING, shown=1e30))
+    rows, family = rows_of(60_000, "1e-6", name)
+    assert len(checked(rows, look(rows, family))) == looks  # of a yes or no they are known
 
 
 def test_persons_may_reach_farther_than_a_row(monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 from dpreg.errors import ArgumentError
 from dpreg.looks.need import rows_needed
 from dpreg.privacy.look_noise import located_gaussian, located_matrix_laplace
+from dpreg.privacy.protection import Protection
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
@@ -16,11 +17,9 @@ from dpreg.privacy.look_noise import located_gaussian, located_matrix_laplace
 def test_nu_is_the_noise_of_the_last_look(columns, neighbors, gaussian):
     size = columns + 1
     if gaussian:
-        noise = located_gaussian(size, Fraction(1), Fraction(1, 16), neighbors, 1)
+        noise = located_gaussian(size, Fraction(1), Fraction(1, 16), Protection(neighbors))
     else:
-        noise = located_matrix_laplace(
-            size, Fraction(1, 2), Fraction(1, 4), neighbors, contributions=1
-        )
+        noise = located_matrix_laplace(size, Fraction(1, 2), Fraction(1, 4), Protection(neighbors))
     sd = noise.sd[:columns, :columns] * columns  # the stored rows are divided by R, R^2 = d
     nu = 2 * float(np.sqrt((sd**2).sum(axis=1).max()))
     assert rows_needed(columns, 0.25, neighbors, gaussian=gaussian) == pytest.approx(nu, rel=1e-6)

@@ -7,6 +7,8 @@ import argparse
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from queue import SimpleQueue
 
 from mutants.runner import Copy, Mutant, Verdict, catalogue
 from tqdm import tqdm
@@ -24,11 +26,16 @@ def main() -> int:
         if (mutant.daily or not chosen.daily)
         and (not chosen.words or any(word in mutant.name for word in chosen.words))
     ]
-    with ThreadPoolExecutor(chosen.jobs) as pool, tqdm(total=len(mutants), unit="mutant") as bar:
+    with ExitStack() as made, tqdm(total=len(mutants), unit="mutant") as bar:
+        pool = made.enter_context(ThreadPoolExecutor(chosen.jobs))
+        copies = SimpleQueue[Copy]()
+        for _ in range(min(chosen.jobs, len(mutants))):
+            copies.put(made.enter_context(Copy(compiled=True)))
 
         def judged(mutant: Mutant) -> Verdict:
-            with Copy() as copy:
-                verdict = copy.judge(mutant)
+            copy = copies.get()
+            verdict = copy.judge(mutant)
+            copies.put(copy)
             bar.write(f"{verdict.outcome:9} {verdict.seconds:6.1f} s  {mutant.name}", sys.stderr)
             bar.update()
             return verdict

@@ -9,16 +9,21 @@ change a constant) by the thousand and run one test command on each; neither tak
 a promise and tests of its own for each mutant, which is the point here.
 """
 
+import json
 import os
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
+from compileall import compile_dir
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from py_compile import PycInvalidationMode
 from types import TracebackType
 from typing import Self
 
@@ -69,7 +74,15 @@ def catalogue() -> tuple[Mutant, ...]:
 
 
 class Copy:
-    """A copy of the checkout in a temporary folder, to be changed and thrown away."""
+    """A copy of the checkout in a temporary folder, to be changed and thrown away.
+
+    With `compiled` its modules are compiled beforehand, which pays where many mutants are judged:
+    only what a mutant changes is then compiled again (the bytecode knows its source by a hash).
+    """
+
+    def __init__(self, *, compiled: bool = False) -> None:
+        self.compiled = compiled
+        self.worker: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
         """Copy what the tests need."""
@@ -80,6 +93,9 @@ class Copy:
         (self.folder / "docs").mkdir()
         for name in FILES:
             shutil.copy(ROOT / name, self.folder / name)
+        if self.compiled:
+            mode = PycInvalidationMode.CHECKED_HASH
+            compile_dir(self.folder / "dpreg", quiet=2, invalidation_mode=mode)
         return self
 
     def __exit__(
@@ -89,6 +105,7 @@ class Copy:
         traceback: TracebackType | None,
     ) -> None:
         """Remove the copy."""
+        self._end()
         shutil.rmtree(self.folder)
 
     def judge(self, mutant: Mutant) -> Verdict:
@@ -103,28 +120,42 @@ class Copy:
 
     def run(self, tests: tuple[str, ...]) -> Verdict:
         """Run some tests in the copy; pytest's exit code 1 says that one failed."""
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+        self.worker = worker = self.worker or self._start()
+        start, place = time.monotonic(), self.folder / "output"
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        print(json.dumps([str(place), *tests]), file=worker.stdin, flush=True)
+        ended = select.select([worker.stdout], [], [], TIMEOUT)[0]
+        if not ended:
+            self._end()
+            return Verdict("hung", time.monotonic() - start, f"no end after {TIMEOUT} s")
+        code = worker.stdout.readline().strip()
+        output = place.read_text()[-3000:] if place.exists() else ""
+        if not code:
+            self._end()
+        outcome = {"0": "survived", "1": "killed"}.get(code, "invalid")
+        return Verdict(outcome, time.monotonic() - start, output)
+
+    def _start(self) -> subprocess.Popen[str]:
         environment = os.environ | {
-            "PYTHONPATH": str(self.folder),
+            "PYTHONPATH": f"{self.folder}{os.pathsep}{self.folder / 'tests'}",
             "PYTHONDONTWRITEBYTECODE": "1",
             "OPENBLAS_NUM_THREADS": "1",
         }
         environment.pop("PYTEST_ADDOPTS", None)
-        start = time.monotonic()
-        try:
-            ended = subprocess.run(
-                command,
-                cwd=self.folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=TIMEOUT,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return Verdict("hung", time.monotonic() - start, f"no end after {TIMEOUT} s")
-        outcome = {0: "survived", 1: "killed"}.get(ended.returncode, "invalid")
-        return Verdict(
-            outcome, time.monotonic() - start, ended.stdout[-3000:] + ended.stderr[-500:]
+        return subprocess.Popen(
+            [sys.executable, str(self.folder / "tests" / "mutants" / "worker.py")],
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
+
+    def _end(self) -> None:
+        """End the worker, and a test that is still under way."""
+        if self.worker is not None:
+            os.killpg(self.worker.pid, signal.SIGKILL)
+            self.worker.communicate()
+            self.worker = None

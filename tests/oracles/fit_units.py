@@ -44,7 +44,7 @@ def unit_of(rows: Any, score: Any) -> Unit:
 
 
 def nobody(columns: int) -> Unit:
-    """A unit that counts for nothing."""
+    """A unit that is excluded."""
     return Unit(((0,) * columns,), (0,) * columns)
 
 

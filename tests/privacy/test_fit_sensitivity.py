@@ -189,7 +189,7 @@ def limited(rows):
 def test_a_persons_rows_move_moments_no_more_than_one_row(protection, rank):
     """The corollaries on persons: whatever the rank, and one row attains them."""
     squares = located_weights(4, Fraction(1, 2))
-    bound = located_l2_squared(Fraction(1, 2), protection.neighbors, 1)
+    bound = located_l2_squared(Fraction(1, 2), Protection(protection.neighbors))
     bound = float(bound / CELL_UNITS**2)
     weights = np.zeros((4, 4))
     for cell, square in squares.items():

@@ -14,6 +14,7 @@ from dpreg.privacy.gram_sensitivity import (
     sensitivity_l1,
     sensitivity_l2_squared,
 )
+from dpreg.privacy.protection import Protection
 
 # (z columns of the model, exclusive groups)
 MODELS = {
@@ -33,8 +34,8 @@ MODELS = {
 
 def bounds(triangle, neighbors, weight=1):
     return (
-        float(sensitivity_l1(triangle, neighbors, 1)),
-        sensitivity_l2_squared(triangle, neighbors, 1, weight),
+        float(sensitivity_l1(triangle, Protection(neighbors))),
+        sensitivity_l2_squared(triangle, Protection(neighbors), weight),
     )
 
 
@@ -68,13 +69,13 @@ def test_l2_is_d_and_attained_by_orthogonal_sign_rows():
     ones, signs = np.ones((1, 8)), np.array([[1.0, 1, 1, 1, -1, -1, -1, -1]])
     whole = np.array([True])
     change = released(triangle, ones, whole) - released(triangle, signs, whole)
-    assert (change**2).sum() == 64 == sensitivity_l2_squared(triangle, "replace-one", 1)
+    assert (change**2).sum() == 64 == sensitivity_l2_squared(triangle, Protection("replace-one"))
 
 
 def test_l1_of_complete_against_incomplete_row_is_attained():
     triangle = layout(range(7))
     change = released(triangle, np.ones((1, 8)), np.array([True]))
-    assert np.abs(change).sum() == 36 == sensitivity_l1(triangle, "replace-one", 1)
+    assert np.abs(change).sum() == 36 == sensitivity_l1(triangle, Protection("replace-one"))
 
 
 def one_dimension_less(rng):
@@ -85,7 +86,7 @@ def one_dimension_less(rng):
 def add_remove_bound_under_replace_one(rng):
     triangle = layout(*MODELS["p6"])
     found = worst_changes(triangle, "replace-one", rng)
-    return found[1], sensitivity_l2_squared(triangle, "add-remove", 1)
+    return found[1], sensitivity_l2_squared(triangle, Protection("add-remove"))
 
 
 def factor_not_counted(rng):
@@ -98,13 +99,13 @@ def duplicates_released_but_not_counted(rng):
     z, whole = rows(triangle, rng, 2000)
     again = np.abs(z[:, 3:6]).sum(axis=1)  # cells (0, dummy) once more
     found = np.abs(released(triangle, z, whole)).sum(axis=1) + again
-    return found.max(), float(sensitivity_l1(triangle, "add-remove", 1))
+    return found.max(), float(sensitivity_l1(triangle, Protection("add-remove")))
 
 
 def l1_of_add_remove_with_a_factor(rng):
     triangle = layout(*MODELS["factors only"])
     found = worst_changes(triangle, "replace-one", rng)
-    return found[0], float(sensitivity_l1(triangle, "add-remove", 1))
+    return found[0], float(sensitivity_l1(triangle, Protection("add-remove")))
 
 
 @pytest.mark.parametrize(
@@ -137,10 +138,10 @@ def test_bounds_hold_for_stored_integers():
 
 def test_contributions_multiply():
     triangle = layout(*MODELS["p3"])
-    assert sensitivity_l1(triangle, "add-remove", 3) == 3 * sensitivity_l1(
-        triangle, "add-remove", contributions=1
+    assert sensitivity_l1(triangle, Protection("add-remove", 3)) == 3 * sensitivity_l1(
+        triangle, Protection("add-remove")
     )
-    assert sensitivity_l2_squared(triangle, "replace-one", 3) == 9 * 25
+    assert sensitivity_l2_squared(triangle, Protection("replace-one", 3)) == 9 * 25
 
 
 def test_layout_releases_each_distinct_cell_once():
@@ -163,4 +164,4 @@ def test_layout_refuses_what_is_no_model(columns, exclusive):
     with pytest.raises(ArgumentError):
         layout(columns, exclusive)
     with pytest.raises(ArgumentError):
-        sensitivity_l2_squared(layout((0, 1)), "replace-one", 1, 0)
+        sensitivity_l2_squared(layout((0, 1)), Protection("replace-one"), 0)

@@ -16,6 +16,7 @@ from dpreg.privacy.located_sensitivity import (
     response_weight,
 )
 from dpreg.privacy.look_noise import located_gaussian
+from dpreg.privacy.protection import Protection
 
 UNIT = 2**20
 MU_SQUARED = Fraction(1, 7)
@@ -82,34 +83,35 @@ def worst(noise, columns, weight, neighbors, contributions, seed=1):
 @pytest.mark.parametrize("weight", WEIGHTS)
 @pytest.mark.parametrize("columns", [1, 2, 4])
 def test_no_neighbour_exceeds_the_looks_part(columns, weight, contributions, neighbors):
-    noise = located_gaussian(columns + 1, weight, MU_SQUARED, neighbors, contributions)
+    noise = located_gaussian(columns + 1, weight, MU_SQUARED, Protection(neighbors, contributions))
     found = worst(noise, columns, weight, neighbors, contributions)
     assert found <= MU_SQUARED
     if columns > 1 or neighbors == "add-remove" or weight == 1:
         assert found > MU_SQUARED * (1 - Fraction(1, 10**4))  # attained
 
 
-def mutant_norm(weight, neighbors, contributions=1):
-    return located_l2_squared(weight, neighbors, contributions) / (1 + weight) ** 2
+def mutant_norm(weight, protection):
+    return located_l2_squared(weight, protection) / (1 + weight) ** 2
 
 
-def mutant_root(weight, neighbors, contributions=1):
-    return located_l2_squared(weight, neighbors, 1) * contributions
+def mutant_root(weight, protection):
+    one = Protection(protection.neighbors)
+    return located_l2_squared(weight, one) * protection.contributions
 
 
-def mutant_relation(weight, neighbors, contributions=1):
-    return located_l2_squared(weight, "add-remove", contributions)
+def mutant_relation(weight, protection):
+    return located_l2_squared(weight, Protection("add-remove", protection.contributions))
 
 
-def mutant_half(weight, neighbors, contributions=1):
-    return located_l2_squared(weight, neighbors, contributions) / 4
+def mutant_half(weight, protection):
+    return located_l2_squared(weight, protection) / 4
 
 
 @pytest.mark.parametrize("mutant", [mutant_norm, mutant_root, mutant_relation, mutant_half])
 def test_a_sensitivity_that_leaves_something_out_is_caught(monkeypatch, mutant):
     """The weight left out of the norm; sqrt(k) rows; one row of two; half the scale."""
     monkeypatch.setattr(look_noise, "located_l2_squared", mutant)
-    noise = located_gaussian(4, Fraction(1, 2), MU_SQUARED, "replace-one", 3)
+    noise = located_gaussian(4, Fraction(1, 2), MU_SQUARED, Protection("replace-one", 3))
     assert worst(noise, 3, Fraction(1, 2), "replace-one", 3) > MU_SQUARED * Fraction(11, 10)
 
 
@@ -133,13 +135,13 @@ def mutant_square(size, weight):
 def test_noise_that_is_not_what_the_norm_weighs_is_caught(monkeypatch, mutant):
     monkeypatch.setattr(look_noise, "located_weights", mutant)
     weight = Fraction(1, 2)
-    noise = located_gaussian(4, weight, MU_SQUARED, "add-remove", contributions=1)
+    noise = located_gaussian(4, weight, MU_SQUARED, Protection("add-remove"))
     assert worst(noise, 3, weight, "add-remove", 1) > MU_SQUARED * Fraction(11, 10)
 
 
 def test_rows_outside_the_ball_would_be_seen():
     """The search's scale is exact: one unit beyond the bound is found out."""
-    noise = located_gaussian(2, Fraction(1), MU_SQUARED, "add-remove", contributions=1)
+    noise = located_gaussian(2, Fraction(1), MU_SQUARED, Protection("add-remove"))
     assert moved(noise, [[UNIT, UNIT]], []) > MU_SQUARED * (1 - Fraction(1, 10**12))
     assert moved(noise, [[UNIT + 1, UNIT]], []) > MU_SQUARED
 
@@ -162,8 +164,4 @@ def test_the_weight_is_in_its_range_and_refusals():
         with pytest.raises(ArgumentError, match="signal must be finite"):
             response_weight(signal)
     with pytest.raises(ArgumentError, match="weight must be positive"):
-        located_l2_squared(Fraction(0), "replace-one", contributions=1)
-    with pytest.raises(ArgumentError, match="neighbors"):
-        located_l2_squared(Fraction(1), "swap", contributions=1)
-    with pytest.raises(ArgumentError, match="contributions"):
-        located_l2_squared(Fraction(1), "replace-one", 0)
+        located_l2_squared(Fraction(0), Protection("replace-one"))

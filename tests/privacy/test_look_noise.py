@@ -17,6 +17,7 @@ from dpreg.privacy.look_noise import (
     located_gaussian,
     located_matrix_laplace,
 )
+from dpreg.privacy.protection import Protection
 from dpreg.privacy.stability import AccountError
 
 MU_SQUARED, EPS, HALF = Fraction(1, 9), Fraction(1, 2), Fraction(1, 2)
@@ -24,12 +25,12 @@ FACTOR = layout((0, 1, 2, 3, 4), ((3, 4),))
 
 
 GAUSSIAN = [
-    located_gaussian(4, HALF, MU_SQUARED, "replace-one", contributions=1),
-    box_gaussian(FACTOR, MU_SQUARED, "replace-one", contributions=1),
+    located_gaussian(4, HALF, MU_SQUARED, Protection("replace-one")),
+    box_gaussian(FACTOR, MU_SQUARED, Protection("replace-one")),
 ]
 LAPLACE = [
-    located_matrix_laplace(4, Fraction(1, 3), EPS, "replace-one", contributions=1),
-    box_matrix_laplace(FACTOR, Fraction(1, 3), EPS, "replace-one", contributions=1),
+    located_matrix_laplace(4, Fraction(1, 3), EPS, Protection("replace-one")),
+    box_matrix_laplace(FACTOR, Fraction(1, 3), EPS, Protection("replace-one")),
 ]
 
 
@@ -72,10 +73,10 @@ def test_less_noise_than_was_charged_is_never_drawn(monkeypatch, noise):
 
 PERSONS = {
     "located": lambda k, person: located_gaussian(
-        3, HALF, MU_SQUARED, "replace-one", k, person=person
+        3, HALF, MU_SQUARED, Protection("replace-one", k, person)
     ),
     "laplace": lambda k, person: located_matrix_laplace(
-        3, HALF, EPS, "replace-one", k, person=person
+        3, HALF, EPS, Protection("replace-one", k, person)
     ),
 }
 
@@ -94,6 +95,17 @@ def test_a_look_at_persons_sums_is_drawn_for_persons_alone(name):
     # Rows that were limited one by one are not drawn for as if their sums had been.
     with pytest.raises(AccountError, match="a bound for replace-one, 1 row a person"):
         row.draw(look_of(size, noise.mechanism, "replace-one", 5, person="id"))
+
+
+def test_a_look_at_the_box_is_for_rows_that_were_kept_and_not_for_sums():
+    who = Protection("replace-one", 2, "id")
+    for noise, size in (
+        (box_gaussian(FACTOR, MU_SQUARED, who), MU_SQUARED),
+        (box_matrix_laplace(FACTOR, HALF, EPS, who), EPS),
+    ):
+        noise.draw(look_of(size, noise.mechanism, "replace-one", 2, person="id"))
+        with pytest.raises(AccountError, match="a bound for replace-one, 2 rows a person"):
+            noise.draw(look_of(size, noise.mechanism, "replace-one", 3, person="id"))
 
 
 def test_a_seeded_part_draws_seeded_noise():
@@ -134,7 +146,7 @@ def box_ratio(noise, triangle, neighbors, contributions):
 @pytest.mark.parametrize("contributions", [1, 3])
 @pytest.mark.parametrize("triangle", [layout((0, 1, 2, 3)), FACTOR], ids=["plain", "factor"])
 def test_no_corner_of_the_box_exceeds_the_looks_part(triangle, contributions, neighbors):
-    noise = box_gaussian(triangle, MU_SQUARED, neighbors, contributions)
+    noise = box_gaussian(triangle, MU_SQUARED, Protection(neighbors, contributions))
     found = box_ratio(noise, triangle, neighbors, contributions)
     assert found <= MU_SQUARED * (1 + Fraction(1, 10**9))
     assert found > 0.6 * float(MU_SQUARED)
@@ -152,6 +164,6 @@ def test_the_boxs_rows_keep_the_norm_that_matrix_laplace_counts_on():
 def test_a_box_without_the_constant_is_refused():
     triangle = layout((1, 2))
     with pytest.raises(ArgumentError, match="holds the constant"):
-        box_gaussian(triangle, MU_SQUARED, "replace-one", contributions=1)
+        box_gaussian(triangle, MU_SQUARED, Protection("replace-one"))
     with pytest.raises(ArgumentError, match="holds the constant"):
-        box_matrix_laplace(triangle, HALF, EPS, "replace-one", contributions=1)
+        box_matrix_laplace(triangle, HALF, EPS, Protection("replace-one"))

@@ -21,6 +21,7 @@ from dpreg.privacy.matrix_laplace import (
 )
 from dpreg.privacy.mechanisms import wishart
 from dpreg.privacy.mechanisms.wishart import wishart_noise
+from dpreg.privacy.protection import Protection
 
 UNIT = 2**20
 EPS = Fraction(3, 2)
@@ -61,7 +62,7 @@ def worst_loss(scales, neighbors, contributions):
 @pytest.mark.parametrize("contributions", [1, 3])
 @pytest.mark.parametrize("size", [3, 4])
 def test_the_loss_along_exact_marginals_nears_eps_and_stays_below(size, contributions, neighbors):
-    scales = matrix_laplace_scales(size, EPS, Fraction(3, 8), neighbors, contributions)
+    scales = matrix_laplace_scales(size, EPS, Fraction(3, 8), Protection(neighbors, contributions))
     loss = worst_loss(scales, neighbors, contributions)
     assert 0.99 * float(EPS) < loss <= float(EPS) * (1 + 1e-9)
 
@@ -69,12 +70,14 @@ def test_the_loss_along_exact_marginals_nears_eps_and_stays_below(size, contribu
 @pytest.mark.parametrize("neighbors", RELATIONS)
 def test_mutants_of_the_scales_are_caught(neighbors):
     share, most = Fraction(3, 8), 1.2 * float(EPS)
-    scales = matrix_laplace_scales(4, EPS, share, neighbors, 2)
+    scales = matrix_laplace_scales(4, EPS, share, Protection(neighbors, 2))
     assert worst_loss(tuple(c // 2 for c in scales), neighbors, 2) > most  # half the scale
-    other = matrix_laplace_scales(4, EPS, share, "add-remove", 2)
+    other = matrix_laplace_scales(4, EPS, share, Protection("add-remove", 2))
     assert worst_loss(other, "replace-one", 2) > most  # the wrong relation
-    assert worst_loss(matrix_laplace_scales(4, EPS, share, neighbors, 1), neighbors, 2) > most
-    bare = matrix_laplace_scales(4, EPS, Fraction(1, 2**30), neighbors, 2)[:-1]
+    assert (
+        worst_loss(matrix_laplace_scales(4, EPS, share, Protection(neighbors)), neighbors, 2) > most
+    )
+    bare = matrix_laplace_scales(4, EPS, Fraction(1, 2**30), Protection(neighbors, 2))[:-1]
     assert worst_loss((*bare, scales[-1]), neighbors, 2) > most  # no share for the response
 
 
@@ -92,7 +95,9 @@ def test_mutants_of_the_degrees_are_caught_where_the_density_is_known(monkeypatc
 @pytest.mark.parametrize("squared_norm", [1, 5])
 def test_no_integer_row_exceeds_the_bound_and_some_attain_it(squared_norm, neighbors):
     generator = np.random.default_rng(2)
-    scales = matrix_laplace_scales(6, EPS, Fraction(1, 3), neighbors, 3, squared_norm=squared_norm)
+    scales = matrix_laplace_scales(
+        6, EPS, Fraction(1, 3), Protection(neighbors, 3), squared_norm=squared_norm
+    )
     per_row = EPS / 3 * (1 if neighbors == "replace-one" else 2)
     if squared_norm == 5:  # a box: every column reaches one
         rows = [[int(s) * UNIT for s in generator.choice([-1, 1], 6)] for _ in range(50)]
@@ -108,13 +113,13 @@ def test_no_integer_row_exceeds_the_bound_and_some_attain_it(squared_norm, neigh
 
 
 def test_scales_are_integers_rounded_upwards():
-    scales = matrix_laplace_scales(3, Fraction(1, 3), Fraction(1, 7), "add-remove", 2)
+    scales = matrix_laplace_scales(3, Fraction(1, 3), Fraction(1, 7), Protection("add-remove", 2))
     assert scales == (math.ceil(Fraction(2 * 2**40 * 3 * 7, 2 * 6)),) * 2 + (2 * 2**40 * 21 // 2,)
     assert all(isinstance(c, int) for c in scales)
     assert matrix_laplace_scales(
-        2, Fraction(10**30), Fraction(1, 2), "replace-one", contributions=1
+        2, Fraction(10**30), Fraction(1, 2), Protection("replace-one")
     ) == (1, 1)
-    assert matrix_laplace_scales(1, EPS, Fraction(1, 2), "replace-one", 1) == (
+    assert matrix_laplace_scales(1, EPS, Fraction(1, 2), Protection("replace-one")) == (
         math.ceil(2**41 / EPS),
     )
 
@@ -132,18 +137,16 @@ def test_shares_are_in_their_range_and_refusals():
     for signal in (-1.0, math.nan, math.inf):
         with pytest.raises(ArgumentError, match="signal must be finite"):
             response_share(signal)
-    fit = matrix_laplace_scales
+    fit, who = matrix_laplace_scales, Protection("replace-one")
     with pytest.raises(ArgumentError, match="eps must be positive"):
-        fit(3, Fraction(0), Fraction(1, 2), "replace-one", 1)
+        fit(3, Fraction(0), Fraction(1, 2), who)
     for share in (Fraction(0), Fraction(1)):
         with pytest.raises(ArgumentError, match="share must lie between"):
-            fit(3, EPS, share, "replace-one", 1)
+            fit(3, EPS, share, who)
     with pytest.raises(ArgumentError, match="eps is too small"):
-        fit(3, Fraction(1, 2**170), Fraction(1, 2), "replace-one", 1)
+        fit(3, Fraction(1, 2**170), Fraction(1, 2), who)
     with pytest.raises(ArgumentError, match="at least one place"):
-        fit(0, EPS, Fraction(1, 2), "replace-one", 1)
-    with pytest.raises(ArgumentError, match="contributions"):
-        fit(3, EPS, Fraction(1, 2), "replace-one", 0)
+        fit(0, EPS, Fraction(1, 2), who)
 
 
 SCALES = (2**41, 2**41, 2**42, 2**40, 3 * 2**40)

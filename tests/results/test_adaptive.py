@@ -134,7 +134,8 @@ def test_the_summary_has_a_line_for_each_look(call, delta):
     fit = call(delta=delta)
     (grid,) = views.looks(fit.releases, family=False)
     assert [row[0] for row in grid.rows] == [f"look {i + 1}" for i in range(len(fit.releases))]
-    assert grid.rows[0] == ("look 1", "in the box", f"{float(fit.releases[0].share):.2g}", "", "")
+    first = f"{float(fit.releases[0].share):.2g}"
+    assert grid.rows[0] == ("look 1", "on the unit scale", first, "", "")
     last, row = fit.releases[-1], grid.rows[-1]
     assert (last.kind, row[1]) == ("fitting", "to fit")
     assert row[3:] == tuple(f"{limit:.3g}" for limit in last.limits)

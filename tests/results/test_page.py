@@ -28,7 +28,7 @@ def grids(report):
 
 @pytest.fixture
 def eight(make_regression):
-    """Return a fit of eight slopes, of which three are not told from 0."""
+    """Return a fit of eight slopes, of which three are not significant."""
     names = ("Intercept", *(f"slope_{j}" for j in range(8)))
     values = [9.0, 5, 5, 5, 5, 5, 0.1, -0.2, 1]
 
@@ -67,7 +67,7 @@ def test_a_screen_says_rows_cost_marks_and_where_the_rest_is(eight):
     )
     assert of(fit, "Rows") == "about 20,150 of 20,190 used, about 40 left out (a noisy count)."
     assert of(fit, "Cost") == "eps = 1 for each person (one row, replace-one)."
-    assert of(fit, "mark").startswith("0 = not told from 0 at the 5% level")
+    assert of(fit, "mark").startswith("0 = not significant at the 5% level")
     assert "one residual variance" in of(fit, "Assumes")
     assert "public" in of(fit, "Privacy")
     assert of(fit, "Details").startswith("summary(full=True) has 3 more notes; .trace")
@@ -156,7 +156,7 @@ def test_a_term_that_was_found_and_is_not_told_from_zero_is_said_so_once(
     assert [row[-1] for row in grid.rows] == ["", "", "0"]
     for full in (False, True):
         text = " ".join(result.summary(full=full).as_text().split())
-        assert len([words for words in ("does not tell", "not told") if words in text]) == 1
+        assert len([words for words in ("does not tell", "not significant") if words in text]) == 1
 
 
 # LaTeX and frames: the columns of a paper.

@@ -20,50 +20,14 @@ draw_limits <- function(draws, estimates, level) {
   cbind(pmin(limits[, 1], estimates), pmax(limits[, 2], estimates))
 }
 
-# The limits of combinations x b of the draws b, for the rows of x.
+# The limits of combinations x b of the draws b, for the rows of x: as many at a time as keep the processor's cache.
 combined_limits <- function(draws, x, estimates, level) {
-  tail <- (1 - level) / 2
+  rows <- seq_len(nrow(x))
   limits <- matrix(NA_real_, nrow(x), 2)
-  middle <- colMeans(draws)
-  centred <- draws - rep(middle, each = nrow(draws))
-  spread <- sqrt(positive(rowSums((x %*% (crossprod(centred) / nrow(draws))) * x)))
-  quick <- !is.na(spread) & spread > 0 & tail >= draw_anchor(nrow(draws)) & tail <= 0.1
-  # As many rows at a time as keep the processor's cache.
-  blocks <- function(rows) split(rows, (seq_along(rows) - 1) %/% 128)
-  threshold <- stats::qnorm(min(1.5 * tail, 0.5))
-  for (rows in blocks(which(quick))) {
-    scaled <- tcrossprod(centred, x[rows, , drop = FALSE] / spread[rows])
-    found <- tail_quantiles(scaled, tail, threshold)
-    if (anyNA(found)) {
-      threshold <- 0.98 * threshold
-      missed <- rows[is.na(found[, 1] + found[, 2])]
-      quick[missed] <- FALSE
-    }
-    limits[rows, ] <- drop(x[rows, , drop = FALSE] %*% middle) + spread[rows] * found
-  }
-  limits[quick, ] <- cbind(pmin(limits[quick, 1], estimates[quick]), pmax(limits[quick, 2], estimates[quick]))
-  for (rows in blocks(which(!quick))) {
-    limits[rows, ] <- draw_limits(tcrossprod(draws, x[rows, , drop = FALSE]), estimates[rows], level)
+  for (own in split(rows, (rows - 1) %/% 128)) {
+    limits[own, ] <- draw_limits(tcrossprod(draws, x[own, , drop = FALSE]), estimates[own], level)
   }
   limits
-}
-
-# The quantiles `tail` and 1 - `tail` of each column, from what lies beyond the threshold on either side; NA where too
-# little does.
-tail_quantiles <- function(values, tail, threshold) {
-  n <- nrow(values)
-  place <- max((n + 1) * tail, 1)
-  rank <- floor(place)
-  one_side <- function(hits, sign) {
-    column <- (hits - 1L) %/% n + 1L
-    found <- sign * values[hits]
-    found <- found[order(column, found)]
-    counts <- tabulate(column, ncol(values))
-    at <- cumsum(counts) - counts + rank
-    at[counts <= rank] <- NA
-    sign * (found[at] + (place - rank) * (found[at + 1L] - found[at]))
-  }
-  cbind(one_side(which(values < threshold), 1), one_side(which(values > -threshold), -1))
 }
 
 # Quantiles of each column, a column for each probability.

@@ -94,7 +94,7 @@ print.dp_estimate <- function(x, digits = max(3L, getOption("digits") - 3L), lev
 summary.dp_estimate <- function(object, level = 0.95, full = FALSE, ...) {
   no_more(...)
   kept <- c("call", "statistic", "noise", "by", "column", "binning", "blocks", "complete_rows", "nobs",
-            "neighbors", "contributions", "eps", "delta", "budget", "privacy", "seeded", "notes", "severe", "screen")
+            "neighbors", "contributions", "eps", "delta", "budget", "privacy", "seeded", "notes", "severe", "screen", "page")
   out <- object[intersect(kept, names(object))]
   out$estimates <- estimate_table(object, level)
   if (!is.null(object$sufficient)) {
@@ -111,32 +111,16 @@ summary.dp_estimate <- function(object, level = 0.95, full = FALSE, ...) {
 print.summary.dp_estimate <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
   no_more(..., .harmless = print_options)
   estimate_heading(x)
-  if (!x$full) {
-    said(x, c("Rows", "Cost"))
-    noise <- pmin((x$estimates$se_privacy / x$estimates$std.error)^2, 1)
-    shown <- x$estimates[setdiff(names(x$estimates), c("se_sampling", "se_privacy"))]
-    shown$noise <- ifelse(is.na(noise), "", paste0(round(100 * noise), "%"))
-    cat("\n")
-    print(shown, digits = digits, row.names = FALSE)
-    cat("\nNoise: the share of the variance (squared standard error) that privacy adds.\n")
-    said(x, "Assumes")
-    cat("Privacy: the call is public; $privacy has the claim.\n")
-    print_warnings(x, "summary(fit, full = TRUE)")
-    return(invisible(x))
-  }
-  facts <- estimate_facts(x)
-  cat(paste0(names(facts), ": ", facts, collapse = "; "), "\n\n", sep = "")
+  if (!x$full) return(invisible(print_screen(x, digits)))
   print(x$estimates, digits = digits, row.names = FALSE)
   cat("\n")
-  paragraph("", estimate_reading(x))
+  paragraph("std.error holds sampling error and privacy noise, se_sampling and se_privacy each alone. ", x$law)
   if (!is.null(x$sufficient)) {
     cat("\nReleased sufficient statistics:\n")
     print(x$sufficient, digits = digits)
   }
   cat("\n")
-  print_budget(x$budget, x$eps, x$delta)
-  paragraph("Privacy: ", x$privacy)
-  for (i in seq_along(x$notes)) paragraph(paste0("[", i, "] "), x$notes[i])
+  print_record(x)
   invisible(x)
 }
 
@@ -196,24 +180,6 @@ estimate_heading <- function(x) {
   if (isTRUE(x$seeded)) cat("*** ", stamp, " ***\n", sep = "")
   cat("Differentially private ", estimate_title(x), "\n\n", sep = "")
   print_call(x$call)
-}
-
-estimate_facts <- function(x) {
-  c(
-    "Rows" = if (is.null(x$nobs)) "private" else format(x$nobs, big.mark = ","),
-    "complete, noisy" = if (!is.null(x$complete_rows)) paste(format(round(x$complete_rows), big.mark = ",",
-                                                                   trim = TRUE), collapse = ", "),
-    "bins" = x$binning,
-    "blocks" = if (!is.null(x$blocks)) format(x$blocks, big.mark = ","),
-    "noise" = x$noise
-  )
-}
-
-estimate_reading <- function(x) {
-  paste0(
-    "std.error holds sampling error and privacy noise together; se_sampling and se_privacy are what each ",
-    "would give alone. ", x$law
-  )
 }
 
 # What the intervals rest on, in a sentence.

@@ -1,6 +1,6 @@
 #' Fit a logistic or a Poisson regression with differential privacy
 #'
-#' The first look releases the moments of rows in the box of their bounds. Each later look releases the information
+#' The first look releases the moments of rows on the unit scale of their bounds. Each later look releases the information
 #' and the score at the fit so far. There are three to five looks, each a pass over the rows. Standard errors hold
 #' sampling error and privacy noise together. [dp_select()] explains formulas, schemas and conditions.
 #'
@@ -98,16 +98,7 @@ new_glm <- function(view, translation, call) {
   fit["success"] <- list(view$success)
   fit["trials"] <- list(if (!is.null(translation$added$trials)) label_of(translation$added$trials))
   fit$design$offset <- offset_recipe(view$offset, translation$offset, fit$schema)
-  fit$looks <- glm_looks(fit$looks)
   structure(fit, class = c("dp_glm", "dp_ols", "dp_result"))
-}
-
-# A look at a family limits the information and the score of each row.
-glm_looks <- function(looks) {
-  if (is.null(looks$radius)) return(looks) # of an adaptive fit
-  data.frame(look = looks$look, rows = ifelse(looks$rows == "box", "box", "at a fit"),
-             looks[c("mechanism", "share")], information.limit = looks$radius^2,
-             score.limit = ifelse(is.na(looks$radius), NA, looks$residual.clip), relative.weight = looks$mean.weight)
 }
 
 # Links of the families that are offered.

@@ -67,18 +67,15 @@ schema_rows <- function(fit, names) {
 autoplot.dp_result <- function(object, level = 0.95, ...) {
   no_more(...)
   fit <- fitted_part(object, "autoplot()")
-  shown <- names(fit$coefficients) != "(Intercept)"
-  width <- if (is.null(fit$column_widths)) rep(1, length(shown)) else unname(fit$column_widths)
-  limits <- unstamped(confint.dp_result(fit, level = level)) * width
-  frame <- data.frame(term = factor(names(width) %||% names(fit$coefficients), rev(names(fit$coefficients))),
-                      estimate = unname(fit$coefficients) * width, low = limits[, 1], high = limits[, 2])[shown, ]
+  frame <- slopes(fit, level)
+  frame$term <- factor(frame$term, rev(frame$term))
   aes <- ggplot2::aes
   .data <- ggplot2::.data
   ggplot2::ggplot(frame, aes(.data[["estimate"]], .data[["term"]])) +
     ggplot2::geom_vline(xintercept = 0, linetype = "dotted") +
     ggplot2::geom_pointrange(aes(xmin = .data[["low"]], xmax = .data[["high"]])) +
     ggplot2::labs(
-      x = if (is.null(fit$column_widths)) "coefficient" else "coefficient x half range of its column", y = NULL,
+      x = slope_unit(fit), y = NULL,
       caption = paste0(if (isTRUE(object$seeded)) paste0(stamp, "; "), "eps = ", format(object$eps), ", delta = ",
                        format(object$delta))
     )

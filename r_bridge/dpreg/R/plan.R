@@ -53,27 +53,15 @@ dp_plan <- function(effects = NULL, sigma = NULL, n = NULL, eps = NULL, delta = 
   translation <- NULL
   if (!is.null(formula)) {
     if (is.null(schema)) dpreg_stop("schema_error", "a plan with a formula needs a schema.")
-    declared <- r_schema(python_call("schema", arguments["schema"]))
-    columns <- declared_columns(declared, if (!is.null(family)) setdiff(all.vars(formula), "."))
-    translation <- translate_formula(formula, columns, function(name) declared[[name]], if (!is.null(family)) list())
-    if (length(translation$in_formula)) refuse_term(label_of(translation$in_formula[[1]]), "a plan has no offset")
-    if (length(translation$derived)) {
-      arguments$schema <- add_derived(columns, written_schema(arguments$schema), translation)$schema
-      declared <- r_schema(python_call("schema", arguments["schema"]))
+    made <- plan_of(formula, arguments, !is.null(family))
+    if (length(made$translation$in_formula)) {
+      refuse_term(label_of(made$translation$in_formula[[1]]), "a plan has no offset")
     }
-    arguments$formula <- translation$patsy
-    if (!is.null(arguments$keep)) {
-      arguments$keep <- as.list(python_term_names(keep, translation, "keep"))
-    }
-    known <- python_call("columns", arguments[intersect(c("formula", "schema", "keep"), names(arguments))])
-    for (name in intersect(c("effects", "sd"), given)) {
-      names(arguments[[name]]) <- python_columns(names(arguments[[name]]), known, translation, declared, name)
-    }
-    arguments$labels <- plan_labels(known, translation, declared)
+    arguments <- made$arguments
+    translation <- made$translation
   }
   for (name in intersect(c("effects", "sd"), given)) arguments[[name]] <- as.list(arguments[[name]])
-  view <- plan_view("plan", arguments, like, translation)
-  new_plan(view, call, translation, arguments$labels)
+  new_plan(plan_view("plan", arguments, like, translation), call, translation, arguments$labels)
 }
 
 #' @rdname dp_plan
@@ -96,26 +84,34 @@ dp_plan_glm <- function(formula, schema, mean = NULL, n = NULL, eps = NULL, delt
   parts <- family_parts(call, family, offset, "dp_plan_glm", caller)
   arguments <- c(arguments, family = parts$name, response_cap = parts$cap)
   arguments["schema"] <- list(plain_schema(schema))
+  made <- plan_of(formula, arguments, TRUE, parts$added)
+  if (!is.null(sd)) made$arguments$sd <- as.list(made$arguments$sd)
+  view <- plan_view("plan_glm", made$arguments, like, made$translation)
+  new_plan(view, with_family(call, family, parts), made$translation, made$arguments$labels)
+}
+
+# The arguments of a plan with a formula, in Python's names, and the formula's translation.
+plan_of <- function(formula, arguments, family, added = NULL) {
   declared <- r_schema(python_call("schema", arguments["schema"]))
-  known_columns <- declared_columns(declared, all.vars(formula))
-  added <- parts$added(names(known_columns))
-  parted <- parted_response(formula, added)
-  translation <- translate_formula(parted$formula, known_columns, function(name) declared[[name]], parted$added)
+  columns <- declared_columns(declared, if (family) setdiff(all.vars(formula), "."))
+  parted <- list(formula = formula, added = if (family) list())
+  if (!is.null(added)) parted <- parted_response(formula, added(names(columns)))
+  translation <- translate_formula(parted$formula, columns, function(name) declared[[name]], parted$added)
   if (length(translation$derived)) {
-    arguments$schema <- add_derived(known_columns, written_schema(arguments$schema), translation)$schema
+    arguments$schema <- add_derived(columns, written_schema(arguments$schema), translation)$schema
     declared <- r_schema(python_call("schema", arguments["schema"]))
   }
   arguments[names(translation$sent)] <- translation$sent
   arguments <- with_options(arguments)
   arguments$formula <- translation$patsy
-  known <- python_call("columns", list(formula = arguments$formula, schema = arguments$schema))
-  if (!is.null(sd)) {
-    names(arguments$sd) <- python_columns(names(sd), known, translation, declared, "sd")
-    arguments$sd <- as.list(arguments$sd)
+  if (!is.null(arguments$keep)) arguments$keep <- as.list(python_term_names(arguments$keep, translation, "keep"))
+  known <- python_call("columns", arguments[intersect(c("formula", "schema", "keep"), names(arguments))])
+  for (name in c("effects", "sd")) {
+    if (is.null(arguments[[name]])) next
+    names(arguments[[name]]) <- python_columns(names(arguments[[name]]), known, translation, declared, name)
   }
   arguments$labels <- plan_labels(known, translation, declared)
-  view <- plan_view("plan_glm", arguments, like, translation)
-  new_plan(view, with_family(call, family, parts), translation, arguments$labels)
+  list(arguments = arguments, translation = translation)
 }
 
 # What Python plans, from rows like those to come where they are given.

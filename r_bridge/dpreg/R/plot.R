@@ -28,23 +28,32 @@ plot.dp_result <- function(x, which = c("coefficients", "frequencies"), level = 
 }
 
 plot_coefficients <- function(fit, level, main, xlab, sub, ...) {
-  shown <- names(fit$coefficients) != "(Intercept)"
-  width <- if (is.null(fit$column_widths)) rep(1, length(shown)) else unname(fit$column_widths)
-  limits <- (confint.dp_result(fit, level = level) * width)[shown, , drop = FALSE]
-  values <- unname(fit$coefficients * width)[shown]
-  if (is.null(xlab)) {
-    xlab <- if (is.null(fit$column_widths)) "coefficient" else "coefficient x half range of its column"
-  }
+  frame <- slopes(fit, level)
+  values <- frame$estimate
+  limits <- as.matrix(frame[c("low", "high")])
   place <- rev(seq_along(values))
-  old <- wide_margin(names(fit$coefficients)[shown])
+  old <- wide_margin(frame$term)
   on.exit(graphics::par(old))
   graphics::plot.default(values, place, xlim = range(0, limits, values, finite = TRUE),
                          ylim = c(0.5, length(place) + 0.5), yaxt = "n", pch = 19, main = main,
-                         xlab = xlab, ylab = "", sub = sub, ...)
-  graphics::axis(2, place, names(fit$coefficients)[shown], las = 1)
+                         xlab = xlab %||% slope_unit(fit), ylab = "", sub = sub, ...)
+  graphics::axis(2, place, frame$term, las = 1)
   sides <- graphics::par("usr") # an end may be infinite
   graphics::segments(pmax(limits[, 1], sides[1]), place, pmin(limits[, 2], sides[2]), place)
   graphics::abline(v = 0, lty = 3)
+}
+
+# What plots show: slopes and their limits, times the widths of their columns where these are known.
+slopes <- function(fit, level) {
+  width <- unname(fit$column_widths %||% rep(1, length(fit$coefficients)))
+  limits <- unstamped(confint.dp_result(fit, level = level)) * width
+  frame <- data.frame(term = names(fit$coefficients), estimate = unname(fit$coefficients) * width,
+                      low = limits[, 1], high = limits[, 2])
+  frame[frame$term != "(Intercept)", ]
+}
+
+slope_unit <- function(fit) {
+  if (is.null(fit$column_widths)) "coefficient" else "coefficient x half range of its column"
 }
 
 plot_frequencies <- function(x, main, xlab, sub, ...) {

@@ -61,7 +61,7 @@ knit_print.dp_result <- function(x, digits = 4, ...) {
 knit_page <- function(warn, ...) {
   if (isTRUE(warn)) warn <- stamp
   head <- if (is.character(warn)) paste0("**", warn, "**\n")
-  knitr::asis_output(paste(c(head, ...), collapse = "\n"))
+  knitr::asis_output(paste(c(head, unlist(list(...))), collapse = "\n"))
 }
 
 knit_table <- function(frame, caption, ...) {

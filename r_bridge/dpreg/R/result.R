@@ -40,12 +40,11 @@ new_selection <- function(view, translation, call) {
     object$formula <- add_offsets(object$formula, translation$in_formula)
     object$selected_formula <- add_offsets(object$selected_formula, translation$in_formula)
     object[c("family", "link", "converged")] <- view[c("family", "link", "converged")]
-    object$looks <- glm_looks(object$looks)
   }
-  if (!is.null(view$regression)) {
-    terms <- view$regression$terms
-    view$notes <- named_in_r(view$notes, terms, vapply(terms, column_name, "", translation, schema, USE.NAMES = FALSE))
-  }
+  known <- c(view$kept, view$candidates, view$regression$terms)
+  shown <- c(named(c(view$kept, view$candidates)),
+             vapply(view$regression$terms, column_name, "", translation, schema, USE.NAMES = FALSE))
+  view <- with_names(view, known, as.character(shown))
   object["regression"] <- list(if (!is.null(view$regression)) make(view$regression, translation, call))
   settings <- c("method", "mechanism", "engine", "units", "hierarchy", "max_terms", "radius",
                 "radius_source", "clip", "center", "penalty", "phi", "psi", "sigma2", "bounds")
@@ -86,13 +85,13 @@ new_regression <- function(view, translation, call) {
     conditional = stats::setNames(view$conditional[order[seq_along(view$conditional)]],
                                   names[seq_along(view$conditional)]),
     among = view$among,
-    weak = weak_columns(view$weak, translation, schema),
+    weak = stats::setNames(as.character(unlist(view$weak)), names[match(names(view$weak), view$terms[order])]),
     marks = if (!is.null(view$marks)) stats::setNames(unlist(view$marks)[order], names),
     cov_type = view$cov_type,
     looks = looks_frame(view$looks)
   )
   settings <- c("method", "noise", "scaling", "fit", "clip", "center", "bounds", "ridge")
-  view$notes <- named_in_r(view$notes, view$terms[order], names)
+  view <- with_names(view, view$terms[order], names)
   structure(c(object, claim_of(view, schema, translation$labels), settings = list(view[settings]),
               python = list(python_of(view))), class = c("dp_ols", "dp_result"))
 }
@@ -104,18 +103,24 @@ looks_frame <- function(looks) {
   data.frame(look = seq_along(looks$rows), looks, stringsAsFactors = FALSE)
 }
 
-# Why a coefficient is weakly determined, by its name.
-weak_columns <- function(weak, translation, schema) {
-  names <- vapply(names(weak), column_name, "", translation, schema, USE.NAMES = FALSE)
-  stats::setNames(vapply(weak, identity, "", USE.NAMES = FALSE), names)
+# Notes and the page, by R's names of terms and coefficients.
+with_names <- function(view, python, names) {
+  view$notes <- named_in_r(view$notes, python, names)
+  view$page <- lapply(view$page, function(block) {
+    if (!is.null(block$text)) block$text <- named_in_r(block$text, python, names)
+    known <- match(block$cells, python)
+    if (!is.null(block$cells)) block$cells[!is.na(known)] <- names[known[!is.na(known)]]
+    block
+  })
+  view
 }
 
-# Notes that list coefficients, by R's names.
+# Of those that list coefficients.
 named_in_r <- function(notes, python, names) {
-  lists <- grepl("^(Weakly determined|The noise hides|Nothing is known of|z is in the thousands for|The fit was ridged because)", notes)
+  lists <- grepl("^(Marked|Weak|Never selected|The noise hides|Nothing is known of|z is in the thousands for|The fit was ridged because)", notes)
   longest <- order(-nchar(python))
   for (i in longest[python[longest] != names[longest]]) {
-    pattern <- paste0("(?<=: |, | of | for |hides )\\Q", python[i], "\\E(?=, |\\. |: | and )")
+    pattern <- paste0("(?<=: |, | of | for |hides )\\Q", python[i], "\\E(?=, |\\. |: | and | \\(|$)")
     notes[lists] <- gsub(pattern, gsub("\\", "\\\\", names[i], fixed = TRUE), notes[lists], perl = TRUE)
   }
   notes
@@ -127,14 +132,18 @@ claim_of <- function(view, schema, labels = NULL) {
     nobs = view$nobs,
     neighbors = view$neighbors,
     contributions = view$contributions,
-    eps = exact_number(view$eps),
-    delta = exact_number(view$delta),
-    budget = budget_frame(view$budget, view$seeded),
+    eps = view$eps,
+    delta = view$delta,
+    budget = stamped(as.data.frame(view$budget, stringsAsFactors = FALSE), view$seeded),
     privacy = view$privacy,
     seeded = view$seeded,
     notes = vapply(view$notes, in_r_words, "", labels, USE.NAMES = FALSE),
     severe = view$severe == 1,
     screen = view$screen,
+    page = lapply(view$page, function(block) {
+      if (!is.null(block$facts)) block$facts <- vapply(block$facts, in_r_words, "", labels)
+      block
+    }),
     passes = view$passes,
     record = view$record,
     schema = schema
@@ -143,17 +152,6 @@ claim_of <- function(view, schema, labels = NULL) {
 
 # The whole result as Python wrote it, for dpreg.load().
 python_of <- function(view) list(formula = view$formula, json = view$json)
-
-budget_frame <- function(budget, seeded) {
-  frame <- as.data.frame(budget, stringsAsFactors = FALSE)
-  stamped(frame, seeded)
-}
-
-# "0.1" or "1/3" as a number; the exact text stands in `budget`.
-exact_number <- function(text) {
-  parts <- as.double(strsplit(text, "/", fixed = TRUE)[[1]])
-  if (length(parts) == 2) parts[1] / parts[2] else parts
-}
 
 # As plain_schema() reads it.
 r_schema <- function(schema) {

@@ -55,7 +55,7 @@ simulation_study <- function(beta, n = c(100, 1000), radius = c(1, 2.5, 3.5, 10)
   frame <- function(columns) if (!is.null(columns)) marked(as.data.frame(columns), view$privacy)
   structure(
     c(
-      list(call = public_call(call)), view[c("privacy", "beta", "sigma", "datasets", "n_models")],
+      list(call = public_call(call)), view[c("privacy", "page", "beta", "sigma", "datasets", "n_models")],
       list(proportions = frame(view$proportions), best = frame(view$best), leak = frame(view$leak))
     ),
     class = "simulation_study"
@@ -72,25 +72,9 @@ varied_keys <- function(frame, else_one = "n") {
 
 #' @rdname simulation_study
 #' @export
-print.simulation_study <- function(x, digits = 3, ...) {
-  no_more(..., .harmless = print_options)
-  print_simulation(x, digits, most = 20, hint = "see summary()")
-  invisible(x)
-}
-
-print_simulation <- function(x, digits, most, hint) {
-  cat("*** ", x$privacy, " ***\n", sep = "")
-  cat("Simulation study: beta = (", paste(format(x$beta, trim = TRUE, digits = 6), collapse = ", "),
-      "), error sd ", format(x$sigma), "\n", x$datasets, " data sets, ", format(x$n_models, big.mark = ","),
-      " models, exact chances in each\n\n", sep = "")
-  cat("The best penalty of each setting:\n")
-  columns <- c(varied_keys(x$best), "penalty.n", "right", "se", "wide")
-  shown <- utils::head(unstamped(x$best)[columns], most)
-  shown[c("right", "wide")] <- round(shown[c("right", "wide")], digits)
-  shown$se <- round(shown$se, digits + 1)
-  print(shown, row.names = FALSE)
-  left <- nrow(x$best) - nrow(shown)
-  if (left > 0) cat("... and ", left, " settings more: ", hint, "\n", sep = "")
+print.simulation_study <- function(x, ...) {
+  no_more(..., .harmless = c(print_options, "digits"))
+  print_study(x, paste0("Simulation study: beta = (", paste(format(x$beta, trim = TRUE, digits = 6), collapse = ", "), ")"))
 }
 
 #' @rdname simulation_study
@@ -115,7 +99,7 @@ summary.simulation_study <- function(object, ...) {
 #' @export
 print.summary.simulation_study <- function(x, digits = 3, ...) {
   no_more(..., .harmless = print_options)
-  print_simulation(x, digits, most = 200, hint = "see $best")
+  print.simulation_study(x)
   cat("\nChance of the right model at the best penalty:\n")
   print(round(unstamped(x$table), digits))
   if (!is.null(x$auto)) {
@@ -128,12 +112,6 @@ print.summary.simulation_study <- function(x, digits = 3, ...) {
     cat("\nWhat an observed bound, paid for by no budget, gains:\n")
     print(x$leak, digits = digits, row.names = FALSE)
   }
-  cat("\n")
-  paragraph("Reading: ", paste(
-    "right is the chance that the drawn model is the true one, averaged over the data sets, and se its",
-    "standard error; wide is the part of the tried penalties that reach nine tenths of it."
-  ))
-  cat("*** ", x$privacy, " ***\n", sep = "")
   invisible(x)
 }
 
@@ -147,9 +125,4 @@ as.data.frame.simulation_study <- function(x, row.names = NULL, optional = FALSE
 
 #' @rdname simulation_study
 #' @exportS3Method knitr::knit_print
-knit_print.simulation_study <- function(x, digits = 3, ...) {
-  columns <- c(varied_keys(x$best), "penalty.n", "right", "se", "wide")
-  caption <- paste0("Chance of the right model, beta = (", paste(format(x$beta, trim = TRUE), collapse = ", "),
-                    "), ", x$datasets, " data sets, at the best penalty of each setting")
-  knit_page(x$privacy, knit_table(unstamped(x$best)[columns], caption, digits = digits + 1))
-}
+knit_print.simulation_study <- function(x, ...) knit_study(x)

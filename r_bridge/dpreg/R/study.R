@@ -10,7 +10,6 @@
 #'   anew in each of the `draws`.
 #' @param draws,seed Used where there are too many models to list.
 #' @param x A study.
-#' @param digits The number of digits after the point.
 #' @param ... None: an argument that this page does not name is refused by its name, unread.
 #' @returns An object of class `selection_study`: a plain list of `settings` (a data frame), `models` (a
 #'   logical matrix, models by terms), and by setting `probabilities` (models by settings),
@@ -37,26 +36,30 @@ selection_study <- function(formula, data, schema, eps = 1, delta = 0, method = 
 }
 
 new_study <- function(view, translation, call) {
-  if (!is.null(view$outcomes)) return(new_adaptive_study(view, translation, call))
   schema <- r_schema(view$schema)
   named <- function(names) vapply(names, unit_name, "", translation, schema, USE.NAMES = FALSE)
   place <- formula_order(view$candidates, translation, schema)
   terms <- named(view$candidates)[place]
   settings <- as.data.frame(view$settings, stringsAsFactors = FALSE)
+  by_term <- function(x) structure(matrix(x, length(terms))[place, , drop = FALSE], dimnames = list(terms, NULL))
+  common <- list(call = public_call(call), formula = full_formula(translation), privacy = view$privacy,
+                 n_models = as.double(view$n_models), settings = settings,
+                 page = with_names(view, c(view$kept, view$candidates), named(c(view$kept, view$candidates)))$page)
+  if (!is.null(view$outcomes)) {
+    own <- list(draws = view$draws, bic = terms[view$bic[place] == 1], reported = by_term(view$reported),
+                in_groups = by_term(view$in_groups), best = by_term(view$best),
+                outcomes = cbind(settings, as.data.frame(view$outcomes)))
+    return(structure(c(common, own), class = "adaptive_study"))
+  }
   models <- matrix(view$models == 1, ncol = length(terms))[, place, drop = FALSE]
   colnames(models) <- terms
   kept <- named(view$kept)
   names <- apply(models, 1, function(model) paste(c(kept, terms[model]), collapse = " + "))
   rownames(models) <- names
   likely <- order(-rowMeans(view$probabilities))
-  by_term <- function(x) {
-    structure(matrix(x, length(terms))[place, , drop = FALSE], dimnames = list(terms, NULL))
-  }
   structure(
-    list(
-      call = public_call(call), formula = full_formula(translation), privacy = view$privacy,
-      n_models = as.double(view$n_models), exact = view$exact, settings = settings,
-      models = models[likely, , drop = FALSE],
+    c(common, list(
+      exact = view$exact, models = models[likely, , drop = FALSE],
       probabilities = matrix(view$probabilities[likely, ], length(likely),
                              dimnames = list(names[likely], NULL)),
       frequencies = by_term(view$frequencies), frequency_errors = by_term(view$frequency_errors),
@@ -64,42 +67,16 @@ new_study <- function(view, translation, call) {
                         same.score.choice = names[view$same_score], bic.choice = names[view$bic]),
       relative_rsquared = cbind(settings, stats::setNames(as.data.frame(view$rsquared),
                                                           c("relative", "expected", "bic")))
-    ),
+    )),
     class = "selection_study"
-  )
-}
-
-new_adaptive_study <- function(view, translation, call) {
-  schema <- r_schema(view$schema)
-  place <- formula_order(view$candidates, translation, schema)
-  terms <- vapply(view$candidates[place], unit_name, "", translation, schema, USE.NAMES = FALSE)
-  settings <- as.data.frame(view$settings, stringsAsFactors = FALSE)
-  by_term <- function(x) structure(matrix(x, length(terms))[place, , drop = FALSE], dimnames = list(terms, NULL))
-  structure(
-    list(
-      call = public_call(call), formula = full_formula(translation), privacy = view$privacy,
-      n_models = as.double(view$n_models), draws = view$draws, settings = settings,
-      bic = terms[view$bic[place] == 1], reported = by_term(view$reported), in_groups = by_term(view$in_groups),
-      best = by_term(view$best), outcomes = cbind(settings, as.data.frame(view$outcomes))
-    ),
-    class = "adaptive_study"
   )
 }
 
 #' @rdname selection_study
 #' @export
-print.adaptive_study <- function(x, digits = 3, ...) {
-  no_more(..., .harmless = print_options)
-  warn <- paste0("*** ", x$privacy, " ***\n")
-  cat(warn, "Study of selection by looks: ", deparse1(x$formula), "\n", format(x$n_models), " models, ", x$draws,
-      " draws of each setting; BIC chooses ", paste(x$bic, collapse = " + "), "\n\n", sep = "")
-  cat("Terms found, useless and in doubt, and the share of draws that report BIC's terms:\n")
-  errors <- endsWith(names(x$outcomes), ".se")
-  print(x$outcomes[!errors], digits = digits, row.names = FALSE)
-  cat("\nShare of draws that report each term:\n")
-  print(cbind(x$settings["eps"], round(t(x$reported), digits)), row.names = FALSE)
-  cat(warn)
-  invisible(x)
+print.adaptive_study <- function(x, ...) {
+  no_more(..., .harmless = c(print_options, "digits"))
+  print_study(x, paste("Study of selection by looks:", deparse1(x$formula)))
 }
 
 #' @rdname selection_study
@@ -111,24 +88,20 @@ as.data.frame.adaptive_study <- function(x, row.names = NULL, optional = FALSE, 
 
 #' @rdname selection_study
 #' @exportS3Method knitr::knit_print
-knit_print.adaptive_study <- function(x, digits = 3, ...) {
-  knit_page(x$privacy, knit_table(x$outcomes, paste0("Staged selection: ", deparse1(x$formula)), digits = digits))
-}
+knit_print.adaptive_study <- function(x, ...) knit_study(x)
 
 #' @rdname selection_study
 #' @export
-print.selection_study <- function(x, digits = 3, ...) {
-  no_more(..., .harmless = print_options)
-  warn <- paste0("*** ", x$privacy, " ***\n")
-  cat(warn, "Study of private selection: ", deparse1(x$formula), "\n", format(x$n_models),
-      " models, ", if (x$exact) "exact probabilities" else "shares of draws", "\n\n", sep = "")
-  cat("Chance that a term is selected, and of the choice that needs no privacy:\n")
-  table <- cbind(x$settings, round(t(x$frequencies), digits),
-                 same.score = round(x$agreement$same.score, digits), bic = round(x$agreement$bic, digits))
-  print(utils::head(table, 40), row.names = FALSE)
-  left <- nrow(table) - 40
-  if (left > 0) cat("... and ", left, " settings more: see as.data.frame() and plot()\n", sep = "")
-  cat(warn)
+print.selection_study <- function(x, ...) {
+  no_more(..., .harmless = c(print_options, "digits"))
+  print_study(x, paste("Study of private selection:", deparse1(x$formula)))
+}
+
+# Python's page of a study.
+print_study <- function(x, head) {
+  cat("*** ", x$privacy, " ***\n", head, "\n\n", sep = "")
+  for (block in x$page) print_block(block)
+  cat("*** ", x$privacy, " ***\n", sep = "")
   invisible(x)
 }
 
@@ -142,13 +115,14 @@ as.data.frame.selection_study <- function(x, row.names = NULL, optional = FALSE,
 
 #' @rdname selection_study
 #' @exportS3Method knitr::knit_print
-knit_print.selection_study <- function(x, digits = 3, ...) {
-  knit_page(
-    x$privacy,
-    knit_table(unstamped(as.data.frame(x)), paste0(
-      "Chance of the choice that needs no privacy, and that a term is selected: ", deparse1(x$formula)
-    ), digits = digits)
-  )
+knit_print.selection_study <- function(x, ...) knit_study(x)
+
+knit_study <- function(x) {
+  parts <- lapply(x$page, function(block) {
+    if (is.null(block$cells)) return(paste0(block$text %||% paste0(names(block$facts), ": ", block$facts, collapse = "; "), "\n"))
+    knit_table(matrix(block$cells, ncol = length(block$heads), dimnames = list(NULL, block$heads)), block$title)
+  })
+  knit_page(x$privacy, parts)
 }
 
 # What a study says of itself, on each of its tables.

@@ -27,7 +27,7 @@ summary.dp_result <- function(object, level = 0.95, full = FALSE, ratios = FALSE
   fit <- if (regression) fitted_part(object, "summary()")
   kept <- c("call", "formula", "selected_formula", "candidates", "kept", "n_models", "settings",
             "nobs", "neighbors", "contributions", "eps", "delta", "budget", "privacy", "seeded", "groups",
-            "false_inclusions", "looks", "passes", "record", "notes", "severe", "screen")
+            "false_inclusions", "looks", "passes", "record", "notes", "severe", "screen", "page")
   out <- object[intersect(kept, names(object))]
   if (inherits(object, "dp_select")) {
     out <- c(out, drawn_models(object))
@@ -37,10 +37,8 @@ summary.dp_result <- function(object, level = 0.95, full = FALSE, ratios = FALSE
     limits <- unstamped(confint.dp_result(fit, level = level))
     out$coefficients <- cbind(coefficient_table(fit), limits)
     out$errors <- cbind(Sampling = fit$se_sampling, Privacy = fit$se_privacy)
-    out[c("sigma", "r.squared", "df.residual", "complete_rows", "interval_method", "ridged", "weak")] <-
-      list(fit$sigma, fit$r.squared, fit$df.residual, fit$complete_rows, interval_words(fit),
-           fit$ridged, fit$weak)
-    out$fit_settings <- fit$settings
+    kept <- c("sigma", "r.squared", "df.residual", "complete_rows", "ridged", "weak")
+    out[kept] <- fit[kept]
     if (inherits(fit, "dp_glm")) {
       out[c("family", "link", "dispersion", "converged")] <- fit[c("family", "link", "dispersion", "converged")]
       out[c("success", "offset", "trials")] <- list(fit$success, names(fit$design$offset$variables), fit$trials)
@@ -87,16 +85,42 @@ print.summary.dp_result <- function(x, digits = max(3L, getOption("digits") - 3L
   heading(x)
   print_call(x$call)
   if (!x$full) return(invisible(print_screen(x, digits)))
-  if (!is.null(x$which)) {
-    cat("Selected: ", deparse1(x$selected_formula), "\n\n", sep = "")
-    if (is.null(x$terms)) print_drawn(x) else print_chosen(x)
+  if (!is.null(x$which)) cat("Selected: ", deparse1(x$selected_formula), "\n\n", sep = "")
+  print_groups(x$groups)
+  if (!is.null(x$coefficients)) {
+    told <- cbind(x$coefficients, x$errors)
+    if (all(is.na(told[, 2]))) told <- told[, 1, drop = FALSE]
+    print(told, digits = digits)
+    cat("\n")
   }
-  if (!is.null(x$coefficients)) if (is.null(x$family)) print_fit(x, digits) else print_glm(x, digits)
-  if (!is.null(x$looks)) print_looks(x, digits)
+  print_ratios(x, digits)
+  print_record(x)
+  invisible(x)
+}
+
+# What Python's whole page says beside the estimates, what was paid and claimed, and all notes.
+print_record <- function(x) {
+  for (block in x$page) print_block(block)
   print_budget(x$budget, x$eps, x$delta)
   paragraph("Privacy: ", x$privacy)
   for (i in seq_along(x$notes)) paragraph(paste0("[", i, "] "), x$notes[i])
-  invisible(x)
+}
+
+print_block <- function(block) {
+  if (!is.null(block$facts)) {
+    paragraph("", paste0(names(block$facts), ": ", block$facts, collapse = "; "))
+  } else if (!is.null(block$text)) {
+    paragraph("", block$text)
+  } else {
+    if (nzchar(block$title)) cat(block$title, ":\n", sep = "")
+    cells <- matrix(block$cells, ncol = length(block$heads))
+    print(structure(cells, dimnames = list(rep("", nrow(cells)), block$heads)), quote = FALSE)
+  }
+  cat("\n")
+}
+
+print_ratios <- function(x, digits) {
+  if (!is.null(x$ratios)) print(x$ratios[, !apply(is.na(x$ratios), 2, all), drop = FALSE], digits = digits)
 }
 
 # One screen: rows, cost, the table with the noise's share of the variance and marks, and what not to trust.
@@ -105,14 +129,36 @@ print_screen <- function(x, digits) {
   if (!is.null(x$which)) {
     paragraph("Selected: ", deparse1(x$selected_formula))
     print_groups(x$groups)
-    if (is.null(x$coefficients)) if (is.null(x$terms)) print_drawn(x) else print_chosen(x)
+    if (is.null(x$coefficients)) for (block in x$page) if ("term" %in% block$heads) print_block(block)
   }
   if (!is.null(x$coefficients)) print_table(x, digits)
-  if (!is.null(x$ratios)) print(x$ratios[, !apply(is.na(x$ratios), 2, all), drop = FALSE], digits = digits)
+  if (!is.null(x$estimates)) {
+    shown <- x$estimates[setdiff(names(x$estimates), c("se_sampling", "se_privacy"))]
+    shown$noise <- noise_share(x$estimates$se_privacy, x$estimates$std.error)
+    print_shown(shown, digits = digits, row.names = FALSE)
+  }
+  print_ratios(x, digits)
   said(x, "Assumes")
-  cat("Privacy: formula, schema and the call are public; $privacy has the claim.\n")
+  cat("Privacy: ", if (is.null(x$estimates)) "formula, schema and the call are" else "the call is",
+      " public; $privacy has the claim.\n", sep = "")
   print_warnings(x, "summary(fit, full = TRUE)")
   x
+}
+
+noise_share <- function(privacy, error) {
+  share <- pmin((privacy / error)^2, 1)
+  ifelse(is.na(share), "", paste0(round(100 * share), "%"))
+}
+
+# A table, and what is beneath it of its last columns.
+print_shown <- function(shown, marks = NULL, ...) {
+  cat("\n")
+  print(shown, ...)
+  cat("\n")
+  if (length(marks)) paragraph("Mark: ", paste0(paste(marks, collapse = "; "), "."))
+  if (any(tolower(names(shown)) == "noise")) {
+    cat("Noise: the share of the variance (squared standard error) that privacy adds.\n")
+  }
 }
 
 # What Python's page says, line by line.
@@ -132,18 +178,13 @@ print_table <- function(x, digits) {
   marks <- mark_letters(x)
   shown <- data.frame(Estimate = numbers(table[, 1]), row.names = rownames(table))
   if (!all(is.na(table[, 2]))) {
-    share <- pmin((x$errors[, "Privacy"] / table[, 2])^2, 1)
     limits <- apply(table[, 5:6, drop = FALSE], 2, numbers)
     shown <- cbind(shown, `Std. Error` = numbers(table[, 2]), `Pr(>|z|)` = format.pval(table[, 4], digits = 3),
                    matrix(limits, nrow(table), dimnames = list(NULL, colnames(table)[5:6])),
-                   Noise = ifelse(is.na(share), "", paste0(round(100 * share), "%")))
+                   Noise = noise_share(x$errors[, "Privacy"], table[, 2]))
   }
   shown$Mark <- if (any(nzchar(marks$letters))) marks$letters
-  cat("\n")
-  print(shown, right = TRUE)
-  cat("\n")
-  if (length(marks$said)) paragraph("Mark: ", paste0(paste(marks$said, collapse = "; "), "."))
-  if (!is.null(shown$Noise)) cat("Noise: the share of the variance (squared standard error) that privacy adds.\n")
+  print_shown(shown, marks$said, right = TRUE)
 }
 
 # What is to be said of each coefficient, in a letter and in words; as Python's page does.
@@ -152,7 +193,7 @@ mark_letters <- function(x) {
   p <- x$coefficients[, 4]
   zero <- !is.na(p) & p >= 1 - x$level & names != "(Intercept)"
   said <- if (any(zero)) {
-    sprintf("0 = not told from 0 at the %s%% level, which does not show it is 0", format(100 * (1 - x$level)))
+    sprintf("0 = not significant at the %s%% level, which does not show it is 0", format(100 * (1 - x$level)))
   }
   why <- c(x$marks[x$marks != "above noise"], x$weak)
   known <- c(wide = "w", narrow = "n", `too few rows to say` = "?", `hidden direction` = "h", `rare level` = "r")
@@ -181,32 +222,6 @@ paragraph <- function(head, text) {
   cat(strwrap(paste0(head, text), width = 0.95 * getOption("width"), exdent = 4), sep = "\n")
 }
 
-print_drawn <- function(x) {
-  settings <- x$settings
-  draws <- sum(x$counts)
-  cat("Models: ", format(x$n_models, big.mark = ",", scientific = x$n_models > 1e12), ", ",
-      settings$mechanism, ", ", settings$engine, "; ", draws, if (draws == 1) " draw" else " draws",
-      "; radius ", format(settings$radius), " (", settings$radius_source, "), penalty ",
-      settings$penalty, "\n", sep = "")
-  marks <- ifelse(x$which, "*", " ")
-  rownames(marks) <- paste0(" ", format(paste0(x$counts, "x")))
-  print(marks, quote = FALSE)
-  cat("\n")
-}
-
-# A selection by looks: no draws, but what is in doubt.
-print_chosen <- function(x) {
-  cat("Models: ", format(x$n_models, big.mark = ",", scientific = x$n_models > 1e12), ", ", x$settings$mechanism,
-      " looks\n", sep = "")
-  shown <- x$terms[c("term", "selected", "level", "se")]
-  grouped <- shown$term %in% unlist(x$groups)
-  shown$selected <- ifelse(x$terms$kept, "kept", ifelse(shown$selected, "yes", ifelse(grouped, "one of", "no")))
-  for (name in c("level", "se")) shown[[name]] <- ifelse(is.na(shown[[name]]), "", format(shown[[name]], digits = 2))
-  print(shown, row.names = FALSE, right = FALSE)
-  print_groups(x$groups)
-  cat("\n")
-}
-
 print_groups <- function(groups) {
   if (!length(groups)) return(invisible())
   paragraph("One of: ", paste(braced(groups), collapse = "; "))
@@ -214,76 +229,6 @@ print_groups <- function(groups) {
 
 # "{a, b}" for each group of terms that the release cannot tell apart.
 braced <- function(groups) vapply(groups, function(group) sprintf("{%s}", paste(group, collapse = ", ")), "")
-
-print_looks <- function(x, digits) {
-  cat("Looks at the rows:\n")
-  alone <- x$looks$mechanism == "objective perturbation"
-  shown <- x$looks[setdiff(names(x$looks), c("mechanism", "stretch", "power"))]
-  shown$look[alone] <- "alone" # the line is that of the look which the coefficients equal
-  if (!is.null(shown$opened)) shown$opened <- ifelse(shown$opened, "yes", "no")
-  for (name in intersect(c("radius", "information.limit", "column.limit", "score.limit"), names(shown))) {
-    shown[[name]] <- ifelse(is.na(shown[[name]]), "", format(shown[[name]], digits = 3))
-  }
-  print(shown, digits = 3, row.names = FALSE)
-  # A note names the others.
-  weak <- if (any(startsWith(x$notes, "Weakly determined: "))) x$weak[x$weak != "hidden direction"] else x$weak
-  marked <- x$marks[x$marks != "above noise"]
-  if (length(marked)) paragraph("Marked: ", paste0(names(marked), " (", marked, ")", collapse = "; "))
-  if (length(weak)) paragraph("Weakly determined: ", paste0(names(weak), " (", weak, ")", collapse = "; "))
-  cat("\n")
-}
-
-interval_words <- function(fit) {
-  if (length(fit$conditional)) return("given the choice")
-  if (!is.null(fit$among)) return(paste("for the choice among", fit$among))
-  if (!is.null(fit$marks)) return(if (identical(fit$cov_type, "cluster")) "robust, clustered" else "robust")
-  fit$interval_method
-}
-
-print_fit <- function(x, digits) {
-  rows <- if (identical(x$fit_settings$fit, "split")) "the rows held out" else "all rows"
-  print_coefficients(x, digits, paste0(x$fit_settings$method, ", ", x$fit_settings$noise, " noise, ", rows))
-  parts <- c(
-    if (!is.null(x$sigma)) paste("Residual standard error:", format(signif(x$sigma, digits))),
-    if (!is.null(x$r.squared)) paste("R-squared:", formatC(x$r.squared, digits = digits)),
-    if (!is.null(x$complete_rows)) paste("complete rows (noisy):", round(x$complete_rows)),
-    if (isTRUE(x$ridged)) "ridged: the noise is large for these columns"
-  )
-  cat("\n", paste(parts, collapse = ", "), "\n\n", sep = "")
-}
-
-print_glm <- function(x, digits) {
-  print_coefficients(x, digits, paste0(x$family, ", link ", x$link, "; ", x$fit_settings$noise, " noise"))
-  if (!is.null(x$ratios)) {
-    cat("\nRatios:\n")
-    print(x$ratios[, !apply(is.na(x$ratios), 2, all), drop = FALSE], digits = digits)
-  }
-  parts <- c(
-    paste("Dispersion:", if (is.na(x$dispersion)) "not released" else format(signif(x$dispersion, digits))),
-    if (!is.null(x$complete_rows)) paste("complete rows (noisy):", round(x$complete_rows)),
-    if (!is.null(x$offset)) paste("offset:", x$offset),
-    if (!is.null(x$success)) paste("counted as 1:", x$success),
-    if (!is.null(x$trials)) paste("trials:", x$trials),
-    if (!isTRUE(x$converged)) "not converged"
-  )
-  cat("\n", paste(parts, collapse = ", "), "\n\n", sep = "")
-}
-
-print_coefficients <- function(x, digits, how) {
-  cat("Coefficients (", how, "):\n", sep = "")
-  earned <- !all(is.na(x$coefficients[, 2]))
-  if (!earned) {
-    print(x$coefficients[, 1, drop = FALSE], digits = digits)
-    cat("\nNo standard errors and intervals are earned: the notes say why.\n")
-    return(invisible())
-  }
-  stats::printCoefmat(x$coefficients[, 1:4, drop = FALSE], digits = digits, has.Pvalue = TRUE,
-                      P.values = TRUE)
-  cat("\n", format(100 * x$level), "% intervals", switch(x$interval_method,
-    bootstrap = " (bootstrap of the public noise)", `given the choice` = " (given the choice)"
-  ), ", and the standard errors that each source alone would give:\n", sep = "")
-  print(cbind(x$coefficients[, 5:6, drop = FALSE], x$errors), digits = digits)
-}
 
 print_budget <- function(budget, eps, delta) {
   cat("Budget (eps = ", format(eps), ", delta = ", format(delta), " in all):\n", sep = "")

@@ -102,7 +102,7 @@ test_that("families are given as glm takes them, and links are checked", {
   alone <- suppressWarnings(dp_glm(number ~ age, rows[1:200, ], eps = .5, family = quasipoisson(), schema = facts))
   expect_identical(alone$dispersion, NA_real_)
   expect_output(print(alone), "quasi-Poisson")
-  expect_output(print(summary(alone, full = TRUE)), "Dispersion: not released")
+  expect_output(print(summary(alone, full = TRUE)), "Scale: not released")
   expect_identical(glance(alone)$dispersion, NA_real_)
   called <- do.call(dp_glm, list(number ~ age, rows, eps = 500, delta = 1e-6, family = poisson, schema = facts))
   expect_identical(called$call$family, quote(poisson()))
@@ -152,7 +152,7 @@ test_that("a response may be a truth, a comparison, or one of two levels", {
   }
   level <- fit_to(word ~ age)
   expect_identical(level$success, "yes")
-  expect_output(print(summary(level, full = TRUE)), "counted as 1: yes")
+  expect_output(print(summary(level, full = TRUE)), "Success: yes")
   expect_error(fit_to(g ~ age), "3 declared levels", class = "dpreg_schema_error")
   expect_error(fit_to(number ~ age), "c(0, 1), as logical()", fixed = TRUE, class = "dpreg_schema_error")
   expect_error(fit_to(cbind(any, 1) ~ age), "trials = ", class = "dpreg_formula_error")
@@ -172,7 +172,7 @@ test_that("successes out of trials are given in each of glm's ways", {
   expect_identical(coef(fit(cbind(won, played - won) ~ age)), coef(told))
   expect_identical(coef(fit(won ~ age, family = Binomial(trials = "played"))), coef(told))
   near(coef(told), coef(glm(cbind(won, played - won) ~ age, binomial(), games)), 0.1)
-  expect_output(print(summary(told, full = TRUE)), "trials: played")
+  expect_output(print(summary(told, full = TRUE)), "Trials: played")
   again <- dp_load(dp_save(told, tempfile(fileext = ".json")))
   expect_identical(again$call$family, quote(Binomial(trials = played)))
   expect_identical(predict(again, games[1:3, ]), predict(told, games[1:3, ]))
@@ -231,8 +231,8 @@ test_that("what is summed or kept by row is refused with the reason", {
 test_that("printing shows the family, ratios on request, and no interval that is not earned", {
   expect_output(print(yes), "logistic regression")
   told <- paste(capture.output(print(summary(counts, ratios = TRUE, full = TRUE))), collapse = "\n")
-  for (text in c("Poisson regression", "link log", "rate ratio", "offset: log(years)", "Dispersion: 1", "fitting",
-                 "score.limit", "z value")) expect_match(told, text, fixed = TRUE)
+  for (text in c("Poisson regression", "Link: log", "rate ratio", "Offset: log(years)", "Scale: 1", "to fit",
+                 "limit of score", "z value")) expect_match(told, text, fixed = TRUE)
   expect_equal(unname(summary(yes, ratios = TRUE)$ratios), unname(exp(cbind(coef(yes), confint(yes)))))
   hidden <- which(few$marks[names(coef(few))] == "too few rows to say")
   expect_true(length(hidden) > 0)

@@ -250,7 +250,7 @@ test_that("a summary is one screen, and warns of what not to trust", {
     fit <- dp_ols(stats::reformulate(names, "y"), wide, eps = 2, delta = delta, schema = schema, unsafe_seed = 1)
     screen <- capture.output(print(summary(fit)))
     expect_lte(length(screen), 38)
-    for (text in c("Rows: about", "Cost: ", "Noise", "Mark", "0 = not told from 0", "Details: summary(fit, full = TRUE) has")) {
+    for (text in c("Rows: about", "Cost: ", "Noise", "Mark", "0 = not significant", "Details: summary(fit, full = TRUE) has")) {
       expect_match(screen, text, fixed = TRUE, all = FALSE)
     }
     expect_gt(length(capture.output(print(summary(fit, full = TRUE)))), length(screen))

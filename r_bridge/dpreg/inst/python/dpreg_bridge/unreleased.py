@@ -18,6 +18,7 @@ from dpreg.study.results import SelectionStudy
 from dpreg.study.simulated import SimulationStudy
 from dpreg.study.simulation import OBSERVED
 from dpreg.study.stamp import SIMULATED
+from dpreg_bridge.pages import laid_out
 
 __all__ = ["adaptive_study", "plan_view", "selection_study", "simulation_study"]
 
@@ -28,6 +29,7 @@ def selection_study(result: SelectionStudy) -> dict[str, Any]:
     settings = list(zip(*(setting.key for setting in result.settings), strict=True))
     return {
         "privacy": result.privacy,
+        "page": _page(result),
         "n_models": str(result.n_models),
         "exact": result.exact,
         "candidates": result.candidates,
@@ -54,6 +56,7 @@ def adaptive_study(result: AdaptiveStudy) -> dict[str, Any]:
     eps, delta, mechanism = zip(*result.settings, strict=True)
     return {
         "privacy": result.privacy,
+        "page": _page(result),
         "n_models": str(result.n_models),
         "draws": result.draws,
         "candidates": result.candidates,
@@ -77,6 +80,7 @@ def simulation_study(result: SimulationStudy) -> dict[str, Any]:
     leak = OBSERVED in design.bounds and len(design.bounds) > 1
     return {
         "privacy": SIMULATED,
+        "page": _page(result),
         "beta": design.beta,
         "sigma": design.sigma,
         "datasets": design.datasets,
@@ -85,6 +89,10 @@ def simulation_study(result: SimulationStudy) -> dict[str, Any]:
         "best": _frame(result.best.reset_index()),
         "leak": _frame(result.price_of_the_leak.reset_index()) if leak else None,
     }
+
+
+def _page(result: SelectionStudy | AdaptiveStudy | SimulationStudy) -> list[dict[str, Any]]:
+    return [laid_out(block) for block in result.summary().report.blocks]
 
 
 def _frame(table: pd.DataFrame) -> dict[str, Any]:

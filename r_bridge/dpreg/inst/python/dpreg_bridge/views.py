@@ -24,11 +24,12 @@ from dpreg.results.looks import Look, ReleasedLook
 from dpreg.results.page import page
 from dpreg.results.record import ReleaseRecord
 from dpreg.results.regression import RegressionResults
-from dpreg.results.report import Paragraph
+from dpreg.results.report import Block, Facts, Paragraph
 from dpreg.results.selection import SelectionResults
 from dpreg.study.adaptive_results import AdaptiveStudy
 from dpreg.study.results import SelectionStudy
 from dpreg.study.simulated import SimulationStudy
+from dpreg_bridge.pages import laid_out
 from dpreg_bridge.unreleased import adaptive_study, selection_study, simulation_study
 
 __all__ = ["view"]
@@ -50,13 +51,14 @@ def _claimed(result: Any) -> dict[str, Any]:
         "nobs": result.nobs,
         "neighbors": result.neighbors,
         "contributions": result.contributions,
-        "eps": decimal_string(result.spent.eps),
-        "delta": decimal_string(result.spent.delta),
+        "eps": float(result.spent.eps),
+        "delta": float(result.spent.delta),
         "privacy": result.privacy,
         "seeded": result.seeded,
         "notes": tuple(note.text for note in told),
         "severe": np.array([note.severe for note in told], dtype=np.float64),
         "screen": {name: said[name] for name in ("Rows", "Cost", "Assumes")},
+        "page": [laid_out(block) for block in page(result, 0.05, full=True).blocks if _kept(block)],
         "passes": result.passes,
         "record": _record(result.record),
         "budget": {
@@ -68,6 +70,16 @@ def _claimed(result: Any) -> dict[str, Any]:
             "note": tuple(spend.note for spend in spends),
         },
     }
+
+
+_OWN: Final = {"coef", "std err", "step"}
+"""Tables that R makes of numbers, as their level may be another, and with R's names."""
+
+
+def _kept(block: Block) -> bool:
+    if isinstance(block, Paragraph):
+        return block.label.startswith(("Marked", "Weak", "Never selected"))
+    return isinstance(block, Facts) or _OWN.isdisjoint(block.headers)
 
 
 def _record(record: ReleaseRecord | None) -> dict[str, Any] | None:
@@ -83,21 +95,36 @@ def _record(record: ReleaseRecord | None) -> dict[str, Any] | None:
     }
 
 
-def _looks(looks: Sequence[Look]) -> dict[str, Any] | None:
+def _looks(looks: Sequence[Look], family: bool = False) -> dict[str, Any] | None:
     """Lay out a row for each look; the moments themselves are in the JSON."""
     if not looks:
         return None
+    if family:  # whose looks limit the information and the score of each row
+        return {
+            "rows": tuple("box" if look.radius is None else "at a fit" for look in looks),
+            "mechanism": tuple(look.mechanism for look in looks),
+            "share": tuple(decimal_string(look.share) for look in looks),
+            "information.limit": np.array([_or_nan(look.radius) ** 2 for look in looks]),
+            "score.limit": np.array(
+                [math.nan if look.radius is None else look.width for look in looks]
+            ),
+            "relative.weight": np.array([look.weight for look in looks], dtype=np.float64),
+        }
     return {
         "rows": tuple("box" if look.radius is None else "located" for look in looks),
         "mechanism": tuple(look.mechanism for look in looks),
         "share": tuple(decimal_string(look.share) for look in looks),
-        "radius": np.array([math.nan if k.radius is None else k.radius for k in looks]),
+        "radius": np.array([_or_nan(look.radius) for look in looks]),
         "residual.clip": np.array([look.width for look in looks], dtype=np.float64),
         "stretch": np.array([look.stretch for look in looks], dtype=np.float64),
         "power": np.array([look.power for look in looks], dtype=np.float64),
         "opened": np.array([look.opened for look in looks], dtype=np.float64),
         "mean.weight": np.array([look.weight for look in looks], dtype=np.float64),
     }
+
+
+def _or_nan(number: float | None) -> float:
+    return math.nan if number is None else number
 
 
 def _releases(looks: Sequence[ReleasedLook]) -> dict[str, Any] | None:
@@ -112,6 +139,11 @@ def _releases(looks: Sequence[ReleasedLook]) -> dict[str, Any] | None:
         "column.limit": limits[:, 0],
         "score.limit": limits[:, 1],
     }
+
+
+def _all_looks(result: SelectionResults | RegressionResults) -> dict[str, Any] | None:
+    family = isinstance(result, GLMResults | GLMSelectionResults)
+    return _looks(result.looks, family) or _releases(result.releases)
 
 
 def _selection(result: SelectionResults) -> dict[str, Any]:
@@ -146,7 +178,7 @@ def _selection(result: SelectionResults) -> dict[str, Any]:
         "groups": [tuple(group) for group in result.alternatives],
         **{name: _by_candidate(result, name) for name in ("level", "level_errors", "stability")},
         "false_inclusions": result.false_inclusions,
-        "looks": _looks(result.looks) or _releases(result.releases),
+        "looks": _all_looks(result),
         "regression": None if fit is None else view(fit),
     }
 
@@ -203,7 +235,7 @@ def _regression(result: RegressionResults) -> dict[str, Any]:
         "marks": None if marks is None else tuple(marks),
         "cov_type": result.cov_type,
         "among": result.among,
-        "looks": _looks(result.looks) or _releases(result.releases),
+        "looks": _all_looks(result),
     }
 
 

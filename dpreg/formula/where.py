@@ -1,0 +1,241 @@
+"""`where=`: which rows a call is about, as a public test of each row alone.
+
+A row that fails the test, or has a missing or undeclared cell in a column that the test names, is
+read as a row of which every cell is missing: it counts for nothing, and stays a row.
+
+Statement. A call with a test is as private as the call without one, under every relation, and the
+number of rows that pass is as private as any other fact about rows.
+
+Proof. Whether a row passes is a function of that row and of public facts (the text, the schema), so
+what a pass makes of a row stays a function of the row alone, with values that a row of missing
+cells could have had: each bound on what a row, or a person's rows, can add holds as it stands. The
+number of rows is what it was, and so is all that is a function of it. QED
+
+The text is parsed by `ast` into comparisons of `dpreg.formula.expressions` joined by and, or and
+not; none of it is ever evaluated as Python. Tested in `tests/formula/test_where.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpreg.columns import Boolean, Categorical, ColumnType, Numeric, Unbounded
+from dpreg.errors import ArgumentError, DpregError, SchemaError, did_you_mean, shown
+from dpreg.formula.bind import bound, interval_of
+from dpreg.formula.expressions import Expression, Name, names
+from dpreg.formula.rows import clean_cells
+from dpreg.formula.syntax import RefusedError, parsed, read_expression, refuse
+from dpreg.schema import Schema
+
+__all__ = ["Where", "where_of"]
+
+_JOINS: Final[dict[type[ast.AST], bool]] = {
+    ast.And: True,
+    ast.BitAnd: True,
+    ast.Or: False,
+    ast.BitOr: False,
+}
+"""What joins tests, and whether all must hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Not:
+    part: _Part
+
+    def values(self, cells: Mapping[str, NDArray[Any]]) -> Any:
+        return 1.0 - self.part.values(cells)
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """Tests of which all or any must hold; NaN where one of them has no value."""
+
+    every: bool
+    parts: tuple[_Part, ...]
+
+    def values(self, cells: Mapping[str, NDArray[Any]]) -> Any:
+        join = np.minimum if self.every else np.maximum
+        found = self.parts[0].values(cells)
+        for part in self.parts[1:]:
+            found = join(found, part.values(cells))
+        return found
+
+
+_Part = Expression | _Not | _Joined
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A test of rows: public facts, which may be pickled.
+
+    Attributes
+    ----------
+    text : str
+        As it was typed.
+    columns : mapping of str to ColumnType
+        What it reads, as the schema declares it.
+    """
+
+    text: str
+    columns: Mapping[str, ColumnType]
+    _part: _Part
+
+    def read_with(self, columns: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
+        """Return what is to be read of the table: a call's columns and the test's own.
+
+        Raises
+        ------
+        ArgumentError
+            If both name a column and read its cells in different ways.
+        """
+        for name, how in columns.items():
+            own = self.columns.get(name, how)
+            numbers = isinstance(own, Numeric) and isinstance(how, Numeric | Unbounded)
+            if not (numbers or own == how):
+                raise ArgumentError(
+                    f"where={shown(self.text)} reads {shown(name)} as the schema declares it, and "
+                    "the call otherwise: declare in the schema what the call says."
+                )
+        return {**self.columns, **columns}
+
+    def blanked(
+        self, chunk: Mapping[str, NDArray[Any]], columns: Mapping[str, ColumnType]
+    ) -> dict[str, NDArray[Any]]:
+        """Return a chunk without the test's own columns, rows that fail as missing in `columns`."""
+        fails = ~self.passes(chunk)
+        kept = {name: cells for name, cells in chunk.items() if name not in self.columns}
+        for name, how in columns.items():
+            missing = -1 if isinstance(how, Categorical) else np.nan
+            kept[name] = np.where(fails, missing, chunk[name]).astype(chunk[name].dtype)
+        return kept
+
+    def passes(self, chunk: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+        """Test each row of a chunk; numbers are clipped to their declared bounds first."""
+        with np.errstate(all="ignore"):
+            cells, complete = clean_cells(chunk, self.columns, clipped=True)
+            return np.asarray(complete & (self._part.values(cells) == 1.0))
+
+
+def where_of(where: object, schema: Schema) -> Where | None:
+    """Read a test; None where none is given.
+
+    Parameters
+    ----------
+    where : str or None
+        Comparisons of declared columns, numbers and levels (``==  != < <= > >=``, ``in [...]``),
+        joined by ``and or not`` or, within parentheses, ``& | ~``; a column of truths may stand
+        alone. Expressions are those of formulas.
+    schema : Schema
+
+    Raises
+    ------
+    ArgumentError
+        From public facts: the text cannot be read, names what is not declared, or can hold of no
+        row, or of each, of the declared bounds.
+    """
+    if where is None:
+        return None
+    if not isinstance(where, str):
+        raise ArgumentError(
+            "where must be text that tests each row by itself, such as \"age >= 18 and g == 'a'\"; "
+            f"got {shown(where)}. A mask of the rows would tell how many pass."
+        )
+    try:
+        part = _read(parsed(where))
+    except RefusedError as reason:
+        raise ArgumentError(f"where={shown(where)}: {reason}.") from None
+    used: dict[str, ColumnType] = {}
+    for column in _columns(part):
+        if column not in schema:
+            near = did_you_mean(column, schema, "")
+            raise SchemaError(
+                f"where={shown(where)}: {shown(column)} is not a declared column{near}; declare it "
+                "in the schema (variables of the calling program are not seen)."
+            )
+        used[column] = schema[column]
+    try:
+        part, (lowest, highest) = _bound(where, part, used)
+    except DpregError as reason:
+        raise ArgumentError(str(reason).replace("factor ", "where=", 1)) from None
+    if lowest == highest:
+        rows = "every row" if highest else "no row"
+        raise ArgumentError(
+            f"where={shown(where)} holds of {rows}, since numbers are clipped to their declared "
+            "bounds: leave it out, or correct it or the schema."
+        )
+    return Where(where, used, part)
+
+
+def _read(node: ast.expr) -> _Part:
+    """Rebuild a test out of the allowed nodes."""
+    match node:
+        case ast.BoolOp(op=op, values=values):
+            return _Joined(_JOINS[type(op)], tuple(_read(value) for value in values))
+        case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() as op, right=right):
+            return _Joined(_JOINS[type(op)], (_read(left), _read(right)))
+        case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
+            return _Not(_read(operand))
+        case ast.Compare(left=left, ops=ops, comparators=rights):
+            lefts = [left, *rights]
+            tests = [_compared(*one) for one in zip(lefts, ops, rights, strict=False)]
+            return tests[0] if len(tests) == 1 else _Joined(True, tuple(tests))
+    found = read_expression(node)
+    if not isinstance(found, Name):
+        refuse("it is a number and no test", "compare it, as in x > 0")
+    return found
+
+
+def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> _Part:
+    for side in (left, right):
+        if isinstance(side, ast.BinOp) and isinstance(side.op, ast.BitAnd | ast.BitOr):
+            refuse("& and | bind more tightly than comparisons", "write (x > 1) & (y < 2), or and")
+        if isinstance(side, ast.Constant) and isinstance(side.value, bool):
+            if not isinstance(op, ast.Eq | ast.NotEq):
+                refuse("it compares a truth by more than == and !=", "write flag, or not flag")
+            other = _read(left if side is right else right)
+            return other if isinstance(op, ast.Eq) == side.value else _Not(other)
+    if isinstance(op, ast.In | ast.NotIn):
+        if not isinstance(right, ast.List | ast.Tuple | ast.Set) or not right.elts:
+            refuse("what follows `in` is no list", "write g in ['a', 'b']")
+        any_of = tuple(_compared(left, ast.Eq(), one) for one in right.elts)
+        found: _Part = any_of[0] if len(any_of) == 1 else _Joined(False, any_of)
+        return found if isinstance(op, ast.In) else _Not(found)
+    return read_expression(ast.Compare(left, [op], [right]))
+
+
+def _columns(part: _Part) -> tuple[str, ...]:
+    match part:
+        case _Not(inner):
+            return _columns(inner)
+        case _Joined(_, parts):
+            return tuple(name for one in parts for name in _columns(one))
+    return tuple(names(part))
+
+
+def _bound(
+    text: str, part: _Part, types: Mapping[str, ColumnType]
+) -> tuple[_Part, tuple[float, float]]:
+    """Join a test with its columns' types, and return between what its values lie."""
+    match part:
+        case _Not(inner):
+            found, (lowest, highest) = _bound(text, inner, types)
+            return _Not(found), (1 - highest, 1 - lowest)
+        case _Joined(every, parts):
+            both = [_bound(text, one, types) for one in parts]
+            join = min if every else max
+            ends = [join(end[k] for _, end in both) for k in (0, 1)]
+            return _Joined(every, tuple(one for one, _ in both)), (ends[0], ends[1])
+    test = bound(text, part, types)
+    if isinstance(test, Name) and not isinstance(types[test.column], Boolean):
+        raise ArgumentError(
+            f"factor {shown(text)}: {shown(test.column)} is no truth; compare it, or declare it as "
+            "bool."
+        )
+    span = interval_of(text, test, types)
+    return test, (span.lo, span.hi)
