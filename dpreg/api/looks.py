@@ -30,6 +30,7 @@ from dpreg.looks.families import Family, Linear, family_of
 from dpreg.looks.locate import advance, explained
 from dpreg.looks.loop import Seen
 from dpreg.looks.model import Model
+from dpreg.looks.need import too_few
 from dpreg.looks.plan import LookPlan, Opened, plan_looks
 from dpreg.looks.table import Table
 from dpreg.looks.tuning import TUNING
@@ -41,7 +42,6 @@ from dpreg.results.regression import RegressionResults
 __all__ = ["FamilyModel", "LinearModel", "Looks", "fitted", "formula_of", "written"]
 
 _WIDE: Final = 400  # work: columns beyond which "auto" does not look to choose
-_LARGEST_EPS: Final = 1e6
 _MARKED: Final = (
     "Marked columns: 'wide' where much of the interval is a guess at what the release does not "
     "show; no interval where the noise hides the column."
@@ -206,12 +206,12 @@ class Looks:
     chooses: bool = False
     later: Fraction = Fraction(0)
 
-    def plan(self, eps: Fraction | None = None) -> LookPlan:
-        """Plan the looks, at another eps if one is given."""
+    def plan(self, cost: Budget | None = None) -> LookPlan:
+        """Plan the looks, at another cost if one is given."""
         trial = self.context.trial
         return plan_looks(
             len(self.model.columns(trial)) - 1,
-            Budget(self.cost.eps if eps is None else eps, self.cost.delta),
+            cost or self.cost,
             self.context.request.protection,
             others=self.model.others,
             exclusive=exclusive_groups(trial, range(len(trial.columns))),
@@ -256,19 +256,7 @@ class Looks:
 
     def too_few(self, rows: int, has: str = "has") -> str:
         """Return why so many rows are too few, and which eps would do; empty if they do."""
-        plan = self.plan()
-        needed = plan.rows_needed
-        if rows >= needed:
-            return ""
-        eps = float(self.cost.eps)
-        for _ in range(6):  # about in proportion to 1/eps: a few steps meet it
-            eps *= max(self.plan(Fraction(eps)).rows_needed, 1.0) / max(rows, 1)
-            if eps > _LARGEST_EPS:
-                break
-        return (
-            f"{plan.columns - 1} columns need about {needed:,.0f} rows at this budget; the table "
-            f"{has} {rows:,}. With {rows:,} rows use eps >= {eps:.2g}."
-        )
+        return too_few(self.plan, self.cost, rows, has)
 
     def table(self, design: Design, opened: Opened) -> Table:
         """Return the rows to look at, after the charge."""
