@@ -142,7 +142,7 @@ def plan(
     --------
     >>> import dpreg
     >>> dpreg.plan({"dose": 0.2, "age": 0.1}, sigma=0.25, eps=1, candidates=10, chance=0.9).n
-    4258
+    4002
     """
     call = unpacked(locals())
     if family is not None:
