@@ -107,9 +107,9 @@ looks_frame <- function(looks) {
 with_names <- function(view, python, names) {
   view$notes <- named_in_r(view$notes, python, names)
   view$page <- lapply(view$page, function(block) {
-    if (!is.null(block$text)) block$text <- named_in_r(block$text, python, names)
+    if (!is.null(block$text)) block$text <- in_r_words(named_in_r(block$text, python, names))
     known <- match(block$cells, python)
-    if (!is.null(block$cells)) block$cells[!is.na(known)] <- names[known[!is.na(known)]]
+    if (!is.null(block$cells)) block$cells <- ifelse(is.na(known), in_r_words(block$cells), names[known])
     block
   })
   view

@@ -91,7 +91,9 @@ def simulation_study(result: SimulationStudy) -> dict[str, Any]:
 
 
 def _page(result: SelectionStudy | AdaptiveStudy | SimulationStudy) -> list[dict[str, Any]]:
-    return [laid_out(block) for block in result.summary().report.blocks]
+    """Lay out the page of a study, but for the formula, which R has in its own words."""
+    blocks = result.summary().report.blocks
+    return [laid_out(block) for block in blocks if getattr(block, "label", "") != "Formula"]
 
 
 def _frame(table: pd.DataFrame) -> dict[str, Any]:
