@@ -188,11 +188,16 @@ def real_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bic(cell: Cell, sums: np.ndarray) -> set[int]:
+    """Return the units that BIC keeps, from the moments of (1, x, y)."""
+    return bic_units(sums, cell.space)
+
+
+def bic_units(sums: np.ndarray, space: Space) -> set[int]:
     """Return the units that backward elimination by BIC keeps, from the moments of (1, x, y)."""
     n = sums[0, 0]
     moments = sums[1:, 1:] - np.outer(sums[0, 1:], sums[0, 1:]) / n
-    places = [[c - 1 for c in unit] for unit in cell.space.unit_columns]
-    kept = list(range(cell.p))
+    places = [[c - 1 for c in unit] for unit in space.unit_columns]
+    kept = list(range(len(places)))
     while kept:
         at = [c for u in kept for c in places[u]]
         inverse = np.linalg.pinv(moments[np.ix_(at, at)], hermitian=True)

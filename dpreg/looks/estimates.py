@@ -103,7 +103,7 @@ def estimates(
     for name, none, far in zip(names, hidden, lifted, strict=True):
         if none > TUNING.guess:
             marks[name] = NO_INTERVAL
-        elif far > TUNING.guess or own.heavy > TUNING.heavy:
+        elif far > TUNING.guess or own.heavy:
             marks[name] = WIDE
         elif seen.releases[-1].together:
             marks[name] = NARROW

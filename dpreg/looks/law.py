@@ -82,8 +82,8 @@ class Law:
     weight : float
         wbar.
     degrees : int or None
-    heavy : float
-        Share of the squared scores that lie between half of their limit and the limit.
+    heavy : bool
+        Whether few rows carry the fit: the tail says so.
     trust : float
         How much of the released M is used; the rest is phi H.
     shown : bool
@@ -107,7 +107,7 @@ class Law:
     weight: float
     degrees: int | None
     trust: float
-    heavy: float
+    heavy: bool
     shown: bool
     bounded: Floats
 
@@ -133,11 +133,12 @@ def law(release: Release, family: Family, rows: float, described: Described | No
         inner = inner + trust * (turned @ release.middle @ turned - inner)
         values, Q = eigen(inner)
         inner = (Q * np.clip(values, TUNING.least * phi, phi / TUNING.least)) @ Q.T
-    heavy = max(release.tail, 0.0) / max(release.trace, 2 * release.trace_sd)
-    cut, cuts = 0.0, release.cuts and not release.together
-    if cuts:
-        cut = cut_score(rows, d, phi, release.limits[1]) / math.sqrt(d)
-    if cuts and heavy > TUNING.heavy:
+    tail = max(release.tail, 0.0) / max(release.trace, 2 * release.trace_sd)
+    heavy = tail > release.heaviest
+    cut, c = 0.0, 0.0 if release.together else release.cuts
+    if c > 0:
+        cut = cut_score(rows, d, phi, release.limits[1], c) / math.sqrt(d)
+    if c > 0 and heavy:
         cut = max(cut, release.tail / (2 * math.log(2) * release.limits[1]) / math.sqrt(d))
     return Law(
         shift=point.shift,

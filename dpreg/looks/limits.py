@@ -10,9 +10,9 @@ are together least where S^3 is in proportion to phi^(3/2) n d a:
 
     S = sqrt(phi) (c a n d / sqrt 2)^(1/3),
 
-c about .148 kappa_3: the one number that the width of intervals rests on (`TUNING.limit`). S is no
-less than sqrt(d phi), the root mean square of |s_i|. A is what lets the noise of H have a public
-share of n.
+c about .148 kappa_3: the one number that the width of intervals rests on (`TUNING.limit`; at chosen
+columns `TUNING.fresh_limit`). S is no less than sqrt(d phi), the root mean square of |s_i|. A is
+what lets the noise of H have a public share of n.
 
 *Locating looks.* One weight serves both blocks; R and tau are fixed multiples of the located scale.
 """
@@ -44,6 +44,7 @@ def fit_limits(
     score_sd: float,
     several: int = 1,
     farthest: tuple[float, float] = (math.inf, math.inf),
+    c: float = TUNING.limit,
 ) -> tuple[float, float]:
     """Return A and S of a fitting look.
 
@@ -62,6 +63,7 @@ def fit_limits(
         Rows that a unit is expected to have.
     farthest : (float, float)
         What no unit exceeds (`farthest`).
+    c : float
     """
     loud = math.inf
     if information_sd > 0:
@@ -69,7 +71,7 @@ def fit_limits(
     A = min(max(loud, 2 * size * several), _MOST * size * several)
     a = 2 / score_sd
     heard = a / math.sqrt(1 + a / 2)
-    wide = (TUNING.limit * heard * max(rows, 1.0) * size / math.sqrt(2)) ** (1 / 3)  # by definition
+    wide = (c * heard * max(rows, 1.0) * size / math.sqrt(2)) ** (1 / 3)  # by definition
     S = math.sqrt(dispersion) * max(wide, math.sqrt(size))
     return held(min(A, farthest[0])), held(min(S, farthest[1]))
 
@@ -108,7 +110,9 @@ def locating_limits(
     return held(R), held(residual * math.sqrt(point.dispersion))
 
 
-def cut_score(rows: float, size: int, dispersion: float, limit: float) -> float:
+def cut_score(
+    rows: float, size: int, dispersion: float, limit: float, c: float = TUNING.limit
+) -> float:
     """Return how much of the score a limit may cut, as a length: the bound of the module."""
     unit = size * dispersion
-    return held(TUNING.limit * rows * unit / limit * math.sqrt(unit) / limit)
+    return held(c * rows * unit / limit * math.sqrt(unit) / limit)

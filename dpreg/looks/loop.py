@@ -190,6 +190,7 @@ def _placed(
             noise.score_sd,
             rows.plan.several,
             reach,
+            rows.plan.limit,
         )
 
     if rows.plan.gaussian:

@@ -39,7 +39,8 @@ MOST_PASSES: Final = 2 + max(TUNING.looks, TUNING.looks_pure)
 """The most passes that looks make."""
 
 _BOX_SIGNAL: Final = 0.25
-"""|theta|^2 that a first look expects: the columns explain a quarter of the response's box."""
+"""|theta|^2 that a first look expects: the columns explain a quarter of the response's
+box (`python -m benchmarks.holds --half tuning`, 2026-11)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,9 @@ class LookPlan:
         Whether terms are chosen from the last one.
     later : Fraction
         Share that is kept for looks at the columns that are chosen.
+    limit, heavy : float
+        c of a score's limit in fitting looks, and the share of squared scores beyond half of that
+        limit from where on few rows carry the fit.
     """
 
     triangle: Triangle
@@ -71,6 +75,8 @@ class LookPlan:
     protection: Protection
     chooses: bool = False
     later: Fraction = Fraction(0)
+    limit: float = TUNING.limit
+    heavy: float = TUNING.heavy
 
     @property
     def mechanism(self) -> str:
@@ -98,18 +104,21 @@ class LookPlan:
     @property
     def box_share(self) -> Fraction:
         """The first look's share."""
-        if self.gaussian:
-            return _share(TUNING.early)
-        return _share(TUNING.choosing_pure[-1] if self.chooses else TUNING.early_pure)
+        pure = TUNING.choosing_pure[-1] if self.chooses else TUNING.early_pure
+        return self._own(TUNING.early if self.gaussian else pure)
 
     @property
     def early(self) -> tuple[Fraction, ...]:
         """Shares of the looks between the first and the last: at most so many are made."""
         if self.locating:
-            return tuple(map(_share, TUNING.choosing if self.gaussian else TUNING.choosing_pure))
+            return tuple(map(self._own, TUNING.choosing if self.gaussian else TUNING.choosing_pure))
         if self.gaussian:
-            return (_share(TUNING.early),) * TUNING.looks
-        return (_share(TUNING.early_pure),) * TUNING.looks_pure
+            return (self._own(TUNING.early),) * TUNING.looks
+        return (self._own(TUNING.early_pure),) * TUNING.looks_pure
+
+    def _own(self, share: float) -> Fraction:
+        """Return a share of what is not kept for later."""
+        return _share(share) * (1 - self.later)
 
     @property
     def locating(self) -> bool:
@@ -121,7 +130,14 @@ class LookPlan:
 
     def at_chosen(self, columns: int) -> LookPlan:
         """Return the plan of the looks at so many chosen columns: of the same whole."""
-        return replace(self, columns=columns + 1, chooses=False, later=Fraction(0))
+        return replace(
+            self,
+            columns=columns + 1,
+            chooses=False,
+            later=Fraction(0),
+            limit=TUNING.fresh_limit,
+            heavy=TUNING.fresh_heavy,
+        )
 
     def box_noise(self) -> GaussianLook | MatrixLaplaceLook:
         """Return the noise of the first look."""

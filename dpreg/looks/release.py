@@ -56,8 +56,10 @@ class Release:
         Whether it was a locating look.
     degrees : int or None
         Of matrix-Laplace noise.
-    cuts : bool
-        Whether a score can be longer than its limit.
+    cuts : float
+        c of what the limit of a score may cut (`dpreg.looks.limits`); 0 where no score is longer.
+    heaviest : float
+        Share of the tail from where on few rows carry the fit.
     """
 
     point: Point
@@ -74,7 +76,8 @@ class Release:
     tail_sd: float = 0.0
     together: bool = False
     degrees: int | None = None
-    cuts: bool = True
+    cuts: float = TUNING.limit
+    heaviest: float = TUNING.heavy
 
     @property
     def trace_sd(self) -> float:

@@ -165,8 +165,13 @@ class Taken(ABC):
             tail=tail,
             tail_sd=S * S * noise.tail_sd,
             degrees=None if before is None else before.degrees,
-            cuts=self.plan.persons or _NEARLY * farthest(at, family, self.described)[1] > S,
+            cuts=self.plan.limit * self._cuts(at, family, S),
+            heaviest=self.plan.heavy,
         )
+
+    def _cuts(self, at: Point, family: Family, limit: float) -> bool:
+        """Return whether a score can be longer than its limit."""
+        return self.plan.persons or _NEARLY * farthest(at, family, self.described)[1] > limit
 
     def locating(
         self,

@@ -38,8 +38,20 @@ class Tuning:
         look at pure eps.
     left : float
         What signal of a choice's looks noise is balanced for, in units of phi.
-    fresh, fresh_pure, fresh_first : float
-        Share of looks at chosen columns, where the caller names none, and of it the first one's.
+    fresh, fresh_pure : float
+        Share of looks at chosen columns, where the caller names none. With delta .1, .2 and .3 find
+        9.7, 9.6 and 9.6 terms of King County, 6.7, 6.6 and 6.5 of randhie, 4.3, 4.0 and 3.8 of
+        bike; pure .1, .15, .2 and .3 find 7.7, 7.4, 6.9 and 5.6 of King County, and the same of the
+        others (2026-11-24, `python -m benchmarks.power --grid real --runs 40 --share .9`, ...).
+        Widths go with the share to the power -1/3, or -2/3.
+    fresh_first : float
+        The first one's share of it: at .12 and .25 errors and widths are within a twentieth.
+    fresh_limit, fresh_heavy : float
+        `limit` and `heavy` of looks at chosen columns. With .35 and .36 unmarked slopes hold .96
+        (pure .985) at width 2.9 (6.6), .15 (.28) are marked, the error is 1.5 (2.3); with those of
+        other looks .97 (.99) at 3.3 (7.7), .23 (.33) and 1.8 (2.7); with .25 and .4 .95 (.97) at
+        2.6 (5.8), .08 (.24) and 1.35 (2.1). On tables that nothing was tuned on: .96 (.94), .97
+        (.94), .90 (.91) (2026-11-24, `python -m benchmarks.fresh --runs 8`, `--half held-out`).
     radius_choosing, radius_choosing_pure, residual_choosing, residual_blind : float
         R and tau of a choice's looks; the last of a yes/no response, over its usual reach.
     information, information_early : float
@@ -94,7 +106,9 @@ class Tuning:
     left: float = 0.15
     fresh: float = 0.2
     fresh_pure: float = 0.15
-    fresh_first: float = 0.25
+    fresh_first: float = 0.15
+    fresh_limit: float = 0.35
+    fresh_heavy: float = 0.36
     information: float = 0.12
     information_early: float = 0.35
     loud: float = 0.15

@@ -133,29 +133,9 @@ class FitNoise:
     tail_share: Fraction = Fraction(0)
 
     @property
-    def cells(self) -> int:
-        """How many cells get Gaussian noise: the look's part of m in `looks.looks_ratio`."""
-        if self.mechanism != "gaussian":
-            return 0
-        cells = fit_cells(self.columns, self.middle, information=self.shares[0] > 0)
-        return cells + (self.tail_share > 0)
-
-    @property
-    def degrees(self) -> int | None:
-        """The degrees of freedom of each Wishart in the noise of H; None where there are none."""
-        if self.mechanism == "gaussian" or not self.shares[0]:
-            return None
-        return degrees(self.columns)
-
-    @property
     def information_sd(self) -> float:
         """Standard deviation of an off-diagonal cell of H, in units of one; 0 if there is no H."""
         return self._sd(self.information_scales)
-
-    @property
-    def information_diagonal_sd(self) -> float:
-        """The same of a diagonal cell: sqrt(2) times as much, but for rounding."""
-        return self._sd(self.information_scales, diagonal=True)
 
     @property
     def score_sd(self) -> float:
@@ -175,26 +155,16 @@ class FitNoise:
         return scale / CELL_UNITS
 
     @property
-    def middle_diagonal_sd(self) -> float:
-        """The same of a diagonal cell of M, or of the trace."""
-        if self.middle == "matrix":
-            return self._sd(self.middle_scales, diagonal=True)
-        return self.middle_sd
-
-    @property
     def tail_sd(self) -> float:
         """Standard deviation of the tail, in units of one; 0 where there is none."""
         if self.mechanism == "gaussian" or not self.tail_share:
             return self.tail_scale / CELL_UNITS
         return math.sqrt(laplace_variance(self.tail_scale)) / CELL_UNITS
 
-    def _sd(self, scales: Scales, *, diagonal: bool = False) -> float:
-        if not scales:
-            return 0.0
-        if self.mechanism == "gaussian":
-            return scales[0 if diagonal else 1] / CELL_UNITS
-        nu = degrees(self.columns)
-        return math.sqrt((4 if diagonal else 2) * nu) * float(scales[0]) / CELL_UNITS
+    def _sd(self, scales: Scales) -> float:
+        if self.mechanism == "gaussian" or not scales:
+            return max(scales[1:], default=0.0) / CELL_UNITS
+        return math.sqrt(2 * degrees(self.columns)) * float(scales[0]) / CELL_UNITS
 
     def draw(self, part: Part, rows: str = ALL_ROWS) -> Drawn:
         """Use up the part that was charged and draw the noise.

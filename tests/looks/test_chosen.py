@@ -14,8 +14,10 @@ from dpreg.looks.described import Described
 from dpreg.looks.estimates import estimates
 from dpreg.looks.expected import Expected, without_noise
 from dpreg.looks.families import Binomial, Linear
+from dpreg.looks.limits import fit_limits
 from dpreg.looks.loop import look, look_at_chosen
 from dpreg.looks.plan import fresh_share, plan_looks
+from dpreg.looks.tuning import TUNING
 from dpreg.privacy.budget import Budget
 from dpreg.privacy.protection import Protection
 from dpreg.selection.space import Space
@@ -48,6 +50,10 @@ def test_all_looks_of_a_choice_are_locating_and_take_all_that_is_not_kept(delta)
     assert all(one.together for one in seen.releases)
     shares = [Fraction(one.share).limit_denominator(1000) for one in seen.releases]
     assert taken.plan.box_share + sum(shares) == 1 - later
+    whole = chosen_from(1, delta)[0].plan
+    assert [taken.plan.box_share, *taken.plan.early] == [
+        one * (1 - later) for one in (whole.box_share, *whole.early)
+    ]
     assert len(seen.releases) == 2  # a linear fit needs no more
 
 
@@ -141,6 +147,25 @@ def test_chosen_columns_are_looked_at_where_their_own_fit_is(delta):
     assert (np.abs(found.params - theirs) < 4 * errors).all()
     assert (errors < 0.02).all()
     assert not found.marks
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+def test_looks_at_chosen_columns_have_limits_of_their_own(delta):
+    """Narrower ones than other fits, and what they may cut is reckoned with."""
+    taken, seen = chosen_from(1, delta, later=fresh_share(Fraction(delta)))
+    at = [1, 3]
+    own = replace(taken, described=Described(tuple(at)), plan=taken.plan.at_chosen(2))
+    last = look_at_chosen(own, seen, point_of_chosen(seen, at), [0, *at]).releases[-1]
+    noise = own.plan.fit_noise(Fraction(last.share).limit_denominator(10_000), last=True)
+    S = [
+        fit_limits(
+            seen.rows, 3, last.point.dispersion, 0.0, noise.score_sd, c=c
+        )[1]
+        for c in (TUNING.fresh_limit, TUNING.limit)
+    ]  # fmt: skip
+    assert last.limits[1] == pytest.approx(S[0], rel=1e-3)
+    assert S[1] > 1.05 * S[0]
+    assert (last.cuts, last.heaviest) == (TUNING.fresh_limit, TUNING.fresh_heavy)
 
 
 def test_a_released_information_that_noise_drowns_gives_a_point_all_the_same():

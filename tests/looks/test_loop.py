@@ -135,7 +135,7 @@ def test_looks_go_on_while_noise_hides_residuals_that_limits_follow(name, looks,
 def test_persons_may_reach_farther_than_a_row(monkeypatch):
     tagged(monkeypatch)
     honest, told = loop.fit_limits, []
-    monkeypatch.setattr(loop, "fit_limits", lambda *args: told.append(args[-1]) or honest(*args))
+    monkeypatch.setattr(loop, "fit_limits", lambda *args: told.append(args[6]) or honest(*args))
     for who in (WHO, Protection("replace-one", 2, "who")):
         rows, family = rows_of(500, "1e-6", who=who)
         look(rows, family)
