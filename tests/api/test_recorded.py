@@ -89,6 +89,14 @@ def test_columns_are_rows_and_in_no_record() -> None:
     assert named.record.arguments == {"x": "a", "bounds": [0, 1], "eps": 1}
 
 
+def test_readers_are_not_told_who_paid() -> None:
+    ledger = dpreg.Ledger(9, analyst_cap=5)
+    found = dpreg.dp_mean("a", ROWS, bounds=(0, 1), eps=1, budget=ledger, analyst="Ann Alyst")
+    assert ledger.entries[-1].analyst == "Ann Alyst"
+    assert "analyst" not in found.record.arguments
+    assert "Ann Alyst" not in found.to_json()
+
+
 @recorded.recorded
 def taking_its_time(data: Any) -> Found:
     data()

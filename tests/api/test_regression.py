@@ -205,3 +205,4 @@ def test_an_eigenvalue_beyond_its_proved_slack_is_refused(monkeypatch: pytest.Mo
     with pytest.raises(ArgumentError, match="cells"):
         dpreg.dp_ols("y ~ x", frame, 1, budget=ledger, **call)
     assert ledger.entries == ()
+    dpreg.dp_ols("y ~ x", frame, 1, neighbors="add-remove", **call)  # nobody knows how many

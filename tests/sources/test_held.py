@@ -16,7 +16,7 @@ import pytest
 import dpreg
 from dpreg.columns import Boolean, Categorical, Numeric, PersonId, Unbounded
 from dpreg.errors import ArgumentError, DataError
-from dpreg.sources import LocalSource, as_source
+from dpreg.sources import LocalSource, as_source, spool
 from dpreg.sources.csv_files import CsvSource
 from dpreg.sources.held import HeldSource
 from dpreg.sources.reader import Reader
@@ -362,3 +362,16 @@ def test_hold_is_a_truth(hold):
     with pytest.raises(ArgumentError, match="hold must be True or False"):
         as_source(table(), hold=hold)
     assert isinstance(as_source(table(), hold=False), LocalSource)
+
+
+def test_a_result_does_not_tell_whether_rows_went_to_a_file(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": rng.uniform(-1, 1, 3_000), "y": rng.uniform(-1, 1, 3_000)})
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    call = {"schema": {"x": (-1, 1), "y": (-1, 1)}, "method": "adaptive", "unsafe_seed": 1}
+    found = []
+    for limit in (spool.HELD_BYTES, 1_000):
+        monkeypatch.setattr(spool, "HELD_BYTES", limit)
+        fit = dpreg.dp_ols("y ~ x", tmp_path / "rows.csv", 1, neighbors="add-remove", **call)
+        found.append(fit.to_dict() | {"record": None})
+    assert found[0] == found[1]
