@@ -73,7 +73,7 @@ class QuantileRequest(Choices):
             raise ArgumentError("q holds no quantile.")
         texts = [one for one in asked if isinstance(one, str) and one is not q]
         if not _IN_NUMBERS.issuperset("".join(texts)):  # a column of labels may stand here
-            raise ArgumentError("q must hold numbers; text stands among them.")
+            raise ArgumentError("q must hold numbers, not text.")
         exact = [fraction_of(one, "q") for one in asked]
         return cls(
             **common,

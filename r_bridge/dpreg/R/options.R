@@ -134,7 +134,7 @@ family_parts <- function(call, family, offset, verb, frame) {
   known <- inherits(family, "dp_family")
   flat <- intersect(c("exposure", "trials", "response_cap"), names(call))
   if (length(flat)) {
-    dpreg_warn(paste0(verb, ": such arguments go in the next version: give ", paste(flat, collapse = ", "),
+    dpreg_warn(paste0(verb, ": these arguments are removed in the next version: give ", paste(flat, collapse = ", "),
                " in the family, as in family = Poisson(exposure = ...) or Binomial(trials = ...)."))
   }
   own <- if (known) family$columns else as.list(call)[intersect(c("exposure", "trials"), names(call))]
